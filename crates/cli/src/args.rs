@@ -1,0 +1,327 @@
+//! What can be typed.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use holdpoint_gate::judge::THRESHOLD_PCT;
+use holdpoint_gate::{Allow, Policy};
+use std::path::PathBuf;
+
+/// A performance gate: measure, check the answers, compare, decide, leave evidence.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Args {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// One table for all commands.
+const EXIT_CODES: &str = "\
+Exit codes:
+   0  pass, improved, or done
+   1  regressed, or a required metric is missing
+   2  skipped: nothing could be measured
+   3  inconclusive
+   4  broken: a wrong answer or a crash while measuring
+   5  evidence does not verify
+  64  bad usage or bad input
+  70  an I/O failure, or our bug";
+
+/// Flags of every command.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Global {
+    /// What to print on stdout
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    pub format: Format,
+    /// Print nothing but errors (and JSON, if asked for); the exit code tells
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// What to print on stdout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables and sentences
+    Human,
+    /// The document that is also written to a file
+    Json,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure a suite, compare it with this machine's baseline, decide
+    Gate(GateArgs),
+    /// Measure a suite and write its report
+    Run(RunArgs),
+    /// Compare a report with a baseline and decide
+    Compare(CompareArgs),
+    /// Record, show and adjust baselines
+    Baseline(BaselineArgs),
+    /// Keep and show the history of a suite
+    Trend(TrendArgs),
+    /// Render an existing report again
+    Report(ReportArgs),
+    /// Tell what this machine can measure, and why not
+    Doctor,
+    /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)
+    Worker(WorkerArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Which suite.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SuiteArg {
+    /// Name of a built-in suite, or a suite file
+    #[arg(long, value_name = "NAME|FILE", default_value = "cpu")]
+    pub suite: String,
+}
+
+/// Where baselines are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct BaselineDir {
+    /// Folder with one baseline per suite and machine
+    #[arg(long, value_name = "DIR", default_value = ".holdpoint/baselines")]
+    pub baseline_dir: PathBuf,
+}
+
+/// How to decide.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PolicyArgs {
+    /// The rule that decides
+    #[arg(long, value_enum, default_value_t = PolicyName::AllowedMax)]
+    pub policy: PolicyName,
+    /// For the policy `threshold`: the least improvement that passes, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PCT, allow_negative_numbers = true)]
+    pub threshold: f64,
+    /// Compare although the sides differ in this
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub allow: Vec<Difference>,
+}
+
+impl PolicyArgs {
+    /// The policy meant.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        match self.policy {
+            PolicyName::AllowedMax => Policy::AllowedMax,
+            PolicyName::Threshold => Policy::Threshold { threshold_pct: self.threshold },
+        }
+    }
+
+    /// The differences declared harmless.
+    #[must_use]
+    pub fn allow(&self) -> Allow {
+        let has = |difference| self.allow.contains(&difference);
+        Allow {
+            machine: has(Difference::Machine),
+            shape: has(Difference::Shape),
+            dtype: has(Difference::Dtype),
+            timer: has(Difference::Timer),
+            params: has(Difference::Params),
+        }
+    }
+}
+
+/// The rules by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// Fails when current > value·(1 + ratio) + abs, with the baseline's ratio and abs
+    AllowedMax,
+    /// Fails when the improvement in percent is below the threshold
+    Threshold,
+}
+
+/// What may differ between the sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Difference {
+    /// Another machine
+    Machine,
+    /// Another shape
+    Shape,
+    /// Another element type
+    Dtype,
+    /// Another clock
+    Timer,
+    /// Other parameters
+    Params,
+}
+
+/// `holdpoint gate`.
+#[derive(Debug, clap::Args)]
+pub struct GateArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Compare with this baseline instead of this machine's own
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub baseline_dir: BaselineDir,
+    /// How to decide.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// Folder for report.json, report.md, comparison.json and trend.json
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// Runs behind a baseline, when there is none yet
+    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+}
+
+/// Enough for a spread that means something, few enough to wait for.
+const RUNS_DEFAULT: u32 = 5;
+
+/// `holdpoint run`.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Where to write the report
+    #[arg(long, short, value_name = "FILE", default_value = "artifacts/report.json")]
+    pub output: PathBuf,
+}
+
+/// `holdpoint compare`.
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// The report to judge; result files of Apex-X and cudadent42 are read as they are
+    #[arg(value_name = "REPORT")]
+    pub report: PathBuf,
+    /// What to compare it with: a baseline, or another report
+    #[arg(long, value_name = "FILE")]
+    pub baseline: PathBuf,
+    /// How to decide.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// Where to write the comparison
+    #[arg(long, value_name = "FILE", visible_alias = "output")]
+    pub summary: Option<PathBuf>,
+    /// Where to write the trend point
+    #[arg(long, value_name = "FILE")]
+    pub trend_output: Option<PathBuf>,
+}
+
+/// `holdpoint baseline`.
+#[derive(Debug, clap::Args)]
+pub struct BaselineArgs {
+    /// What to do with baselines.
+    #[command(subcommand)]
+    pub command: BaselineCommand,
+}
+
+/// What to do with baselines.
+#[derive(Debug, Subcommand)]
+pub enum BaselineCommand {
+    /// Measure the suite several times and keep the result as the baseline
+    Record(RecordArgs),
+    /// Show a baseline
+    Show(ShowArgs),
+    /// Write a baseline with the seeds' wide template tolerances
+    Template(RecordArgs),
+    /// Set the tolerances from the spread between the baseline's runs
+    Tighten(ShowArgs),
+}
+
+/// Where a baseline comes from and goes to.
+#[derive(Debug, clap::Args)]
+pub struct RecordArgs {
+    /// Take these reports instead of measuring
+    #[arg(value_name = "REPORT")]
+    pub reports: Vec<PathBuf>,
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Runs to take, each in a process of its own
+    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+    /// Write to this file instead of this machine's own
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub baseline_dir: BaselineDir,
+}
+
+/// Which baseline.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// The baseline; this machine's own for the suite if not given
+    #[arg(value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub baseline_dir: BaselineDir,
+}
+
+/// `holdpoint trend`.
+#[derive(Debug, clap::Args)]
+pub struct TrendArgs {
+    /// What to do with the history.
+    #[command(subcommand)]
+    pub command: TrendCommand,
+}
+
+/// What to do with the history.
+#[derive(Debug, Subcommand)]
+pub enum TrendCommand {
+    /// Append trend points to their suite's NDJSON file
+    Append {
+        /// Trend files
+        #[arg(value_name = "TREND", default_value = "artifacts/trend.json")]
+        trends: Vec<PathBuf>,
+        /// Folder with one NDJSON file per suite
+        #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
+        dir: PathBuf,
+    },
+    /// Show a suite's history
+    Show {
+        /// The NDJSON file; the suite's own if not given
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Name of the suite
+        #[arg(long, value_name = "NAME", default_value = "cpu")]
+        suite: String,
+        /// Folder with one NDJSON file per suite
+        #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
+        dir: PathBuf,
+    },
+}
+
+/// `holdpoint report`.
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// The report
+    #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
+    pub report: PathBuf,
+    /// Its comparison, to be shown with it
+    #[arg(long, value_name = "FILE")]
+    pub comparison: Option<PathBuf>,
+    /// Also write it as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+}
+
+/// `holdpoint worker`.
+#[derive(Debug, clap::Args)]
+pub struct WorkerArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+}
+
+/// `holdpoint completions`.
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}

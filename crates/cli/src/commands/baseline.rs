@@ -1,0 +1,112 @@
+//! `holdpoint baseline`: record, show, template, tighten.
+
+use crate::args::{BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, ShowArgs};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::suites;
+use holdpoint_gate::record::{self, RecordError};
+use holdpoint_measure::machine;
+use holdpoint_model::{Baseline, Current, ExitCode, Report};
+use holdpoint_render::terminal;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be read, used or written, or no baseline can be made of the runs.
+pub fn run(args: &BaselineArgs, output: &Output) -> Result<ExitCode, CliError> {
+    match &args.command {
+        BaselineCommand::Record(args) => make(args, record::record, output),
+        BaselineCommand::Template(args) => make(args, record::template, output),
+        BaselineCommand::Show(args) => {
+            let baseline = holdpoint_store::read_baseline(&path_of(args)?)?;
+            output.result(&baseline, |style| terminal::baseline(&baseline, style))?;
+            Ok(ExitCode::Ok)
+        }
+        BaselineCommand::Tighten(args) => {
+            let path = path_of(args)?;
+            let mut baseline = holdpoint_store::read_baseline(&path)?;
+            record::tighten(&mut baseline)
+                .map_err(|e| CliError::File { path: path.clone(), what: e.to_string() })?;
+            finish(&path, &baseline, output)
+        }
+    }
+}
+
+fn make(
+    args: &RecordArgs,
+    rule: fn(&[Current]) -> Result<Baseline, RecordError>,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
+    let currents: Vec<Current> = if args.reports.is_empty() {
+        measure_runs(&args.suite.suite, args.runs, output)?.iter().map(Current::from).collect()
+    } else {
+        args.reports.iter().map(|path| holdpoint_store::read_current(path)).collect::<Result<_, _>>()?
+    };
+    let baseline = rule(&currents).map_err(|e| CliError::Input(format!("no baseline can be made: {e}")))?;
+    let path = match &args.baseline {
+        Some(path) => path.clone(),
+        None => own_path(&args.baseline_dir, &baseline)?,
+    };
+    finish(&path, &baseline, output)
+}
+
+fn finish(path: &std::path::Path, baseline: &Baseline, output: &Output) -> Result<ExitCode, CliError> {
+    holdpoint_store::write_json(path, baseline)?;
+    output.result(baseline, |style| terminal::baseline(baseline, style))?;
+    output.note(&format!("baseline: {}", path.display()));
+    Ok(ExitCode::Ok)
+}
+
+/// Where a baseline belongs that was not given a place.
+fn own_path(dir: &BaselineDir, baseline: &Baseline) -> Result<PathBuf, CliError> {
+    let machine = baseline.machine.as_ref().ok_or_else(|| {
+        CliError::Input("these reports name no machine; say where to write with --baseline FILE".to_owned())
+    })?;
+    Ok(holdpoint_store::baseline_path(&dir.baseline_dir, &baseline.suite, &machine.fingerprint))
+}
+
+fn path_of(args: &ShowArgs) -> Result<PathBuf, CliError> {
+    if let Some(path) = &args.baseline {
+        return Ok(path.clone());
+    }
+    let suite = suites::load(&args.suite.suite)?;
+    let fingerprint = machine::machine().fingerprint;
+    let path = holdpoint_store::baseline_path(&args.baseline_dir.baseline_dir, &suite.name, &fingerprint);
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(CliError::File {
+        path,
+        what: format!(
+            "no baseline for suite {:?} on this machine; record one: \"holdpoint baseline record --suite {}\"",
+            suite.name, args.suite.suite
+        ),
+    })
+}
+
+/// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
+/// as its address layout, then shows in the spread between runs.
+///
+/// # Errors
+/// When a run cannot be made or its report cannot be read.
+pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec<Report>, CliError> {
+    let internal = |what: &str, error: std::io::Error| CliError::Internal(format!("{what}: {error}"));
+    suites::load(suite)?;
+    let program = std::env::current_exe().map_err(|e| internal("cannot find this program again", e))?;
+    let dir = tempfile::tempdir().map_err(|e| internal("cannot make a temporary folder", e))?;
+    let mut reports = Vec::new();
+    for run in 1..=runs_count {
+        output.note(&format!("run {run} of {runs_count}"));
+        let path = dir.path().join(format!("run-{run}.json"));
+        let mut command = Command::new(&program);
+        command.args(["--quiet", "run", "--suite", suite, "--output"]).arg(&path).stdout(Stdio::null());
+        let status = command.status().map_err(|e| internal("cannot start a run", e))?;
+        if !path.exists() {
+            return Err(CliError::Internal(format!("run {run} ended with {status} and left no report")));
+        }
+        reports.push(holdpoint_store::read_report(&path)?);
+    }
+    Ok(reports)
+}

@@ -1,0 +1,23 @@
+//! `holdpoint worker`: a suite's built-in workloads, served over the protocol.
+
+use crate::args::WorkerArgs;
+use crate::error::CliError;
+use crate::suites;
+use holdpoint_measure::worker::{Builtin, serve};
+use holdpoint_model::ExitCode;
+use std::io;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite cannot be used or a stream fails.
+pub fn run(args: &WorkerArgs) -> Result<ExitCode, CliError> {
+    let suite = suites::load(&args.suite.suite)?;
+    let mut worker = Builtin::new(&suite.workloads);
+    match serve(&mut worker, io::stdin().lock(), io::stdout().lock()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::Internal(format!("worker: {error}")))
+        }
+        _ => Ok(ExitCode::Ok),
+    }
+}

@@ -1,0 +1,39 @@
+//! What can go wrong, and which exit code it has.
+
+use holdpoint_model::ExitCode;
+use holdpoint_store::StoreError;
+use std::path::PathBuf;
+
+/// A command that could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// A file that could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Input that cannot be used.
+    #[error("{0}")]
+    Input(String),
+    /// A file of the user's that cannot be used, and why.
+    #[error("{}: {what}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Something failed that should not.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl CliError {
+    /// The exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Store(error) if !error.is_input() => ExitCode::Internal,
+            Self::Store(_) | Self::Input(_) | Self::File { .. } => ExitCode::Usage,
+            Self::Internal(_) => ExitCode::Internal,
+        }
+    }
+}

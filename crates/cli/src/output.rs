@@ -1,0 +1,76 @@
+//! Results to stdout, everything else to stderr.
+
+use crate::args::{Format, Global};
+use crate::error::CliError;
+use holdpoint_model::json;
+use holdpoint_render::Style;
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+
+/// How this process talks.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// What goes to stdout.
+    pub format: Format,
+    /// Whether only errors are told.
+    pub quiet: bool,
+}
+
+impl Output {
+    /// As the flags say.
+    #[must_use]
+    pub fn new(global: &Global) -> Self {
+        Self { format: global.format, quiet: global.quiet }
+    }
+
+    /// How text for stdout may look.
+    #[must_use]
+    pub fn style(&self) -> Style {
+        let terminal = io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Style { color: terminal && !no_color, width: None }
+    }
+
+    /// The result: a document or a text, as asked for.
+    ///
+    /// # Errors
+    /// When stdout cannot be written to.
+    pub fn result<T: Serialize>(&self, document: &T, text: impl FnOnce(Style) -> String) -> Result<(), CliError> {
+        match self.format {
+            Format::Json => {
+                let document = json::to_pretty(document).map_err(|e| CliError::Internal(e.to_string()))?;
+                print(&document)
+            }
+            Format::Human if self.quiet => Ok(()),
+            Format::Human => print(&text(self.style())),
+        }
+    }
+
+    /// Something the user should know; not part of the result.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            // Nobody listening is no reason to fail.
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    /// What went wrong.
+    pub fn error(&self, error: &CliError) {
+        let _ = writeln!(io::stderr(), "holdpoint: {error}");
+    }
+}
+
+/// Writes to stdout. A reader that has gone away (`| head`) has seen enough.
+///
+/// # Errors
+/// When stdout cannot be written to for any other reason.
+pub fn print(text: &str) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    match write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(CliError::Internal(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

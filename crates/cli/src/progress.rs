@@ -1,0 +1,47 @@
+//! A line that moves, on a terminal only.
+
+use crate::output::Output;
+use holdpoint_measure::Event;
+use holdpoint_render::units;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+
+/// Shows how far a run has come.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// For a run of so many workloads; hidden where nobody watches.
+    #[must_use]
+    pub fn new(workloads_count: usize, output: &Output) -> Self {
+        let target = if std::io::stderr().is_terminal() && !output.quiet {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(workloads_count as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {elapsed:>4}  {wide_msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    /// Takes note of an event.
+    pub fn on(&self, event: Event) {
+        match event {
+            Event::Preparing(workload) => self.bar.set_message(format!("{workload}: warming up")),
+            Event::Round { workload, rounds_count, p50_ms } => {
+                let time = p50_ms.map(units::time).unwrap_or_default();
+                self.bar.set_message(format!("{workload}: round {rounds_count}, {time}"));
+            }
+            Event::Done(_) => self.bar.inc(1),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

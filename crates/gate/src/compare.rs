@@ -1,0 +1,164 @@
+//! Facts about each metric of a baseline: what it was, what it is, whether the two may be compared.
+
+use holdpoint_model::{Baseline, BaselineMetric, Current, Identity, Machine, Revision, Unmeasured};
+
+/// Differences between the sides that the user has declared harmless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allow {
+    /// Another machine.
+    pub machine: bool,
+    /// Another shape.
+    pub shape: bool,
+    /// Another element type.
+    pub dtype: bool,
+    /// Another clock.
+    pub timer: bool,
+    /// Other parameters.
+    pub params: bool,
+}
+
+/// The facts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Name of the run's suite.
+    pub suite: String,
+    /// When the run began, if known.
+    pub timestamp_utc: Option<String>,
+    /// The status a run must have.
+    pub required_status: String,
+    /// The status it has, if its file has one.
+    pub current_status: Option<String>,
+    /// The run's machine.
+    pub machine: Option<Machine>,
+    /// The run's revision.
+    pub revision: Option<Revision>,
+    /// One row per metric of the baseline, sorted by name.
+    pub rows: Vec<Row>,
+    /// Metrics of the run that the baseline does not have.
+    pub ungated: Vec<String>,
+    /// What the reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub metric: String,
+    /// The workload it belongs to, if known.
+    pub workload: Option<String>,
+    /// What it was.
+    pub baseline: BaselineMetric,
+    /// What it is.
+    pub found: Found,
+}
+
+/// What the run has for a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// A time of the same workload on the same kind of machine.
+    Value(f64),
+    /// A time that may not be compared, and why.
+    Incomparable(f64, String),
+    /// Nothing: the workload or the metric is gone.
+    Missing,
+    /// Nothing: the workload could not run here.
+    Skipped(String),
+    /// Nothing: the workload failed.
+    Failed(String),
+}
+
+/// Finds what the run has for each metric of the baseline.
+#[must_use]
+pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparison {
+    let machine_problem = machine_difference(current, baseline).filter(|_| !allow.machine);
+    let rows = baseline.metrics.iter().map(|(metric, was)| Row {
+        metric: metric.clone(),
+        workload: was.workload.clone().or_else(|| current.metrics.get(metric)?.workload.clone()),
+        baseline: was.clone(),
+        found: find(current, metric, was, machine_problem.as_deref(), allow),
+    });
+    Comparison {
+        suite: current.suite.clone(),
+        timestamp_utc: current.timestamp_utc.clone(),
+        required_status: baseline.required_status().to_owned(),
+        current_status: current.status.clone(),
+        machine: current.machine.clone(),
+        revision: current.revision.clone(),
+        rows: rows.collect(),
+        ungated: current.metrics.keys().filter(|m| !baseline.metrics.contains_key(*m)).cloned().collect(),
+        notes: notes(current, baseline, allow),
+    }
+}
+
+fn find(current: &Current, metric: &str, was: &BaselineMetric, machine: Option<&str>, allow: Allow) -> Found {
+    match (current.metrics.get(metric), current.unmeasured.get(metric)) {
+        (Some(is), _) => {
+            let identities = was.identity.as_ref().zip(is.identity.as_ref());
+            let problem = identities.and_then(|(was, is)| identity_difference(was, is, allow));
+            match problem.or_else(|| machine.map(str::to_owned)) {
+                Some(problem) => Found::Incomparable(is.value_ms, problem),
+                None => Found::Value(is.value_ms),
+            }
+        }
+        (None, Some(Unmeasured::Skipped(reason))) => Found::Skipped(reason.clone()),
+        (None, Some(Unmeasured::Failed(cause))) => Found::Failed(cause.clone()),
+        (None, None) if current.status.as_deref() == Some("skipped") => {
+            Found::Skipped("the whole run was skipped".to_owned())
+        }
+        (None, None) => Found::Missing,
+    }
+}
+
+fn machine_difference(current: &Current, baseline: &Baseline) -> Option<String> {
+    let (was, is) = baseline.machine.as_ref().zip(current.machine.as_ref())?;
+    (was.fingerprint != is.fingerprint).then(|| {
+        format!(
+            "baseline is from another machine ({}; now {}); record one here with \"holdpoint baseline record\", \
+             or pass --allow machine",
+            was.describe(),
+            is.describe()
+        )
+    })
+}
+
+/// The first difference that matters. What a file does not say cannot differ.
+fn identity_difference(was: &Identity, is: &Identity, allow: Allow) -> Option<String> {
+    if was.op != is.op {
+        return Some(format!("another op: baseline {:?}, now {:?}", was.op, is.op));
+    }
+    if !allow.shape && was.shape != is.shape && !was.shape.is_empty() && !is.shape.is_empty() {
+        return Some(format!("shape differs: baseline {:?}, now {:?}", was.shape, is.shape));
+    }
+    if !allow.dtype && was.dtype != is.dtype && !was.dtype.is_empty() && !is.dtype.is_empty() {
+        return Some(format!("dtype differs: baseline {}, now {}", was.dtype, is.dtype));
+    }
+    if !allow.timer && was.timer != is.timer {
+        return Some(format!("timer differs: baseline {}, now {}", was.timer, is.timer));
+    }
+    if !allow.params && was.params != is.params {
+        let keys = was.params.keys().chain(is.params.keys());
+        let differs = keys.into_iter().find(|key| was.params.get(*key) != is.params.get(*key));
+        return differs.map(|key| format!("parameter {key:?} differs from the baseline's"));
+    }
+    None
+}
+
+fn notes(current: &Current, baseline: &Baseline, allow: Allow) -> Vec<String> {
+    let mut notes = Vec::new();
+    if baseline.metrics.is_empty() {
+        notes.push("the baseline has no metrics: nothing is gated".to_owned());
+    }
+    match (&baseline.machine, &current.machine) {
+        (None, _) => notes.push("the baseline names no machine; judged as if it were this one".to_owned()),
+        (_, None) => notes.push("the run names no machine; judged as if it were the baseline's".to_owned()),
+        _ if allow.machine && machine_difference(current, baseline).is_some() => {
+            notes.push("compared across machines, as allowed".to_owned());
+        }
+        _ => {}
+    }
+    if baseline.suite != current.suite {
+        notes.push(format!("the baseline is of suite {:?}, the run of {:?}", baseline.suite, current.suite));
+    }
+    notes
+}

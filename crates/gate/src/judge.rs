@@ -1,0 +1,214 @@
+//! Decides, by a named policy, what the facts amount to.
+
+use crate::compare::{Comparison, Found, Row};
+use holdpoint_model::{
+    BaselineMetric, Check, CheckStatus, Judgement, SCHEMA_VERSION, ThresholdKeys, Verdict,
+};
+
+/// A rule by name. What it tolerates is in the baseline or here, never hidden in code.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Policy {
+    /// The first seed's rule: `current > value·(1 + ratio) + abs` fails, with the baseline's own ratio and abs.
+    AllowedMax,
+    /// The second seed's rule: fails when `improvement_pct < threshold_pct`.
+    Threshold {
+        /// The least improvement that passes; negative allows a slowdown.
+        threshold_pct: f64,
+    },
+}
+
+/// The second seed's default: 3 % slower still passes.
+pub const THRESHOLD_PCT: f64 = -3.0;
+/// The second seed's bar for a significant improvement.
+const IMPROVED_PCT: f64 = 10.0;
+
+impl Policy {
+    /// The names that [`Policy::name`] gives.
+    pub const NAMES: [&'static str; 2] = ["allowed-max", "threshold"];
+
+    /// The policy's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllowedMax => Self::NAMES[0],
+            Self::Threshold { .. } => Self::NAMES[1],
+        }
+    }
+
+    /// Anything above this fails.
+    fn allowed_max_ms(self, was: &BaselineMetric) -> f64 {
+        match self {
+            Self::AllowedMax => was.allowed_max_ms(),
+            Self::Threshold { threshold_pct } => was.value_ms * (1.0 - threshold_pct / 100.0),
+        }
+    }
+
+    fn check(self, row: &Row, current_ms: f64) -> Check {
+        match self {
+            Self::AllowedMax => allowed_max(row, current_ms),
+            Self::Threshold { threshold_pct } => threshold(row, current_ms, threshold_pct),
+        }
+    }
+}
+
+/// Judges every metric and the run as a whole. The worst verdict speaks for the whole.
+#[must_use]
+pub fn judge(comparison: &Comparison, policy: Policy) -> Judgement {
+    let status = status_check(comparison);
+    let checks: Vec<Check> =
+        status.into_iter().chain(comparison.rows.iter().map(|row| check(row, policy))).collect();
+    // Nothing judged is nothing known: missing is never good.
+    let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Inconclusive);
+    let passed = !checks.is_empty() && checks.iter().all(|check| check.status == CheckStatus::Pass);
+    Judgement {
+        schema_version: SCHEMA_VERSION,
+        suite: comparison.suite.clone(),
+        status: if passed { "pass" } else { "fail" }.to_owned(),
+        verdict,
+        policy: policy.name().to_owned(),
+        timestamp_utc: comparison.timestamp_utc.clone(),
+        required_status: comparison.required_status.clone(),
+        current_status: comparison.current_status.clone(),
+        machine: comparison.machine.clone(),
+        revision: comparison.revision.clone(),
+        notes: comparison.notes.clone(),
+        ungated: comparison.ungated.clone(),
+        threshold: worst_threshold(&checks),
+        checks,
+    }
+}
+
+fn worst_threshold(checks: &[Check]) -> Option<ThresholdKeys> {
+    let keys = checks.iter().filter_map(|check| check.threshold.as_ref());
+    keys.min_by(|a, b| a.improvement_pct.total_cmp(&b.improvement_pct)).cloned()
+}
+
+/// The seeds' `__status__`: a run that is not as required fails, whatever its numbers.
+fn status_check(comparison: &Comparison) -> Option<Check> {
+    let current = comparison.current_status.as_ref()?;
+    if *current == comparison.required_status {
+        return None;
+    }
+    let verdict = match current.as_str() {
+        "skipped" | "partial" => Verdict::Skipped,
+        "failed" => Verdict::Broken,
+        _ => Verdict::Regressed,
+    };
+    Some(Check {
+        expected: Some(comparison.required_status.clone()),
+        current: Some(current.clone()),
+        ..blank(
+            "__status__",
+            CheckStatus::Fail,
+            verdict,
+            format!("the run's status is {current:?}, required is {:?}", comparison.required_status),
+        )
+    })
+}
+
+fn check(row: &Row, policy: Policy) -> Check {
+    let (status, verdict, reason) = match &row.found {
+        Found::Value(current_ms) => return policy.check(row, *current_ms),
+        Found::Incomparable(_, problem) => {
+            (CheckStatus::Inconclusive, Verdict::Inconclusive, problem.clone())
+        }
+        // The seeds' rule under either policy: what the baseline has, the run must have.
+        Found::Missing => {
+            let reason =
+                "the baseline has this metric, the run does not; was the workload removed or renamed?";
+            (CheckStatus::Missing, Verdict::Regressed, reason.to_owned())
+        }
+        Found::Skipped(reason) => (CheckStatus::Skipped, Verdict::Skipped, reason.clone()),
+        Found::Failed(cause) => (CheckStatus::Fail, Verdict::Broken, cause.clone()),
+    };
+    let current_ms = match row.found {
+        Found::Incomparable(current_ms, _) => Some(current_ms),
+        _ => None,
+    };
+    let allowed_max_ms = Some(policy.allowed_max_ms(&row.baseline));
+    Check { current_ms, allowed_max_ms, ..of_row(row, status, verdict, reason) }
+}
+
+fn allowed_max(row: &Row, current_ms: f64) -> Check {
+    let was = &row.baseline;
+    let allowed_max_ms = was.allowed_max_ms();
+    let change = current_ms / was.value_ms - 1.0;
+    let (status, verdict, reason) = if current_ms > allowed_max_ms {
+        let allowed = allowed_max_ms / was.value_ms - 1.0;
+        let over = format!("{:+.1} %, allowed is {:+.1} %", change * 100.0, allowed * 100.0);
+        (CheckStatus::Fail, Verdict::Regressed, over)
+    } else if current_ms * (1.0 + was.max_regression_ratio) + was.max_regression_abs_ms < was.value_ms {
+        (CheckStatus::Pass, Verdict::Improved, "faster by more than the tolerance".to_owned())
+    } else {
+        (CheckStatus::Pass, Verdict::Pass, "within the tolerance".to_owned())
+    };
+    Check {
+        current_ms: Some(current_ms),
+        regression_ratio: Some(change),
+        ..of_row(row, status, verdict, reason)
+    }
+}
+
+fn threshold(row: &Row, current_ms: f64, threshold_pct: f64) -> Check {
+    let baseline_ms = row.baseline.value_ms;
+    let improvement_pct = (baseline_ms - current_ms) / baseline_ms * 100.0;
+    // A threshold that is not a number must not pass everything.
+    let is_regression = improvement_pct < threshold_pct || threshold_pct.is_nan();
+    let (verdict, label) = if is_regression {
+        (Verdict::Regressed, "REGRESSION DETECTED")
+    } else if improvement_pct > IMPROVED_PCT {
+        (Verdict::Improved, "SIGNIFICANT IMPROVEMENT")
+    } else if improvement_pct > 0.0 {
+        (Verdict::Pass, "SLIGHT IMPROVEMENT")
+    } else {
+        (Verdict::Pass, "PERFORMANCE SIMILAR")
+    };
+    let status = if is_regression { CheckStatus::Fail } else { CheckStatus::Pass };
+    let relation = if is_regression { "is below" } else { "is not below" };
+    let reason = format!(
+        "an improvement of {improvement_pct:+.2} % {relation} the threshold of {threshold_pct:+.2} %"
+    );
+    Check {
+        current_ms: Some(current_ms),
+        allowed_max_ms: Some(Policy::Threshold { threshold_pct }.allowed_max_ms(&row.baseline)),
+        regression_ratio: Some(current_ms / baseline_ms - 1.0),
+        threshold: Some(ThresholdKeys {
+            speedup: baseline_ms / current_ms,
+            improvement_pct,
+            is_regression,
+            baseline_time_ms: baseline_ms,
+            current_time_ms: current_ms,
+            threshold: threshold_pct,
+            label: label.to_owned(),
+        }),
+        ..of_row(row, status, verdict, reason)
+    }
+}
+
+fn of_row(row: &Row, status: CheckStatus, verdict: Verdict, reason: String) -> Check {
+    Check {
+        workload: row.workload.clone(),
+        baseline_ms: Some(row.baseline.value_ms),
+        allowed_max_ms: Some(row.baseline.allowed_max_ms()),
+        baseline_spread: row.baseline.spread,
+        ..blank(&row.metric, status, verdict, reason)
+    }
+}
+
+fn blank(metric: &str, status: CheckStatus, verdict: Verdict, reason: String) -> Check {
+    Check {
+        metric: metric.to_owned(),
+        workload: None,
+        status,
+        verdict,
+        reason,
+        baseline_ms: None,
+        allowed_max_ms: None,
+        current_ms: None,
+        regression_ratio: None,
+        baseline_spread: None,
+        expected: None,
+        current: None,
+        threshold: None,
+    }
+}

@@ -1,0 +1,176 @@
+//! Baselines from runs: values, spread, tolerances.
+
+use holdpoint_model::baseline::DEFAULT_RATIO;
+use holdpoint_model::{Baseline, BaselineMetric, BaselineRun, Current, SCHEMA_VERSION};
+use holdpoint_stats as stats;
+use std::collections::BTreeMap;
+
+/// A run from which no baseline can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// There is none.
+    NoRuns,
+    /// A run's status is not `ok`: a baseline of it would pass everything that is missing.
+    NotOk(String),
+    /// Runs of different suites, machines, metrics or workloads.
+    Mixed(&'static str),
+    /// A run without metrics: a baseline of it would gate nothing.
+    NoMetrics,
+    /// Not enough runs to know the spread.
+    TooFewRuns {
+        /// The metric.
+        metric: String,
+        /// How many there are.
+        runs_count: usize,
+    },
+}
+
+impl std::fmt::Display for RecordError {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::NoRuns => f.write_str("no runs were given"),
+            Self::NotOk(status) => write!(
+                f,
+                "the run's status is {status:?}; a baseline needs a run in which everything was measured"
+            ),
+            Self::Mixed(what) => write!(f, "the runs are of different {what}"),
+            Self::NoMetrics => f.write_str("the run has no metrics; a baseline of it would gate nothing"),
+            Self::TooFewRuns { metric, runs_count } => write!(
+                f,
+                "{metric} has {runs_count} runs; the spread between runs takes at least {RUNS_MIN}: \
+                 \"holdpoint baseline record --runs 5\""
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// Fewer runs say nothing about how far apart runs are.
+pub const RUNS_MIN: usize = 3;
+/// Tolerance that even a perfectly steady metric gets: code layout alone moves times by a few percent.
+pub const RATIO_MIN: f64 = 0.05;
+/// Tolerance in units of the spread (range over median) of the runs. The range of five runs is about 2.3
+/// standard deviations, so three ranges are about seven.
+pub const SPREAD_FACTOR: f64 = 3.0;
+
+/// A baseline from runs of one suite on one machine: the value is the median over the runs, the tolerance
+/// comes from their spread (the seeds' default where there are too few).
+///
+/// # Errors
+/// When there is no run, one is not `ok`, or they do not belong together.
+pub fn record(runs: &[Current]) -> Result<Baseline, RecordError> {
+    let mut baseline = collect(runs)?;
+    for metric in baseline.metrics.values_mut() {
+        if metric.runs_ms.len() >= RUNS_MIN {
+            set_tolerance(metric);
+        }
+    }
+    Ok(baseline)
+}
+
+/// A baseline from runs with the seeds' template tolerances, wide enough for anything.
+///
+/// # Errors
+/// As for [`record`].
+pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
+    let mut baseline = collect(runs)?;
+    for (name, metric) in &mut baseline.metrics {
+        (metric.max_regression_ratio, metric.max_regression_abs_ms) = template_tolerance(name);
+    }
+    Ok(baseline)
+}
+
+/// Sets every tolerance from the measured spread between runs.
+///
+/// # Errors
+/// When a metric has too few runs; the baseline is then as it was.
+pub fn tighten(baseline: &mut Baseline) -> Result<(), RecordError> {
+    // All or nothing: a baseline with some tolerances wide and some tight would look tightened.
+    if let Some((name, metric)) = baseline.metrics.iter().find(|(_, metric)| metric.runs_ms.len() < RUNS_MIN)
+    {
+        return Err(RecordError::TooFewRuns { metric: name.clone(), runs_count: metric.runs_ms.len() });
+    }
+    baseline.metrics.values_mut().for_each(set_tolerance);
+    Ok(())
+}
+
+fn set_tolerance(metric: &mut BaselineMetric) {
+    metric.max_regression_ratio = (SPREAD_FACTOR * metric.spread.unwrap_or(0.0)).max(RATIO_MIN);
+    metric.max_regression_abs_ms = 0.0;
+}
+
+/// The seeds' three templates, told apart by how each names its metrics.
+fn template_tolerance(metric: &str) -> (f64, f64) {
+    let is_p95 = metric.ends_with("p95_ms");
+    if metric.contains("end_to_end_infer") {
+        (0.5, if is_p95 { 2.0 } else { 1.0 })
+    } else if metric.starts_with("summary.") {
+        (0.5, 1.0)
+    } else if metric.starts_with("benchmarks.") || metric.starts_with("case.") {
+        if is_p95 { (0.8, 0.5) } else { (0.6, 0.25) }
+    } else if metric.contains("infer_p95") {
+        (1.0, 5.0)
+    } else {
+        (0.75, 2.0)
+    }
+}
+
+fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
+    let first = runs.first().ok_or(RecordError::NoRuns)?;
+    for run in runs {
+        if let Some(status) = run.status.as_ref().filter(|status| *status != "ok") {
+            return Err(RecordError::NotOk(status.clone()));
+        }
+        if run.suite != first.suite {
+            return Err(RecordError::Mixed("suites"));
+        }
+        let fingerprint = |run: &Current| run.machine.as_ref().map(|m| m.fingerprint.clone());
+        if fingerprint(run) != fingerprint(first) {
+            return Err(RecordError::Mixed("machines"));
+        }
+        if !run.metrics.keys().eq(first.metrics.keys()) {
+            return Err(RecordError::Mixed("metrics"));
+        }
+        if run.metrics.values().map(|m| &m.identity).ne(first.metrics.values().map(|m| &m.identity)) {
+            return Err(RecordError::Mixed("workloads under the same names"));
+        }
+    }
+    if first.metrics.is_empty() {
+        return Err(RecordError::NoMetrics);
+    }
+    Ok(Baseline {
+        schema_version: SCHEMA_VERSION,
+        suite: first.suite.clone(),
+        baseline_notes: String::new(),
+        required_status: Some("ok".to_owned()),
+        machine: first.machine.clone(),
+        runs: runs
+            .iter()
+            .map(|run| BaselineRun {
+                timestamp_utc: run.timestamp_utc.clone().unwrap_or_default(),
+                revision: run.revision.clone(),
+            })
+            .collect(),
+        metrics: metrics(runs, first),
+    })
+}
+
+/// The metrics over all runs, which have the same ones.
+fn metrics(runs: &[Current], first: &Current) -> BTreeMap<String, BaselineMetric> {
+    let metric = |(name, value): (&String, &holdpoint_model::MetricValue)| {
+        let values = runs.iter().map(|run| Some(run.metrics.get(name)?.value_ms));
+        let runs_ms: Vec<f64> = values.collect::<Option<_>>()?;
+        let metric = BaselineMetric {
+            value_ms: stats::median(&runs_ms)?,
+            max_regression_ratio: DEFAULT_RATIO,
+            max_regression_abs_ms: 0.0,
+            workload: value.workload.clone(),
+            identity: value.identity.clone(),
+            spread: stats::spread(&runs_ms),
+            runs_ms,
+        };
+        Some((name.clone(), metric))
+    };
+    first.metrics.iter().filter_map(metric).collect()
+}

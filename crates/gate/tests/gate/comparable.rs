@@ -1,0 +1,123 @@
+//! Which times may be compared at all.
+
+use super::*;
+
+const ALL: Allow = Allow { machine: true, shape: true, dtype: true, timer: true, params: true };
+
+fn pair() -> (Current, Baseline) {
+    (run(&[("m_ms", 1.0)]), baseline(&[("m_ms", 1.0, 0.5, 0.0)]))
+}
+
+fn change(current: &mut Current, change: impl Fn(&mut Identity)) {
+    current.metrics.values_mut().filter_map(|metric| metric.identity.as_mut()).for_each(change);
+}
+
+#[test]
+fn another_machine_is_inconclusive_and_both_are_named() {
+    let (mut current, baseline) = pair();
+    current.machine = Some(machine("elsewhere"));
+    let judged = gate(&current, &baseline);
+    assert_one(&judged, "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+    let check = &judged.checks[0];
+    for word in ["CPU here", "CPU elsewhere", "--allow machine", "holdpoint baseline record"] {
+        assert!(check.reason.contains(word), "{:?} should contain {word:?}", check.reason);
+    }
+    assert_eq!((check.current_ms, check.regression_ratio), (Some(1.0), None));
+}
+
+#[test]
+fn another_machine_is_judged_when_allowed_and_noted() {
+    let (mut current, baseline) = pair();
+    current.machine = Some(machine("elsewhere"));
+    let allow = Allow { machine: true, ..Allow::default() };
+    let judged = judge(&compare(&current, &baseline, allow), ALLOWED_MAX);
+    assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
+    assert_eq!(judged.notes, ["compared across machines, as allowed"]);
+}
+
+#[test]
+fn a_side_without_a_machine_is_judged_with_a_note() {
+    let (current, mut baseline) = pair();
+    baseline.machine = None;
+    let judged = gate(&current, &baseline);
+    assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
+    assert!(judged.notes[0].contains("the baseline names no machine"), "{:?}", judged.notes);
+    let (mut current, baseline) = pair();
+    current.machine = None;
+    let judged = gate(&current, &baseline);
+    assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
+    assert!(judged.notes[0].contains("the run names no machine"), "{:?}", judged.notes);
+}
+
+#[test]
+fn every_difference_of_the_workload_is_inconclusive_unless_it_is_the_allowed_one() {
+    type Case = (&'static str, fn(&mut Identity), Allow);
+    let cases: [Case; 4] = [
+        (
+            "shape differs: baseline [1, 64, 128, 128], now [2]",
+            |i| i.shape = vec![2],
+            Allow { shape: true, ..Allow::default() },
+        ),
+        (
+            "dtype differs: baseline f32, now f16",
+            |i| i.dtype = "f16".to_owned(),
+            Allow { dtype: true, ..Allow::default() },
+        ),
+        (
+            "timer differs: baseline host_monotonic, now cuda_event",
+            |i| i.timer = "cuda_event".to_owned(),
+            Allow { timer: true, ..Allow::default() },
+        ),
+        ("parameter \"tile\" differs", |i| i.params.clear(), Allow { params: true, ..Allow::default() }),
+    ];
+    for (index, (reason, difference, allow)) in cases.iter().enumerate() {
+        let (mut current, baseline) = pair();
+        change(&mut current, difference);
+        let judged = gate(&current, &baseline);
+        assert_one(&judged, "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+        assert!(judged.checks[0].reason.contains(reason), "{:?}", judged.checks[0].reason);
+        let judged = judge(&compare(&current, &baseline, *allow), ALLOWED_MAX);
+        assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
+        // Allowing one difference allows no other.
+        let (mut current, baseline) = pair();
+        change(&mut current, cases[(index + 1) % cases.len()].1);
+        let judged = judge(&compare(&current, &baseline, *allow), ALLOWED_MAX);
+        assert_one(&judged, "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+    }
+}
+
+#[test]
+fn another_op_is_never_the_same_workload() {
+    let (mut current, baseline) = pair();
+    change(&mut current, |identity| identity.op = "tile_unpack".to_owned());
+    let judged = judge(&compare(&current, &baseline, ALL), ALLOWED_MAX);
+    assert_one(&judged, "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+}
+
+#[test]
+fn what_a_file_does_not_say_cannot_differ() {
+    let (mut current, mut baseline) = pair();
+    change(&mut current, |identity| (identity.shape, identity.dtype) = (Vec::new(), String::new()));
+    assert_one(&gate(&current, &baseline), "pass", CheckStatus::Pass, Verdict::Pass);
+    for metric in baseline.metrics.values_mut() {
+        metric.identity = None;
+    }
+    assert_one(&gate(&current, &baseline), "pass", CheckStatus::Pass, Verdict::Pass);
+}
+
+#[test]
+fn a_slower_time_that_may_not_be_compared_is_no_regression() {
+    let (mut current, baseline) = pair();
+    current.machine = Some(machine("elsewhere"));
+    for metric in current.metrics.values_mut() {
+        metric.value_ms = 1_000.0;
+    }
+    assert_one(&gate(&current, &baseline), "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+}
+
+#[test]
+fn a_baseline_of_another_suite_is_noted() {
+    let (mut current, baseline) = pair();
+    current.suite = "gpu".to_owned();
+    assert_eq!(gate(&current, &baseline).notes, ["the baseline is of suite \"cpu\", the run of \"gpu\""]);
+}

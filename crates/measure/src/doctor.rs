@@ -1,0 +1,201 @@
+//! What this machine can measure, and why not: asked, never guessed.
+
+use crate::{clock, machine};
+use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, Fp8Caps, RuntimeCaps, TensorRtCaps, VersionCap};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a tool that is asked may take.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The capability snapshot of this machine.
+#[must_use]
+pub fn runtime_caps() -> RuntimeCaps {
+    let cuda = cuda_caps();
+    let packages = python_packages();
+    let version = |name: &str| packages.get(name).cloned();
+    let triton = VersionCap {
+        available: version("triton").is_some(),
+        version: version("triton"),
+        reason: version("triton").is_none().then(|| "triton_not_installed".to_owned()),
+    };
+    let tensorrt = tensorrt_caps(version("tensorrt"), &cuda);
+    RuntimeCaps {
+        cpu: cpu_caps(),
+        nvml: nvml_cap(),
+        any_gpu_runtime: cuda.available && (triton.available || tensorrt.python_available),
+        fp8: fp8_caps(version("torch").as_deref(), &cuda),
+        cuda,
+        triton,
+        tensorrt,
+    }
+}
+
+fn cpu_caps() -> CpuCaps {
+    let machine = machine::machine();
+    CpuCaps {
+        model: machine.cpu_model,
+        cpus: machine.cpus,
+        features: cpu_features(),
+        timer_resolution_ns: clock::resolution_ns(),
+        frequency: Cap::new(machine::cpu_mhz().is_none().then_some("cpu_frequency_not_readable")),
+        steal: Cap::new((!machine::steal_is_readable()).then_some("proc_stat_not_readable")),
+        perf_counters: perf_cap(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpu_features() -> Vec<String> {
+    let detected = [
+        ("sse4.2", is_x86_feature_detected!("sse4.2")),
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+    ];
+    detected.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_features() -> Vec<String> {
+    Vec::new()
+}
+
+/// Hardware counters need a PMU that the kernel shows and permission to read it.
+fn perf_cap() -> Cap {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let Some(level) = level.ok().and_then(|text| text.trim().parse::<i32>().ok()) else {
+        return Cap::new(Some("perf_events_not_in_kernel"));
+    };
+    if !Path::new("/sys/bus/event_source/devices/cpu").exists() {
+        return Cap::new(Some("no_hardware_counters"));
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    Cap::new((level > 2 && !is_root).then_some("perf_event_paranoid_too_high"))
+}
+
+fn cuda_caps() -> CudaCaps {
+    let none = |reason: &str| CudaCaps {
+        available: false,
+        device_count: 0,
+        device_name: None,
+        compute_capability: None,
+        reason: Some(reason.to_owned()),
+    };
+    if library("libcuda.so.1").is_none() {
+        return none("cuda_unavailable");
+    }
+    let query = ["--query-gpu=name,compute_cap", "--format=csv,noheader"];
+    let Some(text) = output_of("nvidia-smi", &query) else {
+        return none("cuda_query_failed");
+    };
+    let devices: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let Some(first) = devices.first() else {
+        return none("cuda_device_not_found");
+    };
+    let (name, capability) = first.rsplit_once(',').unwrap_or((first, ""));
+    CudaCaps {
+        available: true,
+        device_count: u32::try_from(devices.len()).unwrap_or(u32::MAX),
+        device_name: Some(name.trim().to_owned()),
+        compute_capability: Some(capability.trim().to_owned()).filter(|text| text.contains('.')),
+        reason: None,
+    }
+}
+
+fn nvml_cap() -> Cap {
+    Cap::new(library("libnvidia-ml.so.1").is_none().then_some("nvml_library_not_found"))
+}
+
+fn tensorrt_caps(version: Option<String>, cuda: &CudaCaps) -> TensorRtCaps {
+    let header = ["/usr/include/NvInfer.h", "/usr/include/x86_64-linux-gnu/NvInfer.h", "/usr/local/tensorrt/include/NvInfer.h"]
+        .into_iter()
+        .find(|path| Path::new(path).exists());
+    let int8_reason = match (&version, cuda.available) {
+        (None, _) => Some("tensorrt_python_unavailable"),
+        (_, false) => Some("cuda_required_for_tensorrt_int8"),
+        _ => None,
+    };
+    TensorRtCaps {
+        python_available: version.is_some(),
+        python_reason: version.is_none().then(|| "tensorrt_python_not_installed".to_owned()),
+        python_version: version,
+        headers_available: header.is_some(),
+        header_path: header.map(str::to_owned),
+        int8_available: int8_reason.is_none(),
+        int8_reason: int8_reason.map(str::to_owned),
+    }
+}
+
+fn fp8_caps(torch: Option<&str>, cuda: &CudaCaps) -> Fp8Caps {
+    // PyTorch has the type since 2.1.
+    let major_minor = |version: &str| -> Option<(u32, u32)> {
+        let mut parts = version.split(['.', '+']);
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    };
+    let dtype_available = torch.and_then(major_minor).is_some_and(|version| version >= (2, 1));
+    let capability = cuda.compute_capability.as_deref().and_then(major_minor);
+    let reason = match (dtype_available, cuda.available, capability) {
+        (false, _, _) => Some("torch_build_missing_fp8_dtype"),
+        (_, false, _) => Some("fp8_requires_cuda"),
+        (_, _, None) => Some("cuda_compute_capability_unknown"),
+        (_, _, Some((major, _))) if major < 9 => Some("compute_capability_below_sm90"),
+        _ => None,
+    };
+    let supported = if dtype_available { vec!["float8_e4m3fn", "float8_e5m2"] } else { Vec::new() };
+    Fp8Caps {
+        available: reason.is_none(),
+        dtype_available,
+        supported_dtypes: supported.into_iter().map(str::to_owned).collect(),
+        reason: reason.map(str::to_owned),
+    }
+}
+
+/// Versions of the packages that matter, in the Python on the path, without importing them.
+fn python_packages() -> BTreeMap<String, String> {
+    let script = "import importlib.metadata as m\n\
+                  for n in ('torch', 'triton', 'tensorrt'):\n    \
+                  try: print(n, m.version(n))\n    \
+                  except m.PackageNotFoundError: pass";
+    let text = output_of("python3", &["-c", script]).unwrap_or_default();
+    text.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
+}
+
+/// Where the loader would find a library, by its own list and the usual folders.
+fn library(name: &str) -> Option<String> {
+    let paths = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders = paths.split(':').chain([
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/nvidia/lib64",
+        "/usr/local/cuda/lib64",
+        "/usr/lib/wsl/lib",
+    ]);
+    folders.filter(|folder| !folder.is_empty()).map(|folder| format!("{folder}/{name}")).find(|p| Path::new(p).exists())
+}
+
+/// What a program prints on stdout; absent when it is not there, fails, or takes too long.
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let start = Instant::now();
+    while child.try_wait().ok()?.is_none() {
+        if start.elapsed() > TOOL_TIMEOUT {
+            // Whether it dies or not, it has not answered.
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,14 @@
+//! Runs workloads and times them: workers, scheduling, the machine's fingerprint and state.
+//!
+//! Knows nothing of baselines, policies or verdicts.
+
+pub mod clock;
+pub mod doctor;
+pub mod machine;
+pub mod run;
+mod schedule;
+mod summary;
+pub mod worker;
+
+pub use run::{RunOptions, run_suite};
+pub use schedule::Event;

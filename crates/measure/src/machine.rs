@@ -1,0 +1,157 @@
+//! What machine this is, what state it is in, and which revision is checked out.
+
+use holdpoint_model::report::Environment;
+use holdpoint_model::{Machine, MachineState, Revision, Toolchain};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The machine this runs on. Host names and kernel versions stay out of the fingerprint: two runners of one
+/// kind are the same machine for a baseline.
+#[must_use]
+pub fn machine() -> Machine {
+    let cpu_model = cpuinfo("model name").or_else(|| cpuinfo("Model")).unwrap_or_else(|| "unknown CPU".to_owned());
+    let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
+    let memory_gib = memory_kib().map_or(0, |kib| (kib + (1 << 19)) >> 20);
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    let text = format!("{cpu_model}\n{cpus}\n{memory_gib}\n{arch}\n{os}\n");
+    Machine {
+        fingerprint: hex(&Sha256::digest(text.as_bytes())),
+        cpu_model,
+        cpus,
+        memory_gib,
+        arch: arch.to_owned(),
+        os: os.to_owned(),
+        devices: Vec::new(),
+    }
+}
+
+/// The versions behind the numbers.
+#[must_use]
+pub fn toolchain() -> Toolchain {
+    Toolchain {
+        holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
+        rustc: env!("HOLDPOINT_RUSTC").to_owned(),
+        profile: env!("HOLDPOINT_PROFILE").to_owned(),
+        kernel: read_line("/proc/sys/kernel/osrelease"),
+    }
+}
+
+/// The seeds' environment block.
+#[must_use]
+pub fn environment(cuda_available: bool) -> Environment {
+    let kernel = read_line("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+    Environment {
+        platform: format!("{}-{kernel}-{}", std::env::consts::OS, std::env::consts::ARCH),
+        device: "cpu".to_owned(),
+        cuda_available,
+    }
+}
+
+/// The revision checked out in `dir`; absent outside a git work tree or where there is no git.
+#[must_use]
+pub fn revision(dir: &Path) -> Option<Revision> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(dir).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--verify", "HEAD"])?;
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(Revision { commit, dirty: !changes.is_empty() })
+}
+
+/// Peak resident memory of this process.
+#[must_use]
+pub fn peak_rss_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
+
+/// Reads the machine's state, round by round.
+#[derive(Debug, Default)]
+pub struct StateReader {
+    cpu_ticks: Option<CpuTicks>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CpuTicks {
+    all: u64,
+    steal: u64,
+}
+
+impl StateReader {
+    /// The state now; stolen time is counted since the call before.
+    pub fn read(&mut self) -> MachineState {
+        MachineState { load1: load1(), cpu_mhz: cpu_mhz(), steal: self.steal() }
+    }
+
+    /// Ticks are 10 ms; where none has passed there is nothing to say, and the old count is kept.
+    fn steal(&mut self) -> Option<f64> {
+        let now = cpu_ticks()?;
+        let before = self.cpu_ticks.replace(now)?;
+        let all = now.all.checked_sub(before.all)?;
+        if all == 0 {
+            self.cpu_ticks = Some(before);
+            return None;
+        }
+        Some(now.steal.saturating_sub(before.steal) as f64 / all as f64)
+    }
+}
+
+/// Load average over one minute.
+fn load1() -> Option<f64> {
+    read_line("/proc/loadavg")?.split(' ').next()?.parse().ok()
+}
+
+/// Mean frequency over the CPUs, by the kernel's governor or else by `/proc/cpuinfo`.
+#[must_use]
+pub fn cpu_mhz() -> Option<f64> {
+    let governed: Vec<f64> = (0..)
+        .map_while(|cpu| read_line(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")))
+        .filter_map(|khz| Some(khz.parse::<f64>().ok()? / 1e3))
+        .collect();
+    if !governed.is_empty() {
+        return Some(governed.iter().sum::<f64>() / governed.len() as f64);
+    }
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let mhz: Vec<f64> = text.lines().filter_map(|line| field(line, "cpu MHz")?.parse().ok()).collect();
+    (!mhz.is_empty()).then(|| mhz.iter().sum::<f64>() / mhz.len() as f64)
+}
+
+fn cpu_ticks() -> Option<CpuTicks> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).filter_map(|t| t.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal; what follows is counted within user and nice already.
+    Some(CpuTicks { all: ticks.iter().take(8).sum(), steal: *ticks.get(7)? })
+}
+
+/// Whether stolen time can be read here.
+#[must_use]
+pub fn steal_is_readable() -> bool {
+    cpu_ticks().is_some()
+}
+
+fn memory_kib() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok())
+}
+
+fn cpuinfo(key: &str) -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    text.lines().find_map(|line| field(line, key).map(str::to_owned))
+}
+
+fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let (name, value) = line.split_once(':')?;
+    (name.trim() == key).then(|| value.trim())
+}
+
+fn read_line(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

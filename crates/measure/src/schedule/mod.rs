@@ -1,0 +1,284 @@
+//! Who runs when, and when it has been enough.
+//!
+//! Workloads take turns in short rounds, in an order drawn anew for each round, so that a busy second of the
+//! machine falls on all of them and not on one.
+
+mod active;
+mod slot;
+
+use crate::machine::StateReader;
+use crate::worker::{Prepared, WorkerError};
+use active::{Active, Unfit};
+use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
+use holdpoint_model::protocol::RunResult;
+use holdpoint_model::report::Answer;
+use holdpoint_model::{FailureCause, Measurement, Round, Suite, WorkloadSpec};
+use holdpoint_stats as stats;
+use slot::Slot;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// What happens during a run, for whoever shows progress.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// A workload is being prepared, checked and warmed up.
+    Preparing(&'a str),
+    /// A workload has had a round.
+    Round {
+        /// Its name.
+        workload: &'a str,
+        /// Rounds so far.
+        rounds_count: u32,
+        /// Median so far.
+        p50_ms: Option<f64>,
+    },
+    /// A workload is done, whatever came of it.
+    Done(&'a str),
+}
+
+/// Workloads that hold buffers at the same time.
+const ALIVE_MAX: usize = 16;
+/// A sample lasts at least this many steps of the clock, so that the clock blurs it by less than 0.1 %.
+const STEPS_PER_SAMPLE: u64 = 1_000;
+/// More samples in one round say little more about it: they are correlated.
+const SAMPLES_PER_ROUND_MAX: u64 = 20;
+/// Warm-up ends when the medians of successive windows differ by less than this.
+const WARM_DIFFERENCE: f64 = 0.02;
+/// …this many times in a row.
+const WARM_WINDOWS: u32 = 2;
+
+/// Measures every workload of the suite, in the suite's order.
+pub(crate) fn measure(suite: &Suite, on_event: &mut dyn FnMut(Event)) -> Vec<(String, Measurement)> {
+    let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
+    let slots = names.into_iter().map(|name| (name, Slot::new(suite, name))).collect();
+    let mut scheduler =
+        Scheduler { suite, slots, state: StateReader::default(), random: Random(suite.seed), on_event };
+    suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect()
+}
+
+struct Scheduler<'a, 'e> {
+    suite: &'a Suite,
+    slots: BTreeMap<&'a str, Slot<'a>>,
+    state: StateReader,
+    random: Random,
+    on_event: &'e mut dyn FnMut(Event),
+}
+
+impl<'a> Scheduler<'a, '_> {
+    fn measure_group(&mut self, group: &'a [WorkloadSpec]) -> Vec<(String, Measurement)> {
+        let mut actives: Vec<Active> = group.iter().map(Active::new).collect();
+        for active in &mut actives {
+            (self.on_event)(Event::Preparing(&active.spec.name));
+            self.attempt(active, Self::begin);
+        }
+        let mut round = 0;
+        loop {
+            let mut order: Vec<usize> = (0..actives.len()).filter(|i| actives[*i].end.is_none()).collect();
+            if order.is_empty() {
+                break;
+            }
+            self.random.shuffle(&mut order);
+            for (position, index) in order.into_iter().enumerate() {
+                let position = u32::try_from(position).unwrap_or(u32::MAX);
+                self.attempt(&mut actives[index], |this, active| this.round(active, round, position));
+            }
+            round += 1;
+        }
+        actives.into_iter().map(|active| self.finish(active)).collect()
+    }
+
+    /// Runs a step of a workload. What goes wrong is that workload's outcome, and nobody else's.
+    fn attempt(
+        &mut self,
+        active: &mut Active<'a>,
+        step: impl FnOnce(&mut Self, &mut Active<'a>) -> Result<(), Unfit>,
+    ) {
+        if let Err(unfit) = step(self, active) {
+            if let Unfit::Failed(error) = &unfit
+                && error.fatal
+            {
+                self.slot(active.spec).forget();
+            }
+            active.end = Some(Err(unfit));
+        }
+    }
+
+    fn slot(&mut self, spec: &'a WorkloadSpec) -> &mut Slot<'a> {
+        let suite = self.suite;
+        self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker))
+    }
+
+    fn begin(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+        self.prepare(active)?;
+        self.choose_batch(active)?;
+        self.warm_up(active)
+    }
+
+    /// Makes the workload ready in the worker's present process, and its answer right.
+    fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+        let (spec, seed) = (active.spec, self.suite.seed_of(active.spec));
+        let slot = self.slot(spec);
+        slot.worker()?;
+        if slot.process() == active.process {
+            return Ok(());
+        }
+        slot.check_listed(spec)?;
+        active.timer = slot.info().map(|info| info.timer.clone());
+        match slot.worker()?.prepare(&spec.name, seed)? {
+            Prepared::Skipped(reason) => return Err(Unfit::Skipped(reason)),
+            Prepared::Ready(work) => active.work = spec.work.clone().or(work),
+        }
+        active.process = slot.process();
+        active.answer = checked_answer(slot.worker()?.verify(&spec.name)?, "before timing")?;
+        Ok(())
+    }
+
+    /// Chooses how many calls make a sample and how many samples a round.
+    fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+        let resolution_ns = self.slot(active.spec).info().map_or(1, |info| info.clock_resolution_ns.max(1));
+        let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
+        let mut sample_ns;
+        loop {
+            let result = self.run(active, 3)?;
+            sample_ns = result.elapsed_ns.iter().copied().min().unwrap_or(1).max(1);
+            if sample_ns >= target_ns {
+                break;
+            }
+            // A fifth more than is needed, and at least twice what was: the first guesses are rough.
+            let calls = active.calls_per_sample;
+            let needed = (calls as f64 * target_ns as f64 / sample_ns as f64 * 1.2).ceil() as u64;
+            active.calls_per_sample = needed.clamp(calls * 2, calls * 1_000);
+            if active.calls_per_sample > CALLS_PER_SAMPLE_MAX {
+                let detail = "a call takes no measurable time; does it do anything?";
+                return Err(WorkerError::new(FailureCause::BadTime, detail).into());
+            }
+        }
+        let plan = &self.suite.measure;
+        active.samples_per_round = match active.spec.iterations {
+            Some(iterations) => u64::from(iterations.div_ceil(plan.rounds_min)).min(SAMPLES_PER_RUN_MAX),
+            None => ((plan.round_ms * 1e6 / sample_ns as f64) as u64).clamp(1, SAMPLES_PER_ROUND_MAX),
+        };
+        Ok(())
+    }
+
+    fn warm_up(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+        let start = Instant::now();
+        let (mut before_ns, mut agreed) = (f64::INFINITY, 0);
+        while start.elapsed().as_secs_f64() * 1e3 < self.suite.measure.warmup_ms_max {
+            let result = self.run(active, active.samples_per_round)?;
+            active.warmup.calls_count += result.elapsed_ns.len() as u64 * result.calls_per_sample;
+            let times: Vec<f64> = result.elapsed_ns.iter().map(|ns| *ns as f64).collect();
+            let now_ns = stats::median(&times).unwrap_or(f64::INFINITY);
+            agreed = if (now_ns / before_ns - 1.0).abs() < WARM_DIFFERENCE { agreed + 1 } else { 0 };
+            if agreed == WARM_WINDOWS {
+                active.warmup.stable = true;
+                break;
+            }
+            before_ns = now_ns;
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), Unfit> {
+        self.prepare(active)?;
+        let result = self.run(active, active.samples_next())?;
+        let round = Round {
+            process: active.process.unwrap_or(0),
+            round,
+            order,
+            elapsed_ns: result.elapsed_ns,
+            cpu_ns: result.cpu_ns,
+            peak_rss_bytes: result.peak_rss_bytes,
+            state: self.state.read(),
+        };
+        active.push(round, &self.suite.measure);
+        let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
+        (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
+        Ok(())
+    }
+
+    /// Asks for samples and believes nothing about them.
+    fn run(&mut self, active: &Active<'a>, samples_count: u64) -> Result<RunResult, Unfit> {
+        let calls = active.calls_per_sample;
+        let worker = self.slot(active.spec).worker()?;
+        let start = Instant::now();
+        let result = worker.run(&active.spec.name, samples_count, calls)?;
+        check_result(&result, samples_count, calls, start.elapsed().as_nanos())?;
+        Ok(result)
+    }
+
+    /// Checks the answer that the timed calls left behind, and lets go of the workload.
+    fn finish(&mut self, mut active: Active<'a>) -> (String, Measurement) {
+        let name = active.spec.name.clone();
+        if matches!(active.end, Some(Ok(_))) {
+            self.attempt(&mut active, |this, active| {
+                let answer = this.slot(active.spec).worker()?.verify(&active.spec.name)?;
+                active.answer = checked_answer(answer, "after timing")?;
+                Ok(())
+            });
+        }
+        let slot = self.slot(active.spec);
+        if active.process.is_some() && slot.process() == active.process {
+            let released = slot.worker().and_then(|worker| worker.release(&name));
+            // The times stand; a worker that cannot let go is started anew for the next workload.
+            if released.is_err() {
+                slot.forget();
+            }
+        }
+        (self.on_event)(Event::Done(&name));
+        (name, active.finish())
+    }
+}
+
+fn checked_answer(answer: Option<Answer>, when: &str) -> Result<Option<Answer>, Unfit> {
+    match answer {
+        Some(answer) if !answer.passed => {
+            let first_bad = answer.first_bad.unwrap_or_else(|| "the worker says so".to_owned());
+            let detail = format!("wrong answer {when}: {first_bad}");
+            Err(WorkerError::new(FailureCause::WrongAnswer, detail).into())
+        }
+        answer => Ok(answer),
+    }
+}
+
+fn check_result(result: &RunResult, samples_count: u64, calls: u64, wall_ns: u128) -> Result<(), WorkerError> {
+    let got = result.elapsed_ns.len() as u64;
+    if got != samples_count || result.calls_per_sample != calls {
+        let detail = format!(
+            "asked for {samples_count} samples of {calls} calls, got {got} of {}",
+            result.calls_per_sample
+        );
+        return Err(WorkerError::new(FailureCause::Mismatch, detail));
+    }
+    if !result.cpu_ns.is_empty() && result.cpu_ns.len() != result.elapsed_ns.len() {
+        return Err(WorkerError::new(FailureCause::Mismatch, "as many CPU times as samples are needed, or none"));
+    }
+    if result.elapsed_ns.contains(&0) {
+        return Err(WorkerError::new(FailureCause::BadTime, "a sample took 0 ns"));
+    }
+    let told_ns: u128 = result.elapsed_ns.iter().map(|ns| u128::from(*ns)).sum();
+    // Clocks may differ a little between processes; a hundredth and a millisecond is not a little.
+    if told_ns > wall_ns + wall_ns / 100 + 1_000_000 {
+        let detail = format!("it tells of {told_ns} ns of work within {wall_ns} ns");
+        return Err(WorkerError::new(FailureCause::BadTime, detail));
+    }
+    Ok(())
+}
+
+/// SplitMix64: the order of a round needs no better, and must be the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn shuffle(&mut self, items: &mut [usize]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, (self.next() % (last as u64 + 1)) as usize);
+        }
+    }
+}

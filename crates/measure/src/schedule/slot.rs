@@ -1,0 +1,96 @@
+//! A place for one worker, which may be started more than once.
+
+use crate::worker::{Builtin, Child, Commands, Worker, WorkerError};
+use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND};
+use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
+use std::time::Duration;
+
+/// A worker that is started when it is first needed, and again after it has died.
+pub(super) struct Slot<'a> {
+    suite: &'a Suite,
+    name: &'a str,
+    started: Option<Started>,
+    /// How often it has been started.
+    starts_count: u32,
+    /// Why it cannot be started; asked once, told to all its workloads.
+    unusable: Option<WorkerError>,
+}
+
+struct Started {
+    worker: Box<dyn Worker>,
+    info: WorkerInfo,
+    listed: Vec<WorkloadInfo>,
+}
+
+impl<'a> Slot<'a> {
+    pub(super) fn new(suite: &'a Suite, name: &'a str) -> Self {
+        Self { suite, name, started: None, starts_count: 0, unusable: None }
+    }
+
+    /// Which start of the process this is, from 0; absent when none is alive.
+    pub(super) fn process(&self) -> Option<u32> {
+        self.started.as_ref().map(|_| self.starts_count - 1)
+    }
+
+    /// Who the worker is, once it has been started.
+    pub(super) fn info(&self) -> Option<&WorkerInfo> {
+        self.started.as_ref().map(|started| &started.info)
+    }
+
+    /// The worker, started if need be.
+    pub(super) fn worker(&mut self) -> Result<&mut dyn Worker, WorkerError> {
+        if self.started.is_none() {
+            if let Some(error) = &self.unusable {
+                return Err(error.clone());
+            }
+            self.started = Some(self.start().inspect_err(|error| self.unusable = Some(error.clone()))?);
+            self.starts_count += 1;
+        }
+        match &mut self.started {
+            Some(started) => Ok(started.worker.as_mut()),
+            None => Err(WorkerError::fatal(FailureCause::NotStarted, "the worker is not running")),
+        }
+    }
+
+    /// Forgets a worker that has died; the next request starts another.
+    pub(super) fn forget(&mut self) {
+        self.started = None;
+    }
+
+    /// Whether the worker has this workload, as the suite describes it.
+    pub(super) fn check_listed(&self, spec: &WorkloadSpec) -> Result<(), WorkerError> {
+        let listed = self.started.as_ref().map(|started| started.listed.as_slice()).unwrap_or_default();
+        let mismatch = |what: String| Err(WorkerError::new(FailureCause::Mismatch, what));
+        let mut found = listed.iter().filter(|info| info.name == spec.name);
+        let Some(info) = found.next() else {
+            return mismatch(format!("worker {:?} has no workload {:?}", self.name, spec.name));
+        };
+        if found.next().is_some() {
+            return mismatch(format!("worker {:?} lists {:?} twice", self.name, spec.name));
+        }
+        if info.op != spec.op || info.shape != spec.shape || info.dtype != spec.dtype {
+            return mismatch(format!(
+                "the suite asks for {} {:?} {}, worker {:?} has {} {:?} {}",
+                spec.op, spec.shape, spec.dtype, self.name, info.op, info.shape, info.dtype
+            ));
+        }
+        Ok(())
+    }
+
+    fn start(&self) -> Result<Started, WorkerError> {
+        let timeout = Duration::from_secs_f64(self.suite.measure.timeout_ms / 1e3);
+        let mut worker: Box<dyn Worker> = match (self.name, self.suite.workers.get(self.name)) {
+            (WORKER_BUILTIN, _) => Box::new(Builtin::new(&self.suite.workloads)),
+            (WORKER_COMMAND, _) => Box::new(Commands::new(&self.suite.workloads, timeout)),
+            (_, Some(spec)) => Box::new(Child::start(&spec.command, timeout)?),
+            (name, None) => {
+                let detail = format!("worker {name:?} is not declared in the suite");
+                return Err(WorkerError::fatal(FailureCause::NotStarted, detail));
+            }
+        };
+        let info = worker.hello()?;
+        let listed = worker.list()?;
+        Ok(Started { worker, info, listed })
+    }
+}

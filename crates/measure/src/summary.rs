@@ -1,0 +1,70 @@
+//! Numbers from samples. The samples stay beside them.
+
+use holdpoint_model::report::{Answer, Measured, Stopped, Warmup};
+use holdpoint_model::suite::Work;
+use holdpoint_model::Samples;
+use holdpoint_stats as stats;
+use std::collections::BTreeMap;
+
+/// What is known of a workload besides its samples.
+pub(crate) struct Facts {
+    pub answer: Option<Answer>,
+    pub warmup: Warmup,
+    pub stopped: Stopped,
+    pub work: Option<Work>,
+}
+
+/// Summarises; absent when there are no samples.
+pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
+    let calls = samples.calls_per_sample;
+    let rounds_ms: Vec<Vec<f64>> =
+        samples.rounds.iter().map(|round| round.per_call_ns(calls).map(ns_to_ms).collect()).collect();
+    let times_ms = rounds_ms.concat();
+    let p50_ms = stats::median(&times_ms)?;
+    let cpu_ms: Vec<f64> = samples
+        .rounds
+        .iter()
+        .flat_map(|round| &round.cpu_ns)
+        .map(|ns| ns_to_ms(*ns as f64 / calls as f64))
+        .collect();
+    Some(Measured {
+        p50_ms,
+        p95_ms: stats::percentile_floor(&times_ms, 0.95)?,
+        p99_ms: stats::percentile_floor(&times_ms, 0.99)?,
+        mean_ms: stats::mean(&times_ms)?,
+        min_ms: stats::percentile_floor(&times_ms, 0.0)?,
+        cv: stats::coefficient_of_variation(&times_ms),
+        p50_interval_ms: stats::median_interval_of_rounds(&rounds_ms),
+        throughput: facts.work.map(|work| throughput(&work, p50_ms)).unwrap_or_default(),
+        peak_memory_mb: samples
+            .rounds
+            .iter()
+            .filter_map(|round| round.peak_rss_bytes)
+            .max()
+            .map(|bytes| bytes as f64 / 1e6),
+        cpu_p50_ms: stats::median(&cpu_ms),
+        answer: facts.answer,
+        warmup: facts.warmup,
+        stopped: facts.stopped,
+        samples,
+    })
+}
+
+fn throughput(work: &Work, p50_ms: f64) -> BTreeMap<String, f64> {
+    let per_s = |count: u64| count as f64 / (p50_ms / 1e3);
+    let mut rates = BTreeMap::new();
+    if work.items > 0 && !work.item.is_empty() {
+        rates.insert(format!("{}_per_s", work.item), per_s(work.items));
+    }
+    if work.bytes > 0 {
+        rates.insert("gb_per_s".to_owned(), per_s(work.bytes) / 1e9);
+    }
+    if work.flops > 0 {
+        rates.insert("gflops".to_owned(), per_s(work.flops) / 1e9);
+    }
+    rates
+}
+
+fn ns_to_ms(ns: f64) -> f64 {
+    ns / 1e6
+}

@@ -1,0 +1,137 @@
+//! The built-in ops as a worker in this process.
+
+use super::{Prepared, Worker, WorkerError};
+use crate::{clock, machine};
+use holdpoint_model::FailureCause;
+use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::report::Answer;
+use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpec};
+use holdpoint_workloads::{BuildError, PreparedOp, Request, Tolerance, Variant, build};
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// The built-in ops of a suite.
+pub struct Builtin {
+    specs: Vec<WorkloadSpec>,
+    prepared: HashMap<String, PreparedWorkload>,
+    clock_resolution_ns: u64,
+}
+
+struct PreparedWorkload {
+    op: Box<dyn PreparedOp>,
+    /// Whether the output buffers hold an answer of a call, and not poison.
+    has_answer: bool,
+}
+
+impl Builtin {
+    /// A worker for those workloads that name it.
+    #[must_use]
+    pub fn new(workloads: &[WorkloadSpec]) -> Self {
+        Self {
+            specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
+            prepared: HashMap::new(),
+            clock_resolution_ns: clock::resolution_ns(),
+        }
+    }
+
+    fn prepared(&mut self, name: &str) -> Result<&mut PreparedWorkload, WorkerError> {
+        self.prepared.get_mut(name).ok_or_else(|| WorkerError::no_workload(name))
+    }
+}
+
+/// Whether the built-in ops can do what a workload asks, without preparing it.
+///
+/// # Errors
+/// With what is wrong and what would be right.
+pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
+    holdpoint_workloads::validate(&request(spec, 0))
+}
+
+fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
+    Request {
+        op: &spec.op,
+        shape: &spec.shape,
+        dtype: &spec.dtype,
+        variant: match spec.variant {
+            suite::Variant::Fast => Variant::Fast,
+            suite::Variant::Reference => Variant::Reference,
+        },
+        params: &spec.params,
+        seed,
+        tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
+    }
+}
+
+impl Worker for Builtin {
+    fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
+        Ok(WorkerInfo {
+            protocol: PROTOCOL_VERSION,
+            name: WORKER_BUILTIN.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            timer: TIMER_HOST.to_owned(),
+            clock_resolution_ns: self.clock_resolution_ns,
+        })
+    }
+
+    fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
+        Ok(self.specs.iter().map(super::info_of).collect())
+    }
+
+    fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
+        let spec = self.specs.iter().find(|spec| spec.name == workload);
+        let spec = spec.ok_or_else(|| WorkerError::no_workload(workload))?;
+        let op = build(&request(spec, seed))
+            .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
+        let work = op.work();
+        self.prepared.insert(workload.to_owned(), PreparedWorkload { op, has_answer: false });
+        let (bytes, flops, items) = (work.bytes, work.flops, work.items);
+        Ok(Prepared::Ready(Some(Work { bytes, flops, items, item: work.item.to_owned() })))
+    }
+
+    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError> {
+        let prepared = self.prepared(workload)?;
+        let op = &mut prepared.op;
+        // An answer left from before must not pass for the answer of the timed calls.
+        op.poison();
+        (0..calls_per_sample).for_each(|_| op.call());
+        let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
+        for _ in 0..samples_count {
+            let start = Instant::now();
+            for _ in 0..calls_per_sample {
+                black_box(&mut *op).call();
+            }
+            elapsed_ns.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+        prepared.has_answer = true;
+        Ok(RunResult {
+            workload: workload.to_owned(),
+            calls_per_sample,
+            elapsed_ns,
+            cpu_ns: Vec::new(),
+            peak_rss_bytes: machine::peak_rss_bytes(),
+        })
+    }
+
+    fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
+        let prepared = self.prepared(workload)?;
+        if !prepared.has_answer {
+            prepared.op.poison();
+            prepared.op.call();
+            prepared.has_answer = true;
+        }
+        let check = prepared.op.check();
+        Ok(Some(Answer {
+            passed: check.passed,
+            values_count: check.total,
+            max_abs_err: check.max_abs_err,
+            max_rel_err: check.max_rel_err,
+            first_bad: check.first_bad,
+        }))
+    }
+
+    fn release(&mut self, workload: &str) -> Result<(), WorkerError> {
+        self.prepared.remove(workload);
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! A worker in a child process that speaks the protocol on stdin and stdout.
+//!
+//! Nothing it does is trusted: every answer has a time-out and a size, extra lines are a flood, and whatever
+//! goes wrong ends the process and leaves its last stderr lines in the error.
+
+use super::lines::{Line, read_line};
+use super::{Prepared, Worker, WorkerError};
+use holdpoint_model::FailureCause;
+use holdpoint_model::limits::{STDERR_LINES_KEPT, WORKLOADS_MAX, clean_text};
+use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::report::Answer;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::VecDeque;
+use std::io::{BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A worker in a child process.
+pub struct Child {
+    process: std::process::Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<std::io::Result<Line>>,
+    stderr: Arc<Mutex<VecDeque<String>>>,
+    stderr_reader: Option<JoinHandle<()>>,
+    timeout: Duration,
+}
+
+/// How long a worker may take to end after `bye`, or to let go of stderr after it was killed.
+const GRACE: Duration = Duration::from_millis(500);
+/// Answers that may wait unread. One is asked for at a time; a flood blocks in the pipe, not in our memory.
+const LINES_WAITING_MAX: usize = 2;
+
+impl Child {
+    /// Starts the program; every answer must come within `timeout`.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(command: &[String], timeout: Duration) -> Result<Self, WorkerError> {
+        let not_started = |what: String| WorkerError::fatal(FailureCause::NotStarted, what);
+        let (program, arguments) = command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
+        let mut process = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
+        let (send, lines) = sync_channel(LINES_WAITING_MAX);
+        if let Some(stdout) = process.stdout.take() {
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stdout);
+                loop {
+                    let line = read_line(&mut reader);
+                    let over = !matches!(line, Ok(Line::Text(_) | Line::NotText));
+                    if send.send(line).is_err() || over {
+                        break;
+                    }
+                }
+            });
+        }
+        let stderr = Arc::new(Mutex::new(VecDeque::new()));
+        let stderr_reader = process.stderr.take().map(|pipe| {
+            let kept = Arc::clone(&stderr);
+            std::thread::spawn(move || keep_tail(pipe, &kept))
+        });
+        let stdin = process.stdin.take();
+        Ok(Self { process, stdin, lines, stderr, stderr_reader, timeout })
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
+        let response = self.exchange(request);
+        match response {
+            Ok(Response::Error { message }) => {
+                Err(WorkerError { stderr_tail: self.tail(), ..WorkerError::new(FailureCause::WorkerError, clean_text(&message)) })
+            }
+            Ok(response) => Ok(response),
+            Err((cause, detail)) => Err(self.end(cause, detail)),
+        }
+    }
+
+    fn exchange(&mut self, request: &Request) -> Result<Response, (FailureCause, String)> {
+        if let Ok(Ok(Line::Text(_) | Line::NotText | Line::TooLong)) = self.lines.try_recv() {
+            return Err((FailureCause::Flooded, "it wrote more than one answer to a request".to_owned()));
+        }
+        let mut line = serde_json::to_string(request).map_err(|e| (FailureCause::WorkerError, e.to_string()))?;
+        line.push('\n');
+        let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()));
+        match self.lines.recv_timeout(self.timeout) {
+            Ok(Ok(Line::Text(text))) => serde_json::from_str(&text)
+                .map_err(|e| (FailureCause::Garbage, format!("not an answer of the protocol ({e}): {}", excerpt(&text)))),
+            Ok(Ok(Line::NotText)) => Err((FailureCause::Garbage, "its answer is not UTF-8 text".to_owned())),
+            Ok(Ok(Line::TooLong)) => Err((FailureCause::Flooded, "its answer is over the limit of 4 MiB".to_owned())),
+            Err(RecvTimeoutError::Timeout) => {
+                let detail = format!("no answer to {} within {} s", name_of(request), self.timeout.as_secs_f64());
+                Err((FailureCause::TimedOut, detail))
+            }
+            Ok(Ok(Line::End)) | Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                let unsent = sent.is_none_or(|sent| sent.is_err());
+                let when = if unsent { "before it read" } else { "while it worked on" };
+                Err((FailureCause::Crashed, format!("it ended {when} {}", name_of(request))))
+            }
+        }
+    }
+
+    /// Ends the process and tells how it ended.
+    fn end(&mut self, cause: FailureCause, mut detail: String) -> WorkerError {
+        self.stdin = None;
+        if cause == FailureCause::Crashed
+            && let Some(status) = self.wait(GRACE)
+        {
+            detail.push_str(&format!(" ({status})"));
+        }
+        self.kill();
+        WorkerError { stderr_tail: self.tail(), ..WorkerError::fatal(cause, detail) }
+    }
+
+    fn wait(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
+        let step = Duration::from_millis(5);
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.process.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if waited < limit => std::thread::sleep(step),
+                _ => return None,
+            }
+            waited += step;
+        }
+    }
+
+    fn kill(&mut self) {
+        if let Some(group) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
+            // Nobody left to kill is what we want.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.process.wait();
+    }
+
+    fn tail(&mut self) -> Vec<String> {
+        if matches!(self.process.try_wait(), Ok(Some(_)))
+            && let Some(reader) = self.stderr_reader.take()
+        {
+            // A grandchild may hold the pipe open; then what has been read so far must do.
+            let step = Duration::from_millis(5);
+            (0..GRACE.as_millis() / step.as_millis())
+                .take_while(|_| !reader.is_finished())
+                .for_each(|_| std::thread::sleep(step));
+        }
+        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn unexpected<T>(&mut self, request: &str, response: &Response) -> Result<T, WorkerError> {
+        let text = serde_json::to_string(response).unwrap_or_default();
+        Err(self.end(FailureCause::Mismatch, format!("answered {request} with {}", excerpt(&text))))
+    }
+}
+
+impl Worker for Child {
+    fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
+        match self.ask(&Request::Hello { protocol: PROTOCOL_VERSION })? {
+            Response::Hello(info) if info.protocol == PROTOCOL_VERSION => Ok(info),
+            Response::Hello(info) => Err(self.end(
+                FailureCause::Mismatch,
+                format!("it speaks protocol {}, holdpoint speaks {PROTOCOL_VERSION}", info.protocol),
+            )),
+            other => self.unexpected("hello", &other),
+        }
+    }
+
+    fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
+        match self.ask(&Request::List {})? {
+            Response::Workloads { workloads } if workloads.len() > WORKLOADS_MAX => {
+                let detail = format!("it lists {} workloads, at most {WORKLOADS_MAX}", workloads.len());
+                Err(self.end(FailureCause::Flooded, detail))
+            }
+            Response::Workloads { workloads } => Ok(workloads),
+            other => self.unexpected("list", &other),
+        }
+    }
+
+    fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
+        match self.ask(&Request::Prepare { workload: workload.to_owned(), seed })? {
+            Response::Prepared { workload: name, work } if name == workload => Ok(Prepared::Ready(work)),
+            Response::Skipped { workload: name, reason } if name == workload => {
+                Ok(Prepared::Skipped(clean_text(&reason)))
+            }
+            other => self.unexpected("prepare", &other),
+        }
+    }
+
+    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError> {
+        let request = Request::Run { workload: workload.to_owned(), samples_count, calls_per_sample };
+        match self.ask(&request)? {
+            Response::Samples(result) if result.workload == workload => Ok(result),
+            other => self.unexpected("run", &other),
+        }
+    }
+
+    fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
+        match self.ask(&Request::Verify { workload: workload.to_owned() })? {
+            Response::Verified { workload: name, answer } if name == workload => Ok(answer),
+            other => self.unexpected("verify", &other),
+        }
+    }
+
+    fn release(&mut self, workload: &str) -> Result<(), WorkerError> {
+        match self.ask(&Request::Release { workload: workload.to_owned() })? {
+            Response::Released { workload: name } if name == workload => Ok(()),
+            other => self.unexpected("release", &other),
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(mut stdin) = self.stdin.take() {
+            // A worker that is already gone needs no farewell.
+            let _ = serde_json::to_writer(&mut stdin, &Request::Bye {}).map(|()| stdin.write_all(b"\n"));
+            drop(stdin);
+            self.wait(GRACE);
+        }
+        self.kill();
+    }
+}
+
+fn name_of(request: &Request) -> &'static str {
+    match request {
+        Request::Hello { .. } => "hello",
+        Request::List {} => "list",
+        Request::Prepare { .. } => "prepare",
+        Request::Run { .. } => "run",
+        Request::Verify { .. } => "verify",
+        Request::Release { .. } => "release",
+        Request::Bye {} => "bye",
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    clean_text(text).chars().take(120).collect()
+}
+
+/// Keeps the last lines of a stream, each of limited length, and never more.
+fn keep_tail(pipe: impl Read, kept: &Mutex<VecDeque<String>>) {
+    let mut reader = BufReader::new(pipe);
+    loop {
+        let line = match read_line(&mut reader) {
+            Ok(Line::Text(text)) => clean_text(&text),
+            Ok(Line::NotText) => "(not UTF-8)".to_owned(),
+            // Drain what is left, so that the worker does not block on a full pipe.
+            Ok(Line::TooLong) => {
+                let _ = std::io::copy(&mut reader, &mut std::io::sink());
+                return;
+            }
+            Ok(Line::End) | Err(_) => return,
+        };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == STDERR_LINES_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+}

@@ -1,0 +1,196 @@
+//! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
+
+use super::{Prepared, Worker, WorkerError};
+use crate::clock;
+use holdpoint_model::FailureCause;
+use holdpoint_model::limits::{LINE_BYTES_MAX, STDERR_LINES_KEPT, clean_text};
+use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::report::Answer;
+use holdpoint_model::suite::{TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use wait4::{ResUse, Wait4};
+
+/// The programs of a suite.
+pub struct Commands {
+    specs: Vec<WorkloadSpec>,
+    timeout: Duration,
+    clock_resolution_ns: u64,
+}
+
+/// One run of a program.
+struct Finished {
+    wall: Duration,
+    resources: ResUse,
+    stdout: Vec<u8>,
+}
+
+impl Commands {
+    /// A worker for those workloads that are commands; none may take longer than `timeout`.
+    #[must_use]
+    pub fn new(workloads: &[WorkloadSpec], timeout: Duration) -> Self {
+        Self {
+            specs: workloads.iter().filter(|w| w.worker == WORKER_COMMAND).cloned().collect(),
+            timeout,
+            clock_resolution_ns: clock::resolution_ns(),
+        }
+    }
+
+    fn spec(&self, name: &str) -> Result<&WorkloadSpec, WorkerError> {
+        self.specs.iter().find(|spec| spec.name == name).ok_or_else(|| WorkerError::no_workload(name))
+    }
+}
+
+impl Worker for Commands {
+    fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
+        Ok(WorkerInfo {
+            protocol: PROTOCOL_VERSION,
+            name: WORKER_COMMAND.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            timer: TIMER_PROCESS.to_owned(),
+            clock_resolution_ns: self.clock_resolution_ns,
+        })
+    }
+
+    fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
+        Ok(self.specs.iter().map(super::info_of).collect())
+    }
+
+    fn prepare(&mut self, workload: &str, _seed: u64) -> Result<Prepared, WorkerError> {
+        self.spec(workload).map(|spec| Prepared::Ready(spec.work.clone()))
+    }
+
+    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError> {
+        let spec = self.spec(workload)?;
+        let mut result =
+            RunResult { workload: workload.to_owned(), calls_per_sample, ..RunResult::default() };
+        for _ in 0..samples_count {
+            let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
+            for _ in 0..calls_per_sample {
+                let finished = execute(spec, self.timeout, Stdio::null())?;
+                wall += finished.wall;
+                let usage = finished.resources.rusage;
+                cpu += usage.utime + usage.stime;
+                result.peak_rss_bytes = result.peak_rss_bytes.max(Some(usage.maxrss)).filter(|bytes| *bytes > 0);
+            }
+            result.elapsed_ns.push(nanos(wall));
+            result.cpu_ns.push(nanos(cpu));
+        }
+        Ok(result)
+    }
+
+    /// Exit status 0, and the expected text on stdout where the suite names one.
+    fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
+        let spec = self.spec(workload)?;
+        let Some(expected) = &spec.expect_stdout else {
+            return execute(spec, self.timeout, Stdio::null()).map(|_| None);
+        };
+        let finished = execute(spec, self.timeout, Stdio::piped())?;
+        let printed = String::from_utf8_lossy(&finished.stdout);
+        let passed = printed.trim_end() == expected.trim_end();
+        let clip = |text: &str| clean_text(text.trim_end()).chars().take(200).collect::<String>();
+        Ok(Some(Answer {
+            passed,
+            values_count: 1,
+            max_abs_err: 0.0,
+            max_rel_err: 0.0,
+            first_bad: (!passed).then(|| format!("stdout: got {:?}, want {:?}", clip(&printed), clip(expected))),
+        }))
+    }
+
+    fn release(&mut self, _workload: &str) -> Result<(), WorkerError> {
+        Ok(())
+    }
+}
+
+/// Runs the program once. Stderr goes to an unnamed file, so that the program never waits for a reader.
+fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Finished, WorkerError> {
+    let not_started = |what: String| WorkerError::new(FailureCause::NotStarted, what);
+    let mut stderr = tempfile::tempfile().map_err(|e| not_started(format!("no file for stderr: {e}")))?;
+    let stderr_out = stderr.try_clone().map_err(|e| not_started(format!("no file for stderr: {e}")))?;
+    let (program, arguments) = spec.command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr_out).process_group(0);
+
+    let start = Instant::now();
+    let mut child = command
+        .spawn()
+        .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let watchdog = Watchdog::start(group, timeout);
+    let reader = child.stdout.take().map(|out| std::thread::spawn(move || read_some(out)));
+    let resources = child.wait4();
+    let wall = start.elapsed();
+    let timed_out = watchdog.stop();
+    let stdout = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
+
+    let resources = resources
+        .map_err(|e| WorkerError::new(FailureCause::Crashed, format!("cannot wait for {program:?}: {e}")))?;
+    let failed = |cause, detail: String, stderr: &mut File| {
+        Err(WorkerError { stderr_tail: tail(stderr), ..WorkerError::new(cause, detail) })
+    };
+    if timed_out {
+        let detail = format!("{program:?} ran longer than {} s and was killed", timeout.as_secs_f64());
+        return failed(FailureCause::TimedOut, detail, &mut stderr);
+    }
+    if !resources.status.success() {
+        let detail = format!("{program:?} ended with {}", resources.status);
+        return failed(FailureCause::Crashed, detail, &mut stderr);
+    }
+    Ok(Finished { wall, resources, stdout })
+}
+
+/// Kills a process group after a time, unless stopped before.
+struct Watchdog {
+    stop: mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<bool>,
+}
+
+impl Watchdog {
+    fn start(group: Option<Pid>, timeout: Duration) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let timed_out = stopped.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout);
+            if let (true, Some(group)) = (timed_out, group) {
+                // Nobody left to kill is what we want.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            timed_out
+        });
+        Self { stop, thread }
+    }
+
+    fn stop(self) -> bool {
+        drop(self.stop);
+        self.thread.join().unwrap_or(false)
+    }
+}
+
+/// Reads up to the limit and then lets go: the writer gets a broken pipe, not our memory.
+fn read_some(out: impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What could not be read is compared as missing.
+    let _ = out.take(LINE_BYTES_MAX as u64).read_to_end(&mut bytes);
+    bytes
+}
+
+fn tail(file: &mut File) -> Vec<String> {
+    let mut bytes = Vec::new();
+    let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
+    let start = end.saturating_sub(1 << 16);
+    if file.seek(SeekFrom::Start(start)).is_err() || file.take(1 << 16).read_to_end(&mut bytes).is_err() {
+        return Vec::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<String> = text.lines().map(clean_text).collect();
+    lines[lines.len().saturating_sub(STDERR_LINES_KEPT)..].to_vec()
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

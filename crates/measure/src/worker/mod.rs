@@ -1,0 +1,114 @@
+//! Workers: whatever owns workloads and times them when asked.
+//!
+//! One trait, in process ([`Builtin`], [`Commands`]) or in a child process that speaks the protocol
+//! ([`Child`]). A worker never decides anything, and what it says is checked by the caller.
+
+mod builtin;
+mod child;
+mod commands;
+mod lines;
+mod serve;
+
+pub use builtin::{Builtin, validate};
+pub use child::Child;
+pub use commands::Commands;
+pub use serve::serve;
+
+use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::report::Answer;
+use holdpoint_model::suite::{Work, WorkloadSpec};
+use holdpoint_model::{Failure, FailureCause};
+
+/// Something that owns workloads and times them when asked.
+pub trait Worker {
+    /// Who it is. Always asked first.
+    ///
+    /// # Errors
+    /// When the worker cannot answer.
+    fn hello(&mut self) -> Result<WorkerInfo, WorkerError>;
+
+    /// The workloads it has.
+    ///
+    /// # Errors
+    /// When the worker cannot answer.
+    fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError>;
+
+    /// Allocates buffers and draws inputs.
+    ///
+    /// # Errors
+    /// When the workload is unknown or cannot be prepared.
+    fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError>;
+
+    /// Runs and times. It makes untimed calls first where caches may have gone cold since the last request.
+    ///
+    /// # Errors
+    /// When the workload is not prepared or fails.
+    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError>;
+
+    /// Checks the answer that the last timed calls left behind, or that of one call when there were none.
+    ///
+    /// # Errors
+    /// When the workload is not prepared or fails.
+    fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError>;
+
+    /// Frees the workload's buffers.
+    ///
+    /// # Errors
+    /// When the worker cannot answer.
+    fn release(&mut self, workload: &str) -> Result<(), WorkerError>;
+}
+
+/// A workload of a suite as a worker lists it.
+fn info_of(spec: &WorkloadSpec) -> WorkloadInfo {
+    let (name, op) = (spec.name.clone(), spec.op.clone());
+    WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone() }
+}
+
+/// A workload made ready, or the reason why it cannot run here.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prepared {
+    /// Ready, with the work of one call where the worker knows it.
+    Ready(Option<Work>),
+    /// Cannot run here; not a failure.
+    Skipped(String),
+}
+
+/// What went wrong with a worker.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{detail}")]
+pub struct WorkerError {
+    /// The kind of failure.
+    pub cause: FailureCause,
+    /// What happened.
+    pub detail: String,
+    /// The last lines it wrote to stderr.
+    pub stderr_tail: Vec<String>,
+    /// Whether the worker is gone.
+    pub fatal: bool,
+}
+
+impl WorkerError {
+    /// A failure that the worker survives.
+    #[must_use]
+    pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
+        Self { cause, detail: detail.into(), stderr_tail: Vec::new(), fatal: false }
+    }
+
+    /// A failure that ends the worker.
+    #[must_use]
+    pub fn fatal(cause: FailureCause, detail: impl Into<String>) -> Self {
+        Self { fatal: true, ..Self::new(cause, detail) }
+    }
+
+    /// A request for a workload that is unknown or not prepared.
+    #[must_use]
+    pub(crate) fn no_workload(name: &str) -> Self {
+        Self::new(FailureCause::WorkerError, format!("workload {name:?} is not known here, or not prepared"))
+    }
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        Self { cause: error.cause, detail: error.detail, stderr_tail: error.stderr_tail, samples: None }
+    }
+}

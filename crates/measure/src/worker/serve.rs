@@ -1,0 +1,72 @@
+//! The other end of the protocol: a worker of this process, served on a pair of streams.
+
+use super::lines::{Line, read_line};
+use super::{Prepared, Worker, WorkerError};
+use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
+use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response};
+use std::io::{self, BufRead, Write};
+
+/// Answers requests until `bye` or the end of the input. A request that cannot be read gets an `error` and the
+/// conversation goes on; a line over the limit ends it.
+///
+/// # Errors
+/// When a stream fails.
+pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    loop {
+        let response = match read_line(&mut input)? {
+            Line::End => return Ok(()),
+            Line::Text(text) => match serde_json::from_str(&text) {
+                Ok(Request::Bye {}) => return write(&mut output, &Response::Bye {}),
+                Ok(request) => answer(worker, &request),
+                Err(error) => Response::Error { message: format!("not a request of the protocol: {error}") },
+            },
+            Line::NotText => Response::Error { message: "not UTF-8 text".to_owned() },
+            Line::TooLong => {
+                return write(&mut output, &Response::Error { message: "line over the limit".to_owned() });
+            }
+        };
+        write(&mut output, &response)?;
+    }
+}
+
+fn write(output: &mut impl Write, response: &Response) -> io::Result<()> {
+    let mut line = serde_json::to_vec(response)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.flush()
+}
+
+fn answer(worker: &mut dyn Worker, request: &Request) -> Response {
+    respond(worker, request).unwrap_or_else(|error| Response::Error { message: error.detail })
+}
+
+fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, WorkerError> {
+    Ok(match request {
+        Request::Hello { protocol } if *protocol == PROTOCOL_VERSION => Response::Hello(worker.hello()?),
+        Request::Hello { protocol } => Response::Error {
+            message: format!("protocol {protocol} is not spoken here; this worker speaks {PROTOCOL_VERSION}"),
+        },
+        Request::List {} => Response::Workloads { workloads: worker.list()? },
+        Request::Prepare { workload, seed } => match worker.prepare(workload, *seed)? {
+            Prepared::Ready(work) => Response::Prepared { workload: workload.clone(), work },
+            Prepared::Skipped(reason) => Response::Skipped { workload: workload.clone(), reason },
+        },
+        Request::Run { samples_count, calls_per_sample, .. }
+            if !(1..=SAMPLES_PER_RUN_MAX).contains(samples_count)
+                || !(1..=CALLS_PER_SAMPLE_MAX).contains(calls_per_sample) =>
+        {
+            Response::Error { message: "samples_count or calls_per_sample is out of range".to_owned() }
+        }
+        Request::Run { workload, samples_count, calls_per_sample } => {
+            Response::Samples(worker.run(workload, *samples_count, *calls_per_sample)?)
+        }
+        Request::Verify { workload } => {
+            Response::Verified { workload: workload.clone(), answer: worker.verify(workload)? }
+        }
+        Request::Release { workload } => {
+            worker.release(workload)?;
+            Response::Released { workload: workload.clone() }
+        }
+        Request::Bye {} => Response::Bye {},
+    })
+}

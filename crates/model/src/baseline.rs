@@ -1,0 +1,89 @@
+//! What a suite's metrics were, and how much worse they may become.
+
+use crate::machine::{Machine, Revision};
+use crate::suite::Identity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A baseline file: the seeds' shape, with the machine, the runs and their spread beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Baseline {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// Free text.
+    #[serde(default)]
+    pub baseline_notes: String,
+    /// The status a run must have to be compared; `ok` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_status: Option<String>,
+    /// The machine the values hold for. Absent in the seeds' files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// The runs the values come from. Absent in the seeds' files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<BaselineRun>,
+    /// The metrics by name.
+    pub metrics: BTreeMap<String, BaselineMetric>,
+}
+
+/// One run behind a baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineRun {
+    /// When the run began, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// The revision it measured.
+    #[serde(default)]
+    pub revision: Option<Revision>,
+}
+
+/// One metric of a baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineMetric {
+    /// The value: the median over the runs.
+    pub value_ms: f64,
+    /// Tolerance as a share of the value.
+    #[serde(default = "default_ratio")]
+    pub max_regression_ratio: f64,
+    /// Tolerance added to that.
+    #[serde(default)]
+    pub max_regression_abs_ms: f64,
+    /// The workload it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// What was run; only the same may be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// The value in each run, in the order of `runs`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs_ms: Vec<f64>,
+    /// How far apart the runs were: `(max - min) / median`. Absent with fewer than two runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
+}
+
+/// The seeds' tolerance where a file names none.
+fn default_ratio() -> f64 {
+    DEFAULT_RATIO
+}
+
+/// The seeds' tolerance where a file names none.
+pub const DEFAULT_RATIO: f64 = 0.50;
+
+impl BaselineMetric {
+    /// The seeds' rule: anything above this fails.
+    #[must_use]
+    pub fn allowed_max_ms(&self) -> f64 {
+        self.value_ms * (1.0 + self.max_regression_ratio) + self.max_regression_abs_ms
+    }
+}
+
+impl Baseline {
+    /// The status a run must have.
+    #[must_use]
+    pub fn required_status(&self) -> &str {
+        self.required_status.as_deref().unwrap_or("ok")
+    }
+}

@@ -1,0 +1,79 @@
+//! The side under test, reduced to what a comparison needs, whatever file it came from.
+
+use crate::machine::{Machine, Revision};
+use crate::report::{Outcome, Report};
+use crate::suite::Identity;
+use std::collections::BTreeMap;
+
+/// A run, ready to be compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Current {
+    /// Name of the suite.
+    pub suite: String,
+    /// When the run began, if its file says.
+    pub timestamp_utc: Option<String>,
+    /// The run's status, if its file has one.
+    pub status: Option<String>,
+    /// The machine, if its file says.
+    pub machine: Option<Machine>,
+    /// The revision, if its file says.
+    pub revision: Option<Revision>,
+    /// What was measured, by metric.
+    pub metrics: BTreeMap<String, MetricValue>,
+    /// What was asked for and not measured, by metric.
+    pub unmeasured: BTreeMap<String, Unmeasured>,
+}
+
+/// The value of one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricValue {
+    /// The value.
+    pub value_ms: f64,
+    /// The workload it belongs to, if the file says.
+    pub workload: Option<String>,
+    /// What was run, if the file says.
+    pub identity: Option<Identity>,
+}
+
+/// Why a metric has no value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unmeasured {
+    /// The workload could not run here.
+    Skipped(String),
+    /// The workload failed.
+    Failed(String),
+}
+
+impl From<&Report> for Current {
+    fn from(report: &Report) -> Self {
+        let mut current = Self {
+            suite: report.suite.clone(),
+            timestamp_utc: Some(report.timestamp_utc.clone()),
+            status: Some(report.status.as_str().to_owned()),
+            machine: report.machine.clone(),
+            revision: report.revision.clone(),
+            ..Self::default()
+        };
+        for (name, measurement) in &report.benchmarks {
+            for metric in &measurement.gated {
+                let key = format!("{name}_{metric}");
+                let unmeasured = match &measurement.outcome {
+                    Outcome::Measured(measured) => {
+                        if let Some(value_ms) = measured.metric(metric) {
+                            let (workload, identity) =
+                                (Some(name.clone()), Some(measurement.identity.clone()));
+                            current.metrics.insert(key, MetricValue { value_ms, workload, identity });
+                        }
+                        continue;
+                    }
+                    Outcome::Skipped { reason } => Unmeasured::Skipped(reason.clone()),
+                    Outcome::Failed(failure) => {
+                        Unmeasured::Failed(format!("{}: {}", failure.cause.as_str(), failure.detail))
+                    }
+                };
+                current.unmeasured.insert(key, unmeasured);
+            }
+        }
+        current
+    }
+}

@@ -1,0 +1,69 @@
+//! Apex-X's result files. They carry no machine and no workload identity.
+
+use super::{FileError, text_at, value_error};
+use crate::current::{Current, MetricValue};
+use serde_json::Value;
+
+/// The CPU suite: `metrics` is a flat map of numbers.
+pub(super) fn cpu_report(file: &Value) -> Result<Current, FileError> {
+    let mut current = head(file);
+    let Some(metrics) = file.get("metrics").and_then(Value::as_object) else {
+        return value_error("metrics".to_owned(), "must be an object");
+    };
+    for (name, value) in metrics {
+        match value.as_f64() {
+            Some(value_ms) => insert(&mut current, name.clone(), value_ms),
+            None => return value_error(format!("metrics.{name}"), "must be a number"),
+        }
+    }
+    Ok(current)
+}
+
+/// The GPU suite: metrics are the dotted paths of the times below `benchmarks`.
+pub(super) fn gpu_report(file: &Value) -> Result<Current, FileError> {
+    let mut current = head(file);
+    if let Some(benchmarks) = file.get("benchmarks") {
+        insert_times(&mut current, "benchmarks", benchmarks);
+    }
+    Ok(current)
+}
+
+/// The TensorRT sweep: `summary.p50_ms_*` and `case.<label>.p50_ms`.
+pub(super) fn trt_report(file: &Value) -> Result<Current, FileError> {
+    let mut current = head(file);
+    for key in ["p50_ms_min", "p50_ms_median", "p50_ms_max"] {
+        if let Some(value_ms) = file.get("summary").and_then(|summary| summary.get(key)?.as_f64()) {
+            insert(&mut current, format!("summary.{key}"), value_ms);
+        }
+    }
+    for case in file.get("cases").and_then(Value::as_array).into_iter().flatten() {
+        if let (Some(label), Some(metrics)) = (text_at(case, "label"), case.get("metrics")) {
+            insert_times(&mut current, &format!("case.{label}"), metrics);
+        }
+    }
+    Ok(current)
+}
+
+fn head(file: &Value) -> Current {
+    Current {
+        suite: text_at(file, "suite").unwrap_or_else(|| "unnamed".to_owned()),
+        timestamp_utc: text_at(file, "timestamp_utc"),
+        status: text_at(file, "status"),
+        ..Current::default()
+    }
+}
+
+fn insert(current: &mut Current, name: String, value_ms: f64) {
+    current.metrics.insert(name, MetricValue { value_ms, workload: None, identity: None });
+}
+
+/// Every number whose key ends in `_ms`, by its dotted path. Booleans are no numbers here.
+fn insert_times(current: &mut Current, path: &str, value: &Value) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let path = format!("{path}.{key}");
+        match value.as_f64() {
+            Some(value_ms) if key.ends_with("_ms") => insert(current, path, value_ms),
+            _ => insert_times(current, &path, value),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! cudadent42's result files: times of one attention kernel, with its shape but no version and no machine.
+
+use super::{FileError, text_at, value_error};
+use crate::SCHEMA_VERSION;
+use crate::baseline::{Baseline, BaselineMetric, DEFAULT_RATIO};
+use crate::current::{Current, MetricValue};
+use crate::suite::Identity;
+use serde_json::{Map, Value};
+
+/// Times come from CUDA events around each call.
+const TIMER: &str = "cuda_event";
+
+/// One kernel, one shape: `performance` in newer files, `metrics` in older ones.
+pub(super) fn result(file: &Value) -> Result<Current, FileError> {
+    let (block, place) = match (file.get("performance"), file.get("metrics")) {
+        (Some(block), _) => (block, "performance"),
+        (None, Some(block)) => (block, "metrics"),
+        (None, None) => return value_error("performance".to_owned(), "missing, and so is metrics"),
+    };
+    let Some(value_ms) = block.get("mean_time_ms").and_then(Value::as_f64) else {
+        return value_error(format!("{place}.mean_time_ms"), "missing or not a number");
+    };
+    let kernel = text_at(file, "kernel_name").or_else(|| text_at(file, "name"));
+    let shape_block = [file.get("config"), block.get("config"), file.get("parameters")];
+    let identity = kernel
+        .as_ref()
+        .and_then(|kernel| shape_block.into_iter().flatten().find_map(|config| identity_of(kernel, config)));
+    let mut current = head(file, "cudadent42");
+    let metric = MetricValue { value_ms, workload: kernel, identity };
+    current.metrics.insert("mean_time_ms".to_owned(), metric);
+    Ok(current)
+}
+
+/// The statistical baseline: several shapes with their raw times; the median is compared.
+pub(super) fn summary(file: &Value) -> Result<Current, FileError> {
+    let mut current = head(file, "cudadent42_baseline");
+    let Some(results) = file.get("results").and_then(Value::as_array) else {
+        return value_error("results".to_owned(), "must be an array");
+    };
+    for (index, result) in results.iter().enumerate() {
+        let Some(value_ms) = result.get("statistics").and_then(|s| s.get("median_ms")?.as_f64()) else {
+            return value_error(format!("results[{index}].statistics.median_ms"), "missing or not a number");
+        };
+        let identity = result.get("config").and_then(|config| identity_of("attention", config));
+        let Some(identity) = identity else {
+            return value_error(format!("results[{index}].config"), "needs batch, heads, seq and dim");
+        };
+        let name = format!(
+            "B{}_H{}_S{}_D{}",
+            identity.shape[0], identity.shape[1], identity.shape[2], identity.shape[3]
+        );
+        let metric = MetricValue { value_ms, workload: Some(name.clone()), identity: Some(identity) };
+        current.metrics.insert(format!("{name}_p50_ms"), metric);
+    }
+    Ok(current)
+}
+
+/// The ratchet's baseline: the best time ever of each configuration.
+pub(super) fn ratchet(file: &Value) -> Result<Baseline, FileError> {
+    let Some(configs) = file.get("configs").and_then(Value::as_object) else {
+        return value_error("configs".to_owned(), "must be an object");
+    };
+    let mut baseline = Baseline {
+        schema_version: SCHEMA_VERSION,
+        suite: "cudadent42_ratchet".to_owned(),
+        baseline_notes: String::new(),
+        required_status: None,
+        machine: None,
+        runs: Vec::new(),
+        metrics: std::collections::BTreeMap::new(),
+    };
+    for (name, config) in configs {
+        let Some(value_ms) = config.get("median_ms").and_then(Value::as_f64) else {
+            return value_error(format!("configs.{name}.median_ms"), "missing or not a number");
+        };
+        let metric = BaselineMetric {
+            value_ms,
+            max_regression_ratio: DEFAULT_RATIO,
+            max_regression_abs_ms: 0.0,
+            workload: Some(name.clone()),
+            identity: None,
+            runs_ms: Vec::new(),
+            spread: None,
+        };
+        baseline.metrics.insert(format!("{name}_p50_ms"), metric);
+    }
+    Ok(baseline)
+}
+
+fn head(file: &Value, suite: &str) -> Current {
+    Current { suite: suite.to_owned(), timestamp_utc: text_at(file, "timestamp"), ..Current::default() }
+}
+
+/// Three spellings of the same four sizes.
+fn identity_of(op: &str, config: &Value) -> Option<Identity> {
+    let spellings = [
+        ["batch_size", "num_heads", "seq_len", "head_dim"],
+        ["batch", "heads", "seq", "dim"],
+        ["B", "H", "S", "d"],
+    ];
+    let sizes = |keys: [&str; 4]| -> Option<Vec<usize>> {
+        keys.iter().map(|key| config.get(key)?.as_u64().and_then(|n| usize::try_from(n).ok())).collect()
+    };
+    let shape = spellings.into_iter().find_map(sizes)?;
+    let dtype = text_at(config, "dtype").unwrap_or_default().trim_start_matches("torch.").to_owned();
+    Some(Identity { op: op.to_owned(), shape, dtype, timer: TIMER.to_owned(), params: Map::new() })
+}

@@ -1,0 +1,167 @@
+//! What was decided, `comparison.json`.
+
+use crate::machine::{Machine, Revision};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// From best to worst; the worst one speaks for the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Faster than the tolerance could explain.
+    Improved,
+    /// Not slower than allowed.
+    Pass,
+    /// Could not be measured here.
+    Skipped,
+    /// Measured, yet the evidence does not suffice.
+    Inconclusive,
+    /// Slower than allowed, or a required metric is missing.
+    Regressed,
+    /// A wrong answer or a crash.
+    Broken,
+}
+
+impl Verdict {
+    /// The word in files and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Improved => "improved",
+            Self::Pass => "pass",
+            Self::Skipped => "skipped",
+            Self::Inconclusive => "inconclusive",
+            Self::Regressed => "regressed",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// The seeds' words for one check; `inconclusive` and `skipped` are ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStatus {
+    /// Within the tolerance.
+    Pass,
+    /// Outside it.
+    Fail,
+    /// The run has no such metric.
+    Missing,
+    /// Not comparable.
+    Inconclusive,
+    /// Not measurable here.
+    Skipped,
+}
+
+impl CheckStatus {
+    /// The word in the file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Missing => "missing",
+            Self::Inconclusive => "inconclusive",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// The judged comparison of one run with its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Judgement {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// The seeds' word: `pass` when every check passed, else `fail`.
+    pub status: String,
+    /// The worst verdict of all checks.
+    pub verdict: Verdict,
+    /// Name of the policy that decided.
+    pub policy: String,
+    /// When the run under test began, if known.
+    #[serde(default)]
+    pub timestamp_utc: Option<String>,
+    /// The status a run must have.
+    pub required_status: String,
+    /// The status it had, if its file has one.
+    #[serde(default)]
+    pub current_status: Option<String>,
+    /// The machine of the run under test.
+    #[serde(default)]
+    pub machine: Option<Machine>,
+    /// The revision of the run under test.
+    #[serde(default)]
+    pub revision: Option<Revision>,
+    /// What the reader should know, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Metrics of the run that the baseline does not have: measured, not judged.
+    #[serde(default)]
+    pub ungated: Vec<String>,
+    /// One check per metric.
+    pub checks: Vec<Check>,
+    /// The seeds' keys of the worst check, under the policy `threshold`.
+    #[serde(flatten)]
+    pub threshold: Option<ThresholdKeys>,
+}
+
+/// The judgement of one metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// Name of the metric; `__status__` for the run's status.
+    pub metric: String,
+    /// The workload it belongs to, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// The seeds' word.
+    pub status: CheckStatus,
+    /// Ours.
+    pub verdict: Verdict,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// The baseline's value.
+    #[serde(default)]
+    pub baseline_ms: Option<f64>,
+    /// Anything above this fails.
+    #[serde(default)]
+    pub allowed_max_ms: Option<f64>,
+    /// The run's value.
+    #[serde(default)]
+    pub current_ms: Option<f64>,
+    /// `current / baseline - 1`.
+    #[serde(default)]
+    pub regression_ratio: Option<f64>,
+    /// Run-to-run spread in the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_spread: Option<f64>,
+    /// For `__status__`: what was required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// For `__status__`: what it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<String>,
+    /// The seeds' keys under the policy `threshold`.
+    #[serde(flatten)]
+    pub threshold: Option<ThresholdKeys>,
+}
+
+/// Keys of the second seed's comparison file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThresholdKeys {
+    /// Baseline over current: above 1 is faster.
+    pub speedup: f64,
+    /// Positive is faster.
+    pub improvement_pct: f64,
+    /// `improvement_pct < threshold`.
+    pub is_regression: bool,
+    /// The baseline's time.
+    pub baseline_time_ms: f64,
+    /// The run's time.
+    pub current_time_ms: f64,
+    /// The least improvement that passes, in percent; negative allows a slowdown.
+    pub threshold: f64,
+    /// `REGRESSION DETECTED`, `SIGNIFICANT IMPROVEMENT`, `SLIGHT IMPROVEMENT` or `PERFORMANCE SIMILAR`.
+    pub label: String,
+}

@@ -1,0 +1,32 @@
+//! The nouns of holdpoint and their wire formats.
+//!
+//! Everything here is plain data: no file is opened, no clock is read, nothing is decided. `GLOSSARY.md`
+//! fixes the words; `docs/schemas` holds the JSON Schemas generated from these types.
+
+pub mod baseline;
+pub mod caps;
+pub mod current;
+pub mod exit;
+pub mod import;
+pub mod json;
+pub mod judgement;
+pub mod limits;
+pub mod machine;
+mod measurement;
+pub mod protocol;
+pub mod report;
+pub mod suite;
+pub mod trend;
+
+pub use baseline::{Baseline, BaselineMetric, BaselineRun};
+pub use current::{Current, MetricValue, Unmeasured};
+pub use exit::ExitCode;
+pub use judgement::{Check, CheckStatus, Judgement, ThresholdKeys, Verdict};
+pub use machine::{Machine, MachineState, Revision, Toolchain};
+pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
+pub use suite::{Identity, Suite, WorkloadSpec};
+pub use trend::{Trend, TrendMetric};
+
+/// The version of every file format that holdpoint writes. It is the seeds' own version number: what
+/// holdpoint adds, it adds beside their keys. Raise it only when a key changes its meaning.
+pub const SCHEMA_VERSION: u32 = 1;

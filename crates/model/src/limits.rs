@@ -1,0 +1,36 @@
+//! A limit on everything that comes from outside.
+
+/// Largest file read whole: 10 000 workloads with 100 samples each take about 15 MB.
+pub const FILE_BYTES_MAX: u64 = 512 << 20;
+/// Largest line of the worker protocol: 100 000 samples of 20 digits fit.
+pub const LINE_BYTES_MAX: usize = 4 << 20;
+/// Most samples that one `run` request may ask for.
+pub const SAMPLES_PER_RUN_MAX: u64 = 100_000;
+/// Most workloads in a suite or in a worker's list.
+pub const WORKLOADS_MAX: usize = 20_000;
+/// Longest name of a suite, a workload or a worker.
+pub const NAME_CHARS_MAX: usize = 200;
+/// Most calls in one sample; a worker that needs more is not timing anything.
+pub const CALLS_PER_SAMPLE_MAX: u64 = 1 << 32;
+/// Lines of a worker's stderr kept as evidence when it fails.
+pub const STDERR_LINES_KEPT: usize = 20;
+/// Longest stderr line kept, and longest text taken from a worker's message.
+pub const TEXT_CHARS_MAX: usize = 2_000;
+/// Shortest time read, in milliseconds: a femtosecond. With the longest it keeps every ratio of two times finite.
+pub const TIME_MS_MIN: f64 = 1e-12;
+/// Longest time read, in milliseconds: three hundred centuries.
+pub const TIME_MS_MAX: f64 = 1e15;
+/// Largest tolerance read, as a ratio or in milliseconds.
+pub const TOLERANCE_MAX: f64 = 1e15;
+
+/// Cuts foreign text to [`TEXT_CHARS_MAX`] characters and drops control characters, so that a worker can
+/// neither flood a report nor paint on a terminal.
+#[must_use]
+pub fn clean_text(text: &str) -> String {
+    let mut kept: String =
+        text.chars().filter(|c| !c.is_control() || *c == '\t').take(TEXT_CHARS_MAX).collect();
+    if text.chars().nth(TEXT_CHARS_MAX).is_some() {
+        kept.push('…');
+    }
+    kept
+}

@@ -1,0 +1,146 @@
+//! The worker protocol: JSON lines on stdin and stdout. `docs/worker-protocol.md` explains it.
+
+use crate::report::Answer;
+use crate::suite::Work;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version that this holdpoint speaks.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What holdpoint asks of a worker, one object a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Who are you? Always first.
+    Hello {
+        /// The version spoken here.
+        protocol: u32,
+    },
+    /// Which workloads do you have?
+    List {},
+    /// Allocate buffers and draw inputs.
+    Prepare {
+        /// Name of the workload.
+        workload: String,
+        /// Seed of the inputs.
+        seed: u64,
+    },
+    /// Run and time.
+    Run {
+        /// Name of the workload, already prepared.
+        workload: String,
+        /// How many samples.
+        samples_count: u64,
+        /// How many calls make a sample.
+        calls_per_sample: u64,
+    },
+    /// Check the answer that the last calls left behind; run once first when nothing has run yet.
+    Verify {
+        /// Name of the workload, already prepared.
+        workload: String,
+    },
+    /// Free the workload's buffers.
+    Release {
+        /// Name of the workload.
+        workload: String,
+    },
+    /// End.
+    Bye {},
+}
+
+/// What a worker answers, one object a line, one answer a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Response {
+    /// Answer to `hello`.
+    Hello(WorkerInfo),
+    /// Answer to `list`.
+    Workloads {
+        /// All of them.
+        workloads: Vec<WorkloadInfo>,
+    },
+    /// Answer to `prepare`.
+    Prepared {
+        /// Name of the workload.
+        workload: String,
+        /// Work of one call, where the worker knows it.
+        #[serde(default)]
+        work: Option<Work>,
+    },
+    /// Answer to `run`.
+    Samples(RunResult),
+    /// Answer to `verify`.
+    Verified {
+        /// Name of the workload.
+        workload: String,
+        /// How the answer compared; null when the worker has no check for it.
+        answer: Option<Answer>,
+    },
+    /// Answer to `release`.
+    Released {
+        /// Name of the workload.
+        workload: String,
+    },
+    /// The workload cannot run here; not a failure.
+    Skipped {
+        /// Name of the workload.
+        workload: String,
+        /// A reason code or a sentence.
+        reason: String,
+    },
+    /// The request could not be met; the worker lives on.
+    Error {
+        /// What and why.
+        message: String,
+    },
+    /// Answer to `bye`.
+    Bye {},
+}
+
+/// Who a worker is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerInfo {
+    /// The version it speaks.
+    pub protocol: u32,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its clock and what it encloses: `host_monotonic`, `process_wall`, …
+    pub timer: String,
+    /// Smallest step of that clock.
+    pub clock_resolution_ns: u64,
+}
+
+/// One workload of a worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadInfo {
+    /// Its name.
+    pub name: String,
+    /// What it computes.
+    pub op: String,
+    /// Shape of the main input.
+    #[serde(default)]
+    pub shape: Vec<usize>,
+    /// Element type.
+    #[serde(default)]
+    pub dtype: String,
+}
+
+/// Times of one `run` request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunResult {
+    /// Name of the workload.
+    pub workload: String,
+    /// Calls behind each sample.
+    pub calls_per_sample: u64,
+    /// Time of each sample.
+    pub elapsed_ns: Vec<u64>,
+    /// CPU time of each sample, where known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_ns: Vec<u64>,
+    /// Peak resident memory of the process that ran the calls, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_rss_bytes: Option<u64>,
+}

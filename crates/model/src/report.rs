@@ -1,0 +1,346 @@
+//! One run: what was measured, where, and how it came out.
+
+use crate::machine::{Machine, MachineState, Revision, Toolchain};
+use crate::suite::Identity;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+
+/// The report of one run, `report.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// When the run began, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// Whether the run as a whole can be used.
+    pub status: RunStatus,
+    /// Why, when the status is not `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The seeds' environment block.
+    pub environment: Environment,
+    /// What was asked for.
+    pub config: RunConfig,
+    /// The machine, where it is known.
+    #[serde(default)]
+    pub machine: Option<Machine>,
+    /// The revision, where there is one.
+    #[serde(default)]
+    pub revision: Option<Revision>,
+    /// The versions behind the numbers.
+    pub toolchain: Toolchain,
+    /// The metrics that are gated, flat, as the seeds name them: `infer_p50_ms`.
+    pub metrics: BTreeMap<String, f64>,
+    /// One measurement per workload, in the suite's order.
+    pub benchmarks: IndexMap<String, Measurement>,
+}
+
+/// Whether a run can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Everything was measured.
+    Ok,
+    /// Some workloads were skipped.
+    Partial,
+    /// Nothing could be measured.
+    Skipped,
+    /// At least one workload failed.
+    Failed,
+}
+
+impl RunStatus {
+    /// The word in the file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Partial => "partial",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The status of a run with these measurements. An empty run was skipped: missing is never good.
+    #[must_use]
+    pub fn of<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> Self {
+        let (mut measured, mut skipped, mut failed) = (0, 0, 0);
+        for measurement in measurements {
+            match measurement.outcome {
+                Outcome::Measured(_) => measured += 1,
+                Outcome::Skipped { .. } => skipped += 1,
+                Outcome::Failed(_) => failed += 1,
+            }
+        }
+        match (measured, skipped, failed) {
+            (_, _, 1..) => Self::Failed,
+            (0, _, 0) => Self::Skipped,
+            (_, 1.., 0) => Self::Partial,
+            _ => Self::Ok,
+        }
+    }
+}
+
+/// The seeds' environment block; ours is in `machine` and `toolchain`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// Operating system, kernel and instruction set in one line.
+    pub platform: String,
+    /// `cpu` or `cuda`.
+    pub device: String,
+    /// Whether a CUDA device could have been used.
+    pub cuda_available: bool,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunConfig {
+    /// Seed of the inputs and of the order of workloads within a round.
+    pub seed: u64,
+    /// How percentiles are taken; see METHODOLOGY.md.
+    pub percentile_rule: String,
+    /// Smallest step of the host clock seen on this machine.
+    pub clock_resolution_ns: u64,
+    /// Seconds the whole run took, set-up and checks included.
+    pub elapsed_s: f64,
+}
+
+/// One workload's outcome. It never becomes a missing row. `measurement.rs` reads it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Measurement {
+    /// What was run.
+    pub identity: Identity,
+    /// The metrics of this workload that are gated, such as `p50_ms`.
+    #[serde(default)]
+    pub gated: Vec<String>,
+    /// How it came out.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// How a measurement came out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It has times, and its answers were right before and after them.
+    Measured(Box<Measured>),
+    /// It could not run here.
+    Skipped {
+        /// A reason code, such as `cuda_unavailable`, or a sentence.
+        reason: String,
+    },
+    /// It ran and must not be trusted.
+    Failed(Failure),
+}
+
+/// Times and what is computed from them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Measured {
+    /// Median over all samples.
+    pub p50_ms: f64,
+    /// `sorted[floor(0.95(n-1))]`, the seeds' rule.
+    pub p95_ms: f64,
+    /// `sorted[floor(0.99(n-1))]`.
+    pub p99_ms: f64,
+    /// Arithmetic mean.
+    pub mean_ms: f64,
+    /// Smallest sample.
+    pub min_ms: f64,
+    /// Standard deviation over mean; absent with a single sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cv: Option<f64>,
+    /// 95 % interval of the median, by how far rounds differ; absent with fewer than six rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_interval_ms: Option<[f64; 2]>,
+    /// Declared work over the median, by name: `tiles_per_s`, `gb_per_s`, `gflops`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub throughput: BTreeMap<String, f64>,
+    /// Peak resident memory of the process that ran the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_mb: Option<f64>,
+    /// Median CPU time (user and system) per call, where the worker reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_p50_ms: Option<f64>,
+    /// How the answer compared with the oracle's; absent when the workload has no check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// What ran before the first sample.
+    pub warmup: Warmup,
+    /// Why measuring stopped.
+    pub stopped: Stopped,
+    /// The times themselves.
+    pub samples: Samples,
+}
+
+impl Measured {
+    /// The value of a metric by its name in the suite file, such as `p50_ms`.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        match name {
+            "p50_ms" => Some(self.p50_ms),
+            "p95_ms" => Some(self.p95_ms),
+            "p99_ms" => Some(self.p99_ms),
+            "mean_ms" => Some(self.mean_ms),
+            "min_ms" => Some(self.min_ms),
+            "cpu_p50_ms" => self.cpu_p50_ms,
+            _ => None,
+        }
+    }
+}
+
+/// The metrics that a suite may ask to be gated.
+pub const METRICS: &[&str] = &["p50_ms", "p95_ms", "p99_ms", "mean_ms", "min_ms", "cpu_p50_ms"];
+
+/// How the timed answer compared with the oracle's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// Whether it was right.
+    pub passed: bool,
+    /// Values compared.
+    pub values_count: u64,
+    /// Largest absolute difference; infinite, in a file null, when a value is not a number.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub max_abs_err: f64,
+    /// Largest relative difference; infinite, in a file null, when a value is not a number.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub max_rel_err: f64,
+    /// The first wrong value, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_bad: Option<String>,
+}
+
+/// JSON has no infinity, and serde writes null for it; a wrong answer must not become an unreadable one.
+fn null_is_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+}
+
+/// What ran before the first sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Warmup {
+    /// Calls made.
+    pub calls_count: u64,
+    /// Whether successive windows agreed; if not, the cap on warm-up time ended it.
+    pub stable: bool,
+}
+
+/// Why measuring stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// The interval of the median is as narrow as asked.
+    TargetWidth,
+    /// The cap on time was reached first.
+    TimeBudget,
+    /// The cap on rounds was reached first.
+    RoundsMax,
+    /// The fixed number of iterations was taken.
+    Iterations,
+}
+
+/// Times in the order they were taken. Nothing is dropped or sorted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Samples {
+    /// Calls behind each sample: a sample is the time of that many calls in a row.
+    pub calls_per_sample: u64,
+    /// The rounds, in order.
+    pub rounds: Vec<Round>,
+}
+
+impl Samples {
+    /// Time per call in nanoseconds, in order.
+    pub fn per_call_ns(&self) -> impl Iterator<Item = f64> + '_ {
+        self.rounds.iter().flat_map(|round| round.per_call_ns(self.calls_per_sample))
+    }
+}
+
+/// Samples taken close together, with the machine's state beside them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Round {
+    /// Which start of the worker's process, from 0.
+    pub process: u32,
+    /// Which round, from 0.
+    pub round: u32,
+    /// Position of this workload within its round.
+    pub order: u32,
+    /// Time of each sample.
+    pub elapsed_ns: Vec<u64>,
+    /// CPU time of each sample, where the worker reports it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_ns: Vec<u64>,
+    /// Peak resident memory of the process that ran the calls, where the worker reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_rss_bytes: Option<u64>,
+    /// The machine's state during the round.
+    #[serde(default)]
+    pub state: MachineState,
+}
+
+impl Round {
+    /// Time per call in nanoseconds, in order.
+    pub fn per_call_ns(&self, calls_per_sample: u64) -> impl Iterator<Item = f64> + '_ {
+        self.elapsed_ns.iter().map(move |ns| *ns as f64 / calls_per_sample as f64)
+    }
+}
+
+/// Why a measurement must not be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// The kind of failure.
+    pub cause: FailureCause,
+    /// What happened, in a sentence.
+    pub detail: String,
+    /// The last lines the worker wrote to stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stderr_tail: Vec<String>,
+    /// Samples taken before the failure; kept as evidence, never summarised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
+}
+
+/// The kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// The answer differs from the oracle's, or is not a number.
+    WrongAnswer,
+    /// The worker could not be started.
+    NotStarted,
+    /// The worker ended or was killed.
+    Crashed,
+    /// The worker did not answer in time and was killed.
+    TimedOut,
+    /// The worker wrote a line over the limit, or more than was asked for.
+    Flooded,
+    /// The worker wrote something that is not of the protocol.
+    Garbage,
+    /// The worker's workloads or answers are not those that were asked for.
+    Mismatch,
+    /// A time was zero or beyond reason.
+    BadTime,
+    /// The worker itself reported an error.
+    WorkerError,
+}
+
+impl FailureCause {
+    /// The word in the file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WrongAnswer => "wrong_answer",
+            Self::NotStarted => "not_started",
+            Self::Crashed => "crashed",
+            Self::TimedOut => "timed_out",
+            Self::Flooded => "flooded",
+            Self::Garbage => "garbage",
+            Self::Mismatch => "mismatch",
+            Self::BadTime => "bad_time",
+            Self::WorkerError => "worker_error",
+        }
+    }
+}

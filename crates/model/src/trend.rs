@@ -1,0 +1,70 @@
+//! One point of a suite's history, in exactly the seeds' normalised schema.
+
+use crate::judgement::Judgement;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One run as a point of a trend, `trend.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trend {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// When the run began, ISO-8601 in UTC ending in `Z`.
+    pub timestamp_utc: String,
+    /// `pass` or `fail`.
+    pub overall_status: String,
+    /// Number of metrics.
+    pub total_metrics: usize,
+    /// Number of metrics whose status is not `pass`.
+    pub failed_metrics: usize,
+    /// The metrics, sorted by name.
+    pub metrics: Vec<TrendMetric>,
+}
+
+/// One metric of a trend point; absent numbers are null.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrendMetric {
+    /// Name of the metric.
+    pub metric: String,
+    /// The check's status.
+    pub status: String,
+    /// The baseline's value.
+    pub baseline_ms: Option<f64>,
+    /// Anything above this failed.
+    pub allowed_max_ms: Option<f64>,
+    /// The run's value.
+    pub current_ms: Option<f64>,
+    /// `current / baseline - 1`.
+    pub regression_ratio: Option<f64>,
+}
+
+impl Trend {
+    /// The trend point of a judged run that began at `timestamp_utc`.
+    #[must_use]
+    pub fn new(judgement: &Judgement, timestamp_utc: &str) -> Self {
+        let mut metrics: Vec<TrendMetric> = judgement
+            .checks
+            .iter()
+            .map(|check| TrendMetric {
+                metric: check.metric.clone(),
+                status: check.status.as_str().to_owned(),
+                baseline_ms: check.baseline_ms,
+                allowed_max_ms: check.allowed_max_ms,
+                current_ms: check.current_ms,
+                regression_ratio: check.regression_ratio,
+            })
+            .collect();
+        metrics.sort_by(|a, b| a.metric.cmp(&b.metric));
+        Self {
+            schema_version: crate::SCHEMA_VERSION,
+            suite: judgement.suite.clone(),
+            timestamp_utc: timestamp_utc.to_owned(),
+            overall_status: judgement.status.clone(),
+            total_metrics: metrics.len(),
+            failed_metrics: metrics.iter().filter(|m| m.status != "pass").count(),
+            metrics,
+        }
+    }
+}

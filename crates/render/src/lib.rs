@@ -1,0 +1,16 @@
+//! Text from values: what a person reads on the terminal and in `report.md`.
+//!
+//! Pure functions. Nothing here prints, reads a clock or the environment, or decides: a verdict is taken
+//! from the judgement as it stands. Text that came from outside is neutralised on its way in, so that a
+//! worker can neither paint on a terminal nor write HTML or Markdown of its own.
+
+pub mod markdown;
+mod paint;
+mod remedy;
+mod summary;
+mod table;
+pub mod terminal;
+mod text;
+pub mod units;
+
+pub use paint::Style;

@@ -1,0 +1,102 @@
+//! Foreign text in Markdown and HTML.
+
+use crate::text::clean;
+
+/// Characters that mean something to Markdown somewhere in a line.
+const MARKS: &str = "\\`*_{}[]()#+!|~$";
+
+/// Text as text: nothing in it is markup, ends a table cell, links or calls for somebody.
+pub(super) fn text(raw: &str) -> String {
+    let raw = clean(raw);
+    let mut out = String::with_capacity(raw.len() + 8);
+    for (i, c) in raw.char_indices() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            // A name called with @ gets a message from GitHub: a zero-width space comes between.
+            '@' => out.push_str("@&#8203;"),
+            // Bare addresses become links of themselves.
+            ':' if raw[i..].starts_with("://") => out.push_str("&#58;"),
+            '.' if ends_with_www(&raw[..i]) => out.push_str("&#46;"),
+            _ if MARKS.contains(c) => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+fn ends_with_www(text: &str) -> bool {
+    text.as_bytes().last_chunk::<3>().is_some_and(|end| end.eq_ignore_ascii_case(b"www"))
+}
+
+/// Prose of our own that quotes foreign text: readable where the text is ordinary.
+pub(super) fn prose(raw: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric();
+    // Only `_` at the edge of a word is markup; inside a name it may stay as it is.
+    let escaped = text(raw).replace("\\(", "(").replace("\\)", ")").replace("\\+", "+");
+    let mut out = String::with_capacity(escaped.len());
+    let mut rest = escaped.as_str();
+    while let Some(at) = rest.find("\\_") {
+        let before = rest[..at].chars().next_back().or_else(|| out.chars().next_back());
+        let after = rest[at + 2..].chars().next();
+        let inside = before.is_some_and(is_word) && after.is_some_and(is_word);
+        out.push_str(&rest[..at]);
+        out.push_str(if inside { "_" } else { "\\_" });
+        rest = &rest[at + 2..];
+    }
+    out + rest
+}
+
+/// A name as code if it is an ordinary one, else as text.
+pub(super) fn name(raw: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.:/+= ".contains(c);
+    if !raw.trim().is_empty() && raw.trim() == raw && raw.chars().all(is_plain) {
+        format!("`{raw}`")
+    } else {
+        text(raw)
+    }
+}
+
+/// A line inside `<pre>`.
+pub(super) fn html(raw: &str) -> String {
+    clean(raw).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Whether a name can stand in a shell command as it is, as every name in a suite file can.
+pub(super) fn is_command_word(raw: &str) -> bool {
+    !raw.is_empty() && raw.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_never_markup() {
+        assert_eq!(text("a|b`c<script>&\n\u{1b}"), "a\\|b\\`c&lt;script&gt;&amp; \\\\u\\{1b\\}");
+        assert_eq!(text("ask @team"), "ask @&#8203;team");
+        assert_eq!(text("https://x.y www.z"), "https&#58;//x.y www&#46;z");
+        assert_eq!(text("![x](y)"), "\\!\\[x\\]\\(y\\)");
+    }
+
+    #[test]
+    fn prose_keeps_ordinary_names_readable() {
+        assert_eq!(prose("infer_p50_ms +34.1 % (slow)"), "infer_p50_ms +34.1 % (slow)");
+        assert_eq!(prose("__status__ a_b_"), "\\_\\_status\\_\\_ a_b\\_");
+        assert_eq!(prose("[x](javascript:y)"), "\\[x\\](javascript:y)");
+    }
+
+    #[test]
+    fn only_ordinary_names_are_code() {
+        assert_eq!(name("tile_pack.p50_ms"), "`tile_pack.p50_ms`");
+        assert_eq!(name("a`b|c"), "a\\`b\\|c");
+        assert_eq!(name(" "), "");
+    }
+
+    #[test]
+    fn a_command_word_is_one_word() {
+        assert!(is_command_word("cpu-smoke.v2"));
+        assert!(!is_command_word("a b; rm 'x'") && !is_command_word(""));
+    }
+}

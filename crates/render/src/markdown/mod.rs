@@ -1,0 +1,107 @@
+//! `report.md`, in GitHub's Markdown.
+
+mod escape;
+mod tables;
+
+use crate::{remedy, summary};
+use holdpoint_model::{Judgement, Outcome, Report};
+
+/// The run, and the judgement where there is one.
+#[must_use]
+pub fn report(r: &Report, j: Option<&Judgement>) -> String {
+    let sections = [
+        title(r, j),
+        j.map(checks).unwrap_or_default(),
+        section("Measurements", tables::measurements(r)),
+        section("Failed", failed(r)),
+        section("Skipped", skipped(r)),
+        section("Notes", notes(r, j)),
+        section("Where and with what", tables::provenance(r)),
+        section("Reproduce", reproduce(r)),
+    ];
+    let sections: Vec<&str> = sections.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    sections.join("\n")
+}
+
+fn section(title: &str, body: String) -> String {
+    if body.is_empty() { body } else { format!("## {title}\n\n{body}") }
+}
+
+fn reproduce(r: &Report) -> String {
+    if !escape::is_command_word(&r.suite) {
+        return String::new();
+    }
+    format!("```sh\nholdpoint gate --suite {}\n```\n", r.suite)
+}
+
+fn title(r: &Report, j: Option<&Judgement>) -> String {
+    let (word, sentence) = match j {
+        Some(j) => (j.verdict.as_str(), summary::of_judgement(j)),
+        None => (r.status.as_str(), summary::of_report(r)),
+    };
+    format!("# holdpoint: {}\n\n**{word}**: {}\n", escape::prose(&r.suite), escape::prose(&sentence))
+}
+
+fn checks(j: &Judgement) -> String {
+    let mut out = tables::checks(j);
+    let groups = summary::reasons(&j.checks);
+    if !out.is_empty() && !groups.is_empty() {
+        out.push('\n');
+    }
+    for group in groups {
+        let names: Vec<String> = group.metrics.iter().map(|metric| escape::name(metric)).collect();
+        let names = crate::text::list(&names, summary::NAMES_SHOWN);
+        let reason = escape::prose(&remedy::with(group.reason));
+        let separator = if names.is_empty() { "" } else { ": " };
+        out.push_str(&format!("- **{}** {names}{separator}{reason}\n", group.verdict.as_str()));
+    }
+    section(&format!("Checks (policy {})", escape::prose(&j.policy)), out)
+}
+
+fn failed(r: &Report) -> String {
+    let mut out = String::new();
+    for (name, m) in &r.benchmarks {
+        let Outcome::Failed(failure) = &m.outcome else { continue };
+        let (name, detail) = (escape::name(name), escape::prose(&failure.detail));
+        out.push_str(&format!("- {name}: **{}**: {detail}\n", failure.cause.as_str()));
+        if !failure.stderr_tail.is_empty() {
+            // The block ends at `</pre>` only, so an empty line in it does not turn the rest into Markdown.
+            let lines: Vec<String> = failure.stderr_tail.iter().map(|line| escape::html(line)).collect();
+            out.push_str(&format!("\n<pre>\n{}\n</pre>\n\n", lines.join("\n")));
+        }
+    }
+    let kept = out.trim_end().len();
+    out.truncate(kept);
+    if out.is_empty() { out } else { out + "\n" }
+}
+
+fn skipped(r: &Report) -> String {
+    let lines = r.benchmarks.iter().filter_map(|(name, m)| match &m.outcome {
+        Outcome::Skipped { reason } => {
+            Some(format!("- {}: {}\n", escape::name(name), escape::prose(&remedy::with(reason))))
+        }
+        _ => None,
+    });
+    lines.collect()
+}
+
+fn notes(r: &Report, j: Option<&Judgement>) -> String {
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(j) = j {
+        notes.extend(j.notes.iter().map(|note| escape::prose(note)));
+        if !j.ungated.is_empty() {
+            let names: Vec<String> = j.ungated.iter().map(|metric| escape::name(metric)).collect();
+            let names = crate::text::list(&names, tables::NAMES_SHOWN);
+            notes.push(format!(
+                "not in the baseline, not judged: {names}; `holdpoint baseline record` takes in what is new"
+            ));
+        }
+    }
+    if r.toolchain.profile == "debug" {
+        notes.push("holdpoint is a debug build: its own times say little".to_owned());
+    }
+    if r.benchmarks.is_empty() {
+        notes.push(format!("the run has no measurements (status {})", r.status.as_str()));
+    }
+    notes.iter().map(|note| format!("- {note}\n")).collect()
+}

@@ -1,0 +1,61 @@
+//! Colour, where it is wanted.
+
+use holdpoint_model::Verdict;
+
+/// How the terminal wants its text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Whether ANSI escapes are allowed.
+    pub color: bool,
+    /// Columns of the terminal, if known; without it nothing is wrapped.
+    pub width: Option<u16>,
+}
+
+/// What a piece of text means; the colour follows from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ink {
+    #[default]
+    Plain,
+    Strong,
+    Dim,
+    Calm,
+    Good,
+    Doubt,
+    Bad,
+}
+
+impl Ink {
+    fn sgr(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Strong => "1",
+            Self::Dim => "2",
+            Self::Calm => "32",
+            Self::Good => "1;32",
+            Self::Doubt => "33",
+            Self::Bad => "1;31",
+        }
+    }
+}
+
+impl From<Verdict> for Ink {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Improved => Self::Good,
+            Verdict::Pass => Self::Calm,
+            Verdict::Skipped | Verdict::Inconclusive => Self::Doubt,
+            Verdict::Regressed | Verdict::Broken => Self::Bad,
+        }
+    }
+}
+
+impl Style {
+    /// The text in this ink, or as it is where colour is not wanted.
+    pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
+        if self.color && ink != Ink::Plain && !text.is_empty() {
+            format!("\u{1b}[{}m{text}\u{1b}[0m", ink.sgr())
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A light table: no frame, one thin line below the titles, numbers to the right.
+
+use crate::paint::{Ink, Style};
+use crate::text;
+use crate::units::MISSING;
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
+};
+
+/// Space between columns: the padding, and the column that the library leaves for a line.
+const GAP: usize = 2;
+/// A name may be broken over lines rather than push other columns out, but not below this width.
+const NAME_KEPT: usize = 44;
+/// Below this width a broken name is harder to read than a line that is too long.
+const NAME_MIN: usize = 16;
+const LINES: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none())
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .content_lines(ContentLineStyle::none());
+
+/// One cell; its text is harmless from the moment it exists.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    ink: Ink,
+}
+
+impl Cell {
+    pub(crate) fn new(text: &str) -> Self {
+        Self::inked(Ink::Plain, text)
+    }
+
+    pub(crate) fn inked(ink: Ink, text: &str) -> Self {
+        Self { text: text::clean(text), ink }
+    }
+
+    /// A number if there is one, else a dash.
+    pub(crate) fn number(value: Option<f64>, format: fn(f64) -> String) -> Self {
+        Self::new(&value.map_or_else(|| MISSING.to_owned(), format))
+    }
+
+    pub(crate) fn with(mut self, ink: Ink) -> Self {
+        self.ink = ink;
+        self
+    }
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// To the left, on one line.
+    Words,
+    /// To the left, over several lines where it must be.
+    Names,
+    /// To the right, on one line.
+    Numbers,
+}
+
+/// One column.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    title: &'static str,
+    kind: Kind,
+    /// Columns with the highest number go first where the terminal is narrow; 0 stays.
+    drop: u8,
+}
+
+/// A column of words that stays.
+pub(crate) const fn words(title: &'static str) -> Column {
+    Column { title, kind: Kind::Words, drop: 0 }
+}
+
+/// A column of names or sentences that stays; they may be broken over lines.
+pub(crate) const fn names(title: &'static str) -> Column {
+    Column { title, kind: Kind::Names, drop: 0 }
+}
+
+/// A column of numbers that stays.
+pub(crate) const fn numbers(title: &'static str) -> Column {
+    Column { title, kind: Kind::Numbers, drop: 0 }
+}
+
+impl Column {
+    /// The same column, given up in this order where the terminal is narrow.
+    pub(crate) const fn drop(mut self, drop: u8) -> Self {
+        self.drop = drop;
+        self
+    }
+}
+
+/// Rows under titles.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Grid {
+    pub(crate) fn new(columns: &[Column]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, row: impl Into<Vec<Cell>>) {
+        self.rows.push(row.into());
+    }
+
+    /// The table as text with a line feed after each line; nothing where there is no row.
+    pub(crate) fn render(mut self, style: Style) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        self.drop_empty();
+        self.drop_until_it_fits(style);
+        let table = self.table(style);
+        table.lines().map(|line| finish(&line, style)).collect()
+    }
+
+    fn drop_empty(&mut self) {
+        for i in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row[i].text.is_empty() || row[i].text == MISSING) {
+                self.remove(i);
+            }
+        }
+    }
+
+    fn drop_until_it_fits(&mut self, style: Style) {
+        let Some(columns) = style.width.map(usize::from) else { return };
+        while self.width(NAME_KEPT) > columns {
+            let last = (0..self.columns.len()).max_by_key(|i| (self.columns[*i].drop, *i));
+            match last.filter(|i| self.columns[*i].drop > 0) {
+                Some(i) => self.remove(i),
+                None => return,
+            }
+        }
+    }
+
+    fn remove(&mut self, column: usize) {
+        self.columns.remove(column);
+        for row in &mut self.rows {
+            row.remove(column);
+        }
+    }
+
+    /// The width of the table where names take no more than `name_max`.
+    fn width(&self, name_max: usize) -> usize {
+        let widest = |i: usize| {
+            let cells = self.rows.iter().map(|row| text::width(&row[i].text));
+            let widest = cells.max().unwrap_or(0).max(text::width(self.columns[i].title));
+            if self.columns[i].kind == Kind::Names { widest.min(name_max) } else { widest }
+        };
+        (0..self.columns.len()).map(widest).sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
+    }
+
+    fn table(&self, style: Style) -> Table {
+        let mut table = Table::new();
+        table.load_style(LINES).force_no_tty();
+        table.set_header(self.columns.iter().map(|column| style.paint(Ink::Dim, column.title)));
+        for row in &self.rows {
+            table.add_row(row.iter().map(|cell| style.paint(cell.ink, &cell.text)));
+        }
+        if let Some(columns) = style.width.filter(|columns| self.width(NAME_MIN) <= usize::from(*columns)) {
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+        }
+        let last = self.columns.len().saturating_sub(1);
+        for ((i, column), ours) in table.column_iter_mut().enumerate().zip(&self.columns) {
+            column.set_padding((0, if i == last { 0 } else { GAP as u16 - 1 }));
+            if ours.kind == Kind::Numbers {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+            if ours.kind != Kind::Names {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
+        table
+    }
+}
+
+fn finish(line: &str, style: Style) -> String {
+    let line = line.trim_end();
+    let rule = !line.is_empty() && line.chars().all(|c| c == '─');
+    format!("{}\n", if rule { style.paint(Ink::Dim, line) } else { line.to_owned() })
+}

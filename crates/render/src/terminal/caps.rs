@@ -1,0 +1,125 @@
+//! The table after `holdpoint doctor`.
+
+use super::{last_line, paragraphs};
+use crate::paint::{Ink, Style};
+use crate::table::{Cell, Column, Grid, names, words};
+use crate::text::entry;
+use crate::{remedy, units};
+use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, RuntimeCaps, TensorRtCaps};
+
+const COLUMNS: &[Column] = &[words("what"), words("available"), names("detail")];
+
+/// One row: what it is, whether it can be used, and what there is to say.
+struct Row<'a> {
+    what: &'static str,
+    available: bool,
+    detail: String,
+    reason: Option<&'a str>,
+}
+
+/// What can be measured here, and what helps where something cannot.
+#[must_use]
+pub fn caps(c: &RuntimeCaps, style: Style) -> String {
+    let rows = rows(c);
+    paragraphs(&[table(&rows, style), remedies(&rows, style), end(c, style)])
+}
+
+fn rows(c: &RuntimeCaps) -> Vec<Row<'_>> {
+    let mut rows = cpu(&c.cpu);
+    rows.extend([
+        Row::new("CUDA", c.cuda.available, cuda(&c.cuda), &c.cuda.reason),
+        Row::of("NVML", &c.nvml),
+        Row::new("Triton", c.triton.available, or_empty(&c.triton.version), &c.triton.reason),
+    ]);
+    rows.extend(tensorrt(&c.tensorrt));
+    let dtypes = c.fp8.supported_dtypes.join(", ");
+    rows.push(Row::new("FP8", c.fp8.available, dtypes, &c.fp8.reason));
+    rows
+}
+
+impl<'a> Row<'a> {
+    fn new(what: &'static str, available: bool, detail: String, reason: &'a Option<String>) -> Self {
+        Self { what, available, detail, reason: reason.as_deref().filter(|_| !available) }
+    }
+
+    fn of(what: &'static str, cap: &'a Cap) -> Self {
+        Self::new(what, cap.available, String::new(), &cap.reason)
+    }
+}
+
+fn cpu(cpu: &CpuCaps) -> Vec<Row<'_>> {
+    let clock = units::time(cpu.timer_resolution_ns as f64 / 1e6);
+    let model = format!("{}, {} CPUs, {}", cpu.model, cpu.cpus, cpu.features.join(" "));
+    vec![
+        Row::new("CPU", true, model.trim_end_matches([' ', ',']).to_owned(), &None),
+        Row::new("host clock", true, format!("steps of {clock}"), &None),
+        Row::of("CPU frequency", &cpu.frequency),
+        Row::of("stolen time", &cpu.steal),
+        Row::of("hardware counters", &cpu.perf_counters),
+    ]
+}
+
+fn cuda(cuda: &CudaCaps) -> String {
+    let count = (cuda.device_count > 1).then(|| format!("{} ×", cuda.device_count));
+    let capability = cuda.compute_capability.as_ref().map(|c| format!("(compute capability {c})"));
+    let parts = [count, cuda.device_name.clone(), capability];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn tensorrt(trt: &TensorRtCaps) -> [Row<'_>; 3] {
+    [
+        Row::new(
+            "TensorRT (Python)",
+            trt.python_available,
+            or_empty(&trt.python_version),
+            &trt.python_reason,
+        ),
+        Row::new("TensorRT headers", trt.headers_available, or_dash(&trt.header_path), &None),
+        Row::new("TensorRT int8", trt.int8_available, String::new(), &trt.int8_reason),
+    ]
+}
+
+fn or_empty(text: &Option<String>) -> String {
+    text.clone().unwrap_or_default()
+}
+
+fn or_dash(text: &Option<String>) -> String {
+    text.clone().unwrap_or_else(|| units::MISSING.to_owned())
+}
+
+fn table(rows: &[Row<'_>], style: Style) -> String {
+    let mut grid = Grid::new(COLUMNS);
+    for row in rows {
+        let available =
+            if row.available { Cell::inked(Ink::Calm, "yes") } else { Cell::inked(Ink::Doubt, "no") };
+        grid.push([Cell::new(row.what), available, Cell::new(row.reason.unwrap_or(&row.detail))]);
+    }
+    grid.render(style)
+}
+
+fn remedies(rows: &[Row<'_>], style: Style) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    for row in rows {
+        let Some((reason, remedy)) = row.reason.and_then(|reason| Some((reason, remedy::of(reason)?))) else {
+            continue;
+        };
+        if !seen.contains(&remedy) {
+            seen.push(remedy);
+            let code = reason.split(':').next().unwrap_or(reason);
+            out += &entry(style, Ink::Strong, "remedy", &format!("{code}: {remedy}"));
+        }
+    }
+    out
+}
+
+fn end(c: &RuntimeCaps, style: Style) -> String {
+    let (ink, sentence) = match (c.cuda.available, c.any_gpu_runtime) {
+        (_, true) => (Ink::Calm, "CPU and GPU workloads can be measured here"),
+        (true, false) => {
+            (Ink::Calm, "CPU and CUDA workloads can be measured here, without Triton and TensorRT")
+        }
+        (false, false) => (Ink::Doubt, "CPU workloads can be measured here; GPU workloads are skipped"),
+    };
+    last_line(style, ink, "doctor", sentence)
+}

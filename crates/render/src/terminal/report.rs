@@ -1,0 +1,153 @@
+//! The table after `holdpoint run`.
+
+use super::{last_line, paragraphs};
+use crate::paint::{Ink, Style};
+use crate::table::{Cell, Column, Grid, names, numbers};
+use crate::text::{self, entry, list, quote};
+use crate::{remedy, summary, units};
+use holdpoint_model::report::Stopped;
+use holdpoint_model::{Measured, Outcome, Report, RunStatus};
+
+/// Names in the lines below the table.
+const NAMES_SHOWN: usize = 4;
+
+const COLUMNS: &[Column] = &[
+    names("workload"),
+    numbers("p50"),
+    numbers("±95 %").drop(1),
+    numbers("p95").drop(2),
+    numbers("p99").drop(4),
+    numbers("CV").drop(3),
+    numbers("throughput").drop(5),
+    numbers("rounds").drop(7),
+    numbers("samples").drop(6),
+];
+
+/// The run: one line per measured workload, then why measuring stopped, failures and skips.
+#[must_use]
+pub fn report(r: &Report, style: Style) -> String {
+    paragraphs(&[
+        head(r, style),
+        table(r, style),
+        stops(r, style) + &warnings(r, style) + &unmeasured(r, style),
+        last_line(style, ink(r.status), r.status.as_str(), &summary::of_report(r)),
+    ])
+}
+
+fn ink(status: RunStatus) -> Ink {
+    match status {
+        RunStatus::Ok => Ink::Calm,
+        RunStatus::Partial | RunStatus::Skipped => Ink::Doubt,
+        RunStatus::Failed => Ink::Bad,
+    }
+}
+
+fn head(r: &Report, style: Style) -> String {
+    let machine = text::machine(r.machine.as_ref()).or_else(|| Some(r.environment.platform.clone()));
+    text::heading(style, &r.suite, &[r.revision.as_ref().map(text::revision), machine])
+}
+
+fn measured(r: &Report) -> impl Iterator<Item = (&String, &Measured)> {
+    r.benchmarks.iter().filter_map(|(name, m)| match &m.outcome {
+        Outcome::Measured(measured) => Some((name, measured.as_ref())),
+        _ => None,
+    })
+}
+
+fn table(r: &Report, style: Style) -> String {
+    let mut grid = Grid::new(COLUMNS);
+    for (name, m) in measured(r) {
+        let samples: usize = m.samples.rounds.iter().map(|round| round.elapsed_ns.len()).sum();
+        grid.push([
+            Cell::new(name),
+            Cell::number(Some(m.p50_ms), units::time).with(Ink::Strong),
+            Cell::new(&half_width(m)),
+            Cell::number(Some(m.p95_ms), units::time),
+            Cell::number(Some(m.p99_ms), units::time),
+            Cell::number(m.cv, units::share),
+            Cell::new(&throughput(m)),
+            Cell::new(&units::count(m.samples.rounds.len() as u64)),
+            Cell::new(&units::count(samples as u64)),
+        ]);
+    }
+    grid.render(style)
+}
+
+/// The interval of the median by its farther end, `±0.4 %`.
+fn half_width(m: &Measured) -> String {
+    let Some([low, high]) = m.p50_interval_ms else { return units::MISSING.to_owned() };
+    match units::share((high - m.p50_ms).abs().max((m.p50_ms - low).abs()) / m.p50_ms) {
+        dash if dash == units::MISSING => dash,
+        share => format!("±{share}"),
+    }
+}
+
+/// The workload's own items if it declares some, else what the machine did.
+fn throughput(m: &Measured) -> String {
+    let rank = |key: &str| match key {
+        "gb_per_s" => 2,
+        "gflops" => 1,
+        _ => 0,
+    };
+    let best = m.throughput.iter().min_by_key(|(key, _)| rank(key));
+    best.map_or_else(|| units::MISSING.to_owned(), |(key, v)| units::throughput(key, *v))
+}
+
+/// Why measuring stopped, in words.
+pub(crate) fn stopped(stopped: Stopped) -> &'static str {
+    match stopped {
+        Stopped::TargetWidth => "target width reached",
+        Stopped::TimeBudget => "time budget spent",
+        Stopped::RoundsMax => "rounds limit reached",
+        Stopped::Iterations => "fixed iterations done",
+    }
+}
+
+fn stops(r: &Report, style: Style) -> String {
+    let whys = [Stopped::TargetWidth, Stopped::Iterations, Stopped::TimeBudget, Stopped::RoundsMax];
+    let groups = whys.map(|why| (why, names_where(r, |m| m.stopped == why)));
+    let total = measured(r).count();
+    let lines = groups.iter().filter(|(_, names)| !names.is_empty()).map(|(why, names)| {
+        let who = if names.len() == total { "all".to_owned() } else { list(names, NAMES_SHOWN) };
+        entry(style, Ink::Dim, "stopped", &format!("{}: {who}", stopped(*why)))
+    });
+    lines.collect()
+}
+
+fn names_where(r: &Report, wanted: impl Fn(&Measured) -> bool) -> Vec<&str> {
+    measured(r).filter(|(_, m)| wanted(m)).map(|(name, _)| name.as_str()).collect()
+}
+
+fn warnings(r: &Report, style: Style) -> String {
+    let mut out = String::new();
+    for (names, problem) in [
+        (names_where(r, |m| !m.warmup.stable), "warm-up ended before the times had settled"),
+        (names_where(r, |m| m.answer.is_none()), "the answer was not checked"),
+    ] {
+        if !names.is_empty() {
+            out += &entry(style, Ink::Doubt, "warning", &format!("{problem}: {}", list(&names, NAMES_SHOWN)));
+        }
+    }
+    if r.toolchain.profile == "debug" {
+        out += &entry(style, Ink::Doubt, "warning", "holdpoint is a debug build: its own times say little");
+    }
+    out
+}
+
+fn unmeasured(r: &Report, style: Style) -> String {
+    let mut out = String::new();
+    for (name, m) in &r.benchmarks {
+        match &m.outcome {
+            Outcome::Measured(_) => {}
+            Outcome::Skipped { reason } => {
+                out += &entry(style, Ink::Doubt, "skipped", &format!("{name}: {}", remedy::with(reason)));
+            }
+            Outcome::Failed(failure) => {
+                let body = format!("{name}: {}: {}", failure.cause.as_str(), failure.detail);
+                out += &entry(style, Ink::Bad, "failed", &body);
+                out += &quote(style, &failure.stderr_tail);
+            }
+        }
+    }
+    out
+}

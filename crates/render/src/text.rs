@@ -1,0 +1,147 @@
+//! Words: foreign text made harmless, lists, plurals and wrapping.
+
+use crate::paint::{Ink, Style};
+use holdpoint_model::{Machine, Revision};
+use unicode_width::UnicodeWidthStr;
+
+/// Column at which the text of an [`entry`] begins: the longest verdict word and two spaces.
+const ENTRY_INDENT: usize = 14;
+/// Characters of a commit that are shown.
+const COMMIT_CHARS: usize = 12;
+
+/// Foreign text on one line: white space becomes a space, and what could paint, move the cursor, reorder
+/// or hide other text is shown as its code point.
+pub(crate) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.trim_end().chars() {
+        match c {
+            '\n' | '\t' => out.push(' '),
+            '\r' => {}
+            _ if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// Line separators, zero-width characters and marks that change the direction of text.
+fn is_invisible(c: char) -> bool {
+    let marks = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
+    matches!(c, '\u{61c}' | '\u{feff}') || marks.iter().any(|range| range.contains(&c))
+}
+
+/// Columns that the text takes.
+pub(crate) fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// The beginning of a text.
+pub(crate) fn clip(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// `a, b, c and 6 more`.
+pub(crate) fn list<S: AsRef<str>>(items: &[S], shown_max: usize) -> String {
+    let shown: Vec<&str> = items.iter().take(shown_max).map(AsRef::as_ref).collect();
+    match items.len().saturating_sub(shown_max) {
+        0 => shown.join(", "),
+        more => format!("{} and {} more", shown.join(", "), crate::units::count(more as u64)),
+    }
+}
+
+/// `1 metric`, `9 metrics`.
+pub(crate) fn plural(n: usize, noun: &str) -> String {
+    format!("{} {noun}{}", crate::units::count(n as u64), if n == 1 { "" } else { "s" })
+}
+
+/// The commit, short, and whether it was changed.
+pub(crate) fn revision(revision: &Revision) -> String {
+    let commit: String = revision.commit.chars().take(COMMIT_CHARS).collect();
+    if revision.dirty { format!("{commit} (dirty)") } else { commit }
+}
+
+/// The first line: the title and what is known about it.
+pub(crate) fn heading(style: Style, title: &str, facts: &[Option<String>]) -> String {
+    let title = clean(title);
+    let mut column = width(&title);
+    let mut out = style.paint(Ink::Strong, &title);
+    for fact in facts.iter().flatten().map(|fact| clean(fact)) {
+        column += 3 + width(&fact);
+        // A fact stays in one piece.
+        if style.width.is_some_and(|columns| column > usize::from(columns)) {
+            column = 2 + width(&fact);
+            out.push_str("\n  ");
+        } else {
+            out.push_str(" · ");
+        }
+        out.push_str(&fact);
+    }
+    out + "\n"
+}
+
+/// The machine in one line.
+pub(crate) fn machine(machine: Option<&Machine>) -> Option<String> {
+    machine.map(Machine::describe)
+}
+
+/// A labelled paragraph with a hanging indent.
+pub(crate) fn entry(style: Style, ink: Ink, label: &str, body: &str) -> String {
+    let padded = format!("{label:<ENTRY_INDENT$}");
+    let text = wrap(&format!("{padded}{}", clean(body)), style.width, ENTRY_INDENT);
+    let rest = text.strip_prefix(label).unwrap_or(&text);
+    format!("{}{rest}\n", style.paint(ink, label))
+}
+
+/// Lines quoted below an [`entry`].
+pub(crate) fn quote(style: Style, lines: &[String]) -> String {
+    let quoted = lines.iter().map(|line| {
+        let line = format!("{:ENTRY_INDENT$}│ {}", "", clean(line));
+        format!("{}\n", style.paint(Ink::Dim, line.trim_end()))
+    });
+    quoted.collect()
+}
+
+/// Breaks at spaces so that no line is wider than `width`, where words allow; further lines are indented.
+pub(crate) fn wrap(text: &str, columns: Option<u16>, indent: usize) -> String {
+    let Some(columns) = columns.map(usize::from) else { return text.trim_end().to_owned() };
+    let (mut out, mut line) = (String::new(), String::new());
+    for word in text.split_inclusive(' ') {
+        if !line.trim().is_empty() && width(&line) + width(word.trim_end()) > columns {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = " ".repeat(indent);
+        }
+        line.push_str(word);
+    }
+    out.push_str(line.trim_end());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clean_text_cannot_paint_reorder_or_break_the_line() {
+        assert_eq!(clean("\u{1b}[31mred\u{7}"), "\\u{1b}[31mred\\u{7}");
+        assert_eq!(clean("a\r\nb\tc\n"), "a b c");
+        assert_eq!(clean("abc\u{202e}cba\u{200b}"), "abc\\u{202e}cba\\u{200b}");
+        assert_eq!(clean("größe 漢字 µs"), "größe 漢字 µs");
+    }
+
+    #[test]
+    fn wrapped_lines_fit_and_hang() {
+        let text = wrap("label         one two three four five six", Some(26), 14);
+        assert_eq!(text, "label         one two\n              three four\n              five six");
+        assert_eq!(wrap("averyveryverylongword b", Some(5), 2), "averyveryverylongword\n  b");
+    }
+
+    #[test]
+    fn lists_say_how_many_they_leave_out() {
+        assert_eq!(list(&["a", "b"], 3), "a, b");
+        assert_eq!(list(&["a", "b", "c", "d", "e"], 3), "a, b, c and 2 more");
+    }
+}

@@ -1,0 +1,218 @@
+//! Numbers for people: four significant digits, the unit that fits, and a dash for what is no number.
+
+/// What stands where a number is missing.
+pub const MISSING: &str = "–";
+
+/// Smaller or larger than this is written with an exponent.
+const PLAIN_MIN: f64 = 0.001;
+const PLAIN_MAX: f64 = 1e6;
+
+/// A time in the unit that fits: `999.9 ns`, `12.34 µs`, `1.200 ms`, `3.400 s`.
+#[must_use]
+pub fn time(ms: f64) -> String {
+    scaled(ms, &[(1e6, "ns"), (1e3, "µs"), (1.0, "ms"), (1e-3, "s")])
+}
+
+/// The two ends of an interval of times, in the unit of the upper one: `1.230 – 1.240 ms`.
+#[must_use]
+pub fn time_interval(low_ms: f64, high_ms: f64) -> String {
+    let high = time(high_ms);
+    let (Some((_, unit)), true) = (high.split_once(' '), low_ms.is_finite()) else {
+        return MISSING.to_owned();
+    };
+    let per_ms = match unit {
+        "ns" => 1e6,
+        "µs" => 1e3,
+        "s" => 1e-3,
+        _ => 1.0,
+    };
+    format!("{} – {high}", digits(low_ms * per_ms))
+}
+
+/// A change as a signed percentage: `+1.3 %`, `-20.0 %`, `0.0 %`, `+134 %`.
+#[must_use]
+pub fn percent(ratio: f64) -> String {
+    signed(ratio, "+")
+}
+
+/// A share as a percentage without a plus sign: `1.3 %`.
+#[must_use]
+pub fn share(ratio: f64) -> String {
+    signed(ratio, "")
+}
+
+/// A factor: `1.34×`.
+#[must_use]
+pub fn factor(v: f64) -> String {
+    match v.abs() {
+        _ if !v.is_finite() => MISSING.to_owned(),
+        0.0 => "0×".to_owned(),
+        0.01..1000.0 => format!("{v:.2}×"),
+        _ => format!("{v:.2e}×"),
+    }
+}
+
+/// A quantity per second with its prefix: `12.34 M`, `980.0`.
+#[must_use]
+pub fn rate(v: f64) -> String {
+    scaled(v, PREFIXES).trim_end().to_owned()
+}
+
+/// A throughput by its key in the report: `gb_per_s`, `gflops`, or items such as `tiles_per_s`.
+#[must_use]
+pub fn throughput(key: &str, v: f64) -> String {
+    let (v, unit) = match key {
+        "gb_per_s" => (v * 1e9, "B/s".to_owned()),
+        "gflops" => (v * 1e9, "FLOP/s".to_owned()),
+        _ => match key.strip_suffix("_per_s") {
+            Some(item) => (v, format!("{item}/s")),
+            None => (v, key.to_owned()),
+        },
+    };
+    match scaled(v, PREFIXES) {
+        dash if dash == MISSING => dash,
+        text => format!("{text}{unit}"),
+    }
+}
+
+/// A count with its thousands apart: `9 950`.
+#[must_use]
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+const PREFIXES: &[(f64, &str)] = &[(1.0, ""), (1e-3, "k"), (1e-6, "M"), (1e-9, "G"), (1e-12, "T")];
+
+/// The value in the first unit in which it stays below 1000 once rounded, else in the last.
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    if !value.is_finite() {
+        return MISSING.to_owned();
+    }
+    // Zero has no size of its own: it is shown in the unit that the caller's number has.
+    let own = units.iter().find(|(per, _)| *per == 1.0);
+    let fits = units.iter().find(|(per, _)| (value * per).abs() < 999.95);
+    let chosen = if value == 0.0 { own } else { fits.or(units.last()) };
+    chosen.map_or_else(|| digits(value), |(per, unit)| format!("{} {unit}", digits(value * per)))
+}
+
+/// Four significant digits.
+fn digits(v: f64) -> String {
+    match v.abs() {
+        0.0 => "0".to_owned(),
+        PLAIN_MIN..0.9995 => format!("{v:.3}"),
+        0.9995..9.9995 => format!("{v:.3}"),
+        9.9995..99.995 => format!("{v:.2}"),
+        99.995..999.95 => format!("{v:.1}"),
+        999.95..PLAIN_MAX => format!("{v:.0}"),
+        _ => format!("{v:.3e}"),
+    }
+}
+
+fn signed(ratio: f64, plus: &str) -> String {
+    let percent = ratio * 100.0;
+    let sign = if percent > 0.0 { plus } else { "" };
+    match percent.abs() {
+        _ if !percent.is_finite() => MISSING.to_owned(),
+        // Whatever rounds to zero has no sign.
+        0.0..0.05 => "0.0 %".to_owned(),
+        0.05..99.95 => format!("{sign}{percent:.1} %"),
+        99.95..PLAIN_MAX => format!("{sign}{percent:.0} %"),
+        _ => format!("{sign}{percent:.1e} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_takes_the_unit_that_fits() {
+        let cases = [
+            (0.0, "0 ms"),
+            (1e-7, "0.100 ns"),
+            (1e-12, "1.000e-6 ns"),
+            (0.0009999, "999.9 ns"),
+            (0.000_999_96, "1.000 µs"),
+            (0.001, "1.000 µs"),
+            (0.12345, "123.5 µs"),
+            (1.0, "1.000 ms"),
+            (12.345, "12.35 ms"),
+            (999.94, "999.9 ms"),
+            (999.95, "1.000 s"),
+            (1234.5, "1.234 s"),
+            (3_600_000.0, "3600 s"),
+            (1e15, "1.000e12 s"),
+            (-1.5, "-1.500 ms"),
+        ];
+        for (ms, want) in cases {
+            assert_eq!(time(ms), want, "{ms}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_dash() {
+        for v in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for text in [time(v), percent(v), share(v), factor(v), rate(v), throughput("gflops", v)] {
+                assert_eq!(text, MISSING);
+            }
+            assert_eq!(time_interval(v, 1.0), MISSING);
+            assert_eq!(time_interval(1.0, v), MISSING);
+        }
+    }
+
+    #[test]
+    fn percent_never_shows_a_signed_zero() {
+        let cases = [
+            (0.0, "0.0 %"),
+            (-0.0, "0.0 %"),
+            (-0.0004, "0.0 %"),
+            (0.0004, "0.0 %"),
+            (-0.0005, "-0.1 %"),
+            (0.013, "+1.3 %"),
+            (0.341, "+34.1 %"),
+            (-0.2, "-20.0 %"),
+            (0.9995, "+100 %"),
+            (1.34, "+134 %"),
+            (1e9, "+1.0e11 %"),
+        ];
+        for (ratio, want) in cases {
+            assert_eq!(percent(ratio), want, "{ratio}");
+        }
+        assert_eq!(share(0.013), "1.3 %");
+    }
+
+    #[test]
+    fn rates_carry_a_prefix() {
+        assert_eq!(rate(980.0), "980.0");
+        assert_eq!(rate(12_340_000.0), "12.34 M");
+        assert_eq!(rate(0.0), "0");
+        assert_eq!(throughput("tiles_per_s", 999_960.0), "1.000 Mtiles/s");
+        assert_eq!(throughput("gb_per_s", 0.5), "500.0 MB/s");
+        assert_eq!(throughput("gflops", 1234.0), "1.234 TFLOP/s");
+        assert_eq!(throughput("odd", 3.0), "3.000 odd");
+    }
+
+    #[test]
+    fn an_interval_has_one_unit() {
+        assert_eq!(time_interval(0.998, 1.002), "0.998 – 1.002 ms");
+        assert_eq!(time_interval(0.1204, 0.1239), "120.4 – 123.9 µs");
+    }
+
+    #[test]
+    fn counts_are_grouped_and_factors_are_marked() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(950), "950");
+        assert_eq!(count(9_950), "9 950");
+        assert_eq!(count(1_234_567), "1 234 567");
+        assert_eq!(factor(1.344), "1.34×");
+        assert_eq!(factor(1e-9), "1.00e-9×");
+    }
+}

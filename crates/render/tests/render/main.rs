@@ -1,0 +1,5 @@
+//! Everything a person reads, by snapshot.
+
+mod markdown;
+mod terminal;
+mod values;

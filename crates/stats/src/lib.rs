@@ -1,0 +1,178 @@
+//! Slices of numbers in, numbers out. Pure: no clock, no files, no global state.
+//!
+//! Every function says `None` where there is nothing to say; `0.0` never means "no data".
+
+/// The median; the mean of the middle two when the count is even.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values);
+    let n = sorted.len();
+    match n {
+        0 => None,
+        _ if n % 2 == 1 => Some(sorted[n / 2]),
+        _ => Some(f64::midpoint(sorted[n / 2 - 1], sorted[n / 2])),
+    }
+}
+
+/// The seeds' percentile: `sorted[floor(q(n-1))]`, without interpolation. It lies at or below the
+/// interpolated one: with 20 samples its p95 is the second largest.
+#[must_use]
+pub fn percentile_floor(values: &[f64], q: f64) -> Option<f64> {
+    let sorted = sorted(values);
+    let last = sorted.len().checked_sub(1)?;
+    sorted.get((q.clamp(0.0, 1.0) * last as f64).floor() as usize).copied()
+}
+
+/// Name of the rule of [`percentile_floor`], written into every report.
+pub const PERCENTILE_RULE: &str = "sorted[floor(q(n-1))]";
+
+/// The arithmetic mean.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Standard deviation (n-1) over mean; absent with fewer than two values or a mean of zero.
+#[must_use]
+pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values)?;
+    if values.len() < 2 || mean == 0.0 {
+        return None;
+    }
+    let sum_of_squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    Some((sum_of_squares / (values.len() - 1) as f64).sqrt() / mean.abs())
+}
+
+/// How far apart the values are: `(max - min) / median`; absent with fewer than two.
+#[must_use]
+pub fn spread(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let sorted = sorted(values);
+    let median = median(&sorted)?;
+    (median > 0.0).then(|| (sorted[sorted.len() - 1] - sorted[0]) / median)
+}
+
+/// An interval for the median of values that come in rounds, at 95 %.
+///
+/// Values within a round are correlated, so their number says little; the rounds are what is independent. How
+/// far the share of values below the median varies from round to round gives the error of that share, and
+/// the values at the median's rank plus and minus that error are the interval (Woodruff's method for cluster
+/// samples). Absent with fewer than six rounds.
+#[must_use]
+pub fn median_interval_of_rounds(rounds: &[Vec<f64>]) -> Option<[f64; 2]> {
+    let rounds: Vec<&Vec<f64>> = rounds.iter().filter(|round| !round.is_empty()).collect();
+    let rounds_count = rounds.len();
+    if rounds_count < ROUNDS_MIN {
+        return None;
+    }
+    let pooled = sorted(&rounds.iter().flat_map(|round| round.iter().copied()).collect::<Vec<_>>());
+    let middle = median(&pooled)?;
+    // A tie counts half: times come in steps of the clock.
+    let below = |value: &f64| if *value < middle { 1.0 } else { f64::from(u8::from(*value == middle)) / 2.0 };
+    let mean_size = pooled.len() as f64 / rounds_count as f64;
+    let error = |round: &&Vec<f64>| (round.iter().map(below).sum::<f64>() - 0.5 * round.len() as f64) / mean_size;
+    let sum_of_squares: f64 = rounds.iter().map(error).map(|e| e * e).sum();
+    let degrees = (rounds_count - 1) as f64;
+    let half_width = student_t_975(degrees) * (sum_of_squares / degrees / rounds_count as f64).sqrt();
+    let last = (pooled.len() - 1) as f64;
+    let at = |share: f64, round: fn(f64) -> f64| pooled[round(share.clamp(0.0, 1.0) * last) as usize];
+    Some([at(0.5 - half_width, f64::floor), at(0.5 + half_width, f64::ceil)])
+}
+
+/// Fewer rounds do not tell how far rounds vary.
+const ROUNDS_MIN: usize = 6;
+
+/// The 97.5 % point of Student's t, by its expansion around the normal's; within 1 % from 5 degrees on.
+fn student_t_975(degrees: f64) -> f64 {
+    const Z: f64 = 1.959_963_984_540_054;
+    let first = (Z.powi(3) + Z) / (4.0 * degrees);
+    let second = (5.0 * Z.powi(5) + 16.0 * Z.powi(3) + 3.0 * Z) / (96.0 * degrees.powi(2));
+    Z + first + second
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn p95_of_the_seeds_takes_their_index() {
+        for (n, index) in [(15, 13), (20, 18), (25, 22), (30, 27), (50, 46)] {
+            let values: Vec<f64> = (0..n).map(f64::from).collect();
+            assert_eq!(percentile_floor(&values, 0.95), Some(f64::from(index)));
+        }
+    }
+
+    #[test]
+    fn nothing_in_is_nothing_out() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(percentile_floor(&[], 0.5), None);
+        assert_eq!(mean(&[]), None);
+        assert_eq!(coefficient_of_variation(&[1.0]), None);
+        assert_eq!(spread(&[1.0]), None);
+        assert_eq!(median_interval_of_rounds(&vec![vec![1.0]; 5]), None);
+    }
+
+    #[test]
+    fn students_t_agrees_with_the_tables() {
+        for (degrees, expected) in [(5.0, 2.571), (9.0, 2.262), (20.0, 2.086), (1e9, 1.960)] {
+            assert!((student_t_975(degrees) / expected - 1.0).abs() < 0.01, "{degrees}");
+        }
+    }
+
+    /// Uniform numbers from a small generator: this crate has no dependencies.
+    fn uniform(state: &mut u64) -> f64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((*state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    #[test]
+    fn the_interval_covers_at_its_rate_although_rounds_are_correlated_inside() {
+        // Each round has a level of its own and skewed noise around it. With a level L that is exponential
+        // and noise that is exponential too, the sum is Gamma(2), whose median is 1.678347.
+        let (mut state, trials) = (7, 3_000);
+        let mut exponential = || -uniform(&mut state).ln();
+        for rounds_count in [10, 40] {
+            let covered = (0..trials)
+                .filter(|_| {
+                    let round = |level: f64, noise: &mut dyn FnMut() -> f64| (0..8).map(|_| level + noise()).collect();
+                    let rounds: Vec<Vec<f64>> =
+                        (0..rounds_count).map(|_| round(exponential(), &mut exponential)).collect();
+                    let [low, high] = median_interval_of_rounds(&rounds).unwrap();
+                    (low..=high).contains(&1.678_347)
+                })
+                .count();
+            let rate = covered as f64 / f64::from(trials);
+            assert!((0.93..=0.99).contains(&rate), "{rounds_count} rounds: {rate}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn order_does_not_matter_and_scale_scales(mut values in prop::collection::vec(1e-3_f64..1e6, 2..60)) {
+            let scaled: Vec<f64> = values.iter().map(|v| v * 4.0).collect();
+            let before = (median(&values), percentile_floor(&values, 0.95));
+            prop_assert_eq!(median(&scaled), before.0.map(|v| v * 4.0));
+            prop_assert_eq!(spread(&scaled), spread(&values));
+            values.reverse();
+            prop_assert_eq!((median(&values), percentile_floor(&values, 0.95)), before);
+        }
+
+        #[test]
+        fn the_interval_holds_the_median(
+            rounds in prop::collection::vec(prop::collection::vec(1e-3_f64..1e6, 1..9), 6..40),
+        ) {
+            let [low, high] = median_interval_of_rounds(&rounds).unwrap();
+            let middle = median(&rounds.concat()).unwrap();
+            prop_assert!(low <= middle && middle <= high);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Everything that can go wrong with a file, each in one line: path, what failed, what to do.
+
+use holdpoint_model::import::FileError;
+use holdpoint_model::json::JsonError;
+use holdpoint_model::suite::SuiteError;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// A file that could not be read, understood or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file could not be read.
+    #[error("{}: cannot be read: {}", path.display(), cause(source))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file could not be written; what was there before still is.
+    #[error("{}: cannot be written: {}", path.display(), cause(source))]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is larger than anything holdpoint writes.
+    #[error("{}: {} bytes; at most {limit_bytes} are read; is this the right file?", path.display(), size(*.size_bytes))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size, where it has one.
+        size_bytes: Option<u64>,
+        /// The largest size read.
+        limit_bytes: u64,
+    },
+    /// The file is not text.
+    #[error("{}: not UTF-8 text: bad byte at offset {offset_bytes}", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Where the text ends.
+        offset_bytes: usize,
+    },
+    /// The file is text, yet not what was wanted.
+    #[error("{}: {source}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FileError,
+    },
+    /// One line of a history is not a trend point.
+    #[error("{}: line {line}: {source}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: FileError,
+    },
+    /// The suite cannot be used.
+    #[error("{}: {source}", path.display())]
+    Suite {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: SuiteError,
+    },
+    /// The value has no JSON form.
+    #[error("{}: cannot be written: {source}", path.display())]
+    Unwritable {
+        /// The file that was to be.
+        path: PathBuf,
+        /// Why not.
+        source: JsonError,
+    },
+}
+
+impl StoreError {
+    /// Whether the user gave a wrong file (exit code 64), as opposed to a disk that failed (exit code 70).
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        match self {
+            Self::Read { source, .. } | Self::Write { source, .. } => is_wrong_path(source.kind()),
+            Self::TooLarge { .. } | Self::NotText { .. } => true,
+            Self::Format { .. } | Self::Line { .. } | Self::Suite { .. } => true,
+            Self::Unwritable { .. } => false,
+        }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |source| Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |source| Self::Write { path: path.to_owned(), source }
+    }
+}
+
+/// Kinds of failure that another path would cure.
+fn is_wrong_path(kind: ErrorKind) -> bool {
+    use ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
+    matches!(kind, NotFound | IsADirectory | NotADirectory | InvalidFilename | InvalidInput)
+}
+
+/// What failed and what to do about it.
+fn cause(error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        ErrorKind::NotFound => "no such file; check the path",
+        ErrorKind::IsADirectory => "it is a directory; name a file",
+        ErrorKind::NotADirectory => "a part of the path is a file, not a folder; choose another path",
+        ErrorKind::PermissionDenied => {
+            "permission denied; check the owner and mode of the file and its folder"
+        }
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only; choose another folder",
+        ErrorKind::StorageFull => "no space left on the device; free some or choose another folder",
+        ErrorKind::QuotaExceeded => "the disk quota is used up; free some or choose another folder",
+        ErrorKind::InvalidFilename => "the name is too long or not allowed here; choose a shorter one",
+        _ => return error.to_string(),
+    };
+    remedy.to_owned()
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "too many".to_owned(), |bytes| bytes.to_string())
+}

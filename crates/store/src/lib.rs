@@ -1,0 +1,62 @@
+//! Reads and writes the files of holdpoint: whole or not at all.
+//!
+//! What a file means is [`holdpoint_model`]'s business; here is where it lies, how large it may be, and
+//! what becomes of it when the disk is full. Nothing here decides and nothing here prints.
+
+mod error;
+mod read;
+mod trend;
+mod write;
+
+pub use error::StoreError;
+pub use read::{read_baseline, read_current, read_judgement, read_report, read_suite, read_text, read_trend};
+pub use trend::{Appended, append_trend, read_trends, trend_path};
+pub use write::{check_writable, remove, write_json, write_text};
+
+use std::path::{Path, PathBuf};
+
+/// Hex digits of a fingerprint in a file name: 48 bits tell a team's machines apart.
+const FINGERPRINT_CHARS: usize = 12;
+
+/// Where the baseline of a suite on a machine lies: `<dir>/<suite>-<first 12 of the fingerprint>.json`.
+#[must_use]
+pub fn baseline_path(dir: &Path, suite: &str, machine_fingerprint: &str) -> PathBuf {
+    let fingerprint: String = machine_fingerprint.chars().take(FINGERPRINT_CHARS).collect();
+    dir.join(format!("{}-{}.json", file_stem(suite), file_stem(&fingerprint)))
+}
+
+/// A name as part of a file name. The suite parser refuses names that would not do; those of foreign
+/// files come unchecked, and `../x` must not lead out of the folder.
+fn file_stem(name: &str) -> String {
+    let usable = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let stem: String = name
+        .chars()
+        .take(holdpoint_model::limits::NAME_CHARS_MAX)
+        .map(|c| if usable(c) { c } else { '_' })
+        .collect();
+    match stem.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None if stem.is_empty() => "unnamed".to_owned(),
+        None => stem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_baseline_is_named_after_suite_and_machine() {
+        let path = baseline_path(Path::new("b"), "cpu-small", "0123456789abcdef0123");
+        assert_eq!(path, Path::new("b/cpu-small-0123456789ab.json"));
+    }
+
+    #[test]
+    fn a_name_cannot_lead_out_of_the_folder() {
+        assert_eq!(
+            baseline_path(Path::new("b"), "../../etc/x", "../.."),
+            Path::new("b/_._.._etc_x-_._...json")
+        );
+        assert_eq!(trend_path(Path::new("b"), ""), Path::new("b/unnamed.ndjson"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Reading: bounded, as text, with the file's name in every error.
+
+use crate::error::StoreError;
+use holdpoint_model::import::{self, FileError};
+use holdpoint_model::limits::FILE_BYTES_MAX;
+use holdpoint_model::{Baseline, Current, Judgement, Report, Suite, Trend};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+/// Reads a whole text file. Every path is a path: `-` is a file of that name.
+///
+/// # Errors
+/// When there is no such file, it is a directory, larger than [`FILE_BYTES_MAX`], or not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, StoreError> {
+    let file = File::open(path).map_err(StoreError::read(path))?;
+    read_open(&file, path)
+}
+
+/// Reads what is left of an open file as text.
+pub(crate) fn read_open(file: &File, path: &Path) -> Result<String, StoreError> {
+    String::from_utf8(read_bytes(file, path)?).map_err(|error| StoreError::NotText {
+        path: path.to_owned(),
+        offset_bytes: error.utf8_error().valid_up_to(),
+    })
+}
+
+/// Reads what is left of an open file, whether or not the file system knows its size.
+pub(crate) fn read_bytes(file: &File, path: &Path) -> Result<Vec<u8>, StoreError> {
+    let metadata = file.metadata().map_err(StoreError::read(path))?;
+    if metadata.is_dir() {
+        return Err(StoreError::read(path)(io::Error::from(ErrorKind::IsADirectory)));
+    }
+    let too_large = |size_bytes| {
+        Err(StoreError::TooLarge { path: path.to_owned(), size_bytes, limit_bytes: FILE_BYTES_MAX })
+    };
+    if metadata.len() > FILE_BYTES_MAX {
+        return too_large(Some(metadata.len()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(StoreError::read(path))?;
+    // A pipe has no size, and a file may grow between the look at its size and the end of reading.
+    if bytes.len() as u64 > FILE_BYTES_MAX { too_large(None) } else { Ok(bytes) }
+}
+
+fn read_with<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -> Result<T, StoreError> {
+    parse(&read_text(path)?).map_err(|source| StoreError::Format { path: path.to_owned(), source })
+}
+
+/// Reads a report that holdpoint wrote.
+///
+/// # Errors
+/// When the file cannot be read or is no such report.
+pub fn read_report(path: &Path) -> Result<Report, StoreError> {
+    read_with(path, import::report)
+}
+
+/// Reads whatever can be compared with a baseline: a report of ours or a result file of the seeds.
+///
+/// # Errors
+/// When the file cannot be read or is no such file.
+pub fn read_current(path: &Path) -> Result<Current, StoreError> {
+    read_with(path, import::current)
+}
+
+/// Reads a baseline, or a report whose values then become one.
+///
+/// # Errors
+/// When the file cannot be read or is neither.
+pub fn read_baseline(path: &Path) -> Result<Baseline, StoreError> {
+    read_with(path, import::baseline)
+}
+
+/// Reads a file with one trend point.
+///
+/// # Errors
+/// When the file cannot be read or is no trend point.
+pub fn read_trend(path: &Path) -> Result<Trend, StoreError> {
+    read_with(path, import::trend)
+}
+
+/// Reads a judged comparison.
+///
+/// # Errors
+/// When the file cannot be read or is none.
+pub fn read_judgement(path: &Path) -> Result<Judgement, StoreError> {
+    read_with(path, import::judgement)
+}
+
+/// Reads a suite.
+///
+/// # Errors
+/// When the file cannot be read or is no usable suite.
+pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
+    Suite::parse(&read_text(path)?).map_err(|source| StoreError::Suite { path: path.to_owned(), source })
+}

@@ -1,0 +1,171 @@
+//! How fast the fast versions are against what the machine can do: memcpy for the ops that move bytes, the `gemm`
+//! crate for the one that multiplies. Prints one Markdown table and asserts nothing.
+//!
+//! Op and yardstick run in turns, so that whatever else the machine does hits both; medians over all rounds.
+
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use holdpoint_workloads::{PreparedOp, Request, Variant, build};
+use serde_json::{Map, Value, json};
+
+const TILES: [u32; 10] = [0, 5, 9, 12, 18, 27, 33, 40, 50, 63];
+
+fn main() {
+    println!("| op | fast µs | reference µs | speed-up | measured | target |");
+    println!("|---|---:|---:|---:|---|---|");
+    let tiles = json!({"tile_size": 16, "indices": TILES, "order_mode": "hilbert"});
+    against_memcpy("tile_pack", &[1, 64, 128, 128], &tiles, 0.60);
+    let tiles = json!({"tile_size": 16, "indices": TILES, "level_priority": 2});
+    against_memcpy("tile_unpack", &[1, 64, 128, 128], &tiles, 0.60);
+    against_memcpy("fusion_gate", &[1, 64, 128, 128], &json!({}), 0.50);
+    let fused = json!({"tile_size": 16, "indices": TILES});
+    against_memcpy("fused_pack_op_unpack", &[1, 64, 128, 128], &fused, 0.0);
+    let both = json!({"direction": "bidirectional", "merge_mode": "gated"});
+    against_memcpy("tile_ssm", &[1, 256, 128], &both, 0.0);
+    infer();
+    against_gemm("ff_path", &[1, 128, 128, 128], &[(256, 20 * 256, 128), (256, 32 * 64, 128)], 0.50);
+    against_gemm("attention", &[1, 8, 512, 64], &[(512, 512, 64), (512, 64, 512)], 0.0);
+}
+
+/// Whether the command line asks for this op; it asks for all when it names none.
+fn wanted(op: &str) -> bool {
+    let names: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    names.is_empty() || names.iter().any(|name| name == op)
+}
+
+fn prepare(op: &str, shape: &[usize], params: &Value, variant: Variant) -> Box<dyn PreparedOp> {
+    let params: &Map<String, Value> = params.as_object().expect("parameters are an object");
+    let request = Request { op, shape, dtype: "f32", variant, params, seed: 123, tolerance: None };
+    let mut prepared = build(&request).expect("a valid request");
+    prepared.call();
+    assert!(prepared.check().passed, "{op}: {:?}", prepared.check());
+    prepared
+}
+
+fn time_us(body: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    body();
+    start.elapsed().as_secs_f64() * 1e6
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// Medians of both, taken in turns. Each turn runs twice and times the second: a gate calls an op again and again,
+/// so the state that counts is the one the op itself leaves in the caches, not the yardstick's.
+fn in_turns(rounds: usize, mut op: impl FnMut(), mut yardstick: impl FnMut()) -> (f64, f64) {
+    let (mut ops, mut yardsticks) = (Vec::new(), Vec::new());
+    for round in 0..rounds + 5 {
+        op();
+        let a = time_us(&mut op);
+        yardstick();
+        let b = time_us(&mut yardstick);
+        if round >= 5 {
+            ops.push(a);
+            yardsticks.push(b);
+        }
+    }
+    (median(ops), median(yardsticks))
+}
+
+fn reference_us(op: &str, shape: &[usize], params: &Value) -> f64 {
+    let mut prepared = prepare(op, shape, params, Variant::Reference);
+    median((0..5).map(|_| time_us(|| prepared.call())).collect())
+}
+
+fn row(op: &str, fast_us: f64, reference_us: f64, measured: &str, target: &str) {
+    let ratio = reference_us / fast_us;
+    println!("| {op} | {fast_us:.1} | {reference_us:.0} | {ratio:.1}x | {measured} | {target} |");
+}
+
+fn target(share: f64, of: &str) -> String {
+    if share > 0.0 { format!(">= {:.0} % of {of}", share * 100.0) } else { "none".to_owned() }
+}
+
+fn against_memcpy(op: &str, shape: &[usize], params: &Value, share: f64) {
+    if !wanted(op) {
+        return;
+    }
+    let mut prepared = prepare(op, shape, params, Variant::Fast);
+    let bytes = prepared.work().bytes as usize;
+    // The same bytes in all: half of them read, half written.
+    let source = vec![1.0f32; bytes / 8];
+    let mut sink = vec![0.0f32; bytes / 8];
+    let (fast, copy) = in_turns(
+        400,
+        || prepared.call(),
+        || black_box(&mut sink[..]).copy_from_slice(black_box(&source[..])),
+    );
+    let rate = |us: f64| bytes as f64 / us / 1e3;
+    let measured =
+        format!("{:.0} % ({:.1} of {:.1} GB/s memcpy)", 100.0 * copy / fast, rate(fast), rate(copy));
+    row(op, fast, reference_us(op, shape, params), &measured, &target(share, "memcpy"));
+}
+
+fn infer() {
+    if !wanted("infer") {
+        return;
+    }
+    let mut prepared = prepare("infer", &[1, 3, 128, 128], &json!({}), Variant::Fast);
+    let (fast, _) = in_turns(2000, || prepared.call(), || ());
+    let reference = reference_us("infer", &[1, 3, 128, 128], &json!({}));
+    row("infer", fast, reference, &format!("{fast:.1} µs"), "< 60 µs");
+}
+
+/// Flops per second against the `gemm` crate on products of the given (m, n, k).
+fn against_gemm(op: &str, shape: &[usize], products: &[(usize, usize, usize)], share: f64) {
+    if !wanted(op) {
+        return;
+    }
+    let mut prepared = prepare(op, shape, &json!({}), Variant::Fast);
+    let flops = prepared.work().flops as f64;
+    let mut buffers: Vec<yardstick::Product> =
+        products.iter().map(|&(m, n, k)| yardstick::Product::new(m, n, k)).collect();
+    let gemm_flops: f64 = products.iter().map(|&(m, n, k)| 2.0 * (m * n * k) as f64).sum();
+    let (fast, gemm) =
+        in_turns(60, || prepared.call(), || buffers.iter_mut().for_each(yardstick::Product::run));
+    let (ours, theirs) = (flops / fast / 1e3, gemm_flops / gemm / 1e3);
+    let measured = format!("{:.0} % ({ours:.1} of {theirs:.1} GFLOP/s gemm)", 100.0 * ours / theirs);
+    row(op, fast, reference_us(op, shape, &json!({})), &measured, &target(share, "gemm"));
+}
+
+mod yardstick {
+    //! The `gemm` crate behind a safe call; only the bench uses it.
+    #![allow(unsafe_code)]
+
+    use gemm_common::Parallelism;
+
+    /// A row-major product and its operands.
+    pub struct Product {
+        size: (usize, usize, usize),
+        lhs: Vec<f32>,
+        rhs: Vec<f32>,
+        dst: Vec<f32>,
+    }
+
+    impl Product {
+        pub fn new(m: usize, n: usize, k: usize) -> Self {
+            Self { size: (m, n, k), lhs: vec![0.5; m * k], rhs: vec![0.25; k * n], dst: vec![0.0; m * n] }
+        }
+
+        pub fn run(&mut self) {
+            let (m, n, k) = self.size;
+            assert!(self.dst.len() == m * n && self.lhs.len() == m * k && self.rhs.len() == k * n);
+            let (dst, lhs, rhs) = (self.dst.as_mut_ptr(), self.lhs.as_ptr(), self.rhs.as_ptr());
+            let row = |columns: usize| columns as isize;
+            // SAFETY: the three buffers hold exactly m*n, m*k and k*n floats (asserted), are row-major with the
+            // strides given, and `dst` is borrowed mutably, so it overlaps neither operand.
+            unsafe {
+                gemm_f32::gemm::f32::get_gemm_fn()(
+                    m, n, k, dst, 1, row(n), false, lhs, 1, row(k), rhs, 1, row(n), 0.0, 1.0, false, false,
+                    false, Parallelism::None,
+                );
+            }
+        }
+    }
+}

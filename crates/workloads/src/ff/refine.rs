@@ -1,0 +1,204 @@
+//! Modulates, refines and gates one tile. Its buffers (about half a megabyte at 128 channels and 16x16 pixels) are
+//! reused for every tile, so that they stay in L2.
+
+use super::{NORM_EPS, PathWeights};
+use crate::product::{PackedLhs, padded_columns, product};
+use crate::shape::Nchw;
+use crate::simd::{relu, sum, sum_squares, vectorized};
+
+/// Where one tile lies and how it is modulated.
+pub(super) struct TileIo<'a> {
+    pub dims: Nchw,
+    pub origin: [u32; 2],
+    /// `[2C, tiles]` from the tile's own column on, `stride` apart: gamma, then beta.
+    pub film: &'a [f32],
+    pub stride: usize,
+    /// The gate of the whole map.
+    pub alpha: &'a [f32],
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Refine {
+    tile: usize,
+    channels: usize,
+    columns: usize,
+    depthwise: [Vec<f32>; 2],
+    pointwise: (PackedLhs, Vec<f32>),
+    norm: [Vec<f32>; 2],
+    /// Modulated tile with a zero border of one pixel, `[C, t + 2, t + 2]`.
+    bordered: Vec<f32>,
+    convolved: Vec<f32>,
+    wide: Vec<f32>,
+}
+
+impl Refine {
+    pub(super) fn new(channels: usize, tile: usize, weights: &PathWeights) -> Self {
+        let columns = padded_columns(tile * tile);
+        let w = weights;
+        Self {
+            tile,
+            channels,
+            columns,
+            depthwise: w.depthwise.clone(),
+            pointwise: (PackedLhs::new(&w.pointwise[0], 2 * channels, channels), w.pointwise[1].clone()),
+            norm: w.norm.clone(),
+            bordered: vec![0.0; channels * (tile + 2) * (tile + 2)],
+            convolved: vec![0.0; channels * columns],
+            wide: vec![0.0; 2 * channels * columns],
+        }
+    }
+
+    pub(super) fn run(&mut self, io: &TileIo<'_>, heavy: &mut [f32], detail: Option<&mut [f32]>) {
+        vectorized(
+            #[inline(always)]
+            || match self.tile {
+                8 => self.modulate_and_convolve::<8>(io, heavy, 8),
+                16 => self.modulate_and_convolve::<16>(io, heavy, 16),
+                tile => self.modulate_and_convolve::<0>(io, heavy, tile),
+            },
+        );
+        let n = self.columns;
+        product(&self.pointwise.0, &self.convolved, n, n, &mut self.wide, n);
+        vectorized(
+            #[inline(always)]
+            || {
+                let moments = self.bias_and_moments();
+                match self.tile {
+                    8 => self.gate_and_fuse(io, moments, heavy, detail, 8),
+                    16 => self.gate_and_fuse(io, moments, heavy, detail, 16),
+                    tile => self.gate_and_fuse(io, moments, heavy, detail, tile),
+                }
+            },
+        );
+    }
+
+    /// `T` is the tile edge when known at compile time, else 0.
+    #[inline(always)]
+    fn modulate_and_convolve<const T: usize>(&mut self, io: &TileIo<'_>, map: &[f32], t: usize) {
+        let (edge, width, plane) = (t + 2, io.dims.width, io.dims.plane());
+        let corner = io.origin[0] as usize * width + io.origin[1] as usize;
+        for c in 0..self.channels {
+            let (gamma, beta) = (io.film[c * io.stride], io.film[(self.channels + c) * io.stride]);
+            let scale = 1.0 + gamma;
+            let bordered = &mut self.bordered[c * edge * edge..(c + 1) * edge * edge];
+            for dy in 0..t {
+                let source = &map[c * plane + corner + dy * width..][..t];
+                let target = &mut bordered[(dy + 1) * edge + 1..][..t];
+                for (target, &value) in target.iter_mut().zip(source) {
+                    *target = scale * value + beta;
+                }
+            }
+            let out = &mut self.convolved[c * self.columns..c * self.columns + t * t];
+            let mut kernel = [0.0; 9];
+            kernel.copy_from_slice(&self.depthwise[0][c * 9..c * 9 + 9]);
+            let bias = self.depthwise[1][c];
+            if T == 0 {
+                convolve_any(bordered, &kernel, bias, t, out);
+            } else {
+                convolve::<T>(bordered, &kernel, bias, out);
+            }
+        }
+    }
+
+    /// Adds the bias and gives mean and inverse deviation over all channels and pixels.
+    #[inline(always)]
+    fn bias_and_moments(&mut self) -> (f32, f32) {
+        let pixels = self.tile * self.tile;
+        let count = (2 * self.channels * pixels) as f64;
+        let mut total = 0.0;
+        for (row, &bias) in self.wide.chunks_exact_mut(self.columns).zip(&self.pointwise.1) {
+            let row = &mut row[..pixels];
+            for v in row.iter_mut() {
+                *v += bias;
+            }
+            total += f64::from(sum(row));
+        }
+        let mean = (total / count) as f32;
+        let rows = self.wide.chunks_exact(self.columns);
+        let squares: f64 = rows.map(|row| f64::from(sum_squares(&row[..pixels], mean))).sum();
+        (mean, (1.0 / (squares / count + NORM_EPS).sqrt()) as f32)
+    }
+
+    /// Normalises, gates, adds the residual and mixes into the map.
+    #[inline(always)]
+    fn gate_and_fuse(
+        &self,
+        io: &TileIo<'_>,
+        (mean, inverse): (f32, f32),
+        heavy: &mut [f32],
+        mut detail: Option<&mut [f32]>,
+        t: usize,
+    ) {
+        let (edge, width, plane) = (t + 2, io.dims.width, io.dims.plane());
+        let corner = io.origin[0] as usize * width + io.origin[1] as usize;
+        let affine = |o: usize| {
+            let scale = inverse * self.norm[0][o];
+            (scale, self.norm[1][o] - mean * scale)
+        };
+        for c in 0..self.channels {
+            let (scale_a, shift_a) = affine(c);
+            let (scale_b, shift_b) = affine(self.channels + c);
+            let a = &self.wide[c * self.columns..][..t * t];
+            let b = &self.wide[(self.channels + c) * self.columns..][..t * t];
+            let bordered = &self.bordered[c * edge * edge..(c + 1) * edge * edge];
+            for dy in 0..t {
+                let start = corner + dy * width;
+                let residual = &bordered[(dy + 1) * edge + 1..][..t];
+                let (a, b) = (&a[dy * t..][..t], &b[dy * t..][..t]);
+                let alpha = &io.alpha[start..][..t];
+                let row = &mut heavy[c * plane + start..][..t];
+                if let Some(detail) = detail.as_deref_mut() {
+                    let detail = &mut detail[c * plane + start..][..t];
+                    for i in 0..t {
+                        let refined = (a[i] * scale_a + shift_a) * relu(b[i] * scale_b + shift_b);
+                        let base = row[i];
+                        let mixed = base + alpha[i] * (residual[i] + refined - base);
+                        detail[i] = mixed - base;
+                        row[i] = mixed;
+                    }
+                } else {
+                    for i in 0..t {
+                        let refined = (a[i] * scale_a + shift_a) * relu(b[i] * scale_b + shift_b);
+                        let base = row[i];
+                        row[i] = base + alpha[i] * (residual[i] + refined - base);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn convolve<const T: usize>(bordered: &[f32], kernel: &[f32; 9], bias: f32, out: &mut [f32]) {
+    let edge = T + 2;
+    let (rows, _) = out.as_chunks_mut::<T>();
+    for (y, row) in rows.iter_mut().enumerate() {
+        let window = &bordered[y * edge..y * edge + 3 * edge];
+        let mut sums = [bias; T];
+        for dy in 0..3 {
+            for dx in 0..3 {
+                let source = &window[dy * edge + dx..dy * edge + dx + T];
+                for i in 0..T {
+                    sums[i] += kernel[dy * 3 + dx] * source[i];
+                }
+            }
+        }
+        *row = sums;
+    }
+}
+
+#[inline(always)]
+fn convolve_any(bordered: &[f32], kernel: &[f32; 9], bias: f32, t: usize, out: &mut [f32]) {
+    let edge = t + 2;
+    for (y, row) in out.chunks_exact_mut(t).enumerate() {
+        row.fill(bias);
+        for dy in 0..3 {
+            for dx in 0..3 {
+                let source = &bordered[(y + dy) * edge + dx..][..t];
+                for (sum, &value) in row.iter_mut().zip(source) {
+                    *sum += kernel[dy * 3 + dx] * value;
+                }
+            }
+        }
+    }
+}

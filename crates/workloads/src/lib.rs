@@ -1,0 +1,104 @@
+//! The built-in ops on the CPU in f32, each with a plain oracle and a fast version.
+//!
+//! [`validate`] looks at a request without allocating tensors, [`build`] turns it into a [`PreparedOp`] that owns
+//! its inputs, its outputs and the oracle's answer. The modules below hold the ops as plain functions, for tests
+//! and for other back ends that want the oracles. Must not measure time or read files.
+
+pub mod attention;
+pub mod compare;
+pub mod diagnostics;
+mod error;
+pub mod ff;
+pub mod fused;
+pub mod fusion;
+pub mod infer;
+pub mod order;
+pub mod pack;
+mod prepared;
+pub mod product;
+pub mod rng;
+pub mod select;
+pub mod shape;
+pub mod simd;
+pub mod ssm;
+pub mod unpack;
+
+pub use compare::{Check, Tolerance};
+pub use error::{BuildError, OpError};
+
+use serde_json::{Map, Value};
+
+/// Names of the built-in ops.
+pub const OPS: &[&str] = &[
+    "infer",
+    "tile_pack",
+    "tile_unpack",
+    "fusion_gate",
+    "tile_ssm",
+    "fused_pack_op_unpack",
+    "ff_path",
+    "attention",
+];
+
+/// Which implementation is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The quick one.
+    Fast,
+    /// The plain oracle.
+    Reference,
+}
+
+/// What to prepare.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// One of [`OPS`].
+    pub op: &'a str,
+    /// Sizes of the main input.
+    pub shape: &'a [usize],
+    /// Only `"f32"` on the CPU.
+    pub dtype: &'a str,
+    /// Which implementation [`PreparedOp::call`] runs.
+    pub variant: Variant,
+    /// The op's parameters; absent ones take their defaults.
+    pub params: &'a Map<String, Value>,
+    /// Inputs and weights are drawn from it.
+    pub seed: u64,
+    /// Overrides the op's default tolerance.
+    pub tolerance: Option<Tolerance>,
+}
+
+/// Work of one call: each input read once, each output written once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Bytes that must move.
+    pub bytes: u64,
+    /// Floating-point operations.
+    pub flops: u64,
+    /// Things processed.
+    pub items: u64,
+    /// What one thing is called.
+    pub item: &'static str,
+}
+
+/// An op with everything it needs, ready to be timed.
+pub trait PreparedOp: Send {
+    /// The timed thing: no allocation, no input or output.
+    fn call(&mut self);
+    /// Fills every output with NaN and resets any state that `call` carries.
+    fn poison(&mut self);
+    /// Compares the outputs now in the buffers with the oracle's.
+    fn check(&self) -> Check;
+    /// Work of one call.
+    fn work(&self) -> Work;
+}
+
+/// Checks a request without allocating tensors.
+pub fn validate(req: &Request<'_>) -> Result<(), BuildError> {
+    prepared::entry(req)?.validate(req)
+}
+
+/// Allocates all buffers, draws the inputs from the seed and computes the oracle's answer once.
+pub fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+    prepared::entry(req)?.build(req)
+}

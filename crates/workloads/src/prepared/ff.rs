@@ -1,0 +1,205 @@
+//! `ff_path`.
+
+use serde::Deserialize;
+
+use crate::compare::{Comparison, Tolerance};
+use crate::error::{BuildError, OpError};
+use crate::ff::{self, FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights};
+use crate::rng::RandomState;
+use crate::shape::Nchw;
+use crate::{Check, PreparedOp, Request, Variant, Work};
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    tile_size_l0: usize,
+    tile_size_l1: usize,
+    kmax_l0: usize,
+    kmax_l1: usize,
+    budget_b1: f64,
+    budget_b2: f64,
+    budget_total: f64,
+    cost_heavy: f64,
+    cost_cheap: f64,
+    nesting: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let c = FfConfig::default();
+        Self {
+            tile_size_l0: c.tile_size_l0,
+            tile_size_l1: c.tile_size_l1,
+            kmax_l0: c.kmax_l0,
+            kmax_l1: c.kmax_l1,
+            budget_b1: c.budget_b1,
+            budget_b2: c.budget_b2,
+            budget_total: c.budget_total,
+            cost_heavy: c.cost_heavy,
+            cost_cheap: c.cost_cheap,
+            nesting: c.nesting,
+        }
+    }
+}
+
+fn plan(req: &Request<'_>) -> Result<(Nchw, FfConfig), BuildError> {
+    let p: Params = super::parse(req)?;
+    let dims = super::feature_map(req)?;
+    let config = FfConfig {
+        tile_size_l0: p.tile_size_l0,
+        tile_size_l1: p.tile_size_l1,
+        kmax_l0: p.kmax_l0,
+        kmax_l1: p.kmax_l1,
+        budget_b1: p.budget_b1,
+        budget_b2: p.budget_b2,
+        budget_total: p.budget_total,
+        cost_heavy: p.cost_heavy,
+        cost_cheap: p.cost_cheap,
+        nesting: p.nesting,
+    };
+    let tiles = match config.grids(&dims) {
+        Ok([grid, _]) => grid.count(),
+        Err(OpError::Budget { name, value }) => {
+            return Err(super::param_error(req, name, OpError::Budget { name, value }));
+        }
+        Err(error) => return Err(super::param_error(req, "tile_size_l0", error)),
+    };
+    if config.budget_b1 + config.budget_b2 > config.budget_total + 1e-9 {
+        return Err(super::param_error(req, "budget_total", "must be at least budget_b1 + budget_b2"));
+    }
+    if config.cost_heavy <= config.cost_cheap {
+        return Err(super::param_error(req, "cost_heavy", "must be > cost_cheap"));
+    }
+    if config.kmax_l0 > tiles {
+        let problem = format!("kmax={} must be <= total l0 tiles ({tiles})", config.kmax_l0);
+        return Err(super::param_error(req, "kmax_l0", problem));
+    }
+    if config.kmax_l1 > 4 * tiles {
+        let problem = format!("kmax={} must be <= total l1 tiles ({})", config.kmax_l1, 4 * tiles);
+        return Err(super::param_error(req, "kmax_l1", problem));
+    }
+    Ok((dims, config))
+}
+
+pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
+    plan(req).map(drop)
+}
+
+pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+    let (dims, config) = plan(req)?;
+    let fail = super::at_param(req, "tile_size_l0");
+    let mut rng = RandomState::new(req.seed);
+    let weights = [PathWeights::draw(&mut rng, dims.channels), PathWeights::draw(&mut rng, dims.channels)];
+    let tiles = dims.batch * dims.plane() / (config.tile_size_l0 * config.tile_size_l0);
+    let pixels = dims.batch * dims.plane();
+    let inputs = Inputs {
+        dense: rng.normals(dims.len()),
+        utilities: rng.uniforms(tiles),
+        split_utilities: rng.uniforms(tiles),
+        boundary: rng.uniforms(pixels),
+        uncertainty: rng.uniforms(pixels),
+    };
+    let mut oracle = OracleModule::new(dims, config, &weights).map_err(&fail)?;
+    oracle.run(&inputs.view()).map_err(&fail)?;
+    let want = oracle.outputs.clone();
+    let module = match req.variant {
+        Variant::Fast => Module::Fast(Box::new(FastModule::new(dims, config, &weights).map_err(&fail)?)),
+        Variant::Reference => {
+            oracle.outputs.poison();
+            Module::Reference(Box::new(oracle))
+        }
+    };
+    // Products of depth C in f32 against f64, then a normalisation: 5e-6 apart at C = 128 on values of up to 10.
+    let tolerance = req.tolerance.unwrap_or(Tolerance::new(2e-5, 1e-4));
+    let weight_count = weights.iter().map(PathWeights::count).sum();
+    Ok(Box::new(FfPath { dims, config, tolerance, inputs, module, want, weight_count }))
+}
+
+struct Inputs {
+    dense: Vec<f32>,
+    utilities: Vec<f32>,
+    split_utilities: Vec<f32>,
+    boundary: Vec<f32>,
+    uncertainty: Vec<f32>,
+}
+
+impl Inputs {
+    fn view(&self) -> FfInputs<'_> {
+        FfInputs {
+            dense: &self.dense,
+            utilities: &self.utilities,
+            split_utilities: &self.split_utilities,
+            boundary: &self.boundary,
+            uncertainty: &self.uncertainty,
+        }
+    }
+}
+
+enum Module {
+    Fast(Box<FastModule>),
+    Reference(Box<OracleModule>),
+}
+
+impl Module {
+    fn outputs(&self) -> &FfOutputs {
+        match self {
+            Self::Fast(module) => &module.outputs,
+            Self::Reference(module) => &module.outputs,
+        }
+    }
+}
+
+struct FfPath {
+    dims: Nchw,
+    config: FfConfig,
+    tolerance: Tolerance,
+    inputs: Inputs,
+    module: Module,
+    want: FfOutputs,
+    weight_count: usize,
+}
+
+impl PreparedOp for FfPath {
+    fn call(&mut self) {
+        let inputs = self.inputs.view();
+        let done = match &mut self.module {
+            Module::Fast(module) => module.run(&inputs),
+            Module::Reference(module) => module.run(&inputs),
+        };
+        // The same inputs ran once while building; should they fail now, the check must see it.
+        if done.is_err() {
+            self.poison();
+        }
+    }
+
+    fn poison(&mut self) {
+        match &mut self.module {
+            Module::Fast(module) => module.outputs.poison(),
+            Module::Reference(module) => module.outputs.poison(),
+        }
+    }
+
+    fn check(&self) -> Check {
+        let (got, want) = (self.module.outputs(), &self.want);
+        let Nchw { batch, channels, height, width } = self.dims;
+        Comparison::new(self.tolerance)
+            .floats("heavy_features", &self.dims.dims(), &got.heavy, &want.heavy)
+            .floats("detail_map", &self.dims.dims(), &got.detail, &want.detail)
+            .floats("alpha", &[batch, 1, height, width], &got.alpha, &want.alpha)
+            .floats("states", &[batch, 2, 2, channels], &got.states, &want.states)
+            .doubles("diagnostics", &got.diagnostics.numbers(), &want.diagnostics.numbers())
+            .finish()
+    }
+
+    fn work(&self) -> Work {
+        let [l0, l1, _] = self.want.diagnostics.selected_counts;
+        let elements = self.dims.len() as u64;
+        let pixels = (self.dims.batch * self.dims.plane()) as u64;
+        Work {
+            bytes: 4 * (3 * elements + 3 * pixels + self.weight_count as u64),
+            flops: ff::flops(&self.dims, &self.config, [l0 as usize, l1 as usize]),
+            items: self.dims.batch as u64,
+            item: "frames",
+        }
+    }
+}

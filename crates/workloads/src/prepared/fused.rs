@@ -1,0 +1,128 @@
+//! `fused_pack_op_unpack`.
+
+use serde::Deserialize;
+
+use super::tiles::{self, Tiles};
+use crate::compare::{Comparison, Tolerance};
+use crate::error::BuildError;
+use crate::fused::{self, Affine};
+use crate::pack::{PackSpec, Packed};
+use crate::rng::RandomState;
+use crate::unpack::levels;
+use crate::{Check, PreparedOp, Request, Variant, Work};
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    tile_size: usize,
+    indices: Option<Vec<u32>>,
+    value_scale: f64,
+    value_bias: f64,
+    gate_scale: f64,
+    gate_bias: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            tile_size: 16,
+            indices: None,
+            value_scale: 1.0,
+            value_bias: 0.0,
+            gate_scale: 1.0,
+            gate_bias: 0.0,
+        }
+    }
+}
+
+fn plan(req: &Request<'_>) -> Result<(PackSpec, Vec<u32>, Affine), BuildError> {
+    let params: Params = super::parse(req)?;
+    let Tiles { dims, grid, per_row } = tiles::check(req, params.tile_size, params.indices.as_deref())?;
+    for (name, value) in [
+        ("value_scale", params.value_scale),
+        ("value_bias", params.value_bias),
+        ("gate_scale", params.gate_scale),
+        ("gate_bias", params.gate_bias),
+    ] {
+        super::finite(req, name, value)?;
+    }
+    let indices = params.indices.unwrap_or_default();
+    fused::check_unique(&indices, per_row, grid.count()).map_err(super::at_param(req, "indices"))?;
+    let op = Affine {
+        value_scale: params.value_scale as f32,
+        value_bias: params.value_bias as f32,
+        gate_scale: params.gate_scale as f32,
+        gate_bias: params.gate_bias as f32,
+    };
+    Ok((PackSpec { dims, grid, tiles: per_row, order: None }, indices, op))
+}
+
+pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
+    plan(req).map(drop)
+}
+
+pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+    let (spec, indices, affine) = plan(req)?;
+    let keys = levels::keys(spec.tiles, spec.dims.batch, None, true);
+    let mut op = Fused {
+        affine,
+        variant: Variant::Reference,
+        // The same multiply-adds in both; the slack is for targets that fuse them.
+        tolerance: req.tolerance.unwrap_or(Tolerance::new(1e-6, 1e-5)),
+        feature: RandomState::new(req.seed).normals(spec.dims.len()),
+        indices: tiles::repeat(&indices, spec.dims.batch),
+        packed: Packed::new(&spec),
+        keys: keys.map_err(super::at_param(req, "indices"))?,
+        got: vec![f32::NAN; spec.dims.len()],
+        want: Vec::new(),
+        spec,
+    };
+    op.call();
+    op.want = op.got.clone();
+    op.variant = req.variant;
+    op.poison();
+    Ok(Box::new(op))
+}
+
+struct Fused {
+    spec: PackSpec,
+    affine: Affine,
+    variant: Variant,
+    tolerance: Tolerance,
+    feature: Vec<f32>,
+    indices: Vec<u32>,
+    packed: Packed,
+    keys: Vec<i32>,
+    got: Vec<f32>,
+    want: Vec<f32>,
+}
+
+impl PreparedOp for Fused {
+    fn call(&mut self) {
+        let Self { spec, affine, feature, indices, packed, keys, got, .. } = self;
+        match self.variant {
+            Variant::Fast => fused::fast(spec, affine, feature, indices, got),
+            Variant::Reference => fused::oracle(spec, affine, feature, indices, packed, keys, got),
+        }
+    }
+
+    fn poison(&mut self) {
+        self.got.fill(f32::NAN);
+    }
+
+    fn check(&self) -> Check {
+        let dims = self.spec.dims.dims();
+        Comparison::new(self.tolerance).floats("merged", &dims, &self.got, &self.want).finish()
+    }
+
+    fn work(&self) -> Work {
+        let tiles = self.indices.len() as u64;
+        Work {
+            bytes: 2 * 4 * self.feature.len() as u64 + 4 * tiles,
+            // Two multiply-adds, a maximum and a product per pixel of a chosen tile.
+            flops: 6 * tiles * self.spec.tile_len() as u64,
+            items: tiles,
+            item: "tiles",
+        }
+    }
+}

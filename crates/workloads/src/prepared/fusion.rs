@@ -1,0 +1,111 @@
+//! `fusion_gate`.
+
+use serde::Deserialize;
+
+use crate::compare::{Comparison, Tolerance};
+use crate::error::BuildError;
+use crate::fusion::{self, Gate, Maps};
+use crate::rng::RandomState;
+use crate::shape::Nchw;
+use crate::{Check, PreparedOp, Request, Variant, Work};
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Params {
+    boundary_log_weight: f64,
+    uncertainty_log_weight: f64,
+    bias: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        let Gate { boundary_log_weight, uncertainty_log_weight, bias } = Gate::default();
+        Self { boundary_log_weight, uncertainty_log_weight, bias }
+    }
+}
+
+fn plan(req: &Request<'_>) -> Result<(Nchw, Gate), BuildError> {
+    let Params { boundary_log_weight, uncertainty_log_weight, bias } = super::parse(req)?;
+    super::finite(req, "boundary_log_weight", boundary_log_weight)?;
+    super::finite(req, "uncertainty_log_weight", uncertainty_log_weight)?;
+    super::finite(req, "bias", bias)?;
+    Ok((super::feature_map(req)?, Gate { boundary_log_weight, uncertainty_log_weight, bias }))
+}
+
+pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
+    plan(req).map(drop)
+}
+
+pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+    let (dims, gate) = plan(req)?;
+    let pixels = dims.batch * dims.plane();
+    let mut rng = RandomState::new(req.seed);
+    let outputs = || [vec![f32::NAN; dims.len()], vec![f32::NAN; pixels]];
+    let mut op = FusionGate {
+        dims,
+        gate,
+        variant: Variant::Reference,
+        // The vectorised sigmoid is within 2e-7 of libm's; times |heavy - base| of up to 8 that stays below.
+        tolerance: req.tolerance.unwrap_or(Tolerance::new(1e-6, 1e-5)),
+        base: rng.normals(dims.len()),
+        heavy: rng.normals(dims.len()),
+        boundary: rng.uniforms(pixels),
+        uncertainty: rng.uniforms(pixels),
+        got: outputs(),
+        want: Default::default(),
+    };
+    op.call();
+    op.want = op.got.clone();
+    op.variant = req.variant;
+    op.poison();
+    Ok(Box::new(op))
+}
+
+struct FusionGate {
+    dims: Nchw,
+    gate: Gate,
+    variant: Variant,
+    tolerance: Tolerance,
+    base: Vec<f32>,
+    heavy: Vec<f32>,
+    boundary: Vec<f32>,
+    uncertainty: Vec<f32>,
+    /// Fused map and alpha.
+    got: [Vec<f32>; 2],
+    want: [Vec<f32>; 2],
+}
+
+impl PreparedOp for FusionGate {
+    fn call(&mut self) {
+        let Self { base, heavy, boundary, uncertainty, .. } = self;
+        let maps = Maps { base, heavy, boundary, uncertainty };
+        let [fused, alpha] = &mut self.got;
+        match self.variant {
+            Variant::Fast => fusion::fast(&self.gate, &self.dims, &maps, fused, alpha),
+            Variant::Reference => fusion::oracle(&self.gate, &self.dims, &maps, fused, alpha),
+        }
+    }
+
+    fn poison(&mut self) {
+        self.got.iter_mut().for_each(|buffer| buffer.fill(f32::NAN));
+    }
+
+    fn check(&self) -> Check {
+        let Nchw { batch, height, width, .. } = self.dims;
+        Comparison::new(self.tolerance)
+            .floats("fused", &self.dims.dims(), &self.got[0], &self.want[0])
+            .floats("alpha", &[batch, 1, height, width], &self.got[1], &self.want[1])
+            .finish()
+    }
+
+    fn work(&self) -> Work {
+        let (elements, pixels) = (self.base.len() as u64, self.boundary.len() as u64);
+        // Per pixel two multiply-adds and a sigmoid (exp, add, divide); per element subtract, multiply, add.
+        Work {
+            bytes: 4 * (3 * elements + 3 * pixels),
+            flops: 3 * elements + 7 * pixels,
+            items: elements,
+            item: "elements",
+        }
+    }
+}

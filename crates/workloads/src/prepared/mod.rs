@@ -1,0 +1,132 @@
+//! Turns requests into runnable ops: parameters, validation, inputs, buffers, check. Must not compute anything an
+//! op module could compute.
+
+mod attention;
+mod ff;
+mod fused;
+mod fusion;
+mod infer;
+mod pack;
+mod ssm;
+mod tiles;
+mod unpack;
+
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+
+use crate::error::{BuildError, OpError};
+use crate::shape::Nchw;
+use crate::{PreparedOp, Request, Tolerance};
+
+type Validate = fn(&Request<'_>) -> Result<(), BuildError>;
+type Build = fn(&Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError>;
+
+/// How one op is validated and built.
+pub(crate) struct Entry {
+    op: &'static str,
+    validate: Validate,
+    build: Build,
+}
+
+const ENTRIES: &[Entry] = &[
+    Entry { op: "infer", validate: infer::validate, build: infer::build },
+    Entry { op: "tile_pack", validate: pack::validate, build: pack::build },
+    Entry { op: "tile_unpack", validate: unpack::validate, build: unpack::build },
+    Entry { op: "fusion_gate", validate: fusion::validate, build: fusion::build },
+    Entry { op: "tile_ssm", validate: ssm::validate, build: ssm::build },
+    Entry { op: "fused_pack_op_unpack", validate: fused::validate, build: fused::build },
+    Entry { op: "ff_path", validate: ff::validate, build: ff::build },
+    Entry { op: "attention", validate: attention::validate, build: attention::build },
+];
+
+/// Finds the op and checks what every op has in common.
+pub(crate) fn entry(req: &Request<'_>) -> Result<&'static Entry, BuildError> {
+    let op = || req.op.to_owned();
+    let entry =
+        ENTRIES.iter().find(|e| e.op == req.op).ok_or_else(|| BuildError::UnknownOp { op: op() })?;
+    if req.dtype != "f32" {
+        return Err(BuildError::Dtype { op: op(), dtype: req.dtype.to_owned() });
+    }
+    if let Some(Tolerance { atol, rtol }) = req.tolerance {
+        let fine = |v: f64| v.is_finite() && v >= 0.0;
+        if !fine(atol) || !fine(rtol) {
+            return Err(BuildError::Tolerance { op: op(), atol, rtol });
+        }
+    }
+    check_size(req)?;
+    Ok(entry)
+}
+
+impl Entry {
+    pub(crate) fn validate(&self, req: &Request<'_>) -> Result<(), BuildError> {
+        (self.validate)(req)
+    }
+
+    pub(crate) fn build(&self, req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+        (self.build)(req)
+    }
+}
+
+/// 2^31 elements, 8 GiB in f32: beyond that a typing error is likelier than a wish.
+const ELEMENTS_MAX: usize = 1 << 31;
+
+fn check_size(req: &Request<'_>) -> Result<(), BuildError> {
+    if req.shape.contains(&0) {
+        return Err(shape_error(req, "every size must be > 0"));
+    }
+    let total = req.shape.iter().try_fold(1usize, |total, &size| total.checked_mul(size));
+    match total {
+        Some(total) if total <= ELEMENTS_MAX => Ok(()),
+        _ => Err(shape_error(req, "at most 2^31 elements")),
+    }
+}
+
+fn shape_error(req: &Request<'_>, problem: impl Into<String>) -> BuildError {
+    BuildError::Shape { op: req.op.to_owned(), shape: req.shape.to_vec(), problem: problem.into() }
+}
+
+fn param_error(req: &Request<'_>, param: &'static str, problem: impl ToString) -> BuildError {
+    BuildError::Param { op: req.op.to_owned(), param, problem: problem.to_string() }
+}
+
+/// Names the parameter an op's own complaint is about.
+fn at_param(req: &Request<'_>, param: &'static str) -> impl Fn(OpError) -> BuildError {
+    move |error| param_error(req, param, error)
+}
+
+fn finite(req: &Request<'_>, param: &'static str, value: f64) -> Result<(), BuildError> {
+    // Beyond f32 a finite number would turn into an infinity on its way into the op.
+    if value.is_finite() && (value as f32).is_finite() {
+        Ok(())
+    } else {
+        Err(param_error(req, param, format!("must be a finite f32, not {value}")))
+    }
+}
+
+/// The four sizes of a feature map.
+fn feature_map(req: &Request<'_>) -> Result<Nchw, BuildError> {
+    match *req.shape {
+        [batch, channels, height, width] => Ok(Nchw { batch, channels, height, width }),
+        _ => Err(shape_error(req, "feature_map must be [B,C,H,W]")),
+    }
+}
+
+/// Reads the parameters. serde names an unknown one itself; for a mistyped one each is tried alone.
+fn parse<P: DeserializeOwned>(req: &Request<'_>) -> Result<P, BuildError> {
+    P::deserialize(req.params).map_err(|error| {
+        let culprit = req.params.iter().find_map(|(name, value)| {
+            let alone = Map::from_iter([(name.clone(), value.clone())]);
+            P::deserialize(&alone).err().map(|error| format!("{name}: {error}"))
+        });
+        BuildError::Params { op: req.op.to_owned(), problem: culprit.unwrap_or_else(|| error.to_string()) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_table_and_the_public_list_name_the_same_ops() {
+        let table: Vec<&str> = super::ENTRIES.iter().map(|e| e.op).collect();
+        assert_eq!(table, crate::OPS);
+    }
+}
