@@ -1,2 +1,24 @@
-//! x
-fn main() {}
+//! Steps for those who work on holdpoint: `cargo xtask gen` writes the generated files, `cargo xtask check` fails
+//! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod generate;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(PathBuf::from).unwrap_or_default();
+    let step = std::env::args().nth(1).unwrap_or_default();
+    let problems = match step.as_str() {
+        "gen" => generate::write(&root),
+        "check" => generate::check(&root),
+        "tidy" => tidy::check(&root),
+        _ => vec!["usage: cargo xtask gen|check|tidy".to_owned()],
+    };
+    for problem in &problems {
+        eprintln!("xtask {step}: {problem}");
+    }
+    if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -95,7 +95,7 @@ pub struct PolicyArgs {
     #[arg(long, value_enum, default_value_t = PolicyName::AllowedMax)]
     pub policy: PolicyName,
     /// For the policy `threshold`: the least improvement that passes, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PCT, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PCT, allow_negative_numbers = true, value_parser = percent)]
     pub threshold: f64,
     /// Compare although the sides differ in this
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
@@ -123,6 +123,13 @@ impl PolicyArgs {
             timer: has(Difference::Timer),
             params: has(Difference::Params),
         }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent.is_finite() => Ok(percent),
+        _ => Err("a number of percent is wanted, such as -3.0".to_owned()),
     }
 }
 

@@ -10,6 +10,14 @@ pub enum CliError {
     /// A file that could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A report that could not be written where it was wanted, and where it is instead.
+    #[error("{source}; the report was kept in {}", .refuge.display())]
+    Kept {
+        /// Why not.
+        source: StoreError,
+        /// Where it is.
+        refuge: PathBuf,
+    },
     /// Input that cannot be used.
     #[error("{0}")]
     Input(String),
@@ -31,8 +39,8 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Store(error) if !error.is_input() => ExitCode::Internal,
-            Self::Store(_) | Self::Input(_) | Self::File { .. } => ExitCode::Usage,
+            Self::Store(error) | Self::Kept { source: error, .. } if !error.is_input() => ExitCode::Internal,
+            Self::Store(_) | Self::Kept { .. } | Self::Input(_) | Self::File { .. } => ExitCode::Usage,
             Self::Internal(_) => ExitCode::Internal,
         }
     }

@@ -35,7 +35,11 @@ impl Output {
     ///
     /// # Errors
     /// When stdout cannot be written to.
-    pub fn result<T: Serialize>(&self, document: &T, text: impl FnOnce(Style) -> String) -> Result<(), CliError> {
+    pub fn result<T: Serialize>(
+        &self,
+        document: &T,
+        text: impl FnOnce(Style) -> String,
+    ) -> Result<(), CliError> {
         match self.format {
             Format::Json => {
                 let document = json::to_pretty(document).map_err(|e| CliError::Internal(e.to_string()))?;
@@ -51,6 +55,13 @@ impl Output {
         if !self.quiet {
             // Nobody listening is no reason to fail.
             let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    /// How far things have come; told only where somebody watches.
+    pub fn progress(&self, text: &str) {
+        if io::stderr().is_terminal() {
+            self.note(text);
         }
     }
 

@@ -24,8 +24,8 @@ fn step_ns() -> u64 {
     }
 }
 
-/// Now, ISO-8601 in UTC with seconds, ending in `Z`.
+/// Now, ISO-8601 in UTC to the millisecond, ending in `Z`.
 #[must_use]
 pub fn timestamp_utc() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

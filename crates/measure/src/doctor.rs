@@ -109,9 +109,13 @@ fn nvml_cap() -> Cap {
 }
 
 fn tensorrt_caps(version: Option<String>, cuda: &CudaCaps) -> TensorRtCaps {
-    let header = ["/usr/include/NvInfer.h", "/usr/include/x86_64-linux-gnu/NvInfer.h", "/usr/local/tensorrt/include/NvInfer.h"]
-        .into_iter()
-        .find(|path| Path::new(path).exists());
+    let header = [
+        "/usr/include/NvInfer.h",
+        "/usr/include/x86_64-linux-gnu/NvInfer.h",
+        "/usr/local/tensorrt/include/NvInfer.h",
+    ]
+    .into_iter()
+    .find(|path| Path::new(path).exists());
     let int8_reason = match (&version, cuda.available) {
         (None, _) => Some("tensorrt_python_unavailable"),
         (_, false) => Some("cuda_required_for_tensorrt_int8"),
@@ -174,7 +178,10 @@ fn library(name: &str) -> Option<String> {
         "/usr/local/cuda/lib64",
         "/usr/lib/wsl/lib",
     ]);
-    folders.filter(|folder| !folder.is_empty()).map(|folder| format!("{folder}/{name}")).find(|p| Path::new(p).exists())
+    folders
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| format!("{folder}/{name}"))
+        .find(|p| Path::new(p).exists())
 }
 
 /// What a program prints on stdout; absent when it is not there, fails, or takes too long.

@@ -11,7 +11,8 @@ use std::process::Command;
 /// kind are the same machine for a baseline.
 #[must_use]
 pub fn machine() -> Machine {
-    let cpu_model = cpuinfo("model name").or_else(|| cpuinfo("Model")).unwrap_or_else(|| "unknown CPU".to_owned());
+    let cpu_model =
+        cpuinfo("model name").or_else(|| cpuinfo("Model")).unwrap_or_else(|| "unknown CPU".to_owned());
     let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
     let memory_gib = memory_kib().map_or(0, |kib| (kib + (1 << 19)) >> 20);
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
@@ -122,7 +123,8 @@ pub fn cpu_mhz() -> Option<f64> {
 
 fn cpu_ticks() -> Option<CpuTicks> {
     let text = fs::read_to_string("/proc/stat").ok()?;
-    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).filter_map(|t| t.parse().ok()).collect();
+    let ticks: Vec<u64> =
+        text.lines().next()?.split_whitespace().skip(1).filter_map(|t| t.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; what follows is counted within user and nice already.
     Some(CpuTicks { all: ticks.iter().take(8).sum(), steal: *ticks.get(7)? })
 }
@@ -135,7 +137,8 @@ pub fn steal_is_readable() -> bool {
 
 fn memory_kib() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok())
+    text.lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok())
 }
 
 fn cpuinfo(key: &str) -> Option<String> {

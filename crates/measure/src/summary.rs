@@ -1,8 +1,8 @@
 //! Numbers from samples. The samples stay beside them.
 
+use holdpoint_model::Samples;
 use holdpoint_model::report::{Answer, Measured, Stopped, Warmup};
 use holdpoint_model::suite::Work;
-use holdpoint_model::Samples;
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
 
@@ -42,7 +42,8 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
             .filter_map(|round| round.peak_rss_bytes)
             .max()
             .map(|bytes| bytes as f64 / 1e6),
-        cpu_p50_ms: stats::median(&cpu_ms),
+        // A clock too coarse for the call tells 0, which is no time.
+        cpu_p50_ms: stats::median(&cpu_ms).filter(|ms| *ms > 0.0),
         answer: facts.answer,
         warmup: facts.warmup,
         stopped: facts.stopped,

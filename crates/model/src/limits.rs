@@ -1,6 +1,6 @@
 //! A limit on everything that comes from outside.
 
-/// Largest file read whole: 10 000 workloads with 100 samples each take about 15 MB.
+/// Largest file read whole: 10 000 workloads with 100 samples each take about 42 MB (`compare_scale`).
 pub const FILE_BYTES_MAX: u64 = 512 << 20;
 /// Largest line of the worker protocol: 100 000 samples of 20 digits fit.
 pub const LINE_BYTES_MAX: usize = 4 << 20;

@@ -368,9 +368,11 @@ impl Suite {
     }
 }
 
-/// The parser shows the line at fault, which may hold anything.
+/// The parser shows the line at fault, which may hold anything. Nesting beyond its limit it tells without a place.
 fn clean_lines(text: &str) -> String {
-    text.trim_end().lines().map(clean_text).collect::<Vec<_>>().join("\n")
+    let place = if text.starts_with("TOML parse error") { "" } else { "TOML parse error: " };
+    let lines: Vec<String> = text.trim_end().lines().map(clean_text).collect();
+    format!("{place}{}", lines.join("\n"))
 }
 
 /// What follows from the rest of the table need not be written.

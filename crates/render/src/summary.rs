@@ -40,9 +40,7 @@ pub(crate) fn reasons(checks: &[Check]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut index: HashMap<(Verdict, &str), usize> = HashMap::new();
     for check in checks.iter().filter(|check| check.verdict > Verdict::Pass) {
-        // The verdict stands before the reason wherever it is shown; it need not be said twice.
-        let reason = check.reason.strip_prefix("skipped: ").unwrap_or(&check.reason);
-        let verdict = check.verdict;
+        let (verdict, reason) = (check.verdict, check.reason.as_str());
         let at = *index.entry((verdict, reason)).or_insert_with(|| {
             groups.push(Group { verdict, reason, metrics: Vec::new() });
             groups.len() - 1

@@ -72,7 +72,8 @@ pub fn median_interval_of_rounds(rounds: &[Vec<f64>]) -> Option<[f64; 2]> {
     // A tie counts half: times come in steps of the clock.
     let below = |value: &f64| if *value < middle { 1.0 } else { f64::from(u8::from(*value == middle)) / 2.0 };
     let mean_size = pooled.len() as f64 / rounds_count as f64;
-    let error = |round: &&Vec<f64>| (round.iter().map(below).sum::<f64>() - 0.5 * round.len() as f64) / mean_size;
+    let error =
+        |round: &&Vec<f64>| (round.iter().map(below).sum::<f64>() - 0.5 * round.len() as f64) / mean_size;
     let sum_of_squares: f64 = rounds.iter().map(error).map(|e| e * e).sum();
     let degrees = (rounds_count - 1) as f64;
     let half_width = student_t_975(degrees) * (sum_of_squares / degrees / rounds_count as f64).sqrt();
@@ -143,7 +144,9 @@ mod tests {
         for rounds_count in [10, 40] {
             let covered = (0..trials)
                 .filter(|_| {
-                    let round = |level: f64, noise: &mut dyn FnMut() -> f64| (0..8).map(|_| level + noise()).collect();
+                    let round = |level: f64, noise: &mut dyn FnMut() -> f64| {
+                        (0..8).map(|_| level + noise()).collect()
+                    };
                     let rounds: Vec<Vec<f64>> =
                         (0..rounds_count).map(|_| round(exponential(), &mut exponential)).collect();
                     let [low, high] = median_interval_of_rounds(&rounds).unwrap();

@@ -1,5 +1,7 @@
 //! Files on a real disk: what is read, what is refused, what is left behind.
 
+#![allow(clippy::unwrap_used)]
+
 use holdpoint_store::*;
 use std::fs;
 use std::io::ErrorKind;

@@ -1,5 +1,7 @@
 //! Histories: every point once, every line whole.
 
+#![allow(clippy::unwrap_used)]
+
 use holdpoint_model::{Trend, TrendMetric};
 use holdpoint_store::*;
 use std::fs;

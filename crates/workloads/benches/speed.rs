@@ -1,5 +1,5 @@
-//! How fast the fast versions are against what the machine can do: memcpy for the ops that move bytes, the `gemm`
-//! crate for the one that multiplies. Prints one Markdown table and asserts nothing.
+//! How fast the fast versions are against what the machine can do: memcpy for the ops that move bytes, the
+//! `gemm` crate for the one that multiplies. Prints one Markdown table and asserts nothing.
 //!
 //! Op and yardstick run in turns, so that whatever else the machine does hits both; medians over all rounds.
 
@@ -8,6 +8,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use holdpoint_workloads::buffer::Buffer;
 use holdpoint_workloads::{PreparedOp, Request, Variant, build};
 use serde_json::{Map, Value, json};
 
@@ -56,15 +57,11 @@ fn median(mut samples: Vec<f64>) -> f64 {
     samples[samples.len() / 2]
 }
 
-/// Medians of both, taken in turns. Each turn runs twice and times the second: a gate calls an op again and again,
-/// so the state that counts is the one the op itself leaves in the caches, not the yardstick's.
+/// Medians of both, taken in turns: each finds the caches as the other left them.
 fn in_turns(rounds: usize, mut op: impl FnMut(), mut yardstick: impl FnMut()) -> (f64, f64) {
     let (mut ops, mut yardsticks) = (Vec::new(), Vec::new());
     for round in 0..rounds + 5 {
-        op();
-        let a = time_us(&mut op);
-        yardstick();
-        let b = time_us(&mut yardstick);
+        let (a, b) = (time_us(&mut op), time_us(&mut yardstick));
         if round >= 5 {
             ops.push(a);
             yardsticks.push(b);
@@ -94,8 +91,8 @@ fn against_memcpy(op: &str, shape: &[usize], params: &Value, share: f64) {
     let mut prepared = prepare(op, shape, params, Variant::Fast);
     let bytes = prepared.work().bytes as usize;
     // The same bytes in all: half of them read, half written.
-    let source = vec![1.0f32; bytes / 8];
-    let mut sink = vec![0.0f32; bytes / 8];
+    let source = Buffer::filled(1.0, bytes / 8);
+    let mut sink = Buffer::filled(0.0, bytes / 8);
     let (fast, copy) = in_turns(
         400,
         || prepared.call(),
@@ -140,7 +137,7 @@ mod yardstick {
 
     use gemm_common::Parallelism;
 
-    /// A row-major product and its operands.
+    /// A product of column-major matrices, the layout that `gemm` is quickest with, and its operands.
     pub struct Product {
         size: (usize, usize, usize),
         lhs: Vec<f32>,
@@ -157,13 +154,30 @@ mod yardstick {
             let (m, n, k) = self.size;
             assert!(self.dst.len() == m * n && self.lhs.len() == m * k && self.rhs.len() == k * n);
             let (dst, lhs, rhs) = (self.dst.as_mut_ptr(), self.lhs.as_ptr(), self.rhs.as_ptr());
-            let row = |columns: usize| columns as isize;
-            // SAFETY: the three buffers hold exactly m*n, m*k and k*n floats (asserted), are row-major with the
-            // strides given, and `dst` is borrowed mutably, so it overlaps neither operand.
+            let column = |rows: usize| rows as isize;
+            // SAFETY: the three buffers hold exactly m*n, m*k and k*n floats (asserted), are column-major with
+            // the strides given, and `dst` is borrowed mutably, so it overlaps neither operand.
             unsafe {
                 gemm_f32::gemm::f32::get_gemm_fn()(
-                    m, n, k, dst, 1, row(n), false, lhs, 1, row(k), rhs, 1, row(n), 0.0, 1.0, false, false,
-                    false, Parallelism::None,
+                    m,
+                    n,
+                    k,
+                    dst,
+                    column(m),
+                    1,
+                    false,
+                    lhs,
+                    column(m),
+                    1,
+                    rhs,
+                    column(k),
+                    1,
+                    0.0,
+                    1.0,
+                    false,
+                    false,
+                    false,
+                    Parallelism::None,
                 );
             }
         }

@@ -35,14 +35,7 @@ impl AttentionSpec {
 }
 
 /// The obvious loops in f64; `scores` needs one slot per key.
-pub fn oracle(
-    spec: &AttentionSpec,
-    q: &[f32],
-    k: &[f32],
-    v: &[f32],
-    scores: &mut [f64],
-    out: &mut [f32],
-) {
+pub fn oracle(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], scores: &mut [f64], out: &mut [f32]) {
     let (steps, width) = (spec.steps, spec.width);
     let scale = 1.0 / (width as f64).sqrt();
     for head in 0..spec.heads {
@@ -99,14 +92,7 @@ impl Scratch {
 }
 
 /// Blocks of queries: two products with a softmax between, all in f32.
-pub fn fast(
-    spec: &AttentionSpec,
-    q: &[f32],
-    k: &[f32],
-    v: &[f32],
-    scratch: &mut Scratch,
-    out: &mut [f32],
-) {
+pub fn fast(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], scratch: &mut Scratch, out: &mut [f32]) {
     let (steps, width) = (spec.steps, spec.width);
     if spec.is_empty() {
         return;

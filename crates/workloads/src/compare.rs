@@ -184,8 +184,7 @@ mod tests {
         assert!(!LOOSE.accepts(f64::INFINITY, f64::NEG_INFINITY));
         assert!(!LOOSE.accepts(1.0, f64::INFINITY));
         assert!(!LOOSE.accepts(f64::INFINITY, 1.0));
-        let check =
-            Comparison::new(LOOSE).floats("y", &[1], &[f32::INFINITY], &[f32::INFINITY]).finish();
+        let check = Comparison::new(LOOSE).floats("y", &[1], &[f32::INFINITY], &[f32::INFINITY]).finish();
         assert!(check.passed && check.max_abs_err == 0.0);
     }
 

@@ -1,4 +1,5 @@
-//! What a routing step reports beside its tensors. Plain numbers of fixed size, so filling it never allocates.
+//! What a routing step reports beside its tensors. Plain numbers of fixed size, so filling it never
+//! allocates.
 
 /// Bins of the utility histogram.
 pub const BINS: usize = 8;

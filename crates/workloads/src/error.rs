@@ -65,7 +65,9 @@ pub enum OpError {
     )]
     IndicesNotUnique(u32),
     /// A tile that sticks out of the map.
-    #[error("meta origins contain out-of-bounds tile coordinates: ({y}, {x}) with tile {tile} on {height}x{width}")]
+    #[error(
+        "meta origins contain out-of-bounds tile coordinates: ({y}, {x}) with tile {tile} on {height}x{width}"
+    )]
     OriginOutOfBounds {
         /// Row of the tile's corner.
         y: u32,

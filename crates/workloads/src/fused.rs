@@ -60,7 +60,7 @@ pub fn oracle(
     merged: &mut [f32],
 ) {
     pack::oracle(spec, feature, indices, packed);
-    for pixel in &mut packed.tiles {
+    for pixel in packed.tiles.iter_mut() {
         *pixel = op.apply(*pixel);
     }
     let PackSpec { dims, grid, tiles, .. } = *spec;

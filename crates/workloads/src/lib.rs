@@ -1,10 +1,11 @@
 //! The built-in ops on the CPU in f32, each with a plain oracle and a fast version.
 //!
-//! [`validate`] looks at a request without allocating tensors, [`build`] turns it into a [`PreparedOp`] that owns
-//! its inputs, its outputs and the oracle's answer. The modules below hold the ops as plain functions, for tests
-//! and for other back ends that want the oracles. Must not measure time or read files.
+//! [`validate`] looks at a request without allocating tensors, [`build`] turns it into a [`PreparedOp`] that
+//! owns its inputs, its outputs and the oracle's answer. The modules below hold the ops as plain functions,
+//! for tests and for other back ends that want the oracles. Must not measure time or read files.
 
 pub mod attention;
+pub mod buffer;
 pub mod compare;
 pub mod diagnostics;
 mod error;

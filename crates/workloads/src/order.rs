@@ -220,8 +220,7 @@ mod tests {
     #[test]
     fn multi_direction_sums_the_four_ranks() {
         assert_eq!(whole(OrderMode::MultiDirection, 3, 4), [0, 1, 4, 2, 5, 8, 3, 6, 9, 7, 10, 11]);
-        let keys: Vec<i64> =
-            (0..12).map(|i| sort_key(OrderMode::MultiDirection, i, &grid(3, 4))).collect();
+        let keys: Vec<i64> = (0..12).map(|i| sort_key(OrderMode::MultiDirection, i, &grid(3, 4))).collect();
         assert_eq!(keys, [5, 11, 17, 23, 13, 19, 25, 31, 21, 27, 33, 39]);
     }
 

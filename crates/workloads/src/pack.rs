@@ -2,6 +2,7 @@
 //!
 //! With an order mode each batch row's ids are reordered first; without one they are taken as given.
 
+use crate::buffer::Buffer;
 use crate::error::OpError;
 use crate::order::{OrderMode, Orderer, insertion_order};
 use crate::shape::{Grid, Nchw};
@@ -52,7 +53,7 @@ impl PackSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// `[B, K, C, t, t]`.
-    pub tiles: Vec<f32>,
+    pub tiles: Buffer,
     /// `[B, K]` ids in the order of the tiles.
     pub indices: Vec<u32>,
     /// `[B, K]` corners as `[y, x]`.
@@ -65,7 +66,7 @@ impl Packed {
     pub fn new(spec: &PackSpec) -> Self {
         let count = spec.dims.batch * spec.tiles;
         Self {
-            tiles: vec![f32::NAN; count * spec.tile_len()],
+            tiles: Buffer::nan(count * spec.tile_len()),
             indices: vec![0; count],
             origins: vec![[0, 0]; count],
         }
@@ -134,8 +135,8 @@ pub fn fast(
     );
 }
 
-/// Tiles are aligned to their edge, so a map is a list of `T`-wide rows and a gather picks among them. Channels are
-/// the outer loop: all reads of one step stay within one plane, whose pages the TLB holds.
+/// Tiles are aligned to their edge, so a map is a list of `T`-wide rows and a gather picks among them.
+/// Channels are the outer loop: all reads of one step stay within one plane, whose pages the TLB holds.
 #[inline(always)]
 fn gather<const T: usize>(spec: &PackSpec, feature: &[f32], out: &mut Packed) {
     let (channels, stride, plane_len) = (spec.dims.channels, spec.dims.width / T, spec.dims.plane());

@@ -1,5 +1,5 @@
-//! Matrix product for small fixed left-hand sides: weights are packed once, the right-hand side is used where it
-//! lies. Must not allocate while multiplying.
+//! Matrix product for small fixed left-hand sides: weights are packed once, the right-hand side is used
+//! where it lies. Must not allocate while multiplying.
 
 use pulp::{Arch, Simd, WithSimd};
 

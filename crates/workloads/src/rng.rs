@@ -1,6 +1,8 @@
 //! NumPy's legacy `RandomState` (MT19937), so that a seed means the same image here as in the original.
 //! Must not be used for anything but drawing inputs: it is neither fast nor secure.
 
+use crate::buffer::Buffer;
+
 const STATE_LEN: usize = 624;
 const SHIFT_LEN: usize = 397;
 
@@ -73,12 +75,12 @@ impl RandomState {
     }
 
     /// `count` uniforms rounded to f32.
-    pub fn uniforms(&mut self, count: usize) -> Vec<f32> {
+    pub fn uniforms(&mut self, count: usize) -> Buffer {
         (0..count).map(|_| self.uniform() as f32).collect()
     }
 
     /// `count` standard normals rounded to f32.
-    pub fn normals(&mut self, count: usize) -> Vec<f32> {
+    pub fn normals(&mut self, count: usize) -> Buffer {
         (0..count).map(|_| self.normal() as f32).collect()
     }
 

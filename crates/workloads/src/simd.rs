@@ -27,7 +27,7 @@ pub fn exp(x: f32) -> f32 {
     let p = p * r + 8.333_452e-3;
     let p = p * r + 4.166_579_6e-2;
     let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 5.000_000_1e-1;
+    let p = p * r + 0.5;
     let value = p * r * r + r + 1.0;
     let exponent = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
     value * f32::from_bits((exponent.wrapping_add(127) << 23) as u32)
@@ -47,34 +47,94 @@ pub fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
-/// Sum with 32 partial sums, which is both faster and more accurate than one.
+/// 0 where x is finite, NaN where it is not: the difference of x and itself.
 #[inline(always)]
 #[must_use]
-pub fn sum(values: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; 32];
-    let chunks = values.chunks_exact(32);
-    let rest: f32 = chunks.remainder().iter().sum();
+pub fn zero_or_nan(x: f32) -> f32 {
+    #[allow(clippy::eq_op)]
+    let zero = x - x;
+    zero
+}
+
+/// Whether every value is finite.
+#[inline(always)]
+#[must_use]
+pub fn all_finite(values: &[f32]) -> bool {
+    let mut lanes = [0.0f32; 64];
+    let chunks = values.chunks_exact(64);
+    let rest = chunks.remainder().iter().all(|value| value.is_finite());
     for chunk in chunks {
         for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane += value;
+            *lane += zero_or_nan(*value);
         }
     }
-    rest + lanes.iter().sum::<f32>()
+    rest && fold(lanes) == 0.0
+}
+
+/// Sum of partial sums by halves: a tree of vector additions where a plain sum is a chain of scalar ones.
+#[inline(always)]
+#[must_use]
+pub fn fold<const N: usize>(mut lanes: [f32; N]) -> f32 {
+    let mut len = N;
+    while len > 1 {
+        let half = len / 2;
+        let odd = len % 2;
+        let (low, high) = lanes[..len].split_at_mut(half + odd);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low += *high;
+        }
+        len = half + odd;
+    }
+    lanes.first().copied().unwrap_or(0.0)
+}
+
+/// Sums with partial sums in lanes, which is both faster and more accurate than one: call [`Lanes::add`] for slice
+/// after slice, fold once.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes([f32; 32]);
+
+impl Lanes {
+    /// All zero.
+    pub const ZERO: Self = Self([0.0; 32]);
+
+    /// Adds `term(value)` of every value.
+    #[inline(always)]
+    pub fn add(&mut self, values: &[f32], term: impl Fn(f32) -> f32) {
+        let (chunks, rest) = values.as_chunks::<32>();
+        for chunk in chunks {
+            for (lane, value) in self.0.iter_mut().zip(chunk) {
+                *lane += term(*value);
+            }
+        }
+        for (lane, value) in self.0.iter_mut().zip(rest) {
+            *lane += term(*value);
+        }
+    }
+
+    /// The sum of all that was added.
+    #[inline(always)]
+    #[must_use]
+    pub fn fold(self) -> f32 {
+        fold(self.0)
+    }
 }
 
 /// Sum of squared distances from `centre`.
 #[inline(always)]
 #[must_use]
 pub fn sum_squares(values: &[f32], centre: f32) -> f32 {
-    let mut lanes = [0.0f32; 32];
-    let chunks = values.chunks_exact(32);
-    let rest: f32 = chunks.remainder().iter().map(|v| (v - centre) * (v - centre)).sum();
-    for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane += (value - centre) * (value - centre);
-        }
-    }
-    rest + lanes.iter().sum::<f32>()
+    let mut lanes = Lanes::ZERO;
+    lanes.add(values, |value| (value - centre) * (value - centre));
+    lanes.fold()
+}
+
+/// Sum of values.
+#[inline(always)]
+#[must_use]
+pub fn sum(values: &[f32]) -> f32 {
+    let mut lanes = Lanes::ZERO;
+    lanes.add(values, |value| value);
+    lanes.fold()
 }
 
 #[cfg(test)]

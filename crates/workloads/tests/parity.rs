@@ -1,10 +1,15 @@
-//! Oracles and fast versions against the original's own inputs and outputs. Which cases there are is read from the
-//! file: another file of the same layout must pass, and anything in it that no check knows fails the test.
+//! Oracles and fast versions against the original's own inputs and outputs. Which cases there are is read
+//! from the file: another file of the same layout must pass, and anything in it that no check knows fails
+//! the test.
+
+// Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
 use std::collections::BTreeSet;
 
+use holdpoint_workloads::Tolerance;
 use holdpoint_workloads::attention::{self, AttentionSpec, Scratch};
 use holdpoint_workloads::ff::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
 use holdpoint_workloads::fused::{self, Affine};
@@ -16,7 +21,6 @@ use holdpoint_workloads::rng::RandomState;
 use holdpoint_workloads::shape::Nchw;
 use holdpoint_workloads::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 use holdpoint_workloads::unpack::{Overlap, UnpackSpec, levels, priority};
-use holdpoint_workloads::Tolerance;
 use serde_json::{Value, json};
 use support::Vectors;
 
@@ -24,8 +28,10 @@ const EXACT: Tolerance = Tolerance::EXACT;
 const CLOSE: Tolerance = Tolerance::new(1e-6, 1e-6);
 const NEAR: Tolerance = Tolerance::new(1e-5, 1e-5);
 
+type Group = fn(&Vectors);
+
 /// Every group of the layout and its check.
-const GROUPS: [(&str, fn(&Vectors)); 9] = [
+const GROUPS: [(&str, Group); 9] = [
     ("pack", check_pack),
     ("unpack", check_unpack),
     ("unpack_levels", check_unpack_levels),
@@ -56,6 +62,22 @@ fn every_case_of_the_file_is_reproduced() {
     let problems = run(&vectors);
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     assert!(vectors.checks() > 0);
+}
+
+#[test]
+fn a_file_with_a_group_missing_unknown_or_untested_fails() {
+    let missing = Vectors::load().edited(|name| !name.starts_with("fused."), &[]);
+    assert!(run(&missing).iter().any(|p| p.contains("prefix \"fused\" is missing")));
+    let unknown = Vectors::load().edited(|_| true, &["nms.boxes"]);
+    assert!(run(&unknown).iter().any(|p| p.contains("prefix \"nms\" is not known")));
+    let untested = Vectors::load().edited(|_| true, &["fusion.extra"]);
+    assert!(run(&untested).iter().any(|p| p.contains("\"fusion.extra\" is not covered")));
+}
+
+#[test]
+fn a_changed_answer_fails() {
+    let vectors = Vectors::load().with_changed_answer("fusion.custom.alpha");
+    assert!(run(&vectors).iter().any(|p| p.contains("fusion.custom.alpha")));
 }
 
 fn map_dims(shape: &[usize]) -> Nchw {
@@ -114,9 +136,10 @@ fn check_unpack(v: &Vectors) {
     for mode in v.children("unpack.").into_iter().filter(|name| !inputs.contains(&&**name)) {
         let spec = unpack_spec(v, &mode);
         spec.check_origins(&origins).unwrap();
-        for (what, op) in [("oracle", priority::oracle as fn(&_, &_, &_, &_, _, &mut _, &mut _)), ("fast", priority::fast)] {
-            let mut map: Vec<i8> =
-                v.get("unpack.priority_map").ints().into_iter().map(|p| p as i8).collect();
+        for (what, op) in
+            [("oracle", priority::oracle as fn(&_, &_, &_, &_, _, &mut _, &mut _)), ("fast", priority::fast)]
+        {
+            let mut map: Vec<i8> = v.get("unpack.priority_map").ints().into_iter().map(|p| p as i8).collect();
             let mut merged = vec![f32::NAN; base.len()];
             op(&spec, &base[..], &packed[..], &origins[..], level, &mut map[..], &mut merged[..]);
             v.floats_match(what, &format!("unpack.{mode}.merged"), &merged, overlap_tolerance(&spec));
@@ -158,7 +181,9 @@ fn check_fusion(v: &Vectors) {
         bias: v.number("fusion_custom", "bias"),
     };
     for (prefix, gate) in [("fusion", Gate::default()), ("fusion.custom", custom)] {
-        for (what, op) in [("oracle", fusion::oracle as fn(&_, &_, &_, &mut _, &mut _)), ("fast", fusion::fast)] {
+        for (what, op) in
+            [("oracle", fusion::oracle as fn(&_, &_, &_, &mut _, &mut _)), ("fast", fusion::fast)]
+        {
             let (mut fused, mut alpha) = (vec![f32::NAN; base.len()], vec![f32::NAN; boundary.len()]);
             op(&gate, &dims, &maps, &mut fused[..], &mut alpha[..]);
             v.floats_match(what, &format!("{prefix}.fused"), &fused, CLOSE);
@@ -171,9 +196,16 @@ fn check_ssm(v: &Vectors) {
     let tokens = v.get("ssm.tokens");
     let [batch, steps, channels] = tokens.shape[..] else { panic!("ssm.tokens is not [B,K,C]") };
     let tokens = tokens.floats();
-    let [decay, input_gain, output_gain, state_bias, gate, init, init_both] =
-        ["decay", "input_gain", "output_gain", "state_bias", "merge_gate", "init_state", "init_state_bidirectional"]
-            .map(|name| v.floats(&format!("ssm.{name}")));
+    let [decay, input_gain, output_gain, state_bias, gate, init, init_both] = [
+        "decay",
+        "input_gain",
+        "output_gain",
+        "state_bias",
+        "merge_gate",
+        "init_state",
+        "init_state_bidirectional",
+    ]
+    .map(|name| v.floats(&format!("ssm.{name}")));
     let params = ScanParams { decay, input_gain, output_gain, state_bias };
     let clamp = v.number("ssm", "clamp_value") as f32;
     let mut cases: Vec<(String, Direction, Merge)> = Vec::new();
@@ -277,7 +309,8 @@ fn check_ff(v: &Vectors) {
         PathWeights::from_named(dims.channels, find).unwrap()
     });
     let [dense, utilities, split_utilities, boundary, uncertainty] =
-        ["dense", "utilities", "split_utilities", "boundary", "uncertainty"].map(|n| v.floats(&format!("ff.{n}")));
+        ["dense", "utilities", "split_utilities", "boundary", "uncertainty"]
+            .map(|n| v.floats(&format!("ff.{n}")));
     let inputs = FfInputs {
         dense: &dense,
         utilities: &utilities,

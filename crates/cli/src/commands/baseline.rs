@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::suites;
 use holdpoint_gate::record::{self, RecordError};
 use holdpoint_measure::machine;
-use holdpoint_model::{Baseline, Current, ExitCode, Report};
+use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -40,6 +40,11 @@ fn make(
     output: &Output,
 ) -> Result<ExitCode, CliError> {
     let currents: Vec<Current> = if args.reports.is_empty() {
+        // Tried before measuring: a place that cannot be written to should not cost the runs.
+        holdpoint_store::check_writable(&match &args.baseline {
+            Some(path) => path.clone(),
+            None => this_machines(&suites::load(&args.suite.suite)?, &args.baseline_dir),
+        })?;
         measure_runs(&args.suite.suite, args.runs, output)?.iter().map(Current::from).collect()
     } else {
         args.reports.iter().map(|path| holdpoint_store::read_current(path)).collect::<Result<_, _>>()?
@@ -67,13 +72,17 @@ fn own_path(dir: &BaselineDir, baseline: &Baseline) -> Result<PathBuf, CliError>
     Ok(holdpoint_store::baseline_path(&dir.baseline_dir, &baseline.suite, &machine.fingerprint))
 }
 
+/// Where this machine's baseline of a suite lies.
+pub fn this_machines(suite: &Suite, dir: &BaselineDir) -> PathBuf {
+    holdpoint_store::baseline_path(&dir.baseline_dir, &suite.name, &machine::machine().fingerprint)
+}
+
 fn path_of(args: &ShowArgs) -> Result<PathBuf, CliError> {
     if let Some(path) = &args.baseline {
         return Ok(path.clone());
     }
     let suite = suites::load(&args.suite.suite)?;
-    let fingerprint = machine::machine().fingerprint;
-    let path = holdpoint_store::baseline_path(&args.baseline_dir.baseline_dir, &suite.name, &fingerprint);
+    let path = this_machines(&suite, &args.baseline_dir);
     if path.exists() {
         return Ok(path);
     }
@@ -87,7 +96,7 @@ fn path_of(args: &ShowArgs) -> Result<PathBuf, CliError> {
 }
 
 /// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
-/// as its address layout, then shows in the spread between runs.
+/// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last.
 ///
 /// # Errors
 /// When a run cannot be made or its report cannot be read.
@@ -98,7 +107,7 @@ pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec
     let dir = tempfile::tempdir().map_err(|e| internal("cannot make a temporary folder", e))?;
     let mut reports = Vec::new();
     for run in 1..=runs_count {
-        output.note(&format!("run {run} of {runs_count}"));
+        output.progress(&format!("run {run} of {runs_count}"));
         let path = dir.path().join(format!("run-{run}.json"));
         let mut command = Command::new(&program);
         command.args(["--quiet", "run", "--suite", suite, "--output"]).arg(&path).stdout(Stdio::null());
@@ -106,7 +115,13 @@ pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec
         if !path.exists() {
             return Err(CliError::Internal(format!("run {run} ended with {status} and left no report")));
         }
-        reports.push(holdpoint_store::read_report(&path)?);
+        let report = holdpoint_store::read_report(&path)?;
+        // No baseline can be made with this one; further runs would only cost time.
+        let is_last = report.status != RunStatus::Ok;
+        reports.push(report);
+        if is_last {
+            break;
+        }
     }
     Ok(reports)
 }

@@ -6,7 +6,6 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
 use holdpoint_gate::judge;
-use holdpoint_measure::machine;
 use holdpoint_model::{Current, ExitCode, Report, Suite};
 use holdpoint_render::{markdown, terminal};
 use std::path::{Path, PathBuf};
@@ -19,11 +18,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let suite = suites::load(&args.suite.suite)?;
     let artifacts = Artifacts { dir: &args.artifacts };
     holdpoint_store::check_writable(&artifacts.report())?;
-    let own = holdpoint_store::baseline_path(
-        &args.baseline_dir.baseline_dir,
-        &suite.name,
-        &machine::machine().fingerprint,
-    );
+    let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
     if args.baseline.is_none() && !own.exists() {
         return record(args, &suite, &own, &artifacts, output);
@@ -31,7 +26,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     // Read before measuring: a bad baseline should not cost a run.
     let baseline = holdpoint_store::read_baseline(&path)?;
     let report = run::measure(&suite, output);
-    run::save(&artifacts.report(), &report, output)?;
+    run::save(&artifacts.report(), &report)?;
     let comparison = holdpoint_gate::compare(&Current::from(&report), &baseline, args.policy.allow());
     let judgement = judge(&comparison, args.policy.policy());
     holdpoint_store::write_json(&artifacts.comparison(), &judgement)?;
@@ -50,13 +45,15 @@ fn record(
     artifacts: &Artifacts,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
+    holdpoint_store::check_writable(path)?;
+    let runs = if args.runs == 1 { "run" } else { "runs" };
     output.note(&format!(
-        "no baseline for suite {:?} on this machine yet; recording one from {} runs",
+        "no baseline for suite {:?} on this machine yet; recording one from {} {runs}",
         suite.name, args.runs
     ));
     let reports = baseline::measure_runs(&args.suite.suite, args.runs, output)?;
     let last = reports.last().ok_or_else(|| CliError::Internal("no run was made".to_owned()))?;
-    keep_report(artifacts, last, output)?;
+    keep_report(artifacts, last)?;
     let currents: Vec<Current> = reports.iter().map(Current::from).collect();
     let recorded = match holdpoint_gate::record::record(&currents) {
         Ok(recorded) => recorded,
@@ -78,8 +75,8 @@ fn record(
 }
 
 /// Keeps a report that was compared with nothing, and removes the verdict of an earlier run beside it.
-fn keep_report(artifacts: &Artifacts, report: &Report, output: &Output) -> Result<(), CliError> {
-    run::save(&artifacts.report(), report, output)?;
+fn keep_report(artifacts: &Artifacts, report: &Report) -> Result<(), CliError> {
+    run::save(&artifacts.report(), report)?;
     holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(report, None))?;
     for stale in [artifacts.comparison(), artifacts.trend()] {
         holdpoint_store::remove(&stale)?;

@@ -18,7 +18,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
     let suite = suites::load(&args.suite.suite)?;
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, output);
-    save(&args.output, &report, output)?;
+    save(&args.output, &report)?;
     output.result(&report, |style| terminal::report(&report, style))?;
     output.note(&format!("report: {}", args.output.display()));
     Ok(exit_code(&report))
@@ -35,15 +35,15 @@ pub fn measure(suite: &Suite, output: &Output) -> Report {
 ///
 /// # Errors
 /// With the first failure, after the report has been put elsewhere if at all possible.
-pub fn save(path: &Path, report: &Report, output: &Output) -> Result<(), CliError> {
-    let Err(error) = holdpoint_store::write_json(path, report) else {
+pub fn save(path: &Path, report: &Report) -> Result<(), CliError> {
+    let Err(source) = holdpoint_store::write_json(path, report) else {
         return Ok(());
     };
     let refuge = std::env::temp_dir().join(format!("holdpoint-report-{}.json", std::process::id()));
-    if holdpoint_store::write_json(&refuge, report).is_ok() {
-        output.note(&format!("the report was kept in {}", refuge.display()));
+    match holdpoint_store::write_json(&refuge, report) {
+        Ok(()) => Err(CliError::Kept { source, refuge }),
+        Err(_) => Err(source.into()),
     }
-    Err(error.into())
 }
 
 /// How a run ends that is not compared with anything.

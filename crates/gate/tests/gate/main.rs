@@ -1,5 +1,7 @@
 //! What the gate decides, by the seeds' tables and by properties.
 
+#![allow(clippy::unwrap_used)]
+
 mod allowed_max;
 mod comparable;
 mod keys;

@@ -2,6 +2,7 @@
 
 use crate::summary::{Facts, summarise};
 use crate::worker::WorkerError;
+use holdpoint_model::limits::SAMPLES_PER_RUN_MAX;
 use holdpoint_model::report::{Answer, Stopped, Warmup};
 use holdpoint_model::suite::{Identity, MeasurePlan, Work};
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
@@ -58,12 +59,14 @@ impl<'a> Active<'a> {
         u32::try_from(self.rounds.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many samples the next round takes.
-    pub(super) fn samples_next(&self) -> u64 {
-        match self.spec.iterations {
-            Some(iterations) => self.samples_per_round.min(u64::from(iterations) - self.samples_count()),
-            None => self.samples_per_round,
-        }
+    /// How many samples the next round takes. A fixed number is spread evenly over the least number of rounds.
+    pub(super) fn samples_next(&self, plan: &MeasurePlan) -> u64 {
+        let Some(iterations) = self.spec.iterations else {
+            return self.samples_per_round;
+        };
+        let left = u64::from(iterations).saturating_sub(self.samples_count());
+        let rounds_left = plan.rounds_min.saturating_sub(self.rounds_count()).max(1);
+        left.div_ceil(u64::from(rounds_left)).min(SAMPLES_PER_RUN_MAX)
     }
 
     /// The median so far, for a progress line.
@@ -122,7 +125,10 @@ impl<'a> Active<'a> {
             }
             Some(Err(Unfit::Skipped(reason))) => Outcome::Skipped { reason },
             Some(Err(Unfit::Failed(error))) => failed(error, Some(samples)),
-            None => failed(WorkerError::new(FailureCause::WorkerError, "measuring was not finished"), Some(samples)),
+            None => failed(
+                WorkerError::new(FailureCause::WorkerError, "measuring was not finished"),
+                Some(samples),
+            ),
         };
         Measurement { identity, gated, outcome }
     }

@@ -9,7 +9,7 @@ mod slot;
 use crate::machine::StateReader;
 use crate::worker::{Prepared, WorkerError};
 use active::{Active, Unfit};
-use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
+use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::report::Answer;
 use holdpoint_model::{FailureCause, Measurement, Round, Suite, WorkloadSpec};
@@ -154,10 +154,8 @@ impl<'a> Scheduler<'a, '_> {
             }
         }
         let plan = &self.suite.measure;
-        active.samples_per_round = match active.spec.iterations {
-            Some(iterations) => u64::from(iterations.div_ceil(plan.rounds_min)).min(SAMPLES_PER_RUN_MAX),
-            None => ((plan.round_ms * 1e6 / sample_ns as f64) as u64).clamp(1, SAMPLES_PER_ROUND_MAX),
-        };
+        let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
+        active.samples_per_round = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
         Ok(())
     }
 
@@ -181,7 +179,7 @@ impl<'a> Scheduler<'a, '_> {
 
     fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), Unfit> {
         self.prepare(active)?;
-        let result = self.run(active, active.samples_next())?;
+        let result = self.run(active, active.samples_next(&self.suite.measure))?;
         let round = Round {
             process: active.process.unwrap_or(0),
             round,
@@ -194,6 +192,14 @@ impl<'a> Scheduler<'a, '_> {
         active.push(round, &self.suite.measure);
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
+        if active.end.is_some() { self.verify_last(active) } else { Ok(()) }
+    }
+
+    /// Checks the answer that the timed calls left behind, before another workload can end the process that
+    /// holds it.
+    fn verify_last(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+        let answer = self.slot(active.spec).worker()?.verify(&active.spec.name)?;
+        active.answer = checked_answer(answer, "after timing")?;
         Ok(())
     }
 
@@ -207,16 +213,9 @@ impl<'a> Scheduler<'a, '_> {
         Ok(result)
     }
 
-    /// Checks the answer that the timed calls left behind, and lets go of the workload.
-    fn finish(&mut self, mut active: Active<'a>) -> (String, Measurement) {
+    /// Lets go of the workload.
+    fn finish(&mut self, active: Active<'a>) -> (String, Measurement) {
         let name = active.spec.name.clone();
-        if matches!(active.end, Some(Ok(_))) {
-            self.attempt(&mut active, |this, active| {
-                let answer = this.slot(active.spec).worker()?.verify(&active.spec.name)?;
-                active.answer = checked_answer(answer, "after timing")?;
-                Ok(())
-            });
-        }
         let slot = self.slot(active.spec);
         if active.process.is_some() && slot.process() == active.process {
             let released = slot.worker().and_then(|worker| worker.release(&name));
@@ -241,7 +240,12 @@ fn checked_answer(answer: Option<Answer>, when: &str) -> Result<Option<Answer>, 
     }
 }
 
-fn check_result(result: &RunResult, samples_count: u64, calls: u64, wall_ns: u128) -> Result<(), WorkerError> {
+fn check_result(
+    result: &RunResult,
+    samples_count: u64,
+    calls: u64,
+    wall_ns: u128,
+) -> Result<(), WorkerError> {
     let got = result.elapsed_ns.len() as u64;
     if got != samples_count || result.calls_per_sample != calls {
         let detail = format!(
@@ -251,7 +255,10 @@ fn check_result(result: &RunResult, samples_count: u64, calls: u64, wall_ns: u12
         return Err(WorkerError::new(FailureCause::Mismatch, detail));
     }
     if !result.cpu_ns.is_empty() && result.cpu_ns.len() != result.elapsed_ns.len() {
-        return Err(WorkerError::new(FailureCause::Mismatch, "as many CPU times as samples are needed, or none"));
+        return Err(WorkerError::new(
+            FailureCause::Mismatch,
+            "as many CPU times as samples are needed, or none",
+        ));
     }
     if result.elapsed_ns.contains(&0) {
         return Err(WorkerError::new(FailureCause::BadTime, "a sample took 0 ns"));

@@ -89,7 +89,12 @@ impl Worker for Builtin {
         Ok(Prepared::Ready(Some(Work { bytes, flops, items, item: work.item.to_owned() })))
     }
 
-    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError> {
+    fn run(
+        &mut self,
+        workload: &str,
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<RunResult, WorkerError> {
         let prepared = self.prepared(workload)?;
         let op = &mut prepared.op;
         // An answer left from before must not pass for the answer of the timed calls.

@@ -9,6 +9,7 @@ use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{STDERR_LINES_KEPT, WORKLOADS_MAX, clean_text};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
+use holdpoint_model::suite::Work;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io::{BufReader, Read, Write};
@@ -23,16 +24,22 @@ use std::time::Duration;
 pub struct Child {
     process: std::process::Child,
     stdin: Option<ChildStdin>,
-    lines: Receiver<std::io::Result<Line>>,
+    answers: Receiver<Answered>,
     stderr: Arc<Mutex<VecDeque<String>>>,
     stderr_reader: Option<JoinHandle<()>>,
     timeout: Duration,
 }
 
+/// A line of stdout, and whether more had come with it.
+struct Answered {
+    line: std::io::Result<Line>,
+    has_more: bool,
+}
+
 /// How long a worker may take to end after `bye`, or to let go of stderr after it was killed.
 const GRACE: Duration = Duration::from_millis(500);
 /// Answers that may wait unread. One is asked for at a time; a flood blocks in the pipe, not in our memory.
-const LINES_WAITING_MAX: usize = 2;
+const ANSWERS_WAITING_MAX: usize = 2;
 
 impl Child {
     /// Starts the program; every answer must come within `timeout`.
@@ -41,7 +48,8 @@ impl Child {
     /// When it cannot be started.
     pub fn start(command: &[String], timeout: Duration) -> Result<Self, WorkerError> {
         let not_started = |what: String| WorkerError::fatal(FailureCause::NotStarted, what);
-        let (program, arguments) = command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
+        let (program, arguments) =
+            command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
         let mut process = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -49,15 +57,18 @@ impl Child {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
-        let (send, lines) = sync_channel(LINES_WAITING_MAX);
+            .map_err(|e| {
+                not_started(format!("cannot start {program:?}: {e}; is it built and on the path?"))
+            })?;
+        let (send, answers) = sync_channel(ANSWERS_WAITING_MAX);
         if let Some(stdout) = process.stdout.take() {
             std::thread::spawn(move || {
                 let mut reader = BufReader::new(stdout);
                 loop {
                     let line = read_line(&mut reader);
                     let over = !matches!(line, Ok(Line::Text(_) | Line::NotText));
-                    if send.send(line).is_err() || over {
+                    let has_more = !reader.buffer().is_empty();
+                    if send.send(Answered { line, has_more }).is_err() || over {
                         break;
                     }
                 }
@@ -69,34 +80,50 @@ impl Child {
             std::thread::spawn(move || keep_tail(pipe, &kept))
         });
         let stdin = process.stdin.take();
-        Ok(Self { process, stdin, lines, stderr, stderr_reader, timeout })
+        Ok(Self { process, stdin, answers, stderr, stderr_reader, timeout })
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
         let response = self.exchange(request);
         match response {
-            Ok(Response::Error { message }) => {
-                Err(WorkerError { stderr_tail: self.tail(), ..WorkerError::new(FailureCause::WorkerError, clean_text(&message)) })
-            }
+            Ok(Response::Error { message }) => Err(WorkerError {
+                stderr_tail: self.tail(),
+                ..WorkerError::new(FailureCause::WorkerError, clean_text(&message))
+            }),
             Ok(response) => Ok(response),
             Err((cause, detail)) => Err(self.end(cause, detail)),
         }
     }
 
     fn exchange(&mut self, request: &Request) -> Result<Response, (FailureCause, String)> {
-        if let Ok(Ok(Line::Text(_) | Line::NotText | Line::TooLong)) = self.lines.try_recv() {
-            return Err((FailureCause::Flooded, "it wrote more than one answer to a request".to_owned()));
+        let flooded = || (FailureCause::Flooded, "it wrote more than one answer to a request".to_owned());
+        let early = self.answers.try_recv().map(|answered| answered.line);
+        if let Ok(Ok(Line::Text(_) | Line::NotText | Line::TooLong)) = early {
+            return Err(flooded());
         }
-        let mut line = serde_json::to_string(request).map_err(|e| (FailureCause::WorkerError, e.to_string()))?;
+        let mut line =
+            serde_json::to_string(request).map_err(|e| (FailureCause::WorkerError, e.to_string()))?;
         line.push('\n');
-        let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()));
-        match self.lines.recv_timeout(self.timeout) {
-            Ok(Ok(Line::Text(text))) => serde_json::from_str(&text)
-                .map_err(|e| (FailureCause::Garbage, format!("not an answer of the protocol ({e}): {}", excerpt(&text)))),
+        let sent =
+            self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()));
+        let answered = self.answers.recv_timeout(self.timeout);
+        let has_more = answered.as_ref().is_ok_and(|answered| answered.has_more);
+        match answered.map(|answered| answered.line) {
+            Ok(Ok(Line::Text(text))) => match serde_json::from_str(&text) {
+                Ok(_) if has_more => Err(flooded()),
+                Ok(response) => Ok(response),
+                Err(e) => {
+                    let detail = format!("not an answer of the protocol ({e}): {}", excerpt(&text));
+                    Err((FailureCause::Garbage, detail))
+                }
+            },
             Ok(Ok(Line::NotText)) => Err((FailureCause::Garbage, "its answer is not UTF-8 text".to_owned())),
-            Ok(Ok(Line::TooLong)) => Err((FailureCause::Flooded, "its answer is over the limit of 4 MiB".to_owned())),
+            Ok(Ok(Line::TooLong)) => {
+                Err((FailureCause::Flooded, "its answer is over the limit of 4 MiB".to_owned()))
+            }
             Err(RecvTimeoutError::Timeout) => {
-                let detail = format!("no answer to {} within {} s", name_of(request), self.timeout.as_secs_f64());
+                let detail =
+                    format!("no answer to {} within {} s", name_of(request), self.timeout.as_secs_f64());
                 Err((FailureCause::TimedOut, detail))
             }
             Ok(Ok(Line::End)) | Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
@@ -110,10 +137,10 @@ impl Child {
     /// Ends the process and tells how it ended.
     fn end(&mut self, cause: FailureCause, mut detail: String) -> WorkerError {
         self.stdin = None;
-        if cause == FailureCause::Crashed
-            && let Some(status) = self.wait(GRACE)
-        {
-            detail.push_str(&format!(" ({status})"));
+        if cause == FailureCause::Crashed {
+            let status = self.wait(GRACE).map(|status| status.to_string());
+            let how = status.unwrap_or_else(|| "it closed its stdout and lived on".to_owned());
+            detail.push_str(&format!(" ({how})"));
         }
         self.kill();
         WorkerError { stderr_tail: self.tail(), ..WorkerError::fatal(cause, detail) }
@@ -162,7 +189,12 @@ impl Child {
 impl Worker for Child {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
         match self.ask(&Request::Hello { protocol: PROTOCOL_VERSION })? {
-            Response::Hello(info) if info.protocol == PROTOCOL_VERSION => Ok(info),
+            Response::Hello(info) if info.protocol == PROTOCOL_VERSION => Ok(WorkerInfo {
+                name: clean_text(&info.name),
+                version: clean_text(&info.version),
+                timer: clean_text(&info.timer),
+                ..info
+            }),
             Response::Hello(info) => Err(self.end(
                 FailureCause::Mismatch,
                 format!("it speaks protocol {}, holdpoint speaks {PROTOCOL_VERSION}", info.protocol),
@@ -184,7 +216,9 @@ impl Worker for Child {
 
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
         match self.ask(&Request::Prepare { workload: workload.to_owned(), seed })? {
-            Response::Prepared { workload: name, work } if name == workload => Ok(Prepared::Ready(work)),
+            Response::Prepared { workload: name, work } if name == workload => {
+                Ok(Prepared::Ready(work.map(|work| Work { item: clean_text(&work.item), ..work })))
+            }
             Response::Skipped { workload: name, reason } if name == workload => {
                 Ok(Prepared::Skipped(clean_text(&reason)))
             }
@@ -192,7 +226,12 @@ impl Worker for Child {
         }
     }
 
-    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError> {
+    fn run(
+        &mut self,
+        workload: &str,
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<RunResult, WorkerError> {
         let request = Request::Run { workload: workload.to_owned(), samples_count, calls_per_sample };
         match self.ask(&request)? {
             Response::Samples(result) if result.workload == workload => Ok(result),
@@ -202,7 +241,8 @@ impl Worker for Child {
 
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
         match self.ask(&Request::Verify { workload: workload.to_owned() })? {
-            Response::Verified { workload: name, answer } if name == workload => Ok(answer),
+            Response::Verified { workload: name, answer } if name == workload => Ok(answer
+                .map(|answer| Answer { first_bad: answer.first_bad.as_deref().map(clean_text), ..answer })),
             other => self.unexpected("verify", &other),
         }
     }
@@ -252,15 +292,20 @@ fn keep_tail(pipe: impl Read, kept: &Mutex<VecDeque<String>>) {
             Ok(Line::NotText) => "(not UTF-8)".to_owned(),
             // Drain what is left, so that the worker does not block on a full pipe.
             Ok(Line::TooLong) => {
+                push(kept, "(a line over the limit; nothing after it was kept)".to_owned());
                 let _ = std::io::copy(&mut reader, &mut std::io::sink());
                 return;
             }
             Ok(Line::End) | Err(_) => return,
         };
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == STDERR_LINES_KEPT {
-            kept.pop_front();
-        }
-        kept.push_back(line);
+        push(kept, line);
     }
+}
+
+fn push(kept: &Mutex<VecDeque<String>>, line: String) {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() == STDERR_LINES_KEPT {
+        kept.pop_front();
+    }
+    kept.push_back(line);
 }

@@ -7,7 +7,7 @@ use holdpoint_model::limits::{LINE_BYTES_MAX, STDERR_LINES_KEPT, clean_text};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
@@ -65,7 +65,12 @@ impl Worker for Commands {
         self.spec(workload).map(|spec| Prepared::Ready(spec.work.clone()))
     }
 
-    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError> {
+    fn run(
+        &mut self,
+        workload: &str,
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<RunResult, WorkerError> {
         let spec = self.spec(workload)?;
         let mut result =
             RunResult { workload: workload.to_owned(), calls_per_sample, ..RunResult::default() };
@@ -76,7 +81,8 @@ impl Worker for Commands {
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
-                result.peak_rss_bytes = result.peak_rss_bytes.max(Some(usage.maxrss)).filter(|bytes| *bytes > 0);
+                result.peak_rss_bytes =
+                    result.peak_rss_bytes.max(Some(usage.maxrss)).filter(|bytes| *bytes > 0);
             }
             result.elapsed_ns.push(nanos(wall));
             result.cpu_ns.push(nanos(cpu));
@@ -99,7 +105,8 @@ impl Worker for Commands {
             values_count: 1,
             max_abs_err: 0.0,
             max_rel_err: 0.0,
-            first_bad: (!passed).then(|| format!("stdout: got {:?}, want {:?}", clip(&printed), clip(expected))),
+            first_bad: (!passed)
+                .then(|| format!("stdout: got {:?}, want {:?}", clip(&printed), clip(expected))),
         }))
     }
 
@@ -113,7 +120,8 @@ fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Fini
     let not_started = |what: String| WorkerError::new(FailureCause::NotStarted, what);
     let mut stderr = tempfile::tempfile().map_err(|e| not_started(format!("no file for stderr: {e}")))?;
     let stderr_out = stderr.try_clone().map_err(|e| not_started(format!("no file for stderr: {e}")))?;
-    let (program, arguments) = spec.command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
+    let (program, arguments) =
+        spec.command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr_out).process_group(0);
 
@@ -123,13 +131,19 @@ fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Fini
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let watchdog = Watchdog::start(group, timeout);
-    let reader = child.stdout.take().map(|out| std::thread::spawn(move || read_some(out)));
-    let resources = child.wait4();
+    let reader = child.stdout.take().map(read_aside);
+    if let Some(group) = group {
+        // Seen to have ended, yet not reaped: its number cannot be another group's when that is killed below.
+        let _ = waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    }
     let wall = start.elapsed();
     let timed_out = watchdog.stop();
-    let stdout = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
-
-    let resources = resources
+    if let Some(group) = group {
+        // What it left running would disturb the next call and hold its stdout open.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let resources = child
+        .wait4()
         .map_err(|e| WorkerError::new(FailureCause::Crashed, format!("cannot wait for {program:?}: {e}")))?;
     let failed = |cause, detail: String, stderr: &mut File| {
         Err(WorkerError { stderr_tail: tail(stderr), ..WorkerError::new(cause, detail) })
@@ -137,6 +151,21 @@ fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Fini
     if timed_out {
         let detail = format!("{program:?} ran longer than {} s and was killed", timeout.as_secs_f64());
         return failed(FailureCause::TimedOut, detail, &mut stderr);
+    }
+    let stdout = match reader.map(|reader| reader.recv_timeout(STDOUT_GRACE)) {
+        Some(Ok(stdout)) => stdout,
+        Some(Err(_)) => {
+            let detail = format!("{program:?} has ended, yet something it started holds its stdout open");
+            return failed(FailureCause::TimedOut, detail, &mut stderr);
+        }
+        None => Vec::new(),
+    };
+    if stdout.len() > LINE_BYTES_MAX {
+        return failed(
+            FailureCause::Flooded,
+            format!("{program:?} printed over the limit of 4 MiB"),
+            &mut stderr,
+        );
     }
     if !resources.status.success() {
         let detail = format!("{program:?} ended with {}", resources.status);
@@ -171,12 +200,20 @@ impl Watchdog {
     }
 }
 
-/// Reads up to the limit and then lets go: the writer gets a broken pipe, not our memory.
-fn read_some(out: impl Read) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // What could not be read is compared as missing.
-    let _ = out.take(LINE_BYTES_MAX as u64).read_to_end(&mut bytes);
-    bytes
+/// How long stdout may stay open after the program and its group are gone.
+const STDOUT_GRACE: Duration = Duration::from_millis(500);
+
+/// Reads up to a byte over the limit and then lets go: the writer gets a broken pipe, not our memory.
+fn read_aside(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What could not be read is compared as missing.
+        let _ = out.take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
+        // Nobody waits any more when it took too long.
+        let _ = send.send(bytes);
+    });
+    receive
 }
 
 fn tail(file: &mut File) -> Vec<String> {

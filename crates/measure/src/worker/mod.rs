@@ -14,6 +14,7 @@ pub use child::Child;
 pub use commands::Commands;
 pub use serve::serve;
 
+use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{Work, WorkloadSpec};
@@ -43,7 +44,12 @@ pub trait Worker {
     ///
     /// # Errors
     /// When the workload is not prepared or fails.
-    fn run(&mut self, workload: &str, samples_count: u64, calls_per_sample: u64) -> Result<RunResult, WorkerError>;
+    fn run(
+        &mut self,
+        workload: &str,
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<RunResult, WorkerError>;
 
     /// Checks the answer that the last timed calls left behind, or that of one call when there were none.
     ///
@@ -88,10 +94,10 @@ pub struct WorkerError {
 }
 
 impl WorkerError {
-    /// A failure that the worker survives.
+    /// A failure that the worker survives. The detail may quote the worker, so it is cut and cleaned.
     #[must_use]
     pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
-        Self { cause, detail: detail.into(), stderr_tail: Vec::new(), fatal: false }
+        Self { cause, detail: clean_text(&detail.into()), stderr_tail: Vec::new(), fatal: false }
     }
 
     /// A failure that ends the worker.

@@ -5,6 +5,7 @@
 
 mod apex;
 mod dent;
+mod head;
 
 use crate::baseline::{Baseline, BaselineMetric, BaselineRun, DEFAULT_RATIO};
 use crate::current::Current;
@@ -12,9 +13,8 @@ use crate::json::{self, JsonError};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
 use crate::{Judgement, SCHEMA_VERSION, Trend};
+use head::Head;
 use serde_json::Value;
-use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 
 /// A file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -261,54 +261,6 @@ impl Kind {
 
 fn wrong_kind(wanted: &'static str, found: Kind) -> FileError {
     FileError::Kind { wanted, what: format!("it is {}", found.as_str()) }
-}
-
-/// The top level of a file, its values unread.
-struct Head<'a>(BTreeMap<String, &'a RawValue>);
-
-impl<'a> Head<'a> {
-    fn of(text: &'a str) -> Result<Self, FileError> {
-        Ok(Self(serde_json::from_str(text).map_err(JsonError::from)?))
-    }
-
-    fn has(&self, key: &str) -> bool {
-        self.0.contains_key(key)
-    }
-
-    /// The second seed's files carry no version; all others must carry one that is known.
-    fn check_version(&self) -> Result<(), FileError> {
-        match self.0.get("schema_version").map(|raw| raw.get()) {
-            Some(found) if found != SCHEMA_VERSION.to_string() => {
-                Err(FileError::Version { found: clean_text(found) })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Three files have `metrics`: baselines hold objects there, reports hold numbers.
-    fn kind_by_metrics(&self) -> Result<Kind, FileError> {
-        let metrics: BTreeMap<String, Value> = match self.0.get("metrics") {
-            Some(raw) => serde_json::from_str(raw.get()).map_err(|error| FileError::Value {
-                place: "metrics".to_owned(),
-                what: clean_text(&error.to_string()),
-            })?,
-            None => BTreeMap::new(),
-        };
-        let says_baseline = self.has("baseline_notes") || self.has("required_status");
-        Ok(if metrics.contains_key("mean_time_ms") {
-            Kind::DentResult
-        } else if says_baseline || metrics.values().any(Value::is_object) {
-            Kind::Baseline
-        } else {
-            Kind::ApexCpu
-        })
-    }
-
-    fn describe(&self) -> String {
-        let keys: Vec<&str> = self.0.keys().map(String::as_str).take(8).collect();
-        let keys = if keys.is_empty() { "none".to_owned() } else { clean_text(&keys.join(", ")) };
-        format!("its top-level keys are {keys}")
-    }
 }
 
 /// A text field, if there is one.

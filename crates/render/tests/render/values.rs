@@ -123,7 +123,7 @@ pub fn skipped(metric: &str) -> Check {
     Check {
         baseline_ms: Some(0.25),
         allowed_max_ms: Some(0.3125),
-        ..check(metric, CheckStatus::Skipped, Verdict::Skipped, "skipped: cuda_unavailable")
+        ..check(metric, CheckStatus::Skipped, Verdict::Skipped, "cuda_unavailable")
     }
 }
 

@@ -5,7 +5,7 @@ use super::path::FastPath;
 use super::{FfConfig, FfInputs, FfOutputs, PathWeights, Router};
 use crate::error::OpError;
 use crate::shape::Nchw;
-use crate::simd::vectorized;
+use crate::simd::{self, vectorized};
 
 /// The quick FF module with its working space and prepacked weights.
 #[derive(Clone, Debug)]
@@ -63,12 +63,23 @@ impl FastModule {
     }
 }
 
-/// Pixels outside the chosen tiles still pass the gate: `x + alpha * (x - x)`, which is x unless x is not finite.
+/// Values looked at, then copied, while they are in the L1 cache.
+const CHUNK: usize = 4096;
+
+/// Pixels outside the chosen tiles still pass the gate: `x + alpha * (x - x)`, which is x unless x is not
+/// finite. Whole chunks of finite values are copied, which is quicker than computing them.
 #[inline(always)]
 fn copy_through_gate(dense: &[f32], heavy: &mut [f32], detail: &mut [f32]) {
-    for ((heavy, detail), &x) in heavy.iter_mut().zip(detail).zip(dense) {
-        let zero = x - x;
-        *heavy = x + zero;
-        *detail = zero;
+    let outputs = heavy.chunks_mut(CHUNK).zip(detail.chunks_mut(CHUNK));
+    for (dense, (heavy, detail)) in dense.chunks(CHUNK).zip(outputs) {
+        if simd::all_finite(dense) {
+            heavy.copy_from_slice(dense);
+            detail.fill(0.0);
+        } else {
+            for ((heavy, detail), &x) in heavy.iter_mut().zip(detail).zip(dense) {
+                *detail = simd::zero_or_nan(x);
+                *heavy = x + *detail;
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! The two-level FF path: choose tiles under a budget, refine them, gate the result into the map, then the same
-//! for the children of some of them. Must not touch pixels outside the chosen tiles, except to copy them.
+//! The two-level FF path: choose tiles under a budget, refine them, gate the result into the map, then the
+//! same for the children of some of them. Must not touch pixels outside the chosen tiles, except to copy
+//! them.
 
 mod fast;
 mod oracle;
@@ -13,6 +14,7 @@ pub use oracle::OracleModule;
 pub use route::{Route, Router};
 pub use weights::PathWeights;
 
+use crate::buffer::Buffer;
 use crate::diagnostics::Diagnostics;
 use crate::error::OpError;
 use crate::shape::{Grid, Nchw};
@@ -115,13 +117,13 @@ pub struct FfInputs<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FfOutputs {
     /// `[B, C, H, W]`.
-    pub heavy: Vec<f32>,
+    pub heavy: Buffer,
     /// Output minus input of the last path that ran, `[B, C, H, W]`.
-    pub detail: Vec<f32>,
+    pub detail: Buffer,
     /// Gate of the last path that ran, `[B, H, W]`.
-    pub alpha: Vec<f32>,
+    pub alpha: Buffer,
     /// Final scan states of both paths, `[B, 2 paths, 2 directions, C]`; zeros for a path without tiles.
-    pub states: Vec<f32>,
+    pub states: Buffer,
     /// The routing report over the batch.
     pub diagnostics: Diagnostics,
 }
@@ -129,10 +131,10 @@ pub struct FfOutputs {
 impl FfOutputs {
     fn new(dims: &Nchw) -> Self {
         Self {
-            heavy: vec![f32::NAN; dims.len()],
-            detail: vec![f32::NAN; dims.len()],
-            alpha: vec![f32::NAN; dims.batch * dims.plane()],
-            states: vec![f32::NAN; dims.batch * 4 * dims.channels],
+            heavy: Buffer::nan(dims.len()),
+            detail: Buffer::nan(dims.len()),
+            alpha: Buffer::nan(dims.batch * dims.plane()),
+            states: Buffer::nan(dims.batch * 4 * dims.channels),
             diagnostics: Diagnostics::empty(),
         }
     }

@@ -1,5 +1,5 @@
-//! The FF path by the obvious loops, each step on whole tensors of packed tiles. Sums of products and moments are
-//! taken in f64, so that the reference carries no rounding of its own; everything stored is f32.
+//! The FF path by the obvious loops, each step on whole tensors of packed tiles. Sums of products and
+//! moments are taken in f64, so that the reference carries no rounding of its own; everything stored is f32.
 
 use super::{FfConfig, FfInputs, FfOutputs, NORM_EPS, PathWeights, Router};
 use crate::error::OpError;

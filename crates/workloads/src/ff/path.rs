@@ -1,8 +1,8 @@
 //! One level of the fast FF path: tokens, scan, FiLM, then one tile after the other.
 
+use super::PathWeights;
 use super::oracle::{layer_norm, scan_spec};
 use super::refine::{Refine, TileIo};
-use super::PathWeights;
 use crate::fusion::{self, Gate};
 use crate::order::{OrderMode, Orderer};
 use crate::product::{PackedLhs, padded_columns, product};
@@ -59,7 +59,8 @@ impl FastPath {
         }
     }
 
-    /// `heavy` holds the input map and receives the output; `detail` receives the difference within the tiles.
+    /// `heavy` holds the input map and receives the output; `detail` receives the difference within the
+    /// tiles.
     pub(super) fn run(
         &mut self,
         ids: &[u32],
@@ -165,7 +166,7 @@ fn window_sum<const T: usize>(plane: &[f32], width: usize) -> f32 {
             lanes[i] += row[i];
         }
     }
-    lanes.iter().sum()
+    simd::fold(lanes)
 }
 
 #[inline(always)]

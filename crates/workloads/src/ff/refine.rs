@@ -1,10 +1,11 @@
-//! Modulates, refines and gates one tile. Its buffers (about half a megabyte at 128 channels and 16x16 pixels) are
-//! reused for every tile, so that they stay in L2.
+//! Modulates, refines and gates one tile. Its buffers (about half a megabyte at 128 channels and 16x16
+//! pixels) are reused for every tile, so that they stay in L2.
 
 use super::{NORM_EPS, PathWeights};
-use crate::product::{PackedLhs, padded_columns, product};
+use crate::buffer::Buffer;
+use crate::product::{COLUMN_STEP, PackedLhs, padded_columns, product};
 use crate::shape::Nchw;
-use crate::simd::{relu, sum, sum_squares, vectorized};
+use crate::simd::{Lanes, relu, vectorized};
 
 /// Where one tile lies and how it is modulated.
 pub(super) struct TileIo<'a> {
@@ -22,29 +23,34 @@ pub(super) struct Refine {
     tile: usize,
     channels: usize,
     columns: usize,
+    /// Row to row in `convolved` and `wide`: an odd number of cache lines, so that the rows of a column block fall
+    /// into different sets of the L1 cache.
+    stride: usize,
     depthwise: [Vec<f32>; 2],
     pointwise: (PackedLhs, Vec<f32>),
     norm: [Vec<f32>; 2],
     /// Modulated tile with a zero border of one pixel, `[C, t + 2, t + 2]`.
     bordered: Vec<f32>,
-    convolved: Vec<f32>,
-    wide: Vec<f32>,
+    convolved: Buffer,
+    wide: Buffer,
 }
 
 impl Refine {
     pub(super) fn new(channels: usize, tile: usize, weights: &PathWeights) -> Self {
         let columns = padded_columns(tile * tile);
+        let stride = ((columns / COLUMN_STEP) | 1) * COLUMN_STEP;
         let w = weights;
         Self {
             tile,
             channels,
             columns,
+            stride,
             depthwise: w.depthwise.clone(),
             pointwise: (PackedLhs::new(&w.pointwise[0], 2 * channels, channels), w.pointwise[1].clone()),
             norm: w.norm.clone(),
             bordered: vec![0.0; channels * (tile + 2) * (tile + 2)],
-            convolved: vec![0.0; channels * columns],
-            wide: vec![0.0; 2 * channels * columns],
+            convolved: Buffer::filled(0.0, channels * stride),
+            wide: Buffer::filled(0.0, 2 * channels * stride),
         }
     }
 
@@ -57,12 +63,12 @@ impl Refine {
                 tile => self.modulate_and_convolve::<0>(io, heavy, tile),
             },
         );
-        let n = self.columns;
-        product(&self.pointwise.0, &self.convolved, n, n, &mut self.wide, n);
+        let (columns, stride) = (self.columns, self.stride);
+        product(&self.pointwise.0, &self.convolved, stride, columns, &mut self.wide, stride);
         vectorized(
             #[inline(always)]
             || {
-                let moments = self.bias_and_moments();
+                let moments = self.moments();
                 match self.tile {
                     8 => self.gate_and_fuse(io, moments, heavy, detail, 8),
                     16 => self.gate_and_fuse(io, moments, heavy, detail, 16),
@@ -72,51 +78,76 @@ impl Refine {
         );
     }
 
-    /// `T` is the tile edge when known at compile time, else 0.
+    /// `T` is the tile edge when known at compile time, else 0. A few channels are modulated before they are
+    /// convolved: a load that spans values just stored would wait for them.
     #[inline(always)]
     fn modulate_and_convolve<const T: usize>(&mut self, io: &TileIo<'_>, map: &[f32], t: usize) {
-        let (edge, width, plane) = (t + 2, io.dims.width, io.dims.plane());
-        let corner = io.origin[0] as usize * width + io.origin[1] as usize;
-        for c in 0..self.channels {
-            let (gamma, beta) = (io.film[c * io.stride], io.film[(self.channels + c) * io.stride]);
-            let scale = 1.0 + gamma;
-            let bordered = &mut self.bordered[c * edge * edge..(c + 1) * edge * edge];
-            for dy in 0..t {
-                let source = &map[c * plane + corner + dy * width..][..t];
-                let target = &mut bordered[(dy + 1) * edge + 1..][..t];
-                for (target, &value) in target.iter_mut().zip(source) {
-                    *target = scale * value + beta;
-                }
+        const GROUP: usize = 8;
+        let edge = t + 2;
+        for first in (0..self.channels).step_by(GROUP) {
+            let group = first..(first + GROUP).min(self.channels);
+            for c in group.clone() {
+                self.modulate(io, map, t, c);
             }
-            let out = &mut self.convolved[c * self.columns..c * self.columns + t * t];
-            let mut kernel = [0.0; 9];
-            kernel.copy_from_slice(&self.depthwise[0][c * 9..c * 9 + 9]);
-            let bias = self.depthwise[1][c];
-            if T == 0 {
-                convolve_any(bordered, &kernel, bias, t, out);
-            } else {
-                convolve::<T>(bordered, &kernel, bias, out);
+            for c in group {
+                let bordered = &self.bordered[c * edge * edge..(c + 1) * edge * edge];
+                let out = &mut self.convolved[c * self.stride..c * self.stride + t * t];
+                let mut kernel = [0.0; 9];
+                kernel.copy_from_slice(&self.depthwise[0][c * 9..c * 9 + 9]);
+                let bias = self.depthwise[1][c];
+                if T == 0 {
+                    convolve_any(bordered, &kernel, bias, t, out);
+                } else {
+                    convolve::<T>(bordered, &kernel, bias, out);
+                }
             }
         }
     }
 
-    /// Adds the bias and gives mean and inverse deviation over all channels and pixels.
     #[inline(always)]
-    fn bias_and_moments(&mut self) -> (f32, f32) {
+    fn modulate(&mut self, io: &TileIo<'_>, map: &[f32], t: usize, c: usize) {
+        let (edge, width, plane) = (t + 2, io.dims.width, io.dims.plane());
+        let corner = io.origin[0] as usize * width + io.origin[1] as usize;
+        let (gamma, beta) = (io.film[c * io.stride], io.film[(self.channels + c) * io.stride]);
+        let scale = 1.0 + gamma;
+        let bordered = &mut self.bordered[c * edge * edge..(c + 1) * edge * edge];
+        for dy in 0..t {
+            let source = &map[c * plane + corner + dy * width..][..t];
+            let target = &mut bordered[(dy + 1) * edge + 1..][..t];
+            for (target, &value) in target.iter_mut().zip(source) {
+                *target = scale * value + beta;
+            }
+        }
+    }
+
+    /// Mean and inverse deviation over all channels and pixels, the bias counted in but not written out.
+    #[inline(always)]
+    fn moments(&self) -> (f32, f32) {
         let pixels = self.tile * self.tile;
         let count = (2 * self.channels * pixels) as f64;
-        let mut total = 0.0;
-        for (row, &bias) in self.wide.chunks_exact_mut(self.columns).zip(&self.pointwise.1) {
-            let row = &mut row[..pixels];
-            for v in row.iter_mut() {
-                *v += bias;
-            }
-            total += f64::from(sum(row));
-        }
-        let mean = (total / count) as f32;
-        let rows = self.wide.chunks_exact(self.columns);
-        let squares: f64 = rows.map(|row| f64::from(sum_squares(&row[..pixels], mean))).sum();
+        let bias = &self.pointwise.1;
+        let biases: f64 = bias.iter().map(|&bias| f64::from(bias)).sum();
+        let mean = ((self.sum_wide(|value, _| value) + biases * pixels as f64) / count) as f32;
+        let squares = self.sum_wide(|value, channel| {
+            let distance = value - (mean - bias[channel]);
+            distance * distance
+        });
         (mean, (1.0 / (squares / count + NORM_EPS).sqrt()) as f32)
+    }
+
+    /// Sum of `term(value, channel)` over the product, in f32 within a group of rows and in f64 over groups.
+    #[inline(always)]
+    fn sum_wide(&self, term: impl Fn(f32, usize) -> f32) -> f64 {
+        const ROWS: usize = 8;
+        let mut total = 0.0;
+        for (group, rows) in self.wide.chunks(ROWS * self.stride).enumerate() {
+            let mut lanes = Lanes::ZERO;
+            for (row, values) in rows.chunks_exact(self.stride).enumerate() {
+                lanes.add(&values[..self.tile * self.tile], |value| term(value, group * ROWS + row));
+            }
+            total += f64::from(lanes.fold());
+        }
+        total
     }
 
     /// Normalises, gates, adds the residual and mixes into the map.
@@ -133,13 +164,13 @@ impl Refine {
         let corner = io.origin[0] as usize * width + io.origin[1] as usize;
         let affine = |o: usize| {
             let scale = inverse * self.norm[0][o];
-            (scale, self.norm[1][o] - mean * scale)
+            (scale, self.norm[1][o] + (self.pointwise.1[o] - mean) * scale)
         };
         for c in 0..self.channels {
             let (scale_a, shift_a) = affine(c);
             let (scale_b, shift_b) = affine(self.channels + c);
-            let a = &self.wide[c * self.columns..][..t * t];
-            let b = &self.wide[(self.channels + c) * self.columns..][..t * t];
+            let a = &self.wide[c * self.stride..][..t * t];
+            let b = &self.wide[(self.channels + c) * self.stride..][..t * t];
             let bordered = &self.bordered[c * edge * edge..(c + 1) * edge * edge];
             for dy in 0..t {
                 let start = corner + dy * width;

@@ -108,14 +108,7 @@ impl PathWeights {
     #[must_use]
     pub fn count(&self) -> usize {
         let scans = [&self.scan_forward, &self.forward, &self.backward];
-        let layers = [
-            &self.token_norm,
-            &self.mlp0,
-            &self.mlp2,
-            &self.depthwise,
-            &self.pointwise,
-            &self.norm,
-        ];
+        let layers = [&self.token_norm, &self.mlp0, &self.mlp2, &self.depthwise, &self.pointwise, &self.norm];
         scans.iter().map(|s| 4 * s.decay_logit.len()).sum::<usize>()
             + self.merge_gate_logit.len()
             + layers.iter().flat_map(|layer| layer.iter()).map(Vec::len).sum::<usize>()

@@ -78,8 +78,8 @@ fn pool_coarse(model: &mut Model) {
             for col in 0..cols {
                 let at = (c * model.ff.height + 2 * row) * model.ff.width + 2 * col;
                 let fine = &model.outputs.ff8;
-                let sum = (fine[at] + fine[at + 1])
-                    + (fine[at + model.ff.width] + fine[at + model.ff.width + 1]);
+                let sum =
+                    (fine[at] + fine[at + 1]) + (fine[at + model.ff.width] + fine[at + model.ff.width + 1]);
                 model.outputs.pv16[(c * rows + row) * cols + col] = 0.25 * sum;
             }
         }

@@ -7,6 +7,7 @@ mod oracle;
 pub use fast::fast;
 pub use oracle::oracle;
 
+use crate::buffer::Buffer;
 use crate::diagnostics::{BudgetUse, Diagnostics, Histogram};
 use crate::error::OpError;
 use crate::order::{OrderMode, Orderer};
@@ -65,13 +66,13 @@ impl Default for InferConfig {
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferOutputs {
     /// 16x16 means.
-    pub pv16: Vec<f32>,
+    pub pv16: Buffer,
     /// 8x8 means.
-    pub ff8: Vec<f32>,
+    pub ff8: Buffer,
     /// `ff8` with the selected tiles modulated.
-    pub merged: Vec<f32>,
+    pub merged: Buffer,
     /// Final scan state per channel.
-    pub ssm_state: Vec<f32>,
+    pub ssm_state: Buffer,
     /// Largest merged value, clipped to [0, 1].
     pub score: f32,
     /// One per tile; carried to the next call.
@@ -114,8 +115,7 @@ impl Model {
             let fine = value.is_finite() && value >= 0.0;
             if fine { Ok(()) } else { Err(OpError::Budget { name: "budget", value }) }
         })?;
-        let rule =
-            Hysteresis { theta_on: config.theta_on, theta_off: config.theta_off, active_max: None };
+        let rule = Hysteresis { theta_on: config.theta_on, theta_off: config.theta_off, active_max: None };
         rule.check()?;
         Grid::new(height / FF_STRIDE, width / FF_STRIDE, config.tile_size_l0)
     }
@@ -145,10 +145,10 @@ impl Model {
             priority_map: vec![0; ff.plane()],
             sums: vec![0.0; width],
             outputs: InferOutputs {
-                pv16: vec![f32::NAN; CHANNELS * (height / PV_STRIDE) * (width / PV_STRIDE)],
-                ff8: vec![f32::NAN; ff.len()],
-                merged: vec![f32::NAN; ff.len()],
-                ssm_state: vec![f32::NAN; CHANNELS],
+                pv16: Buffer::nan(CHANNELS * (height / PV_STRIDE) * (width / PV_STRIDE)),
+                ff8: Buffer::nan(ff.len()),
+                merged: Buffer::nan(ff.len()),
+                ssm_state: Buffer::nan(CHANNELS),
                 score: f32::NAN,
                 hysteresis_mask: vec![false; count],
                 diagnostics: Diagnostics::empty(),
@@ -172,9 +172,7 @@ impl Model {
     /// Fills every output with NaN and forgets the previous frame.
     pub fn poison(&mut self) {
         let outputs = &mut self.outputs;
-        for buffer in
-            [&mut outputs.pv16, &mut outputs.ff8, &mut outputs.merged, &mut outputs.ssm_state]
-        {
+        for buffer in [&mut outputs.pv16, &mut outputs.ff8, &mut outputs.merged, &mut outputs.ssm_state] {
             buffer.fill(f32::NAN);
         }
         outputs.score = f32::NAN;
@@ -252,5 +250,98 @@ impl Model {
         for (gamma, mixed) in self.gamma.iter_mut().zip(mixed) {
             *gamma = mixed.tanh();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::RandomState;
+
+    struct Known {
+        seed: u64,
+        pv16: f64,
+        ff8: f64,
+        utility: f64,
+        tokens: [f64; 3],
+        state: [f64; 3],
+        gamma: [f64; 3],
+        merged_first: f64,
+        merged_last: f64,
+        score: f64,
+    }
+
+    const KNOWN: [Known; 2] = [
+        Known {
+            seed: 123,
+            pv16: 0.498_066_335_015_664_66,
+            ff8: 0.503_914_050_597_813_9,
+            utility: 0.502_586_553_202_614_9,
+            tokens: [0.500_151_708_398_071_5, 0.500_078_661_795_634_5, 0.503_629_845_692_223_5],
+            state: [0.075_022_756_259_710_75, 0.075_011_799_269_345_19, 0.075_544_476_853_833_53],
+            gamma: [0.074_882_319_383_185_75, 0.074_871_423_823_689_75, 0.075_401_094_186_821_28],
+            merged_first: 0.616_671_059_736_065_1,
+            merged_last: 0.562_458_919_635_857_4,
+            score: 0.726_679_815_619_157,
+        },
+        Known {
+            seed: 0,
+            pv16: 0.491_442_275_990_266_35,
+            ff8: 0.534_559_044_637_717_3,
+            utility: 0.499_031_448_817_494_17,
+            tokens: [0.494_357_235_484_823_13, 0.500_342_645_832_290_6, 0.498_521_223_862_826_27],
+            state: [0.074_153_585_322_723_48, 0.075_051_396_874_843_6, 0.074_778_183_579_423_95],
+            gamma: [0.074_017_966_162_838_66, 0.074_910_799_338_940_6, 0.074_639_113_661_131_36],
+            merged_first: 0.648_279_603_238_474_8,
+            merged_last: 0.628_998_147_238_444,
+            score: 0.709_682_080_121_334_8,
+        },
+    ];
+
+    #[test]
+    fn seeds_0_and_123_give_the_known_numbers() {
+        for known in &KNOWN {
+            let image = RandomState::new(known.seed).uniforms(3 * 128 * 128);
+            for run in [oracle as fn(&mut Model, &[f32]), fast] {
+                let mut model = Model::new(128, 128, InferConfig::default()).unwrap();
+                run(&mut model, &image);
+                let out = &model.outputs;
+                let near = |got: f32, want: f64| {
+                    assert!((f64::from(got) - want).abs() < 1e-6, "seed {}: {got} vs {want}", known.seed);
+                };
+                near(out.pv16[0], known.pv16);
+                near(out.ff8[0], known.ff8);
+                near(model.utilities[0] as f32, known.utility);
+                for c in 0..3 {
+                    near(model.tokens[c], known.tokens[c]);
+                    near(out.ssm_state[c], known.state[c]);
+                    near(model.gamma[c], known.gamma[c]);
+                }
+                near(out.merged[0], known.merged_first);
+                near(out.merged[3 * 256 - 1], known.merged_last);
+                near(out.score, known.score);
+            }
+        }
+    }
+
+    #[test]
+    fn the_report_of_the_suite_shape_is_the_documented_one() {
+        let mut model = Model::new(128, 128, InferConfig::default()).unwrap();
+        fast(&mut model, &RandomState::new(123).uniforms(3 * 128 * 128));
+        let report = &model.outputs.diagnostics;
+        assert_eq!(model.selected(), [0]);
+        assert_eq!(model.outputs.hysteresis_mask, [false]);
+        assert_eq!((report.selected_counts, report.total_counts), ([1, 0, 0], [1, 4, 0]));
+        assert_eq!((report.budgets[0].used, report.budgets[0].ratio()), (1.0, 1.0 / 16.0));
+        assert_eq!((report.total.budget, report.selected_ratio(0), report.mu_last), (32.0, 1.0, 0.1));
+    }
+
+    #[test]
+    fn with_no_budget_tile_0_is_used_anyway() {
+        let config = InferConfig { budgets: [0.0; 3], ..InferConfig::default() };
+        let mut model = Model::new(128, 128, config).unwrap();
+        fast(&mut model, &RandomState::new(1).uniforms(3 * 128 * 128));
+        assert_eq!(model.outputs.diagnostics.selected_counts[0], 0);
+        assert_eq!(model.selected(), [0]);
     }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::tiles::{self, Tiles};
+use crate::buffer::Buffer;
 use crate::compare::{Comparison, Tolerance};
 use crate::error::BuildError;
 use crate::fused::{self, Affine};
@@ -61,7 +62,7 @@ pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
     plan(req).map(drop)
 }
 
-pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+pub(super) fn prepare(req: &Request<'_>) -> Result<Fused, BuildError> {
     let (spec, indices, affine) = plan(req)?;
     let keys = levels::keys(spec.tiles, spec.dims.batch, None, true);
     let mut op = Fused {
@@ -73,28 +74,28 @@ pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError
         indices: tiles::repeat(&indices, spec.dims.batch),
         packed: Packed::new(&spec),
         keys: keys.map_err(super::at_param(req, "indices"))?,
-        got: vec![f32::NAN; spec.dims.len()],
-        want: Vec::new(),
+        got: Buffer::nan(spec.dims.len()),
+        want: Buffer::default(),
         spec,
     };
     op.call();
     op.want = op.got.clone();
     op.variant = req.variant;
     op.poison();
-    Ok(Box::new(op))
+    Ok(op)
 }
 
-struct Fused {
+pub(super) struct Fused {
     spec: PackSpec,
     affine: Affine,
     variant: Variant,
     tolerance: Tolerance,
-    feature: Vec<f32>,
+    feature: Buffer,
     indices: Vec<u32>,
     packed: Packed,
     keys: Vec<i32>,
-    got: Vec<f32>,
-    want: Vec<f32>,
+    got: Buffer,
+    want: Buffer,
 }
 
 impl PreparedOp for Fused {
@@ -124,5 +125,12 @@ impl PreparedOp for Fused {
             items: tiles,
             item: "tiles",
         }
+    }
+}
+
+#[cfg(test)]
+impl super::Outputs for Fused {
+    fn outputs(&mut self) -> Vec<&mut [f32]> {
+        vec![&mut self.got]
     }
 }

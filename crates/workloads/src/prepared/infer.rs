@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::buffer::Buffer;
 use crate::compare::{Comparison, Tolerance};
 use crate::error::BuildError;
 use crate::infer::{self, CHANNELS, InferConfig, InferOutputs, Model};
@@ -78,28 +79,28 @@ pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
     plan(req).map(drop)
 }
 
-pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+pub(super) fn prepare(req: &Request<'_>) -> Result<Infer, BuildError> {
     let (dims, config) = plan(req)?;
     let image = RandomState::new(req.seed).uniforms(dims.len());
     let model = Model::new(dims.height, dims.width, config).map_err(super::at_param(req, "tile_size_l0"))?;
     let mut oracle = model.clone();
     infer::oracle(&mut oracle, &image);
-    Ok(Box::new(Infer {
+    Ok(Infer {
         dims,
         variant: req.variant,
-        // Fast sums 64 values in f32, the oracle in f64: 2e-7 apart on means near one half.
+        // Fast sums 64 values in f32, the oracle in f64: 1.2e-7 apart on means near one half.
         tolerance: req.tolerance.unwrap_or(Tolerance::new(1e-6, 1e-5)),
         image,
         model,
         want: oracle.outputs,
-    }))
+    })
 }
 
-struct Infer {
+pub(super) struct Infer {
     dims: Nchw,
     variant: Variant,
     tolerance: Tolerance,
-    image: Vec<f32>,
+    image: Buffer,
     model: Model,
     want: InferOutputs,
 }
@@ -141,10 +142,19 @@ impl PreparedOp for Infer {
         let written = outputs.pv16.len() + outputs.ff8.len() + outputs.merged.len() + CHANNELS + 1;
         Work {
             bytes: 4 * (pixels + written as u64),
-            // Pooling adds each pixel once and each 8x8 sum once more; signal 5, token 1, modulation 2, maximum 1.
+            // Pooling adds each pixel once and each 8x8 sum once more; signal 5, token 1, modulation 2,
+            // maximum 1.
             flops: pixels + fine * 10,
             items: 1,
             item: "frames",
         }
+    }
+}
+
+#[cfg(test)]
+impl super::Outputs for Infer {
+    fn outputs(&mut self) -> Vec<&mut [f32]> {
+        let out = &mut self.model.outputs;
+        vec![&mut out.pv16, &mut out.ff8, &mut out.merged, &mut out.ssm_state]
     }
 }

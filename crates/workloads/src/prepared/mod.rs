@@ -1,5 +1,5 @@
-//! Turns requests into runnable ops: parameters, validation, inputs, buffers, check. Must not compute anything an
-//! op module could compute.
+//! Turns requests into runnable ops: parameters, validation, inputs, buffers, check. Must not compute
+//! anything an op module could compute.
 
 mod attention;
 mod ff;
@@ -29,21 +29,24 @@ pub(crate) struct Entry {
 }
 
 const ENTRIES: &[Entry] = &[
-    Entry { op: "infer", validate: infer::validate, build: infer::build },
-    Entry { op: "tile_pack", validate: pack::validate, build: pack::build },
-    Entry { op: "tile_unpack", validate: unpack::validate, build: unpack::build },
-    Entry { op: "fusion_gate", validate: fusion::validate, build: fusion::build },
-    Entry { op: "tile_ssm", validate: ssm::validate, build: ssm::build },
-    Entry { op: "fused_pack_op_unpack", validate: fused::validate, build: fused::build },
-    Entry { op: "ff_path", validate: ff::validate, build: ff::build },
-    Entry { op: "attention", validate: attention::validate, build: attention::build },
+    Entry { op: "infer", validate: infer::validate, build: |req| boxed(infer::prepare(req)) },
+    Entry { op: "tile_pack", validate: pack::validate, build: |req| boxed(pack::prepare(req)) },
+    Entry { op: "tile_unpack", validate: unpack::validate, build: |req| boxed(unpack::prepare(req)) },
+    Entry { op: "fusion_gate", validate: fusion::validate, build: |req| boxed(fusion::prepare(req)) },
+    Entry { op: "tile_ssm", validate: ssm::validate, build: |req| boxed(ssm::prepare(req)) },
+    Entry { op: "fused_pack_op_unpack", validate: fused::validate, build: |req| boxed(fused::prepare(req)) },
+    Entry { op: "ff_path", validate: ff::validate, build: |req| boxed(ff::prepare(req)) },
+    Entry { op: "attention", validate: attention::validate, build: |req| boxed(attention::prepare(req)) },
 ];
+
+fn boxed<T: PreparedOp + 'static>(op: Result<T, BuildError>) -> Result<Box<dyn PreparedOp>, BuildError> {
+    op.map(|op| Box::new(op) as Box<dyn PreparedOp>)
+}
 
 /// Finds the op and checks what every op has in common.
 pub(crate) fn entry(req: &Request<'_>) -> Result<&'static Entry, BuildError> {
     let op = || req.op.to_owned();
-    let entry =
-        ENTRIES.iter().find(|e| e.op == req.op).ok_or_else(|| BuildError::UnknownOp { op: op() })?;
+    let entry = ENTRIES.iter().find(|e| e.op == req.op).ok_or_else(|| BuildError::UnknownOp { op: op() })?;
     if req.dtype != "f32" {
         return Err(BuildError::Dtype { op: op(), dtype: req.dtype.to_owned() });
     }
@@ -122,11 +125,64 @@ fn parse<P: DeserializeOwned>(req: &Request<'_>) -> Result<P, BuildError> {
     })
 }
 
+/// Lets tests spoil what a call wrote.
+#[cfg(test)]
+trait Outputs: PreparedOp {
+    fn outputs(&mut self) -> Vec<&mut [f32]>;
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::Variant;
+    use serde_json::{Value, json};
+
     #[test]
     fn the_table_and_the_public_list_name_the_same_ops() {
-        let table: Vec<&str> = super::ENTRIES.iter().map(|e| e.op).collect();
+        let table: Vec<&str> = ENTRIES.iter().map(|e| e.op).collect();
         assert_eq!(table, crate::OPS);
+    }
+
+    /// Changes every seventh element of every output, one at a time.
+    fn spoil<T: Outputs>(
+        prepare: fn(&Request<'_>) -> Result<T, BuildError>,
+        shape: &[usize],
+        params: &Value,
+    ) {
+        let params = params.as_object().unwrap();
+        let (op, dtype, variant) = ("op under test", "f32", Variant::Fast);
+        let request = Request { op, shape, dtype, variant, params, seed: 9, tolerance: None };
+        let mut prepared = prepare(&request).unwrap();
+        prepared.call();
+        assert!(prepared.check().passed, "{:?}", prepared.check());
+        for output in 0..prepared.outputs().len() {
+            for at in (0..prepared.outputs()[output].len()).step_by(7) {
+                let good = prepared.outputs()[output][at];
+                for bad in [good + 0.01 * good.abs().max(1.0), f32::NAN, f32::INFINITY] {
+                    prepared.outputs()[output][at] = bad;
+                    let check = prepared.check();
+                    assert!(
+                        !check.passed && check.mismatches == 1,
+                        "output {output}[{at}] = {bad}: {check:?}"
+                    );
+                }
+                prepared.outputs()[output][at] = good;
+            }
+        }
+    }
+
+    #[test]
+    fn one_changed_element_fails_the_check() {
+        let tiles = json!({"tile_size": 4, "indices": [1, 0]});
+        let map = [1, 2, 8, 8];
+        spoil(infer::prepare, &[1, 3, 64, 32], &json!({"tile_size_l0": 4}));
+        spoil(pack::prepare, &map, &tiles);
+        spoil(unpack::prepare, &map, &tiles);
+        spoil(fusion::prepare, &map, &json!({}));
+        spoil(ssm::prepare, &[1, 5, 9], &json!({"direction": "bidirectional"}));
+        spoil(fused::prepare, &map, &tiles);
+        let ff = json!({"tile_size_l0": 4, "tile_size_l1": 2, "kmax_l0": 2, "kmax_l1": 8});
+        spoil(ff::prepare, &map, &ff);
+        spoil(attention::prepare, &[1, 2, 9, 8], &json!({}));
     }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::tiles::{self, Tiles};
+use crate::buffer::Buffer;
 use crate::compare::{Comparison, Tolerance};
 use crate::error::BuildError;
 use crate::order::Orderer;
@@ -36,13 +37,13 @@ pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
     plan(req).map(drop)
 }
 
-pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+pub(super) fn prepare(req: &Request<'_>) -> Result<TilePack, BuildError> {
     let (spec, indices) = plan(req)?;
     let indices = tiles::repeat(&indices, spec.dims.batch);
     let feature = RandomState::new(req.seed).normals(spec.dims.len());
     let mut want = Packed::new(&spec);
     pack::oracle(&spec, &feature, &indices, &mut want);
-    Ok(Box::new(TilePack {
+    Ok(TilePack {
         spec,
         variant: req.variant,
         // A gather moves bits: anything but equality is a bug.
@@ -52,14 +53,14 @@ pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError
         feature,
         indices,
         want,
-    }))
+    })
 }
 
-struct TilePack {
+pub(super) struct TilePack {
     spec: PackSpec,
     variant: Variant,
     tolerance: Tolerance,
-    feature: Vec<f32>,
+    feature: Buffer,
     indices: Vec<u32>,
     orderer: Option<Orderer>,
     got: Packed,
@@ -101,5 +102,12 @@ impl PreparedOp for TilePack {
         let moved = 2 * 4 * self.got.tiles.len() as u64;
         // Ids in (4 bytes), ids and corners out (12).
         Work { bytes: moved + 16 * tiles, flops: 0, items: tiles, item: "tiles" }
+    }
+}
+
+#[cfg(test)]
+impl super::Outputs for TilePack {
+    fn outputs(&mut self) -> Vec<&mut [f32]> {
+        vec![&mut self.got.tiles]
     }
 }

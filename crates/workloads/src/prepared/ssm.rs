@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::buffer::Buffer;
 use crate::compare::{Comparison, Tolerance};
 use crate::error::BuildError;
 use crate::rng::RandomState;
@@ -42,43 +43,44 @@ pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
     plan(req).map(drop)
 }
 
-pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+pub(super) fn prepare(req: &Request<'_>) -> Result<TileSsm, BuildError> {
     let spec = plan(req)?;
     let mut rng = RandomState::new(req.seed);
     let tokens = rng.normals(spec.tokens_len());
     let mut draw = |scale: f32, shift: f32| -> Vec<f32> {
-        rng.uniforms(spec.channels).into_iter().map(|u| u * scale + shift).collect()
+        rng.uniforms(spec.channels).iter().map(|u| u * scale + shift).collect()
     };
     let (decay, input_gain, output_gain) = (draw(0.8, 0.1), draw(1.5, 0.05), draw(1.5, 0.05));
-    let state_bias = rng.normals(spec.channels).into_iter().map(|n| n * 0.1).collect();
+    let state_bias = rng.normals(spec.channels).iter().map(|n| n * 0.1).collect();
     let mut op = TileSsm {
         spec,
         variant: Variant::Reference,
-        // Both do the same f32 operations in the same order; the slack is for targets that fuse multiply-adds.
+        // Both do the same f32 operations in the same order; the slack is for targets that fuse
+        // multiply-adds.
         tolerance: req.tolerance.unwrap_or(Tolerance::new(1e-5, 1e-4)),
         tokens,
         params: ScanParams { decay, input_gain, output_gain, state_bias },
         gate: rng.uniforms(spec.channels),
-        got: [vec![f32::NAN; spec.tokens_len()], vec![f32::NAN; spec.state_len()]],
+        got: [Buffer::nan(spec.tokens_len()), Buffer::nan(spec.state_len())],
         want: Default::default(),
     };
     op.call();
     op.want = op.got.clone();
     op.variant = req.variant;
     op.poison();
-    Ok(Box::new(op))
+    Ok(op)
 }
 
-struct TileSsm {
+pub(super) struct TileSsm {
     spec: ScanSpec,
     variant: Variant,
     tolerance: Tolerance,
-    tokens: Vec<f32>,
+    tokens: Buffer,
     params: ScanParams,
-    gate: Vec<f32>,
+    gate: Buffer,
     /// Outputs and final state.
-    got: [Vec<f32>; 2],
-    want: [Vec<f32>; 2],
+    got: [Buffer; 2],
+    want: [Buffer; 2],
 }
 
 impl PreparedOp for TileSsm {
@@ -112,13 +114,22 @@ impl PreparedOp for TileSsm {
     fn work(&self) -> Work {
         let ScanSpec { batch, steps, channels, direction, .. } = self.spec;
         let (elements, passes) = (self.tokens.len() as u64, direction.slots() as u64);
-        let vectors = 4 * channels as u64 + if direction == Direction::Bidirectional { channels as u64 } else { 0 };
+        let vectors =
+            4 * channels as u64 + if direction == Direction::Bidirectional { channels as u64 } else { 0 };
         Work {
             bytes: 4 * (2 * elements + vectors + self.spec.state_len() as u64),
-            // Per token and pass: gain, bias, complement, decay, sum, output gain; merging two passes costs 3.
+            // Per token and pass: gain, bias, complement, decay, sum, output gain; merging two passes costs
+            // 3.
             flops: elements * (6 * passes + if passes == 2 { 3 } else { 0 }),
             items: (batch * steps) as u64,
             item: "tokens",
         }
+    }
+}
+
+#[cfg(test)]
+impl super::Outputs for TileSsm {
+    fn outputs(&mut self) -> Vec<&mut [f32]> {
+        self.got.iter_mut().map(|buffer| &mut **buffer).collect()
     }
 }

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use super::tiles::{self, Tiles};
+use crate::buffer::Buffer;
 use crate::compare::{Comparison, Tolerance};
-use crate::error::BuildError;
+use crate::error::{BuildError, OpError};
 use crate::order::{OrderMode, order};
 use crate::rng::RandomState;
 use crate::unpack::{Overlap, UnpackSpec, levels, priority};
@@ -47,10 +48,10 @@ struct Plan {
 fn plan(req: &Request<'_>) -> Result<Plan, BuildError> {
     let params: Params = super::parse(req)?;
     let tiles = tiles::check(req, params.tile_size, params.indices.as_deref())?;
-    let mode = if params.overlap_mode == "override" { "overlap_mode" } else { "blend_alpha" };
-    let mode = if ["override", "blend"].contains(&&*params.overlap_mode) { mode } else { "overlap_mode" };
-    let overlap = Overlap::parse(&params.overlap_mode, params.blend_alpha)
-        .map_err(super::at_param(req, mode))?;
+    let overlap = Overlap::parse(&params.overlap_mode, params.blend_alpha).map_err(|error| {
+        let blamed = if matches!(error, OpError::BlendAlpha(_)) { "blend_alpha" } else { "overlap_mode" };
+        super::param_error(req, blamed, error)
+    })?;
     let order = tiles::order(req, &params.order_mode)?;
     let keys = match &params.levels {
         None => None,
@@ -67,7 +68,7 @@ pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
     plan(req).map(drop)
 }
 
-pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
+pub(super) fn prepare(req: &Request<'_>) -> Result<TileUnpack, BuildError> {
     let Plan { spec, tiles, order: mode, params, keys } = plan(req)?;
     let given = params.indices.unwrap_or_default();
     let indices = mode.map_or_else(|| given.clone(), |mode| order(&given, mode, &tiles.grid));
@@ -99,28 +100,28 @@ pub(super) fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError
     op.want = op.got.clone();
     op.variant = req.variant;
     op.poison();
-    Ok(Box::new(op))
+    Ok(op)
 }
 
 #[derive(Clone)]
 struct Merged {
-    map: Vec<f32>,
+    map: Buffer,
     priority: Vec<i8>,
 }
 
 impl Merged {
     fn new(len: usize, pixels: usize) -> Self {
-        Self { map: vec![f32::NAN; len], priority: vec![i8::MIN; pixels] }
+        Self { map: Buffer::nan(len), priority: vec![i8::MIN; pixels] }
     }
 }
 
-struct TileUnpack {
+pub(super) struct TileUnpack {
     spec: UnpackSpec,
     variant: Variant,
     tolerance: Tolerance,
     level: i8,
-    base: Vec<f32>,
-    packed: Vec<f32>,
+    base: Buffer,
+    packed: Buffer,
     origins: Vec<[u32; 2]>,
     /// Present in the family without a priority map.
     keys: Option<Vec<i32>>,
@@ -154,12 +155,8 @@ impl PreparedOp for TileUnpack {
 
     fn check(&self) -> Check {
         let dims = self.spec.dims;
-        let merged = Comparison::new(self.tolerance).floats(
-            "merged",
-            &dims.dims(),
-            &self.got.map,
-            &self.want.map,
-        );
+        let merged =
+            Comparison::new(self.tolerance).floats("merged", &dims.dims(), &self.got.map, &self.want.map);
         if self.keys.is_some() {
             return merged.finish();
         }
@@ -174,5 +171,12 @@ impl PreparedOp for TileUnpack {
         let flops = if self.spec.overlap == Overlap::Override { 0 } else { 3 * self.packed.len() };
         let items = self.origins.len() as u64;
         Work { bytes: bytes as u64, flops: flops as u64, items, item: "tiles" }
+    }
+}
+
+#[cfg(test)]
+impl super::Outputs for TileUnpack {
+    fn outputs(&mut self) -> Vec<&mut [f32]> {
+        vec![&mut self.got.map]
     }
 }

@@ -188,7 +188,10 @@ mod tests {
         let (u, d) = ([1.5, 1.4, 0.9, 0.7], [0.9, 1.1, 1.0, 1.2]);
         let r = two_stage(&u, &d, (2.1, 3), &split, &GRID, OrderMode::Hilbert).unwrap();
         assert_eq!((r.l0.selected, r.l0.spent), (vec![0, 1], 2.0));
-        assert_eq!(r.l0.scores, [1.666_666_666_666_666_5, 1.272_727_272_727_272_5, 0.9, 0.583_333_333_333_333_4]);
+        assert_eq!(
+            r.l0.scores,
+            [1.666_666_666_666_666_5, 1.272_727_272_727_272_5, 0.9, 0.583_333_333_333_333_4]
+        );
         assert_eq!(r.l0.kmax_buffer, [0, 1, -1]);
         assert_eq!((r.l1.parent_order, r.l1.parents), (vec![1, 0], vec![1, 0]));
         assert_eq!(r.l1.spent, 1.299_999_999_999_999_8);

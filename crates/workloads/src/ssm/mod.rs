@@ -1,8 +1,9 @@
 //! TileSSM: a first-order recurrence over tile tokens `[B, K, C]`, channel by channel, in f32.
 //! Must not mix channels, and must never let a NaN token into the state.
 //!
-//! [`oracle`] and [`fast`] take one parameter set per direction, which covers the op form (the same set twice)
-//! and the module form ([`module`]: two learned sets and a gate). [`placeholder`] is the CPU model's own scan.
+//! [`oracle`] and [`fast`] take one parameter set per direction, which covers the op form (the same set
+//! twice) and the module form ([`module`]: two learned sets and a gate). [`placeholder`] is the CPU model's
+//! own scan.
 
 mod fast;
 pub mod module;

@@ -34,12 +34,7 @@ impl RawScan {
     #[must_use]
     pub fn zeros(channels: usize) -> Self {
         let zeros = || vec![0.0; channels];
-        Self {
-            decay_logit: zeros(),
-            input_gain_raw: zeros(),
-            output_gain_raw: zeros(),
-            state_bias: zeros(),
-        }
+        Self { decay_logit: zeros(), input_gain_raw: zeros(), output_gain_raw: zeros(), state_bias: zeros() }
     }
 
     /// The parameters the recurrence uses.

@@ -100,14 +100,7 @@ fn raise(spec: &UnpackSpec, origin: [u32; 2], level: i8, map: &mut [i8]) {
 }
 
 #[inline(always)]
-fn put_allowed(
-    spec: &UnpackSpec,
-    tile: &[f32],
-    origin: [u32; 2],
-    level: i8,
-    map: &[i8],
-    sample: &mut [f32],
-) {
+fn put_allowed(spec: &UnpackSpec, tile: &[f32], origin: [u32; 2], level: i8, map: &[i8], sample: &mut [f32]) {
     let t = spec.tile;
     for (c, channel) in tile.chunks_exact(t * t).enumerate() {
         let plane = &mut sample[c * spec.dims.plane()..(c + 1) * spec.dims.plane()];

@@ -82,6 +82,23 @@ impl Vectors {
         }
     }
 
+    /// The same file with fewer tensors or with new ones.
+    pub fn edited(mut self, keep: impl Fn(&str) -> bool, add: &[&str]) -> Self {
+        self.tensors.retain(|name, _| keep(name));
+        for name in add {
+            let tensor = Tensor { shape: vec![1], dtype: Dtype::F32, bytes: vec![0; 4] };
+            self.tensors.insert((*name).to_owned(), tensor);
+        }
+        self
+    }
+
+    /// The same file with one f32 made a NaN.
+    pub fn with_changed_answer(mut self, name: &str) -> Self {
+        let tensor = self.tensors.get_mut(name).expect("a tensor to change");
+        tensor.bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+        self
+    }
+
     pub fn get(&self, name: &str) -> &Tensor {
         self.read.borrow_mut().insert(name.to_owned());
         self.tensors.get(name).unwrap_or_else(|| panic!("the file has no tensor {name:?}"))

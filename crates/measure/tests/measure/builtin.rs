@@ -1,0 +1,103 @@
+//! The built-in ops, in process and behind the protocol.
+
+use crate::common::suite;
+use holdpoint_measure::worker::{Builtin, Prepared, Worker, serve};
+use holdpoint_model::Suite;
+use holdpoint_model::protocol::{Request, Response};
+use holdpoint_model::suite::Work;
+
+/// Two small ops, and a command that is none of the built-in worker's business.
+pub const SMALL: &str = "
+[[workload]]
+name = \"pack\"
+op = \"tile_pack\"
+shape = [1, 4, 32, 32]
+params = { tile_size = 8, indices = [0, 5, 9] }
+[[workload]]
+name = \"gate\"
+op = \"fusion_gate\"
+shape = [1, 4, 8, 8]
+[[workload]]
+name = \"true\"
+command = [\"true\"]
+";
+
+pub fn small() -> Suite {
+    suite("", SMALL)
+}
+
+/// What the served worker answers to these requests.
+pub fn ask(requests: &[Request]) -> Vec<Response> {
+    let lines: String = requests.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
+    ask_lines(lines.as_bytes())
+}
+
+/// What the served worker answers to these bytes.
+pub fn ask_lines(lines: &[u8]) -> Vec<Response> {
+    let mut output = Vec::new();
+    serve(&mut Builtin::new(&small().workloads), lines, &mut output).unwrap();
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.is_empty() || output.ends_with('\n'));
+    output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn prepare(workload: &str) -> Request {
+    Request::Prepare { workload: workload.to_owned(), seed: 7 }
+}
+
+fn verify(workload: &str) -> Request {
+    Request::Verify { workload: workload.to_owned() }
+}
+
+#[test]
+fn the_served_worker_says_what_the_one_in_process_says() {
+    let mut worker = Builtin::new(&small().workloads);
+    let names: Vec<String> = worker.list().unwrap().into_iter().map(|info| info.name).collect();
+    assert_eq!(names, ["pack", "gate"]);
+    let mut expected = vec![Response::Workloads { workloads: worker.list().unwrap() }];
+    let mut requests = vec![Request::List {}];
+    for workload in names {
+        requests.extend([prepare(&workload), verify(&workload)]);
+        let Prepared::Ready(work) = worker.prepare(&workload, 7).unwrap() else {
+            panic!("{workload} is skipped")
+        };
+        let answer = worker.verify(&workload).unwrap();
+        expected.extend([
+            Response::Prepared { workload: workload.clone(), work },
+            Response::Verified { workload, answer },
+        ]);
+    }
+    assert_eq!(ask(&requests), expected);
+}
+
+#[test]
+fn the_served_worker_runs_as_asked_and_checks_what_it_ran() {
+    let run = Request::Run { workload: "pack".to_owned(), samples_count: 5, calls_per_sample: 3 };
+    let answers = ask(&[prepare("pack"), run, verify("pack")]);
+    let [
+        Response::Prepared { work: Some(work), .. },
+        Response::Samples(result),
+        Response::Verified { answer, .. },
+    ] = answers.as_slice()
+    else {
+        panic!("{answers:?}")
+    };
+    assert!(*work != Work::default());
+    assert_eq!((result.elapsed_ns.len(), result.calls_per_sample), (5, 3));
+    assert!(answer.as_ref().is_some_and(|answer| answer.passed && answer.values_count > 0));
+}
+
+#[test]
+fn a_released_workload_must_be_prepared_again() {
+    let release = Request::Release { workload: "pack".to_owned() };
+    let answers = ask(&[prepare("pack"), release, verify("pack")]);
+    assert_eq!(answers[1], Response::Released { workload: "pack".to_owned() });
+    let Response::Error { message } = &answers[2] else { panic!("{answers:?}") };
+    assert!(message.contains("\"pack\" is not known here, or not prepared"), "{message}");
+}
+
+#[test]
+fn the_farewell_is_the_last_answer() {
+    assert_eq!(ask(&[Request::Bye {}, Request::List {}]), [Response::Bye {}]);
+    assert_eq!(ask(&[]), []);
+}

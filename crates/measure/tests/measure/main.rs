@@ -1,0 +1,12 @@
+//! Workers of every temper and the scheduler that must survive them.
+
+mod builtin;
+mod commands;
+mod common;
+mod crashes;
+mod floods;
+mod garbage;
+mod hangs;
+mod lies;
+mod schedule;
+mod serve;

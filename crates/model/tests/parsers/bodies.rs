@@ -1,0 +1,91 @@
+//! What must hold for every input of every parser. The proptests beside this file and the targets in `fuzz/`
+//! both call these: no panic, an accepted document survives being written and read again, and an error is one
+//! line that a terminal can show.
+
+use holdpoint_model::protocol::{Request, Response};
+use holdpoint_model::suite::SuiteError;
+use holdpoint_model::{Suite, import, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::{Debug, Display};
+
+/// A parser and what must hold for it.
+pub type Body = fn(&[u8]);
+
+/// A suite file.
+pub fn suite_toml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Suite::parse(text) {
+        Ok(suite) => {
+            let written = serde_json::to_string(&suite).expect("a suite can be written");
+            assert_eq!(serde_json::from_str::<Suite>(&written).expect("and read again"), suite);
+        }
+        Err(error @ SuiteError::Invalid { .. }) => assert_one_line(&error),
+        Err(error @ SuiteError::Syntax(_)) => {
+            let text = error.to_string();
+            assert!(text.starts_with("TOML parse error"), "{text:?} should begin with the place");
+            text.lines().for_each(|line| assert_one_line(&line));
+        }
+    }
+}
+
+/// A report, as itself and as the side under test.
+pub fn report_json(data: &[u8]) {
+    file(data, import::report);
+    if let Some(Err(error)) = std::str::from_utf8(data).ok().map(import::current) {
+        assert_one_line(&error);
+    }
+}
+
+/// A baseline, or a file that becomes one.
+pub fn baseline_json(data: &[u8]) {
+    file(data, import::baseline);
+}
+
+/// A trend point.
+pub fn trend_json(data: &[u8]) {
+    file(data, import::trend);
+}
+
+/// What a worker reads.
+pub fn protocol_request(data: &[u8]) {
+    line::<Request>(data);
+}
+
+/// What a worker writes.
+pub fn protocol_response(data: &[u8]) {
+    line::<Response>(data);
+}
+
+fn file<T, E>(data: &[u8], parse: fn(&str) -> Result<T, E>)
+where
+    T: Serialize + PartialEq + Debug,
+    E: Display + Debug,
+{
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match parse(text) {
+        Ok(value) => {
+            let written = json::to_pretty(&value).expect("what was read can be written");
+            assert_eq!(parse(&written).expect("and read again"), value);
+        }
+        Err(error) => assert_one_line(&error),
+    }
+}
+
+fn line<T: Serialize + DeserializeOwned + PartialEq + Debug>(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match json::parse::<T>(text) {
+        Ok(value) => {
+            let written = serde_json::to_string(&value).expect("what was read can be written");
+            assert!(!written.contains('\n'));
+            assert_eq!(json::parse::<T>(&written).expect("and read again"), value);
+        }
+        Err(error) => assert_one_line(&error),
+    }
+}
+
+fn assert_one_line(error: &impl Display) {
+    let text = error.to_string();
+    let is_clean = !text.contains(|c: char| c.is_control() && c != '\t');
+    assert!(!text.is_empty() && is_clean, "{text:?} should be one line");
+}

@@ -1,0 +1,74 @@
+//! Rules of style that a program can check.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longest source file; three quarters should stay under 400.
+const LINES_MAX: usize = 500;
+/// Folders that hold nothing of ours.
+const SKIPPED: [&str; 5] = ["target", ".git", "artifacts", "corpus", ".holdpoint"];
+
+/// Names every broken rule.
+pub fn check(root: &Path) -> Vec<String> {
+    let mut problems = Vec::new();
+    for path in files(root) {
+        let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        if name.ends_with(".rs") {
+            problems.extend(rust_problems(&name, &text));
+        }
+        if name.ends_with(".md") {
+            problems.extend(dead_links(&path, &name, &text));
+        }
+    }
+    problems
+}
+
+fn rust_problems(name: &str, text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let lines = text.lines().count();
+    if lines > LINES_MAX {
+        problems.push(format!("{name}: {lines} lines, at most {LINES_MAX}: is it one thing?"));
+    }
+    let is_test = name.contains("/tests") || name.ends_with("tests.rs");
+    if !is_test && !text.starts_with("//!") && !name.starts_with("fuzz/") {
+        problems.push(format!("{name}: begins without //!: what is it for, what must it not do?"));
+    }
+    let markers = ["TODO", "FIXME", "XXX", "todo!(", "unimplemented!("];
+    for (index, line) in text.lines().enumerate() {
+        if let Some(marker) = markers.iter().find(|marker| line.contains(**marker))
+            && name != "xtask/src/tidy.rs"
+        {
+            problems
+                .push(format!("{name}:{}: {marker} is a promise nobody keeps; do it or file it", index + 1));
+        }
+    }
+    problems
+}
+
+/// Relative links that lead nowhere.
+fn dead_links(path: &Path, name: &str, text: &str) -> Vec<String> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets
+        .filter(|target| !target.contains("://") && !target.starts_with('#') && !target.contains(' '))
+        .map(|target| target.split('#').next().unwrap_or(target))
+        .filter(|target| !folder.join(target).exists())
+        .map(|target| format!("{name}: link to {target}, which does not exist"))
+        .collect()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found = Vec::new();
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
+            found.extend(files(&path));
+        } else if path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
