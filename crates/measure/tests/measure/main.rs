@@ -1,5 +1,7 @@
 //! Workers of every temper and the scheduler that must survive them.
 
+#![allow(clippy::unwrap_used)]
+
 mod builtin;
 mod commands;
 mod common;

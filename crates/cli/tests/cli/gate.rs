@@ -1,0 +1,156 @@
+//! `holdpoint gate`: the whole flow.
+
+use crate::common::{Here, TINY, keys};
+
+#[test]
+fn the_first_gate_records_a_baseline_and_says_what_next() {
+    let here = Here::new();
+    let ran = here.run(&["gate", "--suite", "suite.toml", "--runs", "2"]);
+    ran.ends(0).prints(&["tiny · baseline", "pack_p50_ms", "2 metrics, from 2 runs"]);
+    ran.notes(&["no baseline for suite \"tiny\" on this machine yet; recording one from 2 runs"]);
+    ran.notes(&[
+        "baseline recorded: .holdpoint/baselines/tiny-",
+        "next: change something and run \"holdpoint gate\" again",
+    ]);
+    let baseline = here.json(&here.baseline());
+    assert_eq!(baseline["metrics"]["true_p50_ms"]["runs_ms"].as_array().unwrap().len(), 2);
+    let expected =
+        [here.baseline(), "artifacts/report.json".into(), "artifacts/report.md".into(), "suite.toml".into()];
+    assert_eq!(here.files(), expected);
+    assert_eq!(here.left_over(), [""; 0]);
+}
+
+#[test]
+fn the_second_gate_compares_and_leaves_evidence() {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    let ran = here.gate(&[]);
+    let comparison = here.json("artifacts/comparison.json");
+    let expected = match comparison["verdict"].as_str().unwrap() {
+        "pass" | "improved" => 0,
+        "regressed" => 1,
+        other => panic!("{other}"),
+    };
+    ran.ends(expected)
+        .prints(&["pack_p50_ms", "true_p50_ms"])
+        .notes(&["baseline: .holdpoint/", "evidence: artifacts"]);
+    assert_eq!(here.files().iter().filter(|name| name.starts_with("artifacts/")).count(), 4);
+    assert_eq!(comparison["checks"].as_array().unwrap().len(), 2);
+    assert!(here.read("artifacts/report.md").contains("pack_p50_ms"));
+    let trend = here.json("artifacts/trend.json");
+    assert_eq!((&trend["suite"], &trend["total_metrics"]), (&"tiny".into(), &2.into()));
+    assert_eq!(trend["timestamp_utc"], here.json("artifacts/report.json")["timestamp_utc"]);
+}
+
+#[test]
+fn a_verdict_of_before_does_not_outlive_its_baseline() {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    here.edit_times(1e9);
+    here.gate(&[]).ends(0).prints(&["improved"]);
+    std::fs::remove_file(here.path(&here.baseline())).unwrap();
+    here.gate(&[]).ends(0).notes(&["baseline recorded"]);
+    assert!(!here.path("artifacts/comparison.json").exists());
+    assert!(!here.path("artifacts/trend.json").exists());
+}
+
+#[test]
+fn slower_than_allowed_is_regressed() {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    here.edit_times(1e-9);
+    here.gate(&[]).ends(1).prints(&["regressed: 2 of 2 metrics are slower than allowed"]);
+    assert_eq!(here.json("artifacts/comparison.json")["verdict"], "regressed");
+    assert_eq!(here.json("artifacts/trend.json")["failed_metrics"], 2);
+}
+
+#[test]
+fn another_machine_is_inconclusive_until_it_is_allowed() {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    here.edit_times(1e9);
+    let baseline = here.baseline();
+    here.edit(&baseline, |value| {
+        value["machine"]["fingerprint"] = "0123".into();
+        value["machine"]["cpu_model"] = "Another CPU".into();
+    });
+    let ran = here.gate(&["--baseline", &baseline]);
+    ran.ends(3).prints(&["baseline is from another machine (Another CPU", "--allow machine"]);
+    here.gate(&["--baseline", &baseline, "--allow", "machine"])
+        .ends(0)
+        .prints(&["compared across machines, as allowed"]);
+}
+
+#[test]
+fn a_wrong_answer_is_broken_and_makes_no_baseline() {
+    let here = Here::new();
+    let suite = format!("{TINY}expect_stdout = \"yes\"\n");
+    here.write("suite.toml", &suite);
+    let ran = here.run(&["gate", "--suite", "suite.toml", "--runs", "3"]);
+    ran.ends(4).prints(&["wrong answer before timing: stdout: got \"\", want \"yes\""]);
+    ran.notes(&["no baseline was recorded: the run's status is \"failed\""]);
+    assert!(
+        !here.path(".holdpoint/baselines").exists() || here.files().iter().all(|f| !f.contains("baselines"))
+    );
+    here.write("suite.toml", TINY);
+    here.gate(&[]).ends(0);
+    here.write("suite.toml", &suite);
+    here.gate(&[]).ends(4).prints(&["broken", "wrong_answer: wrong answer before timing"]);
+}
+
+#[test]
+fn a_workload_that_vanished_is_missing_and_fails() {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    here.edit_times(1e9);
+    here.write("suite.toml", TINY.split("[[workload]]\nname = \"true\"").next().unwrap());
+    here.gate(&[]).ends(1).prints(&["was the workload removed or renamed?"]);
+    let comparison = here.json("artifacts/comparison.json");
+    let check = comparison["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["metric"] == "true_p50_ms")
+        .unwrap();
+    assert_eq!((&check["status"], &check["verdict"]), (&"missing".into(), &"regressed".into()));
+}
+
+#[test]
+fn a_run_in_which_nothing_could_be_measured_is_skipped() {
+    let here = Here::new();
+    let answers = [
+        r#"{"type":"hello","protocol":1,"name":"x","version":"1","timer":"t","clock_resolution_ns":1}"#,
+        r#"{"type":"workloads","workloads":[{"name":"gpu","op":"copy","dtype":"f32"}]}"#,
+        r#"{"type":"skipped","workload":"gpu","reason":"cuda_unavailable"}"#,
+    ];
+    let script: String = answers.iter().map(|answer| format!("read -r line; echo '{answer}'; ")).collect();
+    let head = TINY.split("[[workload]]").next().unwrap();
+    let worker =
+        format!("[workers.x]\ncommand = [\"sh\", \"-c\", {}]\n", serde_json::to_string(&script).unwrap());
+    let workload = "[[workload]]\nname = \"gpu\"\nop = \"copy\"\nworker = \"x\"\n";
+    here.write("suite.toml", &format!("{head}{worker}{workload}"));
+    here.run(&["run", "--suite", "suite.toml"]).ends(2).prints(&["skipped", "cuda_unavailable"]);
+    here.gate(&[]).ends(2).notes(&["no baseline was recorded"]);
+}
+
+#[test]
+fn a_report_names_everything_it_is_made_of() {
+    let here = Here::new();
+    here.run(&["run", "--suite", "suite.toml"]).ends(0).notes(&["report: artifacts/report.json"]);
+    let report = here.json("artifacts/report.json");
+    let expected = [
+        "benchmarks",
+        "config",
+        "environment",
+        "machine",
+        "metrics",
+        "revision",
+        "schema_version",
+        "status",
+        "suite",
+        "timestamp_utc",
+        "toolchain",
+    ];
+    assert_eq!(keys(&report), expected);
+    assert_eq!(keys(&report["metrics"]), ["pack_p50_ms", "true_p50_ms"]);
+}

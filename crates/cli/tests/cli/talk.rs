@@ -1,0 +1,125 @@
+//! Who is told what, and where.
+
+use crate::common::{Here, data, keys};
+use serde_json::Value;
+
+#[test]
+fn json_is_exactly_the_document() {
+    let here = Here::new();
+    let ran = here.run(&["--format", "json", "run", "--suite", "suite.toml"]);
+    assert_eq!(ran.ends(0).stdout, here.read("artifacts/report.json"));
+    let ran = here.run(&["gate", "--format", "json", "--suite", "suite.toml", "--runs", "1"]);
+    assert_eq!(ran.ends(0).stdout, here.read(&here.baseline()));
+    here.edit_times(1e9);
+    let ran = here.run(&["gate", "--format", "json", "--quiet", "--suite", "suite.toml"]);
+    assert_eq!(ran.ends(0).stdout, here.read("artifacts/comparison.json"));
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn quiet_prints_nothing_but_errors() {
+    let here = Here::new();
+    for arguments in [
+        &["run", "--suite", "suite.toml", "-q"][..],
+        &["-q", "gate", "--suite", "suite.toml", "--runs", "1"],
+        &["-q", "baseline", "show", "--suite", "suite.toml"],
+        &["-q", "report"],
+        &["-q", "doctor"],
+    ] {
+        let ran = here.run(arguments);
+        assert_eq!((ran.ends(0).stdout.as_str(), ran.stderr.as_str()), ("", ""), "{arguments:?}");
+    }
+    here.run(&["-q", "report", "nowhere.json"]).refuses(64, &["nowhere.json"]);
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let here = Here::new();
+    for value in ["", "1"] {
+        let arguments =
+            ["compare", &data("apex-cpu-report.json"), "--baseline", &data("apex-cpu-baseline.json")];
+        let output = here.command(&arguments).env("NO_COLOR", value).output().unwrap();
+        assert!(!output.stdout.contains(&0x1b), "a pipe is no terminal");
+    }
+    let bad = here.command(&["--nonsense"]).env("NO_COLOR", "1").output().unwrap();
+    assert!(!bad.stderr.contains(&0x1b));
+}
+
+#[test]
+fn bad_usage_is_told_on_stderr() {
+    let here = Here::new();
+    for arguments in [
+        &["--nonsense"][..],
+        &["gate", "--runs", "0"],
+        &["compare", "a.json"],
+        &["compare", "a.json", "--baseline", "b.json", "--policy", "threshold", "--threshold", "nan"],
+        &["completions", "tcl"],
+    ] {
+        let ran = here.run(arguments);
+        assert_eq!(ran.ends(64).stdout, "", "{arguments:?}");
+        ran.notes(&["--help"]);
+    }
+}
+
+#[test]
+fn the_doctor_has_the_seeds_keys() {
+    let here = Here::new();
+    here.run(&["doctor"]).ends(0).prints(&["cuda", "triton"]);
+    let caps: Value =
+        serde_json::from_str(&here.run(&["doctor", "--format", "json"]).ends(0).stdout).unwrap();
+    assert_eq!(keys(&caps), ["any_gpu_runtime", "cpu", "cuda", "fp8", "nvml", "tensorrt", "triton"]);
+    assert_eq!(
+        keys(&caps["cuda"]),
+        ["available", "compute_capability", "device_count", "device_name", "reason"]
+    );
+    assert_eq!(keys(&caps["triton"]), ["available", "reason", "version"]);
+    for key in [
+        "python_available",
+        "python_version",
+        "python_reason",
+        "headers_available",
+        "header_path",
+        "int8_available",
+        "int8_reason",
+    ] {
+        assert!(caps["tensorrt"].get(key).is_some(), "{key}");
+    }
+    assert_eq!(keys(&caps["fp8"]), ["available", "dtype_available", "reason", "supported_dtypes"]);
+    for cap in [&caps["cuda"], &caps["triton"], &caps["fp8"], &caps["nvml"]] {
+        assert_eq!(cap["available"] == true, cap["reason"].is_null(), "{cap}");
+    }
+}
+
+#[test]
+fn a_completion_script_knows_the_commands() {
+    let here = Here::new();
+    for shell in ["bash", "zsh", "fish"] {
+        here.run(&["completions", shell]).ends(0).prints(&["holdpoint", "baseline", "tighten"]);
+    }
+}
+
+#[test]
+fn the_worker_answers_on_stdout_alone() {
+    let here = Here::new();
+    let requests = "{\"type\":\"hello\",\"protocol\":1}\n{\"type\":\"list\"}\nwhat?\n{\"type\":\"bye\"}\n";
+    let output = here.command(&["worker", "--suite", "suite.toml"]).write_stdin(requests).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = answers.iter().map(|answer| answer["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["hello", "workloads", "error", "bye"]);
+    assert_eq!(answers[0]["protocol"], 1);
+    assert_eq!(answers[1]["workloads"][0]["name"], "pack");
+}
+
+#[test]
+fn the_binary_can_be_its_own_worker() {
+    let here = Here::new();
+    let program = assert_cmd::cargo::cargo_bin!("holdpoint");
+    let worker =
+        format!("[workers.child]\ncommand = [{:?}, \"worker\", \"--suite\", \"suite.toml\"]\n", program);
+    let outer =
+        here.read("suite.toml").replace("op = \"tile_pack\"", "op = \"tile_pack\"\nworker = \"child\"");
+    here.write("outer.toml", &outer.replacen("[[workload]]", &format!("{worker}[[workload]]"), 1));
+    here.run(&["run", "--suite", "outer.toml"]).ends(0).prints(&["ok: 2 workloads measured"]);
+}
