@@ -33,10 +33,10 @@ Exit codes:
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Global {
     /// What to print on stdout
-    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human, help_heading = "Output")]
     pub format: Format,
     /// Print nothing but errors (and JSON, if asked for); the exit code tells
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = "Output")]
     pub quiet: bool,
 }
 

@@ -23,7 +23,7 @@ pub fn load(name: &str) -> Result<Suite, CliError> {
         None => {
             let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
             return Err(CliError::Input(format!(
-                "no suite {name:?}: built in are {}; a suite of your own is given by its file, such as ./{name}.toml",
+                "no suite {name:?}; built-in suites: {}; one of your own is given by its file, such as ./{name}.toml",
                 names.join(", ")
             )));
         }

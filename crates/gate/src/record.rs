@@ -37,7 +37,7 @@ impl std::fmt::Display for RecordError {
             Self::NoMetrics => f.write_str("the run has no metrics; a baseline of it would gate nothing"),
             Self::TooFewRuns { metric, runs_count } => write!(
                 f,
-                "{metric} has {runs_count} runs; the spread between runs takes at least {RUNS_MIN}: \
+                "{metric}: runs in the baseline: {runs_count}; their spread takes at least {RUNS_MIN}: \
                  \"holdpoint baseline record --runs 5\""
             ),
         }

@@ -58,14 +58,15 @@ impl From<&Report> for Current {
             for metric in &measurement.gated {
                 let key = format!("{name}_{metric}");
                 let unmeasured = match &measurement.outcome {
-                    Outcome::Measured(measured) => {
-                        if let Some(value_ms) = measured.metric(metric) {
+                    Outcome::Measured(measured) => match measured.metric(metric) {
+                        Some(value_ms) => {
                             let (workload, identity) =
                                 (Some(name.clone()), Some(measurement.identity.clone()));
                             current.metrics.insert(key, MetricValue { value_ms, workload, identity });
+                            continue;
                         }
-                        continue;
-                    }
+                        None => Unmeasured::Skipped(format!("its worker does not report {metric}")),
+                    },
                     Outcome::Skipped { reason } => Unmeasured::Skipped(reason.clone()),
                     Outcome::Failed(failure) => {
                         Unmeasured::Failed(format!("{}: {}", failure.cause.as_str(), failure.detail))

@@ -31,7 +31,10 @@ impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             // Names from the file are part of serde's texts, line ends and terminal codes included.
-            Self::Syntax(error) => f.write_str(&clean_text(&error.to_string())),
+            Self::Syntax(error) => {
+                let hint = if error.is_eof() { "; is the file cut off?" } else { "" };
+                write!(f, "{}{hint}", clean_text(&error.to_string()))
+            }
             Self::Duplicate { key, line, column } => {
                 write!(f, "duplicate key {:?} at line {line} column {column}", clean_text(key))
             }

@@ -255,7 +255,7 @@ impl Suite {
     /// When the text is not TOML, not of the suite's form, or holds values that make no sense.
     pub fn parse(text: &str) -> Result<Self, SuiteError> {
         let mut suite: Self =
-            toml::from_str(text).map_err(|error| SuiteError::Syntax(clean_lines(&error.to_string())))?;
+            toml::from_str(text).map_err(|error| SuiteError::Syntax(syntax_error(text, &error)))?;
         for workload in &mut suite.workloads {
             fill_defaults(workload);
         }
@@ -349,6 +349,12 @@ impl Suite {
                     format!("metric {metric:?} is not known; choose from {}", METRICS.join(", ")),
                 );
             }
+            if metric == "cpu_p50_ms" && workload.worker == WORKER_BUILTIN {
+                return invalid(
+                    place,
+                    "cpu_p50_ms is for commands, and for workers that report CPU time".to_owned(),
+                );
+            }
             if !metrics_seen.insert(metric) {
                 return invalid(place, format!("metric {metric:?} is named twice"));
             }
@@ -368,11 +374,16 @@ impl Suite {
     }
 }
 
-/// The parser shows the line at fault, which may hold anything. Nesting beyond its limit it tells without a place.
-fn clean_lines(text: &str) -> String {
-    let place = if text.starts_with("TOML parse error") { "" } else { "TOML parse error: " };
-    let lines: Vec<String> = text.trim_end().lines().map(clean_text).collect();
-    format!("{place}{}", lines.join("\n"))
+/// What is wrong, in one line that names the place.
+fn syntax_error(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let place = before.map_or_else(String::new, |before| {
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        format!(" at line {line} column {column}")
+    });
+    let lines: Vec<String> = error.message().lines().map(clean_text).collect();
+    format!("TOML parse error{place}: {}", lines.join("; "))
 }
 
 /// What follows from the rest of the table need not be written.

@@ -58,6 +58,12 @@ pub fn rate(v: f64) -> String {
     scaled(v, PREFIXES).trim_end().to_owned()
 }
 
+/// Memory in megabytes, with the unit that fits: `12.34 MB`.
+#[must_use]
+pub fn memory(mb: f64) -> String {
+    format!("{}B", scaled(mb * 1e6, PREFIXES))
+}
+
 /// A throughput by its key in the report: `gb_per_s`, `gflops`, or items such as `tiles_per_s`.
 #[must_use]
 pub fn throughput(key: &str, v: f64) -> String {

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let suite = suites::load(&args.suite.suite)?;
     let artifacts = Artifacts { dir: &args.artifacts };
-    holdpoint_store::check_writable(&artifacts.report())?;
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
     if args.baseline.is_none() && !own.exists() {
@@ -25,6 +24,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     }
     // Read before measuring: a bad baseline should not cost a run.
     let baseline = holdpoint_store::read_baseline(&path)?;
+    holdpoint_store::check_writable(&artifacts.report())?;
     let report = run::measure(&suite, output);
     run::save(&artifacts.report(), &report)?;
     let comparison = holdpoint_gate::compare(&Current::from(&report), &baseline, args.policy.allow());
@@ -45,6 +45,7 @@ fn record(
     artifacts: &Artifacts,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
+    holdpoint_store::check_writable(&artifacts.report())?;
     holdpoint_store::check_writable(path)?;
     let runs = if args.runs == 1 { "run" } else { "runs" };
     output.note(&format!(

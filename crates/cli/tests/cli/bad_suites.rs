@@ -11,16 +11,14 @@ fn refused(suite: &str, words: &[&str]) {
         ran.ends(64).notes(words).notes(&["suite.toml"]);
         assert_eq!(ran.stdout, "");
         assert!(ran.stderr.starts_with("holdpoint: "));
-        // The parser shows the line at fault below its message.
-        let lines = if ran.stderr.contains("TOML parse error") { 5 } else { 1 };
-        assert!(ran.stderr.lines().count() <= lines, "{ran:#?}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{ran:#?}");
     }
     assert_eq!(here.files(), ["suite.toml"]);
 }
 
 #[test]
 fn malformed_toml_is_shown_with_its_line() {
-    refused("schema_version = 1\nname = \"x", &["TOML parse error at line 2, column"]);
+    refused("schema_version = 1\nname = \"x", &["TOML parse error at line 2 column"]);
     refused(&TINY[..TINY.len() - 3], &["TOML parse error at line 17"]);
     refused(&TINY.replace("round_ms", "rounds_max"), &["TOML parse error at line 7", "duplicate key"]);
     refused(&TINY.replace("round_ms", "round_msec"), &["line 7", "unknown field `round_msec`"]);
@@ -75,7 +73,7 @@ fn an_impossible_shape_is_refused_with_its_place() {
 fn a_suite_that_is_not_there_is_told_apart_from_a_wrong_name() {
     let here = Here::new();
     here.run(&["run", "--suite", "nosuch"])
-        .refuses(64, &["no suite \"nosuch\"", "built in are cpu", "./nosuch.toml"]);
+        .refuses(64, &["no suite \"nosuch\"", "built-in suites: cpu", "./nosuch.toml"]);
     here.run(&["run", "--suite", "nosuch.toml"]).refuses(64, &["nosuch.toml: cannot be read: no such file"]);
     here.run(&["run", "--suite", "."]).refuses(64, &["it is a directory; name a file"]);
     here.run(&["run", "--suite", "/dev/null"]).ends(64).notes(&["/dev/null", "missing field"]);

@@ -7,6 +7,7 @@ mod bad_places;
 mod bad_suites;
 mod common;
 mod compare;
+mod examples;
 mod gate;
 mod help;
 mod keep;

@@ -231,8 +231,9 @@ impl<'a> Scheduler<'a, '_> {
 
 fn checked_answer(answer: Option<Answer>, when: &str) -> Result<Option<Answer>, Unfit> {
     match answer {
-        Some(answer) if !answer.passed => {
-            let first_bad = answer.first_bad.unwrap_or_else(|| "the worker says so".to_owned());
+        // An error without bound is a wrong answer, whatever the worker makes of it.
+        Some(answer) if !(answer.passed && answer.max_abs_err.is_finite()) => {
+            let first_bad = answer.first_bad.unwrap_or_else(|| "by the worker's own check".to_owned());
             let detail = format!("wrong answer {when}: {first_bad}");
             Err(WorkerError::new(FailureCause::WrongAnswer, detail).into())
         }

@@ -100,7 +100,7 @@ fn a_wrong_answer_after_timing_spoils_the_times() {
     let ran = run_patiently(
         "n=0\nbad_verify() { n=$((n + 1)); if [ $n = 1 ]; then ok_verify; else answer false null; fi; }",
     );
-    let failure = ran.bad_failed(WrongAnswer, &["wrong answer after timing: the worker says so"]);
+    let failure = ran.bad_failed(WrongAnswer, &["wrong answer after timing: by the worker's own check"]);
     assert_eq!(failure.samples.as_ref().unwrap().rounds.len(), 6);
     assert!(!ran.report.metrics.contains_key("bad_p50_ms"));
 }

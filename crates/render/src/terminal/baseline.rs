@@ -73,7 +73,7 @@ fn end(b: &Baseline, style: Style) -> String {
         n => format!("from {}", plural(n, "run")),
     };
     let machine = match &b.machine {
-        Some(machine) => format!("on machine {}", machine.fingerprint),
+        Some(machine) => format!("on machine {:.12}", machine.fingerprint),
         None => "on an unnamed machine".to_owned(),
     };
     let sentence = format!("{}, {runs}, {machine}", plural(b.metrics.len(), "metric"));

@@ -19,6 +19,8 @@ const COLUMNS: &[Column] = &[
     numbers("p99").drop(4),
     numbers("CV").drop(3),
     numbers("throughput").drop(5),
+    numbers("CPU p50").drop(8),
+    numbers("memory").drop(9),
     numbers("rounds").drop(7),
     numbers("samples").drop(6),
 ];
@@ -66,6 +68,8 @@ fn table(r: &Report, style: Style) -> String {
             Cell::number(Some(m.p99_ms), units::time),
             Cell::number(m.cv, units::share),
             Cell::new(&throughput(m)),
+            Cell::number(m.cpu_p50_ms, units::time),
+            Cell::number(own_memory_mb(m), units::memory),
             Cell::new(&units::count(m.samples.rounds.len() as u64)),
             Cell::new(&units::count(samples as u64)),
         ]);
@@ -80,6 +84,11 @@ fn half_width(m: &Measured) -> String {
         dash if dash == units::MISSING => dash,
         share => format!("±{share}"),
     }
+}
+
+/// Peak memory where it is the workload's alone: one process per call, which also has a CPU time of its own.
+fn own_memory_mb(m: &Measured) -> Option<f64> {
+    m.peak_memory_mb.filter(|_| m.cpu_p50_ms.is_some())
 }
 
 /// The workload's own items if it declares some, else what the machine did.
