@@ -175,6 +175,9 @@ pub struct GateArgs {
     /// Folder for report.json, report.md, comparison.json and trend.json
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
+    /// Runs to add when the first is slower than allowed; the median of all is judged
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub confirm: u32,
     /// Runs behind a baseline, when there is none yet
     #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,

@@ -4,6 +4,7 @@
 //! [`Policy`] and finds nothing. A further policy is a further arm of `judge`.
 
 pub mod compare;
+pub mod confirm;
 pub mod judge;
 pub mod record;
 

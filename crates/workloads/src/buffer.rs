@@ -1,43 +1,109 @@
-//! Tensors that begin on a cache line, so that what a process measures does not hang on where its allocator put
-//! them: a 64-byte tile row at an odd address is two lines to fetch instead of one.
+//! Tensors whose place in memory does not depend on luck: they begin on a cache line, and large ones lie on huge
+//! pages where the system has them.
+//!
+//! A 64-byte tile row at an odd address is two lines to fetch instead of one, and which 4 KiB pages a process was
+//! given decides what its caches and TLB can hold: both would show as differences between processes.
 
+use memmap2::MmapMut;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// f32 values in a cache line of 64 bytes.
-const LINE: usize = 16;
+/// A cache line of 64 bytes.
+const LINE_BYTES: usize = 64;
+/// A huge page; from this size on it is worth having.
+const HUGE_BYTES: usize = 2 << 20;
+/// Bytes of a value.
+const F32_BYTES: usize = size_of::<f32>();
 
 /// A tensor that begins on a cache line.
 #[derive(Default)]
 pub struct Buffer {
-    values: Vec<f32>,
+    memory: Memory,
     start: usize,
     len: usize,
+}
+
+/// Where the values lie.
+enum Memory {
+    Heap(Vec<f32>),
+    Huge(MmapMut),
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::Heap(Vec::new())
+    }
+}
+
+impl Memory {
+    /// At least so many values.
+    fn new(len: usize) -> Self {
+        if len * F32_BYTES < HUGE_BYTES {
+            return Self::Heap(vec![0.0; len]);
+        }
+        match MmapMut::map_anon(len * F32_BYTES) {
+            Ok(map) => {
+                // Where there are no huge pages, ordinary ones will do.
+                #[cfg(target_os = "linux")]
+                let _ = map.advise(memmap2::Advice::HugePage);
+                Self::Huge(map)
+            }
+            Err(_) => Self::Heap(vec![0.0; len]),
+        }
+    }
+
+    /// What the first value should be aligned to.
+    fn alignment_bytes(&self) -> usize {
+        match self {
+            Self::Heap(_) => LINE_BYTES,
+            Self::Huge(_) => HUGE_BYTES,
+        }
+    }
+
+    fn values(&self) -> &[f32] {
+        match self {
+            Self::Heap(values) => values,
+            Self::Huge(map) => bytemuck::cast_slice(map),
+        }
+    }
+
+    fn values_mut(&mut self) -> &mut [f32] {
+        match self {
+            Self::Heap(values) => values,
+            Self::Huge(map) => bytemuck::cast_slice_mut(map),
+        }
+    }
 }
 
 impl Buffer {
     /// A tensor of so many values.
     #[must_use]
     pub fn filled(value: f32, len: usize) -> Self {
-        let values = vec![value; len + LINE - 1];
+        let slack_bytes = if len * F32_BYTES < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
+        let memory = Memory::new(len + slack_bytes / F32_BYTES);
+        let capacity = memory.values().len();
         // Where the address cannot be told, it cannot matter either.
-        let start = match values.as_ptr().align_offset(LINE * size_of::<f32>()) {
-            offset if offset < LINE => offset,
+        let start = match memory.values().as_ptr().align_offset(memory.alignment_bytes()) {
+            offset if offset + len <= capacity => offset,
             _ => 0,
         };
-        Self { values, start, len }
+        let mut buffer = Self { memory, start, len };
+        buffer.fill(value);
+        buffer
     }
 
     /// Makes it longer or shorter; what is new has this value. Does not allocate below a length it once had.
     pub fn resize(&mut self, len: usize, value: f32) {
-        if len + LINE - 1 > self.values.len() {
+        let before = self.len;
+        if self.start + len > self.memory.values().len() {
             let mut longer = Self::filled(value, len);
-            longer[..self.len].copy_from_slice(self);
+            longer[..before].copy_from_slice(self);
             *self = longer;
-        } else if len > self.len {
-            self.values[self.start + self.len..self.start + len].fill(value);
         }
         self.len = len;
+        if len > before {
+            self[before..].fill(value);
+        }
     }
 
     /// A tensor of so many NaN: none of them is an answer.
@@ -51,13 +117,13 @@ impl Deref for Buffer {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        &self.values[self.start..][..self.len]
+        &self.memory.values()[self.start..][..self.len]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.values[self.start..][..self.len]
+        &mut self.memory.values_mut()[self.start..][..self.len]
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod allowed_max;
 mod comparable;
+mod confirm;
 mod keys;
 mod properties;
 mod record;

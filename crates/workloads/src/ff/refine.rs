@@ -199,22 +199,27 @@ impl Refine {
     }
 }
 
+/// Each row of the tile is loaded once and added to the three rows of the answer that it touches.
 #[inline(always)]
 fn convolve<const T: usize>(bordered: &[f32], kernel: &[f32; 9], bias: f32, out: &mut [f32]) {
     let edge = T + 2;
     let (rows, _) = out.as_chunks_mut::<T>();
-    for (y, row) in rows.iter_mut().enumerate() {
-        let window = &bordered[y * edge..y * edge + 3 * edge];
-        let mut sums = [bias; T];
-        for dy in 0..3 {
-            for dx in 0..3 {
-                let source = &window[dy * edge + dx..dy * edge + dx + T];
-                for i in 0..T {
-                    sums[i] += kernel[dy * 3 + dx] * source[i];
-                }
+    let [mut above, mut here] = [[bias; T]; 2];
+    for (y, window) in bordered.chunks_exact(edge).enumerate() {
+        let taps: [&[f32; T]; 3] = std::array::from_fn(|dx| window[dx..].first_chunk().unwrap_or(&[0.0; T]));
+        let mut below = [bias; T];
+        for (dx, tap) in taps.into_iter().enumerate() {
+            for i in 0..T {
+                above[i] += kernel[6 + dx] * tap[i];
+                here[i] += kernel[3 + dx] * tap[i];
+                below[i] += kernel[dx] * tap[i];
             }
         }
-        *row = sums;
+        // The row two above has now seen all three of its rows.
+        if let Some(row) = y.checked_sub(2).and_then(|y| rows.get_mut(y)) {
+            *row = above;
+        }
+        (above, here) = (here, below);
     }
 }
 
