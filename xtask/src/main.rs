@@ -1,9 +1,11 @@
 //! Steps for those who work on holdpoint: `cargo xtask gen` writes the generated files, `cargo xtask check` fails
-//! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check.
+//! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check,
+//! `cargo xtask unchanged REPORT…` counts false alarms among reports of one revision.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod generate;
 mod tidy;
+mod unchanged;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +17,8 @@ fn main() -> ExitCode {
         "gen" => generate::write(&root),
         "check" => generate::check(&root),
         "tidy" => tidy::check(&root),
-        _ => vec!["usage: cargo xtask gen|check|tidy".to_owned()],
+        "unchanged" => unchanged::judge_all(&std::env::args().skip(2).collect::<Vec<_>>()),
+        _ => vec!["usage: cargo xtask gen|check|tidy|unchanged REPORT…".to_owned()],
     };
     for problem in &problems {
         eprintln!("xtask {step}: {problem}");

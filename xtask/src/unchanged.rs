@@ -1,0 +1,58 @@
+//! How often the stored-baseline gate calls unchanged code slower: reports of one revision, judged against each
+//! other by the gate's own rules.
+
+use holdpoint_gate::{Allow, Policy, compare, confirm, judge, record};
+use holdpoint_model::{Baseline, Current, Verdict};
+use std::path::Path;
+
+/// Runs behind a baseline, and runs judged together when the first is slow: the defaults of `holdpoint gate`.
+const BASELINE_RUNS: usize = 5;
+const JUDGED_RUNS: usize = 3;
+
+/// Judges every run that a baseline of five in a row does not contain; prints a table. The problems, if any.
+pub fn judge_all(paths: &[String]) -> Vec<String> {
+    let runs: Result<Vec<Current>, _> =
+        paths.iter().map(|p| holdpoint_store::read_current(Path::new(p))).collect();
+    let runs = match runs {
+        Ok(runs) if runs.len() >= BASELINE_RUNS + JUDGED_RUNS => runs,
+        Ok(runs) => return vec![format!("{} reports; at least 8 are needed", runs.len())],
+        Err(error) => return vec![error.to_string()],
+    };
+    let (mut judged, mut slow_once, mut slow_confirmed) = (0_u32, 0_u32, 0_u32);
+    for start in 0..=runs.len() - BASELINE_RUNS {
+        let baseline = match record::record(&runs[start..start + BASELINE_RUNS]) {
+            Ok(baseline) => baseline,
+            Err(error) => return vec![error.to_string()],
+        };
+        let others: Vec<&Current> = runs
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| !(start..start + BASELINE_RUNS).contains(i))
+            .map(|(_, r)| r)
+            .collect();
+        for first in 0..others.len() {
+            let together: Vec<Current> =
+                (0..JUDGED_RUNS).map(|next| others[(first + next) % others.len()].clone()).collect();
+            judged += 1;
+            if is_slow(&together[0], &baseline) {
+                slow_once += 1;
+                let merged = confirm::median_run(&together);
+                slow_confirmed += u32::from(merged.is_some_and(|merged| is_slow(&merged, &baseline)));
+            }
+        }
+    }
+    let percent = |count: u32| f64::from(count) / f64::from(judged) * 100.0;
+    println!(
+        "| unchanged suites judged | slower by one run | slower by the median of three |\n|--:|--:|--:|"
+    );
+    println!(
+        "| {judged} | {slow_once} ({:.1} %) | {slow_confirmed} ({:.1} %) |",
+        percent(slow_once),
+        percent(slow_confirmed)
+    );
+    Vec::new()
+}
+
+fn is_slow(current: &Current, baseline: &Baseline) -> bool {
+    judge(&compare(current, baseline, Allow::default()), Policy::AllowedMax).verdict == Verdict::Regressed
+}
