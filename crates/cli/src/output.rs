@@ -28,7 +28,8 @@ impl Output {
     pub fn style(&self) -> Style {
         let terminal = io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Style { color: terminal && !no_color, width: None }
+        let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
+        Style { color: terminal && !no_color, width }
     }
 
     /// The result: a document or a text, as asked for.

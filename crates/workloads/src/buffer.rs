@@ -76,9 +76,8 @@ impl Memory {
 }
 
 impl Buffer {
-    /// A tensor of so many values.
-    #[must_use]
-    pub fn filled(value: f32, len: usize) -> Self {
+    /// A tensor of so many zeros, as the system hands them out: what follows is to write them all.
+    pub(crate) fn zeros(len: usize) -> Self {
         let slack_bytes = if len * F32_BYTES < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
         let memory = Memory::new(len + slack_bytes / F32_BYTES);
         let capacity = memory.values().len();
@@ -87,7 +86,13 @@ impl Buffer {
             offset if offset + len <= capacity => offset,
             _ => 0,
         };
-        let mut buffer = Self { memory, start, len };
+        Self { memory, start, len }
+    }
+
+    /// A tensor of so many values.
+    #[must_use]
+    pub fn filled(value: f32, len: usize) -> Self {
+        let mut buffer = Self::zeros(len);
         buffer.fill(value);
         buffer
     }
@@ -135,7 +140,7 @@ impl FromIterator<f32> for Buffer {
 
 impl From<Vec<f32>> for Buffer {
     fn from(values: Vec<f32>) -> Self {
-        let mut buffer = Self::filled(0.0, values.len());
+        let mut buffer = Self::zeros(values.len());
         buffer.copy_from_slice(&values);
         buffer
     }

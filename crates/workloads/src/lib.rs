@@ -1,7 +1,7 @@
 //! The built-in ops on the CPU in f32, each with a plain oracle and a fast version.
 //!
 //! [`validate`] looks at a request without allocating tensors, [`build`] turns it into a [`PreparedOp`] that
-//! owns its inputs, its outputs and the oracle's answer. The modules below hold the ops as plain functions,
+//! owns its inputs, its outputs and, once it was asked for, the oracle's answer. The modules below hold the ops as plain functions,
 //! for tests and for other back ends that want the oracles. Must not measure time or read files.
 
 pub mod attention;
@@ -88,7 +88,7 @@ pub trait PreparedOp: Send {
     fn call(&mut self);
     /// Fills every output with NaN and resets any state that `call` carries.
     fn poison(&mut self);
-    /// Compares the outputs now in the buffers with the oracle's.
+    /// Compares the outputs now in the buffers with the oracle's, which the first check computes.
     fn check(&self) -> Check;
     /// Work of one call.
     fn work(&self) -> Work;
@@ -99,7 +99,7 @@ pub fn validate(req: &Request<'_>) -> Result<(), BuildError> {
     prepared::entry(req)?.validate(req)
 }
 
-/// Allocates all buffers, draws the inputs from the seed and computes the oracle's answer once.
+/// Allocates all buffers and draws the inputs from the seed. Does not run the op: workers start often.
 pub fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
     prepared::entry(req)?.build(req)
 }

@@ -15,7 +15,7 @@ pub fn padded_columns(n: usize) -> usize {
     n.next_multiple_of(COLUMN_STEP)
 }
 
-/// A row-major matrix rearranged into blocks of [`ROWS`] rows, so that the kernel reads it in one stream.
+/// A row-major matrix rearranged into blocks of `ROWS` rows, so that the kernel reads it in one stream.
 #[derive(Clone, Debug)]
 pub struct PackedLhs {
     data: Vec<f32>,

@@ -64,6 +64,25 @@ fn both_variants_pass_their_check_again_and_again() {
 }
 
 #[test]
+fn the_right_answer_does_not_depend_on_when_it_is_asked_for() {
+    for (op, shape, params) in samples() {
+        for variant in [Variant::Fast, Variant::Reference] {
+            let request = Request { variant, ..request(op, &shape, &params) };
+            let [mut early, mut late] = [(); 2].map(|()| build(&request).unwrap());
+            let fresh = early.check();
+            assert_eq!(fresh, early.check(), "{op} {variant:?}: asking leaves the outputs alone");
+            assert_eq!(early.work(), late.work(), "{op} {variant:?}");
+            early.call();
+            (0..3).for_each(|_| late.call());
+            assert_eq!(early.check(), late.check(), "{op} {variant:?}");
+            late.poison();
+            let poisoned = late.check();
+            assert_eq!((fresh.total, fresh.passed), (poisoned.total, poisoned.passed), "{op} {variant:?}");
+        }
+    }
+}
+
+#[test]
 fn outputs_that_were_never_written_fail_the_check() {
     for (op, shape, params) in samples() {
         let empty_output = params.get("indices") == Some(&json!([])) && op == "tile_pack";

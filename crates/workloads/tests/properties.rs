@@ -192,7 +192,7 @@ proptest! {
         // The first tiles of a shuffled grid: unique by construction.
         let mut given = Vec::new();
         for _ in 0..dims.batch {
-            let mut all: Vec<(u32, u32)> = (0..grid.count() as u32).map(|id| (rng.next_u32(), id)).collect();
+            let mut all: Vec<(u64, u32)> = (0..grid.count() as u32).map(|id| (rng.uniform().to_bits(), id)).collect();
             all.sort_unstable();
             given.extend(all.iter().take(tiles).map(|&(_, id)| id));
         }
@@ -213,7 +213,7 @@ proptest! {
         seed in 0u64..1 << 40, count in 0usize..50, budget in 0.0f64..20.0, kmax in 0usize..30,
     ) {
         let mut rng = RandomState::new(seed);
-        let utilities: Vec<f64> = (0..count).map(|_| rng.normal()).collect();
+        let utilities: Vec<f64> = rng.normals(count).iter().map(|&v| f64::from(v)).collect();
         let costs: Vec<f64> = (0..count).map(|_| rng.uniform() * 2.0).collect();
         let chosen = greedy(&utilities, &costs, budget, kmax).unwrap();
         prop_assert!(chosen.spent <= budget + 1e-9 && chosen.selected.len() <= kmax);

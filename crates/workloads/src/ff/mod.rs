@@ -129,7 +129,7 @@ pub struct FfOutputs {
 }
 
 impl FfOutputs {
-    fn new(dims: &Nchw) -> Self {
+    pub(crate) fn new(dims: &Nchw) -> Self {
         Self {
             heavy: Buffer::nan(dims.len()),
             detail: Buffer::nan(dims.len()),

@@ -1,11 +1,13 @@
 //! `ff_path`.
 
+use std::sync::OnceLock;
+
 use serde::Deserialize;
 
 use crate::buffer::Buffer;
 use crate::compare::{Comparison, Tolerance};
 use crate::error::{BuildError, OpError};
-use crate::ff::{self, FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights};
+use crate::ff::{self, FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
 use crate::rng::RandomState;
 use crate::shape::Nchw;
 use crate::{Check, PreparedOp, Request, Variant, Work};
@@ -100,21 +102,20 @@ pub(super) fn prepare(req: &Request<'_>) -> Result<FfPath, BuildError> {
         boundary: rng.uniforms(pixels),
         uncertainty: rng.uniforms(pixels),
     };
-    let mut oracle = OracleModule::new(dims, config, &weights).map_err(&fail)?;
-    oracle.run(&inputs.view()).map_err(&fail)?;
-    let want = oracle.outputs.clone();
+    let mut router = Router::new(config, &dims).map_err(&fail)?;
+    router.run(&inputs.view()).map_err(&fail)?;
+    let [l0, l1, _] = router.diagnostics().selected_counts;
     let module = match req.variant {
         Variant::Fast => Module::Fast(Box::new(FastModule::new(dims, config, &weights).map_err(&fail)?)),
         Variant::Reference => {
-            oracle.outputs.poison();
-            Module::Reference(Box::new(oracle))
+            Module::Reference(Box::new(OracleModule::new(dims, config, &weights).map_err(&fail)?))
         }
     };
     // Products of depth C in f32 against f64, then a normalisation: 6e-6 apart at C = 128 on values of up to
     // 10.
     let tolerance = req.tolerance.unwrap_or(Tolerance::new(2e-5, 1e-4));
-    let weight_count = weights.iter().map(PathWeights::count).sum();
-    Ok(FfPath { dims, config, tolerance, inputs, module, want, weight_count })
+    let selected = [l0 as usize, l1 as usize];
+    Ok(FfPath { dims, config, tolerance, weights, inputs, selected, module, want: OnceLock::new() })
 }
 
 struct Inputs {
@@ -155,10 +156,24 @@ pub(super) struct FfPath {
     dims: Nchw,
     config: FfConfig,
     tolerance: Tolerance,
+    weights: [PathWeights; 2],
     inputs: Inputs,
+    /// Tiles chosen on each level.
+    selected: [usize; 2],
     module: Module,
-    want: FfOutputs,
-    weight_count: usize,
+    want: OnceLock<FfOutputs>,
+}
+
+impl FfPath {
+    fn oracle(&self) -> FfOutputs {
+        let run = || {
+            let mut module = OracleModule::new(self.dims, self.config, &self.weights)?;
+            module.run(&self.inputs.view())?;
+            Ok::<_, OpError>(module.outputs)
+        };
+        // The same routing succeeded while building; should it fail now, nothing matches NaN.
+        run().unwrap_or_else(|_| FfOutputs::new(&self.dims))
+    }
 }
 
 impl PreparedOp for FfPath {
@@ -168,7 +183,7 @@ impl PreparedOp for FfPath {
             Module::Fast(module) => module.run(&inputs),
             Module::Reference(module) => module.run(&inputs),
         };
-        // The same inputs ran once while building; should they fail now, the check must see it.
+        // The same routing succeeded while building; should it fail now, the check must see it.
         if done.is_err() {
             self.poison();
         }
@@ -182,7 +197,7 @@ impl PreparedOp for FfPath {
     }
 
     fn check(&self) -> Check {
-        let (got, want) = (self.module.outputs(), &self.want);
+        let (got, want) = (self.module.outputs(), self.want.get_or_init(|| self.oracle()));
         let Nchw { batch, channels, height, width } = self.dims;
         Comparison::new(self.tolerance)
             .floats("heavy_features", &self.dims.dims(), &got.heavy, &want.heavy)
@@ -194,12 +209,12 @@ impl PreparedOp for FfPath {
     }
 
     fn work(&self) -> Work {
-        let [l0, l1, _] = self.want.diagnostics.selected_counts;
         let elements = self.dims.len() as u64;
         let pixels = (self.dims.batch * self.dims.plane()) as u64;
+        let weights: usize = self.weights.iter().map(PathWeights::count).sum();
         Work {
-            bytes: 4 * (3 * elements + 3 * pixels + self.weight_count as u64),
-            flops: ff::flops(&self.dims, &self.config, [l0 as usize, l1 as usize]),
+            bytes: 4 * (3 * elements + 3 * pixels + weights as u64),
+            flops: ff::flops(&self.dims, &self.config, self.selected),
             items: self.dims.batch as u64,
             item: "frames",
         }

@@ -1,5 +1,7 @@
 //! `fused_pack_op_unpack`.
 
+use std::sync::OnceLock;
+
 use serde::Deserialize;
 
 use super::tiles::{self, Tiles};
@@ -65,45 +67,48 @@ pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
 pub(super) fn prepare(req: &Request<'_>) -> Result<Fused, BuildError> {
     let (spec, indices, affine) = plan(req)?;
     let keys = levels::keys(spec.tiles, spec.dims.batch, None, true);
-    let mut op = Fused {
+    Ok(Fused {
         affine,
-        variant: Variant::Reference,
         // The same multiply-adds in both; the slack is for targets that fuse them.
         tolerance: req.tolerance.unwrap_or(Tolerance::new(1e-6, 1e-5)),
         feature: RandomState::new(req.seed).normals(spec.dims.len()),
         indices: tiles::repeat(&indices, spec.dims.batch),
-        packed: Packed::new(&spec),
+        packed: (req.variant == Variant::Reference).then(|| Packed::new(&spec)),
         keys: keys.map_err(super::at_param(req, "indices"))?,
         got: Buffer::nan(spec.dims.len()),
-        want: Buffer::default(),
+        want: OnceLock::new(),
         spec,
-    };
-    op.call();
-    op.want = op.got.clone();
-    op.variant = req.variant;
-    op.poison();
-    Ok(op)
+    })
 }
 
 pub(super) struct Fused {
     spec: PackSpec,
     affine: Affine,
-    variant: Variant,
     tolerance: Tolerance,
     feature: Buffer,
     indices: Vec<u32>,
-    packed: Packed,
+    /// Working space of the oracle, where that is what is timed.
+    packed: Option<Packed>,
     keys: Vec<i32>,
     got: Buffer,
-    want: Buffer,
+    want: OnceLock<Buffer>,
+}
+
+impl Fused {
+    fn oracle(&self) -> Buffer {
+        let Self { spec, affine, feature, indices, keys, .. } = self;
+        let mut want = Buffer::nan(spec.dims.len());
+        fused::oracle(spec, affine, feature, indices, &mut Packed::new(spec), keys, &mut want);
+        want
+    }
 }
 
 impl PreparedOp for Fused {
     fn call(&mut self) {
         let Self { spec, affine, feature, indices, packed, keys, got, .. } = self;
-        match self.variant {
-            Variant::Fast => fused::fast(spec, affine, feature, indices, got),
-            Variant::Reference => fused::oracle(spec, affine, feature, indices, packed, keys, got),
+        match packed {
+            None => fused::fast(spec, affine, feature, indices, got),
+            Some(packed) => fused::oracle(spec, affine, feature, indices, packed, keys, got),
         }
     }
 
@@ -113,7 +118,8 @@ impl PreparedOp for Fused {
 
     fn check(&self) -> Check {
         let dims = self.spec.dims.dims();
-        Comparison::new(self.tolerance).floats("merged", &dims, &self.got, &self.want).finish()
+        let want = self.want.get_or_init(|| self.oracle());
+        Comparison::new(self.tolerance).floats("merged", &dims, &self.got, want).finish()
     }
 
     fn work(&self) -> Work {

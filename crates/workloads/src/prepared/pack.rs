@@ -1,5 +1,7 @@
 //! `tile_pack`.
 
+use std::sync::OnceLock;
+
 use serde::Deserialize;
 
 use super::tiles::{self, Tiles};
@@ -41,8 +43,6 @@ pub(super) fn prepare(req: &Request<'_>) -> Result<TilePack, BuildError> {
     let (spec, indices) = plan(req)?;
     let indices = tiles::repeat(&indices, spec.dims.batch);
     let feature = RandomState::new(req.seed).normals(spec.dims.len());
-    let mut want = Packed::new(&spec);
-    pack::oracle(&spec, &feature, &indices, &mut want);
     Ok(TilePack {
         spec,
         variant: req.variant,
@@ -52,7 +52,7 @@ pub(super) fn prepare(req: &Request<'_>) -> Result<TilePack, BuildError> {
         got: Packed::new(&spec),
         feature,
         indices,
-        want,
+        want: OnceLock::new(),
     })
 }
 
@@ -64,7 +64,15 @@ pub(super) struct TilePack {
     indices: Vec<u32>,
     orderer: Option<Orderer>,
     got: Packed,
-    want: Packed,
+    want: OnceLock<Packed>,
+}
+
+impl TilePack {
+    fn oracle(&self) -> Packed {
+        let mut want = Packed::new(&self.spec);
+        pack::oracle(&self.spec, &self.feature, &self.indices, &mut want);
+        want
+    }
 }
 
 impl PreparedOp for TilePack {
@@ -85,15 +93,12 @@ impl PreparedOp for TilePack {
 
     fn check(&self) -> Check {
         let rows = [self.spec.dims.batch, self.spec.tiles];
+        let (got, want) = (&self.got, self.want.get_or_init(|| self.oracle()));
+        let corners = [&got.origins, &want.origins].map(|origins| origins.as_flattened());
         Comparison::new(self.tolerance)
-            .floats("packed", &self.spec.packed_dims(), &self.got.tiles, &self.want.tiles)
-            .exact("indices", &rows, &self.got.indices, &self.want.indices)
-            .exact(
-                "origins",
-                &[rows[0], rows[1], 2],
-                self.got.origins.as_flattened(),
-                self.want.origins.as_flattened(),
-            )
+            .floats("packed", &self.spec.packed_dims(), &got.tiles, &want.tiles)
+            .exact("indices", &rows, &got.indices, &want.indices)
+            .exact("origins", &[rows[0], rows[1], 2], corners[0], corners[1])
             .finish()
     }
 

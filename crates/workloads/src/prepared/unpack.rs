@@ -1,5 +1,7 @@
 //! `tile_unpack`, both families: `levels` in the parameters selects the one without a priority map.
 
+use std::sync::OnceLock;
+
 use serde::Deserialize;
 
 use super::tiles::{self, Tiles};
@@ -77,41 +79,35 @@ pub(super) fn prepare(req: &Request<'_>) -> Result<TileUnpack, BuildError> {
     let mut rng = RandomState::new(req.seed);
     let base = rng.normals(spec.dims.len());
     let packed = rng.normals(origins.len() * spec.tile_len());
-    let pixels = spec.dims.batch * spec.dims.plane();
     // Override moves bits. Blend is one multiply-add per tile, the same in both, but a target may fuse it.
     let default = match spec.overlap {
         Overlap::Override => Tolerance::EXACT,
         Overlap::Blend { .. } => Tolerance::new(1e-6, 1e-5),
     };
-    let mut op = TileUnpack {
+    Ok(TileUnpack {
         spec,
-        variant: Variant::Reference,
+        variant: req.variant,
         tolerance: req.tolerance.unwrap_or(default),
         level: params.level_priority,
         order: vec![0; origins.len()],
-        got: Merged::new(spec.dims.len(), pixels),
-        want: Merged::new(0, 0),
+        got: Merged::new(&spec),
+        want: OnceLock::new(),
         base,
         packed,
         origins,
         keys,
-    };
-    op.call();
-    op.want = op.got.clone();
-    op.variant = req.variant;
-    op.poison();
-    Ok(op)
+    })
 }
 
-#[derive(Clone)]
 struct Merged {
     map: Buffer,
     priority: Vec<i8>,
 }
 
 impl Merged {
-    fn new(len: usize, pixels: usize) -> Self {
-        Self { map: Buffer::nan(len), priority: vec![i8::MIN; pixels] }
+    fn new(spec: &UnpackSpec) -> Self {
+        let dims = &spec.dims;
+        Self { map: Buffer::nan(dims.len()), priority: vec![i8::MIN; dims.batch * dims.plane()] }
     }
 }
 
@@ -127,7 +123,21 @@ pub(super) struct TileUnpack {
     keys: Option<Vec<i32>>,
     order: Vec<u32>,
     got: Merged,
-    want: Merged,
+    want: OnceLock<Merged>,
+}
+
+impl TileUnpack {
+    fn oracle(&self) -> Merged {
+        let Self { spec, base, packed, origins, .. } = self;
+        let mut want = Merged::new(spec);
+        let Merged { map: merged, priority: map } = &mut want;
+        map.fill(0);
+        match &self.keys {
+            None => priority::oracle(spec, base, packed, origins, self.level, map, merged),
+            Some(keys) => levels::oracle(spec, base, packed, origins, keys, merged),
+        }
+        want
+    }
 }
 
 impl PreparedOp for TileUnpack {
@@ -155,13 +165,13 @@ impl PreparedOp for TileUnpack {
 
     fn check(&self) -> Check {
         let dims = self.spec.dims;
-        let merged =
-            Comparison::new(self.tolerance).floats("merged", &dims.dims(), &self.got.map, &self.want.map);
+        let (got, want) = (&self.got, self.want.get_or_init(|| self.oracle()));
+        let merged = Comparison::new(self.tolerance).floats("merged", &dims.dims(), &got.map, &want.map);
         if self.keys.is_some() {
             return merged.finish();
         }
         let map_dims = [dims.batch, dims.height, dims.width];
-        merged.exact("priority_map", &map_dims, &self.got.priority, &self.want.priority).finish()
+        merged.exact("priority_map", &map_dims, &got.priority, &want.priority).finish()
     }
 
     fn work(&self) -> Work {
