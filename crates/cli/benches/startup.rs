@@ -10,15 +10,8 @@ const STARTS: usize = 41;
 
 fn main() -> std::io::Result<()> {
     println!("| start-up to first sample of | median ms | worst ms | bar ms |\n|---|--:|--:|--:|");
-    let workloads = [
-        "infer",
-        "tile_pack",
-        "tile_unpack",
-        "fusion_gate",
-        "tile_ssm",
-        "fused_pack_op_unpack",
-        "ff_path",
-    ];
+    let workloads =
+        ["infer", "tile_pack", "tile_unpack", "fusion_gate", "tile_ssm", "fused_pack_op_unpack", "ff_path"];
     for workload in workloads {
         let mut times_ms = (0..STARTS).map(|_| first_sample_ms(workload)).collect::<Result<Vec<_>, _>>()?;
         times_ms.sort_by(f64::total_cmp);
