@@ -1,4 +1,4 @@
-"""A worker in plain Python: docs/worker-protocol.md in about forty lines, no dependency."""
+"""A worker in plain Python: docs/worker-protocol.md in about fifty lines, no dependency."""
 
 import json
 import random

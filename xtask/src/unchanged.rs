@@ -37,7 +37,7 @@ pub fn judge_all(paths: &[String]) -> Vec<String> {
             if is_slow(&together[0], &baseline) {
                 slow_once += 1;
                 let merged = confirm::median_run(&together);
-                slow_confirmed += u32::from(merged.is_some_and(|merged| is_slow(&merged, &baseline)));
+                slow_confirmed += u32::from(merged.is_some_and(|merged| is_slow(&merged.current, &baseline)));
             }
         }
     }

@@ -91,24 +91,25 @@ pub struct BaselineDir {
 /// How to decide.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PolicyArgs {
-    /// The rule that decides
-    #[arg(long, value_enum, default_value_t = PolicyName::AllowedMax)]
-    pub policy: PolicyName,
-    /// For the policy `threshold`: the least improvement that passes, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = THRESHOLD_PCT, allow_negative_numbers = true, value_parser = percent)]
-    pub threshold: f64,
+    /// The rule that decides [default: allowed-max, or threshold where --threshold is given]
+    #[arg(long, value_enum)]
+    pub policy: Option<PolicyName>,
+    /// For the policy `threshold`: the least improvement that passes, in percent [default: -3.0]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = percent)]
+    pub threshold: Option<f64>,
     /// Compare although the sides differ in this
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub allow: Vec<Difference>,
 }
 
 impl PolicyArgs {
-    /// The policy meant.
+    /// The policy meant: a threshold means the policy of that name; absent where the two contradict each other.
     #[must_use]
-    pub fn policy(&self) -> Policy {
-        match self.policy {
-            PolicyName::AllowedMax => Policy::AllowedMax,
-            PolicyName::Threshold => Policy::Threshold { threshold_pct: self.threshold },
+    pub fn policy(&self) -> Option<Policy> {
+        match (self.policy, self.threshold) {
+            (Some(PolicyName::AllowedMax), Some(_)) => None,
+            (None | Some(PolicyName::AllowedMax), None) => Some(Policy::AllowedMax),
+            (_, threshold) => Some(Policy::Threshold { threshold_pct: threshold.unwrap_or(THRESHOLD_PCT) }),
         }
     }
 
@@ -175,6 +176,9 @@ pub struct GateArgs {
     /// Folder for report.json, report.md, comparison.json and trend.json
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
+    /// End as inconclusive where there is no baseline yet, instead of recording one
+    #[arg(long)]
+    pub require_baseline: bool,
     /// Runs to add when the first is slower than allowed; the median of all is judged
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub confirm: u32,

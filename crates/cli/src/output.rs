@@ -27,7 +27,8 @@ impl Output {
     #[must_use]
     pub fn style(&self) -> Style {
         let terminal = io::stdout().is_terminal();
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
         Style { color: terminal && !no_color, width }
     }

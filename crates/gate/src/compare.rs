@@ -1,6 +1,7 @@
 //! Facts about each metric of a baseline: what it was, what it is, whether the two may be compared.
 
 use holdpoint_model::{Baseline, BaselineMetric, Current, Identity, Machine, Revision, Unmeasured};
+use serde_json::Value;
 
 /// Differences between the sides that the user has declared harmless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,12 +137,37 @@ fn identity_difference(was: &Identity, is: &Identity, allow: Allow) -> Option<St
     if !allow.timer && was.timer != is.timer {
         return Some(format!("timer differs: baseline {}, now {}", was.timer, is.timer));
     }
-    if !allow.params && was.params != is.params {
-        let keys = was.params.keys().chain(is.params.keys());
-        let differs = keys.into_iter().find(|key| was.params.get(*key) != is.params.get(*key));
-        return differs.map(|key| format!("parameter {key:?} differs from the baseline's"));
+    let differs = |key: &&String| match (was.params.get(*key), is.params.get(*key)) {
+        (Some(was), Some(is)) => !same(was, is),
+        (was, is) => was != is,
+    };
+    let key = was.params.keys().chain(is.params.keys()).find(differs);
+    key.filter(|_| !allow.params).map(|key| format!("parameter {key:?} differs from the baseline's"))
+}
+
+/// Equal as values: 16 and 16.0 are one number, whichever way a file spells it.
+fn same(was: &Value, is: &Value) -> bool {
+    match (was, is) {
+        (Value::Number(was), Value::Number(is)) => was.as_f64() == is.as_f64(),
+        (Value::Array(was), Value::Array(is)) => {
+            was.len() == is.len() && was.iter().zip(is).all(|(was, is)| same(was, is))
+        }
+        (Value::Object(was), Value::Object(is)) => {
+            was.len() == is.len() && was.iter().all(|(key, was)| is.get(key).is_some_and(|is| same(was, is)))
+        }
+        _ => was == is,
     }
-    None
+}
+
+/// What would have been inconclusive, had it not been allowed.
+fn allowed_difference(current: &Current, baseline: &Baseline, allow: Allow) -> Option<String> {
+    baseline.metrics.iter().find_map(|(name, was)| {
+        let (was, is) = was.identity.as_ref().zip(current.metrics.get(name)?.identity.as_ref())?;
+        let strict = identity_difference(was, is, Allow::default())?;
+        identity_difference(was, is, allow)
+            .is_none()
+            .then(|| format!("{name}: {strict}; compared as allowed"))
+    })
 }
 
 fn notes(current: &Current, baseline: &Baseline, allow: Allow) -> Vec<String> {
@@ -157,6 +183,7 @@ fn notes(current: &Current, baseline: &Baseline, allow: Allow) -> Vec<String> {
         }
         _ => {}
     }
+    notes.extend(allowed_difference(current, baseline, allow));
     if baseline.suite != current.suite {
         notes.push(format!("the baseline is of suite {:?}, the run of {:?}", baseline.suite, current.suite));
     }

@@ -15,18 +15,27 @@ pub fn worth_repeating(judgement: &Judgement) -> bool {
     judgement.verdict == Verdict::Regressed && judgement.checks.iter().any(is_slow)
 }
 
+/// Several runs as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confirmed {
+    /// What is to be judged.
+    pub current: Current,
+    /// Which run that is, if it is not the median of all.
+    pub odd: Option<usize>,
+}
+
 /// Several runs as one: the median of each metric. A run in which something failed or is missing speaks for all.
 #[must_use]
-pub fn median_run(runs: &[Current]) -> Option<Current> {
+pub fn median_run(runs: &[Current]) -> Option<Confirmed> {
     let first = runs.first()?;
-    let differs = |run: &&Current| run.status != first.status || !run.metrics.keys().eq(first.metrics.keys());
-    if let Some(odd) = runs.iter().find(differs) {
-        return Some(odd.clone());
+    let differs = |run: &Current| run.status != first.status || !run.metrics.keys().eq(first.metrics.keys());
+    if let Some(odd) = runs.iter().position(differs) {
+        return Some(Confirmed { current: runs[odd].clone(), odd: Some(odd) });
     }
     let mut merged = first.clone();
     for (name, metric) in &mut merged.metrics {
         let values: Vec<f64> = runs.iter().filter_map(|run| Some(run.metrics.get(name)?.value_ms)).collect();
         metric.value_ms = stats::median(&values)?;
     }
-    Some(merged)
+    Some(Confirmed { current: merged, odd: None })
 }

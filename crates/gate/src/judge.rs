@@ -1,6 +1,8 @@
 //! Decides, by a named policy, what the facts amount to.
 
 use crate::compare::{Comparison, Found, Row};
+use crate::record;
+use holdpoint_model::baseline::DEFAULT_RATIO;
 use holdpoint_model::{
     BaselineMetric, Check, CheckStatus, Judgement, SCHEMA_VERSION, ThresholdKeys, Verdict,
 };
@@ -43,6 +45,33 @@ impl Policy {
         }
     }
 
+    /// Tolerances that the reader may take for narrower than they are.
+    fn notes(self, comparison: &Comparison) -> Vec<String> {
+        if self != Self::AllowedMax {
+            return Vec::new();
+        }
+        let is_wide =
+            |row: &&Row| row.baseline.allowed_max_ms() > row.baseline.value_ms * (1.0 + DEFAULT_RATIO);
+        let is_default =
+            |row: &Row| row.baseline.runs_ms.len() < record::RUNS_MIN && row.baseline.is_default();
+        let wide: Vec<&str> = comparison.rows.iter().filter(is_wide).map(|row| row.metric.as_str()).collect();
+        let mut notes = Vec::new();
+        if !comparison.rows.is_empty() && comparison.rows.iter().all(is_default) {
+            notes.push(format!(
+                "the tolerance is the default of {:.0} %: the baseline names none",
+                DEFAULT_RATIO * 100.0
+            ));
+        }
+        if !wide.is_empty() {
+            notes.push(format!(
+                "the tolerance is over {:.0} % for {}",
+                DEFAULT_RATIO * 100.0,
+                wide.join(", ")
+            ));
+        }
+        notes
+    }
+
     fn check(self, row: &Row, current_ms: f64) -> Check {
         match self {
             Self::AllowedMax => allowed_max(row, current_ms),
@@ -71,7 +100,7 @@ pub fn judge(comparison: &Comparison, policy: Policy) -> Judgement {
         current_status: comparison.current_status.clone(),
         machine: comparison.machine.clone(),
         revision: comparison.revision.clone(),
-        notes: comparison.notes.clone(),
+        notes: comparison.notes.iter().cloned().chain(policy.notes(comparison)).collect(),
         ungated: comparison.ungated.clone(),
         threshold: worst_threshold(&checks),
         checks,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub enum RecordError {
     /// There is none.
     NoRuns,
-    /// A run's status is not `ok`: a baseline of it would pass everything that is missing.
+    /// A run's status is neither `ok` nor `partial`: a baseline of it would pass everything that is missing.
     NotOk(String),
     /// Runs of different suites, machines, metrics or workloads.
     Mixed(&'static str),
@@ -97,6 +97,7 @@ pub fn tighten(baseline: &mut Baseline) -> Result<(), RecordError> {
 }
 
 fn set_tolerance(metric: &mut BaselineMetric) {
+    metric.spread = stats::spread(&metric.runs_ms);
     metric.max_regression_ratio = (SPREAD_FACTOR * metric.spread.unwrap_or(0.0)).max(RATIO_MIN);
     metric.max_regression_abs_ms = 0.0;
 }
@@ -120,8 +121,14 @@ fn template_tolerance(metric: &str) -> (f64, f64) {
 fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
     let first = runs.first().ok_or(RecordError::NoRuns)?;
     for run in runs {
-        if let Some(status) = run.status.as_ref().filter(|status| *status != "ok") {
+        // What could not run here is no part of the baseline; a run must then be as partial as that.
+        if let Some(status) =
+            run.status.as_ref().filter(|status| !["ok", "partial"].contains(&status.as_str()))
+        {
             return Err(RecordError::NotOk(status.clone()));
+        }
+        if run.status != first.status {
+            return Err(RecordError::Mixed("status"));
         }
         if run.suite != first.suite {
             return Err(RecordError::Mixed("suites"));
@@ -144,7 +151,7 @@ fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
         schema_version: SCHEMA_VERSION,
         suite: first.suite.clone(),
         baseline_notes: String::new(),
-        required_status: Some("ok".to_owned()),
+        required_status: Some(first.status.clone().unwrap_or_else(|| "ok".to_owned())),
         machine: first.machine.clone(),
         runs: runs
             .iter()

@@ -75,6 +75,11 @@ fn perf_cap() -> Cap {
     Cap::new((level > 2 && !is_root).then_some("perf_event_paranoid_too_high"))
 }
 
+/// Whether the driver's library and a device node are there; quick enough for every run.
+pub(crate) fn cuda_is_visible() -> bool {
+    library("libcuda.so.1").is_some() && Path::new("/dev/nvidiactl").exists()
+}
+
 fn cuda_caps() -> CudaCaps {
     let none = |reason: &str| CudaCaps {
         available: false,

@@ -1,5 +1,6 @@
 //! What machine this is, what state it is in, and which revision is checked out.
 
+use crate::doctor;
 use holdpoint_model::report::Environment;
 use holdpoint_model::{Machine, MachineState, Revision, Toolchain};
 use sha2::{Digest, Sha256};
@@ -11,9 +12,8 @@ use std::process::Command;
 /// kind are the same machine for a baseline.
 #[must_use]
 pub fn machine() -> Machine {
-    let cpu_model =
-        cpuinfo("model name").or_else(|| cpuinfo("Model")).unwrap_or_else(|| "unknown CPU".to_owned());
-    let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
+    let cpu_model = cpu_model();
+    let cpus = cpus_online();
     let memory_gib = memory_kib().map_or(0, |kib| (kib + (1 << 19)) >> 20);
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
     let text = format!("{cpu_model}\n{cpus}\n{memory_gib}\n{arch}\n{os}\n");
@@ -26,6 +26,19 @@ pub fn machine() -> Machine {
         os: os.to_owned(),
         devices: Vec::new(),
     }
+}
+
+/// The CPU by name; ARM kernels name it by numbers only.
+fn cpu_model() -> String {
+    let by_numbers = || Some(format!("CPU {} {}", cpuinfo("CPU implementer")?, cpuinfo("CPU part")?));
+    cpuinfo("model name").or_else(by_numbers).unwrap_or_else(|| "unknown CPU".to_owned())
+}
+
+/// CPUs online, whatever part of them this process may use: an affinity mask does not make another machine.
+fn cpus_online() -> u32 {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let count = text.lines().filter(|line| field(line, "processor").is_some()).count();
+    u32::try_from(count.max(1)).unwrap_or(u32::MAX)
 }
 
 /// The versions behind the numbers.
@@ -41,12 +54,12 @@ pub fn toolchain() -> Toolchain {
 
 /// The seeds' environment block.
 #[must_use]
-pub fn environment(cuda_available: bool) -> Environment {
+pub fn environment() -> Environment {
     let kernel = read_line("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
     Environment {
         platform: format!("{}-{kernel}-{}", std::env::consts::OS, std::env::consts::ARCH),
         device: "cpu".to_owned(),
-        cuda_available,
+        cuda_available: doctor::cuda_is_visible(),
     }
 }
 
@@ -54,7 +67,13 @@ pub fn environment(cuda_available: bool) -> Environment {
 #[must_use]
 pub fn revision(dir: &Path) -> Option<Revision> {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(dir).args(arguments).output().ok()?;
+        let output = Command::new("git")
+            .arg("--no-optional-locks")
+            .arg("-C")
+            .arg(dir)
+            .args(arguments)
+            .output()
+            .ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--verify", "HEAD"])?;

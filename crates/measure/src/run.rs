@@ -25,7 +25,7 @@ pub fn run_suite(suite: &Suite, options: &RunOptions, on_event: &mut dyn FnMut(s
         timestamp_utc,
         status,
         reason: None,
-        environment: machine::environment(false),
+        environment: machine::environment(),
         config: RunConfig {
             seed: suite.seed,
             percentile_rule: stats::PERCENTILE_RULE.to_owned(),

@@ -73,6 +73,12 @@ fn default_ratio() -> f64 {
 pub const DEFAULT_RATIO: f64 = 0.50;
 
 impl BaselineMetric {
+    /// Whether the tolerance is the one of a file that names none.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.max_regression_ratio == DEFAULT_RATIO && self.max_regression_abs_ms == 0.0
+    }
+
     /// The seeds' rule: anything above this fails.
     #[must_use]
     pub fn allowed_max_ms(&self) -> f64 {

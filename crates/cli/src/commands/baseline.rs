@@ -117,7 +117,7 @@ pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec
         }
         let report = holdpoint_store::read_report(&path)?;
         // No baseline can be made with this one; further runs would only cost time.
-        let is_last = report.status != RunStatus::Ok;
+        let is_last = !matches!(report.status, RunStatus::Ok | RunStatus::Partial);
         reports.push(report);
         if is_last {
             break;

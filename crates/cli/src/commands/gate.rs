@@ -19,31 +19,44 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let artifacts = Artifacts { dir: &args.artifacts };
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
+    let policy = compare::policy_of(&args.policy)?;
     if args.baseline.is_none() && !own.exists() {
+        tell_others(&args.baseline_dir.baseline_dir, &suite, output);
+        if args.require_baseline {
+            output.note(&format!("inconclusive: no baseline for suite {:?} on this machine", suite.name));
+            return Ok(ExitCode::Inconclusive);
+        }
         return record(args, &suite, &own, &artifacts, output);
     }
     // Read before measuring: a bad baseline should not cost a run.
     let baseline = holdpoint_store::read_baseline(&path)?;
     holdpoint_store::check_writable(&artifacts.report())?;
     let report = run::measure(&suite, output);
+    artifacts.clear()?;
     run::save(&artifacts.report(), &report)?;
-    artifacts.remove_confirmations()?;
-    let decide = |current: &Current| {
-        judge(&holdpoint_gate::compare(current, &baseline, args.policy.allow()), args.policy.policy())
-    };
+    let decide =
+        |current: &Current| judge(&holdpoint_gate::compare(current, &baseline, args.policy.allow()), policy);
     let mut judgement = decide(&Current::from(&report));
+    let mut reports = vec![report];
+    let mut judged = 0;
     if args.confirm > 0 && confirm::worth_repeating(&judgement) {
-        let runs = look_again(args, &report, &artifacts, output)?;
-        if let Some(merged) = confirm::median_run(&runs) {
-            judgement = decide(&merged);
-            let note = "the first run was slower than allowed; judged by the median of";
-            judgement.notes.push(format!("{note} {} runs", runs.len()));
+        look_again(args, &mut reports, &artifacts, output)?;
+        let currents: Vec<Current> = reports.iter().map(Current::from).collect();
+        if let Some(confirmed) = confirm::median_run(&currents) {
+            judgement = decide(&confirmed.current);
+            judged = confirmed.odd.unwrap_or(0);
+            let how = match confirmed.odd {
+                Some(odd) => format!("run {} came out differently and is judged", odd + 1),
+                None => format!("judged by the median of {} runs", reports.len()),
+            };
+            judgement.notes.push(format!("the first run was slower than allowed; {how}"));
         }
     }
+    let report = &reports[judged];
     holdpoint_store::write_json(&artifacts.comparison(), &judgement)?;
     holdpoint_store::write_json(&artifacts.trend(), &compare::trend(&judgement))?;
-    holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(&report, Some(&judgement)))?;
-    output.result(&judgement, |style| terminal::judgement(&judgement, Some(&report), style))?;
+    holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(report, Some(&judgement)))?;
+    output.result(&judgement, |style| terminal::judgement(&judgement, Some(report), style))?;
     output.note(&format!("baseline: {}\nevidence: {}", path.display(), artifacts.dir.display()));
     Ok(judgement.verdict.into())
 }
@@ -51,17 +64,33 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
 /// Measures again in new processes and keeps every report.
 fn look_again(
     args: &GateArgs,
-    first: &Report,
+    reports: &mut Vec<Report>,
     artifacts: &Artifacts,
     output: &Output,
-) -> Result<Vec<Current>, CliError> {
+) -> Result<(), CliError> {
     output.progress("slower than allowed; looking again");
-    let mut runs = vec![Current::from(first)];
     for report in baseline::measure_runs(&args.suite.suite, args.confirm, output)? {
-        run::save(&artifacts.confirmation(runs.len() + 1), &report)?;
-        runs.push(Current::from(&report));
+        run::save(&artifacts.confirmation(reports.len() + 1), &report)?;
+        reports.push(report);
     }
-    Ok(runs)
+    Ok(())
+}
+
+/// Baselines of other machines are no reason to start anew in silence.
+fn tell_others(dir: &Path, suite: &Suite, output: &Output) {
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let prefix = format!("{}-", suite.name);
+    let others: Vec<String> = names
+        .map(|name| name.to_string_lossy().into_owned())
+        .filter(|name| name.starts_with(&prefix) && name.ends_with(".json"))
+        .collect();
+    if !others.is_empty() {
+        output.note(&format!(
+            "{} has baselines of other machines ({}); they are not comparable with this one",
+            dir.display(),
+            others.join(", ")
+        ));
+    }
 }
 
 /// The first gate on a machine: there is nothing to compare with, so this run becomes what to compare with.
@@ -95,21 +124,19 @@ fn record(
     output.result(&recorded, |style| terminal::baseline(&recorded, style))?;
     output.note(&format!(
         "baseline recorded: {}\n\
-         next: change something and run \"holdpoint gate\" again; it now compares with this baseline.\n\
+         next: change something and run \"holdpoint gate --suite {}\" again; it now compares with this baseline.\n\
          Keep the file in version control to share it with machines of the same kind.",
-        path.display()
+        path.display(),
+        args.suite.suite
     ));
     Ok(ExitCode::Ok)
 }
 
 /// Keeps a report that was compared with nothing, and removes the verdict of an earlier run beside it.
 fn keep_report(artifacts: &Artifacts, report: &Report) -> Result<(), CliError> {
+    artifacts.clear()?;
     run::save(&artifacts.report(), report)?;
-    holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(report, None))?;
-    for stale in [artifacts.comparison(), artifacts.trend()] {
-        holdpoint_store::remove(&stale)?;
-    }
-    artifacts.remove_confirmations()
+    Ok(holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(report, None))?)
 }
 
 /// The files of one gate.
@@ -127,8 +154,11 @@ impl Artifacts<'_> {
         self.dir.join(format!("report-{run}.json"))
     }
 
-    /// Those of an earlier gate would pass for this one's.
-    fn remove_confirmations(&self) -> Result<(), CliError> {
+    /// Removes what an earlier gate left: half of it beside half of this one's would be no evidence.
+    fn clear(&self) -> Result<(), CliError> {
+        for path in [self.comparison(), self.trend(), self.markdown()] {
+            holdpoint_store::remove(&path)?;
+        }
         for path in (2..).map(|run| self.confirmation(run)).take_while(|path| path.exists()) {
             holdpoint_store::remove(&path)?;
         }

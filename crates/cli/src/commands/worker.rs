@@ -5,6 +5,7 @@ use crate::error::CliError;
 use crate::suites;
 use holdpoint_measure::worker::{Builtin, serve};
 use holdpoint_model::ExitCode;
+use holdpoint_model::suite::WORKER_BUILTIN;
 use std::io;
 
 /// Runs the command.
@@ -13,6 +14,9 @@ use std::io;
 /// When the suite cannot be used or a stream fails.
 pub fn run(args: &WorkerArgs) -> Result<ExitCode, CliError> {
     let suite = suites::load(&args.suite.suite)?;
+    if !suite.workloads.iter().any(|workload| workload.worker == WORKER_BUILTIN) {
+        return Err(CliError::Input(format!("suite {:?} has no built-in workloads to serve", suite.name)));
+    }
     let mut worker = Builtin::new(&suite.workloads);
     match serve(&mut worker, io::stdin().lock(), io::stdout().lock()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -94,3 +94,14 @@ fn a_report_compares_with_itself_and_with_another_report() {
     here.run(&["compare", "b.json", "--baseline", "a.json"])
         .prints(&["shape differs: baseline [1, 4, 16, 16]"]);
 }
+
+#[test]
+fn a_threshold_means_the_policy_of_that_name() {
+    let here = Here::new();
+    let (slow, fast) = (data("dent-result.json"), data("dent-legacy-result.json"));
+    here.run(&["compare", &slow, "--baseline", &fast, "--threshold", "-1.0"])
+        .ends(1)
+        .prints(&["policy threshold"]);
+    here.run(&["compare", &slow, "--baseline", &fast, "--threshold", "-1.0", "--policy", "allowed-max"])
+        .refuses(64, &["--threshold goes with --policy threshold"]);
+}

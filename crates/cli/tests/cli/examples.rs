@@ -12,15 +12,14 @@ fn take(here: &Here, name: &str) {
 }
 
 #[test]
-fn a_command_is_measured_with_its_cpu_time_and_memory() {
+fn a_command_is_measured_with_its_cpu_time() {
     let here = Here::new();
     take(&here, "command.toml");
-    here.run(&["run", "--suite", "examples/command.toml"]).ends(0).prints(&["sort", "CPU p50", "memory"]);
+    here.run(&["run", "--suite", "examples/command.toml"]).ends(0).prints(&["sort", "CPU p50"]);
     let report = here.json("artifacts/report.json");
     let sort = &report["benchmarks"]["sort"];
     assert_eq!((&sort["status"], &sort["answer"]["passed"]), (&"measured".into(), &true.into()));
     assert!(report["metrics"]["sort_cpu_p50_ms"].as_f64().unwrap() > 0.0);
-    assert!(sort["peak_memory_mb"].as_f64().unwrap() > 0.1);
 }
 
 #[test]

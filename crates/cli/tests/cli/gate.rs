@@ -10,7 +10,7 @@ fn the_first_gate_records_a_baseline_and_says_what_next() {
     ran.notes(&["no baseline for suite \"tiny\" on this machine yet; recording one from 2 runs"]);
     ran.notes(&[
         "baseline recorded: .holdpoint/baselines/tiny-",
-        "next: change something and run \"holdpoint gate\" again",
+        "next: change something and run \"holdpoint gate --suite suite.toml\" again",
     ]);
     let baseline = here.json(&here.baseline());
     assert_eq!(baseline["metrics"]["true_p50_ms"]["runs_ms"].as_array().unwrap().len(), 2);
@@ -79,6 +79,40 @@ fn a_slow_run_is_looked_at_again_and_every_run_is_kept() {
     here.edit_times(1e-9);
     here.gate(&["--confirm", "0"]).ends(1);
     assert!(!here.path("artifacts/report-2.json").exists());
+}
+
+#[test]
+fn a_required_baseline_is_not_made_up() {
+    let here = Here::new();
+    let ran = here.run(&["gate", "--suite", "suite.toml", "--require-baseline"]);
+    ran.ends(3).notes(&["inconclusive: no baseline for suite \"tiny\" on this machine"]);
+    assert_eq!(here.files(), ["suite.toml"]);
+}
+
+#[test]
+fn baselines_of_other_machines_are_named_when_one_is_recorded() {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    let own = here.path(&here.baseline());
+    std::fs::rename(&own, own.with_file_name("tiny-0123456789ab.json")).unwrap();
+    here.gate(&[]).ends(0).notes(&["has baselines of other machines (tiny-0123456789ab.json)"]);
+}
+
+#[test]
+fn what_cannot_run_here_is_left_out_of_the_baseline_and_asked_for_again() {
+    let here = Here::new();
+    let skip = r#"while read -r line; do case "$line" in
+*hello*) echo '{"type":"hello","protocol":1,"name":"s","version":"1","timer":"host_monotonic","clock_resolution_ns":30}';;
+*list*) echo '{"type":"workloads","workloads":[{"name":"gpu","op":"x","shape":[],"dtype":"f32"}]}';;
+*prepare*) echo '{"type":"skipped","workload":"gpu","reason":"cuda_unavailable"}';;
+*) exit;; esac; done"#;
+    here.write("skip.sh", skip);
+    let gpu = "\n[workers.s]\ncommand = [\"sh\", \"skip.sh\"]\n\n[[workload]]\nname = \"gpu\"\nworker = \"s\"\nop = \"x\"\n";
+    here.write("suite.toml", &format!("{TINY}{gpu}"));
+    here.gate(&[]).ends(0).prints(&["requires      a run of status \"partial\""]);
+    here.edit_times(1e9);
+    here.gate(&[]).ends(0);
+    assert_eq!(here.json("artifacts/report.json")["status"], "partial");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::*;
 const ALL: Allow = Allow { machine: true, shape: true, dtype: true, timer: true, params: true };
 
 fn pair() -> (Current, Baseline) {
-    (run(&[("m_ms", 1.0)]), baseline(&[("m_ms", 1.0, 0.5, 0.0)]))
+    (run(&[("m_ms", 1.0)]), baseline(&[("m_ms", 1.0, 0.4, 0.0)]))
 }
 
 fn change(current: &mut Current, change: impl Fn(&mut Identity)) {
@@ -120,4 +120,36 @@ fn a_baseline_of_another_suite_is_noted() {
     let (mut current, baseline) = pair();
     current.suite = "gpu".to_owned();
     assert_eq!(gate(&current, &baseline).notes, ["the baseline is of suite \"cpu\", the run of \"gpu\""]);
+}
+
+#[test]
+fn a_number_is_the_same_however_it_is_spelled() {
+    let (mut current, baseline) = pair();
+    change(&mut current, |identity| {
+        identity.params.insert("tile".to_owned(), serde_json::Value::from(16.0));
+    });
+    assert_one(&gate(&current, &baseline), "pass", CheckStatus::Pass, Verdict::Pass);
+    change(&mut current, |identity| {
+        identity.params.insert("tile".to_owned(), serde_json::Value::from(17));
+    });
+    assert_one(&gate(&current, &baseline), "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+}
+
+#[test]
+fn an_allowed_difference_is_noted_with_what_it_is() {
+    let (mut current, baseline) = pair();
+    change(&mut current, |identity| identity.dtype = "f16".to_owned());
+    let judged = judge(&compare(&current, &baseline, ALL), ALLOWED_MAX);
+    assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
+    assert!(judged.notes[0].contains("dtype differs: baseline f32, now f16; compared as allowed"));
+}
+
+#[test]
+fn a_wide_or_a_default_tolerance_is_noted() {
+    let was = baseline(&[("a_ms", 1.0, 0.9, 0.0), ("b_ms", 1.0, 0.1, 0.0)]);
+    let notes = gate(&run(&[("a_ms", 1.0), ("b_ms", 1.0)]), &was).notes;
+    assert_eq!(notes, ["the tolerance is over 50 % for a_ms"]);
+    let was = baseline(&[("a_ms", 1.0, 0.5, 0.0)]);
+    let notes = gate(&run(&[("a_ms", 1.0)]), &was).notes;
+    assert_eq!(notes, ["the tolerance is the default of 50 %: the baseline names none"]);
 }

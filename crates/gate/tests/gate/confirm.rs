@@ -1,7 +1,7 @@
 //! A second look at a run that was slower than allowed.
 
 use crate::{baseline, gate, run};
-use holdpoint_gate::confirm::{median_run, worth_repeating};
+use holdpoint_gate::confirm::{Confirmed, median_run, worth_repeating};
 use holdpoint_model::{Unmeasured, Verdict};
 
 #[test]
@@ -22,7 +22,7 @@ fn one_slow_run_of_three_passes_and_two_regress() {
     let was = baseline(&[("a", 1.0, 0.1, 0.0)]);
     let verdict = |times: [f64; 3]| {
         let runs = times.map(|time| run(&[("a", time)]));
-        gate(&median_run(&runs).unwrap(), &was).verdict
+        gate(&median_run(&runs).unwrap().current, &was).verdict
     };
     assert_eq!(verdict([1.5, 1.0, 1.05]), Verdict::Pass);
     assert_eq!(verdict([1.5, 1.0, 1.2]), Verdict::Regressed);
@@ -33,6 +33,6 @@ fn a_run_that_broke_speaks_for_all() {
     let mut broken = run(&[]);
     broken.status = Some("failed".to_owned());
     let runs = [run(&[("a", 1.5)]), broken.clone(), run(&[("a", 1.0)])];
-    assert_eq!(median_run(&runs), Some(broken));
+    assert_eq!(median_run(&runs), Some(Confirmed { current: broken, odd: Some(1) }));
     assert_eq!(median_run(&[]), None);
 }

@@ -40,13 +40,17 @@ fn a_run_passes_against_its_own_baseline() {
 }
 
 #[test]
-fn runs_that_are_not_ok_make_no_baseline() {
-    for status in ["partial", "skipped", "failed"] {
-        let mut bad = run(&[("m_ms", 1.0)]);
-        bad.status = Some(status.to_owned());
+fn runs_that_failed_or_were_skipped_make_no_baseline() {
+    let with_status = |status: &str| Current { status: Some(status.to_owned()), ..run(&[("m_ms", 1.0)]) };
+    for status in ["skipped", "failed"] {
+        let bad = with_status(status);
         assert_eq!(record(&[run(&[("m_ms", 1.0)]), bad.clone()]), Err(RecordError::NotOk(status.to_owned())));
         assert_eq!(template(&[bad]), Err(RecordError::NotOk(status.to_owned())));
     }
+    // What was measured in part makes a baseline of that part, and is required to be as much again.
+    let partial = with_status("partial");
+    assert_eq!(record(std::slice::from_ref(&partial)).unwrap().required_status(), "partial");
+    assert_eq!(record(&[partial, with_status("ok")]), Err(RecordError::Mixed("status")));
     assert_eq!(record(&[]), Err(RecordError::NoRuns));
     assert_eq!(record(&[run(&[])]), Err(RecordError::NoMetrics));
 }

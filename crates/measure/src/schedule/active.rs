@@ -31,6 +31,7 @@ pub(super) struct Active<'a> {
     pub warmup: Warmup,
     pub calls_per_sample: u64,
     pub samples_per_round: u64,
+    pub samples_per_request_max: u64,
     pub end: Option<Result<Stopped, Unfit>>,
     rounds: Vec<Round>,
     times_ns: Vec<Vec<f64>>,
@@ -48,6 +49,7 @@ impl<'a> Active<'a> {
             warmup: Warmup::default(),
             calls_per_sample: 1,
             samples_per_round: 1,
+            samples_per_request_max: SAMPLES_PER_RUN_MAX,
             end: None,
             rounds: Vec::new(),
             times_ns: Vec::new(),
@@ -66,7 +68,7 @@ impl<'a> Active<'a> {
         };
         let left = u64::from(iterations).saturating_sub(self.samples_count());
         let rounds_left = plan.rounds_min.saturating_sub(self.rounds_count()).max(1);
-        left.div_ceil(u64::from(rounds_left)).min(SAMPLES_PER_RUN_MAX)
+        left.div_ceil(u64::from(rounds_left)).min(SAMPLES_PER_RUN_MAX).min(self.samples_per_request_max)
     }
 
     /// The median so far, for a progress line.

@@ -70,6 +70,7 @@ impl<'a> Scheduler<'a, '_> {
         for active in &mut actives {
             (self.on_event)(Event::Preparing(&active.spec.name));
             self.attempt(active, Self::begin);
+            self.tell_if_done(active);
         }
         let mut round = 0;
         loop {
@@ -81,10 +82,17 @@ impl<'a> Scheduler<'a, '_> {
             for (position, index) in order.into_iter().enumerate() {
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
                 self.attempt(&mut actives[index], |this, active| this.round(active, round, position));
+                self.tell_if_done(&actives[index]);
             }
             round += 1;
         }
         actives.into_iter().map(|active| self.finish(active)).collect()
+    }
+
+    fn tell_if_done(&mut self, active: &Active<'a>) {
+        if active.end.is_some() {
+            (self.on_event)(Event::Done(&active.spec.name));
+        }
     }
 
     /// Runs a step of a workload. What goes wrong is that workload's outcome, and nobody else's.
@@ -156,6 +164,8 @@ impl<'a> Scheduler<'a, '_> {
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
         active.samples_per_round = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
+        // A quarter of what a request may take: the estimate is rough and the machine may slow down.
+        active.samples_per_request_max = ((plan.timeout_ms * 1e6 / 4.0 / sample_ns as f64) as u64).max(1);
         Ok(())
     }
 
@@ -178,7 +188,11 @@ impl<'a> Scheduler<'a, '_> {
     }
 
     fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), Unfit> {
+        let before = active.process;
         self.prepare(active)?;
+        if active.process != before {
+            self.warm_up(active)?;
+        }
         let result = self.run(active, active.samples_next(&self.suite.measure))?;
         let round = Round {
             process: active.process.unwrap_or(0),
@@ -224,7 +238,6 @@ impl<'a> Scheduler<'a, '_> {
                 slot.forget();
             }
         }
-        (self.on_event)(Event::Done(&name));
         (name, active.finish())
     }
 }

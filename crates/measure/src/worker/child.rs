@@ -3,6 +3,7 @@
 //! Nothing it does is trusted: every answer has a time-out and a size, extra lines are a flood, and whatever
 //! goes wrong ends the process and leaves its last stderr lines in the error.
 
+use super::groups::Group;
 use super::lines::{Line, read_line};
 use super::{Prepared, Worker, WorkerError};
 use holdpoint_model::FailureCause;
@@ -10,7 +11,6 @@ use holdpoint_model::limits::{STDERR_LINES_KEPT, WORKLOADS_MAX, clean_text};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::Work;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::io::{BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -23,6 +23,7 @@ use std::time::Duration;
 /// A worker in a child process.
 pub struct Child {
     process: std::process::Child,
+    group: Group,
     stdin: Option<ChildStdin>,
     answers: Receiver<Answered>,
     stderr: Arc<Mutex<VecDeque<String>>>,
@@ -80,7 +81,8 @@ impl Child {
             std::thread::spawn(move || keep_tail(pipe, &kept))
         });
         let stdin = process.stdin.take();
-        Ok(Self { process, stdin, answers, stderr, stderr_reader, timeout })
+        let group = Group::of(process.id());
+        Ok(Self { process, group, stdin, answers, stderr, stderr_reader, timeout })
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
@@ -160,10 +162,7 @@ impl Child {
     }
 
     fn kill(&mut self) {
-        if let Some(group) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
-            // Nobody left to kill is what we want.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        self.group.kill();
         let _ = self.process.wait();
     }
 

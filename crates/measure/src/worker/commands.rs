@@ -1,7 +1,8 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
+use super::groups::Group;
 use super::{Prepared, Worker, WorkerError};
-use crate::clock;
+use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, STDERR_LINES_KEPT, clean_text};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
@@ -81,8 +82,7 @@ impl Worker for Commands {
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
-                result.peak_rss_bytes =
-                    result.peak_rss_bytes.max(Some(usage.maxrss)).filter(|bytes| *bytes > 0);
+                result.peak_rss_bytes = result.peak_rss_bytes.max(own_peak(usage.maxrss));
             }
             result.elapsed_ns.push(nanos(wall));
             result.cpu_ns.push(nanos(cpu));
@@ -115,6 +115,12 @@ impl Worker for Commands {
     }
 }
 
+/// A process starts out with its parent's peak in its books, so a smaller one of its own cannot be seen.
+fn own_peak(maxrss_bytes: u64) -> Option<u64> {
+    let inherited_bytes = machine::peak_rss_bytes().unwrap_or(0);
+    (maxrss_bytes > inherited_bytes).then_some(maxrss_bytes)
+}
+
 /// Runs the program once. Stderr goes to an unnamed file, so that the program never waits for a reader.
 fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Finished, WorkerError> {
     let not_started = |what: String| WorkerError::new(FailureCause::NotStarted, what);
@@ -129,19 +135,17 @@ fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Fini
     let mut child = command
         .spawn()
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let watchdog = Watchdog::start(group, timeout);
+    let group = Group::of(child.id());
+    let watchdog = Watchdog::start(group.pid(), timeout);
     let reader = child.stdout.take().map(read_aside);
-    if let Some(group) = group {
+    if let Some(pid) = group.pid() {
         // Seen to have ended, yet not reaped: its number cannot be another group's when that is killed below.
-        let _ = waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     }
     let wall = start.elapsed();
     let timed_out = watchdog.stop();
-    if let Some(group) = group {
-        // What it left running would disturb the next call and hold its stdout open.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    // What it left running would disturb the next call and hold its stdout open.
+    group.kill();
     let resources = child
         .wait4()
         .map_err(|e| WorkerError::new(FailureCause::Crashed, format!("cannot wait for {program:?}: {e}")))?;

@@ -6,12 +6,14 @@
 mod builtin;
 mod child;
 mod commands;
+mod groups;
 mod lines;
 mod serve;
 
 pub use builtin::{Builtin, validate};
 pub use child::Child;
 pub use commands::Commands;
+pub use groups::kill_all;
 pub use serve::serve;
 
 use holdpoint_model::limits::clean_text;

@@ -24,10 +24,11 @@ fn fails(report: &Report, cause: FailureCause, words: &str) {
 
 #[test]
 fn a_program_has_wall_time_cpu_time_and_peak_memory() {
-    let report = run(PATIENT, "exit 0", "metrics = [\"p50_ms\", \"cpu_p50_ms\"]");
+    let script = "dd if=/dev/zero of=/dev/null bs=256M count=1 2>/dev/null";
+    let report = run(PATIENT, script, "metrics = [\"p50_ms\", \"cpu_p50_ms\"]");
     let measured = measured(&report, "bad");
     assert!(measured.cpu_p50_ms.is_some_and(|ms| ms > 0.0));
-    assert!(measured.peak_memory_mb.is_some_and(|mb| mb > 0.0));
+    assert!(measured.peak_memory_mb.is_some_and(|mb| mb > 256.0));
     assert_eq!(measured.answer, None);
     for round in &measured.samples.rounds {
         assert_eq!(round.cpu_ns.len(), round.elapsed_ns.len());
@@ -38,8 +39,17 @@ fn a_program_has_wall_time_cpu_time_and_peak_memory() {
         (identity.op.as_str(), identity.timer.as_str(), identity.dtype.as_str()),
         ("command", "process_wall", "")
     );
-    assert_eq!(identity.params["command"][2], "exit 0");
+    assert_eq!(identity.params["command"][2], script);
     assert!(report.metrics.contains_key("bad_cpu_p50_ms"));
+}
+
+#[test]
+fn memory_that_cannot_be_told_from_the_parents_is_not_told() {
+    // The parent's peak is in the child's books from the start.
+    let ballast = vec![1_u8; 64 << 20];
+    let report = run(PATIENT, "exit 0", "");
+    assert_eq!(measured(&report, "bad").peak_memory_mb, None);
+    assert_eq!(ballast.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 64 << 20);
 }
 
 #[test]

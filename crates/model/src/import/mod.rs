@@ -97,6 +97,9 @@ pub fn baseline(text: &str) -> Result<Baseline, FileError> {
     };
     for (name, metric) in &baseline.metrics {
         check_time(&format!("metrics.{name}.value_ms"), metric.value_ms)?;
+        for value_ms in &metric.runs_ms {
+            check_time(&format!("metrics.{name}.runs_ms"), *value_ms)?;
+        }
         for tolerance in [metric.max_regression_ratio, metric.max_regression_abs_ms] {
             if !(0.0..=TOLERANCE_MAX).contains(&tolerance) {
                 let what = format!("a tolerance must not be negative, nor above {TOLERANCE_MAX:e}");

@@ -59,7 +59,7 @@ impl Suite {
         }
         self.measure.check()?;
         self.check_workers()?;
-        let mut seen = HashSet::new();
+        let (mut seen, mut metrics_seen) = (HashSet::new(), HashSet::new());
         for (index, workload) in self.workloads.iter().enumerate() {
             let place = format!("workload {} ({:?})", index + 1, workload.name);
             check_name(&place, &workload.name)?;
@@ -67,6 +67,15 @@ impl Suite {
                 return invalid(&place, "the name is used twice; names must be unique".to_owned());
             }
             self.check_workload(&place, workload)?;
+            for metric in workload.metrics.iter().map(|metric| workload.metric_name(metric)) {
+                if metrics_seen.contains(&metric) {
+                    return invalid(
+                        &place,
+                        format!("metric {metric:?} is another workload's too; rename one"),
+                    );
+                }
+                metrics_seen.insert(metric);
+            }
         }
         Ok(())
     }
@@ -169,8 +178,8 @@ fn fill_defaults(workload: &mut WorkloadSpec) {
 
 impl MeasurePlan {
     fn check(&self) -> Result<(), SuiteError> {
-        if self.rounds_min == 0 || self.rounds_max < self.rounds_min {
-            return invalid("measure", "needs 1 <= rounds_min <= rounds_max".to_owned());
+        if self.rounds_min == 0 || self.rounds_max < self.rounds_min || self.rounds_max > ROUNDS_MAX {
+            return invalid("measure", format!("needs 1 <= rounds_min <= rounds_max <= {ROUNDS_MAX}"));
         }
         for (name, value) in [
             ("round_ms", self.round_ms),
@@ -192,6 +201,8 @@ impl MeasurePlan {
     }
 }
 
+/// More rounds than anybody waits for.
+const ROUNDS_MAX: u32 = 100_000;
 /// A day: whoever asks for longer has made a slip.
 const MS_MAX: f64 = 86_400_000.0;
 
@@ -248,6 +259,15 @@ mod tests {
             ("schema_version = 9\nname = \"a\"".to_owned(), "9 is not known here"),
             (format!("{HEAD}{workload}{workload}"), "workload 2 (\"a\"): the name is used twice"),
             (format!("{HEAD}{workload}metrics = [\"p51\"]"), "metric \"p51\" is not known"),
+            (
+                format!(
+                    "{HEAD}[[workload]]\nname = \"a\"\ncommand = [\"x\"]\nmetrics = [\"cpu_p50_ms\"]\n\
+                     [[workload]]\nname = \"a_cpu\"\ncommand = [\"x\"]\n"
+                ),
+                "metric \"a_cpu_p50_ms\" is another workload's too",
+            ),
+            (format!("{HEAD}[measure]\nrounds_max = 4294967295\n{workload}"), "rounds_max <= 100000"),
+            (format!("{HEAD}{workload}metrics = [\"cpu_p50_ms\"]"), "cpu_p50_ms is for commands"),
             (format!("{HEAD}{workload}worker = \"gpu\""), "worker \"gpu\" is not declared"),
             (format!("{HEAD}{workload}iterations = 0"), "iterations must be > 0"),
             (format!("{HEAD}{workload}time_budget_ms = nan"), "must be above 0"),
