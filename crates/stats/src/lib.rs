@@ -2,6 +2,11 @@
 //!
 //! Every function says `None` where there is nothing to say; `0.0` never means "no data".
 
+pub mod classic;
+pub mod random;
+pub mod sequential;
+mod special;
+
 /// The median; the mean of the middle two when the count is even.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -129,18 +134,12 @@ mod tests {
         }
     }
 
-    /// Uniform numbers from a small generator: this crate has no dependencies.
-    fn uniform(state: &mut u64) -> f64 {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((*state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
     #[test]
     fn the_interval_covers_at_its_rate_although_rounds_are_correlated_inside() {
         // Each round has a level of its own and skewed noise around it. With a level L that is exponential
         // and noise that is exponential too, the sum is Gamma(2), whose median is 1.678347.
-        let (mut state, trials) = (7, 3_000);
-        let mut exponential = || -uniform(&mut state).ln();
+        let (mut random, trials) = (random::Random::new(7), 3_000);
+        let mut exponential = || -random.uniform().ln();
         for rounds_count in [10, 40] {
             let covered = (0..trials)
                 .filter(|_| {

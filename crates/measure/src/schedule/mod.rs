@@ -14,6 +14,7 @@ use holdpoint_model::protocol::RunResult;
 use holdpoint_model::report::Answer;
 use holdpoint_model::{FailureCause, Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
+use holdpoint_stats::random::Random;
 use slot::Slot;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -52,7 +53,7 @@ pub(crate) fn measure(suite: &Suite, on_event: &mut dyn FnMut(Event)) -> Vec<(St
     let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
     let slots = names.into_iter().map(|name| (name, Slot::new(suite, name))).collect();
     let mut scheduler =
-        Scheduler { suite, slots, state: StateReader::default(), random: Random(suite.seed), on_event };
+        Scheduler { suite, slots, state: StateReader::default(), random: Random::new(suite.seed), on_event };
     suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect()
 }
 
@@ -78,7 +79,7 @@ impl<'a> Scheduler<'a, '_> {
             if order.is_empty() {
                 break;
             }
-            self.random.shuffle(&mut order);
+            shuffle(&mut order, &mut self.random);
             for (position, index) in order.into_iter().enumerate() {
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
                 self.attempt(&mut actives[index], |this, active| this.round(active, round, position));
@@ -286,20 +287,9 @@ fn check_result(
     Ok(())
 }
 
-/// SplitMix64: the order of a round needs no better, and must be the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn shuffle(&mut self, items: &mut [usize]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, (self.next() % (last as u64 + 1)) as usize);
-        }
+/// Any order is as likely as any other.
+fn shuffle(items: &mut [usize], random: &mut Random) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.below(last + 1));
     }
 }

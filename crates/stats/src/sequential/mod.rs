@@ -1,0 +1,179 @@
+//! Decisions that may be looked at after every unit: slower than a tolerance, not slower, faster, or not known yet.
+//!
+//! A unit is a fresh pair of processes, base and head, measured side by side in random order; it gives one number,
+//! x = ln(head time / base time). Evidence is kept as e-values: nonnegative, expected to be at most 1 as long as the null
+//! hypothesis holds, given the past. Such a process ever reaches 1/α with a probability of at most α (Ville), so
+//! there is no penalty for looking often and stopping when the answer is clear, which is what breaks every p-value.
+//! Going back: Wald (sequential analysis), Robbins (mixtures), Shafer and Vovk (testing by betting), Ramdas, Grünwald,
+//! Howard, Waudby-Smith and others (e-processes, confidence sequences).
+//!
+//! What must hold for the error rates: given the past, x of unchanged code is as likely to be +a as -a. Fresh processes,
+//! random order and equal treatment of both sides make it so; see [`bets`](self::BetProcess) for why that is enough.
+
+mod bets;
+mod plan;
+mod scale;
+mod sign;
+mod suite;
+
+pub use bets::{BetProcess, Evidence};
+pub use plan::{InvalidPlan, Plan};
+pub use sign::{SignProcess, beyond_count_worth, ln_e_of_signs};
+pub use suite::e_bh;
+
+use scale::Scale;
+
+/// What is known about a workload after some units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Nothing yet.
+    Undecided,
+    /// Not slower than the tolerance; it may still turn out to be faster.
+    NotSlower,
+    /// Faster than the tolerance: head takes less than `1 / (1 + tolerance)` of base's time.
+    Faster,
+    /// Slower than the tolerance.
+    Slower,
+}
+
+/// The evidence about one workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sequential {
+    plan: Plan,
+    decision: Decision,
+    scale: Scale,
+    /// Units in order, each with the scale its bets were made with.
+    units: Vec<(f64, f64)>,
+    slower: Evidence,
+    not_slower: Evidence,
+    faster: Evidence,
+}
+
+impl Sequential {
+    /// No units yet.
+    ///
+    /// # Errors
+    /// When a rate is not between 0 and 1, the tolerance is negative, or there are no workloads.
+    pub fn new(plan: Plan) -> Result<Self, InvalidPlan> {
+        plan.check()?;
+        Ok(Self {
+            plan,
+            decision: Decision::Undecided,
+            scale: Scale::new(plan.line()),
+            units: Vec::new(),
+            slower: Evidence::default(),
+            not_slower: Evidence::default(),
+            faster: Evidence::default(),
+        })
+    }
+
+    /// One more unit, `x = ln(head time / base time)`; what is known now. No number is no evidence: it changes nothing.
+    ///
+    /// Slower and Faster are final. `NotSlower` is an answer to stop at; going on may turn it into Faster, or into Slower
+    /// where it was one of the misses. Neither costs error rate, since each line of evidence keeps its own.
+    pub fn push(&mut self, x: f64) -> Decision {
+        if !x.is_finite() {
+            return self.decision;
+        }
+        let (line, scale) = (self.plan.line(), self.scale.get());
+        self.slower.push(x - line, scale);
+        self.not_slower.push(line - x, scale);
+        self.faster.push(-line - x, scale);
+        self.scale.push(x);
+        self.units.push((x, scale));
+        // Evidence grows only by units beyond its line, so only there can it have become enough.
+        self.decision = match self.decision {
+            Decision::Slower | Decision::Faster => self.decision,
+            _ if x > line && self.slower.e() >= self.plan.alarm_e() => Decision::Slower,
+            _ if x < -line && self.faster.e() >= self.plan.alarm_e() => Decision::Faster,
+            Decision::Undecided if x < line && self.not_slower.e() >= self.plan.pass_e() => {
+                Decision::NotSlower
+            }
+            before => before,
+        };
+        self.decision
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// Units so far.
+    #[must_use]
+    pub fn units_count(&self) -> usize {
+        self.units.len()
+    }
+
+    /// Evidence that head is slower than the tolerance; input for [`e_bh`].
+    #[must_use]
+    pub fn e_slower(&self) -> f64 {
+        self.slower.e()
+    }
+
+    /// Evidence that head is not slower than the tolerance.
+    #[must_use]
+    pub fn e_not_slower(&self) -> f64 {
+        self.not_slower.e()
+    }
+
+    /// Evidence that head is faster than the tolerance; input for [`e_bh`].
+    #[must_use]
+    pub fn e_faster(&self) -> f64 {
+        self.faster.e()
+    }
+
+    /// The median of head's time over base's.
+    #[must_use]
+    pub fn median_ratio(&self) -> Option<f64> {
+        self.scale.median().map(f64::exp)
+    }
+
+    /// An interval for the median ratio that covers it at all times together with probability `confidence`, under the
+    /// one assumption that the median stays the same: all ratios that signs alone do not yet speak against.
+    /// Absent while there are too few units for any interval.
+    #[must_use]
+    pub fn median_ratio_interval(&self, confidence: f64) -> Option<[f64; 2]> {
+        median_interval(self.scale.sorted(), confidence).map(|interval| interval.map(f64::exp))
+    }
+
+    /// The smallest slowdown that would have been called by now, had it been there beside the noise that was: 0.03 is
+    /// 3 %. What an undecided workload does rule out. Absent while no slowdown at all could have been called.
+    #[must_use]
+    pub fn smallest_visible_slowdown(&self) -> Option<f64> {
+        let middle = self.scale.median()?;
+        let line = self.plan.line();
+        let would_be_called = |change: f64| {
+            let mut evidence = Evidence::default();
+            self.units.iter().any(|(x, scale)| {
+                evidence.push(x - middle + change - line, *scale);
+                evidence.e() >= self.plan.alarm_e()
+            })
+        };
+        // A larger change is worth more at every unit, so doubling and halving find the border.
+        let mut high = (1..=SLOWDOWN_DOUBLINGS)
+            .map(|i| SLOWDOWN_STEP * f64::from(2_u32.pow(i)))
+            .find(|change| would_be_called(*change))?;
+        let mut low = 0.0;
+        while high - low > SLOWDOWN_STEP {
+            let change = f64::midpoint(low, high);
+            if would_be_called(change) { high = change } else { low = change }
+        }
+        Some(high.exp_m1())
+    }
+}
+
+/// 0.01 %: finer than anybody asks.
+const SLOWDOWN_STEP: f64 = 1e-4;
+/// Up to e^6.5, 700 times slower; what is not seen at that is not seen.
+const SLOWDOWN_DOUBLINGS: u32 = 16;
+
+/// An interval for the median of `sorted` values, valid at every count at once: each end gets half of the error, and is
+/// where the count of values beyond it is just worth that.
+#[must_use]
+pub fn median_interval(sorted: &[f64], confidence: f64) -> Option<[f64; 2]> {
+    let beyond = beyond_count_worth(sorted.len(), 2.0 / (1.0 - confidence))?;
+    let low = sorted.len().checked_sub(beyond)?;
+    Some([*sorted.get(low)?, *sorted.get(beyond.checked_sub(1)?)?])
+}
