@@ -5,19 +5,17 @@
 
 use super::groups::Group;
 use super::lines::{Line, read_line};
+use super::tail::Tail;
 use super::{Prepared, Worker, WorkerError};
 use holdpoint_model::FailureCause;
-use holdpoint_model::limits::{STDERR_LINES_KEPT, WORKLOADS_MAX, clean_text};
+use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::Work;
-use std::collections::VecDeque;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A worker in a child process.
@@ -26,8 +24,7 @@ pub struct Child {
     group: Group,
     stdin: Option<ChildStdin>,
     answers: Receiver<Answered>,
-    stderr: Arc<Mutex<VecDeque<String>>>,
-    stderr_reader: Option<JoinHandle<()>>,
+    stderr: Option<Tail>,
     timeout: Duration,
 }
 
@@ -75,14 +72,10 @@ impl Child {
                 }
             });
         }
-        let stderr = Arc::new(Mutex::new(VecDeque::new()));
-        let stderr_reader = process.stderr.take().map(|pipe| {
-            let kept = Arc::clone(&stderr);
-            std::thread::spawn(move || keep_tail(pipe, &kept))
-        });
+        let stderr = process.stderr.take().map(Tail::of);
         let stdin = process.stdin.take();
         let group = Group::of(process.id());
-        Ok(Self { process, group, stdin, answers, stderr, stderr_reader, timeout })
+        Ok(Self { process, group, stdin, answers, stderr, timeout })
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
@@ -167,16 +160,12 @@ impl Child {
     }
 
     fn tail(&mut self) -> Vec<String> {
-        if matches!(self.process.try_wait(), Ok(Some(_)))
-            && let Some(reader) = self.stderr_reader.take()
-        {
-            // A grandchild may hold the pipe open; then what has been read so far must do.
-            let step = Duration::from_millis(5);
-            (0..GRACE.as_millis() / step.as_millis())
-                .take_while(|_| !reader.is_finished())
-                .for_each(|_| std::thread::sleep(step));
+        let has_ended = matches!(self.process.try_wait(), Ok(Some(_)));
+        match &self.stderr {
+            Some(stderr) if has_ended => stderr.last_lines(),
+            Some(stderr) => stderr.lines(),
+            None => Vec::new(),
         }
-        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     fn unexpected<T>(&mut self, request: &str, response: &Response) -> Result<T, WorkerError> {
@@ -280,31 +269,4 @@ fn name_of(request: &Request) -> &'static str {
 
 fn excerpt(text: &str) -> String {
     clean_text(text).chars().take(120).collect()
-}
-
-/// Keeps the last lines of a stream, each of limited length, and never more.
-fn keep_tail(pipe: impl Read, kept: &Mutex<VecDeque<String>>) {
-    let mut reader = BufReader::new(pipe);
-    loop {
-        let line = match read_line(&mut reader) {
-            Ok(Line::Text(text)) => clean_text(&text),
-            Ok(Line::NotText) => "(not UTF-8)".to_owned(),
-            // Drain what is left, so that the worker does not block on a full pipe.
-            Ok(Line::TooLong) => {
-                push(kept, "(a line over the limit; nothing after it was kept)".to_owned());
-                let _ = std::io::copy(&mut reader, &mut std::io::sink());
-                return;
-            }
-            Ok(Line::End) | Err(_) => return,
-        };
-        push(kept, line);
-    }
-}
-
-fn push(kept: &Mutex<VecDeque<String>>, line: String) {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.len() == STDERR_LINES_KEPT {
-        kept.pop_front();
-    }
-    kept.push_back(line);
 }

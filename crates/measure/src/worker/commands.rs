@@ -1,16 +1,16 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
 use super::groups::Group;
+use super::tail::Tail;
 use super::{Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
-use holdpoint_model::limits::{LINE_BYTES_MAX, STDERR_LINES_KEPT, clean_text};
+use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -121,15 +121,13 @@ fn own_peak(maxrss_bytes: u64) -> Option<u64> {
     (maxrss_bytes > inherited_bytes).then_some(maxrss_bytes)
 }
 
-/// Runs the program once. Stderr goes to an unnamed file, so that the program never waits for a reader.
+/// Runs the program once.
 fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Finished, WorkerError> {
     let not_started = |what: String| WorkerError::new(FailureCause::NotStarted, what);
-    let mut stderr = tempfile::tempfile().map_err(|e| not_started(format!("no file for stderr: {e}")))?;
-    let stderr_out = stderr.try_clone().map_err(|e| not_started(format!("no file for stderr: {e}")))?;
     let (program, arguments) =
         spec.command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr_out).process_group(0);
+    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0);
 
     let start = Instant::now();
     let mut child = command
@@ -138,6 +136,7 @@ fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Fini
     let group = Group::of(child.id());
     let watchdog = Watchdog::start(group.pid(), timeout);
     let reader = child.stdout.take().map(read_aside);
+    let stderr = child.stderr.take().map(Tail::of);
     if let Some(pid) = group.pid() {
         // Seen to have ended, yet not reaped: its number cannot be another group's when that is killed below.
         let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
@@ -149,31 +148,28 @@ fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Fini
     let resources = child
         .wait4()
         .map_err(|e| WorkerError::new(FailureCause::Crashed, format!("cannot wait for {program:?}: {e}")))?;
-    let failed = |cause, detail: String, stderr: &mut File| {
-        Err(WorkerError { stderr_tail: tail(stderr), ..WorkerError::new(cause, detail) })
+    let failed = |cause, detail: String| {
+        let stderr_tail = stderr.as_ref().map(Tail::last_lines).unwrap_or_default();
+        Err(WorkerError { stderr_tail, ..WorkerError::new(cause, detail) })
     };
     if timed_out {
         let detail = format!("{program:?} ran longer than {} s and was killed", timeout.as_secs_f64());
-        return failed(FailureCause::TimedOut, detail, &mut stderr);
+        return failed(FailureCause::TimedOut, detail);
     }
     let stdout = match reader.map(|reader| reader.recv_timeout(STDOUT_GRACE)) {
         Some(Ok(stdout)) => stdout,
         Some(Err(_)) => {
             let detail = format!("{program:?} has ended, yet something it started holds its stdout open");
-            return failed(FailureCause::TimedOut, detail, &mut stderr);
+            return failed(FailureCause::TimedOut, detail);
         }
         None => Vec::new(),
     };
     if stdout.len() > LINE_BYTES_MAX {
-        return failed(
-            FailureCause::Flooded,
-            format!("{program:?} printed over the limit of 4 MiB"),
-            &mut stderr,
-        );
+        return failed(FailureCause::Flooded, format!("{program:?} printed over the limit of 4 MiB"));
     }
     if !resources.status.success() {
         let detail = format!("{program:?} ended with {}", resources.status);
-        return failed(FailureCause::Crashed, detail, &mut stderr);
+        return failed(FailureCause::Crashed, detail);
     }
     Ok(Finished { wall, resources, stdout })
 }
@@ -218,18 +214,6 @@ fn read_aside(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
         let _ = send.send(bytes);
     });
     receive
-}
-
-fn tail(file: &mut File) -> Vec<String> {
-    let mut bytes = Vec::new();
-    let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
-    let start = end.saturating_sub(1 << 16);
-    if file.seek(SeekFrom::Start(start)).is_err() || file.take(1 << 16).read_to_end(&mut bytes).is_err() {
-        return Vec::new();
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<String> = text.lines().map(clean_text).collect();
-    lines[lines.len().saturating_sub(STDERR_LINES_KEPT)..].to_vec()
 }
 
 fn nanos(duration: Duration) -> u64 {

@@ -9,6 +9,7 @@ mod commands;
 mod groups;
 mod lines;
 mod serve;
+mod tail;
 
 pub use builtin::{Builtin, validate};
 pub use child::Child;
