@@ -3,6 +3,7 @@
 use crate::compare::{Comparison, Found, Row};
 use crate::record;
 use holdpoint_model::baseline::DEFAULT_RATIO;
+use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{
     BaselineMetric, Check, CheckStatus, Judgement, SCHEMA_VERSION, ThresholdKeys, Verdict,
 };
@@ -25,15 +26,12 @@ pub const THRESHOLD_PCT: f64 = -3.0;
 const IMPROVED_PCT: f64 = 10.0;
 
 impl Policy {
-    /// The names that [`Policy::name`] gives.
-    pub const NAMES: [&'static str; 2] = ["allowed-max", "threshold"];
-
     /// The policy's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::AllowedMax => Self::NAMES[0],
-            Self::Threshold { .. } => Self::NAMES[1],
+            Self::AllowedMax => "allowed-max",
+            Self::Threshold { .. } => "threshold",
         }
     }
 
@@ -127,7 +125,7 @@ fn status_check(comparison: &Comparison) -> Option<Check> {
         expected: Some(comparison.required_status.clone()),
         current: Some(current.clone()),
         ..blank(
-            "__status__",
+            STATUS_METRIC,
             CheckStatus::Fail,
             verdict,
             format!("the run's status is {current:?}, required is {:?}", comparison.required_status),

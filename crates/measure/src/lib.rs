@@ -10,5 +10,5 @@ mod schedule;
 mod summary;
 pub mod worker;
 
-pub use run::{RunOptions, run_suite};
+pub use run::run_suite;
 pub use schedule::Event;

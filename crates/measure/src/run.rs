@@ -4,18 +4,11 @@ use crate::{clock, machine, schedule};
 use holdpoint_model::report::RunConfig;
 use holdpoint_model::{Outcome, Report, RunStatus, SCHEMA_VERSION, Suite};
 use holdpoint_stats as stats;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
-/// What a run needs to know besides its suite.
-#[derive(Clone, Debug, Default)]
-pub struct RunOptions {
-    /// Where the code under test is checked out, for its revision.
-    pub repository: PathBuf,
-}
-
-/// Measures the suite and reports. Nothing that goes wrong with a workload is lost: it is its outcome.
-pub fn run_suite(suite: &Suite, options: &RunOptions, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
+/// Measures the suite and reports; `repository` is where the code under test is checked out. Nothing that goes wrong with a workload is lost: it is its outcome.
+pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
     let benchmarks: indexmap::IndexMap<_, _> = schedule::measure(suite, on_event).into_iter().collect();
     let status = RunStatus::of(benchmarks.values());
@@ -33,7 +26,7 @@ pub fn run_suite(suite: &Suite, options: &RunOptions, on_event: &mut dyn FnMut(s
             elapsed_s: start.elapsed().as_secs_f64(),
         },
         machine: Some(machine::machine()),
-        revision: machine::revision(&options.repository),
+        revision: machine::revision(repository),
         toolchain: machine::toolchain(),
         metrics: std::collections::BTreeMap::new(),
         benchmarks,

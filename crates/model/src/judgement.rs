@@ -107,6 +107,9 @@ pub struct Judgement {
     pub threshold: Option<ThresholdKeys>,
 }
 
+/// Name of the check of the run's status, beside those of its metrics.
+pub const STATUS_METRIC: &str = "__status__";
+
 /// The judgement of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {

@@ -2,11 +2,10 @@
 
 use crate::text::{list, plural};
 use crate::{remedy, units};
+use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{Check, CheckStatus, Judgement, Outcome, Report, Verdict};
 use std::collections::HashMap;
 
-/// The metric name that stands for the run's status.
-pub(crate) const STATUS: &str = "__status__";
 /// Passes shown; everything else is always shown.
 const PASSES_SHOWN: usize = 50;
 /// Names in a list.
@@ -45,7 +44,7 @@ pub(crate) fn reasons(checks: &[Check]) -> Vec<Group<'_>> {
             groups.push(Group { verdict, reason, metrics: Vec::new() });
             groups.len() - 1
         });
-        if check.metric != STATUS {
+        if check.metric != STATUS_METRIC {
             groups[at].metrics.push(&check.metric);
         }
     }
@@ -55,7 +54,7 @@ pub(crate) fn reasons(checks: &[Check]) -> Vec<Group<'_>> {
 
 /// How the judgement came out, after its verdict word.
 pub(crate) fn of_judgement(j: &Judgement) -> String {
-    let metrics: Vec<&Check> = j.checks.iter().filter(|check| check.metric != STATUS).collect();
+    let metrics: Vec<&Check> = j.checks.iter().filter(|check| check.metric != STATUS_METRIC).collect();
     let hit: Vec<&Check> = metrics.iter().copied().filter(|check| check.verdict == j.verdict).collect();
     let total = metrics.len();
     let all = |one, many| of(hit.len(), total, one, many);

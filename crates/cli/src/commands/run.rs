@@ -5,10 +5,10 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::suites;
-use holdpoint_measure::{RunOptions, run_suite};
+use holdpoint_measure::run_suite;
 use holdpoint_model::{ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Runs the command.
 ///
@@ -27,8 +27,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
 /// Measures with progress on a terminal.
 pub fn measure(suite: &Suite, output: &Output) -> Report {
     let progress = Progress::new(suite.workloads.len(), output);
-    let options = RunOptions { repository: PathBuf::from(".") };
-    run_suite(suite, &options, &mut |event| progress.on(event))
+    run_suite(suite, Path::new("."), &mut |event| progress.on(event))
 }
 
 /// Writes a report; where that fails, into the folder for temporary files: what was measured is not lost.

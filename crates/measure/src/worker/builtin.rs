@@ -3,7 +3,7 @@
 use super::{Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
-use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpec};
 use holdpoint_workloads::{BuildError, PreparedOp, Request, Tolerance, Variant, build};
@@ -65,13 +65,7 @@ fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
 
 impl Worker for Builtin {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        Ok(WorkerInfo {
-            protocol: PROTOCOL_VERSION,
-            name: WORKER_BUILTIN.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            timer: TIMER_HOST.to_owned(),
-            clock_resolution_ns: self.clock_resolution_ns,
-        })
+        Ok(super::own_info(WORKER_BUILTIN, TIMER_HOST, self.clock_resolution_ns))
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {

@@ -6,7 +6,7 @@ use super::{Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
-use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -49,13 +49,7 @@ impl Commands {
 
 impl Worker for Commands {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        Ok(WorkerInfo {
-            protocol: PROTOCOL_VERSION,
-            name: WORKER_COMMAND.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            timer: TIMER_PROCESS.to_owned(),
-            clock_resolution_ns: self.clock_resolution_ns,
-        })
+        Ok(super::own_info(WORKER_COMMAND, TIMER_PROCESS, self.clock_resolution_ns))
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {

@@ -18,7 +18,7 @@ pub use groups::kill_all;
 pub use serve::serve;
 
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{Work, WorkloadSpec};
 use holdpoint_model::{Failure, FailureCause};
@@ -65,6 +65,17 @@ pub trait Worker {
     /// # Errors
     /// When the worker cannot answer.
     fn release(&mut self, workload: &str) -> Result<(), WorkerError>;
+}
+
+/// Who a worker of this process is.
+fn own_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
+    WorkerInfo {
+        protocol: PROTOCOL_VERSION,
+        name: name.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        timer: timer.to_owned(),
+        clock_resolution_ns,
+    }
 }
 
 /// A workload of a suite as a worker lists it.

@@ -1,6 +1,6 @@
 //! A suite with one worker that may misbehave and one that does not, and what came of it.
 
-use holdpoint_measure::{RunOptions, run_suite};
+use holdpoint_measure::run_suite;
 use holdpoint_model::report::Measured;
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Report, Suite};
 use rustix::process::{Pid, test_kill_process};
@@ -31,7 +31,7 @@ pub fn suite(plan: &str, rest: &str) -> Suite {
 
 /// Measures a suite as it is.
 pub fn measure(suite: &Suite) -> Report {
-    run_suite(suite, &RunOptions { repository: PathBuf::from("/") }, &mut |_| {})
+    run_suite(suite, std::path::Path::new("/"), &mut |_| {})
 }
 
 /// The command line of a shell worker whose middle is `script`, as TOML.

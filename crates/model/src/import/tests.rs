@@ -12,6 +12,8 @@ fn every_schema_version_ever_written_stays_readable() {
         assert!(!report.benchmarks.is_empty());
         let baseline = baseline(&data(&format!("baseline-v{version}.json"))).unwrap();
         assert!(baseline.machine.is_some() && !baseline.metrics.is_empty());
+        let comparison = judgement(&data(&format!("comparison-v{version}.json"))).unwrap();
+        assert!(!comparison.checks.is_empty());
         let trend = trend(&data(&format!("trend-v{version}.json"))).unwrap();
         assert_eq!(trend.total_metrics, trend.metrics.len());
     }

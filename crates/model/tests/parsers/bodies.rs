@@ -42,6 +42,11 @@ pub fn baseline_json(data: &[u8]) {
     file(data, import::baseline);
 }
 
+/// A judged comparison.
+pub fn comparison_json(data: &[u8]) {
+    file(data, import::judgement);
+}
+
 /// A trend point.
 pub fn trend_json(data: &[u8]) {
     file(data, import::trend);

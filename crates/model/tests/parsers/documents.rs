@@ -85,7 +85,7 @@ pub fn documents() -> Vec<Document> {
 
 fn read_documents() -> Vec<Document> {
     type Kind = (&'static [&'static str], fn(&str) -> Result<(), String>, Body);
-    let kinds: [Kind; 4] = [
+    let kinds: [Kind; 5] = [
         (
             &["report-outcomes.json", "report-v1.json"],
             |text| accepted(import::report(text)),
@@ -115,6 +115,7 @@ fn read_documents() -> Vec<Document> {
             |text| accepted(import::baseline(text)),
             bodies::baseline_json,
         ),
+        (&["comparison-v1.json"], |text| accepted(import::judgement(text)), bodies::comparison_json),
         (&["trend-v1.json"], |text| accepted(import::trend(text)), bodies::trend_json),
     ];
     let files = kinds.into_iter().flat_map(|(names, accept, body)| {

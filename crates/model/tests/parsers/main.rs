@@ -10,10 +10,11 @@ use documents::{Document, documents};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const BODIES: [Body; 6] = [
+const BODIES: [Body; 7] = [
     bodies::suite_toml,
     bodies::report_json,
     bodies::baseline_json,
+    bodies::comparison_json,
     bodies::trend_json,
     bodies::protocol_request,
     bodies::protocol_response,

@@ -4,6 +4,7 @@ use super::escape;
 use crate::summary;
 use crate::terminal::stopped;
 use crate::units::{self, MISSING};
+use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{Check, Judgement, Measured, Outcome, Report, Verdict};
 
 /// Names in a list.
@@ -57,7 +58,7 @@ fn common_cells(check: &Check) -> Vec<String> {
     let word = check.verdict.as_str();
     let verdict = if check.verdict > Verdict::Pass { format!("**{word}**") } else { word.to_owned() };
     let foreign = |text: &Option<String>| text.as_deref().map_or_else(|| MISSING.to_owned(), escape::text);
-    let (was, is) = if check.metric == summary::STATUS {
+    let (was, is) = if check.metric == STATUS_METRIC {
         (foreign(&check.expected), foreign(&check.current))
     } else {
         (number(check.baseline_ms, units::time), number(check.current_ms, units::time))

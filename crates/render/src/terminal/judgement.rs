@@ -2,10 +2,11 @@
 
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
-use crate::summary::{self, NAMES_SHOWN, STATUS};
+use crate::summary::{self, NAMES_SHOWN};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, entry, list, quote};
 use crate::{remedy, units};
+use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{Check, Judgement, Outcome, Report, Verdict};
 use std::collections::HashSet;
 
@@ -75,7 +76,7 @@ fn table(j: &Judgement, style: Style) -> String {
 
 fn common_cells(check: &Check) -> Vec<Cell> {
     let ink = Ink::from(check.verdict);
-    let (was, is) = if check.metric == STATUS {
+    let (was, is) = if check.metric == STATUS_METRIC {
         (status(&check.expected), status(&check.current))
     } else {
         (Cell::number(check.baseline_ms, units::time), Cell::number(check.current_ms, units::time))
