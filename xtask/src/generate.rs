@@ -1,7 +1,9 @@
 //! Files that are generated from the code: JSON Schemas and the command reference.
 
 use clap::CommandFactory;
-use holdpoint_model::{Baseline, Judgement, Report, Suite, Trend, caps::RuntimeCaps, protocol};
+use holdpoint_model::{
+    AbReport, Baseline, Calibration, Judgement, Report, Suite, Trend, caps::RuntimeCaps, protocol,
+};
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
 use std::fs;
@@ -37,6 +39,8 @@ fn files() -> Vec<(String, String)> {
         schema::<Baseline>("baseline"),
         schema::<Judgement>("comparison"),
         schema::<Trend>("trend"),
+        schema::<AbReport>("ab"),
+        schema::<Calibration>("calibration"),
         schema::<Suite>("suite"),
         schema::<RuntimeCaps>("runtime-caps"),
         schema::<protocol::Request>("worker-request"),

@@ -3,7 +3,9 @@
 //! Everything here is plain data: no file is opened, no clock is read, nothing is decided. `GLOSSARY.md`
 //! fixes the words; `docs/schemas` holds the JSON Schemas generated from these types.
 
+pub mod ab;
 pub mod baseline;
+pub mod calibration;
 pub mod caps;
 pub mod current;
 pub mod exit;
@@ -18,7 +20,9 @@ pub mod report;
 pub mod suite;
 pub mod trend;
 
+pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun};
+pub use calibration::{Calibrated, Calibration};
 pub use current::{Current, MetricValue, Unmeasured};
 pub use exit::ExitCode;
 pub use judgement::{Check, CheckStatus, Judgement, ThresholdKeys, Verdict};

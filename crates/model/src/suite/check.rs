@@ -81,10 +81,16 @@ impl Suite {
     }
 
     fn check_workers(&self) -> Result<(), SuiteError> {
+        if let Some(build) = &self.build {
+            if build.command.is_empty() {
+                return invalid("build", "command is empty; give the program and its arguments".to_owned());
+            }
+            check_ms("build", "timeout_s", build.timeout_s)?;
+        }
         for (name, worker) in &self.workers {
             let place = format!("workers.{name}");
             check_name(&place, name)?;
-            if name == WORKER_BUILTIN || name == WORKER_COMMAND {
+            if name == WORKER_COMMAND {
                 return invalid(&place, "this name is taken by holdpoint itself; choose another".to_owned());
             }
             if worker.command.is_empty() {

@@ -26,7 +26,10 @@ pub struct Suite {
     /// How to measure, for all workloads that do not say otherwise.
     #[serde(default)]
     pub measure: MeasurePlan,
-    /// Programs that speak the worker protocol, by name.
+    /// How a revision is built before it is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildSpec>,
+    /// Programs that speak the worker protocol, by name; `builtin` replaces the built-in ops by a program that has them.
     #[serde(default)]
     pub workers: BTreeMap<String, WorkerSpec>,
     /// The workloads, in order.
@@ -53,6 +56,24 @@ fn default_seed() -> u64 {
 pub struct WorkerSpec {
     /// Program and arguments.
     pub command: Vec<String>,
+    /// Whether it uses one thread: `ab` then holds both sides on the same CPU, which takes out most of the noise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub single_threaded: bool,
+}
+
+/// How a revision is built, in the root of its own checkout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BuildSpec {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// How long it may take.
+    #[serde(default = "default_build_timeout_s")]
+    pub timeout_s: f64,
+}
+
+fn default_build_timeout_s() -> f64 {
+    1_800.0
 }
 
 /// When a workload has been measured enough.

@@ -1,0 +1,305 @@
+//! Two sides measured in the same seconds, `ab.json`.
+
+use crate::calibration::Calibrated;
+use crate::judgement::Verdict;
+use crate::machine::{Machine, MachineState, Revision, Toolchain};
+use crate::report::Failure;
+use crate::suite::Identity;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A comparison of two sides, base and head, that were alive at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbReport {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// When the comparison began, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// The worst verdict of all workloads.
+    pub verdict: Verdict,
+    /// Name of the policy that decided.
+    pub policy: String,
+    /// Whether every workload was taken to its end; if not, `--resume` goes on from here.
+    pub finished: bool,
+    /// What was asked for.
+    pub plan: AbPlan,
+    /// The side that head is compared with.
+    pub base: Side,
+    /// The side under test.
+    pub head: Side,
+    /// The machine.
+    #[serde(default)]
+    pub machine: Option<Machine>,
+    /// The versions behind the numbers.
+    pub toolchain: Toolchain,
+    /// Seconds spent measuring, starts of processes and checks of answers included, builds not.
+    pub elapsed_s: f64,
+    /// What the reader should know, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// The workloads, in the suite's order.
+    pub workloads: IndexMap<String, AbWorkload>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbPlan {
+    /// How much slower head may be: 0.01 is 1 %.
+    pub tolerance: f64,
+    /// At most this share of unchanged suites is called slower, whatever the number of workloads.
+    pub alarm_rate: f64,
+    /// At most this share of workloads slower than the tolerance is called not slower.
+    pub miss_rate: f64,
+    /// Most units of one workload.
+    pub units_max: u32,
+    /// Time for the whole comparison, as seconds per workload; what decided workloads leave goes to the others.
+    pub budget_s: f64,
+    /// Rounds of one unit.
+    pub rounds_per_unit: u32,
+    /// How long the samples of one side in one round aim to last.
+    pub round_ms: f64,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// One side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// What it is, as it was given: a revision, a command, a file.
+    pub label: String,
+    /// Its revision, where it has one.
+    #[serde(default)]
+    pub revision: Option<Revision>,
+}
+
+/// Which side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SideName {
+    /// What head is compared with.
+    Base,
+    /// What is under test.
+    Head,
+}
+
+impl SideName {
+    /// The word in files and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Head => "head",
+        }
+    }
+}
+
+/// One workload, both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbWorkload {
+    /// What was run.
+    pub identity: Identity,
+    /// What it amounts to.
+    pub verdict: Verdict,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Why measuring ended.
+    pub ended: Ended,
+    /// Its share of the machine's time: starts, preparation and rounds.
+    pub spent_s: f64,
+    /// What the units say; absent when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<AbEvidence>,
+    /// The keys of the policy `disjoint-ci`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disjoint_ci: Option<DisjointCiKeys>,
+    /// What comparing unchanged code on this machine has shown about this workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
+    /// What went wrong, and on which side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<SideFailure>,
+    /// Calls behind each sample.
+    pub calls_per_sample: u64,
+    /// The units, in order, with every sample.
+    pub units: Vec<Unit>,
+}
+
+/// Why measuring a workload ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The evidence suffices.
+    Decided,
+    /// `units_max` was reached first.
+    UnitsMax,
+    /// The budget was spent first.
+    Budget,
+    /// A signal came first.
+    Interrupted,
+    /// A side failed.
+    Failed,
+    /// It cannot run here, or one side does not have it.
+    Skipped,
+}
+
+/// What went wrong on which side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideFailure {
+    /// The side.
+    pub side: SideName,
+    /// What went wrong.
+    #[serde(flatten)]
+    pub failure: Failure,
+}
+
+/// A fresh pair of processes, base and head, measured side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Unit {
+    /// Which pair of processes, from 0; workloads that shared it have the same number.
+    pub process: u32,
+    /// `ln(head / base)` over the rounds that count: what the decision is made of.
+    pub x: f64,
+    /// The rounds, in order.
+    pub rounds: Vec<PairRound>,
+}
+
+/// Samples of both sides taken close together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PairRound {
+    /// Which round of its unit, from 0.
+    pub round: u32,
+    /// Position of this workload within its round.
+    pub order: u32,
+    /// The side that went first.
+    pub first: SideName,
+    /// Times of base's samples.
+    pub base_ns: Vec<u64>,
+    /// Times of head's samples.
+    pub head_ns: Vec<u64>,
+    /// What troubled the machine during this round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trouble: Vec<Trouble>,
+    /// Whether the round was left out of `x`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub left_out: bool,
+    /// The machine's state during the round.
+    #[serde(default)]
+    pub state: MachineState,
+}
+
+/// What can trouble a machine during a round. Told from the machine and from both sides together, never from one
+/// side against the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// The system's clock was set.
+    ClockStep,
+    /// The hypervisor gave the CPU to others.
+    Steal,
+    /// The CPU ran slower than it had before, or its throttle counter moved.
+    Throttled,
+    /// Other processes kept ours waiting.
+    Competing,
+    /// Both sides together were slower or faster than in the unit's other rounds.
+    Drift,
+}
+
+impl Trouble {
+    /// The word in files and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClockStep => "clock_step",
+            Self::Steal => "steal",
+            Self::Throttled => "throttled",
+            Self::Competing => "competing",
+            Self::Drift => "drift",
+        }
+    }
+}
+
+/// What a workload's units say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbEvidence {
+    /// Median over units of head's time over base's.
+    pub ratio: f64,
+    /// 95 % interval of that median, valid at every moment; absent with too few units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_interval: Option<[f64; 2]>,
+    /// Evidence that head is slower than the tolerance: unchanged code reaches E with a probability of 1/E.
+    pub e_slower: f64,
+    /// Evidence that head is not slower than the tolerance.
+    pub e_not_slower: f64,
+    /// Evidence that head is faster than the tolerance.
+    pub e_faster: f64,
+    /// The smallest slowdown that would have been called by now, beside this noise: 0.03 is 3 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_visible_slowdown: Option<f64>,
+    /// Standard deviation of `x` over units, robust.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit_sd: Option<f64>,
+    /// Units behind all this.
+    pub units_count: u32,
+    /// Rounds taken.
+    pub rounds_count: u32,
+    /// Rounds left out for trouble.
+    pub rounds_left_out: u32,
+    /// Base's times.
+    pub base: SideTimes,
+    /// Head's times.
+    pub head: SideTimes,
+    /// Cliff's delta over the units' medians; positive where head is slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cliffs_delta: Option<f64>,
+    /// Hedges' g over the units' medians; positive where head is slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hedges_g: Option<f64>,
+    /// Two-sided Mann-Whitney p over the units' medians; not valid after looking more than once, which is what was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mann_whitney_p: Option<f64>,
+}
+
+/// One side's times, over all its samples.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideTimes {
+    /// Median.
+    pub p50_ms: f64,
+    /// Its 95 % block-bootstrap interval, units as blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_interval_ms: Option<[f64; 2]>,
+    /// `sorted[floor(0.95(n-1))]`.
+    pub p95_ms: f64,
+    /// `sorted[floor(0.99(n-1))]`.
+    pub p99_ms: f64,
+    /// Standard deviation over mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cv: Option<f64>,
+}
+
+/// Keys of the second seed's statistical comparison, with the sign right.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DisjointCiKeys {
+    /// Base's median.
+    pub baseline_median_ms: f64,
+    /// Head's median.
+    pub candidate_median_ms: f64,
+    /// `(candidate - baseline) / baseline · 100`: positive is slower.
+    pub delta_pct: f64,
+    /// Baseline over candidate: above 1 is faster.
+    pub speedup: f64,
+    /// Whether the intervals of the medians overlap.
+    pub cis_overlap: bool,
+    /// Positive where the candidate is faster, as the seed has it.
+    pub cliffs_delta: f64,
+    /// `negligible`, `small`, `medium` or `large`.
+    pub cliffs_interpretation: String,
+    /// Two-sided.
+    pub mann_whitney_p: f64,
+    /// Disjoint intervals, p < 0.05 and |δ| ≥ 0.147.
+    pub is_significant: bool,
+    /// The seed's sentence: `REGRESSION: …`, `IMPROVEMENT: …`, `NO SIGNIFICANT DIFFERENCE: …`, `MAINTAINED: …`.
+    pub verdict: String,
+}

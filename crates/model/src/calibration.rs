@@ -1,0 +1,96 @@
+//! What comparing code with itself on a machine has shown, `calibration.json`.
+
+use crate::machine::{Machine, Toolchain};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How often the rule was wrong, and what it sees, on this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibration {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// When it began, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// The machine it holds for.
+    pub machine: Machine,
+    /// The versions behind the numbers.
+    pub toolchain: Toolchain,
+    /// The tolerance that was decided at.
+    pub tolerance: f64,
+    /// The error rate that was asked for, per suite.
+    pub alarm_rate: f64,
+    /// Slowdown put into head: 0 where head is base.
+    pub inject: f64,
+    /// Comparisons of the whole suite.
+    pub trials: u32,
+    /// Comparisons in which at least one workload was called slower although nothing was injected.
+    pub false_alarms: u32,
+    /// With 95 % confidence the rate of false alarms per suite is at most this; absent with a slowdown injected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub false_alarm_rate_upper: Option<f64>,
+    /// Workloads called slower, over all trials, where a slowdown was injected.
+    pub detected: u32,
+    /// Workloads not decided within the budget, over all trials.
+    pub inconclusive: u32,
+    /// Machine time per workload and trial, median, in seconds.
+    pub seconds: f64,
+    /// Seconds of the whole calibration.
+    pub elapsed_s: f64,
+    /// Whether all trials were made; a signal may have ended them.
+    pub finished: bool,
+    /// By workload.
+    pub workloads: IndexMap<String, Calibrated>,
+}
+
+/// What was seen of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibrated {
+    /// The tolerance that was decided at.
+    pub tolerance: f64,
+    /// Slowdown put into head.
+    pub inject: f64,
+    /// Comparisons.
+    pub trials: u32,
+    /// Called slower although nothing was injected.
+    pub false_alarms: u32,
+    /// Called slower where a slowdown was injected.
+    pub detected: u32,
+    /// Called not slower.
+    pub passed: u32,
+    /// Called faster.
+    pub faster: u32,
+    /// Not decided within the budget.
+    pub inconclusive: u32,
+    /// A side failed.
+    pub failed: u32,
+    /// Machine time to the verdict in seconds: median and 90th percentile.
+    pub seconds: f64,
+    /// 90th percentile of that.
+    pub seconds_p90: f64,
+    /// Units to the verdict, median.
+    pub units: f64,
+    /// Median standard deviation of a unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit_sd: Option<f64>,
+    /// Smallest slowdown that was visible at the end of a trial, median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_visible_slowdown: Option<f64>,
+    /// What this noise lets be seen in how much time: what to choose a tolerance by.
+    #[serde(default)]
+    pub visible: Vec<Visible>,
+    /// Whether it is too noisy to be gated at this tolerance: more trials undecided than not.
+    pub too_noisy: bool,
+}
+
+/// The smallest slowdown that is called within a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Visible {
+    /// Machine time for the workload.
+    pub seconds: f64,
+    /// 0.02 is 2 %; absent where no slowdown could be called in that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<f64>,
+}
