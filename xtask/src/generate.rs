@@ -2,7 +2,7 @@
 
 use clap::CommandFactory;
 use holdpoint_model::{
-    AbReport, Baseline, Calibration, Judgement, Report, Suite, Trend, caps::RuntimeCaps, protocol,
+    AbReport, Baseline, Bisection, Calibration, Judgement, Report, Suite, Trend, caps::RuntimeCaps, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -41,6 +41,7 @@ fn files() -> Vec<(String, String)> {
         schema::<Trend>("trend"),
         schema::<AbReport>("ab"),
         schema::<Calibration>("calibration"),
+        schema::<Bisection>("bisect"),
         schema::<Suite>("suite"),
         schema::<RuntimeCaps>("runtime-caps"),
         schema::<protocol::Request>("worker-request"),

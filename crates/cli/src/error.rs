@@ -1,5 +1,6 @@
 //! What can go wrong, and which exit code it has.
 
+use holdpoint_measure::builds::BuildError;
 use holdpoint_model::ExitCode;
 use holdpoint_store::StoreError;
 use std::path::PathBuf;
@@ -18,6 +19,9 @@ pub enum CliError {
         /// Where it is.
         refuge: PathBuf,
     },
+    /// A revision that cannot be had.
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// Input that cannot be used.
     #[error("{0}")]
     Input(String),
@@ -40,7 +44,12 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Store(error) | Self::Kept { source: error, .. } if !error.is_input() => ExitCode::Internal,
-            Self::Store(_) | Self::Kept { .. } | Self::Input(_) | Self::File { .. } => ExitCode::Usage,
+            // Nothing of it could be measured, and that is the revision's doing.
+            Self::Build(error) if error.is_of_one_revision() => ExitCode::Broken,
+            Self::Build(error) if !error.is_input() => ExitCode::Internal,
+            Self::Store(_) | Self::Kept { .. } | Self::Build(_) | Self::Input(_) | Self::File { .. } => {
+                ExitCode::Usage
+            }
             Self::Internal(_) => ExitCode::Internal,
         }
     }

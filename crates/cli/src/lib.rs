@@ -3,6 +3,7 @@
 pub mod args;
 mod commands;
 mod error;
+mod interrupt;
 mod output;
 mod progress;
 mod suites;
@@ -10,11 +11,8 @@ mod suites;
 use args::{Args, Command};
 use clap::Parser;
 use error::CliError;
-use holdpoint_measure::worker;
 use holdpoint_model::ExitCode;
 use output::Output;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 /// Runs the command line of this process.
 #[must_use]
@@ -28,7 +26,7 @@ pub fn main() -> ExitCode {
         }
     };
     let output = Output::new(&args.global);
-    end_with_signals();
+    interrupt::listen();
     match run(args.command, &output) {
         Ok(code) => code,
         Err(error) => {
@@ -38,22 +36,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Ends the workloads' processes with this one when it is interrupted: they run in groups of their own, which
-/// the terminal does not reach. What was measured so far is given up.
-fn end_with_signals() {
-    // Without handlers a signal still ends this process, as it would any.
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
-    std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            worker::kill_all();
-            std::process::exit(128 + signal);
-        }
-    });
-}
-
 fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
     match command {
         Command::Gate(args) => commands::gate::run(&args, output),
+        Command::Ab(args) => commands::ab::run(&args, output),
+        Command::Calibrate(args) => commands::calibrate::run(&args, output),
+        Command::Bisect(args) => commands::bisect::run(&args, output),
         Command::Run(args) => commands::run::run(&args, output),
         Command::Compare(args) => commands::compare::run(&args, output),
         Command::Baseline(args) => commands::baseline::run(&args, output),

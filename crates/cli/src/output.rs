@@ -70,6 +70,11 @@ impl Output {
     /// What went wrong.
     pub fn error(&self, error: &CliError) {
         let _ = writeln!(io::stderr(), "holdpoint: {error}");
+        if let CliError::Build(error) = error {
+            for line in error.last_lines() {
+                let _ = writeln!(io::stderr(), "  | {line}");
+            }
+        }
     }
 }
 

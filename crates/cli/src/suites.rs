@@ -2,8 +2,8 @@
 
 use crate::error::CliError;
 use holdpoint_measure::worker;
-use holdpoint_model::Suite;
 use holdpoint_model::suite::WORKER_BUILTIN;
+use holdpoint_model::{Suite, WorkloadSpec};
 use std::path::Path;
 
 /// The suites that come with the binary.
@@ -28,9 +28,27 @@ pub fn load(name: &str) -> Result<Suite, CliError> {
             )));
         }
     };
-    for workload in suite.workloads.iter().filter(|workload| workload.worker == WORKER_BUILTIN) {
+    // A program in place of the built-in ops knows for itself what it can do.
+    let is_ours = |workload: &&WorkloadSpec| {
+        workload.worker == WORKER_BUILTIN && !suite.workers.contains_key(WORKER_BUILTIN)
+    };
+    for workload in suite.workloads.iter().filter(is_ours) {
         worker::validate(workload)
             .map_err(|e| CliError::Input(format!("suite {name:?}, workload {:?}: {e}", workload.name)))?;
     }
     Ok(suite)
+}
+
+/// The same suite, as another process in another folder would have to name it.
+///
+/// # Errors
+/// When the file cannot be found any more.
+pub fn absolute(name: &str) -> Result<String, CliError> {
+    if BUILT_IN.iter().any(|(built_in, _)| *built_in == name) {
+        return Ok(name.to_owned());
+    }
+    match std::fs::canonicalize(name) {
+        Ok(path) => Ok(path.to_string_lossy().into_owned()),
+        Err(error) => Err(CliError::File { path: name.into(), what: error.to_string() }),
+    }
 }

@@ -132,7 +132,7 @@ fn measurement(index: usize, shift_ns: u64) -> Measurement {
             .collect(),
         cpu_ns: Vec::new(),
         peak_rss_bytes: None,
-        state: MachineState { load1: Some(0.37), cpu_mhz: Some(2_899.998), steal: Some(0.0) },
+        state: MachineState { load1: Some(0.37), cpu_mhz: Some(2_899.998), steal: Some(0.0), wait: None },
     };
     let p50_ms = base_ns as f64 / 1e6 + 0.000_45;
     let measured = Measured {

@@ -1,7 +1,7 @@
 //! Decides, by a named policy, what the facts amount to.
 
 use crate::compare::{Comparison, Found, Row};
-use crate::record;
+use crate::{noise, record};
 use holdpoint_model::baseline::DEFAULT_RATIO;
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{
@@ -70,20 +70,30 @@ impl Policy {
         notes
     }
 
-    fn check(self, row: &Row, current_ms: f64) -> Check {
-        match self {
+    fn check(self, row: &Row) -> Check {
+        check(row, Some(self.allowed_max_ms(&row.baseline)), |current_ms| match self {
             Self::AllowedMax => allowed_max(row, current_ms),
             Self::Threshold { threshold_pct } => threshold(row, current_ms, threshold_pct),
-        }
+        })
     }
 }
 
 /// Judges every metric and the run as a whole. The worst verdict speaks for the whole.
 #[must_use]
 pub fn judge(comparison: &Comparison, policy: Policy) -> Judgement {
+    let mut judgement = judge_by(comparison, policy.name(), |row| policy.check(row));
+    judgement.notes.extend(policy.notes(comparison));
+    judgement
+}
+
+/// The same by any rule.
+pub(crate) fn judge_by(
+    comparison: &Comparison,
+    policy_name: &str,
+    rule: impl Fn(&Row) -> Check,
+) -> Judgement {
     let status = status_check(comparison);
-    let checks: Vec<Check> =
-        status.into_iter().chain(comparison.rows.iter().map(|row| check(row, policy))).collect();
+    let checks: Vec<Check> = status.into_iter().chain(comparison.rows.iter().map(rule)).collect();
     // Nothing judged is nothing known: missing is never good.
     let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Inconclusive);
     let passed = !checks.is_empty() && checks.iter().all(|check| check.status == CheckStatus::Pass);
@@ -92,13 +102,13 @@ pub fn judge(comparison: &Comparison, policy: Policy) -> Judgement {
         suite: comparison.suite.clone(),
         status: if passed { "pass" } else { "fail" }.to_owned(),
         verdict,
-        policy: policy.name().to_owned(),
+        policy: policy_name.to_owned(),
         timestamp_utc: comparison.timestamp_utc.clone(),
         required_status: comparison.required_status.clone(),
         current_status: comparison.current_status.clone(),
         machine: comparison.machine.clone(),
         revision: comparison.revision.clone(),
-        notes: comparison.notes.iter().cloned().chain(policy.notes(comparison)).collect(),
+        notes: comparison.notes.clone(),
         ungated: comparison.ungated.clone(),
         threshold: worst_threshold(&checks),
         checks,
@@ -133,9 +143,10 @@ fn status_check(comparison: &Comparison) -> Option<Check> {
     })
 }
 
-fn check(row: &Row, policy: Policy) -> Check {
+/// A time that may be compared is judged by the rule; what else a run may have is the same under all of them.
+pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f64) -> Check) -> Check {
     let (status, verdict, reason) = match &row.found {
-        Found::Value(current_ms) => return policy.check(row, *current_ms),
+        Found::Value(current_ms) => return rule(*current_ms),
         Found::Incomparable(_, problem) => {
             (CheckStatus::Inconclusive, Verdict::Inconclusive, problem.clone())
         }
@@ -152,7 +163,6 @@ fn check(row: &Row, policy: Policy) -> Check {
         Found::Incomparable(current_ms, _) => Some(current_ms),
         _ => None,
     };
-    let allowed_max_ms = Some(policy.allowed_max_ms(&row.baseline));
     Check { current_ms, allowed_max_ms, ..of_row(row, status, verdict, reason) }
 }
 
@@ -160,19 +170,20 @@ fn allowed_max(row: &Row, current_ms: f64) -> Check {
     let was = &row.baseline;
     let allowed_max_ms = was.allowed_max_ms();
     let change = current_ms / was.value_ms - 1.0;
-    let (status, verdict, reason) = if current_ms > allowed_max_ms {
+    let (ruled, reason) = if current_ms > allowed_max_ms {
         let allowed = allowed_max_ms / was.value_ms - 1.0;
-        let over = format!("{:+.1} %, allowed is {:+.1} %", change * 100.0, allowed * 100.0);
-        (CheckStatus::Fail, Verdict::Regressed, over)
+        (Verdict::Regressed, format!("{:+.1} %, allowed is {:+.1} %", change * 100.0, allowed * 100.0))
     } else if current_ms * (1.0 + was.max_regression_ratio) + was.max_regression_abs_ms < was.value_ms {
-        (CheckStatus::Pass, Verdict::Improved, "faster by more than the tolerance".to_owned())
+        (Verdict::Improved, "faster by more than the tolerance".to_owned())
     } else {
-        (CheckStatus::Pass, Verdict::Pass, "within the tolerance".to_owned())
+        (Verdict::Pass, "within the tolerance".to_owned())
     };
+    let (verdict, unclear) = noise::weigh(was, allowed_max_ms, current_ms, ruled);
+    let reason = unclear.unwrap_or(reason);
     Check {
         current_ms: Some(current_ms),
         regression_ratio: Some(change),
-        ..of_row(row, status, verdict, reason)
+        ..of_row(row, status_of(verdict), verdict, reason)
     }
 }
 
@@ -181,7 +192,7 @@ fn threshold(row: &Row, current_ms: f64, threshold_pct: f64) -> Check {
     let improvement_pct = (baseline_ms - current_ms) / baseline_ms * 100.0;
     // A threshold that is not a number must not pass everything.
     let is_regression = improvement_pct < threshold_pct || threshold_pct.is_nan();
-    let (verdict, label) = if is_regression {
+    let (ruled, label) = if is_regression {
         (Verdict::Regressed, "REGRESSION DETECTED")
     } else if improvement_pct > IMPROVED_PCT {
         (Verdict::Improved, "SIGNIFICANT IMPROVEMENT")
@@ -190,14 +201,16 @@ fn threshold(row: &Row, current_ms: f64, threshold_pct: f64) -> Check {
     } else {
         (Verdict::Pass, "PERFORMANCE SIMILAR")
     };
-    let status = if is_regression { CheckStatus::Fail } else { CheckStatus::Pass };
     let relation = if is_regression { "is below" } else { "is not below" };
     let reason = format!(
         "an improvement of {improvement_pct:+.2} % {relation} the threshold of {threshold_pct:+.2} %"
     );
+    let allowed_max_ms = Policy::Threshold { threshold_pct }.allowed_max_ms(&row.baseline);
+    let (verdict, unclear) = noise::weigh(&row.baseline, allowed_max_ms, current_ms, ruled);
+    let reason = unclear.unwrap_or(reason);
     Check {
         current_ms: Some(current_ms),
-        allowed_max_ms: Some(Policy::Threshold { threshold_pct }.allowed_max_ms(&row.baseline)),
+        allowed_max_ms: Some(allowed_max_ms),
         regression_ratio: Some(current_ms / baseline_ms - 1.0),
         threshold: Some(ThresholdKeys {
             speedup: baseline_ms / current_ms,
@@ -208,11 +221,21 @@ fn threshold(row: &Row, current_ms: f64, threshold_pct: f64) -> Check {
             threshold: threshold_pct,
             label: label.to_owned(),
         }),
-        ..of_row(row, status, verdict, reason)
+        ..of_row(row, status_of(verdict), verdict, reason)
     }
 }
 
-fn of_row(row: &Row, status: CheckStatus, verdict: Verdict, reason: String) -> Check {
+/// The seeds' word for a verdict over times.
+pub(crate) fn status_of(verdict: Verdict) -> CheckStatus {
+    match verdict {
+        Verdict::Improved | Verdict::Pass => CheckStatus::Pass,
+        Verdict::Skipped => CheckStatus::Skipped,
+        Verdict::Inconclusive => CheckStatus::Inconclusive,
+        Verdict::Regressed | Verdict::Broken => CheckStatus::Fail,
+    }
+}
+
+pub(crate) fn of_row(row: &Row, status: CheckStatus, verdict: Verdict, reason: String) -> Check {
     Check {
         workload: row.workload.clone(),
         baseline_ms: Some(row.baseline.value_ms),

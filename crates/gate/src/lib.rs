@@ -1,11 +1,15 @@
 //! `compare()` and `judge()`: the same files give the same verdict, byte for byte.
 //!
-//! Pure: no I/O, no clock, no randomness. `compare` finds facts and decides nothing; `judge` decides by a
-//! [`Policy`] and finds nothing. A further policy is a further arm of `judge`.
+//! Pure: no I/O, no clock, no randomness but seeded. `compare` finds facts and decides nothing; `judge` decides by a
+//! [`Policy`] and finds nothing. A further policy is a further arm of `judge`. [`ab`] is the same for two sides that were
+//! measured side by side.
 
+pub mod ab;
+pub mod calibrate;
 pub mod compare;
 pub mod confirm;
 pub mod judge;
+mod noise;
 pub mod record;
 
 pub use compare::{Allow, Comparison, Found, Row, compare};

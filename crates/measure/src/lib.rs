@@ -2,11 +2,15 @@
 //!
 //! Knows nothing of baselines, policies or verdicts.
 
+pub mod ab;
+mod ask;
+pub mod builds;
 pub mod clock;
 pub mod doctor;
 pub mod machine;
 pub mod run;
 mod schedule;
+mod slot;
 mod summary;
 pub mod worker;
 

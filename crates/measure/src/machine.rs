@@ -104,11 +104,11 @@ struct CpuTicks {
 impl StateReader {
     /// The state now; stolen time is counted since the call before.
     pub fn read(&mut self) -> MachineState {
-        MachineState { load1: load1(), cpu_mhz: cpu_mhz(), steal: self.steal() }
+        MachineState { load1: load1(), cpu_mhz: cpu_mhz(), steal: self.steal(), wait: None }
     }
 
     /// Ticks are 10 ms; where none has passed there is nothing to say, and the old count is kept.
-    fn steal(&mut self) -> Option<f64> {
+    pub(crate) fn steal(&mut self) -> Option<f64> {
         let now = cpu_ticks()?;
         let before = self.cpu_ticks.replace(now)?;
         let all = now.all.checked_sub(before.all)?;
@@ -121,7 +121,7 @@ impl StateReader {
 }
 
 /// Load average over one minute.
-fn load1() -> Option<f64> {
+pub(crate) fn load1() -> Option<f64> {
     read_line("/proc/loadavg")?.split(' ').next()?.parse().ok()
 }
 
@@ -170,7 +170,7 @@ fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     (name.trim() == key).then(|| value.trim())
 }
 
-fn read_line(path: &str) -> Option<String> {
+pub(crate) fn read_line(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 

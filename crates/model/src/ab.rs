@@ -179,6 +179,12 @@ pub struct PairRound {
     pub base_ns: Vec<u64>,
     /// Times of head's samples.
     pub head_ns: Vec<u64>,
+    /// For how long of each of base's samples the process was ready and had no CPU, where the worker tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub base_wait_ns: Vec<u64>,
+    /// The same for head's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub head_wait_ns: Vec<u64>,
     /// What troubled the machine during this round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trouble: Vec<Trouble>,
@@ -188,6 +194,21 @@ pub struct PairRound {
     /// The machine's state during the round.
     #[serde(default)]
     pub state: MachineState,
+}
+
+impl PairRound {
+    /// The times of a side's samples as they are compared: without the time that the process was kept waiting for a CPU,
+    /// where both sides' workers tell it.
+    pub fn times_ns(&self, side: SideName) -> impl Iterator<Item = u64> + '_ {
+        let is_told =
+            self.base_wait_ns.len() == self.base_ns.len() && self.head_wait_ns.len() == self.head_ns.len();
+        let (times, waits) = match side {
+            SideName::Base => (&self.base_ns, &self.base_wait_ns),
+            SideName::Head => (&self.head_ns, &self.head_wait_ns),
+        };
+        let waited = move |i: usize| if is_told { waits[i] } else { 0 };
+        times.iter().enumerate().map(move |(i, ns)| ns.saturating_sub(waited(i)))
+    }
 }
 
 /// What can trouble a machine during a round. Told from the machine and from both sides together, never from one

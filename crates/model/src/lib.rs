@@ -5,6 +5,7 @@
 
 pub mod ab;
 pub mod baseline;
+pub mod bisect;
 pub mod calibration;
 pub mod caps;
 pub mod current;
@@ -22,6 +23,7 @@ pub mod trend;
 
 pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun};
+pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use calibration::{Calibrated, Calibration};
 pub use current::{Current, MetricValue, Unmeasured};
 pub use exit::ExitCode;

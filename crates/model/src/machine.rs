@@ -49,6 +49,9 @@ pub struct MachineState {
     /// Share of CPU time that the hypervisor gave to others during the round, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
+    /// How long the workers' processes were ready and had no CPU, as a share of the round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<f64>,
 }
 
 /// The versions behind the numbers.

@@ -140,6 +140,9 @@ pub struct RunResult {
     /// CPU time of each sample, where known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_ns: Vec<u64>,
+    /// For how long of each sample it was ready to run and had no CPU, where known: others' doing, not the code's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_ns: Vec<u64>,
     /// Peak resident memory of the process that ran the calls, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,

@@ -6,6 +6,7 @@ use crate::units::MISSING;
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
 };
+use std::borrow::Cow;
 
 /// Space between columns: the padding, and the column that the library leaves for a line.
 const GAP: usize = 2;
@@ -57,9 +58,9 @@ enum Kind {
 }
 
 /// One column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Column {
-    title: &'static str,
+    title: Cow<'static, str>,
     kind: Kind,
     /// Columns with the highest number go first where the terminal is narrow; 0 stays.
     drop: u8,
@@ -67,20 +68,25 @@ pub(crate) struct Column {
 
 /// A column of words that stays.
 pub(crate) const fn words(title: &'static str) -> Column {
-    Column { title, kind: Kind::Words, drop: 0 }
+    Column { title: Cow::Borrowed(title), kind: Kind::Words, drop: 0 }
 }
 
 /// A column of names or sentences that stays; they may be broken over lines.
 pub(crate) const fn names(title: &'static str) -> Column {
-    Column { title, kind: Kind::Names, drop: 0 }
+    Column { title: Cow::Borrowed(title), kind: Kind::Names, drop: 0 }
 }
 
 /// A column of numbers that stays.
 pub(crate) const fn numbers(title: &'static str) -> Column {
-    Column { title, kind: Kind::Numbers, drop: 0 }
+    Column { title: Cow::Borrowed(title), kind: Kind::Numbers, drop: 0 }
 }
 
 impl Column {
+    /// The same column with a title that is made of numbers.
+    pub(crate) fn titled(self, title: String) -> Self {
+        Self { title: Cow::Owned(title), ..self }
+    }
+
     /// The same column, given up in this order where the terminal is narrow.
     pub(crate) const fn drop(mut self, drop: u8) -> Self {
         self.drop = drop;
@@ -145,7 +151,7 @@ impl Grid {
     fn width(&self, name_max: usize) -> usize {
         let widest = |i: usize| {
             let cells = self.rows.iter().map(|row| text::width(&row[i].text));
-            let widest = cells.max().unwrap_or(0).max(text::width(self.columns[i].title));
+            let widest = cells.max().unwrap_or(0).max(text::width(&self.columns[i].title));
             if self.columns[i].kind == Kind::Names { widest.min(name_max) } else { widest }
         };
         (0..self.columns.len()).map(widest).sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
@@ -154,7 +160,7 @@ impl Grid {
     fn table(&self, style: Style) -> Table {
         let mut table = Table::new();
         table.load_style(LINES).force_no_tty();
-        table.set_header(self.columns.iter().map(|column| style.paint(Ink::Dim, column.title)));
+        table.set_header(self.columns.iter().map(|column| style.paint(Ink::Dim, &column.title)));
         for row in &self.rows {
             table.add_row(row.iter().map(|cell| style.paint(cell.ink, &cell.text)));
         }

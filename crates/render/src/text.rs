@@ -104,11 +104,38 @@ pub(crate) fn quote(style: Style, lines: &[String]) -> String {
     quoted.collect()
 }
 
+/// Units that stay on the line of their number.
+const UNITS: [&str; 5] = ["%", "s", "ms", "µs", "ns"];
+
+/// The words, each with the spaces behind it; a number keeps its unit and its thousands.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = 0;
+        loop {
+            end += rest[end..].find(' ').map_or(rest.len() - end, |space| space + 1);
+            if end == rest.len() || !continues(&rest[..end], &rest[end..]) {
+                break;
+            }
+        }
+        let word;
+        (word, rest) = rest.split_at(end);
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+fn continues(number: &str, next: &str) -> bool {
+    let next = next.split(' ').next().unwrap_or(next).trim_end_matches([')', ',', ';', ':', '.']);
+    let is_group = next.len() == 3 && next.bytes().all(|byte| byte.is_ascii_digit());
+    let digit = number.strip_suffix(' ').and_then(|number| number.bytes().last());
+    digit.is_some_and(|digit| digit.is_ascii_digit()) && (is_group || UNITS.contains(&next))
+}
+
 /// Breaks at spaces so that no line is wider than `width`, where words allow; further lines are indented.
 pub(crate) fn wrap(text: &str, columns: Option<u16>, indent: usize) -> String {
     let Some(columns) = columns.map(usize::from) else { return text.trim_end().to_owned() };
     let (mut out, mut line) = (String::new(), String::new());
-    for word in text.split_inclusive(' ') {
+    for word in words(text) {
         if !line.trim().is_empty() && width(&line) + width(word.trim_end()) > columns {
             out.push_str(line.trim_end());
             out.push('\n');
@@ -137,6 +164,15 @@ mod tests {
         let text = wrap("label         one two three four five six", Some(26), 14);
         assert_eq!(text, "label         one two\n              three four\n              five six");
         assert_eq!(wrap("averyveryverylongword b", Some(5), 2), "averyveryverylongword\n  b");
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit_and_its_thousands() {
+        assert_eq!(wrap("slower than 1.0 %, in 2.1 s", Some(16), 0), "slower than\n1.0 %, in 2.1 s");
+        assert_eq!(wrap("one of 10 000 metrics", Some(9), 0), "one of\n10 000\nmetrics");
+        let any = " a  b 1 ms. 3 some 4 ";
+        assert_eq!(words(any).collect::<String>(), any);
+        assert_eq!(words("").count(), 0);
     }
 
     #[test]

@@ -41,6 +41,84 @@ pub fn share(ratio: f64) -> String {
     signed(ratio, "")
 }
 
+/// The two ends of an interval of changes: `-0.3 … +0.5 %`.
+#[must_use]
+pub fn percent_interval(low: f64, high: f64) -> String {
+    match (percent(low), percent(high)) {
+        (low, high) if low == MISSING || high == MISSING => MISSING.to_owned(),
+        (low, high) => format!("{} … {high}", low.trim_end_matches(" %")),
+    }
+}
+
+/// A share that is expected to be small: `0.43 %`, `1.5 %`, `0.003 %`.
+#[must_use]
+pub fn small_share(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    match percent.abs() {
+        0.00995..0.995 => format!("{percent:.2} %"),
+        0.001..0.00995 => format!("{percent:.3} %"),
+        tiny if tiny > 0.0 && tiny < 0.001 => format!("{percent:.1e} %"),
+        _ => share(ratio),
+    }
+}
+
+/// A share that somebody chose, with every digit it was given: `1.0 %`, `0.25 %`, `0.001 %`.
+#[must_use]
+pub fn setting(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    if percent != 0.0 && !(0.0001..PLAIN_MAX).contains(&percent.abs()) {
+        return share_exponent(percent);
+    }
+    let digits = format!("{percent:.4}");
+    let kept = digits.trim_end_matches('0');
+    let zero = if kept.ends_with('.') { "0" } else { "" };
+    format!("{kept}{zero} %")
+}
+
+fn share_exponent(percent: f64) -> String {
+    if percent.is_finite() { format!("{percent:.1e} %") } else { MISSING.to_owned() }
+}
+
+/// Seconds without their unit, for a column of that name: `2.1`.
+#[must_use]
+pub fn seconds(s: f64) -> String {
+    if s.is_finite() { format!("{s:.1}") } else { MISSING.to_owned() }
+}
+
+/// How much speaks for something, where 1 is nothing: `0.02`, `8.3`, `21 500`, `1.3e6`.
+#[must_use]
+pub fn evidence(e: f64) -> String {
+    match e {
+        _ if !e.is_finite() => MISSING.to_owned(),
+        ..0.005 => "0".to_owned(),
+        0.005..0.995 => format!("{e:.2}"),
+        0.995..99.95 => format!("{e:.1}"),
+        99.95..99_999.5 => count(e.round() as u64),
+        _ => format!("{e:.1e}"),
+    }
+}
+
+/// A number between -10 and 10 or so, with its sign: `+0.33`.
+#[must_use]
+pub fn effect(v: f64) -> String {
+    match format!("{v:+.2}").as_str() {
+        _ if !v.is_finite() => MISSING.to_owned(),
+        "+0.00" | "-0.00" => "0.00".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+/// A probability: `0.043`, `2.1e-5`.
+#[must_use]
+pub fn probability(p: f64) -> String {
+    match p {
+        _ if !p.is_finite() => MISSING.to_owned(),
+        PLAIN_MIN.. => format!("{p:.3}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{p:.1e}"),
+    }
+}
+
 /// A factor: `1.34×`.
 #[must_use]
 pub fn factor(v: f64) -> String {
@@ -210,6 +288,47 @@ mod tests {
     fn an_interval_has_one_unit() {
         assert_eq!(time_interval(0.998, 1.002), "0.998 – 1.002 ms");
         assert_eq!(time_interval(0.1204, 0.1239), "120.4 – 123.9 µs");
+    }
+
+    #[test]
+    fn an_interval_of_changes_has_one_unit_and_two_signs() {
+        assert_eq!(percent_interval(-0.003, 0.005), "-0.3 … +0.5 %");
+        assert_eq!(percent_interval(-0.052, -0.041), "-5.2 … -4.1 %");
+        assert_eq!(percent_interval(0.0, 1.5), "0.0 … +150 %");
+        assert_eq!(percent_interval(f64::NAN, 1.5), MISSING);
+    }
+
+    #[test]
+    fn a_setting_keeps_its_digits_and_a_small_share_is_not_zero() {
+        let cases = [(0.01, "1.0 %"), (0.0025, "0.25 %"), (0.001, "0.1 %"), (0.07, "7.0 %"), (0.0, "0.0 %")];
+        for (ratio, want) in cases {
+            assert_eq!(setting(ratio), want);
+        }
+        assert_eq!(setting(1e-9), "1.0e-7 %");
+        assert_eq!(setting(f64::NAN), MISSING);
+        let cases = [
+            (0.0149, "1.5 %"),
+            (0.0043, "0.43 %"),
+            (0.000_9, "0.09 %"),
+            (0.000_031, "0.003 %"),
+            (1e-7, "1.0e-5 %"),
+        ];
+        for (ratio, want) in cases {
+            assert_eq!(small_share(ratio), want);
+        }
+        assert_eq!(small_share(0.001), "0.10 %");
+        assert_eq!(small_share(0.0), "0.0 %");
+    }
+
+    #[test]
+    fn numbers_of_statistics_are_short() {
+        assert_eq!(
+            [0.001, 0.02, 8.31, 412.4, 2e4, 1.3e6].map(evidence),
+            ["0", "0.02", "8.3", "412", "20 000", "1.3e6"]
+        );
+        assert_eq!([0.333, -0.001, -1.5].map(effect), ["+0.33", "0.00", "-1.50"]);
+        assert_eq!([0.0431, 2.1e-5, 0.0, 1.0].map(probability), ["0.043", "2.1e-5", "0", "1.000"]);
+        assert_eq!([seconds(2.14), seconds(f64::INFINITY)], ["2.1", MISSING]);
     }
 
     #[test]

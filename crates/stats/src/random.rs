@@ -34,6 +34,13 @@ impl Random {
         ((u128::from(self.bits()) * count as u128) >> 64) as usize
     }
 
+    /// Puts items into an order of which any is as likely as any other.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
     /// Standard normal, by the Box-Muller transform.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {

@@ -9,7 +9,10 @@ mod trend;
 mod write;
 
 pub use error::StoreError;
-pub use read::{read_baseline, read_current, read_judgement, read_report, read_suite, read_text, read_trend};
+pub use read::{
+    read_ab, read_baseline, read_calibration, read_current, read_judgement, read_report, read_suite,
+    read_text, read_trend,
+};
 pub use trend::{Appended, append_trend, read_trends, trend_path};
 pub use write::{check_writable, remove, write_json, write_text};
 
@@ -18,7 +21,8 @@ use std::path::{Path, PathBuf};
 /// Hex digits of a fingerprint in a file name: 48 bits tell a team's machines apart.
 const FINGERPRINT_CHARS: usize = 12;
 
-/// Where the baseline of a suite on a machine lies: `<dir>/<suite>-<first 12 of the fingerprint>.json`.
+/// Where the baseline of a suite on a machine lies: `<dir>/<suite>-<first 12 of the fingerprint>.json`. What comparing the
+/// suite with itself has shown lies in a folder of its own under the same name.
 #[must_use]
 pub fn baseline_path(dir: &Path, suite: &str, machine_fingerprint: &str) -> PathBuf {
     let fingerprint: String = machine_fingerprint.chars().take(FINGERPRINT_CHARS).collect();

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use holdpoint_model::import::{self, FileError};
 use holdpoint_model::limits::FILE_BYTES_MAX;
-use holdpoint_model::{Baseline, Current, Judgement, Report, Suite, Trend};
+use holdpoint_model::{AbReport, Baseline, Calibration, Current, Judgement, Report, Suite, Trend};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -85,6 +85,22 @@ pub fn read_trend(path: &Path) -> Result<Trend, StoreError> {
 /// When the file cannot be read or is none.
 pub fn read_judgement(path: &Path) -> Result<Judgement, StoreError> {
     read_with(path, import::judgement)
+}
+
+/// Reads a side-by-side comparison.
+///
+/// # Errors
+/// When the file cannot be read or is none.
+pub fn read_ab(path: &Path) -> Result<AbReport, StoreError> {
+    read_with(path, import::ab)
+}
+
+/// Reads what comparing code with itself has shown.
+///
+/// # Errors
+/// When the file cannot be read or is no calibration.
+pub fn read_calibration(path: &Path) -> Result<Calibration, StoreError> {
+    read_with(path, import::calibration)
 }
 
 /// Reads a suite.

@@ -1,8 +1,9 @@
 //! `holdpoint compare`: judge a report against a baseline.
 
-use crate::args::{CompareArgs, PolicyArgs};
+use crate::args::{CompareArgs, PolicyArgs, PolicyName};
 use crate::error::CliError;
 use crate::output::Output;
+use holdpoint_gate::ab::{compare_reports_disjoint_ci, exit_code_of};
 use holdpoint_gate::{Policy, compare, judge};
 use holdpoint_measure::clock;
 use holdpoint_model::{ExitCode, Judgement, Trend};
@@ -13,10 +14,16 @@ use holdpoint_render::terminal;
 /// # Errors
 /// When a file cannot be read, used or written.
 pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let current = holdpoint_store::read_current(&args.report)?;
-    let baseline = holdpoint_store::read_baseline(&args.baseline)?;
-    let comparison = compare(&current, &baseline, args.policy.allow());
-    let judgement = judge(&comparison, policy_of(&args.policy)?);
+    let judgement = if args.policy.policy == Some(PolicyName::DisjointCi) {
+        // It compares samples, which only reports have.
+        let baseline = holdpoint_store::read_report(&args.baseline)?;
+        let current = holdpoint_store::read_report(&args.report)?;
+        compare_reports_disjoint_ci(&baseline, &current, args.policy.allow())
+    } else {
+        let current = holdpoint_store::read_current(&args.report)?;
+        let baseline = holdpoint_store::read_baseline(&args.baseline)?;
+        judge(&compare(&current, &baseline, args.policy.allow()), policy_of(&args.policy)?)
+    };
     if let Some(path) = &args.summary {
         holdpoint_store::write_json(path, &judgement)?;
     }
@@ -24,7 +31,7 @@ pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
         holdpoint_store::write_json(path, &trend(&judgement))?;
     }
     output.result(&judgement, |style| terminal::judgement(&judgement, None, style))?;
-    Ok(judgement.verdict.into())
+    Ok(exit_code_of(&judgement.policy, judgement.verdict))
 }
 
 /// The policy that the flags mean.
@@ -32,7 +39,12 @@ pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
 /// # Errors
 /// When they contradict each other.
 pub fn policy_of(args: &PolicyArgs) -> Result<Policy, CliError> {
-    let contradiction = "--threshold goes with --policy threshold; leave out one of the two";
+    let contradiction = match args.policy {
+        Some(PolicyName::DisjointCi) => {
+            "--policy disjoint-ci needs the samples of both sides: \"gate --against REV\", \"ab\", or \"compare\" of two reports"
+        }
+        _ => "--threshold goes with --policy threshold; leave out one of the two",
+    };
     args.policy().ok_or_else(|| CliError::Input(contradiction.to_owned()))
 }
 

@@ -1,10 +1,12 @@
 //! `holdpoint gate`: the whole flow in one command.
 
-use super::{baseline, compare, run};
-use crate::args::GateArgs;
+use super::ab::sides::{self, Head};
+use super::{ab, baseline, compare, run};
+use crate::args::{AbFiles, GateArgs, PolicyName};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
+use holdpoint_gate::ab::AbPolicy;
 use holdpoint_gate::{confirm, judge};
 use holdpoint_model::{Current, ExitCode, Report, Suite};
 use holdpoint_render::{markdown, terminal};
@@ -15,6 +17,9 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
+    if let Some(revision) = &args.against {
+        return against(args, revision, output);
+    }
     let suite = suites::load(&args.suite.suite)?;
     let artifacts = Artifacts { dir: &args.artifacts };
     let own = baseline::this_machines(&suite, &args.baseline_dir);
@@ -59,6 +64,28 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     output.result(&judgement, |style| terminal::judgement(&judgement, Some(report), style))?;
     output.note(&format!("baseline: {}\nevidence: {}", path.display(), artifacts.dir.display()));
     Ok(judgement.verdict.into())
+}
+
+/// Compares with a revision, both alive at the same time.
+fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode, CliError> {
+    let policy = match args.policy.policy {
+        None => AbPolicy::Sequential,
+        Some(PolicyName::DisjointCi) => AbPolicy::DisjointCi,
+        Some(_) => {
+            return Err(CliError::Input(
+                "with --against there is no baseline to hold a tolerance; leave out --policy, or choose disjoint-ci"
+                    .to_owned(),
+            ));
+        }
+    };
+    let head = if args.dirty { Head::WorkingTree } else { Head::Rev(None) };
+    let prepared = sides::revisions(&args.suite, revision, head, args.decide.pin, output)?;
+    let files = AbFiles {
+        artifacts: args.artifacts.clone(),
+        resume: args.resume,
+        calibration_dir: args.calibration_dir.clone(),
+    };
+    ab::decide(&prepared, ab::compare::plan(&args.decide), policy, &files, false, output)
 }
 
 /// Measures again in new processes and keeps every report.

@@ -1,6 +1,9 @@
 //! One module per command.
 
+pub mod ab;
 pub mod baseline;
+pub mod bisect;
+pub mod calibrate;
 pub mod compare;
 pub mod completions;
 pub mod doctor;

@@ -8,6 +8,7 @@ use crate::suites;
 use holdpoint_measure::run_suite;
 use holdpoint_model::{ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
+use serde::Serialize;
 use std::path::Path;
 
 /// Runs the command.
@@ -34,7 +35,7 @@ pub fn measure(suite: &Suite, output: &Output) -> Report {
 ///
 /// # Errors
 /// With the first failure, after the report has been put elsewhere if at all possible.
-pub fn save(path: &Path, report: &Report) -> Result<(), CliError> {
+pub fn save(path: &Path, report: &impl Serialize) -> Result<(), CliError> {
     let Err(source) = holdpoint_store::write_json(path, report) else {
         return Ok(());
     };

@@ -17,7 +17,7 @@ pub fn run(args: &WorkerArgs) -> Result<ExitCode, CliError> {
     if !suite.workloads.iter().any(|workload| workload.worker == WORKER_BUILTIN) {
         return Err(CliError::Input(format!("suite {:?} has no built-in workloads to serve", suite.name)));
     }
-    let mut worker = Builtin::new(&suite.workloads);
+    let mut worker = Builtin::new(&suite.workloads, args.slowdown);
     match serve(&mut worker, io::stdin().lock(), io::stdout().lock()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(CliError::Internal(format!("worker: {error}")))

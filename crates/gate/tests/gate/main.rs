@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ab;
 mod allowed_max;
 mod comparable;
 mod confirm;
 mod keys;
+mod noise;
 mod properties;
 mod record;
 mod threshold;

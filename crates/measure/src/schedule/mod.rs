@@ -4,18 +4,16 @@
 //! machine falls on all of them and not on one.
 
 mod active;
-mod slot;
 
+use crate::ask::{self, Batch};
 use crate::machine::StateReader;
-use crate::worker::{Prepared, WorkerError};
+use crate::slot::Slot;
+use crate::worker::{Place, Prepared};
 use active::{Active, Unfit};
-use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::protocol::RunResult;
-use holdpoint_model::report::Answer;
-use holdpoint_model::{FailureCause, Measurement, Round, Suite, WorkloadSpec};
+use holdpoint_model::{Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
-use slot::Slot;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -38,11 +36,9 @@ pub enum Event<'a> {
 }
 
 /// Workloads that hold buffers at the same time.
-const ALIVE_MAX: usize = 16;
-/// A sample lasts at least this many steps of the clock, so that the clock blurs it by less than 0.1 %.
-const STEPS_PER_SAMPLE: u64 = 1_000;
+pub(crate) const ALIVE_MAX: usize = 16;
 /// More samples in one round say little more about it: they are correlated.
-const SAMPLES_PER_ROUND_MAX: u64 = 20;
+pub(crate) const SAMPLES_PER_ROUND_MAX: u64 = 20;
 /// Warm-up ends when the medians of successive windows differ by less than this.
 const WARM_DIFFERENCE: f64 = 0.02;
 /// …this many times in a row.
@@ -51,7 +47,7 @@ const WARM_WINDOWS: u32 = 2;
 /// Measures every workload of the suite, in the suite's order.
 pub(crate) fn measure(suite: &Suite, on_event: &mut dyn FnMut(Event)) -> Vec<(String, Measurement)> {
     let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
-    let slots = names.into_iter().map(|name| (name, Slot::new(suite, name))).collect();
+    let slots = names.into_iter().map(|name| (name, Slot::new(suite, name, Place::default()))).collect();
     let mut scheduler =
         Scheduler { suite, slots, state: StateReader::default(), random: Random::new(suite.seed), on_event };
     suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect()
@@ -79,7 +75,7 @@ impl<'a> Scheduler<'a, '_> {
             if order.is_empty() {
                 break;
             }
-            shuffle(&mut order, &mut self.random);
+            self.random.shuffle(&mut order);
             for (position, index) in order.into_iter().enumerate() {
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
                 self.attempt(&mut actives[index], |this, active| this.round(active, round, position));
@@ -114,7 +110,7 @@ impl<'a> Scheduler<'a, '_> {
 
     fn slot(&mut self, spec: &'a WorkloadSpec) -> &mut Slot<'a> {
         let suite = self.suite;
-        self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker))
+        self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker, Place::default()))
     }
 
     fn begin(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
@@ -138,30 +134,15 @@ impl<'a> Scheduler<'a, '_> {
             Prepared::Ready(work) => active.work = spec.work.clone().or(work),
         }
         active.process = slot.process();
-        active.answer = checked_answer(slot.worker()?.verify(&spec.name)?, "before timing")?;
+        active.answer = ask::verify(slot, spec, "before timing")?;
         Ok(())
     }
 
     /// Chooses how many calls make a sample and how many samples a round.
     fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
-        let resolution_ns = self.slot(active.spec).info().map_or(1, |info| info.clock_resolution_ns.max(1));
-        let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
-        let mut sample_ns;
-        loop {
-            let result = self.run(active, 3)?;
-            sample_ns = result.elapsed_ns.iter().copied().min().unwrap_or(1).max(1);
-            if sample_ns >= target_ns {
-                break;
-            }
-            // A fifth more than is needed, and at least twice what was: the first guesses are rough.
-            let calls = active.calls_per_sample;
-            let needed = (calls as f64 * target_ns as f64 / sample_ns as f64 * 1.2).ceil() as u64;
-            active.calls_per_sample = needed.clamp(calls * 2, calls * 1_000);
-            if active.calls_per_sample > CALLS_PER_SAMPLE_MAX {
-                let detail = "a call takes no measurable time; does it do anything?";
-                return Err(WorkerError::new(FailureCause::BadTime, detail).into());
-            }
-        }
+        let (spec, calls_first) = (active.spec, active.calls_per_sample);
+        let Batch { calls_per_sample, sample_ns } = ask::choose_batch(self.slot(spec), spec, calls_first)?;
+        active.calls_per_sample = calls_per_sample;
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
         active.samples_per_round = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
@@ -213,19 +194,12 @@ impl<'a> Scheduler<'a, '_> {
     /// Checks the answer that the timed calls left behind, before another workload can end the process that
     /// holds it.
     fn verify_last(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
-        let answer = self.slot(active.spec).worker()?.verify(&active.spec.name)?;
-        active.answer = checked_answer(answer, "after timing")?;
+        active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
         Ok(())
     }
 
-    /// Asks for samples and believes nothing about them.
     fn run(&mut self, active: &Active<'a>, samples_count: u64) -> Result<RunResult, Unfit> {
-        let calls = active.calls_per_sample;
-        let worker = self.slot(active.spec).worker()?;
-        let start = Instant::now();
-        let result = worker.run(&active.spec.name, samples_count, calls)?;
-        check_result(&result, samples_count, calls, start.elapsed().as_nanos())?;
-        Ok(result)
+        Ok(ask::run(self.slot(active.spec), active.spec, samples_count, active.calls_per_sample)?)
     }
 
     /// Lets go of the workload.
@@ -240,56 +214,5 @@ impl<'a> Scheduler<'a, '_> {
             }
         }
         (name, active.finish())
-    }
-}
-
-fn checked_answer(answer: Option<Answer>, when: &str) -> Result<Option<Answer>, Unfit> {
-    match answer {
-        // An error without bound is a wrong answer, whatever the worker makes of it.
-        Some(answer) if !(answer.passed && answer.max_abs_err.is_finite()) => {
-            let first_bad = answer.first_bad.unwrap_or_else(|| "by the worker's own check".to_owned());
-            let detail = format!("wrong answer {when}: {first_bad}");
-            Err(WorkerError::new(FailureCause::WrongAnswer, detail).into())
-        }
-        answer => Ok(answer),
-    }
-}
-
-fn check_result(
-    result: &RunResult,
-    samples_count: u64,
-    calls: u64,
-    wall_ns: u128,
-) -> Result<(), WorkerError> {
-    let got = result.elapsed_ns.len() as u64;
-    if got != samples_count || result.calls_per_sample != calls {
-        let detail = format!(
-            "asked for {samples_count} samples of {calls} calls, got {got} of {}",
-            result.calls_per_sample
-        );
-        return Err(WorkerError::new(FailureCause::Mismatch, detail));
-    }
-    if !result.cpu_ns.is_empty() && result.cpu_ns.len() != result.elapsed_ns.len() {
-        return Err(WorkerError::new(
-            FailureCause::Mismatch,
-            "as many CPU times as samples are needed, or none",
-        ));
-    }
-    if result.elapsed_ns.contains(&0) {
-        return Err(WorkerError::new(FailureCause::BadTime, "a sample took 0 ns"));
-    }
-    let told_ns: u128 = result.elapsed_ns.iter().map(|ns| u128::from(*ns)).sum();
-    // Clocks may differ a little between processes; a hundredth and a millisecond is not a little.
-    if told_ns > wall_ns + wall_ns / 100 + 1_000_000 {
-        let detail = format!("it tells of {told_ns} ns of work within {wall_ns} ns");
-        return Err(WorkerError::new(FailureCause::BadTime, detail));
-    }
-    Ok(())
-}
-
-/// Any order is as likely as any other.
-fn shuffle(items: &mut [usize], random: &mut Random) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, random.below(last + 1));
     }
 }

@@ -1,5 +1,7 @@
 //! The built-in ops as a worker in this process.
 
+use super::slowdown::{Slowdown, work};
+use super::waits::Waits;
 use super::{Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
@@ -15,6 +17,8 @@ use std::time::Instant;
 pub struct Builtin {
     specs: Vec<WorkloadSpec>,
     prepared: HashMap<String, PreparedWorkload>,
+    slowdown: Slowdown,
+    waits: Waits,
     clock_resolution_ns: u64,
 }
 
@@ -22,15 +26,19 @@ struct PreparedWorkload {
     op: Box<dyn PreparedOp>,
     /// Whether the output buffers hold an answer of a call, and not poison.
     has_answer: bool,
+    /// The fastest call so far, without the work that a slowdown adds.
+    call_ns: f64,
 }
 
 impl Builtin {
-    /// A worker for those workloads that name it.
+    /// A worker for those workloads that name it; `slowdown` is real work added to each call, as a share of its time.
     #[must_use]
-    pub fn new(workloads: &[WorkloadSpec]) -> Self {
+    pub fn new(workloads: &[WorkloadSpec], slowdown: f64) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
             prepared: HashMap::new(),
+            slowdown: Slowdown::new(slowdown),
+            waits: Waits::of_this_thread(),
             clock_resolution_ns: clock::resolution_ns(),
         }
     }
@@ -78,7 +86,8 @@ impl Worker for Builtin {
         let op = build(&request(spec, seed))
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
         let work = op.work();
-        self.prepared.insert(workload.to_owned(), PreparedWorkload { op, has_answer: false });
+        self.prepared
+            .insert(workload.to_owned(), PreparedWorkload { op, has_answer: false, call_ns: f64::INFINITY });
         let (bytes, flops, items) = (work.bytes, work.flops, work.items);
         Ok(Prepared::Ready(Some(Work { bytes, flops, items, item: work.item.to_owned() })))
     }
@@ -89,18 +98,29 @@ impl Worker for Builtin {
         samples_count: u64,
         calls_per_sample: u64,
     ) -> Result<RunResult, WorkerError> {
-        let prepared = self.prepared(workload)?;
+        let prepared = self.prepared.get_mut(workload).ok_or_else(|| WorkerError::no_workload(workload))?;
         let op = &mut prepared.op;
         // An answer left from before must not pass for the answer of the timed calls.
         op.poison();
+        let start = Instant::now();
         (0..calls_per_sample).for_each(|_| op.call());
+        prepared.call_ns = prepared.call_ns.min(start.elapsed().as_nanos() as f64 / calls_per_sample as f64);
+        let extra_steps = self.slowdown.steps(prepared.call_ns);
         let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
+        let mut wait_ns = Vec::with_capacity(elapsed_ns.capacity());
         for _ in 0..samples_count {
+            let waited_ns = self.waits.total_ns();
             let start = Instant::now();
             for _ in 0..calls_per_sample {
                 black_box(&mut *op).call();
+                work(extra_steps);
             }
-            elapsed_ns.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            let sample_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            elapsed_ns.push(sample_ns);
+            // A wait just before or after the sample may be counted with it.
+            let waited =
+                self.waits.total_ns().zip(waited_ns).map(|(after, before)| after.saturating_sub(before));
+            wait_ns.extend(waited.map(|ns| if ns < sample_ns { ns } else { 0 }));
         }
         prepared.has_answer = true;
         Ok(RunResult {
@@ -108,6 +128,7 @@ impl Worker for Builtin {
             calls_per_sample,
             elapsed_ns,
             cpu_ns: Vec::new(),
+            wait_ns,
             peak_rss_bytes: machine::peak_rss_bytes(),
         })
     }

@@ -6,7 +6,7 @@
 use super::groups::Group;
 use super::lines::{Line, read_line};
 use super::tail::Tail;
-use super::{Prepared, Worker, WorkerError};
+use super::{Place, Prepared, Worker, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo};
@@ -14,7 +14,7 @@ use holdpoint_model::report::Answer;
 use holdpoint_model::suite::Work;
 use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -40,24 +40,19 @@ const GRACE: Duration = Duration::from_millis(500);
 const ANSWERS_WAITING_MAX: usize = 2;
 
 impl Child {
-    /// Starts the program; every answer must come within `timeout`.
+    /// Starts the program at a place; every answer must come within `timeout`.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(command: &[String], timeout: Duration) -> Result<Self, WorkerError> {
+    pub fn start(command: &[String], place: &Place, timeout: Duration) -> Result<Self, WorkerError> {
         let not_started = |what: String| WorkerError::fatal(FailureCause::NotStarted, what);
         let (program, arguments) =
             command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
-        let mut process = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|e| {
-                not_started(format!("cannot start {program:?}: {e}; is it built and on the path?"))
-            })?;
+        let mut starting = place.command(program);
+        starting.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = place.spawn(starting.process_group(0)).map_err(|e| {
+            not_started(format!("cannot start {program:?}: {e}; is it built and on the path?"))
+        })?;
         let (send, answers) = sync_channel(ANSWERS_WAITING_MAX);
         if let Some(stdout) = process.stdout.take() {
             std::thread::spawn(move || {
@@ -142,8 +137,8 @@ impl Child {
     }
 
     fn wait(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
-        let step = Duration::from_millis(5);
-        let mut waited = Duration::ZERO;
+        // Most end at once; a comparison starts and ends hundreds.
+        let (mut step, mut waited) = (Duration::from_micros(100), Duration::ZERO);
         loop {
             match self.process.try_wait() {
                 Ok(Some(status)) => return Some(status),
@@ -151,6 +146,7 @@ impl Child {
                 _ => return None,
             }
             waited += step;
+            step = (step * 2).min(Duration::from_millis(5));
         }
     }
 
@@ -240,6 +236,10 @@ impl Worker for Child {
             Response::Released { workload: name } if name == workload => Ok(()),
             other => self.unexpected("release", &other),
         }
+    }
+
+    fn process_id(&self) -> Option<u32> {
+        Some(self.process.id())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::groups::Group;
 use super::tail::Tail;
-use super::{Prepared, Worker, WorkerError};
+use super::{Place, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
@@ -12,7 +12,7 @@ use holdpoint_model::suite::{TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wait4::{ResUse, Wait4};
@@ -20,6 +20,7 @@ use wait4::{ResUse, Wait4};
 /// The programs of a suite.
 pub struct Commands {
     specs: Vec<WorkloadSpec>,
+    place: Place,
     timeout: Duration,
     clock_resolution_ns: u64,
 }
@@ -34,9 +35,10 @@ struct Finished {
 impl Commands {
     /// A worker for those workloads that are commands; none may take longer than `timeout`.
     #[must_use]
-    pub fn new(workloads: &[WorkloadSpec], timeout: Duration) -> Self {
+    pub fn new(workloads: &[WorkloadSpec], place: Place, timeout: Duration) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_COMMAND).cloned().collect(),
+            place,
             timeout,
             clock_resolution_ns: clock::resolution_ns(),
         }
@@ -72,7 +74,7 @@ impl Worker for Commands {
         for _ in 0..samples_count {
             let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
             for _ in 0..calls_per_sample {
-                let finished = execute(spec, self.timeout, Stdio::null())?;
+                let finished = execute(spec, &self.place, self.timeout, Stdio::null())?;
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
@@ -88,9 +90,9 @@ impl Worker for Commands {
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
         let spec = self.spec(workload)?;
         let Some(expected) = &spec.expect_stdout else {
-            return execute(spec, self.timeout, Stdio::null()).map(|_| None);
+            return execute(spec, &self.place, self.timeout, Stdio::null()).map(|_| None);
         };
-        let finished = execute(spec, self.timeout, Stdio::piped())?;
+        let finished = execute(spec, &self.place, self.timeout, Stdio::piped())?;
         let printed = String::from_utf8_lossy(&finished.stdout);
         let passed = printed.trim_end() == expected.trim_end();
         let clip = |text: &str| clean_text(text.trim_end()).chars().take(200).collect::<String>();
@@ -116,16 +118,21 @@ fn own_peak(maxrss_bytes: u64) -> Option<u64> {
 }
 
 /// Runs the program once.
-fn execute(spec: &WorkloadSpec, timeout: Duration, stdout: Stdio) -> Result<Finished, WorkerError> {
+fn execute(
+    spec: &WorkloadSpec,
+    place: &Place,
+    timeout: Duration,
+    stdout: Stdio,
+) -> Result<Finished, WorkerError> {
     let not_started = |what: String| WorkerError::new(FailureCause::NotStarted, what);
     let (program, arguments) =
         spec.command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
-    let mut command = Command::new(program);
+    let mut command = place.command(program);
     command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0);
 
     let start = Instant::now();
-    let mut child = command
-        .spawn()
+    let mut child = place
+        .spawn(&mut command)
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
     let group = Group::of(child.id());
     let watchdog = Watchdog::start(group.pid(), timeout);

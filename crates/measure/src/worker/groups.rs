@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 static ALIVE: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A group from its start to its end.
-pub(super) struct Group(Option<Pid>);
+pub(crate) struct Group(Option<Pid>);
 
 impl Group {
     /// The group that a process leads.
-    pub(super) fn of(process_id: u32) -> Self {
+    pub(crate) fn of(process_id: u32) -> Self {
         let pid = i32::try_from(process_id).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             ALIVE.lock().unwrap_or_else(PoisonError::into_inner).insert(pid.as_raw_nonzero().get());
@@ -20,12 +20,12 @@ impl Group {
     }
 
     /// Its leader's number.
-    pub(super) fn pid(&self) -> Option<Pid> {
+    pub(crate) fn pid(&self) -> Option<Pid> {
         self.0
     }
 
     /// Kills all that is left of it. Nobody left to kill is what we want.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         if let Some(pid) = self.0 {
             let _ = kill_process_group(pid, Signal::KILL);
         }

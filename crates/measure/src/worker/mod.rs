@@ -8,13 +8,19 @@ mod child;
 mod commands;
 mod groups;
 mod lines;
+mod place;
 mod serve;
+mod slowdown;
 mod tail;
+mod waits;
 
 pub use builtin::{Builtin, validate};
 pub use child::Child;
 pub use commands::Commands;
+pub(crate) use groups::Group;
 pub use groups::kill_all;
+pub use place::Place;
+pub(crate) use place::cpus_allowed;
 pub use serve::serve;
 
 use holdpoint_model::limits::clean_text;
@@ -65,6 +71,11 @@ pub trait Worker {
     /// # Errors
     /// When the worker cannot answer.
     fn release(&mut self, workload: &str) -> Result<(), WorkerError>;
+
+    /// The process it lives in, where that is one of its own.
+    fn process_id(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Who a worker of this process is.

@@ -35,7 +35,7 @@ pub fn ask(requests: &[Request]) -> Vec<Response> {
 /// What the served worker answers to these bytes.
 pub fn ask_lines(lines: &[u8]) -> Vec<Response> {
     let mut output = Vec::new();
-    serve(&mut Builtin::new(&small().workloads), lines, &mut output).unwrap();
+    serve(&mut Builtin::new(&small().workloads, 0.0), lines, &mut output).unwrap();
     let output = String::from_utf8(output).unwrap();
     assert!(output.is_empty() || output.ends_with('\n'));
     output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -51,7 +51,7 @@ fn verify(workload: &str) -> Request {
 
 #[test]
 fn the_served_worker_says_what_the_one_in_process_says() {
-    let mut worker = Builtin::new(&small().workloads);
+    let mut worker = Builtin::new(&small().workloads, 0.0);
     let names: Vec<String> = worker.list().unwrap().into_iter().map(|info| info.name).collect();
     assert_eq!(names, ["pack", "gate"]);
     let mut expected = vec![Response::Workloads { workloads: worker.list().unwrap() }];

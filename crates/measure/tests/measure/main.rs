@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ab;
 mod builtin;
 mod commands;
 mod common;

@@ -12,7 +12,7 @@ use crate::current::Current;
 use crate::json::{self, JsonError};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
-use crate::{Judgement, SCHEMA_VERSION, Trend};
+use crate::{AbReport, Calibration, Judgement, SCHEMA_VERSION, Trend};
 use head::Head;
 use serde_json::Value;
 
@@ -128,10 +128,35 @@ pub fn trend(text: &str) -> Result<Trend, FileError> {
 /// # Errors
 /// When the text is not one.
 pub fn judgement(text: &str) -> Result<Judgement, FileError> {
+    own(text, "comparison", &["verdict"])
+}
+
+/// Reads a side-by-side comparison.
+///
+/// # Errors
+/// When the text is not one.
+pub fn ab(text: &str) -> Result<AbReport, FileError> {
+    own(text, "side-by-side comparison", &["plan", "base", "head", "workloads"])
+}
+
+/// Reads what comparing code with itself has shown.
+///
+/// # Errors
+/// When the text is not one.
+pub fn calibration(text: &str) -> Result<Calibration, FileError> {
+    own(text, "calibration", &["trials", "workloads"])
+}
+
+/// A file of ours that has these keys.
+fn own<T: serde::de::DeserializeOwned>(
+    text: &str,
+    wanted: &'static str,
+    keys: &[&str],
+) -> Result<T, FileError> {
     let head = Head::of(text)?;
     head.check_version()?;
-    if !head.has("verdict") {
-        return Err(FileError::Kind { wanted: "comparison", what: head.describe() });
+    if !keys.iter().all(|key| head.has(key)) {
+        return Err(FileError::Kind { wanted, what: head.describe() });
     }
     Ok(json::parse(text)?)
 }

@@ -1,10 +1,18 @@
-//! `report.md`, in GitHub's Markdown.
+//! `report.md`, and the pages of comparisons and calibrations, in GitHub's Markdown.
 
+mod ab;
+mod bisection;
+mod calibration;
 mod escape;
 mod tables;
 
+pub use ab::ab;
+pub use bisection::bisection;
+pub use calibration::calibration;
+
+use crate::summary::Group;
 use crate::{remedy, summary};
-use holdpoint_model::{Judgement, Outcome, Report};
+use holdpoint_model::{Failure, Judgement, Outcome, Report};
 
 /// The run, and the judgement where there is one.
 #[must_use]
@@ -19,6 +27,11 @@ pub fn report(r: &Report, j: Option<&Judgement>) -> String {
         section("Where and with what", tables::provenance(r)),
         section("Reproduce", reproduce(r)),
     ];
+    joined(&sections)
+}
+
+/// Sections with an empty line between them; empty ones are left out.
+fn joined(sections: &[String]) -> String {
     let sections: Vec<&str> = sections.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     sections.join("\n")
 }
@@ -43,27 +56,40 @@ fn title(r: &Report, j: Option<&Judgement>) -> String {
 }
 
 fn checks(j: &Judgement) -> String {
-    let mut out = tables::checks(j);
-    let groups = summary::reasons(&j.checks);
+    let out = with_reasons(tables::checks(j), &summary::reasons(&j.checks));
+    section(&format!("Checks (policy {})", escape::prose(&j.policy)), out)
+}
+
+/// The table, and why below it.
+fn with_reasons(table: String, groups: &[Group<'_>]) -> String {
+    let mut out = table;
     if !out.is_empty() && !groups.is_empty() {
         out.push('\n');
     }
     for group in groups {
-        let names: Vec<String> = group.metrics.iter().map(|metric| escape::name(metric)).collect();
+        let names: Vec<String> = group.names.iter().map(|name| escape::name(name)).collect();
         let names = crate::text::list(&names, summary::NAMES_SHOWN);
         let reason = escape::prose(&remedy::with(group.reason));
         let separator = if names.is_empty() { "" } else { ": " };
         out.push_str(&format!("- **{}** {names}{separator}{reason}\n", group.verdict.as_str()));
     }
-    section(&format!("Checks (policy {})", escape::prose(&j.policy)), out)
+    out
 }
 
 fn failed(r: &Report) -> String {
+    let failures = r.benchmarks.iter().filter_map(|(name, m)| match &m.outcome {
+        Outcome::Failed(failure) => Some((escape::name(name), failure)),
+        _ => None,
+    });
+    failure_list(failures)
+}
+
+/// What failed, with the last lines it wrote; who it was is escaped already.
+fn failure_list<'a>(failures: impl Iterator<Item = (String, &'a Failure)>) -> String {
     let mut out = String::new();
-    for (name, m) in &r.benchmarks {
-        let Outcome::Failed(failure) = &m.outcome else { continue };
-        let (name, detail) = (escape::name(name), escape::prose(&failure.detail));
-        out.push_str(&format!("- {name}: **{}**: {detail}\n", failure.cause.as_str()));
+    for (who, failure) in failures {
+        let detail = escape::prose(&failure.detail);
+        out.push_str(&format!("- {who}: **{}**: {detail}\n", failure.cause.as_str()));
         if !failure.stderr_tail.is_empty() {
             // The block ends at `</pre>` only, so an empty line in it does not turn the rest into Markdown.
             let lines: Vec<String> = failure.stderr_tail.iter().map(|line| escape::html(line)).collect();

@@ -5,7 +5,7 @@ use crate::summary;
 use crate::terminal::stopped;
 use crate::units::{self, MISSING};
 use holdpoint_model::judgement::STATUS_METRIC;
-use holdpoint_model::{Check, Judgement, Measured, Outcome, Report, Verdict};
+use holdpoint_model::{Check, Judgement, Machine, Measured, Outcome, Report, Toolchain, Verdict};
 
 /// Names in a list.
 pub(super) const NAMES_SHOWN: usize = 20;
@@ -30,7 +30,7 @@ pub(super) fn checks(j: &Judgement) -> String {
     }
     let by_threshold = j.checks.iter().any(|check| check.threshold.is_some());
     let mut out = if by_threshold { THRESHOLD_CHECKS } else { CHECKS }.to_owned();
-    let (shown, left_out) = summary::shown(&j.checks);
+    let (shown, left_out) = summary::shown(&j.checks, |check| check.verdict);
     for check in shown {
         let mut cells = common_cells(check);
         if by_threshold {
@@ -54,16 +54,26 @@ fn number(value: Option<f64>, format: fn(f64) -> String) -> String {
     value.map_or_else(|| MISSING.to_owned(), format)
 }
 
+/// The word, strong where something is to be done.
+pub(super) fn verdict(verdict: Verdict) -> String {
+    let word = verdict.as_str();
+    if verdict > Verdict::Pass { format!("**{word}**") } else { word.to_owned() }
+}
+
 fn common_cells(check: &Check) -> Vec<String> {
-    let word = check.verdict.as_str();
-    let verdict = if check.verdict > Verdict::Pass { format!("**{word}**") } else { word.to_owned() };
     let foreign = |text: &Option<String>| text.as_deref().map_or_else(|| MISSING.to_owned(), escape::text);
     let (was, is) = if check.metric == STATUS_METRIC {
         (foreign(&check.expected), foreign(&check.current))
     } else {
         (number(check.baseline_ms, units::time), number(check.current_ms, units::time))
     };
-    vec![verdict, escape::name(&check.metric), was, is, number(check.regression_ratio, units::percent)]
+    vec![
+        verdict(check.verdict),
+        escape::name(&check.metric),
+        was,
+        is,
+        number(check.regression_ratio, units::percent),
+    ]
 }
 
 fn allowed_cells(check: &Check) -> [String; 3] {
@@ -116,20 +126,61 @@ pub(super) fn provenance(r: &Report) -> String {
         ("revision", format!("{}{}", revision.commit, if revision.dirty { " (dirty)" } else { "" }))
     }));
     match &r.machine {
-        Some(machine) => {
-            facts.push(("machine", machine.describe()));
-            facts.push(("fingerprint", machine.fingerprint.clone()));
-        }
+        Some(machine) => facts.extend(machine_facts(machine)),
         None => facts.push(("platform", r.environment.platform.clone())),
     }
-    let tools = &r.toolchain;
-    facts.push(("holdpoint", format!("{} ({})", tools.holdpoint, tools.profile)));
-    facts.push(("rustc", tools.rustc.clone()));
-    facts.extend(tools.kernel.clone().map(|kernel| ("kernel", kernel)));
+    facts.extend(tool_facts(&r.toolchain));
     facts.push(("seed", r.config.seed.to_string()));
     facts.push(("percentiles", r.config.percentile_rule.clone()));
     let clock = units::time(r.config.clock_resolution_ns as f64 / 1e6);
     facts.push(("host clock", format!("steps of {clock}")));
+    fact_table(&facts)
+}
+
+pub(super) fn machine_facts(machine: &Machine) -> [(&'static str, String); 2] {
+    [("machine", machine.describe()), ("fingerprint", machine.fingerprint.clone())]
+}
+
+pub(super) fn tool_facts(tools: &Toolchain) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("holdpoint", format!("{} ({})", tools.holdpoint, tools.profile)),
+        ("rustc", tools.rustc.clone()),
+    ];
+    facts.extend(tools.kernel.clone().map(|kernel| ("kernel", kernel)));
+    facts
+}
+
+pub(super) fn fact_table(facts: &[(&str, String)]) -> String {
     let rows = facts.iter().map(|(what, is)| row(&[(*what).to_owned(), escape::prose(is)]));
     format!("| what | is |\n|:--|:--|\n{}", rows.collect::<String>())
+}
+
+/// A column: its title, and whether its numbers stand to the right.
+pub(super) struct Column {
+    title: String,
+    right: bool,
+}
+
+pub(super) fn left(title: &str) -> Column {
+    Column { title: title.to_owned(), right: false }
+}
+
+pub(super) fn right(title: &str) -> Column {
+    Column { title: title.to_owned(), right: true }
+}
+
+/// A table of cells that are escaped already, without the columns that say nothing; nothing where there is no row.
+pub(super) fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let speaks = |i: &usize| rows.iter().any(|row| !row[*i].is_empty() && row[*i] != MISSING);
+    let kept: Vec<usize> = (0..columns.len()).filter(speaks).collect();
+    let titles: Vec<String> = kept.iter().map(|i| columns[*i].title.clone()).collect();
+    let marks = kept.iter().map(|i| if columns[*i].right { "--:" } else { ":--" });
+    let mut out = row(&titles) + &format!("|{}|\n", marks.collect::<Vec<_>>().join("|"));
+    for cells in rows {
+        out.push_str(&row(&kept.iter().map(|i| cells[*i].clone()).collect::<Vec<_>>()));
+    }
+    out
 }

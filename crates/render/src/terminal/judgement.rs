@@ -1,11 +1,10 @@
 //! The table after `holdpoint gate` and `holdpoint compare`.
 
-use super::{last_line, paragraphs};
+use super::{last_line, paragraphs, reasons};
 use crate::paint::{Ink, Style};
-use crate::summary::{self, NAMES_SHOWN};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, entry, list, quote};
-use crate::{remedy, units};
+use crate::{summary, units};
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{Check, Judgement, Outcome, Report, Verdict};
 use std::collections::HashSet;
@@ -41,7 +40,7 @@ pub fn judgement(j: &Judgement, report: Option<&Report>, style: Style) -> String
     paragraphs(&[
         head(j, style),
         table(j, style),
-        reasons(j, style) + &failures(j, report, style) + &notes(j, style),
+        reasons(&summary::reasons(&j.checks), style) + &failures(j, report, style) + &notes(j, style),
         last_line(style, j.verdict.into(), j.verdict.as_str(), &summary::of_judgement(j)),
     ])
 }
@@ -60,7 +59,7 @@ fn head(j: &Judgement, style: Style) -> String {
 fn table(j: &Judgement, style: Style) -> String {
     let by_threshold = j.checks.iter().any(|check| check.threshold.is_some());
     let mut grid = Grid::new(if by_threshold { THRESHOLD_COLUMNS } else { COLUMNS });
-    let (shown, left_out) = summary::shown(&j.checks);
+    let (shown, left_out) = summary::shown(&j.checks, |check| check.verdict);
     for check in shown {
         let mut row = common_cells(check);
         if by_threshold {
@@ -106,18 +105,6 @@ fn threshold_cells(check: &Check) -> [Cell; 2] {
     let keys = check.threshold.as_ref();
     let label = keys.map_or(units::MISSING, |keys| keys.label.as_str());
     [Cell::number(keys.map(|keys| keys.speedup), units::factor), Cell::new(label)]
-}
-
-fn reasons(j: &Judgement, style: Style) -> String {
-    let entries = summary::reasons(&j.checks).into_iter().map(|group| {
-        let reason = remedy::with(group.reason);
-        let body = match group.metrics.as_slice() {
-            [] => reason,
-            metrics => format!("{}: {reason}", list(metrics, NAMES_SHOWN)),
-        };
-        entry(style, group.verdict.into(), group.verdict.as_str(), &body)
-    });
-    entries.collect()
 }
 
 /// What failed workloads left behind. Those that have a check have their reason above.

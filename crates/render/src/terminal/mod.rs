@@ -1,12 +1,18 @@
 //! What a person reads after a command.
 
+mod ab;
 mod baseline;
+mod bisection;
+mod calibration;
 mod caps;
 mod judgement;
 mod report;
 mod trend;
 
+pub use ab::{ab, ab_evidence};
 pub use baseline::baseline;
+pub use bisection::bisection;
+pub use calibration::calibration;
 pub use caps::caps;
 pub use judgement::judgement;
 pub use report::report;
@@ -14,12 +20,27 @@ pub(crate) use report::stopped;
 pub use trend::trend;
 
 use crate::paint::{Ink, Style};
-use crate::text::{clean, wrap};
+use crate::remedy;
+use crate::summary::{Group, NAMES_SHOWN};
+use crate::text::{clean, entry, list, wrap};
 
 /// Paragraphs with an empty line between them; empty ones are left out.
 fn paragraphs(parts: &[String]) -> String {
     let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     parts.join("\n")
+}
+
+/// Why, a paragraph for each group.
+fn reasons(groups: &[Group<'_>], style: Style) -> String {
+    let entries = groups.iter().map(|group| {
+        let reason = remedy::with(group.reason);
+        let body = match group.names.as_slice() {
+            [] => reason,
+            names => format!("{}: {reason}", list(names, NAMES_SHOWN)),
+        };
+        entry(style, group.verdict.into(), group.verdict.as_str(), &body)
+    });
+    entries.collect()
 }
 
 /// The last line: the word that counts, and a sentence.

@@ -17,7 +17,7 @@ mod sign;
 mod suite;
 
 pub use bets::{BetProcess, Evidence};
-pub use plan::{InvalidPlan, Plan};
+pub use plan::{ALARM_RATE, InvalidPlan, MISS_RATE, Plan};
 pub use sign::{SignProcess, beyond_count_worth, ln_e_of_signs};
 pub use suite::e_bh;
 

@@ -4,6 +4,11 @@ use std::fmt;
 
 use super::Evidence;
 
+/// One false alarm in a thousand unchanged suites, so that an alarm is worth a look.
+pub const ALARM_RATE: f64 = 0.001;
+/// One miss in a hundred, because the next suite looks again.
+pub const MISS_RATE: f64 = 0.01;
+
 /// What is to be decided about each workload of a suite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
@@ -18,10 +23,9 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// 1 %; one false alarm in a thousand suites, so that an alarm is worth a look; one miss in a hundred, because the
-    /// next suite looks again.
+    /// A tolerance of 1 % for one workload.
     fn default() -> Self {
-        Self { tolerance: 0.01, alarm_rate: 0.001, miss_rate: 0.01, workloads_count: 1 }
+        Self { tolerance: 0.01, alarm_rate: ALARM_RATE, miss_rate: MISS_RATE, workloads_count: 1 }
     }
 }
 

@@ -1,15 +1,16 @@
 //! A place for one worker, which may be started more than once.
 
-use crate::worker::{Builtin, Child, Commands, Worker, WorkerError};
+use crate::worker::{Builtin, Child, Commands, Place, Worker, WorkerError};
 use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND};
 use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
 use std::time::Duration;
 
 /// A worker that is started when it is first needed, and again after it has died.
-pub(super) struct Slot<'a> {
+pub(crate) struct Slot<'a> {
     suite: &'a Suite,
     name: &'a str,
+    place: Place,
     started: Option<Started>,
     /// How often it has been started.
     starts_count: u32,
@@ -24,22 +25,27 @@ struct Started {
 }
 
 impl<'a> Slot<'a> {
-    pub(super) fn new(suite: &'a Suite, name: &'a str) -> Self {
-        Self { suite, name, started: None, starts_count: 0, unusable: None }
+    pub(crate) fn new(suite: &'a Suite, name: &'a str, place: Place) -> Self {
+        Self { suite, name, place, started: None, starts_count: 0, unusable: None }
     }
 
     /// Which start of the process this is, from 0; absent when none is alive.
-    pub(super) fn process(&self) -> Option<u32> {
+    pub(crate) fn process(&self) -> Option<u32> {
         self.started.as_ref().map(|_| self.starts_count - 1)
     }
 
+    /// The number of its process, where it has one of its own.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.started.as_ref()?.worker.process_id()
+    }
+
     /// Who the worker is, once it has been started.
-    pub(super) fn info(&self) -> Option<&WorkerInfo> {
+    pub(crate) fn info(&self) -> Option<&WorkerInfo> {
         self.started.as_ref().map(|started| &started.info)
     }
 
     /// The worker, started if need be.
-    pub(super) fn worker(&mut self) -> Result<&mut dyn Worker, WorkerError> {
+    pub(crate) fn worker(&mut self) -> Result<&mut dyn Worker, WorkerError> {
         if self.started.is_none() {
             if let Some(error) = &self.unusable {
                 return Err(error.clone());
@@ -54,12 +60,12 @@ impl<'a> Slot<'a> {
     }
 
     /// Forgets a worker that has died; the next request starts another.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.started = None;
     }
 
     /// Whether the worker has this workload, as the suite describes it.
-    pub(super) fn check_listed(&self, spec: &WorkloadSpec) -> Result<(), WorkerError> {
+    pub(crate) fn check_listed(&self, spec: &WorkloadSpec) -> Result<(), WorkerError> {
         let listed = self.started.as_ref().map(|started| started.listed.as_slice()).unwrap_or_default();
         let mismatch = |what: String| Err(WorkerError::new(FailureCause::Mismatch, what));
         let mut found = listed.iter().filter(|info| info.name == spec.name);
@@ -81,9 +87,11 @@ impl<'a> Slot<'a> {
     fn start(&self) -> Result<Started, WorkerError> {
         let timeout = Duration::from_secs_f64(self.suite.measure.timeout_ms / 1e3);
         let mut worker: Box<dyn Worker> = match (self.name, self.suite.workers.get(self.name)) {
-            (WORKER_BUILTIN, _) => Box::new(Builtin::new(&self.suite.workloads)),
-            (WORKER_COMMAND, _) => Box::new(Commands::new(&self.suite.workloads, timeout)),
-            (_, Some(spec)) => Box::new(Child::start(&spec.command, timeout)?),
+            (_, Some(spec)) => Box::new(Child::start(&spec.command, &self.place, timeout)?),
+            (WORKER_BUILTIN, None) => Box::new(Builtin::new(&self.suite.workloads, 0.0)),
+            (WORKER_COMMAND, None) => {
+                Box::new(Commands::new(&self.suite.workloads, self.place.clone(), timeout))
+            }
             (name, None) => {
                 let detail = format!("worker {name:?} is not declared in the suite");
                 return Err(WorkerError::fatal(FailureCause::NotStarted, detail));

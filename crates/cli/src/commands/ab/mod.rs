@@ -1,0 +1,56 @@
+//! `holdpoint ab`: two sides that are alive at the same time.
+
+pub mod compare;
+pub mod sides;
+
+use crate::args::{AbArgs, AbPolicyName};
+use crate::error::CliError;
+use crate::interrupt;
+use crate::output::Output;
+use compare::Comparison;
+use holdpoint_gate::ab::AbPolicy;
+use holdpoint_model::ExitCode;
+use sides::Prepared;
+
+/// Runs the command.
+///
+/// # Errors
+/// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
+pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let prepared = sides::of(args, output)?;
+    let policy = match args.policy {
+        AbPolicyName::Sequential => AbPolicy::Sequential,
+        AbPolicyName::DisjointCi => AbPolicy::DisjointCi,
+    };
+    decide(&prepared, compare::plan(&args.decide), policy, &args.files, args.evidence, output)
+}
+
+/// Compares, leaves the files and says how it came out.
+///
+/// # Errors
+/// When the report to go on from does not fit, or a file cannot be written.
+pub fn decide(
+    prepared: &Prepared,
+    plan: holdpoint_model::AbPlan,
+    policy: AbPolicy,
+    files: &crate::args::AbFiles,
+    evidence: bool,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
+    let path = files.artifacts.join("ab.json");
+    holdpoint_store::check_writable(&path)?;
+    interrupt::hold();
+    let mut comparison = if files.resume {
+        Comparison::resume(prepared, plan, policy, &path)?
+    } else {
+        Comparison::new(prepared, plan, policy)?
+    };
+    comparison.measure(Some(&path), output);
+    let mut report = comparison.finish();
+    compare::add_calibration(&mut report, &files.calibration_dir);
+    compare::save(&report, &path, &files.artifacts.join("ab.md"))?;
+    output.result(&report, |style| compare::text(&report, evidence, style))?;
+    output.note(&format!("evidence: {}", path.display()));
+    interrupt::end_if_come();
+    Ok(holdpoint_gate::ab::exit_code(&report))
+}

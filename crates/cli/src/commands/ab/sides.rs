@@ -1,0 +1,238 @@
+//! Where the two sides come from.
+
+use crate::args::{AbArgs, SuiteArg};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::suites;
+use holdpoint_measure::ab::{SideSpec, Sides};
+use holdpoint_measure::builds::{BuildError, Builds, Built};
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WorkerSpec};
+use holdpoint_model::{Revision, Side, Suite};
+use std::path::Path;
+
+/// Two sides that can be started.
+pub struct Prepared {
+    /// What to run.
+    pub sides: Sides,
+    /// What base is.
+    pub base: Side,
+    /// What head is.
+    pub head: Side,
+    /// Keeps the checkouts from being cleared away.
+    pub _builds: Option<Builds>,
+}
+
+/// The sides that the flags mean.
+///
+/// # Errors
+/// When no sides are given, a suite or a revision cannot be used, or a revision does not build.
+pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
+    let pin = args.decide.pin;
+    if let (Some(base), Some(head)) = (&args.base, &args.head) {
+        let of = |text: &str| Ok::<_, CliError>(SideSpec { suite: command_suite(text)?, dir: None });
+        return Ok(Prepared {
+            sides: Sides { base: of(base)?, head: of(head)?, pin },
+            base: labelled(base),
+            head: labelled(head),
+            _builds: None,
+        });
+    }
+    if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
+        let of = |name: &str| Ok::<_, CliError>(SideSpec { suite: with_builtin(name, 0.0)?, dir: None });
+        return Ok(Prepared {
+            sides: Sides { base: of(base)?, head: of(head)?, pin },
+            base: labelled(base),
+            head: labelled(head),
+            _builds: None,
+        });
+    }
+    if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
+        let of = |program: &str| {
+            let suite = with_worker(suites::load(&args.suite.suite)?, program)?;
+            Ok::<_, CliError>(SideSpec { suite, dir: None })
+        };
+        return Ok(Prepared {
+            sides: Sides { base: of(base)?, head: of(head)?, pin },
+            base: labelled(base),
+            head: labelled(head),
+            _builds: None,
+        });
+    }
+    let Some(base_rev) = &args.base_rev else {
+        return Err(CliError::Input(
+            "what is to be compared? Give --base and --head (commands), --base-rev (revisions), --base-worker and \
+             --head-worker (programs that serve the suite), or --base-suite and --head-suite"
+                .to_owned(),
+        ));
+    };
+    let head = if args.dirty { Head::WorkingTree } else { Head::Rev(args.head_rev.as_deref()) };
+    revisions(&args.suite, base_rev, head, pin, output)
+}
+
+/// What is under test, among revisions.
+#[derive(Clone, Copy)]
+pub enum Head<'a> {
+    /// This one, or HEAD.
+    Rev(Option<&'a str>),
+    /// The files as they are.
+    WorkingTree,
+}
+
+/// Two revisions of the repository around the current folder.
+///
+/// # Errors
+/// When the suite cannot tell revisions apart, one is not known or does not build, or uncommitted changes would be left
+/// out without being asked for.
+pub fn revisions(
+    suite: &SuiteArg,
+    base_rev: &str,
+    head: Head,
+    pin: bool,
+    output: &Output,
+) -> Result<Prepared, CliError> {
+    let suite = revision_suite(&suite.suite)?;
+    let builds = Builds::open(Path::new("."))?;
+    let base_commit = builds.resolve(base_rev)?;
+    let (label, commit) = match head {
+        Head::WorkingTree => ("working tree", builds.resolve("HEAD")?),
+        Head::Rev(rev) => (rev.unwrap_or("HEAD"), builds.resolve(rev.unwrap_or("HEAD"))?),
+    };
+    if matches!(head, Head::Rev(None)) {
+        refuse_changes(&builds)?;
+    }
+    let base_built = build(&builds, &base_commit, &suite, output)?;
+    let head_built = match head {
+        Head::WorkingTree => builds.build_in_place(suite.build.as_ref())?,
+        Head::Rev(_) => build(&builds, &commit, &suite, output)?,
+    };
+    let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
+    let side = |built: Built| SideSpec { suite: suite.clone(), dir: Some(built.dir) };
+    Ok(Prepared {
+        sides: Sides { base: side(base_built), head: side(head_built), pin },
+        base: Side {
+            label: base_rev.to_owned(),
+            revision: Some(Revision { commit: base_commit, dirty: false }),
+        },
+        head: Side { label: label.to_owned(), revision: Some(Revision { commit, dirty }) },
+        _builds: Some(builds),
+    })
+}
+
+/// A suite whose workloads come out of the revision that is measured.
+///
+/// # Errors
+/// When it cannot be used, or has workloads that are the same at every revision.
+pub fn revision_suite(name: &str) -> Result<Suite, CliError> {
+    let suite = suites::load(name)?;
+    let same = |name: &str| name == WORKER_BUILTIN && !suite.workers.contains_key(WORKER_BUILTIN);
+    if let Some(workload) = suite.workloads.iter().find(|workload| same(&workload.worker)) {
+        return Err(CliError::Input(format!(
+            "suite {:?}, workload {:?}: built-in ops are holdpoint's own, the same at every revision of your code; \
+             use a `command` or a worker that is built from it (docs/ab.md)",
+            suite.name, workload.name
+        )));
+    }
+    Ok(suite)
+}
+
+/// Checks a revision out and builds it, unless that has been done before.
+///
+/// # Errors
+/// When it cannot be checked out or does not build.
+pub fn build(builds: &Builds, commit: &str, suite: &Suite, output: &Output) -> Result<Built, BuildError> {
+    output.progress(&format!("building {}", &commit[..commit.len().min(12)]));
+    let built = builds.get(commit, suite.build.as_ref())?;
+    if !built.cached {
+        output.progress(&format!("built {} in {:.1} s", &commit[..commit.len().min(12)], built.seconds));
+    }
+    Ok(built)
+}
+
+fn refuse_changes(builds: &Builds) -> Result<(), CliError> {
+    let changes = builds.changes()?;
+    let shown: Vec<&str> = changes.iter().take(3).map(String::as_str).collect();
+    match changes.len() {
+        0 => Ok(()),
+        n => Err(CliError::Input(format!(
+            "the working tree differs from HEAD in {n} {} ({}{}), which no revision names; commit that, or give --dirty \
+             to measure the tree as it is, or --head-rev HEAD to leave it out",
+            if n == 1 { "file" } else { "files" },
+            shown.join(", "),
+            if n > shown.len() { ", …" } else { "" }
+        ))),
+    }
+}
+
+fn labelled(label: &str) -> Side {
+    Side { label: label.to_owned(), revision: None }
+}
+
+/// A suite of the one workload that a command line is.
+fn command_suite(text: &str) -> Result<Suite, CliError> {
+    let words = serde_json::to_string(&words(text)).map_err(|e| CliError::Internal(e.to_string()))?;
+    // A JSON string is a TOML string.
+    let toml = format!(
+        "schema_version = 1\nname = \"command\"\n[[workload]]\nname = \"command\"\ncommand = {words}\n"
+    );
+    Suite::parse(&toml).map_err(|error| CliError::Input(format!("command {text:?}: {error}")))
+}
+
+/// A command line as program and arguments; one that needs a shell gets one.
+fn words(text: &str) -> Vec<String> {
+    let plain = |c: char| c.is_alphanumeric() || " /._-+=,:@%^".contains(c);
+    if text.chars().all(plain) {
+        text.split_whitespace().map(str::to_owned).collect()
+    } else {
+        ["sh", "-c", text].map(str::to_owned).to_vec()
+    }
+}
+
+/// A suite with this program in place of every worker but `command`.
+fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, CliError> {
+    let names: Vec<String> =
+        suite.workloads.iter().map(|w| w.worker.clone()).filter(|name| name != WORKER_COMMAND).collect();
+    if names.is_empty() {
+        return Err(CliError::Input(format!(
+            "suite {:?} has only commands, no worker to replace",
+            suite.name
+        )));
+    }
+    for name in names {
+        let single_threaded =
+            suite.workers.get(&name).map_or(name == WORKER_BUILTIN, |worker| worker.single_threaded);
+        suite.workers.insert(name, WorkerSpec { command: words(program), single_threaded });
+    }
+    Ok(suite)
+}
+
+/// A suite whose built-in ops run in a process of their own, with a slowdown put into them.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn with_builtin(name: &str, slowdown: f64) -> Result<Suite, CliError> {
+    let mut suite = suites::load(name)?;
+    let has_builtin = suite.workloads.iter().any(|workload| workload.worker == WORKER_BUILTIN);
+    if has_builtin && !suite.workers.contains_key(WORKER_BUILTIN) {
+        let program = std::env::current_exe()
+            .map_err(|error| CliError::Internal(format!("cannot find this program: {error}")))?;
+        let name = suites::absolute(name)?;
+        let slowdown = format!("{}%", slowdown * 100.0);
+        let command = [&*program.to_string_lossy(), "worker", "--suite", &name, "--slowdown", &slowdown];
+        let command = command.map(str::to_owned).to_vec();
+        suite.workers.insert(WORKER_BUILTIN.to_owned(), WorkerSpec { command, single_threaded: true });
+    }
+    Ok(suite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_used_only_where_one_is_needed() {
+        assert_eq!(words("./a --n 3 x=1"), ["./a", "--n", "3", "x=1"]);
+        assert_eq!(words("seq 3 | wc -l"), ["sh", "-c", "seq 3 | wc -l"]);
+        assert_eq!(words("a 'b c'"), ["sh", "-c", "a 'b c'"]);
+        assert!(words(" ").is_empty());
+    }
+}

@@ -1,0 +1,87 @@
+//! `holdpoint calibrate`: a suite against itself, over and over.
+
+use super::ab::compare::{self, Comparison};
+use super::ab::sides::{Prepared, with_builtin};
+use crate::args::CalibrateArgs;
+use crate::error::CliError;
+use crate::interrupt;
+use crate::output::Output;
+use holdpoint_gate::ab::AbPolicy;
+use holdpoint_gate::calibrate::Trials;
+use holdpoint_measure::ab::{SideSpec, Sides};
+use holdpoint_measure::machine;
+use holdpoint_model::suite::WORKER_BUILTIN;
+use holdpoint_model::{AbPlan, AbReport, ExitCode, Side};
+use holdpoint_render::terminal;
+use std::time::Instant;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite cannot be used, no trial was made, or a file cannot be written.
+pub fn run(args: &CalibrateArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let prepared = sides(args)?;
+    let machine = machine::machine();
+    let suite = &prepared.sides.head.suite;
+    let own = holdpoint_store::baseline_path(&args.calibration_dir, &suite.name, &machine.fingerprint);
+    // What was found with a slowdown put in says nothing about false alarms, and is not kept beside verdicts.
+    let paths = args.output.iter().chain((args.inject == 0.0).then_some(&own));
+    for path in paths.clone() {
+        holdpoint_store::check_writable(path)?;
+    }
+    interrupt::hold();
+    let start = Instant::now();
+    let mut trials = Trials::new(args.inject);
+    let mut last: Option<AbReport> = None;
+    for trial in 0..args.trials {
+        if interrupt::has_come() {
+            break;
+        }
+        output.progress(&format!("trial {} of {}", trial + 1, args.trials));
+        let plan = compare::plan(&args.decide);
+        let plan = AbPlan { seed: plan.seed.wrapping_add(u64::from(trial)), ..plan };
+        let mut comparison = Comparison::new(&prepared, plan, AbPolicy::Sequential)?;
+        comparison.measure(None, output);
+        let report = comparison.finish();
+        if report.finished {
+            trials.push(&report);
+            last = Some(report);
+        }
+    }
+    let finished = trials.count() == args.trials;
+    let summary = last
+        .as_ref()
+        .and_then(|last| trials.summarise(last, machine, start.elapsed().as_secs_f64(), finished));
+    let Some(calibration) = summary else {
+        interrupt::end_if_come();
+        return Err(CliError::Internal("no trial was made".to_owned()));
+    };
+    for path in paths {
+        super::run::save(path, &calibration)?;
+    }
+    output.result(&calibration, |style| terminal::calibration(&calibration, style))?;
+    interrupt::end_if_come();
+    let failed = calibration.workloads.values().any(|workload| workload.failed > 0);
+    Ok(if failed { ExitCode::Broken } else { ExitCode::Ok })
+}
+
+/// The suite on both sides; a slowdown can only be put into ops of our own.
+fn sides(args: &CalibrateArgs) -> Result<Prepared, CliError> {
+    let side = |slowdown: f64| {
+        Ok::<_, CliError>(SideSpec { suite: with_builtin(&args.suite.suite, slowdown)?, dir: None })
+    };
+    let sides = Sides { base: side(0.0)?, head: side(args.inject)?, pin: args.decide.pin };
+    let suite = &sides.head.suite;
+    if args.inject > 0.0
+        && let Some(workload) = suite.workloads.iter().find(|workload| workload.worker != WORKER_BUILTIN)
+    {
+        return Err(CliError::Input(format!(
+            "--inject can slow down built-in ops only; workload {:?} runs on worker {:?}",
+            workload.name, workload.worker
+        )));
+    }
+    let label = |what: &str| Side { label: format!("{}{what}", suite.name), revision: None };
+    let injected = if args.inject > 0.0 { format!(" +{} %", args.inject * 100.0) } else { String::new() };
+    let (base, head) = (label(""), label(&injected));
+    Ok(Prepared { sides, base, head, _builds: None })
+}

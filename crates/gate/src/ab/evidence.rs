@@ -1,0 +1,62 @@
+//! What a workload's units say, in numbers.
+
+use super::times;
+use holdpoint_model::ab::AbEvidence;
+use holdpoint_model::{AbWorkload, PairRound};
+use holdpoint_stats as stats;
+use holdpoint_stats::classic;
+use holdpoint_stats::sequential::Sequential;
+
+/// Of the intervals shown.
+const CONFIDENCE: f64 = 0.95;
+/// Makes the median of absolute deviations of a normal its standard deviation.
+const NORMAL: f64 = 1.482_602_218_505_602;
+
+/// Both sides' times per call in milliseconds, a block for each unit.
+pub(super) struct Blocks {
+    pub(super) base: Vec<Vec<f64>>,
+    pub(super) head: Vec<Vec<f64>>,
+}
+
+impl Blocks {
+    pub(super) fn of(workload: &AbWorkload) -> Self {
+        let side = |side| times::blocks_ms(&workload.units, side, workload.calls_per_sample);
+        Self { base: side(holdpoint_model::SideName::Base), head: side(holdpoint_model::SideName::Head) }
+    }
+}
+
+/// Absent without units, or when a side has no samples.
+pub(super) fn evidence(workload: &AbWorkload, blocks: &Blocks, known: &Sequential) -> Option<AbEvidence> {
+    let (base, head) = (times::medians(&blocks.base), times::medians(&blocks.head));
+    let rounds = || workload.units.iter().flat_map(|unit| &unit.rounds);
+    let left_out = |round: &&PairRound| round.left_out;
+    Some(AbEvidence {
+        ratio: known.median_ratio()?,
+        ratio_interval: known.median_ratio_interval(CONFIDENCE),
+        e_slower: known.e_slower(),
+        e_not_slower: known.e_not_slower(),
+        e_faster: known.e_faster(),
+        smallest_visible_slowdown: known.smallest_visible_slowdown(),
+        unit_sd: unit_sd(workload),
+        units_count: count(known.units_count()),
+        rounds_count: count(rounds().count()),
+        rounds_left_out: count(rounds().filter(left_out).count()),
+        base: times::side_times(&blocks.base)?,
+        head: times::side_times(&blocks.head)?,
+        cliffs_delta: classic::cliffs_delta(&head, &base),
+        hedges_g: classic::hedges_g(&head, &base),
+        mann_whitney_p: classic::mann_whitney(&head, &base).map(|test| test.p),
+    })
+}
+
+/// Robust: the median absolute deviation as a standard deviation. One unit does not tell how far units vary.
+fn unit_sd(workload: &AbWorkload) -> Option<f64> {
+    let xs: Vec<f64> = workload.units.iter().map(|unit| unit.x).filter(|x| x.is_finite()).collect();
+    let middle = stats::median(&xs).filter(|_| xs.len() > 1)?;
+    let deviations: Vec<f64> = xs.iter().map(|x| (x - middle).abs()).collect();
+    Some(NORMAL * stats::median(&deviations)?)
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,171 @@
+//! What comparing code with itself, over and over, says about the rule on a machine.
+
+use holdpoint_model::ab::Ended;
+use holdpoint_model::calibration::Visible;
+use holdpoint_model::{AbReport, AbWorkload, Calibrated, Calibration, Machine, SCHEMA_VERSION, Verdict};
+use holdpoint_stats as stats;
+use holdpoint_stats::classic::binomial_upper;
+use holdpoint_stats::sequential::{Plan, Sequential};
+use indexmap::IndexMap;
+
+/// Times for which the smallest visible slowdown is told, in seconds per workload.
+const VISIBLE_IN_S: [f64; 3] = [1.0, 3.0, 10.0];
+/// Stretches of units over which the smallest visible slowdown is taken; more say little more.
+const STRETCHES_MAX: usize = 25;
+/// Confidence of the bound on the rate of false alarms.
+const CONFIDENCE: f64 = 0.95;
+
+/// Collects trials.
+#[derive(Clone, Debug)]
+pub struct Trials {
+    inject: f64,
+    plan: Option<Plan>,
+    trials: u32,
+    false_alarms: u32,
+    workloads: IndexMap<String, Vec<Trial>>,
+}
+
+/// One workload in one trial.
+#[derive(Clone, Debug)]
+struct Trial {
+    verdict: Verdict,
+    seconds: f64,
+    xs: Vec<f64>,
+    unit_sd: Option<f64>,
+    visible: Option<f64>,
+}
+
+impl From<&AbWorkload> for Trial {
+    fn from(workload: &AbWorkload) -> Self {
+        let evidence = workload.evidence.as_ref();
+        Self {
+            verdict: workload.verdict,
+            seconds: workload.spent_s,
+            xs: workload.units.iter().map(|unit| unit.x).collect(),
+            unit_sd: evidence.and_then(|evidence| evidence.unit_sd),
+            visible: evidence.and_then(|evidence| evidence.smallest_visible_slowdown),
+        }
+    }
+}
+
+impl Trials {
+    /// None yet; `inject` is the slowdown put into head.
+    #[must_use]
+    pub fn new(inject: f64) -> Self {
+        Self { inject, plan: None, trials: 0, false_alarms: 0, workloads: IndexMap::new() }
+    }
+
+    /// One more judged comparison. Samples are not kept, only what they amount to.
+    pub fn push(&mut self, report: &AbReport) {
+        self.trials += 1;
+        let alarmed = report.workloads.values().any(|workload| workload.verdict == Verdict::Regressed);
+        self.false_alarms += u32::from(alarmed && self.inject == 0.0);
+        self.plan = Some(Plan {
+            tolerance: report.plan.tolerance,
+            alarm_rate: report.plan.alarm_rate,
+            miss_rate: report.plan.miss_rate,
+            workloads_count: report.workloads.len().max(1),
+        });
+        for (name, workload) in &report.workloads {
+            // A trial that was cut off says nothing.
+            if workload.ended != Ended::Interrupted {
+                self.workloads.entry(name.clone()).or_default().push(workload.into());
+            }
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.trials
+    }
+
+    /// What they amount to. `last` is any of the reports, for what is the same in all; absent without trials.
+    #[must_use]
+    pub fn summarise(
+        &self,
+        last: &AbReport,
+        machine: Machine,
+        elapsed_s: f64,
+        finished: bool,
+    ) -> Option<Calibration> {
+        let plan = self.plan?;
+        let workloads: IndexMap<String, Calibrated> =
+            self.workloads.iter().map(|(name, trials)| (name.clone(), self.workload(trials, plan))).collect();
+        let all: Vec<f64> = self.workloads.values().flatten().map(|trial| trial.seconds).collect();
+        Some(Calibration {
+            schema_version: SCHEMA_VERSION,
+            suite: last.suite.clone(),
+            timestamp_utc: last.timestamp_utc.clone(),
+            machine,
+            toolchain: last.toolchain.clone(),
+            tolerance: plan.tolerance,
+            alarm_rate: plan.alarm_rate,
+            inject: self.inject,
+            trials: self.trials,
+            false_alarms: self.false_alarms,
+            false_alarm_rate_upper: (self.inject == 0.0)
+                .then(|| binomial_upper(self.false_alarms as usize, self.trials as usize, CONFIDENCE))
+                .flatten(),
+            detected: workloads.values().map(|workload| workload.detected).sum(),
+            inconclusive: workloads.values().map(|workload| workload.inconclusive).sum(),
+            seconds: stats::median(&all).unwrap_or(0.0),
+            elapsed_s,
+            finished,
+            workloads,
+        })
+    }
+
+    fn workload(&self, trials: &[Trial], plan: Plan) -> Calibrated {
+        let count = |verdict: Verdict| trials.iter().filter(|trial| trial.verdict == verdict).count() as u32;
+        let seconds: Vec<f64> = trials.iter().map(|trial| trial.seconds).collect();
+        let units: Vec<f64> = trials.iter().map(|trial| trial.xs.len() as f64).collect();
+        let median_of = |of: fn(&Trial) -> Option<f64>| {
+            stats::median(&trials.iter().filter_map(of).collect::<Vec<f64>>())
+        };
+        let (slower, injected) = (count(Verdict::Regressed), self.inject > 0.0);
+        let inconclusive = count(Verdict::Inconclusive);
+        Calibrated {
+            tolerance: plan.tolerance,
+            inject: self.inject,
+            trials: trials.len() as u32,
+            false_alarms: if injected { 0 } else { slower },
+            detected: if injected { slower } else { 0 },
+            passed: count(Verdict::Pass),
+            faster: count(Verdict::Improved),
+            inconclusive,
+            failed: count(Verdict::Broken) + count(Verdict::Skipped),
+            seconds: stats::median(&seconds).unwrap_or(0.0),
+            seconds_p90: stats::percentile_floor(&seconds, 0.9).unwrap_or(0.0),
+            units: stats::median(&units).unwrap_or(0.0),
+            unit_sd: median_of(|trial| trial.unit_sd),
+            smallest_visible_slowdown: median_of(|trial| trial.visible),
+            visible: visible(trials, plan),
+            too_noisy: 2 * inconclusive as usize > trials.len(),
+        }
+    }
+}
+
+/// What slowdown would have been called in how much time, beside the noise of all trials strung together.
+fn visible(trials: &[Trial], plan: Plan) -> Vec<Visible> {
+    let xs: Vec<f64> = trials.iter().flat_map(|trial| trial.xs.iter().copied()).collect();
+    let spent_s: f64 = trials.iter().map(|trial| trial.seconds).sum();
+    let unit_s = spent_s / xs.len().max(1) as f64;
+    let of = |seconds: f64| {
+        let units_count = (seconds / unit_s) as usize;
+        if xs.is_empty() || units_count == 0 || units_count > xs.len() {
+            return None;
+        }
+        let seen: Vec<f64> = xs
+            .chunks_exact(units_count)
+            .take(STRETCHES_MAX)
+            .filter_map(|stretch| {
+                let mut evidence = Sequential::new(plan).ok()?;
+                stretch.iter().for_each(|x| _ = evidence.push(*x));
+                evidence.smallest_visible_slowdown()
+            })
+            .collect();
+        stats::median(&seen)
+    };
+    VISIBLE_IN_S.into_iter().map(|seconds| Visible { seconds, slowdown: of(seconds) }).collect()
+}

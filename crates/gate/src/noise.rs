@@ -1,0 +1,56 @@
+//! What the spread between a baseline's runs lets be told apart. Where it cannot resolve the tolerance, a verdict would be a
+//! coin toss, and there is none.
+
+use crate::record::{RUNS_MIN, SPREAD_FACTOR};
+use holdpoint_model::{BaselineMetric, Verdict};
+use holdpoint_stats as stats;
+
+/// What a policy's verdict is worth beside the noise: the verdict itself, a milder one, or [`Verdict::Inconclusive`]
+/// with the reason.
+///
+/// Changes within `SPREAD_FACTOR` spreads of the runs are noise. As long as that band is within the tolerance, the policy
+/// decides. If it is wider, only what is clear anyway is decided: a change beyond the band and the tolerance is a
+/// regression; one that would be within the tolerance even if the noise had flattered it passes, and is an
+/// improvement if it lies beyond the band. Baselines with fewer runs than tell a spread, as all of the seeds', are the
+/// policy's alone.
+pub(crate) fn weigh(
+    was: &BaselineMetric,
+    allowed_max_ms: f64,
+    current_ms: f64,
+    ruled: Verdict,
+) -> (Verdict, Option<String>) {
+    let Some(spread) = stats::spread(&was.runs_ms).filter(|_| was.runs_ms.len() >= RUNS_MIN) else {
+        return (ruled, None);
+    };
+    // In milliseconds, as the tolerance is kept: a tolerance made from this very spread is then exactly the band.
+    let noisy_max_ms = was.value_ms * (1.0 + SPREAD_FACTOR * spread);
+    if noisy_max_ms <= allowed_max_ms || allowed_max_ms.is_nan() {
+        return (ruled, None);
+    }
+    let band_ms = noisy_max_ms - was.value_ms;
+    let is_clear = match ruled {
+        // The second: a tolerance may ask for an improvement, and then no change at all is a clear miss.
+        Verdict::Regressed => current_ms > noisy_max_ms || current_ms - band_ms > allowed_max_ms,
+        _ => current_ms + band_ms < allowed_max_ms,
+    };
+    match ruled {
+        _ if !is_clear => (Verdict::Inconclusive, Some(unclear(was, spread, allowed_max_ms, current_ms))),
+        Verdict::Improved if current_ms + band_ms >= was.value_ms => {
+            (Verdict::Pass, Some("within the tolerance; faster, but not by more than noise".to_owned()))
+        }
+        _ => (ruled, None),
+    }
+}
+
+fn unclear(was: &BaselineMetric, spread: f64, allowed_max_ms: f64, current_ms: f64) -> String {
+    let change = |ms: f64| (ms / was.value_ms - 1.0) * 100.0;
+    format!(
+        "{:+.1} %, but runs of the baseline differ by {:.1} %: a change below {:.0} % cannot be told from noise, the \
+         tolerance is {:.1} %; widen it with \"holdpoint baseline tighten\", record on a quieter machine, or compare side \
+         by side with \"holdpoint gate --against REV\"",
+        change(current_ms),
+        spread * 100.0,
+        SPREAD_FACTOR * spread * 100.0,
+        change(allowed_max_ms),
+    )
+}

@@ -1,0 +1,95 @@
+//! One number from one unit.
+
+use super::*;
+use holdpoint_gate::ab::estimate;
+use proptest::prelude::*;
+
+fn troubled(mut round: PairRound, trouble: Trouble) -> PairRound {
+    round.trouble.push(trouble);
+    round
+}
+
+fn left_out(rounds: &[PairRound]) -> Vec<bool> {
+    rounds.iter().map(|round| round.left_out).collect()
+}
+
+#[test]
+fn it_is_the_median_over_rounds_of_the_ratio_of_the_minima() {
+    let mut rounds =
+        [round(&[100, 900], &[110, 500]), round(&[100], &[104, 105]), round(&[103, 100], &[100])];
+    let x = estimate::unit(&mut rounds).unwrap();
+    assert!((x - 1.04_f64.ln()).abs() < 1e-12, "{x}");
+    assert!(rounds.iter().all(|round| round.trouble.is_empty() && !round.left_out));
+}
+
+#[test]
+fn a_round_in_which_both_sides_are_slow_has_drifted_and_is_left_out() {
+    let mut rounds = [round(&[100], &[101]), round(&[130], &[160]), round(&[100], &[103])];
+    let x = estimate::unit(&mut rounds).unwrap();
+    assert_eq!(rounds[1].trouble, [Trouble::Drift]);
+    assert_eq!(left_out(&rounds), [false, true, false]);
+    assert!((x - f64::midpoint(1.01_f64.ln(), 1.03_f64.ln())).abs() < 1e-12, "{x}");
+}
+
+#[test]
+fn a_side_alone_that_is_slow_by_the_same_in_every_round_is_no_drift() {
+    let mut rounds = [round(&[100], &[200]), round(&[101], &[202]), round(&[100], &[201])];
+    estimate::unit(&mut rounds).unwrap();
+    assert!(rounds.iter().all(|round| round.trouble.is_empty()));
+}
+
+#[test]
+fn half_of_the_rounds_may_be_left_out_and_not_more() {
+    let calm = || round(&[100], &[101]);
+    let stolen = || troubled(round(&[100], &[150]), Trouble::Steal);
+    let mut rounds = [calm(), stolen(), calm(), stolen()];
+    assert!((estimate::unit(&mut rounds).unwrap() - 1.01_f64.ln()).abs() < 1e-12);
+    assert_eq!(left_out(&rounds), [false, true, false, true]);
+    let mut rounds = [calm(), stolen(), stolen()];
+    assert!((estimate::unit(&mut rounds).unwrap() - 1.5_f64.ln()).abs() < 1e-12);
+    assert_eq!(left_out(&rounds), [false; 3], "trouble is how this machine is");
+    let mut rounds = [stolen()];
+    assert!(estimate::unit(&mut rounds).is_some());
+    assert_eq!(left_out(&rounds), [false]);
+}
+
+#[test]
+fn nothing_in_is_nothing_out() {
+    assert_eq!(estimate::unit(&mut []), None);
+    assert_eq!(estimate::unit(&mut [round(&[1], &[1]), round(&[], &[1])]), None);
+    assert_eq!(estimate::unit(&mut [round(&[1], &[1]), round(&[1], &[0])]), None);
+}
+
+fn any_rounds() -> impl Strategy<Value = Vec<PairRound>> {
+    let times = || prop::collection::vec(prop_oneof![900_u64..1100, 1_u64..1_000_000_000], 1..4);
+    let trouble =
+        prop_oneof![4 => Just(None), 1 => Just(Some(Trouble::Steal)), 1 => Just(Some(Trouble::Drift))];
+    let one = (times(), times(), trouble).prop_map(|(base_ns, head_ns, trouble)| {
+        let plain = round(&base_ns, &head_ns);
+        trouble.map_or(plain.clone(), |trouble| troubled(plain, trouble))
+    });
+    prop::collection::vec(one, 1..8)
+}
+
+proptest! {
+    #[test]
+    fn swapping_the_sides_turns_the_sign_and_changes_no_mark(rounds in any_rounds()) {
+        let (mut there, mut back) = (rounds.clone(), rounds);
+        for round in &mut back {
+            std::mem::swap(&mut round.base_ns, &mut round.head_ns);
+        }
+        let (x, swapped) = (estimate::unit(&mut there).unwrap(), estimate::unit(&mut back).unwrap());
+        prop_assert_eq!(x, -swapped);
+        let marks = |rounds: &[PairRound]| -> Vec<_> { rounds.iter().map(|r| (r.trouble.clone(), r.left_out)).collect() };
+        prop_assert_eq!(marks(&there), marks(&back));
+    }
+
+    #[test]
+    fn marking_again_changes_nothing(rounds in any_rounds()) {
+        let mut once = rounds;
+        let x = estimate::unit(&mut once);
+        let mut twice = once.clone();
+        prop_assert_eq!(estimate::unit(&mut twice), x);
+        prop_assert_eq!(once, twice);
+    }
+}

@@ -1,0 +1,196 @@
+//! Verdicts, reasons and evidence.
+
+use super::*;
+use holdpoint_model::ab::SideFailure;
+
+/// The worked example of SEQUENTIAL.md, in percent.
+const EXAMPLE_PCT: [f64; 19] =
+    [2.1, 2.6, 1.4, 3.0, 0.7, 2.2, 1.9, 2.8, 2.4, 1.2, 2.0, 2.7, 1.6, 2.3, 3.1, 1.8, 2.5, 2.1, 1.5];
+
+fn one(xs: &[f64], policy: AbPolicy) -> AbReport {
+    judged(vec![workload(xs)], policy)
+}
+
+#[track_caller]
+fn assert_reason(workload: &AbWorkload, verdict: Verdict, parts: &[&str]) {
+    assert_eq!(workload.verdict, verdict, "{}", workload.reason);
+    for part in parts {
+        assert!(workload.reason.contains(part), "{:?} should contain {part:?}", workload.reason);
+    }
+}
+
+#[test]
+fn the_worked_example_is_a_regression_with_its_figures() {
+    let report = one(&EXAMPLE_PCT.map(|pct| pct / 100.0), AbPolicy::Sequential);
+    let workload = &report.workloads[0];
+    assert_eq!(workload.reason, "+2.1 % [+1.5, +2.7], slower than the tolerance of 1.0 %");
+    assert_eq!((workload.verdict, report.verdict), (Verdict::Regressed, Verdict::Regressed));
+    assert_eq!((report.policy.as_str(), ab::exit_code(&report)), ("sequential", ExitCode::Regressed));
+    let evidence = workload.evidence.as_ref().unwrap();
+    assert_eq!((evidence.units_count, evidence.rounds_count, evidence.rounds_left_out), (19, 57, 0));
+    assert!(evidence.e_slower > 1000.0 && evidence.e_not_slower < 1.0 && evidence.e_faster < 1.0);
+    let sd = evidence.unit_sd.unwrap();
+    assert!((0.004..0.012).contains(&sd), "{sd}");
+    // Per call: 100 ms are the time of ten calls; the middle of three samples is 1 % above the least.
+    assert!((evidence.base.p50_ms - 10.1).abs() < 1e-6, "{}", evidence.base.p50_ms);
+    assert_eq!(evidence.base.p50_interval_ms.unwrap().map(|v| (v * 1e4).round() / 1e4), [10.1, 10.1]);
+    assert!(evidence.head.p50_ms > 10.25 && evidence.head.p99_ms >= evidence.head.p95_ms);
+    assert_eq!((evidence.cliffs_delta, evidence.hedges_g.unwrap() > 1.0), (Some(1.0), true));
+    assert!(evidence.mann_whitney_p.unwrap() < 1e-3);
+    assert_eq!(workload.disjoint_ci, None);
+}
+
+#[test]
+fn the_same_is_a_pass_and_faster_is_improved() {
+    let workloads = vec![workload(&noisy(1, 40, 0.0, 0.003)), workload(&noisy(2, 40, -0.05, 0.003))];
+    let report = judged(workloads, AbPolicy::Sequential);
+    assert_reason(&report.workloads[0], Verdict::Pass, &["not slower than the tolerance of 1.0 %"]);
+    assert_reason(&report.workloads[1], Verdict::Improved, &["-5.", "[-5", "faster than the tolerance"]);
+    assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
+}
+
+#[test]
+fn what_is_undecided_says_what_would_have_been_seen_and_how_long_it_would_take() {
+    let report = one(&noisy(3, 20, 0.0, 0.02), AbPolicy::Sequential);
+    let workload = &report.workloads[0];
+    assert_reason(
+        workload,
+        Verdict::Inconclusive,
+        &[
+            "after 20 units",
+            "a slowdown of",
+            "would have been seen",
+            "s would decide, 40 s were spent",
+            "--budget",
+        ],
+    );
+    assert!(workload.evidence.as_ref().unwrap().smallest_visible_slowdown.unwrap() > 0.02);
+    assert_eq!(ab::exit_code(&report), ExitCode::Inconclusive);
+}
+
+#[test]
+fn what_time_would_not_decide_is_told_a_tolerance() {
+    let mut hopeless = workload(&noisy(4, 20, 0.0, 0.2));
+    for round in hopeless.units.iter_mut().flat_map(|unit| &mut unit.rounds) {
+        round.trouble.push(Trouble::Steal);
+    }
+    let report = judged(vec![hopeless], AbPolicy::Sequential);
+    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["--tolerance of", "(steal in most rounds)"]);
+    let mut at_the_end = workload(&noisy(3, 20, 0.0, 0.02));
+    at_the_end.ended = Ended::UnitsMax;
+    let report = judged(vec![at_the_end], AbPolicy::Sequential);
+    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["--tolerance of", "or a quieter machine"]);
+    assert!(!report.workloads[0].reason.contains("--budget"));
+}
+
+#[test]
+fn what_is_at_the_tolerance_is_told_so() {
+    let report = one(&noisy(5, 60, 0.01, 0.003), AbPolicy::Sequential);
+    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["close to the tolerance itself"]);
+}
+
+#[test]
+fn too_few_units_see_nothing() {
+    let report = one(&noisy(6, 3, 0.0, 0.02), AbPolicy::Sequential);
+    assert_reason(
+        &report.workloads[0],
+        Verdict::Inconclusive,
+        &["no slowdown could have been seen in fewer than", "--budget"],
+    );
+    let report = one(&[0.001], AbPolicy::Sequential);
+    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["after 1 unit,"]);
+    assert_eq!(report.workloads[0].evidence.as_ref().unwrap().unit_sd, None);
+}
+
+#[test]
+fn what_was_interrupted_can_go_on() {
+    let mut interrupted = workload(&noisy(7, 5, 0.0, 0.02));
+    interrupted.ended = Ended::Interrupted;
+    let mut not_begun = workload(&[]);
+    not_begun.ended = Ended::Interrupted;
+    let report = judged(vec![interrupted, not_begun], AbPolicy::Sequential);
+    for workload in report.workloads.values() {
+        assert_reason(workload, Verdict::Inconclusive, &["interrupted", "--resume"]);
+    }
+    assert_eq!(report.workloads[1].evidence, None);
+}
+
+#[test]
+fn a_side_that_failed_is_named_and_broken_is_the_worst() {
+    let mut broken = workload(&noisy(8, 5, 0.0, 0.01));
+    broken.ended = Ended::Failed;
+    broken.failure = Some(SideFailure {
+        side: SideName::Head,
+        failure: Failure {
+            cause: FailureCause::WrongAnswer,
+            detail: "value 3 is 4, not 5".to_owned(),
+            stderr_tail: Vec::new(),
+            samples: None,
+        },
+    });
+    let mut skipped = workload(&[]);
+    (skipped.ended, skipped.reason) = (Ended::Skipped, "base does not have it".to_owned());
+    let slow = workload(&noisy(9, 40, 0.05, 0.005));
+    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
+        let report = judged(vec![broken.clone(), skipped.clone(), slow.clone()], policy);
+        assert_eq!(report.workloads[0].reason, "head failed: wrong_answer: value 3 is 4, not 5");
+        let verdicts: Vec<Verdict> = report.workloads.values().map(|workload| workload.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Broken, Verdict::Skipped, Verdict::Regressed]);
+        assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Broken, ExitCode::Broken));
+        assert_eq!(report.workloads[1].reason, "base does not have it");
+        assert!(report.workloads[0].evidence.is_some() && report.workloads[1].evidence.is_none());
+    }
+}
+
+#[test]
+fn nothing_judged_is_nothing_known() {
+    let report = judged(Vec::new(), AbPolicy::Sequential);
+    assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Inconclusive, ExitCode::Inconclusive));
+}
+
+#[test]
+fn what_is_called_in_company_says_so() {
+    let slow = |count| workload(&vec![0.5; count]);
+    let report = judged(vec![slow(13), slow(14), workload(&[]), workload(&[])], AbPolicy::Sequential);
+    assert_reason(&report.workloads[0], Verdict::Regressed, &["called together with others"]);
+    assert_reason(&report.workloads[1], Verdict::Regressed, &["slower than the tolerance of 1.0 %"]);
+    assert!(!report.workloads[1].reason.contains("together"));
+}
+
+#[test]
+fn swapping_the_sides_swaps_the_verdicts() {
+    for change in [0.05, -0.05] {
+        let there = workload(&noisy(10, 40, change, 0.005));
+        let mut back = there.clone();
+        for unit in &mut back.units {
+            unit.rounds.iter_mut().for_each(|round| std::mem::swap(&mut round.base_ns, &mut round.head_ns));
+            unit.x = ab::estimate::unit(&mut unit.rounds).unwrap();
+        }
+        let [there, back] =
+            [there, back].map(|workload| judged(vec![workload], AbPolicy::Sequential).workloads[0].clone());
+        let verdicts = [there.verdict, back.verdict];
+        assert!(verdicts.contains(&Verdict::Regressed) && verdicts.contains(&Verdict::Improved));
+        let [there, back] = [there, back].map(|workload| workload.evidence.unwrap());
+        assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
+        assert_eq!((there.cliffs_delta, &there.base), (back.cliffs_delta.map(|d| -d), &back.head));
+    }
+}
+
+#[test]
+fn judging_twice_gives_the_same_bytes_and_survives_them() {
+    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
+        let workloads = || vec![workload(&noisy(1, 20, 0.0, 0.01)), workload(&noisy(2, 30, 0.04, 0.01))];
+        let (once, twice) = (judged(workloads(), policy), judged(workloads(), policy));
+        let text = json::to_pretty(&once).unwrap();
+        assert_eq!(text, json::to_pretty(&twice).unwrap());
+        assert_eq!(json::parse::<AbReport>(&text).unwrap(), once);
+    }
+}
+
+#[test]
+fn policies_have_names() {
+    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
+        assert_eq!(AbPolicy::from_name(policy.name()), Some(policy));
+    }
+    assert_eq!(AbPolicy::from_name("threshold"), None);
+}

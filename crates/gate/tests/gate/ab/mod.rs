@@ -1,0 +1,110 @@
+//! Two sides measured side by side.
+
+mod deciding;
+mod disjoint_ci;
+mod estimate;
+mod judge;
+mod reports;
+
+use super::identity;
+use holdpoint_gate::ab::{self, AbPolicy, Deciding};
+use holdpoint_model::ab::Ended;
+use holdpoint_model::*;
+use holdpoint_stats::random::Random;
+
+const ROUNDS: u32 = 3;
+/// Fine enough that rounding to nanoseconds does not show.
+const BASE_NS: f64 = 1e8;
+
+fn plan() -> AbPlan {
+    AbPlan {
+        tolerance: 0.01,
+        alarm_rate: 0.001,
+        miss_rate: 0.01,
+        units_max: 80,
+        budget_s: 60.0,
+        rounds_per_unit: ROUNDS,
+        round_ms: 100.0,
+        seed: 1,
+    }
+}
+
+fn round(base_ns: &[u64], head_ns: &[u64]) -> PairRound {
+    PairRound {
+        round: 0,
+        order: 0,
+        first: SideName::Base,
+        base_ns: base_ns.to_vec(),
+        head_ns: head_ns.to_vec(),
+        base_wait_ns: Vec::new(),
+        head_wait_ns: Vec::new(),
+        trouble: Vec::new(),
+        left_out: false,
+        state: MachineState::default(),
+    }
+}
+
+/// A unit whose head takes e^x of base's time.
+fn unit(process: u32, x: f64) -> Unit {
+    let head_ns = BASE_NS * x.exp();
+    let times = |ns: f64| [ns * 1.02, ns, ns * 1.01].map(|ns| ns.round() as u64);
+    let mut rounds = vec![round(&times(BASE_NS), &times(head_ns)); ROUNDS as usize];
+    let x = ab::estimate::unit(&mut rounds).unwrap();
+    Unit { process, x, rounds }
+}
+
+fn workload(xs: &[f64]) -> AbWorkload {
+    AbWorkload {
+        identity: identity(),
+        verdict: Verdict::Inconclusive,
+        reason: String::new(),
+        ended: Ended::Decided,
+        spent_s: 2.0 * xs.len() as f64,
+        evidence: None,
+        disjoint_ci: None,
+        calibrated: None,
+        failure: None,
+        calls_per_sample: 10,
+        units: (0..).zip(xs).map(|(process, x)| unit(process, *x)).collect(),
+    }
+}
+
+fn report(workloads: Vec<AbWorkload>) -> AbReport {
+    let side = |label: &str| Side { label: label.to_owned(), revision: None };
+    AbReport {
+        schema_version: SCHEMA_VERSION,
+        suite: "cpu".to_owned(),
+        timestamp_utc: "2026-02-14T10:00:00Z".to_owned(),
+        verdict: Verdict::Inconclusive,
+        policy: String::new(),
+        finished: true,
+        plan: plan(),
+        base: side("main"),
+        head: side("change"),
+        machine: None,
+        toolchain: Toolchain {
+            holdpoint: "0.1.0".to_owned(),
+            rustc: "1.95.0".to_owned(),
+            profile: "release".to_owned(),
+            kernel: None,
+        },
+        elapsed_s: 60.0,
+        notes: Vec::new(),
+        workloads: workloads.into_iter().enumerate().map(|(i, w)| (format!("w{i}"), w)).collect(),
+    }
+}
+
+/// Judged from its units alone.
+fn judged(workloads: Vec<AbWorkload>, policy: AbPolicy) -> AbReport {
+    let mut report = report(workloads);
+    let mut deciding = Deciding::replay(&report).unwrap();
+    deciding.finish();
+    ab::judge(&mut report, &deciding, policy);
+    report
+}
+
+/// Units of normal noise around a change.
+fn noisy(seed: u64, count: usize, change: f64, sd: f64) -> Vec<f64> {
+    let mut random = Random::new(seed);
+    (0..count).map(|_| (1.0 + change).ln() + sd * random.normal()).collect()
+}

@@ -1,0 +1,119 @@
+//! Baselines whose runs differ by more than the tolerance.
+
+use super::*;
+use holdpoint_gate::record::{record, tighten};
+use proptest::prelude::*;
+
+/// A baseline of 100 ms from runs with this spread, and this tolerance.
+fn noisy(spread: f64, tolerance: f64) -> Baseline {
+    let half = 50.0 * spread;
+    let runs = [100.0 - half, 100.0, 100.0 + half].map(|value_ms| run(&[("m_ms", value_ms)]));
+    let mut baseline = record(&runs).unwrap();
+    baseline.metrics.get_mut("m_ms").unwrap().max_regression_ratio = tolerance;
+    baseline
+}
+
+fn judged(baseline: &Baseline, current_ms: f64, policy: Policy) -> Judgement {
+    judge(&compare(&run(&[("m_ms", current_ms)]), baseline, Allow::default()), policy)
+}
+
+#[test]
+fn a_spread_that_cannot_resolve_the_tolerance_decides_only_what_is_clear() {
+    let threshold = Policy::Threshold { threshold_pct: -5.0 };
+    for policy in [ALLOWED_MAX, threshold] {
+        for (current_ms, status, verdict) in [
+            (146.0, CheckStatus::Fail, Verdict::Regressed),
+            (144.0, CheckStatus::Inconclusive, Verdict::Inconclusive),
+            (106.0, CheckStatus::Inconclusive, Verdict::Inconclusive),
+            (104.0, CheckStatus::Inconclusive, Verdict::Inconclusive),
+            (100.0, CheckStatus::Inconclusive, Verdict::Inconclusive),
+            (61.0, CheckStatus::Inconclusive, Verdict::Inconclusive),
+            (59.0, CheckStatus::Pass, Verdict::Pass),
+            (54.0, CheckStatus::Pass, Verdict::Improved),
+        ] {
+            let judged = judged(&noisy(0.15, 0.05), current_ms, policy);
+            let check = &judged.checks[0];
+            assert_eq!((check.status, check.verdict), (status, verdict), "{policy:?}: {current_ms}");
+        }
+    }
+}
+
+#[test]
+fn the_reason_has_the_figures_and_what_to_do() {
+    let judged = judged(&noisy(0.15, 0.05), 106.0, ALLOWED_MAX);
+    assert_eq!((judged.status.as_str(), judged.verdict), ("fail", Verdict::Inconclusive));
+    let check = &judged.checks[0];
+    for part in [
+        "+6.0 %",
+        "runs of the baseline differ by 15.0 %",
+        "a change below 45 % cannot be told from noise",
+        "the tolerance is 5.0 %",
+        "baseline tighten",
+        "quieter machine",
+        "gate --against REV",
+    ] {
+        assert!(check.reason.contains(part), "{:?} should contain {part:?}", check.reason);
+    }
+    assert_eq!(check.regression_ratio.map(|ratio| (ratio * 1e9).round()), Some(6e7));
+}
+
+#[test]
+fn a_tolerance_made_from_the_spread_resolves_it() {
+    for spread in [0.001, 0.07, 0.1 + 0.2, 1.0 / 3.0] {
+        let mut baseline = noisy(spread, 0.01);
+        tighten(&mut baseline).unwrap();
+        let allowed_max_ms = baseline.metrics["m_ms"].allowed_max_ms();
+        assert_eq!(judged(&baseline, 100.0, ALLOWED_MAX).verdict, Verdict::Pass, "{spread}");
+        assert_eq!(judged(&baseline, allowed_max_ms, ALLOWED_MAX).verdict, Verdict::Pass);
+        assert_eq!(judged(&baseline, allowed_max_ms.next_up(), ALLOWED_MAX).verdict, Verdict::Regressed);
+    }
+}
+
+#[test]
+fn fewer_than_three_runs_say_nothing_about_the_spread() {
+    let mut baseline = noisy(0.5, 0.05);
+    let metric = baseline.metrics.get_mut("m_ms").unwrap();
+    metric.runs_ms.truncate(2);
+    assert_eq!(judged(&baseline, 106.0, ALLOWED_MAX).verdict, Verdict::Regressed);
+    baseline.metrics.get_mut("m_ms").unwrap().runs_ms.clear();
+    assert_eq!(judged(&baseline, 104.0, ALLOWED_MAX).verdict, Verdict::Pass);
+}
+
+#[test]
+fn a_threshold_that_asks_for_an_improvement_is_missed_clearly_or_not() {
+    let policy = Policy::Threshold { threshold_pct: 20.0 };
+    for (current_ms, verdict) in [
+        (100.0, Verdict::Regressed),
+        (83.0, Verdict::Inconclusive),
+        (76.0, Verdict::Inconclusive),
+        (73.0, Verdict::Improved),
+    ] {
+        assert_eq!(judged(&noisy(0.02, 0.05), current_ms, policy).verdict, verdict, "{current_ms}");
+    }
+    let nothing_passes = Policy::Threshold { threshold_pct: f64::NAN };
+    assert_eq!(judged(&noisy(0.02, 0.05), 50.0, nothing_passes).verdict, Verdict::Regressed);
+}
+
+proptest! {
+    #[test]
+    fn a_slower_run_is_never_judged_better_however_wide_the_spread(
+        spread in 0.0_f64..0.9, tolerance in 0.0_f64..2.0, a in 1.0_f64..400.0, b in 1.0_f64..400.0, pct in -50.0_f64..50.0,
+    ) {
+        let baseline = noisy(spread, tolerance);
+        for policy in [ALLOWED_MAX, Policy::Threshold { threshold_pct: pct }] {
+            let verdict = |current_ms| judged(&baseline, current_ms, policy).verdict;
+            prop_assert!(verdict(a.min(b)) <= verdict(a.max(b)));
+        }
+    }
+
+    #[test]
+    fn noise_only_takes_certainty_away(
+        spread in 0.0_f64..0.9, tolerance in 0.0_f64..2.0, current_ms in 1.0_f64..400.0,
+    ) {
+        let baseline = noisy(spread, tolerance);
+        let mut quiet = baseline.clone();
+        quiet.metrics.values_mut().for_each(|metric| metric.runs_ms.clear());
+        let (found, ruled) = [&baseline, &quiet].map(|b| judged(b, current_ms, ALLOWED_MAX).verdict).into();
+        prop_assert!(found == ruled || found == Verdict::Inconclusive || (found, ruled) == (Verdict::Pass, Verdict::Improved));
+    }
+}

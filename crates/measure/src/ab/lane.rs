@@ -1,0 +1,124 @@
+//! One workload of a comparison, from unit to unit.
+
+use super::Decide;
+use super::pair::{Pair, Stop};
+use holdpoint_model::ab::{Ended, SideFailure};
+use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, Verdict, WorkloadSpec};
+use std::time::Instant;
+
+/// A workload while it is being compared.
+pub(super) struct Lane<'a> {
+    /// Its place in the report.
+    pub index: usize,
+    /// Base's and head's idea of it.
+    pub specs: [&'a WorkloadSpec; 2],
+    /// Whether more units are wanted.
+    pub goes_on: bool,
+    /// Chosen in the first unit: 0 before that.
+    pub samples_count: u64,
+    pub calls_per_sample: u64,
+    /// Rounds in a unit.
+    pub rounds: u32,
+    /// Whether its answers were checked.
+    pub is_verified: bool,
+    /// What this unit has cost so far.
+    pub spent_s: f64,
+    /// The rounds of this unit.
+    pub taken: Vec<PairRound>,
+    /// Whether it takes no further part in this unit, and why.
+    out: Option<Stop>,
+}
+
+impl<'a> Lane<'a> {
+    pub(super) fn new(index: usize, specs: [&'a WorkloadSpec; 2], before: &AbWorkload) -> Self {
+        let first = before.units.first();
+        let samples = first.and_then(|unit| unit.rounds.first()).map_or(0, |round| round.base_ns.len());
+        Self {
+            index,
+            specs,
+            goes_on: true,
+            samples_count: samples as u64,
+            calls_per_sample: before.calls_per_sample,
+            rounds: first.map_or(1, |unit| u32::try_from(unit.rounds.len()).unwrap_or(1)),
+            is_verified: first.is_some(),
+            spent_s: 0.0,
+            taken: Vec::new(),
+            out: None,
+        }
+    }
+
+    /// A unit begins.
+    pub(super) fn begin(&mut self) {
+        self.spent_s = 0.0;
+        self.taken.clear();
+        self.out = None;
+    }
+
+    /// Runs a step. What goes wrong is this workload's outcome, and nobody else's.
+    pub(super) fn attempt(
+        &mut self,
+        pair: &mut Pair<'a>,
+        step: impl FnOnce(&mut Self, &mut Pair<'a>) -> Result<(), Stop>,
+    ) {
+        if self.out.is_some() {
+            return;
+        }
+        let start = Instant::now();
+        if let Err(stop) = step(self, pair) {
+            pair.forget_if_dead(self, &stop);
+            self.out = Some(stop);
+        }
+        self.spent_s += start.elapsed().as_secs_f64();
+    }
+
+    /// The unit is over: its rounds go into the report, its number to whoever decides.
+    pub(super) fn finish(
+        &mut self,
+        process: u32,
+        report: &mut AbReport,
+        decide: &mut dyn Decide,
+        stopped: bool,
+    ) {
+        let units_max = report.plan.units_max as usize;
+        let workload = &mut report.workloads[self.index];
+        workload.spent_s += self.spent_s;
+        workload.calls_per_sample = self.calls_per_sample;
+        let mut rounds = std::mem::take(&mut self.taken);
+        if let Some(x) = decide.estimate(&mut rounds) {
+            workload.units.push(Unit { process, x, rounds });
+            if !decide.push(self.index, x) {
+                self.goes_on = false;
+                workload.ended = Ended::Decided;
+            }
+        }
+        match self.out.take() {
+            // A process that was killed to end the comparison is no failure of the workload's.
+            Some(_) if stopped => {}
+            Some(Stop::Failed(side, error)) => {
+                self.end(workload, Ended::Failed, Verdict::Broken, error.detail.clone(), decide);
+                workload.failure = Some(SideFailure { side, failure: (*error).into() });
+            }
+            Some(Stop::Skipped(reason)) => {
+                self.end(workload, Ended::Skipped, Verdict::Skipped, reason, decide)
+            }
+            Some(Stop::ThisUnit) | None => {}
+        }
+        if self.goes_on && workload.units.len() >= units_max {
+            self.goes_on = false;
+            workload.ended = Ended::UnitsMax;
+        }
+    }
+
+    fn end(
+        &mut self,
+        workload: &mut AbWorkload,
+        ended: Ended,
+        verdict: Verdict,
+        reason: String,
+        decide: &mut dyn Decide,
+    ) {
+        self.goes_on = false;
+        (workload.ended, workload.verdict, workload.reason) = (ended, verdict, reason);
+        decide.drop_out(self.index);
+    }
+}

@@ -1,0 +1,236 @@
+//! Base and head alive at the same time, measured in short rounds, the order random within each round.
+//!
+//! A unit is a fresh pair of processes and a few rounds of each. Whoever decides sees one number a unit and says whether
+//! more are wanted; this module knows nothing of how that is decided.
+
+mod lane;
+mod pair;
+mod trouble;
+
+use crate::schedule::ALIVE_MAX;
+use crate::{clock, machine};
+use holdpoint_model::ab::Ended;
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, PairRound, SCHEMA_VERSION, Side, Suite, Verdict, WorkloadSpec,
+};
+use holdpoint_stats::random::Random;
+use lane::Lane;
+use pair::Pair;
+use std::path::PathBuf;
+use std::time::Instant;
+use trouble::Watch;
+
+/// One side as it is to be measured.
+#[derive(Clone, Debug)]
+pub struct SideSpec {
+    /// Its workloads and workers.
+    pub suite: Suite,
+    /// Where its processes run; here where absent.
+    pub dir: Option<PathBuf>,
+}
+
+/// Both sides.
+#[derive(Clone, Debug)]
+pub struct Sides {
+    /// What head is compared with.
+    pub base: SideSpec,
+    /// What is under test.
+    pub head: SideSpec,
+    /// Whether all processes of a unit are held on one CPU, programs that do not say they use one thread included.
+    pub pin: bool,
+}
+
+/// Whoever decides.
+pub trait Decide {
+    /// Marks the rounds of a unit and gives its number, `ln(head / base)`.
+    fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64>;
+
+    /// One more unit of a workload; whether more are wanted.
+    fn push(&mut self, workload: usize, x: f64) -> bool;
+
+    /// A workload of which nothing more will come.
+    fn drop_out(&mut self, workload: usize);
+}
+
+/// A comparison in which nothing has been measured yet.
+#[must_use]
+pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
+    let (mut notes, mut workloads) = (Vec::new(), indexmap::IndexMap::new());
+    for spec in &sides.head.suite.workloads {
+        match find(&sides.base.suite, &spec.name) {
+            Some(was) => _ = workloads.insert(spec.name.clone(), blank(spec, incomparable(was, spec))),
+            None => notes.push(format!("{} is new in head: there is nothing to compare it with", spec.name)),
+        }
+    }
+    for spec in &sides.base.suite.workloads {
+        if find(&sides.head.suite, &spec.name).is_none() {
+            let reason = "base has this workload, head does not; was it removed or renamed?".to_owned();
+            workloads.insert(spec.name.clone(), blank(spec, Some(reason)));
+        }
+    }
+    AbReport {
+        schema_version: SCHEMA_VERSION,
+        suite: sides.head.suite.name.clone(),
+        timestamp_utc: clock::timestamp_utc(),
+        verdict: Verdict::Inconclusive,
+        policy: String::new(),
+        finished: false,
+        plan,
+        base,
+        head,
+        machine: Some(machine::machine()),
+        toolchain: machine::toolchain(),
+        elapsed_s: 0.0,
+        notes,
+        workloads,
+    }
+}
+
+fn find<'a>(suite: &'a Suite, name: &str) -> Option<&'a WorkloadSpec> {
+    suite.workloads.iter().find(|spec| spec.name == name)
+}
+
+/// Why the times of two workloads of the same name cannot be compared. Parameters may differ: that is what two suites
+/// are compared for.
+fn incomparable(base: &WorkloadSpec, head: &WorkloadSpec) -> Option<String> {
+    let of = |spec: &WorkloadSpec| format!("{} {:?} {} by {}", spec.op, spec.shape, spec.dtype, spec.timer());
+    (of(base) != of(head)).then(|| format!("not the same work: base is {}, head is {}", of(base), of(head)))
+}
+
+fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
+    AbWorkload {
+        identity: spec.identity(spec.timer()),
+        verdict: if skipped.is_some() { Verdict::Skipped } else { Verdict::Inconclusive },
+        ended: if skipped.is_some() { Ended::Skipped } else { Ended::Interrupted },
+        reason: skipped.unwrap_or_default(),
+        spent_s: 0.0,
+        evidence: None,
+        disjoint_ci: None,
+        calibrated: None,
+        failure: None,
+        calls_per_sample: 1,
+        units: Vec::new(),
+    }
+}
+
+/// Measures until every workload is decided, the budget is spent, or `stop` says so. Goes on from what the report has.
+///
+/// `wanted` says which workloads, by their place in the report, are to be measured.
+pub fn measure(
+    sides: &Sides,
+    report: &mut AbReport,
+    wanted: impl Fn(usize) -> bool,
+    decide: &mut dyn Decide,
+    stop: &dyn Fn() -> bool,
+    on_unit: &mut dyn FnMut(&AbReport),
+) {
+    let start = (Instant::now(), report.elapsed_s);
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (index, (name, workload)) in report.workloads.iter().enumerate() {
+        let specs = (find(&sides.base.suite, name), find(&sides.head.suite, name));
+        if let (Some(base), Some(head), true) = (specs.0, specs.1, wanted(index)) {
+            lanes.push(Lane::new(index, [base, head], workload));
+        }
+    }
+    let units_before =
+        report.workloads.values().flat_map(|w| &w.units).map(|unit| unit.process + 1).max().unwrap_or(0);
+    let mut runner = Runner {
+        sides,
+        random: Random::new(report.plan.seed ^ (u64::from(units_before) << 32)),
+        watch: Watch::new(),
+        cpus: crate::worker::cpus_allowed(),
+        process: units_before,
+    };
+    let mut left = lanes.len();
+    for lanes in lanes.chunks_mut(ALIVE_MAX) {
+        let total_s = report.plan.budget_s * report.workloads.len() as f64;
+        let share = lanes.len() as f64 / left.max(1) as f64;
+        let end_s = report.elapsed_s + (total_s - report.elapsed_s).max(0.0) * share;
+        left -= lanes.len();
+        loop {
+            let mut active: Vec<&mut Lane> = lanes.iter_mut().filter(|lane| lane.goes_on).collect();
+            let ended = match () {
+                () if active.is_empty() => break,
+                () if stop() => Ended::Interrupted,
+                () if report.elapsed_s >= end_s => Ended::Budget,
+                () => Ended::Decided,
+            };
+            if ended != Ended::Decided {
+                for lane in active {
+                    report.workloads[lane.index].ended = ended;
+                }
+                break;
+            }
+            runner.unit(&mut active, report, decide, stop);
+            report.elapsed_s = start.1 + start.0.elapsed().as_secs_f64();
+            on_unit(report);
+        }
+    }
+    report.finished = !stop();
+}
+
+/// Makes units.
+struct Runner<'a> {
+    sides: &'a Sides,
+    random: Random,
+    watch: Watch,
+    cpus: Vec<usize>,
+    process: u32,
+}
+
+impl<'a> Runner<'a> {
+    /// One fresh pair of processes and a few rounds of each workload that is still wanted.
+    fn unit(
+        &mut self,
+        lanes: &mut [&mut Lane<'a>],
+        report: &mut AbReport,
+        decide: &mut dyn Decide,
+        stop: &dyn Fn() -> bool,
+    ) {
+        let cpu = (!self.cpus.is_empty()).then(|| self.cpus[self.random.below(self.cpus.len())]);
+        let shared = Instant::now();
+        let mut pair = Pair::new(self.sides, cpu);
+        let mut order: Vec<usize> = (0..lanes.len()).collect();
+        for lane in lanes.iter_mut() {
+            lane.begin();
+        }
+        self.random.shuffle(&mut order);
+        for at in &order {
+            lanes[*at].attempt(&mut pair, |lane, pair| pair.start(lane, &mut self.random));
+        }
+        let mut shared_s = shared.elapsed().as_secs_f64();
+        for at in &order {
+            let plan = &report.plan;
+            lanes[*at].attempt(&mut pair, |lane, pair| pair.prepare(lane, plan, &mut self.random));
+        }
+        for round in 0..lanes.iter().map(|lane| lane.rounds).max().unwrap_or(0) {
+            self.random.shuffle(&mut order);
+            for (position, at) in order.iter().enumerate() {
+                if stop() {
+                    break;
+                }
+                if round >= lanes[*at].rounds {
+                    continue;
+                }
+                let position = u32::try_from(position).unwrap_or(u32::MAX);
+                let (random, watch) = (&mut self.random, &mut self.watch);
+                lanes[*at]
+                    .attempt(&mut pair, |lane, pair| pair.round(lane, [round, position], random, watch));
+            }
+        }
+        for at in &order {
+            if !stop() {
+                lanes[*at].attempt(&mut pair, |lane, pair| pair.verify(lane));
+            }
+        }
+        let ending = Instant::now();
+        drop(pair);
+        shared_s += ending.elapsed().as_secs_f64();
+        let each_s = shared_s / lanes.len().max(1) as f64;
+        for lane in lanes {
+            lane.spent_s += each_s;
+            lane.finish(self.process, report, decide, stop());
+        }
+        self.process += 1;
+    }
+}

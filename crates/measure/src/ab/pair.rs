@@ -1,0 +1,197 @@
+//! A fresh pair of processes, one a side.
+
+use super::lane::Lane;
+use super::trouble::Watch;
+use super::{SideSpec, Sides};
+use crate::ask;
+use crate::schedule::SAMPLES_PER_ROUND_MAX;
+use crate::slot::Slot;
+use crate::worker::{Place, Prepared, WorkerError};
+use holdpoint_model::protocol::RunResult;
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND};
+use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName};
+use holdpoint_stats::random::Random;
+use std::collections::BTreeMap;
+
+const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
+
+/// Why a workload takes no further part in a unit.
+pub(super) enum Stop {
+    /// A side failed.
+    Failed(SideName, Box<WorkerError>),
+    /// It cannot run here, or is not on both sides.
+    Skipped(String),
+    /// Another workload ended the process that both were in; there will be another.
+    ThisUnit,
+}
+
+/// The processes of one unit.
+pub(super) struct Pair<'a> {
+    sides: [&'a SideSpec; 2],
+    slots: [BTreeMap<&'a str, Slot<'a>>; 2],
+    cpu: Option<usize>,
+    pin: bool,
+}
+
+impl<'a> Pair<'a> {
+    pub(super) fn new(sides: &'a Sides, cpu: Option<usize>) -> Self {
+        Self {
+            sides: [&sides.base, &sides.head],
+            slots: [BTreeMap::new(), BTreeMap::new()],
+            cpu,
+            pin: sides.pin,
+        }
+    }
+
+    /// Starts the workload's processes, unless another workload has; in random order.
+    pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
+        for side in both(random) {
+            let (spec, name) = (self.sides[side], lane.specs[side].worker.as_str());
+            let cpu = self.cpu.filter(|_| self.is_pinned(lane));
+            let place = || Place { dir: spec.dir.clone(), cpu };
+            let slot = self.slots[side].entry(name).or_insert_with(|| Slot::new(&spec.suite, name, place()));
+            slot.worker().map_err(|error| failed(side, error))?;
+        }
+        Ok(())
+    }
+
+    /// Both sides or none: one that is held on a CPU against one that is not would be no comparison.
+    fn is_pinned(&self, lane: &Lane) -> bool {
+        let single_threaded = |side: usize| {
+            let name = lane.specs[side].worker.as_str();
+            let declared = self.sides[side].suite.workers.get(name).map(|worker| worker.single_threaded);
+            declared.unwrap_or(name == WORKER_BUILTIN)
+        };
+        self.pin || (single_threaded(0) && single_threaded(1))
+    }
+
+    /// The slot of a side, as long as the process that was started for this unit lives.
+    fn slot(&mut self, lane: &Lane<'a>, side: usize) -> Result<&mut Slot<'a>, Stop> {
+        let slot = self.slots[side].get_mut(lane.specs[side].worker.as_str());
+        slot.filter(|slot| slot.process() == Some(0)).ok_or(Stop::ThisUnit)
+    }
+
+    /// A process that has died must not be taken for one that is fresh.
+    pub(super) fn forget_if_dead(&mut self, lane: &Lane<'a>, stop: &Stop) {
+        if let Stop::Failed(side, error) = stop
+            && error.fatal
+            && let Some(slot) = self.slots[*side as usize].get_mut(lane.specs[*side as usize].worker.as_str())
+        {
+            slot.forget();
+        }
+    }
+
+    /// Allocates and draws inputs on both sides. The first time it also chooses how much a round takes, from the slower
+    /// of both, so that it is the same for both.
+    pub(super) fn prepare(
+        &mut self,
+        lane: &mut Lane<'a>,
+        plan: &AbPlan,
+        random: &mut Random,
+    ) -> Result<(), Stop> {
+        for side in both(random) {
+            let (spec, suite) = (lane.specs[side], &self.sides[side].suite);
+            let slot = self.slot(lane, side)?;
+            slot.check_listed(spec).map_err(|error| not_on_both(side, error))?;
+            let worker = slot.worker().map_err(|error| failed(side, error))?;
+            match worker.prepare(&spec.name, suite.seed_of(spec)).map_err(|error| failed(side, error))? {
+                Prepared::Ready(_) => {}
+                Prepared::Skipped(reason) => {
+                    return Err(Stop::Skipped(format!("{}: {reason}", SIDES[side].as_str())));
+                }
+            }
+        }
+        if lane.samples_count > 0 {
+            return Ok(());
+        }
+        let mut sample_ns = 1;
+        // Twice, so that the side that needs more calls settles them for the other as well.
+        for side in both(random).into_iter().cycle().take(3) {
+            let (spec, calls) = (lane.specs[side], lane.calls_per_sample);
+            let batch = ask::choose_batch(self.slot(lane, side)?, spec, calls);
+            let batch = batch.map_err(|error| failed(side, error))?;
+            lane.calls_per_sample = batch.calls_per_sample;
+            sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
+        }
+        let samples = (plan.round_ms * 1e6 / sample_ns as f64).round() as u64;
+        lane.samples_count = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
+        // Every call of a command is a process of its own, so one round is a unit. Where a sample outlasts a round, fewer
+        // rounds do.
+        let is_command = lane.specs.iter().all(|spec| spec.worker == WORKER_COMMAND);
+        let fit = (plan.round_ms * 1e6 * f64::from(plan.rounds_per_unit) / sample_ns as f64) as u32;
+        lane.rounds = if is_command { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
+        Ok(())
+    }
+
+    /// One round: both sides, in random order, the machine watched over both.
+    pub(super) fn round(
+        &mut self,
+        lane: &mut Lane<'a>,
+        [round, order]: [u32; 2],
+        random: &mut Random,
+        watch: &mut Watch,
+    ) -> Result<(), Stop> {
+        let turns = both(random);
+        let processes = self.processes(lane);
+        let mut results = [RunResult::default(), RunResult::default()];
+        watch.begin(&processes, self.cpu);
+        for side in turns {
+            let (samples, calls) = (lane.samples_count, lane.calls_per_sample);
+            let result = ask::run(self.slot(lane, side)?, lane.specs[side], samples, calls);
+            results[side] = result.map_err(|error| failed(side, error))?;
+        }
+        let (state, trouble) = watch.end(&processes, self.cpu);
+        let [base, head] = results;
+        lane.taken.push(PairRound {
+            round,
+            order,
+            first: SIDES[turns[0]],
+            base_ns: base.elapsed_ns,
+            head_ns: head.elapsed_ns,
+            base_wait_ns: base.wait_ns,
+            head_wait_ns: head.wait_ns,
+            trouble,
+            left_out: false,
+            state,
+        });
+        Ok(())
+    }
+
+    fn processes(&mut self, lane: &Lane<'a>) -> Vec<u32> {
+        let of = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.process_id();
+        [of(0), of(1)].into_iter().flatten().collect()
+    }
+
+    /// Checks the answers that the timed calls left behind, once.
+    pub(super) fn verify(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
+        if lane.is_verified || lane.taken.is_empty() {
+            return Ok(());
+        }
+        for side in 0..SIDES.len() {
+            let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], "after timing");
+            answer.map_err(|error| failed(side, error))?;
+        }
+        lane.is_verified = true;
+        Ok(())
+    }
+}
+
+/// Base and head, in random order.
+fn both(random: &mut Random) -> [usize; 2] {
+    if random.below(2) == 0 { [0, 1] } else { [1, 0] }
+}
+
+fn failed(side: usize, error: WorkerError) -> Stop {
+    Stop::Failed(SIDES[side], Box::new(error))
+}
+
+/// A worker without the workload is a side without it; one that has another under its name has failed.
+fn not_on_both(side: usize, error: WorkerError) -> Stop {
+    let name = SIDES[side].as_str();
+    match error.cause {
+        FailureCause::Mismatch => {
+            Stop::Skipped(format!("not the same workloads on both sides: {name}'s {}", error.detail))
+        }
+        _ => failed(side, error),
+    }
+}

@@ -1,0 +1,118 @@
+//! What troubled the machine during a round.
+//!
+//! Read from the machine, over the whole round, both sides together: swapping the sides would change none of it, so what
+//! is left out for it cannot favour one side.
+
+use crate::machine::{self, StateReader};
+use holdpoint_model::{MachineState, Trouble};
+use std::time::{Instant, SystemTime};
+
+/// A set clock moves by more than this against the steady one; one that is only disciplined moves by 15 µs in 30 ms.
+const CLOCK_STEP_NS: i128 = 1_000_000;
+/// Share of CPU time given to other machines that counts as trouble.
+const STEAL: f64 = 0.05;
+/// A CPU that runs at less than this share of the highest frequency seen is throttled.
+const FREQUENCY: f64 = 0.9;
+/// Share of the round for which a worker was ready and had no CPU that counts as trouble.
+const WAIT: f64 = 0.2;
+
+/// Watches the machine round by round.
+pub(super) struct Watch {
+    ticks: StateReader,
+    steady: Instant,
+    clock_ns: i128,
+    waited_ns: u64,
+    began: Instant,
+    throttles: u64,
+    mhz_max: f64,
+}
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        let mut ticks = StateReader::default();
+        ticks.steal();
+        Self { ticks, steady: now, clock_ns: 0, waited_ns: 0, began: now, throttles: 0, mhz_max: 0.0 }
+    }
+
+    /// A round begins; these processes are its workers, on that CPU where it is known.
+    pub(super) fn begin(&mut self, processes: &[u32], cpu: Option<usize>) {
+        self.waited_ns = waited_ns(processes);
+        self.throttles = throttles(cpu);
+        self.clock_ns = self.clock_ns();
+        self.began = Instant::now();
+    }
+
+    /// The round is over.
+    pub(super) fn end(&mut self, processes: &[u32], cpu: Option<usize>) -> (MachineState, Vec<Trouble>) {
+        let round_ns = self.began.elapsed().as_nanos() as f64;
+        let stepped = (self.clock_ns() - self.clock_ns).abs() > CLOCK_STEP_NS;
+        let steal = self.ticks.steal();
+        let waited_ns = waited_ns(processes).saturating_sub(self.waited_ns);
+        let wait = (!processes.is_empty() && round_ns > 0.0).then(|| waited_ns as f64 / round_ns);
+        let cpu_mhz = frequency_mhz(cpu);
+        self.mhz_max = self.mhz_max.max(cpu_mhz.unwrap_or(0.0));
+        let throttled =
+            throttles(cpu) > self.throttles || cpu_mhz.is_some_and(|mhz| mhz < FREQUENCY * self.mhz_max);
+        let found = [
+            (stepped, Trouble::ClockStep),
+            (steal.is_some_and(|share| share > STEAL), Trouble::Steal),
+            (throttled, Trouble::Throttled),
+            (wait.is_some_and(|share| share > WAIT), Trouble::Competing),
+        ];
+        let trouble = found.into_iter().filter_map(|(is_so, trouble)| is_so.then_some(trouble)).collect();
+        (MachineState { load1: machine::load1(), cpu_mhz, steal, wait }, trouble)
+    }
+
+    /// How far the clock that can be set is ahead of the one that cannot.
+    fn clock_ns(&self) -> i128 {
+        let settable =
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let steady = self.steady.elapsed().as_nanos();
+        i128::try_from(settable).unwrap_or(0) - i128::try_from(steady).unwrap_or(0)
+    }
+}
+
+/// How long the processes have been ready without a CPU, since they began.
+fn waited_ns(processes: &[u32]) -> u64 {
+    let of = |process: &u32| {
+        let text = machine::read_line(&format!("/proc/{process}/schedstat"))?;
+        text.split(' ').nth(1)?.parse::<u64>().ok()
+    };
+    processes.iter().filter_map(of).sum()
+}
+
+fn frequency_mhz(cpu: Option<usize>) -> Option<f64> {
+    let path = format!("/sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq", cpu.unwrap_or(0));
+    Some(machine::read_line(&path)?.parse::<f64>().ok()? / 1e3)
+}
+
+/// How often the CPU has been throttled for heat since it was started.
+fn throttles(cpu: Option<usize>) -> u64 {
+    let path =
+        format!("/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count", cpu.unwrap_or(0));
+    machine::read_line(&path).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_does_not_exist_has_not_waited() {
+        assert_eq!(waited_ns(&[u32::MAX]), 0);
+        let mut watch = Watch::new();
+        watch.begin(&[], None);
+        let (state, trouble) = watch.end(&[], None);
+        assert_eq!(state.wait, None);
+        assert!(!trouble.contains(&Trouble::Competing) && !trouble.contains(&Trouble::ClockStep));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_seen() {
+        let mut watch = Watch::new();
+        watch.begin(&[], None);
+        watch.clock_ns -= 2 * CLOCK_STEP_NS;
+        assert!(watch.end(&[], None).1.contains(&Trouble::ClockStep));
+    }
+}

@@ -1,0 +1,216 @@
+//! Asks git, and reads its answers. Knows nothing of builds or of the cache.
+//!
+//! Every question is put to plumbing or in a format that is meant for programs, so that no setting of the user's
+//! changes the answer.
+
+use super::error::BuildError;
+use holdpoint_model::limits::clean_text;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Set by git for its hooks and for `git bisect run`: they would lead back to that repository and its index.
+pub(super) const INHERITED: [&str; 5] =
+    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+
+/// One line per commit: hash, author's date, subject.
+const RECORD: &str = "--format=%H%x00%aI%x00%s";
+
+/// A commit, as shown to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Full hash.
+    pub hash: String,
+    /// When it was written, in ISO 8601.
+    pub date: String,
+    /// First line of its message, without control characters.
+    pub subject: String,
+}
+
+/// A repository.
+#[derive(Debug)]
+pub(super) struct Git {
+    /// The root of its work tree.
+    pub(super) root: PathBuf,
+}
+
+impl Git {
+    /// The repository that a folder is in.
+    pub(super) fn open(dir: &Path) -> Result<Self, BuildError> {
+        let output = ask(&mut command(dir, &["rev-parse", "--show-toplevel"]))?;
+        let root = output.stdout.strip_suffix(b"\n").unwrap_or_default();
+        if !output.status.success() || root.is_empty() {
+            return Err(BuildError::NotARepository { dir: dir.to_owned(), detail: complaint(&output) });
+        }
+        Ok(Self { root: PathBuf::from(OsStr::from_bytes(root)) })
+    }
+
+    /// The full hash of the commit that goes by a name.
+    pub(super) fn resolve(&self, revision: &str) -> Result<String, BuildError> {
+        let unknown = || self.out_of_reach(revision).unwrap_or_else(|error| error);
+        if revision.is_empty() || revision.contains('\0') {
+            return Err(unknown());
+        }
+        let name = format!("{revision}^{{commit}}");
+        let output = ask(&mut self.command(&["rev-parse", "--verify", "--end-of-options", &name]))?;
+        let hash = text(&output);
+        // "^main" is answered by a hash with a sign before it.
+        let is_hash = !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if output.status.success() && is_hash { Ok(hash) } else { Err(unknown()) }
+    }
+
+    /// Why a commit is not there.
+    fn out_of_reach(&self, revision: &str) -> Result<BuildError, BuildError> {
+        let (revision, root) = (clean_text(revision), self.root.clone());
+        Ok(if self.is_shallow()? {
+            BuildError::Shallow { revision, root }
+        } else {
+            BuildError::UnknownRevision { revision, root }
+        })
+    }
+
+    fn is_shallow(&self) -> Result<bool, BuildError> {
+        Ok(text(&ask(&mut self.command(&["rev-parse", "--is-shallow-repository"]))?) == "true")
+    }
+
+    /// Tracked files that differ from the commit checked out, in the work tree or in the index.
+    pub(super) fn changes(&self) -> Result<Vec<String>, BuildError> {
+        let arguments = ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"];
+        let output = self.succeed("status", &arguments)?;
+        let entries = String::from_utf8_lossy(&output.stdout);
+        // Two letters and a space stand before each path.
+        Ok(entries.split('\0').filter_map(|entry| entry.get(3..)).map(clean_text).collect())
+    }
+
+    /// Fails where `good` does not lead to `bad`; both are full hashes.
+    pub(super) fn check_range(&self, good: &str, bad: &str) -> Result<(), BuildError> {
+        if good == bad {
+            return Err(BuildError::SameCommit { commit: good.to_owned() });
+        }
+        let output = ask(&mut self.command(&["merge-base", "--is-ancestor", good, bad]))?;
+        match output.status.code() {
+            Some(0) => Ok(()),
+            Some(1) if self.is_shallow()? => Err(self.out_of_reach(good)?),
+            Some(1) => Err(BuildError::NotAnAncestor { good: good.to_owned(), bad: bad.to_owned() }),
+            _ => Err(self.refused("merge-base", &output)),
+        }
+    }
+
+    /// The commits after `good` up to and including `bad`, oldest first, along first parents.
+    pub(super) fn between(&self, good: &str, bad: &str) -> Result<Vec<Commit>, BuildError> {
+        self.commits(&["--first-parent", "--reverse", &format!("{good}..{bad}")])
+    }
+
+    /// One commit, by its full hash.
+    pub(super) fn describe(&self, commit: &str) -> Result<Commit, BuildError> {
+        let found = self.commits(&["--max-count=1", commit])?.pop();
+        found.ok_or_else(|| BuildError::UnknownRevision {
+            revision: commit.to_owned(),
+            root: self.root.clone(),
+        })
+    }
+
+    fn commits(&self, which: &[&str]) -> Result<Vec<Commit>, BuildError> {
+        let arguments = [&["rev-list", RECORD, "--encoding=UTF-8"], which, &["--"]].concat();
+        let output = self.succeed("rev-list", &arguments)?;
+        // Before each record stands a line with the hash alone.
+        Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(record).collect())
+    }
+
+    /// Checks a commit out into a folder that is not there.
+    pub(super) fn add_worktree(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
+        // Hooks belong to the user's own checkouts: they may install, fetch or print.
+        let mut command = command(&self.root, &["-c", "core.hooksPath=/dev/null"]);
+        // Forced, because git may still have the folder in its books after it was removed by hand.
+        command.args(["worktree", "add", "--quiet", "--detach", "--force"]).arg(dir).arg(commit);
+        let output = ask(&mut command)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let (commit, dir) = (commit.to_owned(), dir.to_owned());
+        Err(BuildError::Worktree { commit, dir, detail: complaint(&output) })
+    }
+
+    /// Checks out the submodules of a worktree that has any.
+    pub(super) fn update_submodules(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
+        if !dir.join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        let output = ask(&mut command(dir, &["submodule", "--quiet", "update", "--init", "--recursive"]))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let (commit, dir) = (commit.to_owned(), dir.to_owned());
+        Err(BuildError::Submodules { commit, dir, detail: complaint(&output) })
+    }
+
+    /// Removes a worktree, whatever is left of it, from the disk and from git's books.
+    pub(super) fn remove_worktree(&self, dir: &Path) -> io::Result<()> {
+        let mut command = self.command(&["worktree", "remove", "--force", "--force"]);
+        // Git refuses what it does not know or what is half there; the folder is looked at below.
+        let _ = ask(command.arg(dir));
+        match std::fs::remove_dir_all(dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a folder is a worktree of its own with that commit checked out.
+    pub(super) fn is_checked_out(&self, dir: &Path, commit: &str) -> Result<bool, BuildError> {
+        if !dir.is_dir() {
+            return Ok(false);
+        }
+        // Without a repository of its own the folder would pass for a part of the one around it.
+        let output = ask(&mut command(dir, &["rev-parse", "--show-prefix", "HEAD"]))?;
+        Ok(output.status.success() && output.stdout == format!("\n{commit}\n").into_bytes())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        command(&self.root, arguments)
+    }
+
+    fn succeed(&self, action: &'static str, arguments: &[&str]) -> Result<Output, BuildError> {
+        let output = ask(&mut self.command(arguments))?;
+        if output.status.success() { Ok(output) } else { Err(self.refused(action, &output)) }
+    }
+
+    fn refused(&self, action: &'static str, output: &Output) -> BuildError {
+        BuildError::Git { action, detail: complaint(output), root: self.root.clone() }
+    }
+}
+
+/// Git in a folder. It stays in our process group: an SSH that asks for a passphrase needs the terminal.
+fn command(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("git");
+    command.arg("--no-optional-locks").arg("-C").arg(dir).args(arguments).stdin(Stdio::null());
+    for name in INHERITED {
+        command.env_remove(name);
+    }
+    // Its words are quoted beside ours; a password asked for on the terminal would wait for nobody.
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+    command
+}
+
+fn ask(command: &mut Command) -> Result<Output, BuildError> {
+    command.output().map_err(|source| BuildError::GitMissing { source })
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The line in which git says why: the first fatal one, or else the last.
+fn complaint(output: &Output) -> String {
+    let words = String::from_utf8_lossy(&output.stderr);
+    let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let fatal = lines.clone().find_map(|line| line.strip_prefix("fatal: "));
+    clean_text(fatal.or_else(|| lines.next_back()).unwrap_or("git does not say why"))
+}
+
+fn record(line: &str) -> Option<Commit> {
+    let mut fields = line.splitn(3, '\0');
+    let (hash, date, subject) = (fields.next()?, fields.next()?, fields.next()?);
+    Some(Commit { hash: hash.to_owned(), date: date.to_owned(), subject: clean_text(subject) })
+}

@@ -1,0 +1,49 @@
+//! Where a process of a workload runs.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+/// In which folder, and on which CPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Place {
+    /// The folder; this process's own where absent. A program given by a relative path is looked up there.
+    pub dir: Option<PathBuf>,
+    /// The only CPU it may use; any where absent.
+    pub cpu: Option<usize>,
+}
+
+impl Place {
+    /// A program at this place, with nothing in its environment that tells places apart: the length of the environment
+    /// moves the stack, and that can show in times.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = match &self.dir {
+            Some(dir) if program.contains('/') => Command::new(dir.join(program)),
+            _ => Command::new(program),
+        };
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        command.env_remove("PWD").env_remove("OLDPWD");
+        command
+    }
+
+    /// Starts it. A child inherits the CPUs of the thread that starts it.
+    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        let Some(cpu) = self.cpu else { return command.spawn() };
+        let before = sched_getaffinity(None)?;
+        let mut only = CpuSet::new();
+        only.set(cpu);
+        sched_setaffinity(None, &only)?;
+        let child = command.spawn();
+        sched_setaffinity(None, &before)?;
+        child
+    }
+}
+
+/// The CPUs that this process may use; empty where that cannot be told.
+pub(crate) fn cpus_allowed() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect()
+}

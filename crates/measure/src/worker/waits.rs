@@ -1,0 +1,35 @@
+//! How long a thread has been kept waiting for a CPU.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The kernel's books on one thread.
+pub(super) struct Waits(Option<File>);
+
+impl Waits {
+    /// Of the thread that asks.
+    pub(super) fn of_this_thread() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// Nanoseconds for which it was ready to run and did not, since it began; absent where the kernel keeps no books.
+    pub(super) fn total_ns(&self) -> Option<u64> {
+        let mut buffer = [0; 64];
+        let count = self.0.as_ref()?.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(&buffer[..count]).ok()?;
+        text.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_never_becomes_less() {
+        let waits = Waits::of_this_thread();
+        let first = waits.total_ns();
+        assert!(waits.total_ns() >= first);
+        assert_eq!(Waits(None).total_ns(), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! Revisions of real repositories, checked out and built.
+
+#![allow(clippy::unwrap_used)]
+
+mod cache;
+mod common;
+mod failures;
+mod history;
+mod outside;

@@ -1,0 +1,307 @@
+//! Two sides at once: fresh processes, random order, and whatever either side does wrong.
+
+use crate::common::{PLAN, is_gone, suite, worker};
+use holdpoint_measure::ab::{self, Decide, SideSpec, Sides};
+use holdpoint_model::ab::Ended;
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite, Verdict,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Wants so many units of each workload and keeps what it was told.
+struct Enough {
+    units: usize,
+    told: Vec<(usize, f64)>,
+    out: Vec<usize>,
+}
+
+impl Decide for Enough {
+    fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64> {
+        let ns = |times: &[u64]| times.iter().min().map(|ns| (*ns as f64).ln());
+        rounds.first().and_then(|round| Some(ns(&round.head_ns)? - ns(&round.base_ns)?))
+    }
+
+    fn push(&mut self, workload: usize, x: f64) -> bool {
+        self.told.push((workload, x));
+        self.told.iter().filter(|(told, _)| *told == workload).count() < self.units
+    }
+
+    fn drop_out(&mut self, workload: usize) {
+        self.out.push(workload);
+    }
+}
+
+fn enough(units: usize) -> Enough {
+    Enough { units, told: Vec::new(), out: Vec::new() }
+}
+
+fn plan() -> AbPlan {
+    AbPlan {
+        tolerance: 0.01,
+        alarm_rate: 0.001,
+        miss_rate: 0.01,
+        units_max: 100,
+        budget_s: 1_000.0,
+        rounds_per_unit: 3,
+        round_ms: 0.01,
+        seed: 1,
+    }
+}
+
+/// A side whose only worker has this script in it.
+fn side(script: &str, pids: &Path) -> SideSpec {
+    let workload = |name: &str| {
+        format!("[[workload]]\nname = \"{name}\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"w\"\n")
+    };
+    let rest = format!("[workers.w]\n{}{}{}", worker(script, pids), workload("bad"), workload("other"));
+    SideSpec { suite: suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest), dir: None }
+}
+
+fn named(label: &str) -> Side {
+    Side { label: label.to_owned(), revision: None }
+}
+
+struct Ran {
+    report: AbReport,
+    decide: Enough,
+    pids: Vec<i32>,
+}
+
+fn compare_with(plan: AbPlan, base: &str, head: &str, units: usize, stop: &dyn Fn() -> bool) -> Ran {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let sides = Sides { base: side(base, &pids), head: side(head, &pids), pin: false };
+    let mut report = ab::begin(&sides, plan, named("base"), named("head"));
+    let mut decide = enough(units);
+    ab::measure(&sides, &mut report, |_| true, &mut decide, stop, &mut |_| {});
+    let pids = std::fs::read_to_string(pids).unwrap_or_default();
+    let pids: Vec<i32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
+    assert!(pids.iter().all(|pid| is_gone(*pid)), "a process is left");
+    Ran { report, decide, pids }
+}
+
+fn compare(base: &str, head: &str, units: usize) -> Ran {
+    compare_with(plan(), base, head, units, &|| false)
+}
+
+impl Ran {
+    fn of(&self, name: &str) -> &AbWorkload {
+        &self.report.workloads[name]
+    }
+}
+
+/// Twice the time of the plain worker.
+const SLOW: &str = "durations() { n=$1; list=4000; while [ \"$n\" -gt 1 ]; do list=$list,4000; n=$((n - 1)); done; printf '%s' \"$list\"; }";
+
+#[test]
+fn every_unit_is_a_fresh_pair_of_processes_and_every_sample_knows_its_place() {
+    let ran = compare("", SLOW, 8);
+    assert_eq!(ran.pids.iter().collect::<BTreeSet<_>>().len(), 16);
+    assert!(ran.report.finished);
+    let (mut firsts, mut orders) = (BTreeSet::new(), BTreeSet::new());
+    for name in ["bad", "other"] {
+        let workload = ran.of(name);
+        assert_eq!(workload.ended, Ended::Decided);
+        assert_eq!(
+            workload.units.iter().map(|unit| unit.process).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4, 5, 6, 7]
+        );
+        for unit in &workload.units {
+            assert!((unit.x - 2_f64.ln()).abs() < 1e-12);
+            assert_eq!(unit.rounds.iter().map(|round| round.round).collect::<Vec<_>>(), [0, 1, 2]);
+            for round in &unit.rounds {
+                assert!(round.base_ns.iter().all(|ns| *ns == 2000) && !round.base_ns.is_empty());
+                assert!(round.head_ns.iter().all(|ns| *ns == 4000));
+                assert_eq!(round.base_ns.len(), round.head_ns.len());
+                firsts.insert(round.first.as_str());
+                orders.insert(round.order);
+            }
+        }
+        assert!(workload.spent_s > 0.0);
+    }
+    assert_eq!(firsts.len(), 2, "both sides go first now and then");
+    assert_eq!(orders.into_iter().collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn a_workload_that_is_decided_stops_and_the_others_go_on() {
+    struct Uneven(Enough);
+    impl Decide for Uneven {
+        fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64> {
+            self.0.estimate(rounds)
+        }
+        fn push(&mut self, workload: usize, x: f64) -> bool {
+            self.0.push(workload, x) && workload == 1
+        }
+        fn drop_out(&mut self, _: usize) {}
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true };
+    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+    let mut decide = Uneven(enough(5));
+    ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |_| {});
+    assert_eq!((report.workloads["bad"].units.len(), report.workloads["other"].units.len()), (1, 5));
+}
+
+#[test]
+fn a_side_that_dies_half_way_is_named_and_loses_no_samples() {
+    // One or two runs to choose the batch, three rounds in the first unit; later processes die in their second round.
+    let script = "n=0\nbad_run() { n=$((n + 1)); [ -e \"$0.seen\" ] && [ $n -ge 2 ] && exit 3; ok_run; }\nok_bye() { say '{\"type\":\"bye\"}'; exit 0; }";
+    let dir = tempfile::tempdir().unwrap();
+    let flag = dir.path().join("flag");
+    let script = script.replace("$0.seen", flag.to_str().unwrap());
+    let units = std::cell::Cell::new(0);
+    let stop = || {
+        // After the first unit has been taken the worker is to die.
+        units.set(units.get() + 1);
+        if units.get() == 14 {
+            std::fs::write(&flag, "").unwrap();
+        }
+        false
+    };
+    let ran = compare_with(plan(), "", &script, 6, &stop);
+    let bad = ran.of("bad");
+    assert_eq!((bad.ended, bad.verdict), (Ended::Failed, Verdict::Broken));
+    let failure = bad.failure.as_ref().unwrap();
+    assert_eq!((failure.side, failure.failure.cause), (SideName::Head, FailureCause::Crashed));
+    assert!(failure.failure.detail.contains("exit status: 3"), "{:?}", failure.failure);
+    assert!(bad.units.len() >= 2, "what was measured before is kept: {:?}", bad.units.len());
+    assert!(bad.units.last().unwrap().rounds.len() < 3, "and so is the half unit");
+    // The neighbour lost that unit at most, and went on to its end.
+    assert_eq!((ran.of("other").ended, ran.of("other").units.len()), (Ended::Decided, 6));
+    assert_eq!(ran.decide.out, [0]);
+}
+
+#[test]
+fn a_side_that_cannot_be_started_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let mut head = side("", &pids);
+    head.suite.workers.get_mut("w").unwrap().command = vec!["/nowhere/worker".to_owned()];
+    let sides = Sides { base: side("", &pids), head, pin: false };
+    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+    ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
+    for workload in report.workloads.values() {
+        let failure = workload.failure.as_ref().unwrap();
+        assert_eq!((failure.side, failure.failure.cause), (SideName::Head, FailureCause::NotStarted));
+    }
+}
+
+#[test]
+fn a_wrong_answer_breaks_the_side_that_gave_it() {
+    let ran = compare("bad_verify() { answer false '\"y[3] is 7\"'; }", "", 3);
+    let failure = ran.of("bad").failure.as_ref().unwrap();
+    assert_eq!((failure.side, failure.failure.cause), (SideName::Base, FailureCause::WrongAnswer));
+    assert_eq!(ran.of("bad").units.len(), 1, "its times are kept as evidence");
+    assert_eq!(ran.of("other").ended, Ended::Decided);
+}
+
+#[test]
+fn workers_with_other_workloads_are_not_compared() {
+    let listed =
+        "listed() { printf '{\"name\":\"%s\",\"op\":\"copy\",\"shape\":[2,4],\"dtype\":\"f32\"}' \"$1\"; }";
+    let ran = compare("", listed, 3);
+    for name in ["bad", "other"] {
+        let workload = ran.of(name);
+        assert_eq!((workload.ended, workload.verdict), (Ended::Skipped, Verdict::Skipped));
+        assert!(workload.reason.contains("head's the suite asks for copy [2, 3]"), "{}", workload.reason);
+        assert!(workload.units.is_empty());
+    }
+}
+
+#[test]
+fn what_only_one_suite_has_is_told() {
+    let of = |names: &[&str]| {
+        let text: String = names
+            .iter()
+            .map(|name| format!("[[workload]]\nname = \"{name}\"\ncommand = [\"true\"]\n"))
+            .collect();
+        let suite = Suite::parse(&format!("schema_version = 1\nname = \"s\"\n{text}")).unwrap();
+        SideSpec { suite, dir: None }
+    };
+    let sides = Sides { base: of(&["kept", "gone"]), head: of(&["kept", "new"]), pin: false };
+    let report = ab::begin(&sides, plan(), named("base"), named("head"));
+    assert_eq!(report.workloads.keys().collect::<Vec<_>>(), ["kept", "gone"]);
+    assert_eq!(report.workloads["gone"].ended, Ended::Skipped);
+    assert!(report.workloads["gone"].reason.contains("base has this workload, head does not"));
+    assert_eq!(report.notes, ["new is new in head: there is nothing to compare it with"]);
+}
+
+#[test]
+fn suites_of_other_shapes_are_not_the_same_work() {
+    let of = |size: usize| {
+        let text = format!(
+            "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\nop = \"tile_ssm\"\nshape = [1, {size}, 8]\n"
+        );
+        SideSpec { suite: Suite::parse(&text).unwrap(), dir: None }
+    };
+    let sides = Sides { base: of(16), head: of(32), pin: false };
+    let report = ab::begin(&sides, plan(), named("base"), named("head"));
+    assert!(report.workloads["w"].reason.contains("not the same work"), "{}", report.workloads["w"].reason);
+}
+
+#[test]
+fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: false };
+    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+    let units = std::cell::Cell::new(0);
+    ab::measure(&sides, &mut report, |_| true, &mut enough(9), &|| units.get() >= 3, &mut |_| {
+        units.set(units.get() + 1);
+    });
+    assert!(!report.finished);
+    assert!(report.workloads.values().all(|w| w.ended == Ended::Interrupted && w.units.len() == 3));
+    let spent_s = report.elapsed_s;
+    ab::measure(&sides, &mut report, |index| index == 0, &mut enough(2), &|| false, &mut |_| {});
+    assert!(report.finished && report.elapsed_s > spent_s);
+    let processes: Vec<u32> = report.workloads["bad"].units.iter().map(|unit| unit.process).collect();
+    assert_eq!(processes, [0, 1, 2, 3, 4]);
+    assert_eq!(report.workloads["other"].units.len(), 3);
+}
+
+#[test]
+fn the_budget_and_the_number_of_units_end_it() {
+    let ran = compare_with(AbPlan { units_max: 2, ..plan() }, "", "", 9, &|| false);
+    assert!(ran.report.workloads.values().all(|w| w.ended == Ended::UnitsMax && w.units.len() == 2));
+    let ran = compare_with(AbPlan { budget_s: 1e-6, ..plan() }, "", "", 9, &|| false);
+    assert!(ran.report.workloads.values().all(|w| w.ended == Ended::Budget && w.units.len() == 1));
+}
+
+#[test]
+fn each_call_of_a_command_is_a_process_so_one_round_is_a_unit() {
+    let of = |program: &str| {
+        let text = format!(
+            "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"{program}\"]\n"
+        );
+        SideSpec { suite: Suite::parse(&text).unwrap(), dir: None }
+    };
+    let sides = Sides { base: of("true"), head: of("true"), pin: false };
+    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+    ab::measure(&sides, &mut report, |_| true, &mut enough(4), &|| false, &mut |_| {});
+    let units = &report.workloads["w"].units;
+    assert_eq!(units.len(), 4);
+    assert!(units.iter().all(|unit| unit.rounds.len() == 1));
+}
+
+#[test]
+fn programs_are_looked_up_where_their_side_is() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    for (dir, code) in dirs.iter().zip(["0", "7"]) {
+        let path = dir.path().join("prog");
+        std::fs::write(&path, format!("#!/bin/sh\nexit {code}\n")).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let of = |dir: &Path| {
+        let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"./prog\"]\n";
+        SideSpec { suite: Suite::parse(text).unwrap(), dir: Some(dir.to_owned()) }
+    };
+    let sides = Sides { base: of(dirs[0].path()), head: of(dirs[1].path()), pin: false };
+    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+    ab::measure(&sides, &mut report, |_| true, &mut enough(2), &|| false, &mut |_| {});
+    let failure = report.workloads["w"].failure.as_ref().unwrap();
+    assert_eq!(failure.side, SideName::Head);
+    assert!(failure.failure.detail.contains("exit status: 7"));
+}

@@ -1,0 +1,92 @@
+//! The search for the commit that slowed a workload, `bisect.json`.
+
+use crate::ab::AbReport;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A search among revisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bisection {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite.
+    pub suite: String,
+    /// When it began, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// The workload that became slow; absent when none was found slower.
+    #[serde(default)]
+    pub workload: Option<String>,
+    /// How much slower is still fine.
+    pub tolerance: f64,
+    /// The revision that was fast; every step is compared with it.
+    pub good: CommitInfo,
+    /// The revision that is slow.
+    pub bad: CommitInfo,
+    /// What was looked at, in order; the first is `bad` itself.
+    pub steps: Vec<BisectStep>,
+    /// The commit that slowed it; several where those between could not be decided; none where nothing was slower.
+    pub culprits: Vec<CommitInfo>,
+    /// The culprit against the commit before it; absent where there is no single one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<AbReport>,
+}
+
+/// A commit for people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommitInfo {
+    /// Full hash.
+    pub commit: String,
+    /// When it was written, ISO-8601.
+    pub date: String,
+    /// First line of its message.
+    pub subject: String,
+}
+
+/// One revision that was looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BisectStep {
+    /// Which.
+    pub commit: CommitInfo,
+    /// What it was found to be.
+    pub outcome: StepOutcome,
+    /// Its time over that of the good revision.
+    #[serde(default)]
+    pub ratio: Option<f64>,
+    /// 95 % interval of that.
+    #[serde(default)]
+    pub ratio_interval: Option<[f64; 2]>,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Seconds spent on it, its build included.
+    pub seconds: f64,
+}
+
+/// What a revision was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StepOutcome {
+    /// Slower than the tolerance.
+    Slower,
+    /// Not slower.
+    NotSlower,
+    /// Not decided within the budget: left out of the search.
+    Undecided,
+    /// It does not build: left out of the search.
+    NotBuilt,
+    /// It fails when run: left out of the search.
+    Broken,
+}
+
+impl StepOutcome {
+    /// The words in tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Slower => "slower",
+            Self::NotSlower => "not slower",
+            Self::Undecided => "undecided",
+            Self::NotBuilt => "not built",
+            Self::Broken => "broken",
+        }
+    }
+}

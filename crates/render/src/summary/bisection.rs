@@ -1,0 +1,51 @@
+//! What a search for a slow commit came to, in words and cells.
+
+use crate::units;
+use holdpoint_model::{BisectStep, Bisection, CommitInfo, StepOutcome};
+
+/// Titles of the numbers.
+pub(crate) const TITLES: [&str; 3] = ["change", "95 % interval", "seconds"];
+
+/// The numbers of one step.
+pub(crate) fn cells(step: &BisectStep) -> [String; 3] {
+    let change = step.ratio.map_or_else(|| units::MISSING.to_owned(), |ratio| units::percent(ratio - 1.0));
+    let interval = step.ratio_interval.map_or_else(
+        || units::MISSING.to_owned(),
+        |[low, high]| units::percent_interval(low - 1.0, high - 1.0),
+    );
+    [change, interval, units::seconds(step.seconds)]
+}
+
+/// First digits of the hash.
+pub(crate) fn short(commit: &CommitInfo) -> &str {
+    commit.commit.get(..12).unwrap_or(&commit.commit)
+}
+
+/// The steps that could not be used, and why.
+pub(crate) fn left_out(b: &Bisection) -> impl Iterator<Item = &BisectStep> {
+    b.steps.iter().filter(|step| !matches!(step.outcome, StepOutcome::Slower | StepOutcome::NotSlower))
+}
+
+/// The word and the sentence that say how it came out.
+pub(crate) fn of_bisection(b: &Bisection) -> (&'static str, String) {
+    let tolerance = units::setting(b.tolerance);
+    let workload = b.workload.as_deref().unwrap_or("a workload");
+    match (b.culprits.as_slice(), b.steps.first().map(|step| step.outcome)) {
+        ([culprit], _) => {
+            let change = b.evidence.as_ref().and_then(|r| r.workloads.get(workload)?.evidence.as_ref());
+            let by = change.map_or_else(String::new, |e| format!(" by {}", units::percent(e.ratio - 1.0)));
+            ("found", format!("{} {} slowed {workload}{by}", short(culprit), culprit.subject))
+        }
+        ([_, ..], _) => {
+            let names: Vec<&str> = b.culprits.iter().map(short).collect();
+            let sentence =
+                format!("one of {} slowed {workload}; the others could not be decided", names.join(", "));
+            ("narrowed", sentence)
+        }
+        ([], Some(StepOutcome::NotSlower)) => (
+            "nothing",
+            format!("{} is not slower than {} by more than {tolerance}", short(&b.bad), short(&b.good)),
+        ),
+        ([], _) => ("undecided", format!("whether {} is slower could not be decided", short(&b.bad))),
+    }
+}

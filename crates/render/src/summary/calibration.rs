@@ -1,0 +1,138 @@
+//! What is said of a calibration, on the terminal and in Markdown alike. Not yet neutralised.
+
+use super::ab::{number, out_of};
+use crate::text::{list, plural};
+use crate::units::{self, MISSING};
+use holdpoint_model::{Calibrated, Calibration};
+
+/// Names of workloads that are too noisy.
+const NOISY_SHOWN: usize = 6;
+/// Times to see something in; a foreign file may have any number.
+const TIMES_SHOWN: usize = 4;
+
+/// What was compared, how often, and at which tolerance.
+pub(crate) fn facts(c: &Calibration) -> [String; 3] {
+    let injected = if is_injected(c) {
+        format!("{} slower head", units::setting(c.inject))
+    } else {
+        "base against itself".to_owned()
+    };
+    [injected, format!("tolerance {}", units::setting(c.tolerance)), plural(c.trials as usize, "trial")]
+}
+
+/// Whether a slowdown was put into head.
+pub(crate) fn is_injected(c: &Calibration) -> bool {
+    c.inject > 0.0
+}
+
+/// The times for which it is known what is seen in them, in seconds.
+pub(crate) fn times_s(c: &Calibration) -> Vec<f64> {
+    let all = c.workloads.values().flat_map(|w| &w.visible).map(|visible| visible.seconds);
+    let mut times: Vec<f64> = all.filter(|time| time.is_finite()).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    times.truncate(TIMES_SHOWN);
+    times
+}
+
+/// Titles of the first of [`cells`].
+pub(crate) fn titles(c: &Calibration) -> [&'static str; 7] {
+    let called = if is_injected(c) { "detected" } else { "false alarms" };
+    [called, "undecided", "failed", "seconds", "p90", "units", "unit sd"]
+}
+
+/// Titles of the others, one for each of the times.
+pub(crate) fn time_titles(times_s: &[f64]) -> impl Iterator<Item = String> {
+    let word = |i| if i == 0 { "sees in" } else { "in" };
+    times_s.iter().enumerate().map(move |(i, time)| format!("{} {time} s", word(i)))
+}
+
+/// The numbers of one workload.
+pub(crate) fn cells(c: &Calibration, w: &Calibrated, times_s: &[f64]) -> Vec<String> {
+    let called = if is_injected(c) { w.detected } else { w.false_alarms };
+    let any_failed = c.workloads.values().any(|w| w.failed > 0);
+    let mut cells = vec![
+        out_of(called, w.trials),
+        units::count(w.inconclusive.into()),
+        // A column for what never happened is left out.
+        if any_failed { units::count(w.failed.into()) } else { MISSING.to_owned() },
+        units::seconds(w.seconds),
+        units::seconds(w.seconds_p90),
+        units::count(w.units.round() as u64),
+        number(w.unit_sd, units::small_share),
+    ];
+    cells.extend(times_s.iter().map(|time| {
+        let at = w.visible.iter().find(|visible| visible.seconds == *time);
+        number(at.and_then(|visible| visible.slowdown), units::share)
+    }));
+    cells
+}
+
+/// The mark in the last column.
+pub(crate) fn mark(w: &Calibrated) -> &'static str {
+    if w.too_noisy { "too noisy" } else { "" }
+}
+
+/// What the reader should know, each with a word before it.
+pub(crate) fn notes(c: &Calibration) -> Vec<(&'static str, String)> {
+    let noisy = c.workloads.iter().filter(|(_, w)| w.too_noisy).map(|(name, _)| name.as_str());
+    let noisy: Vec<&str> = noisy.collect();
+    let mut notes = Vec::new();
+    if !noisy.is_empty() {
+        let names = list(&noisy, NOISY_SHOWN);
+        let tolerance = units::setting(c.tolerance);
+        notes.push((
+            "too noisy",
+            format!(
+                "{names}: undecided more often than not, so not to be gated at {tolerance}; raise the \
+                 tolerance to what is seen, or give more time"
+            ),
+        ));
+    }
+    if c.toolchain.profile == "debug" {
+        notes.push(("warning", "holdpoint is a debug build: its own times say little".to_owned()));
+    }
+    if !c.finished {
+        notes.push(("unfinished", format!("ended early after {}", plural(c.trials as usize, "trial"))));
+    }
+    notes
+}
+
+/// How it came out: the words that count, and a sentence.
+pub(crate) fn of_calibration(c: &Calibration) -> (String, String) {
+    let trials = plural(c.trials as usize, "trial");
+    if c.trials == 0 || c.workloads.is_empty() {
+        return ("nothing is known".to_owned(), format!("{trials} of {}", workloads(c)));
+    }
+    if is_injected(c) {
+        return ("detected".to_owned(), detected(c));
+    }
+    let alarms = match c.false_alarms {
+        0 => format!("no false alarm in {trials}"),
+        n => format!("{} in {trials}", plural(n as usize, "false alarm")),
+    };
+    let stated = format!("stated {}", units::setting(c.alarm_rate));
+    let sentence = match c.false_alarm_rate_upper {
+        Some(upper) => format!(
+            "the rate is at most {} per suite with 95 % confidence; {stated}",
+            units::small_share(upper)
+        ),
+        None => stated,
+    };
+    (alarms, sentence)
+}
+
+fn workloads(c: &Calibration) -> String {
+    plural(c.workloads.len(), "workload")
+}
+
+fn detected(c: &Calibration) -> String {
+    let total: u64 = c.workloads.values().map(|w| u64::from(w.trials)).sum();
+    let share = units::share(f64::from(c.detected) / total as f64);
+    let undecided = match c.inconclusive {
+        0 => String::new(),
+        n => format!(", {} undecided", units::count(n.into())),
+    };
+    let [n, total] = [c.detected.into(), total].map(units::count);
+    format!("{n} of {total} ({share}){undecided}, median {} s per workload", units::seconds(c.seconds))
+}

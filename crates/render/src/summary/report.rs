@@ -1,0 +1,36 @@
+//! The sentence about a run.
+
+use crate::text::plural;
+use crate::{remedy, units};
+use holdpoint_model::{Outcome, Report};
+
+/// How the run came out, after its status word.
+pub(crate) fn of_report(r: &Report) -> String {
+    let total = plural(r.benchmarks.len(), "workload");
+    let took =
+        if r.config.elapsed_s > 0.0 { format!(" in {:.1} s", r.config.elapsed_s) } else { String::new() };
+    let count = |wanted: fn(&Outcome) -> bool| r.benchmarks.values().filter(|m| wanted(&m.outcome)).count();
+    let measured = count(|outcome| matches!(outcome, Outcome::Measured(_)));
+    let parts = [
+        (count(|outcome| matches!(outcome, Outcome::Failed(_))), "failed"),
+        (count(|outcome| matches!(outcome, Outcome::Skipped { .. })), "skipped"),
+    ];
+    if r.benchmarks.is_empty() {
+        return r
+            .reason
+            .as_deref()
+            .map_or_else(|| "there was no workload to measure".to_owned(), remedy::with);
+    }
+    let mut said = if measured == r.benchmarks.len() {
+        format!("{total} measured{took}")
+    } else {
+        format!("{} of {total} measured{took}", units::count(measured as u64))
+    };
+    for (n, word) in parts.into_iter().filter(|(n, _)| *n > 0) {
+        said.push_str(&format!(", {} {word}", units::count(n as u64)));
+    }
+    match &r.reason {
+        Some(reason) => format!("{said}: {}", remedy::with(reason)),
+        None => said,
+    }
+}

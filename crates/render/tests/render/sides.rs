@@ -1,0 +1,277 @@
+//! Hand-built comparisons of two sides, and calibrations.
+
+use crate::values::{HOSTILE, machine};
+use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended, SideFailure, SideTimes};
+use holdpoint_model::calibration::Visible;
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, Calibrated, Calibration, Failure, FailureCause, Identity, MachineState,
+    PairRound, Revision, Side, SideName, Toolchain, Trouble, Unit, Verdict,
+};
+
+pub const ROUNDS_PER_UNIT: u32 = 12;
+
+pub fn ab(workloads: Vec<(&str, AbWorkload)>) -> AbReport {
+    AbReport {
+        schema_version: 1,
+        suite: "cpu-smoke".to_owned(),
+        timestamp_utc: "2025-03-01T12:00:00Z".to_owned(),
+        verdict: workloads.iter().map(|(_, w)| w.verdict).max().unwrap_or(Verdict::Inconclusive),
+        policy: "side-by-side".to_owned(),
+        finished: true,
+        plan: AbPlan {
+            tolerance: 0.01,
+            alarm_rate: 0.001,
+            miss_rate: 0.05,
+            units_max: 100,
+            budget_s: 10.0,
+            rounds_per_unit: ROUNDS_PER_UNIT,
+            round_ms: 5.0,
+            seed: 123,
+        },
+        base: side("main", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", false),
+        head: side("HEAD", "4f2c9e1d07ab35c8e6610f9b2a7d4c3e5f6a7b8c", true),
+        machine: Some(machine()),
+        toolchain: toolchain(),
+        elapsed_s: 14.23,
+        notes: Vec::new(),
+        workloads: workloads.into_iter().map(|(name, w)| (name.to_owned(), w)).collect(),
+    }
+}
+
+pub fn side(label: &str, commit: &str, dirty: bool) -> Side {
+    Side { label: label.to_owned(), revision: Some(Revision { commit: commit.to_owned(), dirty }) }
+}
+
+fn toolchain() -> Toolchain {
+    Toolchain {
+        holdpoint: "0.1.0".to_owned(),
+        rustc: "1.95.0".to_owned(),
+        profile: "release".to_owned(),
+        kernel: Some("6.8.0".to_owned()),
+    }
+}
+
+/// A workload without evidence.
+pub fn bare(verdict: Verdict, ended: Ended, reason: &str) -> AbWorkload {
+    AbWorkload {
+        identity: Identity {
+            op: "tile_pack".to_owned(),
+            shape: Vec::new(),
+            dtype: String::new(),
+            timer: "host_monotonic".to_owned(),
+            params: Default::default(),
+        },
+        verdict,
+        reason: reason.to_owned(),
+        ended,
+        spent_s: 0.0,
+        evidence: None,
+        disjoint_ci: None,
+        calibrated: None,
+        failure: None,
+        calls_per_sample: 1,
+        units: Vec::new(),
+    }
+}
+
+/// A workload that was measured on both sides.
+pub fn measured(verdict: Verdict, base_ms: f64, ratio: f64, units: u32, reason: &str) -> AbWorkload {
+    let ended = if verdict == Verdict::Inconclusive { Ended::Budget } else { Ended::Decided };
+    AbWorkload {
+        spent_s: 0.21 * f64::from(units),
+        evidence: Some(evidence(verdict, base_ms, ratio, units)),
+        units: (0..units).map(|process| unit(process, ratio.ln())).collect(),
+        ..bare(verdict, ended, reason)
+    }
+}
+
+fn evidence(verdict: Verdict, base_ms: f64, ratio: f64, units: u32) -> AbEvidence {
+    let half = if verdict == Verdict::Inconclusive { 0.031 } else { 0.004 };
+    let e = |wanted: Verdict| if verdict == wanted { 21_500.0 } else { 0.0312 };
+    AbEvidence {
+        ratio,
+        ratio_interval: (units > 5).then_some([ratio - half, ratio + half]),
+        e_slower: e(Verdict::Regressed),
+        e_not_slower: if verdict == Verdict::Inconclusive { 8.31 } else { e(Verdict::Pass) },
+        e_faster: e(Verdict::Improved),
+        smallest_visible_slowdown: Some(0.01 + half),
+        unit_sd: Some(half * 1.1),
+        units_count: units,
+        rounds_count: units * ROUNDS_PER_UNIT,
+        rounds_left_out: 0,
+        base: times(base_ms),
+        head: times(base_ms * ratio),
+        cliffs_delta: Some(((ratio - 1.0) * 9.0).clamp(-1.0, 1.0)),
+        hedges_g: Some((ratio - 1.0) * 41.0),
+        mann_whitney_p: Some(if verdict == Verdict::Pass { 0.412 } else { 0.000_021 }),
+    }
+}
+
+fn times(p50_ms: f64) -> SideTimes {
+    SideTimes {
+        p50_ms,
+        p50_interval_ms: Some([p50_ms * 0.996, p50_ms * 1.003]),
+        p95_ms: p50_ms * 1.031,
+        p99_ms: p50_ms * 1.127,
+        cv: Some(0.0213),
+    }
+}
+
+fn unit(process: u32, x: f64) -> Unit {
+    let round = |round| PairRound {
+        round,
+        order: 0,
+        first: if round % 2 == 0 { SideName::Base } else { SideName::Head },
+        base_ns: vec![1_000_000],
+        head_ns: vec![1_000_000],
+        base_wait_ns: Vec::new(),
+        head_wait_ns: Vec::new(),
+        trouble: Vec::new(),
+        left_out: false,
+        state: MachineState::default(),
+    };
+    Unit { process, x, rounds: (0..ROUNDS_PER_UNIT).map(round).collect() }
+}
+
+pub fn pass(base_ms: f64, ratio: f64) -> AbWorkload {
+    measured(Verdict::Pass, base_ms, ratio, 9, "not slower than 1.0 %")
+}
+
+pub fn regressed(base_ms: f64, ratio: f64) -> AbWorkload {
+    let reason = "head is slower than 1.0 %: 1.0484 times base in the median of 7 units";
+    measured(Verdict::Regressed, base_ms, ratio, 7, reason)
+}
+
+pub fn undecided(base_ms: f64, ratio: f64) -> AbWorkload {
+    let reason = "the budget of 10.0 s was spent before the evidence sufficed; it would show a slowdown of 4.1 %: \
+                  raise --budget, or the tolerance, or quiet the machine";
+    measured(Verdict::Inconclusive, base_ms, ratio, 44, reason)
+}
+
+pub fn crashed(side: SideName, reason: &str) -> AbWorkload {
+    let tail =
+        ["loading weights", "", "thread 'main' panicked at src/infer.rs:41:", "index out of bounds: 64"];
+    AbWorkload {
+        failure: Some(SideFailure {
+            side,
+            failure: Failure {
+                cause: FailureCause::Crashed,
+                detail: "the worker ended with signal 11 after 3 of 12 rounds".to_owned(),
+                stderr_tail: tail.map(str::to_owned).to_vec(),
+                samples: None,
+            },
+        }),
+        spent_s: 0.42,
+        ..bare(Verdict::Broken, Ended::Failed, reason)
+    }
+}
+
+/// Marks every `step`th round of the report.
+pub fn trouble(r: &mut AbReport, step: usize, left_out: bool, trouble: &[Trouble]) {
+    let rounds = r.workloads.values_mut().flat_map(|w| &mut w.units).flat_map(|unit| &mut unit.rounds);
+    for round in rounds.step_by(step) {
+        round.trouble.extend(trouble);
+        round.left_out |= left_out;
+    }
+}
+
+pub fn by_seed(verdict: Verdict, base_ms: f64, head_ms: f64, sentence: &str) -> AbWorkload {
+    AbWorkload {
+        disjoint_ci: Some(DisjointCiKeys {
+            baseline_median_ms: base_ms,
+            candidate_median_ms: head_ms,
+            delta_pct: (head_ms - base_ms) / base_ms * 100.0,
+            speedup: base_ms / head_ms,
+            cis_overlap: verdict == Verdict::Inconclusive,
+            cliffs_delta: -0.91,
+            cliffs_interpretation: "large".to_owned(),
+            mann_whitney_p: 0.000_02,
+            is_significant: verdict != Verdict::Inconclusive,
+            verdict: sentence.to_owned(),
+        }),
+        ..measured(verdict, base_ms, head_ms / base_ms, 12, "by the policy disjoint-ci")
+    }
+}
+
+pub fn disjoint_ci() -> AbReport {
+    let mut r = ab(vec![
+        (
+            "ff_path",
+            by_seed(Verdict::Regressed, 1.373, 1.439, "REGRESSION: 4.8% slower (significant, large effect)"),
+        ),
+        (
+            "sort_merge",
+            by_seed(Verdict::Inconclusive, 0.512, 0.514, "NO SIGNIFICANT DIFFERENCE: CIs overlap (Δ=+0.39%)"),
+        ),
+        ("tile_pack", by_seed(Verdict::Pass, 0.1234, 0.1229, "MAINTAINED: Δ=-0.41% (within noise)")),
+    ]);
+    r.policy = "disjoint-ci".to_owned();
+    r
+}
+
+pub fn hostile_ab() -> AbReport {
+    let mut broken = crashed(SideName::Base, HOSTILE);
+    if let Some(failed) = &mut broken.failure {
+        failed.failure.detail = HOSTILE.to_owned();
+        failed.failure.stderr_tail =
+            vec![HOSTILE.to_owned(), String::new(), "</pre></details><b>".to_owned()];
+    }
+    let mut r = ab(vec![
+        (HOSTILE, pass(1.0, 1.001)),
+        ("größe_漢字", undecided(2.0, 1.0)),
+        ("worker", broken),
+        ("skip", bare(Verdict::Skipped, Ended::Skipped, HOSTILE)),
+    ]);
+    (r.suite, r.policy) = (HOSTILE.to_owned(), HOSTILE.to_owned());
+    (r.base.label, r.head.label) = (HOSTILE.to_owned(), HOSTILE.to_owned());
+    r.head.revision = None;
+    r.notes = vec![HOSTILE.to_owned()];
+    r.toolchain.rustc = HOSTILE.to_owned();
+    r
+}
+
+pub fn calibrated(inject: f64, trials: u32, called: u32, inconclusive: u32, sd: f64) -> Calibrated {
+    let visible =
+        |seconds: f64, slowdown: f64| Visible { seconds, slowdown: (slowdown < 0.2).then_some(slowdown) };
+    Calibrated {
+        tolerance: 0.01,
+        inject,
+        trials,
+        false_alarms: if inject > 0.0 { 0 } else { called },
+        detected: if inject > 0.0 { called } else { 0 },
+        passed: trials - called - inconclusive,
+        faster: 0,
+        inconclusive,
+        failed: 0,
+        seconds: 1.9 + sd * 80.0,
+        seconds_p90: 2.6 + sd * 110.0,
+        units: 8.5 + sd * 300.0,
+        unit_sd: Some(sd),
+        smallest_visible_slowdown: Some(0.01 + sd),
+        visible: vec![visible(1.0, 0.01 + sd * 9.0), visible(3.0, 0.01 + sd * 2.4), visible(10.0, 0.01 + sd)],
+        too_noisy: inconclusive * 2 > trials,
+    }
+}
+
+pub fn calibration(inject: f64, trials: u32, workloads: Vec<(&str, Calibrated)>) -> Calibration {
+    let sum = |of: fn(&Calibrated) -> u32| workloads.iter().map(|(_, w)| of(w)).sum();
+    Calibration {
+        schema_version: 1,
+        suite: "cpu-smoke".to_owned(),
+        timestamp_utc: "2025-03-01T12:00:00Z".to_owned(),
+        machine: machine(),
+        toolchain: toolchain(),
+        tolerance: 0.01,
+        alarm_rate: 0.001,
+        inject,
+        trials,
+        false_alarms: sum(|w| w.false_alarms),
+        false_alarm_rate_upper: (inject == 0.0).then_some(0.014_867),
+        detected: sum(|w| w.detected),
+        inconclusive: sum(|w| w.inconclusive),
+        seconds: 2.14,
+        elapsed_s: 1_284.6,
+        finished: true,
+        workloads: workloads.into_iter().map(|(name, w)| (name.to_owned(), w)).collect(),
+    }
+}
