@@ -233,7 +233,7 @@ pub struct DecideArgs {
     /// Most fresh pairs of processes per workload
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Decision side by side")]
     pub units_max: u32,
-    /// Rounds in each pair of processes
+    /// Rounds in each of the first pairs of processes; later ones take more
     #[arg(long, value_name = "N", default_value_t = ROUNDS_PER_UNIT, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Decision side by side")]
     pub rounds: u32,
     /// How long the samples of one side in one round aim to last, in milliseconds
@@ -248,7 +248,7 @@ pub struct DecideArgs {
 }
 
 /// Rounds in each pair of processes.
-const ROUNDS_PER_UNIT: u32 = 5;
+const ROUNDS_PER_UNIT: u32 = 2;
 /// How long the samples of one side in one round aim to last.
 const ROUND_MS: f64 = 3.0;
 

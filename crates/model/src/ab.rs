@@ -57,7 +57,7 @@ pub struct AbPlan {
     pub units_max: u32,
     /// Time for the whole comparison, as seconds per workload; what decided workloads leave goes to the others.
     pub budget_s: f64,
-    /// Rounds of one unit.
+    /// Rounds in each of the first units; later ones take more.
     pub rounds_per_unit: u32,
     /// How long the samples of one side in one round aim to last.
     pub round_ms: f64,

@@ -28,6 +28,15 @@ pub fn percentile_floor(values: &[f64], q: f64) -> Option<f64> {
     sorted.get((q.clamp(0.0, 1.0) * last as f64).floor() as usize).copied()
 }
 
+/// The quantile, interpolated between the two nearest values.
+#[must_use]
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let sorted = sorted(values);
+    let at = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (*sorted.get(at.floor() as usize)?, *sorted.get(at.ceil() as usize)?);
+    Some(low + (high - low) * at.fract())
+}
+
 /// Name of the rule of [`percentile_floor`], written into every report.
 pub const PERCENTILE_RULE: &str = "sorted[floor(q(n-1))]";
 

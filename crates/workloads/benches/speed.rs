@@ -1,7 +1,8 @@
 //! How fast the fast versions are against what the machine can do: memcpy for the ops that move bytes, the
 //! `gemm` crate for the one that multiplies. Prints one Markdown table and asserts nothing.
 //!
-//! Op and yardstick run in turns, so that whatever else the machine does hits both; medians over all rounds.
+//! Op and yardstick run in turns, so that whatever else the machine does hits both; medians over all rounds. Where an
+//! op takes several copies of its tensors in turn, so does its memcpy.
 
 #![allow(clippy::print_stdout)]
 
@@ -9,6 +10,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use holdpoint_workloads::buffer::Buffer;
+use holdpoint_workloads::pack::PackSpec;
+use holdpoint_workloads::shape::Nchw;
 use holdpoint_workloads::{PreparedOp, Request, Variant, build};
 use serde_json::{Map, Value, json};
 
@@ -18,14 +21,16 @@ fn main() {
     println!("| op | fast µs | reference µs | speed-up | measured | target |");
     println!("|---|---:|---:|---:|---|---|");
     let tiles = json!({"tile_size": 16, "indices": TILES, "order_mode": "hilbert"});
-    against_memcpy("tile_pack", &[1, 64, 128, 128], &tiles, 0.60);
+    let dims = Nchw { batch: 1, channels: 64, height: 128, width: 128 };
+    let spec = PackSpec::new(dims, 16, TILES.len(), None).expect("tiles that fit");
+    against_memcpy("tile_pack", &dims.dims(), &tiles, spec.copies(), 0.60);
     let tiles = json!({"tile_size": 16, "indices": TILES, "level_priority": 2});
-    against_memcpy("tile_unpack", &[1, 64, 128, 128], &tiles, 0.60);
-    against_memcpy("fusion_gate", &[1, 64, 128, 128], &json!({}), 0.50);
+    against_memcpy("tile_unpack", &dims.dims(), &tiles, 1, 0.60);
+    against_memcpy("fusion_gate", &dims.dims(), &json!({}), 1, 0.50);
     let fused = json!({"tile_size": 16, "indices": TILES});
-    against_memcpy("fused_pack_op_unpack", &[1, 64, 128, 128], &fused, 0.0);
+    against_memcpy("fused_pack_op_unpack", &dims.dims(), &fused, 1, 0.0);
     let both = json!({"direction": "bidirectional", "merge_mode": "gated"});
-    against_memcpy("tile_ssm", &[1, 256, 128], &both, 0.0);
+    against_memcpy("tile_ssm", &[1, 256, 128], &both, 1, 0.0);
     infer();
     against_gemm("ff_path", &[1, 128, 128, 128], &[(256, 20 * 256, 128), (256, 32 * 64, 128)], 0.50);
     against_gemm("attention", &[1, 8, 512, 64], &[(512, 512, 64), (512, 64, 512)], 0.0);
@@ -84,23 +89,27 @@ fn target(share: f64, of: &str) -> String {
     if share > 0.0 { format!(">= {:.0} % of {of}", share * 100.0) } else { "none".to_owned() }
 }
 
-fn against_memcpy(op: &str, shape: &[usize], params: &Value, share: f64) {
+fn against_memcpy(op: &str, shape: &[usize], params: &Value, copies: usize, share: f64) {
     if !wanted(op) {
         return;
     }
     let mut prepared = prepare(op, shape, params, Variant::Fast);
     let bytes = prepared.work().bytes as usize;
     // The same bytes in all: half of them read, half written.
-    let source = Buffer::filled(1.0, bytes / 8);
-    let mut sink = Buffer::filled(0.0, bytes / 8);
-    let (fast, copy) = in_turns(
-        400,
-        || prepared.call(),
-        || black_box(&mut sink[..]).copy_from_slice(black_box(&source[..])),
-    );
+    let mut pairs = vec![[Buffer::filled(1.0, bytes / 8), Buffer::filled(0.0, bytes / 8)]; copies];
+    let mut turn = 0;
+    let memcpy = || {
+        turn = (turn + 1) % copies;
+        let [source, sink] = &mut pairs[turn];
+        black_box(&mut sink[..]).copy_from_slice(black_box(&source[..]));
+    };
+    let (fast, copy) = in_turns(400, || prepared.call(), memcpy);
     let rate = |us: f64| bytes as f64 / us / 1e3;
-    let measured =
+    let mut measured =
         format!("{:.0} % ({:.1} of {:.1} GB/s memcpy)", 100.0 * copy / fast, rate(fast), rate(copy));
+    if copies > 1 {
+        measured += &format!(", both over {copies} copies in turn");
+    }
     row(op, fast, reference_us(op, shape, params), &measured, &target(share, "memcpy"));
 }
 

@@ -149,7 +149,9 @@ impl From<Vec<f32>> for Buffer {
 /// A copy has an address of its own, and so a start of its own.
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        Self::from(self.to_vec())
+        let mut copy = Self::zeros(self.len);
+        copy.copy_from_slice(self);
+        copy
     }
 }
 

@@ -8,6 +8,11 @@ use crate::order::{OrderMode, Orderer, insertion_order};
 use crate::shape::{Grid, Nchw};
 use crate::simd::vectorized;
 
+/// Copies that are used in turn hold twice the L2 cache of a large core.
+const COPIES_BYTES: usize = 4 << 20;
+/// At the suites' size three are as steady as eight, and each costs preparation; much smaller maps fit L2 anyway.
+const COPIES_MAX: usize = 3;
+
 /// Sizes and order of one packing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PackSpec {
@@ -31,6 +36,18 @@ impl PackSpec {
     #[must_use]
     pub fn tile_len(&self) -> usize {
         self.dims.channels * self.grid.tile * self.grid.tile
+    }
+
+    /// Bytes of one call: every packed value is read once and written once.
+    #[must_use]
+    pub fn moved_bytes(&self) -> usize {
+        2 * size_of::<f32>() * self.dims.batch * self.tiles * self.tile_len()
+    }
+
+    /// Over how many copies of map and tiles timed calls should go in turn, so that none finds its own in L2.
+    #[must_use]
+    pub fn copies(&self) -> usize {
+        COPIES_BYTES.div_ceil(self.moved_bytes().max(1)).min(COPIES_MAX)
     }
 
     /// Sizes of the packed tensor.

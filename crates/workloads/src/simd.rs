@@ -60,15 +60,9 @@ pub fn zero_or_nan(x: f32) -> f32 {
 #[inline(always)]
 #[must_use]
 pub fn all_finite(values: &[f32]) -> bool {
-    let mut lanes = [0.0f32; 64];
-    let chunks = values.chunks_exact(64);
-    let rest = chunks.remainder().iter().all(|value| value.is_finite());
-    for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane += zero_or_nan(*value);
-        }
-    }
-    rest && fold(lanes) == 0.0
+    let mut lanes = Lanes::ZERO;
+    lanes.add(values, zero_or_nan);
+    lanes.fold() == 0.0
 }
 
 /// Sum of partial sums by halves: a tree of vector additions where a plain sum is a chain of scalar ones.
@@ -90,7 +84,11 @@ pub fn fold<const N: usize>(mut lanes: [f32; N]) -> f32 {
 
 /// Sums with partial sums in lanes, which is both faster and more accurate than one: call [`Lanes::add`] for slice
 /// after slice, fold once.
+///
+/// On cache lines of its own: where the stack begins differs from process to process, and a vector across two lines is
+/// slow to load after it was stored.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Lanes([f32; 32]);
 
 impl Lanes {
@@ -101,11 +99,14 @@ impl Lanes {
     #[inline(always)]
     pub fn add(&mut self, values: &[f32], term: impl Fn(f32) -> f32) {
         let (chunks, rest) = values.as_chunks::<32>();
+        // A copy that the compiler can keep in registers.
+        let mut lanes = self.0;
         for chunk in chunks {
-            for (lane, value) in self.0.iter_mut().zip(chunk) {
+            for (lane, value) in lanes.iter_mut().zip(chunk) {
                 *lane += term(*value);
             }
         }
+        self.0 = lanes;
         for (lane, value) in self.0.iter_mut().zip(rest) {
             *lane += term(*value);
         }

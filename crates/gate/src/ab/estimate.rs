@@ -4,11 +4,11 @@ use holdpoint_model::{PairRound, SideName, Trouble};
 use holdpoint_stats as stats;
 
 /// ln 1.2: a round in which both sides together took a fifth more or less time than in the unit's other rounds saw
-/// another machine. Wider than the noise of a minimum over a few samples, narrower than a lost turbo or a busy neighbour.
+/// another machine. Wider than the noise of a few samples, narrower than a lost turbo or a busy neighbour.
 pub const DRIFT: f64 = 0.182_321_556_793_954_63;
 
 /// Marks the rounds that drifted and those that are left out, and gives `x = ln(head / base)`: the median over the rounds
-/// kept of `ln(min head) - ln(min base)`. The minimum, because what disturbs a sample only adds to it.
+/// kept of `ln(head) - ln(base)`, where each side's time is its [`QUANTILE`] in the round.
 ///
 /// Trouble other than drift comes in with the rounds. A round with any trouble is left out as long as half of the rounds,
 /// and at least one, remain; if more are in trouble, trouble is how this machine is, and all rounds count.
@@ -21,7 +21,7 @@ pub const DRIFT: f64 = 0.182_321_556_793_954_63;
 /// Marking again gives the same marks. Absent without rounds, with a side that has no samples, or with a time of
 /// zero; the rounds are then as they were.
 pub fn unit(rounds: &mut [PairRound]) -> Option<f64> {
-    let sides: Vec<[f64; 2]> = rounds.iter().map(ln_minima).collect::<Option<_>>()?;
+    let sides: Vec<[f64; 2]> = rounds.iter().map(ln_times).collect::<Option<_>>()?;
     let levels: Vec<f64> = sides.iter().map(|[base, head]| f64::midpoint(*base, *head)).collect();
     let usual = stats::median(&levels)?;
     for (round, level) in rounds.iter_mut().zip(&levels) {
@@ -39,11 +39,15 @@ pub fn unit(rounds: &mut [PairRound]) -> Option<f64> {
     stats::median(&kept.map(|(_, [base, head])| head - base).collect::<Vec<_>>())
 }
 
+/// Which of a side's samples in a round speaks for it: nearly the fastest. What disturbs a sample only adds to it, so the
+/// fast ones are the undisturbed ones; the very fastest alone is more often a fluke.
+pub const QUANTILE: f64 = 0.1;
+
 /// Logarithms are subtracted, not times divided: `a - b` is `-(b - a)` to the last bit.
-fn ln_minima(round: &PairRound) -> Option<[f64; 2]> {
-    let ln_min = |side| {
-        let min_ns = round.times_ns(side).min().filter(|ns| *ns > 0)?;
-        Some((min_ns as f64).ln())
+fn ln_times(round: &PairRound) -> Option<[f64; 2]> {
+    let ln_time = |side| {
+        let times: Vec<f64> = round.times_ns(side).map(|ns| ns as f64).collect();
+        stats::quantile(&times, QUANTILE).filter(|ns| *ns > 0.0).map(f64::ln)
     };
-    Some([ln_min(SideName::Base)?, ln_min(SideName::Head)?])
+    Some([ln_time(SideName::Base)?, ln_time(SideName::Head)?])
 }

@@ -3,8 +3,14 @@
 use super::Decide;
 use super::pair::{Pair, Stop};
 use holdpoint_model::ab::{Ended, SideFailure};
+use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, Verdict, WorkloadSpec};
 use std::time::Instant;
+
+/// About as many as the plainest slowdown takes to be called.
+const UNITS_PER_DOUBLING: usize = 16;
+/// Most rounds in a unit: beyond that the luck of its processes is most of its noise.
+const ROUNDS_MAX: u32 = 16;
 
 /// A workload while it is being compared.
 pub(super) struct Lane<'a> {
@@ -17,8 +23,11 @@ pub(super) struct Lane<'a> {
     /// Chosen in the first unit: 0 before that.
     pub samples_count: u64,
     pub calls_per_sample: u64,
-    /// Rounds in a unit.
+    /// Rounds in the first units.
+    pub rounds_first: u32,
+    /// Rounds in this unit.
     pub rounds: u32,
+    units_count: usize,
     /// Whether its answers were checked.
     pub is_verified: bool,
     /// What this unit has cost so far.
@@ -39,7 +48,9 @@ impl<'a> Lane<'a> {
             goes_on: true,
             samples_count: samples as u64,
             calls_per_sample: before.calls_per_sample,
-            rounds: first.map_or(1, |unit| u32::try_from(unit.rounds.len()).unwrap_or(1)),
+            rounds_first: first.map_or(1, |unit| u32::try_from(unit.rounds.len()).unwrap_or(1)),
+            rounds: 1,
+            units_count: before.units.len(),
             is_verified: first.is_some(),
             spent_s: 0.0,
             taken: Vec::new(),
@@ -47,11 +58,20 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// A unit begins.
+    /// A unit begins. Many rounds make a unit's number less noisy, and cost time where the answer is plain; so rounds are
+    /// added when plain cases have been decided. How many depends on the number of units alone.
     pub(super) fn begin(&mut self) {
+        let doublings = u32::try_from(self.units_count / UNITS_PER_DOUBLING).unwrap_or(u32::MAX).min(5);
+        let more = (self.rounds_first << doublings).min(ROUNDS_MAX.max(self.rounds_first));
+        self.rounds = if self.is_command() { self.rounds_first } else { more };
         self.spent_s = 0.0;
         self.taken.clear();
         self.out = None;
+    }
+
+    /// Every call of a command is a process of its own, so one round is a unit.
+    pub(super) fn is_command(&self) -> bool {
+        self.specs.iter().all(|spec| spec.worker == WORKER_COMMAND)
     }
 
     /// Runs a step. What goes wrong is this workload's outcome, and nobody else's.
@@ -86,6 +106,7 @@ impl<'a> Lane<'a> {
         let mut rounds = std::mem::take(&mut self.taken);
         if let Some(x) = decide.estimate(&mut rounds) {
             workload.units.push(Unit { process, x, rounds });
+            self.units_count += 1;
             if !decide.push(self.index, x) {
                 self.goes_on = false;
                 workload.ended = Ended::Decided;

@@ -8,7 +8,7 @@ use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared, WorkerError};
 use holdpoint_model::protocol::RunResult;
-use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND};
+use holdpoint_model::suite::WORKER_BUILTIN;
 use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
@@ -115,11 +115,10 @@ impl<'a> Pair<'a> {
         }
         let samples = (plan.round_ms * 1e6 / sample_ns as f64).round() as u64;
         lane.samples_count = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
-        // Every call of a command is a process of its own, so one round is a unit. Where a sample outlasts a round, fewer
-        // rounds do.
-        let is_command = lane.specs.iter().all(|spec| spec.worker == WORKER_COMMAND);
+        // Where a sample outlasts a round, fewer rounds do.
         let fit = (plan.round_ms * 1e6 * f64::from(plan.rounds_per_unit) / sample_ns as f64) as u32;
-        lane.rounds = if is_command { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
+        lane.rounds_first = if lane.is_command() { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
+        lane.rounds = lane.rounds_first;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::PathWeights;
 use super::oracle::{layer_norm, scan_spec};
 use super::refine::{Refine, TileIo};
+use crate::buffer::Buffer;
 use crate::fusion::{self, Gate};
 use crate::order::{OrderMode, Orderer};
 use crate::product::{PackedLhs, padded_columns, product};
@@ -24,13 +25,13 @@ pub(super) struct FastPath {
     mlp2: (PackedLhs, Vec<f32>),
     fusion: Gate,
     refine: Refine,
-    tokens: Vec<f32>,
-    mixed: Vec<f32>,
+    tokens: Buffer,
+    mixed: Buffer,
     normed: Vec<f32>,
     /// Tokens as columns, so that the weights are the packed left-hand side.
-    columns: Vec<f32>,
-    hidden: Vec<f32>,
-    film: Vec<f32>,
+    columns: Buffer,
+    hidden: Buffer,
+    film: Buffer,
 }
 
 impl FastPath {
@@ -50,12 +51,12 @@ impl FastPath {
             mlp2: (PackedLhs::new(&w.mlp2[0], 2 * c, c), w.mlp2[1].clone()),
             fusion: w.gate,
             refine: Refine::new(c, grid.tile, w),
-            tokens: vec![0.0; tiles * c],
-            mixed: vec![0.0; tiles * c],
+            tokens: Buffer::filled(0.0, tiles * c),
+            mixed: Buffer::filled(0.0, tiles * c),
             normed: vec![0.0; c],
-            columns: vec![0.0; c * stride],
-            hidden: vec![0.0; c * stride],
-            film: vec![0.0; 2 * c * stride],
+            columns: Buffer::filled(0.0, c * stride),
+            hidden: Buffer::filled(0.0, c * stride),
+            film: Buffer::filled(0.0, 2 * c * stride),
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) struct Refine {
     pointwise: (PackedLhs, Vec<f32>),
     norm: [Vec<f32>; 2],
     /// Modulated tile with a zero border of one pixel, `[C, t + 2, t + 2]`.
-    bordered: Vec<f32>,
+    bordered: Buffer,
     convolved: Buffer,
     wide: Buffer,
 }
@@ -48,7 +48,7 @@ impl Refine {
             depthwise: w.depthwise.clone(),
             pointwise: (PackedLhs::new(&w.pointwise[0], 2 * channels, channels), w.pointwise[1].clone()),
             norm: w.norm.clone(),
-            bordered: vec![0.0; channels * (tile + 2) * (tile + 2)],
+            bordered: Buffer::filled(0.0, channels * (tile + 2) * (tile + 2)),
             convolved: Buffer::filled(0.0, channels * stride),
             wide: Buffer::filled(0.0, 2 * channels * stride),
         }
