@@ -28,6 +28,7 @@ command = [\"true\"]
 pub struct Here {
     dir: TempDir,
     tmp: TempDir,
+    cache: TempDir,
 }
 
 /// How a command ended and what it printed.
@@ -40,27 +41,26 @@ pub struct Ran {
 
 impl Here {
     pub fn new() -> Self {
-        let here = Self { dir: tempfile::tempdir().unwrap(), tmp: tempfile::tempdir().unwrap() };
+        let folder = || tempfile::tempdir().unwrap();
+        let here = Self { dir: folder(), tmp: folder(), cache: folder() };
         here.write("suite.toml", TINY);
         here
     }
 
-    /// The binary, in this folder, with a folder of its own for temporary files.
+    /// The binary, in this folder, with folders of its own for temporary files and for builds.
     pub fn command(&self, arguments: &[&str]) -> assert_cmd::Command {
         let mut command = assert_cmd::cargo::cargo_bin_cmd!("holdpoint");
         command
             .current_dir(self.dir.path())
             .env("TMPDIR", self.tmp.path())
+            .env("HOLDPOINT_CACHE", self.cache.path())
             .env_remove("COLUMNS")
             .args(arguments);
         command
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        let output = self.command(arguments).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let code = output.status.code().unwrap();
-        Ran { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+        ran(self.command(arguments).output().unwrap())
     }
 
     /// Runs the gate on the tiny suite, with one run behind a baseline.
@@ -78,6 +78,11 @@ impl Here {
 
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+
+    /// Where builds are kept.
+    pub fn cache(&self) -> &Path {
+        self.cache.path()
     }
 
     pub fn tmp(&self) -> &Path {
@@ -126,6 +131,13 @@ impl Here {
         collect(self.tmp.path(), "", &mut names);
         names
     }
+}
+
+/// How a command ended, whoever started it.
+pub fn ran(output: std::process::Output) -> Ran {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let code = output.status.code().unwrap();
+    Ran { code, stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 fn collect(folder: &Path, prefix: &str, names: &mut Vec<String>) {

@@ -8,6 +8,9 @@ fn every_command_explains_itself() {
     for command in [
         "",
         "gate",
+        "ab",
+        "calibrate",
+        "bisect",
         "run",
         "compare",
         "baseline",

@@ -2,13 +2,21 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod ab;
+mod ab_sides;
+mod against;
 mod bad_files;
 mod bad_places;
 mod bad_suites;
+mod bisect;
+mod calibrate;
 mod common;
 mod compare;
 mod examples;
 mod gate;
 mod help;
+mod interrupted;
 mod keep;
+mod repository;
 mod talk;
+mod told;
