@@ -1,5 +1,6 @@
-//! Files that are generated from the code: JSON Schemas and the command reference.
+//! Files that are generated from the code: JSON Schemas, the command reference, and the constants in METHODOLOGY.md.
 
+use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Baseline, Bisection, Calibration, Judgement, Report, Suite, Trend, caps::RuntimeCaps, protocol,
@@ -12,7 +13,7 @@ use std::path::Path;
 /// Writes every generated file; the problems, if any.
 pub fn write(root: &Path) -> Vec<String> {
     let mut problems = Vec::new();
-    for (path, text) in files() {
+    for (path, text) in files(root) {
         let path = root.join(path);
         let folder = path.parent().map(fs::create_dir_all).transpose();
         if let Err(error) = folder.and_then(|_| fs::write(&path, text)) {
@@ -26,14 +27,14 @@ pub fn write(root: &Path) -> Vec<String> {
 pub fn check(root: &Path) -> Vec<String> {
     let stale =
         |(path, text): &(String, String)| fs::read_to_string(root.join(path)).ok().as_ref() != Some(text);
-    files()
+    files(root)
         .into_iter()
         .filter(stale)
         .map(|(path, _)| format!("{path} is out of date; run \"cargo xtask gen\""))
         .collect()
 }
 
-fn files() -> Vec<(String, String)> {
+fn files(root: &Path) -> Vec<(String, String)> {
     let mut files = vec![
         schema::<Report>("report"),
         schema::<Baseline>("baseline"),
@@ -48,6 +49,7 @@ fn files() -> Vec<(String, String)> {
         schema::<protocol::Response>("worker-response"),
     ];
     files.push(("docs/commands.md".to_owned(), command_reference()));
+    files.push(("METHODOLOGY.md".to_owned(), constants::printed_into(root, "METHODOLOGY.md")));
     files
 }
 

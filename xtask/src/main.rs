@@ -3,6 +3,7 @@
 //! `cargo xtask unchanged REPORT…` counts false alarms among reports of one revision.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod constants;
 mod generate;
 mod tidy;
 mod unchanged;

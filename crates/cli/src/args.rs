@@ -248,9 +248,9 @@ pub struct DecideArgs {
 }
 
 /// Rounds in each pair of processes.
-const ROUNDS_PER_UNIT: u32 = 2;
+pub const ROUNDS_PER_UNIT: u32 = 2;
 /// How long the samples of one side in one round aim to last.
-const ROUND_MS: f64 = 3.0;
+pub const ROUND_MS: f64 = 3.0;
 
 /// The rules for two sides by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -264,26 +264,27 @@ pub enum AbPolicyName {
 /// `holdpoint ab`.
 #[derive(Debug, clap::Args)]
 pub struct AbArgs {
+    // Each flag names what it does not go with: clap does not ask for a required flag that conflicts with a given one.
     /// Base as a command line
     #[arg(long, value_name = "COMMAND", requires = "head", help_heading = "Sides")]
     pub base: Option<String>,
     /// Head as a command line
-    #[arg(long, value_name = "COMMAND", requires = "base", help_heading = "Sides")]
+    #[arg(long, value_name = "COMMAND", requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
     pub head: Option<String>,
     /// Base as a git revision, built by the suite's build command
     #[arg(long, value_name = "REV", conflicts_with_all = ["base", "base_worker", "base_suite"], help_heading = "Sides")]
     pub base_rev: Option<String>,
     /// Head as a git revision [default: HEAD]
-    #[arg(long, value_name = "REV", requires = "base_rev", help_heading = "Sides")]
+    #[arg(long, value_name = "REV", requires = "base_rev", conflicts_with_all = ["base", "base_worker", "base_suite"], help_heading = "Sides")]
     pub head_rev: Option<String>,
     /// Head is the working tree as it is, uncommitted changes included
-    #[arg(long, requires = "base_rev", conflicts_with = "head_rev", help_heading = "Sides")]
+    #[arg(long, requires = "base_rev", conflicts_with_all = ["head_rev", "base", "base_worker", "base_suite"], help_heading = "Sides")]
     pub dirty: bool,
     /// Base as a program that serves the suite's workloads
     #[arg(long, value_name = "COMMAND", requires = "head_worker", conflicts_with_all = ["base", "base_suite"], help_heading = "Sides")]
     pub base_worker: Option<String>,
     /// Head as a program that serves the suite's workloads
-    #[arg(long, value_name = "COMMAND", requires = "base_worker", help_heading = "Sides")]
+    #[arg(long, value_name = "COMMAND", requires = "base_worker", conflicts_with_all = ["base", "base_rev", "base_suite"], help_heading = "Sides")]
     pub head_worker: Option<String>,
     /// Base as a suite
     #[arg(
@@ -295,7 +296,7 @@ pub struct AbArgs {
     )]
     pub base_suite: Option<String>,
     /// Head as a suite
-    #[arg(long, value_name = "NAME|FILE", requires = "base_suite", help_heading = "Sides")]
+    #[arg(long, value_name = "NAME|FILE", requires = "base_suite", conflicts_with_all = ["base", "base_rev", "base_worker"], help_heading = "Sides")]
     pub head_suite: Option<String>,
     /// Which suite.
     #[command(flatten)]
@@ -520,7 +521,7 @@ pub enum TrendCommand {
 /// `holdpoint report`.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// The report
+    /// A report, a side-by-side comparison, a calibration or a search
     #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
     pub report: PathBuf,
     /// Its comparison, to be shown with it

@@ -16,7 +16,7 @@ pub fn listen() {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             let is_first = SIGNAL.swap(signal, Ordering::SeqCst) == 0;
-            worker::kill_all();
+            worker::end_all();
             if !(is_first && IS_HELD.load(Ordering::SeqCst)) {
                 std::process::exit(128 + signal);
             }

@@ -30,7 +30,11 @@ pub fn main() -> ExitCode {
     match run(args.command, &output) {
         Ok(code) => code,
         Err(error) => {
-            output.error(&error);
+            // A build that was killed with us did not fail.
+            if !(interrupt::has_come() && matches!(error, CliError::Build(_))) {
+                output.error(&error);
+            }
+            interrupt::end_if_come();
             error.exit_code()
         }
     }

@@ -9,7 +9,7 @@ use holdpoint_model::{FailureCause, WorkloadSpec};
 use std::time::Instant;
 
 /// A sample lasts at least this many steps of the clock, so that the clock blurs it by less than 0.1 %.
-const STEPS_PER_SAMPLE: u64 = 1_000;
+pub const STEPS_PER_SAMPLE: u64 = 1_000;
 
 /// Asks for samples.
 pub(crate) fn run(

@@ -324,3 +324,37 @@ pub struct DisjointCiKeys {
     /// The seed's sentence: `REGRESSION: …`, `IMPROVEMENT: …`, `NO SIGNIFICANT DIFFERENCE: …`, `MAINTAINED: …`.
     pub verdict: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(base_wait_ns: &[u64], head_wait_ns: &[u64]) -> PairRound {
+        PairRound {
+            round: 0,
+            order: 0,
+            first: SideName::Base,
+            base_ns: vec![100, 200],
+            head_ns: vec![110, 210],
+            base_wait_ns: base_wait_ns.to_vec(),
+            head_wait_ns: head_wait_ns.to_vec(),
+            trouble: Vec::new(),
+            left_out: false,
+            state: MachineState::default(),
+        }
+    }
+
+    #[test]
+    fn waits_are_taken_off_where_both_sides_tell_them() {
+        let times = |round: &PairRound, side| round.times_ns(side).collect::<Vec<_>>();
+        let told = round(&[0, 50], &[10, 0]);
+        assert_eq!(
+            (times(&told, SideName::Base), times(&told, SideName::Head)),
+            (vec![100, 150], vec![100, 210])
+        );
+        for untold in [round(&[], &[10, 0]), round(&[0, 50], &[]), round(&[1], &[1])] {
+            assert_eq!(times(&untold, SideName::Base), [100, 200]);
+            assert_eq!(times(&untold, SideName::Head), [110, 210]);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Reading: bounded, as text, with the file's name in every error.
 
 use crate::error::StoreError;
-use holdpoint_model::import::{self, FileError};
+use holdpoint_model::import::{self, Document, FileError};
 use holdpoint_model::limits::FILE_BYTES_MAX;
 use holdpoint_model::{AbReport, Baseline, Calibration, Current, Judgement, Report, Suite, Trend};
 use std::fs::File;
@@ -85,6 +85,14 @@ pub fn read_trend(path: &Path) -> Result<Trend, StoreError> {
 /// When the file cannot be read or is none.
 pub fn read_judgement(path: &Path) -> Result<Judgement, StoreError> {
     read_with(path, import::judgement)
+}
+
+/// Reads any document that can be shown again.
+///
+/// # Errors
+/// When the file cannot be read or is none.
+pub fn read_document(path: &Path) -> Result<Document, StoreError> {
+    read_with(path, import::document)
 }
 
 /// Reads a side-by-side comparison.

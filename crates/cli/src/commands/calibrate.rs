@@ -6,12 +6,13 @@ use crate::args::CalibrateArgs;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
+use crate::suites;
 use holdpoint_gate::ab::AbPolicy;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_measure::ab::{SideSpec, Sides};
 use holdpoint_measure::machine;
 use holdpoint_model::suite::WORKER_BUILTIN;
-use holdpoint_model::{AbPlan, AbReport, ExitCode, Side};
+use holdpoint_model::{AbPlan, Calibration, ExitCode, Side, WorkloadSpec};
 use holdpoint_render::terminal;
 use std::time::Instant;
 
@@ -32,7 +33,7 @@ pub fn run(args: &CalibrateArgs, output: &Output) -> Result<ExitCode, CliError> 
     interrupt::hold();
     let start = Instant::now();
     let mut trials = Trials::new(args.inject);
-    let mut last: Option<AbReport> = None;
+    let mut calibration: Option<Calibration> = None;
     for trial in 0..args.trials {
         if interrupt::has_come() {
             break;
@@ -45,20 +46,18 @@ pub fn run(args: &CalibrateArgs, output: &Output) -> Result<ExitCode, CliError> 
         let report = comparison.finish();
         if report.finished {
             trials.push(&report);
-            last = Some(report);
+            let (elapsed_s, finished) = (start.elapsed().as_secs_f64(), trials.count() == args.trials);
+            calibration = trials.summarise(&report, machine.clone(), elapsed_s, finished);
+        }
+        // Kept after every trial: a machine that dies loses no more than one.
+        for (path, calibration) in paths.clone().zip(calibration.iter().cycle()) {
+            super::run::save(path, calibration)?;
         }
     }
-    let finished = trials.count() == args.trials;
-    let summary = last
-        .as_ref()
-        .and_then(|last| trials.summarise(last, machine, start.elapsed().as_secs_f64(), finished));
-    let Some(calibration) = summary else {
+    let Some(calibration) = calibration else {
         interrupt::end_if_come();
         return Err(CliError::Internal("no trial was made".to_owned()));
     };
-    for path in paths {
-        super::run::save(path, &calibration)?;
-    }
     output.result(&calibration, |style| terminal::calibration(&calibration, style))?;
     interrupt::end_if_come();
     let failed = calibration.workloads.values().any(|workload| workload.failed > 0);
@@ -72,8 +71,11 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, CliError> {
     };
     let sides = Sides { base: side(0.0)?, head: side(args.inject)?, pin: args.decide.pin };
     let suite = &sides.head.suite;
+    // A program in place of the built-in ops knows nothing of slowdowns.
+    let is_replaced = suites::load(&args.suite.suite)?.workers.contains_key(WORKER_BUILTIN);
+    let is_ours = |workload: &&WorkloadSpec| workload.worker == WORKER_BUILTIN && !is_replaced;
     if args.inject > 0.0
-        && let Some(workload) = suite.workloads.iter().find(|workload| workload.worker != WORKER_BUILTIN)
+        && let Some(workload) = suite.workloads.iter().find(|workload| !is_ours(workload))
     {
         return Err(CliError::Input(format!(
             "--inject can slow down built-in ops only; workload {:?} runs on worker {:?}",
@@ -81,7 +83,9 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, CliError> {
         )));
     }
     let label = |what: &str| Side { label: format!("{}{what}", suite.name), revision: None };
-    let injected = if args.inject > 0.0 { format!(" +{} %", args.inject * 100.0) } else { String::new() };
+    // Rounded, since 0.07 · 100 is a little more than 7.
+    let percent = (args.inject * 1e6).round() / 1e4;
+    let injected = if args.inject > 0.0 { format!(" +{percent} %") } else { String::new() };
     let (base, head) = (label(""), label(&injected));
     Ok(Prepared { sides, base, head, _builds: None })
 }

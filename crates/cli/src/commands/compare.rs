@@ -9,12 +9,17 @@ use holdpoint_measure::clock;
 use holdpoint_model::{ExitCode, Judgement, Trend};
 use holdpoint_render::terminal;
 
+const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave out one of the two";
+
 /// Runs the command.
 ///
 /// # Errors
 /// When a file cannot be read, used or written.
 pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
     let judgement = if args.policy.policy == Some(PolicyName::DisjointCi) {
+        if args.policy.threshold.is_some() {
+            return Err(CliError::Input(THRESHOLD_ALONE.to_owned()));
+        }
         // It compares samples, which only reports have.
         let baseline = holdpoint_store::read_report(&args.baseline)?;
         let current = holdpoint_store::read_report(&args.report)?;
@@ -43,7 +48,7 @@ pub fn policy_of(args: &PolicyArgs) -> Result<Policy, CliError> {
         Some(PolicyName::DisjointCi) => {
             "--policy disjoint-ci needs the samples of both sides: \"gate --against REV\", \"ab\", or \"compare\" of two reports"
         }
-        _ => "--threshold goes with --policy threshold; leave out one of the two",
+        _ => THRESHOLD_ALONE,
     };
     args.policy().ok_or_else(|| CliError::Input(contradiction.to_owned()))
 }

@@ -1,30 +1,64 @@
-//! `holdpoint report`: render an existing report again.
+//! `holdpoint report`: render an existing document again.
 
 use crate::args::ReportArgs;
 use crate::error::CliError;
 use crate::output::Output;
-use holdpoint_model::{ExitCode, Judgement};
-use holdpoint_render::{markdown, terminal};
+use holdpoint_model::import::Document;
+use holdpoint_model::{ExitCode, Judgement, Report};
+use holdpoint_render::{Style, markdown, terminal};
+use serde::Serialize;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When a file cannot be read, used or written.
 pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let report = holdpoint_store::read_report(&args.report)?;
+    match holdpoint_store::read_document(&args.report)? {
+        Document::Report(report) => run_report(args, &report, output),
+        Document::Ab(report) => show(
+            args,
+            &*report,
+            &markdown::ab(&report),
+            |style| super::ab::compare::text(&report, true, style),
+            output,
+        ),
+        Document::Calibration(calibration) => {
+            let page = markdown::calibration(&calibration);
+            show(args, &*calibration, &page, |style| terminal::calibration(&calibration, style), output)
+        }
+        Document::Bisection(bisection) => {
+            let page = markdown::bisection(&bisection);
+            show(args, &*bisection, &page, |style| terminal::bisection(&bisection, style), output)
+        }
+    }
+}
+
+fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<ExitCode, CliError> {
     let judgement: Option<Judgement> =
         args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
-    if let Some(path) = &args.markdown {
-        holdpoint_store::write_text(path, &markdown::report(&report, judgement.as_ref()))?;
-        output.note(&format!("markdown: {}", path.display()));
-    }
-    output.result(&report, |style| {
-        let mut text = terminal::report(&report, style);
+    let page = markdown::report(report, judgement.as_ref());
+    let text = |style| {
+        let mut text = terminal::report(report, style);
         if let Some(judgement) = &judgement {
             text.push('\n');
-            text.push_str(&terminal::judgement(judgement, Some(&report), style));
+            text.push_str(&terminal::judgement(judgement, Some(report), style));
         }
         text
-    })?;
+    };
+    show(args, report, &page, text, output)
+}
+
+fn show(
+    args: &ReportArgs,
+    document: &impl Serialize,
+    page: &str,
+    text: impl FnOnce(Style) -> String,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
+    if let Some(path) = &args.markdown {
+        holdpoint_store::write_text(path, page)?;
+        output.note(&format!("markdown: {}", path.display()));
+    }
+    output.result(document, text)?;
     Ok(ExitCode::Ok)
 }

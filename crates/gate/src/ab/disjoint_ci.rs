@@ -15,13 +15,13 @@ use holdpoint_stats::classic;
 pub const NAME: &str = "disjoint-ci";
 
 /// The seed's bar for a regression, in percent slower.
-const REGRESSION_PCT: f64 = 3.0;
+pub const REGRESSION_PCT: f64 = 3.0;
 /// The seed's bar for an improvement, in percent faster.
-const IMPROVEMENT_PCT: f64 = 10.0;
+pub const IMPROVEMENT_PCT: f64 = 10.0;
 /// The seed's bar for an effect that is worth a sentence.
-const EFFECT_MIN: f64 = 0.3;
+pub const EFFECT_MIN: f64 = 0.3;
 /// The seed's level of its test.
-const P_MAX: f64 = 0.05;
+pub const P_MAX: f64 = 0.05;
 /// Bounds of the seed's words for Cliff's delta: negligible, small, medium, large.
 const EFFECT_BOUNDS: [f64; 3] = [0.147, 0.33, 0.474];
 

@@ -51,7 +51,14 @@ impl AbPolicy {
 /// `deciding` must have seen the units of the report, and be finished. Workloads that failed or were skipped come in
 /// with `ended` and `failure` set, skipped ones with their reason.
 pub fn judge(report: &mut AbReport, deciding: &Deciding, policy: AbPolicy) {
+    let (finished, units_max) = (report.finished, report.plan.units_max as usize);
     for (index, workload) in report.workloads.values_mut().enumerate() {
+        // Whoever measures sees that no more units are wanted, and not why.
+        let may_be_full = matches!(workload.ended, Ended::Decided | Ended::Interrupted);
+        let is_full = finished && workload.units.len() >= units_max;
+        if may_be_full && is_full && deciding.decision(index) == Decision::Undecided {
+            workload.ended = Ended::UnitsMax;
+        }
         judge_workload(workload, deciding, index, policy);
     }
     policy.name().clone_into(&mut report.policy);

@@ -4,6 +4,7 @@
 
 mod ab;
 mod allowed_max;
+mod calibrate;
 mod comparable;
 mod confirm;
 mod keys;

@@ -8,9 +8,9 @@ use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, Verdict, WorkloadSp
 use std::time::Instant;
 
 /// About as many as the plainest slowdown takes to be called.
-const UNITS_PER_DOUBLING: usize = 16;
+pub const UNITS_PER_DOUBLING: usize = 16;
 /// Most rounds in a unit: beyond that the luck of its processes is most of its noise.
-const ROUNDS_MAX: u32 = 16;
+pub const ROUNDS_MAX: u32 = 16;
 
 /// A workload while it is being compared.
 pub(super) struct Lane<'a> {
@@ -41,6 +41,8 @@ pub(super) struct Lane<'a> {
 impl<'a> Lane<'a> {
     pub(super) fn new(index: usize, specs: [&'a WorkloadSpec; 2], before: &AbWorkload) -> Self {
         let first = before.units.first();
+        // One that was cut short by a signal has fewer than the others.
+        let rounds = before.units.iter().take(UNITS_PER_DOUBLING).map(|unit| unit.rounds.len()).max();
         let samples = first.and_then(|unit| unit.rounds.first()).map_or(0, |round| round.base_ns.len());
         Self {
             index,
@@ -48,10 +50,11 @@ impl<'a> Lane<'a> {
             goes_on: true,
             samples_count: samples as u64,
             calls_per_sample: before.calls_per_sample,
-            rounds_first: first.map_or(1, |unit| u32::try_from(unit.rounds.len()).unwrap_or(1)),
+            rounds_first: rounds.and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(1),
             rounds: 1,
             units_count: before.units.len(),
-            is_verified: first.is_some(),
+            // Once more when going on: the signal may have come before the answers were checked.
+            is_verified: false,
             spent_s: 0.0,
             taken: Vec::new(),
             out: None,

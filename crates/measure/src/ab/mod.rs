@@ -7,6 +7,9 @@ mod lane;
 mod pair;
 mod trouble;
 
+pub use lane::{ROUNDS_MAX, UNITS_PER_DOUBLING};
+pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
+
 use crate::schedule::ALIVE_MAX;
 use crate::{clock, machine};
 use holdpoint_model::ab::Ended;

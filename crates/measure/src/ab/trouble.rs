@@ -8,13 +8,13 @@ use holdpoint_model::{MachineState, Trouble};
 use std::time::{Instant, SystemTime};
 
 /// A set clock moves by more than this against the steady one; one that is only disciplined moves by 15 µs in 30 ms.
-const CLOCK_STEP_NS: i128 = 1_000_000;
+pub const CLOCK_STEP_NS: i128 = 1_000_000;
 /// Share of CPU time given to other machines that counts as trouble.
-const STEAL: f64 = 0.05;
+pub const STEAL: f64 = 0.05;
 /// A CPU that runs at less than this share of the highest frequency seen is throttled.
-const FREQUENCY: f64 = 0.9;
+pub const FREQUENCY: f64 = 0.9;
 /// Share of the round for which a worker was ready and had no CPU that counts as trouble.
-const WAIT: f64 = 0.2;
+pub const WAIT: f64 = 0.2;
 
 /// Watches the machine round by round.
 pub(super) struct Watch {

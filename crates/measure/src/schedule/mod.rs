@@ -38,11 +38,11 @@ pub enum Event<'a> {
 /// Workloads that hold buffers at the same time.
 pub(crate) const ALIVE_MAX: usize = 16;
 /// More samples in one round say little more about it: they are correlated.
-pub(crate) const SAMPLES_PER_ROUND_MAX: u64 = 20;
+pub const SAMPLES_PER_ROUND_MAX: u64 = 20;
 /// Warm-up ends when the medians of successive windows differ by less than this.
-const WARM_DIFFERENCE: f64 = 0.02;
+pub const WARM_DIFFERENCE: f64 = 0.02;
 /// …this many times in a row.
-const WARM_WINDOWS: u32 = 2;
+pub const WARM_WINDOWS: u32 = 2;
 
 /// Measures every workload of the suite, in the suite's order.
 pub(crate) fn measure(suite: &Suite, on_event: &mut dyn FnMut(Event)) -> Vec<(String, Measurement)> {

@@ -11,14 +11,14 @@ use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpe
 use holdpoint_workloads::{BuildError, PreparedOp, Request, Tolerance, Variant, build};
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The built-in ops of a suite.
 pub struct Builtin {
     specs: Vec<WorkloadSpec>,
     prepared: HashMap<String, PreparedWorkload>,
-    slowdown: Slowdown,
-    waits: Waits,
+    slowdown: Option<Slowdown>,
+    waits: Option<Waits>,
     clock_resolution_ns: u64,
 }
 
@@ -26,7 +26,7 @@ struct PreparedWorkload {
     op: Box<dyn PreparedOp>,
     /// Whether the output buffers hold an answer of a call, and not poison.
     has_answer: bool,
-    /// The fastest call so far, without the work that a slowdown adds.
+    /// The fastest call without the work that a slowdown adds; infinite before it is known.
     call_ns: f64,
 }
 
@@ -37,7 +37,7 @@ impl Builtin {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
             prepared: HashMap::new(),
-            slowdown: Slowdown::new(slowdown),
+            slowdown: (slowdown > 0.0).then(|| Slowdown::new(slowdown)),
             waits: Waits::of_this_thread(),
             clock_resolution_ns: clock::resolution_ns(),
         }
@@ -70,6 +70,23 @@ fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
         tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
     }
 }
+
+/// Waits are told of samples from this length on. Reading them takes the caches a microsecond back, which a short sample
+/// would show; and among many short samples some are never interrupted.
+const WAITS_FROM: Duration = Duration::from_micros(500);
+
+/// How long a call takes when nothing disturbs it and the caches are warm.
+fn fastest_call_ns(op: &mut dyn PreparedOp, calls_per_sample: u64) -> f64 {
+    let timed = |op: &mut dyn PreparedOp| {
+        let start = Instant::now();
+        (0..calls_per_sample).for_each(|_| black_box(&mut *op).call());
+        start.elapsed().as_nanos() as f64 / calls_per_sample as f64
+    };
+    (0..FASTEST_OF).map(|_| timed(op)).fold(f64::INFINITY, f64::min)
+}
+
+/// Enough that one of them is undisturbed.
+const FASTEST_OF: u32 = 9;
 
 impl Worker for Builtin {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
@@ -104,12 +121,15 @@ impl Worker for Builtin {
         op.poison();
         let start = Instant::now();
         (0..calls_per_sample).for_each(|_| op.call());
-        prepared.call_ns = prepared.call_ns.min(start.elapsed().as_nanos() as f64 / calls_per_sample as f64);
-        let extra_steps = self.slowdown.steps(prepared.call_ns);
+        let waits = self.waits.as_ref().filter(|_| start.elapsed() > WAITS_FROM);
+        if self.slowdown.is_some() && prepared.call_ns.is_infinite() {
+            prepared.call_ns = fastest_call_ns(op.as_mut(), calls_per_sample);
+        }
+        let extra_steps = self.slowdown.as_ref().map_or(0, |slowdown| slowdown.steps(prepared.call_ns));
         let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
-        let mut wait_ns = Vec::with_capacity(elapsed_ns.capacity());
+        let mut wait_ns = Vec::new();
         for _ in 0..samples_count {
-            let waited_ns = self.waits.total_ns();
+            let waited_ns = waits.and_then(Waits::total_ns);
             let start = Instant::now();
             for _ in 0..calls_per_sample {
                 black_box(&mut *op).call();
@@ -118,8 +138,10 @@ impl Worker for Builtin {
             let sample_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             elapsed_ns.push(sample_ns);
             // A wait just before or after the sample may be counted with it.
-            let waited =
-                self.waits.total_ns().zip(waited_ns).map(|(after, before)| after.saturating_sub(before));
+            let waited = waits
+                .and_then(Waits::total_ns)
+                .zip(waited_ns)
+                .map(|(after, before)| after.saturating_sub(before));
             wait_ns.extend(waited.map(|ns| if ns < sample_ns { ns } else { 0 }));
         }
         prepared.has_answer = true;

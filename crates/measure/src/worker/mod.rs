@@ -18,7 +18,7 @@ pub use builtin::{Builtin, validate};
 pub use child::Child;
 pub use commands::Commands;
 pub(crate) use groups::Group;
-pub use groups::kill_all;
+pub use groups::{end_all, kill_all};
 pub use place::Place;
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;

@@ -12,7 +12,7 @@ use crate::current::Current;
 use crate::json::{self, JsonError};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
-use crate::{AbReport, Calibration, Judgement, SCHEMA_VERSION, Trend};
+use crate::{AbReport, Bisection, Calibration, Judgement, SCHEMA_VERSION, Trend};
 use head::Head;
 use serde_json::Value;
 
@@ -129,6 +129,35 @@ pub fn trend(text: &str) -> Result<Trend, FileError> {
 /// When the text is not one.
 pub fn judgement(text: &str) -> Result<Judgement, FileError> {
     own(text, "comparison", &["verdict"])
+}
+
+/// A document that can be shown again.
+#[derive(Debug)]
+pub enum Document {
+    /// One run.
+    Report(Box<Report>),
+    /// Two sides.
+    Ab(Box<AbReport>),
+    /// A suite against itself.
+    Calibration(Box<Calibration>),
+    /// A search among revisions.
+    Bisection(Box<Bisection>),
+}
+
+/// Reads whichever of them it is.
+///
+/// # Errors
+/// When the text is none of them.
+pub fn document(text: &str) -> Result<Document, FileError> {
+    let head = Head::of(text)?;
+    Ok(match () {
+        () if head.has("plan") => Document::Ab(Box::new(ab(text)?)),
+        () if head.has("trials") => Document::Calibration(Box::new(calibration(text)?)),
+        () if head.has("culprits") => {
+            Document::Bisection(Box::new(own(text, "search", &["culprits", "steps"])?))
+        }
+        () => Document::Report(Box::new(report(text)?)),
+    })
 }
 
 /// Reads a side-by-side comparison.

@@ -29,12 +29,17 @@ pub fn unit(machine: &mut Machine, change: f64) -> f64 {
 
 /// Units until the first decision, and what it was; `limit` units at most.
 pub fn decide(plan: Plan, machine: &mut Machine, change: f64, limit: usize) -> (Decision, usize) {
+    decide_units(plan, std::iter::repeat_with(|| unit(machine, change)).take(limit))
+}
+
+/// The same for units from anywhere.
+pub fn decide_units(plan: Plan, units: impl Iterator<Item = f64>) -> (Decision, usize) {
     let Ok(mut sequential) = Sequential::new(plan) else { return (Decision::Undecided, 0) };
-    for units_count in 1..=limit {
-        let decision = sequential.push(unit(machine, change));
+    for x in units {
+        let decision = sequential.push(x);
         if decision != Decision::Undecided {
-            return (decision, units_count);
+            return (decision, sequential.units_count());
         }
     }
-    (Decision::Undecided, limit)
+    (Decision::Undecided, sequential.units_count())
 }

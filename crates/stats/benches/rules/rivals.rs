@@ -8,21 +8,26 @@ use crate::noise::{Machine, Side};
 /// The seeds' count; nvbench takes more or fewer by its own criterion.
 pub const SAMPLES_PER_SIDE: usize = 100;
 
-/// Times of both sides in order, and sorted.
+/// Times of both sides, sorted.
 pub struct Blocks {
     base: Vec<f64>,
     head: Vec<f64>,
 }
 
+impl Blocks {
+    pub fn new(mut base: Vec<f64>, mut head: Vec<f64>) -> Self {
+        base.sort_by(f64::total_cmp);
+        head.sort_by(f64::total_cmp);
+        Self { base, head }
+    }
+}
+
 pub fn measure(machine: &mut Machine, change: f64) -> Blocks {
     let mut block = |side, change: f64| -> Vec<f64> {
         let process = machine.start(side);
-        let mut times: Vec<f64> =
-            (0..SAMPLES_PER_SIDE).map(|_| (machine.sample(&process) + change).exp()).collect();
-        times.sort_by(f64::total_cmp);
-        times
+        (0..SAMPLES_PER_SIDE).map(|_| (machine.sample(&process) + change).exp()).collect()
     };
-    Blocks { base: block(Side::Base, 0.0), head: block(Side::Head, change) }
+    Blocks::new(block(Side::Base, 0.0), block(Side::Head, change))
 }
 
 /// A rule: is head called slower?

@@ -65,15 +65,24 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
                 .to_owned(),
         ));
     };
-    let head = if args.dirty { Head::WorkingTree } else { Head::Rev(args.head_rev.as_deref()) };
+    let head = match &args.head_rev {
+        _ if args.dirty => Head::WorkingTree,
+        Some(rev) => Head::Rev(rev),
+        None => Head::Checkout { remedy: ", or --head-rev HEAD to leave it out" },
+    };
     revisions(&args.suite, base_rev, head, pin, output)
 }
 
 /// What is under test, among revisions.
 #[derive(Clone, Copy)]
 pub enum Head<'a> {
-    /// This one, or HEAD.
-    Rev(Option<&'a str>),
+    /// This one.
+    Rev(&'a str),
+    /// HEAD, as long as the files are those of HEAD; what else can be done where they are not.
+    Checkout {
+        /// Words for the end of a sentence.
+        remedy: &'static str,
+    },
     /// The files as they are.
     WorkingTree,
 }
@@ -95,15 +104,16 @@ pub fn revisions(
     let base_commit = builds.resolve(base_rev)?;
     let (label, commit) = match head {
         Head::WorkingTree => ("working tree", builds.resolve("HEAD")?),
-        Head::Rev(rev) => (rev.unwrap_or("HEAD"), builds.resolve(rev.unwrap_or("HEAD"))?),
+        Head::Checkout { .. } => ("HEAD", builds.resolve("HEAD")?),
+        Head::Rev(rev) => (rev, builds.resolve(rev)?),
     };
-    if matches!(head, Head::Rev(None)) {
-        refuse_changes(&builds)?;
+    if let Head::Checkout { remedy } = head {
+        refuse_changes(&builds, remedy)?;
     }
     let base_built = build(&builds, &base_commit, &suite, output)?;
     let head_built = match head {
         Head::WorkingTree => builds.build_in_place(suite.build.as_ref())?,
-        Head::Rev(_) => build(&builds, &commit, &suite, output)?,
+        Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, output)?,
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let side = |built: Built| SideSpec { suite: suite.clone(), dir: Some(built.dir) };
@@ -148,14 +158,14 @@ pub fn build(builds: &Builds, commit: &str, suite: &Suite, output: &Output) -> R
     Ok(built)
 }
 
-fn refuse_changes(builds: &Builds) -> Result<(), CliError> {
+fn refuse_changes(builds: &Builds, remedy: &str) -> Result<(), CliError> {
     let changes = builds.changes()?;
     let shown: Vec<&str> = changes.iter().take(3).map(String::as_str).collect();
     match changes.len() {
         0 => Ok(()),
         n => Err(CliError::Input(format!(
             "the working tree differs from HEAD in {n} {} ({}{}), which no revision names; commit that, or give --dirty \
-             to measure the tree as it is, or --head-rev HEAD to leave it out",
+             to measure the tree as it is{remedy}",
             if n == 1 { "file" } else { "files" },
             shown.join(", "),
             if n > shown.len() { ", …" } else { "" }
@@ -216,7 +226,8 @@ pub fn with_builtin(name: &str, slowdown: f64) -> Result<Suite, CliError> {
         let program = std::env::current_exe()
             .map_err(|error| CliError::Internal(format!("cannot find this program: {error}")))?;
         let name = suites::absolute(name)?;
-        let slowdown = format!("{}%", slowdown * 100.0);
+        // As long for one side as for the other: the length of the arguments moves the stack.
+        let slowdown = format!("{:08.3}%", slowdown * 100.0);
         let command = [&*program.to_string_lossy(), "worker", "--suite", &name, "--slowdown", &slowdown];
         let command = command.map(str::to_owned).to_vec();
         suite.workers.insert(WORKER_BUILTIN.to_owned(), WorkerSpec { command, single_threaded: true });

@@ -53,7 +53,7 @@ fn unit(process: u32, x: f64) -> Unit {
     Unit { process, x, rounds }
 }
 
-fn workload(xs: &[f64]) -> AbWorkload {
+pub(super) fn workload(xs: &[f64]) -> AbWorkload {
     AbWorkload {
         identity: identity(),
         verdict: Verdict::Inconclusive,
@@ -95,7 +95,7 @@ fn report(workloads: Vec<AbWorkload>) -> AbReport {
 }
 
 /// Judged from its units alone.
-fn judged(workloads: Vec<AbWorkload>, policy: AbPolicy) -> AbReport {
+pub(super) fn judged(workloads: Vec<AbWorkload>, policy: AbPolicy) -> AbReport {
     let mut report = report(workloads);
     let mut deciding = Deciding::replay(&report).unwrap();
     deciding.finish();
@@ -104,7 +104,7 @@ fn judged(workloads: Vec<AbWorkload>, policy: AbPolicy) -> AbReport {
 }
 
 /// Units of normal noise around a change.
-fn noisy(seed: u64, count: usize, change: f64, sd: f64) -> Vec<f64> {
+pub(super) fn noisy(seed: u64, count: usize, change: f64, sd: f64) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..count).map(|_| (1.0 + change).ln() + sd * random.normal()).collect()
 }

@@ -1,0 +1,155 @@
+//! Revisions side by side: `holdpoint gate --against` and `holdpoint ab --base-rev`.
+
+use crate::common::{Here, data};
+use crate::repository::{FAST, SLOW};
+use crate::told::outcome;
+
+#[test]
+fn a_slower_revision_is_regressed_and_its_builds_are_used_again() {
+    let here = Here::repository();
+    let was = here.commit("first", Some(FAST));
+    let is = here.commit("second", Some(SLOW));
+    let ran = here.revisions(&["gate", "--against", "HEAD~1"]);
+    ran.ends(1).prints(&["regressed", "program", "HEAD~1"]).notes(&["evidence: artifacts/ab.json"]);
+    let report = here.ab();
+    assert_eq!(report["base"]["revision"]["commit"].as_str(), Some(was.as_str()));
+    assert_eq!(report["head"]["revision"]["commit"].as_str(), Some(is.as_str()));
+    assert_eq!((&report["head"]["revision"]["dirty"], &report["suite"]), (&false.into(), &"program".into()));
+    assert!(here.read("artifacts/ab.md").contains("regressed"));
+    assert_eq!(here.builds_count(), 2);
+    // The other way round nothing has to be built.
+    let ran = here.revisions(&["ab", "--base-rev", &is, "--head-rev", &was[..10]]);
+    ran.ends(0);
+    assert_eq!(here.builds_count(), 2);
+    assert!(!here.path("run.sh").exists(), "the work tree is left alone");
+    assert_eq!(here.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+}
+
+#[test]
+fn a_revision_that_is_no_slower_passes() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    here.commit("second", Some(&format!("{FAST}# a comment\n")));
+    here.revisions(&["gate", "--against", "HEAD~1"]).ends(0).prints(&["pass"]);
+    assert_eq!(outcome(&here.ab(), "program")[..2], ["pass", "decided"]);
+    // The same revision twice is built once.
+    here.revisions(&["ab", "--base-rev", "main"]).ends(0);
+    assert_eq!((here.ab()["head"]["label"].as_str(), here.builds_count()), (Some("HEAD"), 2));
+}
+
+#[test]
+fn uncommitted_changes_are_measured_only_when_asked_for() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    here.program(SLOW);
+    let refused = here.revisions(&["gate", "--against", "HEAD"]);
+    refused.refuses(64, &["differs from HEAD in 1 file (prog.sh)", "--dirty"]);
+    assert!(!refused.stderr.contains("--head-rev"), "gate has no such flag: {refused:#?}");
+    assert_eq!(here.builds_count(), 0);
+    here.revisions(&["ab", "--base-rev", "HEAD"]).refuses(64, &["prog.sh", "--dirty", "--head-rev HEAD"]);
+    here.revisions(&["gate", "--against", "HEAD", "--dirty"]).ends(1).prints(&["working tree"]);
+    let report = here.ab();
+    assert_eq!(report["head"]["label"], "working tree");
+    assert_eq!(report["head"]["revision"]["dirty"], true);
+    assert_eq!(report["base"]["revision"]["dirty"], false);
+    // Named, HEAD is what it is, whatever lies in the tree.
+    here.revisions(&["ab", "--base-rev", "HEAD", "--head-rev", "HEAD"]).ends(0);
+    here.git(&["checkout", "--quiet", "prog.sh"]);
+    here.revisions(&["gate", "--against", "HEAD", "--dirty"]).ends(0);
+    assert_eq!(here.ab()["head"]["revision"]["dirty"], false, "a clean tree is not dirty");
+}
+
+#[test]
+fn revisions_that_are_not_there_are_refused() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    here.revisions(&["gate", "--against", "no-such-branch"])
+        .refuses(64, &["\"no-such-branch\" is no commit of"]);
+    here.revisions(&["gate", "--against", "HEAD~1"]).refuses(64, &["\"HEAD~1\" is no commit"]);
+    here.revisions(&["gate", "--against", "--output=x"]).ends(64);
+    here.revisions(&["ab", "--base-rev", "HEAD", "--head-rev", ""]).refuses(64, &["\"\" is no commit"]);
+    assert_eq!((here.builds_count(), here.path("artifacts").exists()), (0, false));
+    let nowhere = Here::new();
+    nowhere.write("suite.toml", &here.read("suite.toml"));
+    nowhere.revisions(&["gate", "--against", "HEAD"]).refuses(64, &["no git work tree"]);
+}
+
+#[test]
+fn a_revision_that_does_not_build_is_broken_with_its_last_lines() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    here.commit("second", None);
+    let ran = here.revisions(&["gate", "--against", "HEAD~1"]);
+    ran.ends(4).notes(&["holdpoint: building commit ", "exit status: 1", "\n  | ", "prog.sh"]);
+    assert_eq!(ran.stdout, "");
+    here.revisions(&["-q", "ab", "--base-rev", "HEAD", "--head-rev", "HEAD~1"]).ends(4).notes(&["  | "]);
+    let suite = here.read("suite.toml").replace("\"sh\", \"-c\"", "\"no-such-program-here\", \"-c\"");
+    here.write("suite.toml", &suite);
+    here.revisions(&["gate", "--against", "HEAD~1"]).refuses(4, &["no-such-program-here", "[build]"]);
+}
+
+#[test]
+fn built_in_ops_are_the_same_at_every_revision() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    here.run(&["gate", "--against", "HEAD"])
+        .refuses(64, &["suite \"cpu\", workload", "built-in ops are holdpoint's own"]);
+    here.run(&["bisect", "--good", "HEAD"]).refuses(64, &["built-in ops are holdpoint's own"]);
+}
+
+#[test]
+fn flags_that_belong_to_baselines_do_not_go_with_a_revision() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    for flags in
+        [&["--baseline", "x"][..], &["--require-baseline"], &["--allow", "machine"], &["--threshold", "-3"]]
+    {
+        here.run(&[&["gate", "--against", "HEAD"], flags].concat()).ends(64).notes(&["cannot be used with"]);
+    }
+    for policy in ["allowed-max", "threshold"] {
+        let ran = here.revisions(&["gate", "--against", "HEAD", "--policy", policy]);
+        ran.refuses(64, &["there is no baseline to hold a tolerance", "disjoint-ci"]);
+    }
+    for flag in ["--dirty", "--resume"] {
+        here.run(&["gate", flag]).ends(64).notes(&["--against"]);
+    }
+}
+
+#[test]
+fn disjoint_ci_needs_two_sides_with_samples() {
+    let here = Here::new();
+    here.gate(&["--policy", "disjoint-ci"]).refuses(64, &["needs the samples of both sides", "--against"]);
+    assert_eq!(here.files(), ["suite.toml"]);
+    let sleeping = |name: &str, seconds: &str| {
+        let suite = format!(
+            "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\niterations = 25\ncommand = [\"sleep\", {seconds:?}]\n"
+        );
+        here.write("s.toml", &suite);
+        here.run(&["run", "--suite", "s.toml", "-o", name]).ends(0);
+    };
+    sleeping("fast.json", "0.001");
+    sleeping("slow.json", "0.02");
+    let compare = |report: &str, baseline: &str, more: &[&str]| {
+        here.run(&[&["compare", report, "--baseline", baseline, "--policy", "disjoint-ci"], more].concat())
+    };
+    let params = ["--allow", "params"];
+    compare("slow.json", "fast.json", &params).ends(1).prints(&["REGRESSION:", "disjoint-ci"]);
+    compare("fast.json", "slow.json", &params).ends(0).prints(&["improved: "]);
+    let same = compare("fast.json", "fast.json", &["--summary", "summary.json"]);
+    same.ends(2).prints(&["NO SIGNIFICANT DIFFERENCE: CIs overlap"]);
+    assert_eq!(here.json("summary.json")["verdict"], "inconclusive");
+    compare("slow.json", &data("apex-cpu-baseline.json"), &[]).ends(64);
+    compare("slow.json", "fast.json", &["--threshold", "-3"]).refuses(64, &["--threshold"]);
+}
+
+#[test]
+fn a_revision_can_be_judged_by_disjoint_ci() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    here.commit("second", Some(SLOW));
+    let policy = ["--policy", "disjoint-ci", "--units-max", "30"];
+    here.revisions(&[&["gate", "--against", "HEAD~1"], &policy[..]].concat())
+        .ends(1)
+        .prints(&["REGRESSION:"]);
+    assert_eq!(here.ab()["policy"], "disjoint-ci");
+}

@@ -1,0 +1,93 @@
+//! A worker whose times are told, not taken: constants, so that every unit of a comparison is exact.
+
+use crate::common::{Here, Ran};
+use serde_json::Value;
+
+/// `sh told.sh NS NAME[=SHAPE]...` tells NS for every sample of its workloads; `NS` may be `skip`. It notes its process
+/// id in `pids`, takes `$PAUSE` seconds over each run where that is set, and is wrong where `$WRONG` is.
+const WORKER: &str = r#"
+echo $$ >> pids
+ns=$1; shift
+say() { printf '%s\n' "$1"; }
+text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
+number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
+listed() {
+    comma=
+    for each; do
+        case $each in *=*) shape=${each#*=} ;; *) shape=2 ;; esac
+        printf '%s{"name":"%s","op":"copy","shape":[%s],"dtype":"f32"}' "$comma" "${each%%=*}" "$shape"
+        comma=,
+    done
+}
+while IFS= read -r line; do
+    text type; request=$value
+    text workload; workload=$value
+    case $request in
+        hello) say '{"type":"hello","protocol":1,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
+        list) say "{\"type\":\"workloads\",\"workloads\":[$(listed "$@")]}" ;;
+        prepare)
+            if [ "$ns" = skip ]; then say "{\"type\":\"skipped\",\"workload\":\"$workload\",\"reason\":\"no device\"}"
+            else say "{\"type\":\"prepared\",\"workload\":\"$workload\",\"work\":null}"; fi ;;
+        run)
+            number samples_count; samples=$value; number calls_per_sample; calls=$value
+            if [ -n "$PAUSE" ]; then sleep "$PAUSE"; fi
+            list=$ns; while [ "$samples" -gt 1 ]; do list=$list,$ns; samples=$((samples - 1)); done
+            say "{\"type\":\"samples\",\"workload\":\"$workload\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$list]}" ;;
+        verify)
+            answer=null
+            if [ -n "$WRONG" ]; then answer='{"passed":false,"values_count":1,"max_abs_err":1,"max_rel_err":1,"first_bad":null}'; fi
+            say "{\"type\":\"verified\",\"workload\":\"$workload\",\"answer\":$answer}" ;;
+        release) say "{\"type\":\"released\",\"workload\":\"$workload\"}" ;;
+        bye) say '{"type":"bye"}'; exit 0 ;;
+    esac
+done
+"#;
+
+impl Here {
+    /// A folder with the worker and a suite of the workloads `a` and `b` for it.
+    pub fn told() -> Self {
+        let here = Self::new();
+        here.write("told.sh", WORKER);
+        here.write("suite.toml", &suite(&["a", "b"]));
+        here
+    }
+
+    /// Compares two workers of the suite.
+    pub fn ab_told(&self, base: &str, head: &str, arguments: &[&str]) -> Ran {
+        self.run(&[&told(base, head).each_ref().map(String::as_str), arguments].concat())
+    }
+
+    /// `ab.json` in its usual place.
+    pub fn ab(&self) -> Value {
+        self.json("artifacts/ab.json")
+    }
+}
+
+/// The arguments that compare two workers, each told as `NS NAME...`.
+pub fn told(base: &str, head: &str) -> [String; 7] {
+    let worker = |arguments: &str| format!("sh told.sh {arguments}");
+    let words = ["ab", "--suite", "suite.toml", "--base-worker"].map(str::to_owned);
+    let [ab, flag, suite, of_base] = words;
+    [ab, flag, suite, of_base, worker(base), "--head-worker".to_owned(), worker(head)]
+}
+
+/// A suite named `told` of these workloads.
+pub fn suite(names: &[&str]) -> String {
+    let mut text = "schema_version = 1\nname = \"told\"\n[measure]\nrounds_min = 6\nrounds_max = 6\n\
+        [workers.told]\ncommand = [\"sh\", \"told.sh\", \"2000\", \"a\", \"b\"]\n"
+        .to_owned();
+    for name in names {
+        text += &format!("[[workload]]\nname = \"{name}\"\nworker = \"told\"\nop = \"copy\"\nshape = [2]\n");
+    }
+    text
+}
+
+/// Units of a workload.
+pub fn units<'v>(report: &'v Value, workload: &str) -> &'v Vec<Value> {
+    report["workloads"][workload]["units"].as_array().unwrap()
+}
+
+/// Verdict, end and reason of a workload.
+pub fn outcome<'v>(report: &'v Value, workload: &str) -> [&'v str; 3] {
+    ["verdict", "ended", "reason"].map(|key| report["workloads"][workload][key].as_str().unwrap())
+}

@@ -1,0 +1,158 @@
+//! What trials amount to.
+
+use super::ab::{judged, noisy, workload};
+use super::machine;
+use holdpoint_gate::ab::AbPolicy;
+use holdpoint_gate::calibrate::Trials;
+use holdpoint_model::ab::{Ended, SideFailure};
+use holdpoint_model::*;
+
+/// Unchanged, plainly slower, plainly faster; each takes two seconds a unit.
+const SAME: [f64; 20] = [0.0; 20];
+const SLOWER: [f64; 20] = [0.1; 20];
+const FASTER: [f64; 20] = [-0.1; 20];
+
+fn trial(workloads: &[&[f64]]) -> AbReport {
+    judged(workloads.iter().map(|xs| workload(xs)).collect(), AbPolicy::Sequential)
+}
+
+fn trials(inject: f64, reports: &[AbReport]) -> Trials {
+    let mut trials = Trials::new(inject);
+    reports.iter().for_each(|report| trials.push(report));
+    trials
+}
+
+fn summary(inject: f64, reports: &[AbReport]) -> Calibration {
+    let trials = trials(inject, reports);
+    assert_eq!(trials.count() as usize, reports.len());
+    trials.summarise(&reports[0], machine("here"), 12.5, true).unwrap()
+}
+
+#[test]
+fn no_trials_amount_to_nothing() {
+    let nothing = Trials::new(0.0);
+    assert_eq!(nothing.count(), 0);
+    assert_eq!(nothing.summarise(&trial(&[&SAME]), machine("here"), 1.0, true), None);
+}
+
+#[test]
+fn each_verdict_is_counted_as_what_it_is() {
+    let reports = [trial(&[&SAME]), trial(&[&SLOWER]), trial(&[&FASTER]), trial(&[&SAME[..3]])];
+    let found = summary(0.0, &reports);
+    let w = &found.workloads["w0"];
+    assert_eq!((w.trials, w.passed, w.false_alarms, w.faster, w.inconclusive), (4, 1, 1, 1, 1));
+    assert_eq!((w.detected, w.failed, w.inject, w.tolerance), (0, 0, 0.0, 0.01));
+    assert_eq!((found.trials, found.false_alarms, found.detected, found.inconclusive), (4, 1, 0, 1));
+    assert_eq!((found.suite.as_str(), found.machine.fingerprint.as_str()), ("cpu", "here"));
+    assert_eq!((found.tolerance, found.alarm_rate, found.inject), (0.01, 0.001, 0.0));
+    assert_eq!((found.elapsed_s, found.finished), (12.5, true));
+    assert_eq!(found.timestamp_utc, reports[0].timestamp_utc);
+}
+
+#[test]
+fn alarms_are_counted_by_suite_and_by_workload() {
+    let reports = [trial(&[&SLOWER, &SLOWER, &SAME]), trial(&[&SAME, &SAME, &SAME])];
+    let found = summary(0.0, &reports);
+    assert_eq!(found.false_alarms, 1, "one suite was called slower, however many of its workloads");
+    let by_workload: Vec<u32> = found.workloads.values().map(|w| w.false_alarms).collect();
+    assert_eq!(by_workload, [1, 1, 0]);
+}
+
+#[test]
+fn the_rate_of_false_alarms_has_a_bound_that_trials_narrow() {
+    let bound = |count: usize| summary(0.0, &vec![trial(&[&SAME]); count]).false_alarm_rate_upper.unwrap();
+    // No alarm in n trials: 1 - 0.05^(1/n).
+    assert!((bound(1) - 0.95).abs() < 1e-9);
+    assert!((bound(20) - (1.0 - 0.05_f64.powf(1.0 / 20.0))).abs() < 1e-9);
+    let alarmed = [trial(&[&SAME]), trial(&[&SLOWER])];
+    assert!(summary(0.0, &alarmed).false_alarm_rate_upper.unwrap() > 0.9);
+}
+
+#[test]
+fn what_was_put_in_and_found_is_detected_and_no_alarm() {
+    let reports = [trial(&[&SLOWER, &SLOWER]), trial(&[&SLOWER, &SAME])];
+    let found = summary(0.1, &reports);
+    assert_eq!((found.detected, found.false_alarms, found.false_alarm_rate_upper), (3, 0, None));
+    let by_workload: Vec<[u32; 3]> =
+        found.workloads.values().map(|w| [w.detected, w.passed, w.false_alarms]).collect();
+    assert_eq!(by_workload, [[2, 0, 0], [1, 1, 0]]);
+    assert!(found.workloads.values().all(|w| w.inject == 0.1));
+}
+
+#[test]
+fn times_and_units_are_medians_over_trials() {
+    let mut reports = vec![trial(&[&SAME]), trial(&[&SAME]), trial(&[&SAME[..10]])];
+    for (report, seconds) in reports.iter_mut().zip([1.0, 2.0, 9.0]) {
+        report.workloads[0].spent_s = seconds;
+    }
+    let found = summary(0.0, &reports);
+    let w = &found.workloads["w0"];
+    assert_eq!((found.seconds, w.seconds, w.seconds_p90, w.units), (2.0, 2.0, 2.0, 20.0));
+    assert_eq!(w.unit_sd, Some(0.0));
+}
+
+#[test]
+fn more_undecided_than_not_is_too_noisy() {
+    let (clear, unclear) = (trial(&[&SAME]), trial(&[&SAME[..3]]));
+    let noisy_of = |reports: &[AbReport]| summary(0.0, reports).workloads["w0"].too_noisy;
+    assert!(!noisy_of(&[clear.clone(), unclear.clone()]));
+    assert!(noisy_of(&[clear, unclear.clone(), unclear]));
+}
+
+#[test]
+fn failed_and_skipped_trials_are_counted_as_failed() {
+    let failure = Failure {
+        cause: FailureCause::Crashed,
+        detail: "exit status: 1".to_owned(),
+        stderr_tail: Vec::new(),
+        samples: None,
+    };
+    let broken = AbWorkload {
+        ended: Ended::Failed,
+        failure: Some(SideFailure { side: SideName::Head, failure }),
+        ..workload(&[])
+    };
+    let skipped =
+        AbWorkload { ended: Ended::Skipped, reason: "cuda_unavailable".to_owned(), ..workload(&[]) };
+    let report = judged(vec![broken, skipped, workload(&SAME)], AbPolicy::Sequential);
+    let found = summary(0.0, &[report]);
+    let failed: Vec<u32> = found.workloads.values().map(|w| w.failed).collect();
+    assert_eq!((failed, found.inconclusive, found.false_alarms), (vec![1, 1, 0], 0, 0));
+}
+
+#[test]
+fn a_trial_that_was_cut_off_says_nothing_about_a_workload() {
+    let mut cut = trial(&[&SAME, &SAME[..3]]);
+    cut.workloads[1].ended = Ended::Interrupted;
+    let found = summary(0.0, &[trial(&[&SAME, &SAME]), cut]);
+    assert_eq!((found.workloads["w0"].trials, found.workloads["w1"].trials), (2, 1));
+    assert_eq!(found.workloads["w1"].inconclusive, 0);
+}
+
+#[test]
+fn what_can_be_seen_grows_with_the_time_given() {
+    // 100 trials of 20 units of 50 ms: a second is 20 units, ten seconds are 200.
+    let mut reports: Vec<AbReport> = (0..100).map(|seed| trial(&[&noisy(seed, 20, 0.0, 0.01)])).collect();
+    reports.iter_mut().for_each(|report| report.workloads[0].spent_s = 1.0);
+    let found = summary(0.0, &reports);
+    let visible = &found.workloads["w0"].visible;
+    assert_eq!(visible.iter().map(|v| v.seconds).collect::<Vec<_>>(), [1.0, 3.0, 10.0]);
+    let slowdowns: Vec<f64> = visible.iter().map(|v| v.slowdown.unwrap()).collect();
+    assert!(slowdowns.is_sorted_by(|a, b| a > b), "{slowdowns:?}");
+    // Never below the tolerance, and with 200 units of 1 % noise not far above it.
+    assert!(slowdowns[2] > 0.01 && slowdowns[2] < 0.02, "{slowdowns:?}");
+    assert!(found.workloads["w0"].smallest_visible_slowdown.is_some());
+}
+
+#[test]
+fn what_can_be_seen_in_no_trial_is_left_open() {
+    // Two seconds a unit: a second is no unit, and there are not ten seconds of any workload without units.
+    let found = summary(0.0, &[trial(&[&SAME])]);
+    assert_eq!(found.workloads["w0"].visible[0].slowdown, None, "a second is less than a unit");
+    assert_eq!(found.workloads["w0"].visible[1].slowdown, None, "one unit shows nothing");
+    let mut empty = judged(vec![workload(&[])], AbPolicy::Sequential);
+    empty.workloads[0].spent_s = 0.0;
+    let found = summary(0.0, &[empty]);
+    assert!(found.workloads["w0"].visible.iter().all(|v| v.slowdown.is_none()));
+    assert_eq!((found.workloads["w0"].units, found.workloads["w0"].unit_sd), (0.0, None));
+}

@@ -1,0 +1,96 @@
+//! The constants that METHODOLOGY.md prints: each stands once, in the code.
+
+use holdpoint_cli::args::{ROUND_MS, ROUNDS_PER_UNIT};
+use holdpoint_gate::ab::{disjoint_ci, estimate};
+use holdpoint_gate::{judge, record};
+use holdpoint_measure::constants as measure;
+use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
+use std::fs;
+use std::path::Path;
+
+const BEGIN: &str = "<!-- constants: printed by `cargo xtask gen` -->\n";
+const END: &str = "<!-- end of constants -->\n";
+
+/// The page with the table between its marks; as it is where it has none.
+pub fn printed_into(root: &Path, page: &str) -> String {
+    let text = fs::read_to_string(root.join(page)).unwrap_or_default();
+    let Some((before, rest)) = text.split_once(BEGIN) else { return text };
+    let Some((_, after)) = rest.split_once(END) else { return text };
+    format!("{before}{BEGIN}{}{END}{after}", table())
+}
+
+fn table() -> String {
+    let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
+    let rows: [(&str, String, &str); 23] = [
+        ("`ALARM_RATE`", percent(ALARM_RATE), "of unchanged suites may be called slower; `--alarm-rate`"),
+        ("`MISS_RATE`", percent(MISS_RATE), "of workloads slower than the tolerance may pass; `--miss-rate`"),
+        ("`ROUNDS_PER_UNIT`", ROUNDS_PER_UNIT.to_string(), "rounds in each of the first units; `--rounds`"),
+        (
+            "`UNITS_PER_DOUBLING`",
+            measure::UNITS_PER_DOUBLING.to_string(),
+            "units after which the rounds of a unit double, again and again",
+        ),
+        ("`ROUNDS_MAX`", measure::ROUNDS_MAX.to_string(), "rounds of a unit at most"),
+        ("`ROUND_MS`", format!("{ROUND_MS} ms"), "samples of one side in one round; `--round-ms`"),
+        (
+            "`SAMPLES_PER_ROUND_MAX`",
+            measure::SAMPLES_PER_ROUND_MAX.to_string(),
+            "samples of one side in one round at most",
+        ),
+        (
+            "`QUANTILE`",
+            estimate::QUANTILE.to_string(),
+            "quantile of a side's samples that speaks for its round",
+        ),
+        (
+            "`DRIFT`",
+            percent(estimate::DRIFT.exp_m1()),
+            "by which both sides together may differ from the unit's other rounds",
+        ),
+        (
+            "`CLOCK_STEP_NS`",
+            format!("{} ms", measure::CLOCK_STEP_NS / 1_000_000),
+            "by which the system's clock may move against the steady one",
+        ),
+        ("`STEAL`", percent(measure::STEAL), "of CPU time may go to other machines"),
+        ("`FREQUENCY`", percent(measure::FREQUENCY), "of the highest frequency seen is not throttled"),
+        ("`WAIT`", percent(measure::WAIT), "of a round may a process wait for a CPU"),
+        (
+            "`STEPS_PER_SAMPLE`",
+            measure::STEPS_PER_SAMPLE.to_string(),
+            "steps of the clock that a sample lasts at least",
+        ),
+        (
+            "`WARM_DIFFERENCE`",
+            percent(measure::WARM_DIFFERENCE),
+            "between the medians of windows ends warm-up",
+        ),
+        ("`WARM_WINDOWS`", measure::WARM_WINDOWS.to_string(), "times in a row"),
+        ("`RATIO_MIN`", percent(record::RATIO_MIN), "tolerance of a recorded baseline at least"),
+        (
+            "`SPREAD_FACTOR`",
+            record::SPREAD_FACTOR.to_string(),
+            "tolerance of a recorded baseline in units of its runs' spread, and the noise band it is held against",
+        ),
+        ("`RUNS_MIN`", record::RUNS_MIN.to_string(), "runs without which there is no spread"),
+        (
+            "`THRESHOLD_PCT`",
+            format!("{} %", judge::THRESHOLD_PCT),
+            "policy `threshold`: the least improvement that passes",
+        ),
+        (
+            "`REGRESSION_PCT`, `IMPROVEMENT_PCT`",
+            format!("{} %, {} %", disjoint_ci::REGRESSION_PCT, disjoint_ci::IMPROVEMENT_PCT),
+            "policy `disjoint-ci`: slower, faster",
+        ),
+        (
+            "`EFFECT_MIN`",
+            disjoint_ci::EFFECT_MIN.to_string(),
+            "policy `disjoint-ci`: the least size of Cliff's delta",
+        ),
+        ("`P_MAX`", disjoint_ci::P_MAX.to_string(), "policy `disjoint-ci`: the largest Mann-Whitney p"),
+    ];
+    let line = |(name, value, what): &(&str, String, &str)| format!("| {name} | {value} | {what} |\n");
+    let lines: String = rows.iter().map(line).collect();
+    format!("\n| constant | value | what |\n|---|--:|---|\n{lines}\n")
+}
