@@ -9,7 +9,7 @@ mod progress;
 mod suites;
 
 use args::{Args, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use error::CliError;
 use holdpoint_model::ExitCode;
 use output::Output;
@@ -17,8 +17,11 @@ use output::Output;
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let matches = Args::command().try_get_matches();
+    let parsed =
+        matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, args::stray_flag(&matches))));
+    let (args, stray) = match parsed {
+        Ok(parsed) => parsed,
         Err(message) => {
             // Help and version go to stdout and are no error; clap knows which is which.
             let _ = message.print();
@@ -27,7 +30,11 @@ pub fn main() -> ExitCode {
     };
     let output = Output::new(&args.global);
     interrupt::listen();
-    match run(args.command, &output) {
+    let done = match stray {
+        Some(stray) => Err(CliError::Input(stray)),
+        None => run(args.command, &output),
+    };
+    match done {
         Ok(code) => code,
         Err(error) => {
             // A build that was killed with us did not fail.

@@ -107,6 +107,7 @@ impl Trials {
             false_alarm_rate_upper: (self.inject == 0.0)
                 .then(|| binomial_upper(self.false_alarms as usize, self.trials as usize, CONFIDENCE))
                 .flatten(),
+            comparisons: workloads.values().map(|workload| workload.trials).sum(),
             detected: workloads.values().map(|workload| workload.detected).sum(),
             inconclusive: workloads.values().map(|workload| workload.inconclusive).sum(),
             seconds: stats::median(&all).unwrap_or(0.0),

@@ -31,6 +31,8 @@ pub struct Calibration {
     /// With 95 % confidence the rate of false alarms per suite is at most this; absent with a slowdown injected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub false_alarm_rate_upper: Option<f64>,
+    /// Workloads compared, over all trials: what `detected` and `inconclusive` are of.
+    pub comparisons: u32,
     /// Workloads called slower, over all trials, where a slowdown was injected.
     pub detected: u32,
     /// Workloads not decided within the budget, over all trials.

@@ -43,6 +43,18 @@ pub(crate) fn clip(text: &str, chars_max: usize) -> String {
     }
 }
 
+/// The beginning and the end of a text, where it is longer: paths and commands often differ in their end.
+pub(crate) fn clip_middle(text: &str, chars_max: usize) -> String {
+    let count = text.chars().count();
+    if count <= chars_max {
+        return text.to_owned();
+    }
+    let first = chars_max / 2;
+    let head: String = text.chars().take(first).collect();
+    let tail: String = text.chars().skip(count + first + 1 - chars_max).collect();
+    format!("{head}…{tail}")
+}
+
 /// `a, b, c and 6 more`.
 pub(crate) fn list<S: AsRef<str>>(items: &[S], shown_max: usize) -> String {
     let shown: Vec<&str> = items.iter().take(shown_max).map(AsRef::as_ref).collect();

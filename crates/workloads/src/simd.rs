@@ -126,18 +126,27 @@ impl Lanes {
 #[inline(always)]
 #[must_use]
 pub fn sum_squares(values: &[f32], centre: f32) -> f32 {
-    let mut lanes = Lanes::ZERO;
-    lanes.add(values, |value| (value - centre) * (value - centre));
-    lanes.fold()
+    sum_of(values, |value| (value - centre) * (value - centre))
 }
 
 /// Sum of values.
 #[inline(always)]
 #[must_use]
 pub fn sum(values: &[f32]) -> f32 {
-    let mut lanes = Lanes::ZERO;
-    lanes.add(values, |value| value);
-    lanes.fold()
+    sum_of(values, |value| value)
+}
+
+/// The same as one slice of [`Lanes`], in the form of the loop that is quickest for a slice of a few lines.
+#[inline(always)]
+fn sum_of(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
+    let mut lanes = [0.0; 32];
+    let (chunks, rest) = values.as_chunks::<32>();
+    for values in chunks.iter().map(<[f32; 32]>::as_slice).chain([rest]) {
+        for (lane, value) in lanes.iter_mut().zip(values) {
+            *lane += term(*value);
+        }
+    }
+    fold(lanes)
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Search<'_> {
         let built = match sides::build(self.builds, &commit.hash, &self.suite, self.output) {
             Ok(built) => built,
             Err(error) if error.is_of_one_revision() => {
-                self.bisection.steps.push(step(StepOutcome::NotBuilt, error.to_string()));
+                self.keep(step(StepOutcome::NotBuilt, error.to_string()));
                 return Ok((StepOutcome::NotBuilt, None));
             }
             Err(error) => return Err(error.into()),
@@ -163,14 +163,15 @@ impl Search<'_> {
         if let Some(evidence) = worst.and_then(|workload| workload.evidence.as_ref()) {
             (step.ratio, step.ratio_interval) = (Some(evidence.ratio), evidence.ratio_interval);
         }
-        self.output.note(&format!(
-            "{}  {}  {}",
-            commit.hash.get(..12).unwrap_or_default(),
-            step.outcome.as_str(),
-            commit.subject
-        ));
-        self.bisection.steps.push(step);
+        self.keep(step);
         Ok((outcome, Some(report)))
+    }
+
+    fn keep(&mut self, step: BisectStep) {
+        let (commit, outcome) = (&step.commit, step.outcome.as_str());
+        let short = commit.commit.get(..12).unwrap_or_default();
+        self.output.note(&format!("{short}  {outcome}  {}", commit.subject));
+        self.bisection.steps.push(step);
     }
 
     fn compare(

@@ -22,7 +22,7 @@ use holdpoint_model::{AbReport, AbWorkload, ExitCode, Verdict};
 /// A rule by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AbPolicy {
-    /// Evidence that may be looked at after every unit; see SEQUENTIAL.md.
+    /// Evidence that may be looked at after every unit; see METHODOLOGY.md.
     #[default]
     Sequential,
     /// The second seed's rule, with the sign right: [`disjoint_ci`].

@@ -9,7 +9,7 @@ use holdpoint_stats::sequential::{Decision, Plan};
 const MEDIAN_ERROR: f64 = 1.253_314_137_315_500_3;
 /// Errors of the median within which a change cannot be told from the tolerance.
 const CLOSE_ERRORS: f64 = 2.0;
-/// ln of what it costs not to know the size of the change beforehand: the tables of SEQUENTIAL.md are met by 1.5.
+/// ln of what it costs not to know the size of the change beforehand: the tables of docs/simulation.md are met by 1.5.
 const LN_E_LOST: f64 = 1.5;
 /// Nobody waits for more than this many times what they gave.
 const LONGER_MAX: f64 = 10.0;
@@ -64,7 +64,7 @@ fn help(workload: &AbWorkload, evidence: &AbEvidence, plan: &Plan) -> String {
     let (Some(sd), Some(_)) = (evidence.unit_sd, evidence.smallest_visible_slowdown) else {
         let seconds = workload.spent_s / units_count * plan.units_count_min() as f64;
         return match may_go_on {
-            true => format!("that many take about {seconds:.0} s: give it a longer --budget"),
+            true => format!("that many take about {seconds:.1} s: give it a longer --budget"),
             false => "allow it more units".to_owned(),
         };
     };
@@ -97,7 +97,10 @@ fn help(workload: &AbWorkload, evidence: &AbEvidence, plan: &Plan) -> String {
         Some(trouble) => format!("a quieter machine ({} in most rounds)", trouble.as_str()),
         None => "a quieter machine".to_owned(),
     };
-    format!("give it a --tolerance of {} or {quieter}", percent(within.exp_m1()))
+    format!(
+        "a --tolerance of {} would have been decided; so would this one on {quieter}",
+        percent(within.exp_m1())
+    )
 }
 
 /// Units of normal noise until evidence is worth `e`, when the median lies `distance` standard deviations beyond the line:

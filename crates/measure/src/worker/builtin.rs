@@ -1,6 +1,6 @@
 //! The built-in ops as a worker in this process.
 
-use super::slowdown::{Slowdown, work};
+use super::slowdown::prolong;
 use super::waits::Waits;
 use super::{Prepared, Worker, WorkerError};
 use crate::{clock, machine};
@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 pub struct Builtin {
     specs: Vec<WorkloadSpec>,
     prepared: HashMap<String, PreparedWorkload>,
-    slowdown: Option<Slowdown>,
+    /// Real work added to every sample, as a share of its time.
+    slowdown: f64,
     waits: Option<Waits>,
     clock_resolution_ns: u64,
 }
@@ -26,18 +27,16 @@ struct PreparedWorkload {
     op: Box<dyn PreparedOp>,
     /// Whether the output buffers hold an answer of a call, and not poison.
     has_answer: bool,
-    /// The fastest call without the work that a slowdown adds; infinite before it is known.
-    call_ns: f64,
 }
 
 impl Builtin {
-    /// A worker for those workloads that name it; `slowdown` is real work added to each call, as a share of its time.
+    /// A worker for those workloads that name it; `slowdown` is real work added to each sample, as a share of its time.
     #[must_use]
     pub fn new(workloads: &[WorkloadSpec], slowdown: f64) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
             prepared: HashMap::new(),
-            slowdown: (slowdown > 0.0).then(|| Slowdown::new(slowdown)),
+            slowdown,
             waits: Waits::of_this_thread(),
             clock_resolution_ns: clock::resolution_ns(),
         }
@@ -75,19 +74,6 @@ fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
 /// would show; and among many short samples some are never interrupted.
 const WAITS_FROM: Duration = Duration::from_micros(500);
 
-/// How long a call takes when nothing disturbs it and the caches are warm.
-fn fastest_call_ns(op: &mut dyn PreparedOp, calls_per_sample: u64) -> f64 {
-    let timed = |op: &mut dyn PreparedOp| {
-        let start = Instant::now();
-        (0..calls_per_sample).for_each(|_| black_box(&mut *op).call());
-        start.elapsed().as_nanos() as f64 / calls_per_sample as f64
-    };
-    (0..FASTEST_OF).map(|_| timed(op)).fold(f64::INFINITY, f64::min)
-}
-
-/// Enough that one of them is undisturbed.
-const FASTEST_OF: u32 = 9;
-
 impl Worker for Builtin {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
         Ok(super::own_info(WORKER_BUILTIN, TIMER_HOST, self.clock_resolution_ns))
@@ -103,8 +89,7 @@ impl Worker for Builtin {
         let op = build(&request(spec, seed))
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
         let work = op.work();
-        self.prepared
-            .insert(workload.to_owned(), PreparedWorkload { op, has_answer: false, call_ns: f64::INFINITY });
+        self.prepared.insert(workload.to_owned(), PreparedWorkload { op, has_answer: false });
         let (bytes, flops, items) = (work.bytes, work.flops, work.items);
         Ok(Prepared::Ready(Some(Work { bytes, flops, items, item: work.item.to_owned() })))
     }
@@ -122,10 +107,6 @@ impl Worker for Builtin {
         let start = Instant::now();
         (0..calls_per_sample).for_each(|_| op.call());
         let waits = self.waits.as_ref().filter(|_| start.elapsed() > WAITS_FROM);
-        if self.slowdown.is_some() && prepared.call_ns.is_infinite() {
-            prepared.call_ns = fastest_call_ns(op.as_mut(), calls_per_sample);
-        }
-        let extra_steps = self.slowdown.as_ref().map_or(0, |slowdown| slowdown.steps(prepared.call_ns));
         let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
         let mut wait_ns = Vec::new();
         for _ in 0..samples_count {
@@ -133,9 +114,12 @@ impl Worker for Builtin {
             let start = Instant::now();
             for _ in 0..calls_per_sample {
                 black_box(&mut *op).call();
-                work(extra_steps);
             }
-            let sample_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let mut elapsed = start.elapsed();
+            if self.slowdown > 0.0 {
+                elapsed = prolong(start, self.slowdown);
+            }
+            let sample_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
             elapsed_ns.push(sample_ns);
             // A wait just before or after the sample may be counted with it.
             let waited = waits

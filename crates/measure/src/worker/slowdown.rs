@@ -1,40 +1,25 @@
-//! A known slowdown, to show that it is found: real work on top of every call.
+//! A known slowdown, to show that it is found: real work on top of the calls of a sample.
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Extra work as a share of a call's own time.
-pub(super) struct Slowdown {
-    share: f64,
-    step_ns: f64,
-}
-
-impl Slowdown {
-    /// 0.02 makes every call 2 % longer.
-    pub(super) fn new(share: f64) -> Self {
-        let timed = || {
-            let start = Instant::now();
-            work(STEPS_TIMED);
-            start.elapsed().as_nanos() as f64 / STEPS_TIMED as f64
-        };
-        // The fastest: whatever else the machine does, a step does not get shorter.
-        let step_ns = (0..20).map(|_| timed()).fold(f64::INFINITY, f64::min);
-        Self { share, step_ns }
-    }
-
-    /// How many steps make a call longer by the share, when it takes so long by itself.
-    pub(super) fn steps(&self, call_ns: f64) -> u64 {
-        (self.share * call_ns / self.step_ns) as u64
+/// Works on until a sample that began at `start`, and whose calls are done, has taken longer by a share: 0.02 makes it 2 %.
+/// A share of what the calls took now, not of what they once took: whatever slows them down today slows the extra too.
+pub(super) fn prolong(start: Instant, share: f64) -> Duration {
+    let until = start.elapsed().mul_f64(1.0 + share);
+    loop {
+        work();
+        let elapsed = start.elapsed();
+        if elapsed >= until {
+            return elapsed;
+        }
     }
 }
 
-/// About 15 µs.
-const STEPS_TIMED: u64 = 10_000;
-
-/// A chain of multiplications, each waiting for the one before: as long on a busy core as on an idle one.
-pub(super) fn work(steps: u64) {
+/// A few nanoseconds of multiplications, each waiting for the one before.
+fn work() {
     let mut x = black_box(1_u64);
-    for _ in 0..steps {
+    for _ in 0..8 {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     }
     black_box(x);
@@ -45,10 +30,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_grow_with_the_share_and_the_call() {
-        let slowdown = Slowdown { share: 0.02, step_ns: 2.0 };
-        assert_eq!(slowdown.steps(1_000_000.0), 10_000);
-        assert_eq!(slowdown.steps(100.0), 1);
-        assert!(Slowdown::new(0.5).step_ns > 0.0);
+    fn a_sample_is_prolonged_by_its_share() {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(2) {}
+        assert!(prolong(start, 0.5) >= Duration::from_millis(3));
     }
 }

@@ -1,7 +1,7 @@
 //! What is said of two sides, on the terminal and in Markdown alike. Not yet neutralised.
 
 use super::{Group, Item, Items, changes, grouped};
-use crate::text::{self, clip, revision};
+use crate::text::{self, clip_middle, revision};
 use crate::units::{self, MISSING};
 use holdpoint_model::ab::{AbEvidence, SideFailure, SideTimes};
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Side, Verdict};
@@ -40,9 +40,9 @@ pub(crate) fn is_disjoint_ci(r: &AbReport) -> bool {
 pub(crate) fn side(side: &Side) -> String {
     let label = side.label.trim();
     match &side.revision {
-        None => clip(label, LABEL_CHARS),
+        None => clip_middle(label, LABEL_CHARS),
         Some(at) if label.is_empty() || is_commit(label, &at.commit) => revision(at),
-        Some(at) => format!("{} {}", clip(label, LABEL_CHARS), revision(at)),
+        Some(at) => format!("{} {}", clip_middle(label, LABEL_CHARS), revision(at)),
     }
 }
 
@@ -58,7 +58,8 @@ pub(crate) fn sides(r: &AbReport) -> String {
 /// What the verdicts can be held to.
 pub(crate) fn promise(r: &AbReport) -> String {
     if is_disjoint_ci(r) {
-        return "disjoint intervals, p < 0.05, |δ| ≥ 0.147; no error rate is promised".to_owned();
+        return "disjoint intervals, p < 0.05, |δ| ≥ 0.147, to improve 0.3; no error rate is promised"
+            .to_owned();
     }
     let tolerance = units::setting(r.plan.tolerance);
     let one_in = 1.0 / r.plan.alarm_rate;

@@ -33,7 +33,7 @@ pub(crate) fn of_bisection(b: &Bisection) -> (&'static str, String) {
     match (b.culprits.as_slice(), b.steps.first().map(|step| step.outcome)) {
         ([culprit], _) => {
             let change = b.evidence.as_ref().and_then(|r| r.workloads.get(workload)?.evidence.as_ref());
-            let by = change.map_or_else(String::new, |e| format!(" by {}", units::percent(e.ratio - 1.0)));
+            let by = change.map_or_else(String::new, |e| format!(" by {}", units::share(e.ratio - 1.0)));
             ("found", format!("{} {} slowed {workload}{by}", short(culprit), culprit.subject))
         }
         ([_, ..], _) => {
@@ -46,6 +46,8 @@ pub(crate) fn of_bisection(b: &Bisection) -> (&'static str, String) {
             "nothing",
             format!("{} is not slower than {} by more than {tolerance}", short(&b.bad), short(&b.good)),
         ),
+        ([], Some(StepOutcome::NotBuilt)) => ("not built", format!("{} does not build", short(&b.bad))),
+        ([], Some(StepOutcome::Broken)) => ("broken", format!("{} fails when run", short(&b.bad))),
         ([], _) => ("undecided", format!("whether {} is slower could not be decided", short(&b.bad))),
     }
 }

@@ -27,7 +27,8 @@ pub(crate) fn is_injected(c: &Calibration) -> bool {
 
 /// The times for which it is known what is seen in them, in seconds.
 pub(crate) fn times_s(c: &Calibration) -> Vec<f64> {
-    let all = c.workloads.values().flat_map(|w| &w.visible).map(|visible| visible.seconds);
+    let known = c.workloads.values().flat_map(|w| &w.visible).filter(|visible| visible.slowdown.is_some());
+    let all = known.map(|visible| visible.seconds);
     let mut times: Vec<f64> = all.filter(|time| time.is_finite()).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
@@ -127,7 +128,7 @@ fn workloads(c: &Calibration) -> String {
 }
 
 fn detected(c: &Calibration) -> String {
-    let total: u64 = c.workloads.values().map(|w| u64::from(w.trials)).sum();
+    let total = u64::from(c.comparisons);
     let share = units::share(f64::from(c.detected) / total as f64);
     let undecided = match c.inconclusive {
         0 => String::new(),

@@ -17,7 +17,7 @@ pub(crate) fn of_judgement(j: &Judgement) -> String {
         Verdict::Improved => format!("{} faster by more than the tolerance", all("is", "are")),
         Verdict::Pass => items.passed("allowed"),
         Verdict::Skipped => format!("{} not measured{}", all("was", "were"), items.which(&hit)),
-        Verdict::Inconclusive => format!("{} not comparable{}", all("is", "are"), items.which(&hit)),
+        Verdict::Inconclusive => format!("{} undecided{}", all("is", "are"), items.which(&hit)),
         Verdict::Regressed => regressed(j, &items),
         Verdict::Broken => format!("{} no value to trust{}", all("has", "have"), items.which(&hit)),
     };

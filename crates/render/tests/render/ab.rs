@@ -160,7 +160,7 @@ fn sides_are_named_once_and_shortly() {
     r.head.revision = None;
     r.head.label = "target/release/a-program --with a --very --long command line".to_owned();
     let text = terminal::ab(&r, Style::default());
-    assert!(text.contains(" · 0a1b2c3d4e5f → target/release/a-program --with a --very… · "), "{text}");
+    assert!(text.contains(" · 0a1b2c3d4e5f → target/release/a-pro…--long command line · "), "{text}");
 }
 
 #[test]

@@ -266,6 +266,7 @@ pub fn calibration(inject: f64, trials: u32, workloads: Vec<(&str, Calibrated)>)
         inject,
         trials,
         false_alarms: sum(|w| w.false_alarms),
+        comparisons: sum(|w| w.trials),
         false_alarm_rate_upper: (inject == 0.0).then_some(0.014_867),
         detected: sum(|w| w.detected),
         inconclusive: sum(|w| w.inconclusive),

@@ -7,7 +7,7 @@ use holdpoint_stats::sequential::{Decision, Plan, Sequential, SignProcess};
 use crate::recorded::Record;
 use crate::{Row, Trials, UNITS_UNSTOPPED, WORKLOADS_COUNT, ours, plan, recorded_plan, rivals};
 
-pub fn percent(count: usize, of: usize) -> String {
+fn percent(count: usize, of: usize) -> String {
     format!("{:.0} %", 100.0 * count as f64 / of as f64)
 }
 

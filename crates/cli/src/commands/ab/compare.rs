@@ -65,20 +65,27 @@ impl<'a> Comparison<'a> {
         let fresh = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
         let mut report = holdpoint_store::read_ab(path)?;
         let what = match () {
-            () if report.finished => "it is finished; leave out --resume to measure anew",
             () if (&report.base, &report.head) != (&fresh.base, &fresh.head) => "it compares other sides",
             () if report.suite != fresh.suite || !same_workloads(&report, &fresh) => "it has other workloads",
             () if report.machine != fresh.machine => "it is from another machine",
             () if !same_rule(&report.plan, &fresh.plan) => "it was made with another tolerance, rate or plan",
             () => "",
         };
+        let refused = |what: &str| CliError::File {
+            path: path.to_owned(),
+            what: format!("cannot go on from this: {what}"),
+        };
         if !what.is_empty() {
-            let what = format!("cannot go on from this: {what}");
-            return Err(CliError::File { path: path.to_owned(), what });
+            return Err(refused(what));
         }
         // More time and more units may be given than before.
         report.plan = AbPlan { seed: report.plan.seed, ..fresh.plan };
-        Self::from(&prepared.sides, policy, report)
+        let finished = report.finished;
+        let comparison = Self::from(&prepared.sides, policy, report)?;
+        if finished && !(0..comparison.report.workloads.len()).any(|i| comparison.deciding.wants_more(i)) {
+            return Err(refused("it is finished; leave out --resume to measure anew"));
+        }
+        Ok(comparison)
     }
 
     fn from(sides: &'a Sides, policy: AbPolicy, report: AbReport) -> Result<Self, CliError> {
