@@ -1,5 +1,6 @@
 //! Where a process of a workload runs.
 
+use crate::builds::resolve_program;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::path::PathBuf;
@@ -19,12 +20,13 @@ impl Place {
     /// moves the stack, and that can show in times.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = match &self.dir {
-            Some(dir) if program.contains('/') => Command::new(dir.join(program)),
-            _ => Command::new(program),
+            Some(dir) => {
+                let mut command = Command::new(resolve_program(dir, program));
+                command.current_dir(dir);
+                command
+            }
+            None => Command::new(program),
         };
-        if let Some(dir) = &self.dir {
-            command.current_dir(dir);
-        }
         command.env_remove("PWD").env_remove("OLDPWD");
         command
     }
