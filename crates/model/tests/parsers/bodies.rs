@@ -47,6 +47,16 @@ pub fn comparison_json(data: &[u8]) {
     file(data, import::judgement);
 }
 
+/// A side-by-side comparison.
+pub fn ab_json(data: &[u8]) {
+    file(data, import::ab);
+}
+
+/// A calibration.
+pub fn calibration_json(data: &[u8]) {
+    file(data, import::calibration);
+}
+
 /// A trend point.
 pub fn trend_json(data: &[u8]) {
     file(data, import::trend);

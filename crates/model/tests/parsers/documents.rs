@@ -85,7 +85,7 @@ pub fn documents() -> Vec<Document> {
 
 fn read_documents() -> Vec<Document> {
     type Kind = (&'static [&'static str], fn(&str) -> Result<(), String>, Body);
-    let kinds: [Kind; 5] = [
+    let kinds: [Kind; 7] = [
         (
             &["report-outcomes.json", "report-v1.json"],
             |text| accepted(import::report(text)),
@@ -116,6 +116,8 @@ fn read_documents() -> Vec<Document> {
             bodies::baseline_json,
         ),
         (&["comparison-v1.json"], |text| accepted(import::judgement(text)), bodies::comparison_json),
+        (&["ab-v1.json"], |text| accepted(import::ab(text)), bodies::ab_json),
+        (&["calibration-v1.json"], |text| accepted(import::calibration(text)), bodies::calibration_json),
         (&["trend-v1.json"], |text| accepted(import::trend(text)), bodies::trend_json),
     ];
     let files = kinds.into_iter().flat_map(|(names, accept, body)| {

@@ -10,11 +10,13 @@ use documents::{Document, documents};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const BODIES: [Body; 7] = [
+const BODIES: [Body; 9] = [
     bodies::suite_toml,
     bodies::report_json,
     bodies::baseline_json,
     bodies::comparison_json,
+    bodies::ab_json,
+    bodies::calibration_json,
     bodies::trend_json,
     bodies::protocol_request,
     bodies::protocol_response,
