@@ -1,6 +1,6 @@
 //! The constants that METHODOLOGY.md prints: each stands once, in the code.
 
-use holdpoint_cli::args::{ROUND_MS, ROUNDS_PER_UNIT};
+use holdpoint_cli::args::{ROUND_MS, ROUNDS_PER_UNIT, UNITS_AT_ONCE};
 use holdpoint_gate::ab::{disjoint_ci, estimate};
 use holdpoint_gate::{judge, record};
 use holdpoint_measure::constants as measure;
@@ -21,9 +21,14 @@ pub fn printed_into(root: &Path, page: &str) -> String {
 
 fn table() -> String {
     let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
-    let rows: [(&str, String, &str); 23] = [
+    let rows: [(&str, String, &str); 24] = [
         ("`ALARM_RATE`", percent(ALARM_RATE), "of unchanged suites may be called slower; `--alarm-rate`"),
         ("`MISS_RATE`", percent(MISS_RATE), "of workloads slower than the tolerance may pass; `--miss-rate`"),
+        (
+            "`UNITS_AT_ONCE`",
+            UNITS_AT_ONCE.to_string(),
+            "units measured at the same time, each on a CPU of its own; `--at-once`",
+        ),
         ("`ROUNDS_PER_UNIT`", ROUNDS_PER_UNIT.to_string(), "rounds in each of the first units; `--rounds`"),
         (
             "`UNITS_PER_DOUBLING`",

@@ -4,6 +4,7 @@ mod ab;
 
 pub use ab::{
     AbArgs, AbFiles, AbPolicyName, BisectArgs, CalibrateArgs, DecideArgs, ROUND_MS, ROUNDS_PER_UNIT,
+    UNITS_AT_ONCE,
 };
 
 use clap::parser::ValueSource;

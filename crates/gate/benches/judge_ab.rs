@@ -67,6 +67,7 @@ fn report() -> AbReport {
             budget_s: 60.0,
             rounds_per_unit: ROUNDS,
             round_ms: 10.0,
+            units_at_once: 1,
             seed: 1,
         },
         workloads: workloads.collect(),

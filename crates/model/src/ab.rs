@@ -61,8 +61,15 @@ pub struct AbPlan {
     pub rounds_per_unit: u32,
     /// How long the samples of one side in one round aim to last.
     pub round_ms: f64,
+    /// Units measured at the same time, where each is held on a CPU of its own.
+    #[serde(default = "one")]
+    pub units_at_once: u32,
     /// Seed of the order.
     pub seed: u64,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// One side.

@@ -29,6 +29,9 @@ pub struct DecideArgs {
     /// How long the samples of one side in one round aim to last, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = ROUND_MS, value_parser = seconds, help_heading = "Decision side by side")]
     pub round_ms: f64,
+    /// Pairs of processes measured at the same time, each on a CPU of its own; one where they may use several threads
+    #[arg(long, value_name = "N", default_value_t = UNITS_AT_ONCE, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Decision side by side")]
+    pub at_once: u32,
     /// Seed of the order of sides and workloads [default: drawn]
     #[arg(long, value_name = "N", help_heading = "Decision side by side")]
     pub seed: Option<u64>,
@@ -47,6 +50,7 @@ impl DecideArgs {
         "units_max",
         "rounds",
         "round_ms",
+        "at_once",
         "seed",
         "pin",
         "calibration_dir",
@@ -55,6 +59,8 @@ impl DecideArgs {
 
 /// Rounds in each of the first pairs of processes.
 pub const ROUNDS_PER_UNIT: u32 = 2;
+/// Pairs of processes measured at the same time.
+pub const UNITS_AT_ONCE: u32 = 2;
 /// How long the samples of one side in one round aim to last.
 pub const ROUND_MS: f64 = 3.0;
 

@@ -12,7 +12,8 @@ pub const UNITS_PER_DOUBLING: usize = 16;
 /// Most rounds in a unit: beyond that the luck of its processes is most of its noise.
 pub const ROUNDS_MAX: u32 = 16;
 
-/// A workload while it is being compared.
+/// A workload while it is being compared. Each of the units measured at the same time has one of its own.
+#[derive(Clone)]
 pub(super) struct Lane<'a> {
     /// Its place in the report.
     pub index: usize,
@@ -94,6 +95,13 @@ impl<'a> Lane<'a> {
         self.spent_s += start.elapsed().as_secs_f64();
     }
 
+    /// What a unit measured, and what it found out for those after it.
+    pub(super) fn take_over(&mut self, measured: Self) {
+        let (goes_on, units_count) = (self.goes_on, self.units_count);
+        let is_verified = self.is_verified || measured.is_verified;
+        *self = Self { goes_on, units_count, is_verified, ..measured };
+    }
+
     /// The unit is over: its rounds go into the report, its number to whoever decides.
     pub(super) fn finish(
         &mut self,
@@ -110,7 +118,7 @@ impl<'a> Lane<'a> {
         if let Some(x) = decide.estimate(&mut rounds) {
             workload.units.push(Unit { process, x, rounds });
             self.units_count += 1;
-            if !decide.push(self.index, x) {
+            if !decide.push(self.index, x) && self.goes_on {
                 self.goes_on = false;
                 workload.ended = Ended::Decided;
             }

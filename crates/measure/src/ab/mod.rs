@@ -18,7 +18,7 @@ use holdpoint_model::{
 };
 use holdpoint_stats::random::Random;
 use lane::Lane;
-use pair::Pair;
+use pair::{Pair, is_pinned};
 use std::path::PathBuf;
 use std::time::Instant;
 use trouble::Watch;
@@ -41,6 +41,12 @@ pub struct Sides {
     pub head: SideSpec,
     /// Whether all processes of a unit are held on one CPU, programs that do not say they use one thread included.
     pub pin: bool,
+}
+
+impl Sides {
+    fn both(&self) -> [&SideSpec; 2] {
+        [&self.base, &self.head]
+    }
 }
 
 /// Whoever decides.
@@ -124,7 +130,7 @@ pub fn measure(
     report: &mut AbReport,
     wanted: impl Fn(usize) -> bool,
     decide: &mut dyn Decide,
-    stop: &dyn Fn() -> bool,
+    stop: &(dyn Fn() -> bool + Sync),
     on_unit: &mut dyn FnMut(&AbReport),
 ) {
     let start = (Instant::now(), report.elapsed_s);
@@ -140,7 +146,7 @@ pub fn measure(
     let mut runner = Runner {
         sides,
         random: Random::new(report.plan.seed ^ (u64::from(units_before) << 32)),
-        watch: Watch::new(),
+        watches: Vec::new(),
         cpus: crate::worker::cpus_allowed(),
         process: units_before,
     };
@@ -164,7 +170,7 @@ pub fn measure(
                 }
                 break;
             }
-            runner.unit(&mut active, report, decide, stop);
+            runner.units(&mut active, report, decide, stop);
             report.elapsed_s = start.1 + start.0.elapsed().as_secs_f64();
             on_unit(report);
         }
@@ -176,38 +182,92 @@ pub fn measure(
 struct Runner<'a> {
     sides: &'a Sides,
     random: Random,
-    watch: Watch,
+    /// One for each unit that is measured at the same time.
+    watches: Vec<Watch>,
     cpus: Vec<usize>,
     process: u32,
 }
 
 impl<'a> Runner<'a> {
-    /// One fresh pair of processes and a few rounds of each workload that is still wanted.
-    fn unit(
+    /// A few units at the same time, each on a CPU of its own. All of them count, whatever the first ones decide, and in
+    /// the order in which they were begun: which of them ends first may have to do with its times.
+    fn units(
         &mut self,
         lanes: &mut [&mut Lane<'a>],
         report: &mut AbReport,
         decide: &mut dyn Decide,
-        stop: &dyn Fn() -> bool,
+        stop: &(dyn Fn() -> bool + Sync),
     ) {
-        let cpu = (!self.cpus.is_empty()).then(|| self.cpus[self.random.below(self.cpus.len())]);
-        let shared = Instant::now();
-        let mut pair = Pair::new(self.sides, cpu);
-        let mut order: Vec<usize> = (0..lanes.len()).collect();
-        for lane in lanes.iter_mut() {
-            lane.begin();
+        let start = Instant::now();
+        let units_count = self.units_at_once(lanes, &report.plan);
+        self.random.shuffle(&mut self.cpus);
+        self.watches.resize_with(units_count.max(self.watches.len()), Watch::new);
+        lanes.iter_mut().for_each(|lane| lane.begin());
+        let mut units: Vec<OneUnit<'a, '_>> = Vec::new();
+        for (at, watch) in self.watches.iter_mut().take(units_count).enumerate() {
+            units.push(OneUnit {
+                sides: self.sides,
+                cpu: self.cpus.get(at).copied(),
+                random: Random::new(self.random.bits()),
+                watch,
+                lanes: lanes.iter().map(|lane| (**lane).clone()).collect(),
+            });
         }
-        self.random.shuffle(&mut order);
+        let plan = &report.plan;
+        std::thread::scope(|scope| {
+            let (first, others) = units.split_at_mut(1);
+            for unit in others {
+                scope.spawn(move || unit.measure(plan, stop));
+            }
+            first.iter_mut().for_each(|unit| unit.measure(plan, stop));
+        });
+        // What was spent at the same time is spent once.
+        let cost_s: f64 = units.iter().flat_map(|unit| &unit.lanes).map(|lane| lane.spent_s).sum();
+        let share = start.elapsed().as_secs_f64() / cost_s;
+        let measured: Vec<Vec<Lane>> = units.into_iter().map(|unit| unit.lanes).collect();
+        for of_unit in measured {
+            for (lane, measured) in lanes.iter_mut().zip(of_unit) {
+                lane.take_over(measured);
+                lane.spent_s *= share;
+                lane.finish(self.process, report, decide, stop());
+            }
+            self.process += 1;
+        }
+    }
+
+    /// One, where a unit is not held on its CPU or the length of a round is still to be chosen.
+    fn units_at_once(&self, lanes: &[&mut Lane], plan: &AbPlan) -> usize {
+        let alone = lanes.iter().any(|lane| lane.samples_count == 0 || !is_pinned(self.sides, &lane.specs));
+        if alone { 1 } else { (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1)) }
+    }
+}
+
+/// A unit while it is measured.
+struct OneUnit<'a, 'w> {
+    sides: &'a Sides,
+    cpu: Option<usize>,
+    random: Random,
+    watch: &'w mut Watch,
+    lanes: Vec<Lane<'a>>,
+}
+
+impl OneUnit<'_, '_> {
+    /// One fresh pair of processes and a few rounds of each workload that is still wanted.
+    fn measure(&mut self, plan: &AbPlan, stop: &dyn Fn() -> bool) {
+        let Self { sides, cpu, random, watch, lanes } = self;
+        let shared = Instant::now();
+        let mut pair = Pair::new(sides, *cpu);
+        let mut order: Vec<usize> = (0..lanes.len()).collect();
+        random.shuffle(&mut order);
         for at in &order {
-            lanes[*at].attempt(&mut pair, |lane, pair| pair.start(lane, &mut self.random));
+            lanes[*at].attempt(&mut pair, |lane, pair| pair.start(lane, random));
         }
         let mut shared_s = shared.elapsed().as_secs_f64();
         for at in &order {
-            let plan = &report.plan;
-            lanes[*at].attempt(&mut pair, |lane, pair| pair.prepare(lane, plan, &mut self.random));
+            lanes[*at].attempt(&mut pair, |lane, pair| pair.prepare(lane, plan, random));
         }
         for round in 0..lanes.iter().map(|lane| lane.rounds).max().unwrap_or(0) {
-            self.random.shuffle(&mut order);
+            random.shuffle(&mut order);
             for (position, at) in order.iter().enumerate() {
                 if stop() {
                     break;
@@ -216,7 +276,6 @@ impl<'a> Runner<'a> {
                     continue;
                 }
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
-                let (random, watch) = (&mut self.random, &mut self.watch);
                 lanes[*at]
                     .attempt(&mut pair, |lane, pair| pair.round(lane, [round, position], random, watch));
             }
@@ -230,10 +289,6 @@ impl<'a> Runner<'a> {
         drop(pair);
         shared_s += ending.elapsed().as_secs_f64();
         let each_s = shared_s / lanes.len().max(1) as f64;
-        for lane in lanes {
-            lane.spent_s += each_s;
-            lane.finish(self.process, report, decide, stop());
-        }
-        self.process += 1;
+        lanes.iter_mut().for_each(|lane| lane.spent_s += each_s);
     }
 }

@@ -1,21 +1,22 @@
 //! A fresh pair of processes, one a side.
 
+use super::Sides;
 use super::lane::Lane;
 use super::trouble::Watch;
-use super::{SideSpec, Sides};
 use crate::ask;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared, WorkerError};
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::WORKER_BUILTIN;
-use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName};
+use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 
 const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 
 /// Why a workload takes no further part in a unit.
+#[derive(Clone)]
 pub(super) enum Stop {
     /// A side failed.
     Failed(SideName, Box<WorkerError>),
@@ -27,42 +28,26 @@ pub(super) enum Stop {
 
 /// The processes of one unit.
 pub(super) struct Pair<'a> {
-    sides: [&'a SideSpec; 2],
+    sides: &'a Sides,
     slots: [BTreeMap<&'a str, Slot<'a>>; 2],
     cpu: Option<usize>,
-    pin: bool,
 }
 
 impl<'a> Pair<'a> {
     pub(super) fn new(sides: &'a Sides, cpu: Option<usize>) -> Self {
-        Self {
-            sides: [&sides.base, &sides.head],
-            slots: [BTreeMap::new(), BTreeMap::new()],
-            cpu,
-            pin: sides.pin,
-        }
+        Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu }
     }
 
     /// Starts the workload's processes, unless another workload has; in random order.
     pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
         for side in both(random) {
-            let (spec, name) = (self.sides[side], lane.specs[side].worker.as_str());
-            let cpu = self.cpu.filter(|_| self.is_pinned(lane));
+            let (spec, name) = (self.sides.both()[side], lane.specs[side].worker.as_str());
+            let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs));
             let place = || Place { dir: spec.dir.clone(), cpu };
             let slot = self.slots[side].entry(name).or_insert_with(|| Slot::new(&spec.suite, name, place()));
             slot.worker().map_err(|error| failed(side, error))?;
         }
         Ok(())
-    }
-
-    /// Both sides or none: one that is held on a CPU against one that is not would be no comparison.
-    fn is_pinned(&self, lane: &Lane) -> bool {
-        let single_threaded = |side: usize| {
-            let name = lane.specs[side].worker.as_str();
-            let declared = self.sides[side].suite.workers.get(name).map(|worker| worker.single_threaded);
-            declared.unwrap_or(name == WORKER_BUILTIN)
-        };
-        self.pin || (single_threaded(0) && single_threaded(1))
     }
 
     /// The slot of a side, as long as the process that was started for this unit lives.
@@ -90,7 +75,7 @@ impl<'a> Pair<'a> {
         random: &mut Random,
     ) -> Result<(), Stop> {
         for side in both(random) {
-            let (spec, suite) = (lane.specs[side], &self.sides[side].suite);
+            let (spec, suite) = (lane.specs[side], &self.sides.both()[side].suite);
             let slot = self.slot(lane, side)?;
             slot.check_listed(spec).map_err(|error| not_on_both(side, error))?;
             let worker = slot.worker().map_err(|error| failed(side, error))?;
@@ -173,6 +158,17 @@ impl<'a> Pair<'a> {
         lane.is_verified = true;
         Ok(())
     }
+}
+
+/// Whether the processes of a workload are held on one CPU. Both sides or none: one that is against one that is not
+/// would be no comparison.
+pub(super) fn is_pinned(sides: &Sides, specs: &[&WorkloadSpec; 2]) -> bool {
+    let is_single_threaded = |side: usize| {
+        let name = specs[side].worker.as_str();
+        let declared = sides.both()[side].suite.workers.get(name).map(|worker| worker.single_threaded);
+        declared.unwrap_or(name == WORKER_BUILTIN)
+    };
+    sides.pin || (is_single_threaded(0) && is_single_threaded(1))
 }
 
 /// Base and head, in random order.

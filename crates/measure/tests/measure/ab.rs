@@ -8,6 +8,7 @@ use holdpoint_model::{
 };
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// Wants so many units of each workload and keeps what it was told.
 struct Enough {
@@ -45,6 +46,7 @@ fn plan() -> AbPlan {
         budget_s: 1_000.0,
         rounds_per_unit: 3,
         round_ms: 0.01,
+        units_at_once: 1,
         seed: 1,
     }
 }
@@ -68,7 +70,7 @@ struct Ran {
     pids: Vec<i32>,
 }
 
-fn compare_with(plan: AbPlan, base: &str, head: &str, units: usize, stop: &dyn Fn() -> bool) -> Ran {
+fn compare_with(plan: AbPlan, base: &str, head: &str, units: usize, stop: &(dyn Fn() -> bool + Sync)) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
     let sides = Sides { base: side(base, &pids), head: side(head, &pids), pin: false };
@@ -152,11 +154,11 @@ fn a_side_that_dies_half_way_is_named_and_loses_no_samples() {
     let dir = tempfile::tempdir().unwrap();
     let flag = dir.path().join("flag");
     let script = script.replace("$0.seen", flag.to_str().unwrap());
-    let units = std::cell::Cell::new(0);
+    let units = AtomicU32::new(0);
     let stop = || {
         // After the first unit has been taken the worker is to die.
-        units.set(units.get() + 1);
-        if units.get() == 14 {
+        units.fetch_add(1, SeqCst);
+        if units.load(SeqCst) == 14 {
             std::fs::write(&flag, "").unwrap();
         }
         false
@@ -243,14 +245,40 @@ fn suites_of_other_shapes_are_not_the_same_work() {
 }
 
 #[test]
+fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true };
+    let plan = AbPlan { units_at_once: 2, ..plan() };
+    let mut report = ab::begin(&sides, plan, named("base"), named("head"));
+    let mut decide = enough(4);
+    let mut units_after = Vec::new();
+    ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |report| {
+        units_after.push(report.workloads["bad"].units.len());
+    });
+    // The first alone, because it chooses how long a round is; one more than was wanted, because it was under way.
+    let at_once = std::thread::available_parallelism().unwrap().get().min(2);
+    let expected: &[usize] = if at_once == 2 { &[1, 3, 5] } else { &[1, 2, 3, 4] };
+    assert_eq!(units_after, expected);
+    for (index, workload) in report.workloads.values().enumerate() {
+        let told: Vec<f64> = decide.told.iter().filter(|(of, _)| *of == index).map(|(_, x)| *x).collect();
+        assert_eq!(told, workload.units.iter().map(|unit| unit.x).collect::<Vec<_>>());
+        assert!(workload.units.iter().map(|unit| unit.process as usize).eq(0..told.len()));
+        assert_eq!(workload.ended, Ended::Decided);
+    }
+    let spent_s: f64 = report.workloads.values().map(|workload| workload.spent_s).sum();
+    assert!(spent_s <= report.elapsed_s, "what is spent at the same time is spent once");
+}
+
+#[test]
 fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
     let sides = Sides { base: side("", &pids), head: side("", &pids), pin: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
-    let units = std::cell::Cell::new(0);
-    ab::measure(&sides, &mut report, |_| true, &mut enough(9), &|| units.get() >= 3, &mut |_| {
-        units.set(units.get() + 1);
+    let units = AtomicU32::new(0);
+    ab::measure(&sides, &mut report, |_| true, &mut enough(9), &|| units.load(SeqCst) >= 3, &mut |_| {
+        units.fetch_add(1, SeqCst);
     });
     assert!(!report.finished);
     assert!(report.workloads.values().all(|w| w.ended == Ended::Interrupted && w.units.len() == 3));

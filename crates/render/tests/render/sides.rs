@@ -26,6 +26,7 @@ pub fn ab(workloads: Vec<(&str, AbWorkload)>) -> AbReport {
             budget_s: 10.0,
             rounds_per_unit: ROUNDS_PER_UNIT,
             round_ms: 5.0,
+            units_at_once: 1,
             seed: 123,
         },
         base: side("main", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", false),

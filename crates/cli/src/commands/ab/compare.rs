@@ -29,6 +29,7 @@ pub fn plan(args: &DecideArgs) -> AbPlan {
         budget_s: args.budget,
         rounds_per_unit: args.rounds,
         round_ms: args.round_ms,
+        units_at_once: args.at_once,
         // Drawn anew each time, so that no order is favoured for ever; kept in the report.
         seed: args.seed.unwrap_or(now.as_nanos() as u64 >> 8),
     }

@@ -25,6 +25,7 @@ fn plan() -> AbPlan {
         budget_s: 60.0,
         rounds_per_unit: ROUNDS,
         round_ms: 100.0,
+        units_at_once: 1,
         seed: 1,
     }
 }
