@@ -106,6 +106,9 @@ pub struct SuiteArg {
     /// Name of a built-in suite, or a suite file
     #[arg(long, value_name = "NAME|FILE", default_value = "cpu")]
     pub suite: String,
+    /// The CUDA device of `cuda` workloads, counted from 0 [default: the suite's, or 0]
+    #[arg(long, value_name = "N")]
+    pub device: Option<u32>,
 }
 
 /// Where baselines are kept.
@@ -376,6 +379,9 @@ pub struct WorkerArgs {
     /// Which suite.
     #[command(flatten)]
     pub suite: SuiteArg,
+    /// Which of the built-in workers: `builtin` (the CPU) or `cuda` [default: the first that the suite uses]
+    #[arg(long, value_name = "NAME")]
+    pub worker: Option<String>,
     /// Add this much real work to every call, to show that a slowdown is found
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = ab::share)]
     pub slowdown: f64,

@@ -1,13 +1,18 @@
 //! Finding a suite: built in, or a file.
 
+use crate::args::SuiteArg;
 use crate::error::CliError;
 use holdpoint_measure::worker;
-use holdpoint_model::suite::WORKER_BUILTIN;
-use holdpoint_model::{Suite, WorkloadSpec};
+use holdpoint_model::Suite;
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};
 use std::path::Path;
 
 /// The suites that come with the binary.
-const BUILT_IN: &[(&str, &str)] = &[("cpu", include_str!("../../../suites/cpu.toml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("cpu", include_str!("../../../suites/cpu.toml")),
+    ("gpu", include_str!("../../../suites/gpu.toml")),
+    ("gpu-large", include_str!("../../../suites/gpu-large.toml")),
+];
 
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.
 ///
@@ -29,14 +34,64 @@ pub fn load(name: &str) -> Result<Suite, CliError> {
         }
     };
     // A program in place of the built-in ops knows for itself what it can do.
-    let is_ours = |workload: &&WorkloadSpec| {
-        workload.worker == WORKER_BUILTIN && !suite.workers.contains_key(WORKER_BUILTIN)
-    };
-    for workload in suite.workloads.iter().filter(is_ours) {
-        worker::validate(workload)
-            .map_err(|e| CliError::Input(format!("suite {name:?}, workload {:?}: {e}", workload.name)))?;
+    for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(&workload.worker)) {
+        let checked = match workload.worker.as_str() {
+            WORKER_BUILTIN => worker::validate(workload),
+            WORKER_CUDA => worker::validate_cuda(workload),
+            _ => Ok(()),
+        };
+        checked.map_err(|e| CliError::Input(format!("suite {name:?}, workload {:?}: {e}", workload.name)))?;
     }
     Ok(suite)
+}
+
+/// The workers that holdpoint brings along.
+const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
+
+/// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn runnable(arg: &SuiteArg) -> Result<Suite, CliError> {
+    in_processes(arg, &[WORKER_CUDA], 0.0)
+}
+
+/// A suite all of whose own ops run in processes of their own, with a slowdown put into them.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn separate(arg: &SuiteArg, slowdown: f64) -> Result<Suite, CliError> {
+    in_processes(arg, OWN_WORKERS, slowdown)
+}
+
+fn in_processes(arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, CliError> {
+    let mut suite = load(&arg.suite)?;
+    suite.device = arg.device.unwrap_or(suite.device);
+    for name in names {
+        if !is_own(&suite, name) {
+            continue;
+        }
+        let program = std::env::current_exe()
+            .map_err(|error| CliError::Internal(format!("cannot find this program: {error}")))?;
+        let file = absolute(&arg.suite)?;
+        // As long for one side as for the other: the length of the arguments moves the stack.
+        let (slowdown, device) = (format!("{:08.3}%", slowdown * 100.0), suite.device.to_string());
+        let command = [&*program.to_string_lossy(), "worker", "--suite", &file, "--worker", name];
+        let flags = ["--device", &device, "--slowdown", &slowdown];
+        let command = command.into_iter().chain(flags).map(str::to_owned).collect();
+        suite
+            .workers
+            .insert((*name).to_owned(), WorkerSpec { command, single_threaded: *name == WORKER_BUILTIN });
+    }
+    Ok(suite)
+}
+
+/// Whether the suite has workloads for one of our own workers, and no program in its place.
+#[must_use]
+pub fn is_own(suite: &Suite, name: &str) -> bool {
+    OWN_WORKERS.contains(&name)
+        && suite.workloads.iter().any(|workload| workload.worker == name)
+        && !suite.workers.contains_key(name)
 }
 
 /// The same suite, as another process in another folder would have to name it.

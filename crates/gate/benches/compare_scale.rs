@@ -115,6 +115,7 @@ fn report(shift_ns: u64) -> Report {
             rustc: "1.95.0".to_owned(),
             profile: "release".to_owned(),
             kernel: None,
+            cuda: None,
         },
         metrics: benchmarks.iter().map(metric).collect(),
         benchmarks: benchmarks.into_iter().collect(),
@@ -132,7 +133,14 @@ fn measurement(index: usize, shift_ns: u64) -> Measurement {
             .collect(),
         cpu_ns: Vec::new(),
         peak_rss_bytes: None,
-        state: MachineState { load1: Some(0.37), cpu_mhz: Some(2_899.998), steal: Some(0.0), wait: None },
+        sm_mhz: Vec::new(),
+        peak_device_bytes: None,
+        state: MachineState {
+            load1: Some(0.37),
+            cpu_mhz: Some(2_899.998),
+            steal: Some(0.0),
+            ..MachineState::default()
+        },
     };
     let p50_ms = base_ns as f64 / 1e6 + 0.000_45;
     let measured = Measured {
@@ -149,6 +157,8 @@ fn measurement(index: usize, shift_ns: u64) -> Measurement {
         answer: None,
         warmup: Warmup { calls_count: 100, stable: true },
         stopped: Stopped::TargetWidth,
+        peak_device_memory_mb: None,
+        kernel: None,
         samples: Samples { calls_per_sample: 1, rounds: (0..ROUNDS).map(round).collect() },
     };
     Measurement {

@@ -79,6 +79,7 @@ fn report() -> AbReport {
             rustc: "1.95.0".to_owned(),
             profile: "release".to_owned(),
             kernel: None,
+            cuda: None,
         },
         elapsed_s: 600.0,
         notes: Vec::new(),

@@ -2,7 +2,7 @@
 
 use crate::doctor;
 use holdpoint_model::report::Environment;
-use holdpoint_model::{Machine, MachineState, Revision, Toolchain};
+use holdpoint_model::{Machine, MachineState, Revision, Suite, Toolchain};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,22 @@ use std::process::Command;
 /// kind are the same machine for a baseline.
 #[must_use]
 pub fn machine() -> Machine {
+    with_device(None)
+}
+
+/// The same with the device that a suite uses.
+#[must_use]
+pub fn machine_for(suite: &Suite) -> Machine {
+    with_device(if suite.uses_cuda() { holdpoint_cuda::device_name(suite.device) } else { None })
+}
+
+fn with_device(device: Option<String>) -> Machine {
     let cpu_model = cpu_model();
     let cpus = cpus_online();
     let memory_gib = memory_kib().map_or(0, |kib| (kib + (1 << 19)) >> 20);
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    let text = format!("{cpu_model}\n{cpus}\n{memory_gib}\n{arch}\n{os}\n");
+    let mut text = format!("{cpu_model}\n{cpus}\n{memory_gib}\n{arch}\n{os}\n");
+    text.extend(device.iter().map(|device| format!("{device}\n")));
     Machine {
         fingerprint: hex(&Sha256::digest(text.as_bytes())),
         cpu_model,
@@ -24,7 +35,7 @@ pub fn machine() -> Machine {
         memory_gib,
         arch: arch.to_owned(),
         os: os.to_owned(),
-        devices: Vec::new(),
+        devices: device.into_iter().collect(),
     }
 }
 
@@ -49,16 +60,17 @@ pub fn toolchain() -> Toolchain {
         rustc: env!("HOLDPOINT_RUSTC").to_owned(),
         profile: env!("HOLDPOINT_PROFILE").to_owned(),
         kernel: read_line("/proc/sys/kernel/osrelease"),
+        cuda: None,
     }
 }
 
 /// The seeds' environment block.
 #[must_use]
-pub fn environment() -> Environment {
+pub fn environment(suite: &Suite) -> Environment {
     let kernel = read_line("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
     Environment {
         platform: format!("{}-{kernel}-{}", std::env::consts::OS, std::env::consts::ARCH),
-        device: "cpu".to_owned(),
+        device: if suite.uses_cuda() { "cuda" } else { "cpu" }.to_owned(),
         cuda_available: doctor::cuda_is_visible(),
     }
 }
@@ -104,7 +116,7 @@ struct CpuTicks {
 impl StateReader {
     /// The state now; stolen time is counted since the call before.
     pub fn read(&mut self) -> MachineState {
-        MachineState { load1: load1(), cpu_mhz: cpu_mhz(), steal: self.steal(), wait: None }
+        MachineState { load1: load1(), cpu_mhz: cpu_mhz(), steal: self.steal(), ..MachineState::default() }
     }
 
     /// Ticks are 10 ms; where none has passed there is nothing to say, and the old count is kept.

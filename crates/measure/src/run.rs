@@ -2,7 +2,7 @@
 
 use crate::{clock, machine, schedule};
 use holdpoint_model::report::RunConfig;
-use holdpoint_model::{Outcome, Report, RunStatus, SCHEMA_VERSION, Suite};
+use holdpoint_model::{Outcome, Report, RunStatus, SCHEMA_VERSION, Suite, Toolchain};
 use holdpoint_stats as stats;
 use std::path::Path;
 use std::time::Instant;
@@ -10,7 +10,8 @@ use std::time::Instant;
 /// Measures the suite and reports; `repository` is where the code under test is checked out. Nothing that goes wrong with a workload is lost: it is its outcome.
 pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
-    let benchmarks: indexmap::IndexMap<_, _> = schedule::measure(suite, on_event).into_iter().collect();
+    let (measurements, cuda) = schedule::measure(suite, on_event);
+    let benchmarks: indexmap::IndexMap<_, _> = measurements.into_iter().collect();
     let status = RunStatus::of(benchmarks.values());
     let mut report = Report {
         schema_version: SCHEMA_VERSION,
@@ -18,16 +19,16 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
         timestamp_utc,
         status,
         reason: None,
-        environment: machine::environment(),
+        environment: machine::environment(suite),
         config: RunConfig {
             seed: suite.seed,
             percentile_rule: stats::PERCENTILE_RULE.to_owned(),
             clock_resolution_ns: clock::resolution_ns(),
             elapsed_s: start.elapsed().as_secs_f64(),
         },
-        machine: Some(machine::machine()),
+        machine: Some(machine::machine_for(suite)),
         revision: machine::revision(repository),
-        toolchain: machine::toolchain(),
+        toolchain: Toolchain { cuda, ..machine::toolchain() },
         metrics: std::collections::BTreeMap::new(),
         benchmarks,
     };

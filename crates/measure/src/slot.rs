@@ -44,6 +44,13 @@ impl<'a> Slot<'a> {
         self.started.as_ref().map(|started| &started.info)
     }
 
+    /// The clock of a workload, as the worker names it.
+    pub(crate) fn timer(&self, spec: &WorkloadSpec) -> Option<String> {
+        let started = self.started.as_ref()?;
+        let listed = started.listed.iter().find(|info| info.name == spec.name);
+        Some(listed.and_then(|info| info.timer.clone()).unwrap_or_else(|| started.info.timer.clone()))
+    }
+
     /// The worker, started if need be.
     pub(crate) fn worker(&mut self) -> Result<&mut dyn Worker, WorkerError> {
         if self.started.is_none() {

@@ -1,7 +1,7 @@
 //! Numbers from samples. The samples stay beside them.
 
 use holdpoint_model::Samples;
-use holdpoint_model::report::{Answer, Measured, Stopped, Warmup};
+use holdpoint_model::report::{Answer, KernelInfo, Measured, Stopped, Warmup};
 use holdpoint_model::suite::Work;
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ pub(crate) struct Facts {
     pub warmup: Warmup,
     pub stopped: Stopped,
     pub work: Option<Work>,
+    pub kernel: Option<KernelInfo>,
 }
 
 /// Summarises; absent when there are no samples.
@@ -36,19 +37,20 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         cv: stats::coefficient_of_variation(&times_ms),
         p50_interval_ms: stats::median_interval_of_rounds(&rounds_ms),
         throughput: facts.work.map(|work| throughput(&work, p50_ms)).unwrap_or_default(),
-        peak_memory_mb: samples
-            .rounds
-            .iter()
-            .filter_map(|round| round.peak_rss_bytes)
-            .max()
-            .map(|bytes| bytes as f64 / 1e6),
+        peak_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_rss_bytes)),
         // A clock too coarse for the call tells 0, which is no time.
         cpu_p50_ms: stats::median(&cpu_ms).filter(|ms| *ms > 0.0),
         answer: facts.answer,
         warmup: facts.warmup,
         stopped: facts.stopped,
+        peak_device_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_device_bytes)),
+        kernel: facts.kernel,
         samples,
     })
+}
+
+fn peak_mb(bytes: impl Iterator<Item = Option<u64>>) -> Option<f64> {
+    bytes.flatten().max().map(|bytes| bytes as f64 / 1e6)
 }
 
 fn throughput(work: &Work, p50_ms: f64) -> BTreeMap<String, f64> {

@@ -2,7 +2,7 @@
 
 use crate::machine::{Machine, Revision};
 use crate::report::{Outcome, Report};
-use crate::suite::Identity;
+use crate::suite::{Identity, metric_name};
 use std::collections::BTreeMap;
 
 /// A run, ready to be compared.
@@ -56,7 +56,7 @@ impl From<&Report> for Current {
         };
         for (name, measurement) in &report.benchmarks {
             for metric in &measurement.gated {
-                let key = format!("{name}_{metric}");
+                let key = metric_name(name, metric);
                 let unmeasured = match &measurement.outcome {
                     Outcome::Measured(measured) => match measured.metric(metric) {
                         Some(value_ms) => {

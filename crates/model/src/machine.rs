@@ -52,6 +52,62 @@ pub struct MachineState {
     /// How long the workers' processes were ready and had no CPU, as a share of the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<f64>,
+    /// The state of the device that was used, where one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceState>,
+}
+
+/// A device's state at the end of a round. Absent means not readable here, never zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceState {
+    /// Clock of the multiprocessors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_mhz: Option<u32>,
+    /// The highest that clock can go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_mhz_max: Option<u32>,
+    /// Clock of the memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mhz: Option<u32>,
+    /// Temperature of the chip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<u32>,
+    /// Power drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// Energy drawn since the driver was loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// Why its clocks were held back, in the driver's words; empty when they were not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throttle_reasons: Vec<String>,
+    /// Processes that had a context on the device, the worker's own included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<u32>,
+}
+
+/// The driver's words for clocks that were held back by heat, power or others; being idle or set so by the owner is not.
+const THROTTLED: &[&str] = &[
+    "SW_POWER_CAP",
+    "HW_SLOWDOWN",
+    "SYNC_BOOST",
+    "SW_THERMAL_SLOWDOWN",
+    "HW_THERMAL_SLOWDOWN",
+    "HW_POWER_BRAKE_SLOWDOWN",
+];
+
+impl DeviceState {
+    /// Whether its clocks were held back by heat, power or others.
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        self.throttle_reasons.iter().any(|reason| THROTTLED.contains(&reason.as_str()))
+    }
+
+    /// Processes on the device that are none of these.
+    #[must_use]
+    pub fn strangers(&self, own: &[u32]) -> usize {
+        self.processes.iter().filter(|process| !own.contains(process)).count()
+    }
 }
 
 /// The versions behind the numbers.
@@ -66,6 +122,21 @@ pub struct Toolchain {
     /// Kernel release.
     #[serde(default)]
     pub kernel: Option<String>,
+    /// The device's driver and the compiler of its kernels, where a device was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<CudaVersions>,
+}
+
+/// The versions behind a device's numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CudaVersions {
+    /// The driver, such as `580.159.04`.
+    pub driver: String,
+    /// The CUDA version that the driver speaks, such as `13.0`.
+    pub cuda: String,
+    /// NVRTC, such as `13.0`; absent where kernels came from the cache alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvrtc: Option<String>,
 }
 
 /// The revision of the code under test.

@@ -1,6 +1,7 @@
 //! The worker protocol: JSON lines on stdin and stdout. `docs/worker-protocol.md` explains it.
 
-use crate::report::Answer;
+use crate::machine::{CudaVersions, DeviceState};
+use crate::report::{Answer, FailureCause, KernelInfo};
 use crate::suite::Work;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,9 @@ pub enum Response {
         /// Work of one call, where the worker knows it.
         #[serde(default)]
         work: Option<Work>,
+        /// The kernel behind it, where it is one that can be told apart.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kernel: Option<KernelInfo>,
     },
     /// Answer to `run`.
     Samples(RunResult),
@@ -93,6 +97,12 @@ pub enum Response {
     Error {
         /// What and why.
         message: String,
+        /// The kind of failure, where it is a known one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<FailureCause>,
+        /// Whether the worker can do nothing more.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fatal: bool,
     },
     /// Answer to `bye`.
     Bye {},
@@ -111,6 +121,27 @@ pub struct WorkerInfo {
     pub timer: String,
     /// Smallest step of that clock.
     pub clock_resolution_ns: u64,
+    /// The device it uses, where it uses one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceInfo>,
+}
+
+/// The device that a worker uses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceInfo {
+    /// Its number on this machine.
+    pub ordinal: u32,
+    /// Its name.
+    pub name: String,
+    /// Its unchanging name.
+    #[serde(default)]
+    pub uuid: String,
+    /// Compute capability, `major.minor`.
+    #[serde(default)]
+    pub compute_capability: String,
+    /// The versions behind its numbers.
+    #[serde(default)]
+    pub versions: CudaVersions,
 }
 
 /// One workload of a worker.
@@ -126,6 +157,9 @@ pub struct WorkloadInfo {
     /// Element type.
     #[serde(default)]
     pub dtype: String,
+    /// Its clock, where that is not the worker's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<String>,
 }
 
 /// Times of one `run` request.
@@ -146,4 +180,13 @@ pub struct RunResult {
     /// Peak resident memory of the process that ran the calls, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,
+    /// Clock of the device's multiprocessors during each sample in MHz, where known; 0 where it could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sm_mhz: Vec<u32>,
+    /// Most device memory held at a time since the workload was prepared, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_device_bytes: Option<u64>,
+    /// The device's state after the samples, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceState>,
 }

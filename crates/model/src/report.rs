@@ -172,6 +172,12 @@ pub struct Measured {
     pub warmup: Warmup,
     /// Why measuring stopped.
     pub stopped: Stopped,
+    /// Most device memory that the workload's process held at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_device_memory_mb: Option<f64>,
+    /// The kernel behind the times, where the worker tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelInfo>,
     /// The times themselves.
     pub samples: Samples,
 }
@@ -194,6 +200,33 @@ impl Measured {
 
 /// The metrics that a suite may ask to be gated.
 pub const METRICS: &[&str] = &["p50_ms", "p95_ms", "p99_ms", "mean_ms", "min_ms", "cpu_p50_ms"];
+
+/// The kernel behind a workload: what really ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelInfo {
+    /// What it computes.
+    pub op_name: String,
+    /// Its name in the source; the first, where a call takes several.
+    pub kernel_name: String,
+    /// The sizes it was chosen for, as `key=value|…`.
+    pub shape_bucket: String,
+    /// The constants it was compiled with.
+    #[serde(default)]
+    pub selected_config: BTreeMap<String, i64>,
+    /// Where they come from: `registry_cache` (measured before on this device) or `heuristic`.
+    pub selection_source: String,
+    /// Launches in one call.
+    pub launches_per_call: u32,
+    /// Registers per thread, the most of all its kernels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registers: Option<u32>,
+    /// Bytes per thread that went to local memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_bytes: Option<u32>,
+    /// Hash of the machine code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_sha256: Option<String>,
+}
 
 /// How the timed answer compared with the oracle's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -276,6 +309,12 @@ pub struct Round {
     /// Peak resident memory of the process that ran the calls, where the worker reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,
+    /// Clock of the device's multiprocessors during each sample in MHz, where the worker reports it; 0 where it could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sm_mhz: Vec<u32>,
+    /// Most device memory that the workload's process held at a time, where the worker reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_device_bytes: Option<u64>,
     /// The machine's state during the round.
     #[serde(default)]
     pub state: MachineState,
@@ -325,6 +364,14 @@ pub enum FailureCause {
     BadTime,
     /// The worker itself reported an error.
     WorkerError,
+    /// The device has not enough free memory.
+    OutOfMemory,
+    /// A kernel faulted.
+    DeviceFault,
+    /// The device went away, or its driver gave up on it.
+    DeviceLost,
+    /// A kernel did not compile.
+    CompileFailed,
 }
 
 impl FailureCause {
@@ -341,6 +388,10 @@ impl FailureCause {
             Self::Mismatch => "mismatch",
             Self::BadTime => "bad_time",
             Self::WorkerError => "worker_error",
+            Self::OutOfMemory => "out_of_memory",
+            Self::DeviceFault => "device_fault",
+            Self::DeviceLost => "device_lost",
+            Self::CompileFailed => "compile_failed",
         }
     }
 }

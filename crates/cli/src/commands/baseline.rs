@@ -74,7 +74,7 @@ fn own_path(dir: &BaselineDir, baseline: &Baseline) -> Result<PathBuf, CliError>
 
 /// Where this machine's baseline of a suite lies.
 pub fn this_machines(suite: &Suite, dir: &BaselineDir) -> PathBuf {
-    holdpoint_store::baseline_path(&dir.baseline_dir, &suite.name, &machine::machine().fingerprint)
+    holdpoint_store::baseline_path(&dir.baseline_dir, &suite.name, &machine::machine_for(suite).fingerprint)
 }
 
 fn path_of(args: &ShowArgs) -> Result<PathBuf, CliError> {

@@ -1,7 +1,7 @@
 //! `holdpoint calibrate`: a suite against itself, over and over.
 
 use super::ab::compare::{self, Comparison};
-use super::ab::sides::{Prepared, with_builtin};
+use super::ab::sides::Prepared;
 use crate::args::CalibrateArgs;
 use crate::error::CliError;
 use crate::interrupt;
@@ -11,7 +11,6 @@ use holdpoint_gate::ab::AbPolicy;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_measure::ab::{SideSpec, Sides};
 use holdpoint_measure::machine;
-use holdpoint_model::suite::WORKER_BUILTIN;
 use holdpoint_model::{AbPlan, Calibration, ExitCode, Side, WorkloadSpec};
 use holdpoint_render::terminal;
 use std::time::Instant;
@@ -67,13 +66,13 @@ pub fn run(args: &CalibrateArgs, output: &Output) -> Result<ExitCode, CliError> 
 /// The suite on both sides; a slowdown can only be put into ops of our own.
 fn sides(args: &CalibrateArgs) -> Result<Prepared, CliError> {
     let side = |slowdown: f64| {
-        Ok::<_, CliError>(SideSpec { suite: with_builtin(&args.suite.suite, slowdown)?, dir: None })
+        Ok::<_, CliError>(SideSpec { suite: suites::separate(&args.suite, slowdown)?, dir: None })
     };
     let sides = Sides { base: side(0.0)?, head: side(args.inject)?, pin: args.decide.pin };
     let suite = &sides.head.suite;
     // A program in place of the built-in ops knows nothing of slowdowns.
-    let is_replaced = suites::load(&args.suite.suite)?.workers.contains_key(WORKER_BUILTIN);
-    let is_ours = |workload: &&WorkloadSpec| workload.worker == WORKER_BUILTIN && !is_replaced;
+    let as_written = suites::load(&args.suite.suite)?;
+    let is_ours = |workload: &&WorkloadSpec| suites::is_own(&as_written, &workload.worker);
     if args.inject > 0.0
         && let Some(workload) = suite.workloads.iter().find(|workload| !is_ours(workload))
     {

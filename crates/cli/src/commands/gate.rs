@@ -20,7 +20,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     if let Some(revision) = &args.against {
         return against(args, revision, output);
     }
-    let suite = suites::load(&args.suite.suite)?;
+    let suite = suites::runnable(&args.suite)?;
     let artifacts = Artifacts { dir: &args.artifacts };
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());

@@ -16,7 +16,7 @@ use std::path::Path;
 /// # Errors
 /// When the suite cannot be used or the report cannot be written.
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let suite = suites::load(&args.suite.suite)?;
+    let suite = suites::runnable(&args.suite)?;
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, output);
     save(&args.output, &report)?;

@@ -3,9 +3,10 @@
 use crate::args::WorkerArgs;
 use crate::error::CliError;
 use crate::suites;
-use holdpoint_measure::worker::{Builtin, serve};
+use holdpoint_measure::builds::cache_dir;
+use holdpoint_measure::worker::{Builtin, Cuda, Worker, serve};
 use holdpoint_model::ExitCode;
-use holdpoint_model::suite::WORKER_BUILTIN;
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use std::io;
 
 /// Runs the command.
@@ -14,11 +15,23 @@ use std::io;
 /// When the suite cannot be used or a stream fails.
 pub fn run(args: &WorkerArgs) -> Result<ExitCode, CliError> {
     let suite = suites::load(&args.suite.suite)?;
-    if !suite.workloads.iter().any(|workload| workload.worker == WORKER_BUILTIN) {
-        return Err(CliError::Input(format!("suite {:?} has no built-in workloads to serve", suite.name)));
-    }
-    let mut worker = Builtin::new(&suite.workloads, args.slowdown);
-    match serve(&mut worker, io::stdin().lock(), io::stdout().lock()) {
+    let names = [WORKER_BUILTIN, WORKER_CUDA];
+    let wanted = |name: &&&str| args.worker.as_deref().is_none_or(|worker| worker == **name);
+    let has = |name: &&&str| suite.workloads.iter().any(|workload| workload.worker == **name);
+    let mut worker: Box<dyn Worker> = match names.iter().filter(wanted).find(has) {
+        Some(&WORKER_CUDA) => {
+            let device = args.suite.device.unwrap_or(suite.device);
+            Box::new(Cuda::new(&suite.workloads, device, &cache_dir(), args.slowdown))
+        }
+        Some(_) => Box::new(Builtin::new(&suite.workloads, args.slowdown)),
+        None => {
+            return Err(CliError::Input(format!(
+                "suite {:?} has no built-in workloads to serve",
+                suite.name
+            )));
+        }
+    };
+    match serve(worker.as_mut(), io::stdin().lock(), io::stdout().lock()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(CliError::Internal(format!("worker: {error}")))
         }

@@ -87,7 +87,7 @@ pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
         plan,
         base,
         head,
-        machine: Some(machine::machine()),
+        machine: Some(machine::machine_for(&sides.head.suite)),
         toolchain: machine::toolchain(),
         elapsed_s: 0.0,
         notes,

@@ -61,7 +61,7 @@ impl Watch {
             (wait.is_some_and(|share| share > WAIT), Trouble::Competing),
         ];
         let trouble = found.into_iter().filter_map(|(is_so, trouble)| is_so.then_some(trouble)).collect();
-        (MachineState { load1: machine::load1(), cpu_mhz, steal, wait }, trouble)
+        (MachineState { load1: machine::load1(), cpu_mhz, steal, wait, device: None }, trouble)
     }
 
     /// How far the clock that can be set is ahead of the one that cannot.

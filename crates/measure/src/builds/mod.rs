@@ -44,19 +44,23 @@ pub struct Built {
     pub seconds: f64,
 }
 
+/// This user's cache: `$HOLDPOINT_CACHE`, else `holdpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
+#[must_use]
+pub fn cache_dir() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let caches = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let own = folder("HOLDPOINT_CACHE").or_else(|| Some(caches()?.join("holdpoint")));
+    own.unwrap_or_else(|| std::env::temp_dir().join("holdpoint"))
+}
+
 impl Builds {
-    /// The builds of the repository that a folder is in, in this user's cache: a folder for each repository in
-    /// `$HOLDPOINT_CACHE`, else in `holdpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
+    /// The builds of the repository that a folder is in, a folder for each repository in this user's cache.
     ///
     /// # Errors
     /// When there is no git, or the folder is in no work tree.
     pub fn open(dir: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
-        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let caches = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-        let all = folder("HOLDPOINT_CACHE").or_else(|| Some(caches()?.join("holdpoint")));
-        let own = cache::name_of(git.root.as_os_str().as_encoded_bytes());
-        let root = all.unwrap_or_else(std::env::temp_dir).join(own);
+        let root = cache_dir().join(cache::name_of(git.root.as_os_str().as_encoded_bytes()));
         Ok(Self { git, cache: Cache { root }, held: Mutex::default() })
     }
 

@@ -3,7 +3,7 @@
 use crate::summary::{Facts, summarise};
 use crate::worker::WorkerError;
 use holdpoint_model::limits::SAMPLES_PER_RUN_MAX;
-use holdpoint_model::report::{Answer, Stopped, Warmup};
+use holdpoint_model::report::{Answer, KernelInfo, Stopped, Warmup};
 use holdpoint_model::suite::{Identity, MeasurePlan, Work};
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
 use holdpoint_stats as stats;
@@ -27,6 +27,7 @@ pub(super) struct Active<'a> {
     pub process: Option<u32>,
     pub timer: Option<String>,
     pub work: Option<Work>,
+    pub kernel: Option<KernelInfo>,
     pub answer: Option<Answer>,
     pub warmup: Warmup,
     pub calls_per_sample: u64,
@@ -45,6 +46,7 @@ impl<'a> Active<'a> {
             process: None,
             timer: None,
             work: spec.work.clone(),
+            kernel: None,
             answer: None,
             warmup: Warmup::default(),
             calls_per_sample: 1,
@@ -119,7 +121,8 @@ impl<'a> Active<'a> {
         let samples = Samples { calls_per_sample: self.calls_per_sample, rounds: self.rounds };
         let outcome = match self.end {
             Some(Ok(stopped)) => {
-                let facts = Facts { answer: self.answer, warmup: self.warmup, stopped, work: self.work };
+                let Self { answer, warmup, work, kernel, .. } = self;
+                let facts = Facts { answer, warmup, stopped, work, kernel };
                 match summarise(samples, facts) {
                     Some(measured) => Outcome::Measured(Box::new(measured)),
                     None => failed(WorkerError::new(FailureCause::BadTime, "no samples were taken"), None),

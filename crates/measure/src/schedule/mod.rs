@@ -10,8 +10,9 @@ use crate::machine::StateReader;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared};
 use active::{Active, Unfit};
+use holdpoint_model::machine::CudaVersions;
 use holdpoint_model::protocol::RunResult;
-use holdpoint_model::{Measurement, Round, Suite, WorkloadSpec};
+use holdpoint_model::{MachineState, Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
@@ -45,12 +46,20 @@ pub const WARM_DIFFERENCE: f64 = 0.02;
 pub const WARM_WINDOWS: u32 = 2;
 
 /// Measures every workload of the suite, in the suite's order.
-pub(crate) fn measure(suite: &Suite, on_event: &mut dyn FnMut(Event)) -> Vec<(String, Measurement)> {
+///
+/// Also tells the versions behind a device's numbers, where a worker uses one.
+pub(crate) fn measure(
+    suite: &Suite,
+    on_event: &mut dyn FnMut(Event),
+) -> (Vec<(String, Measurement)>, Option<CudaVersions>) {
     let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
     let slots = names.into_iter().map(|name| (name, Slot::new(suite, name, Place::default()))).collect();
     let mut scheduler =
         Scheduler { suite, slots, state: StateReader::default(), random: Random::new(suite.seed), on_event };
-    suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect()
+    let measured =
+        suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect();
+    let mut devices = scheduler.slots.values().filter_map(|slot| slot.info()?.device.clone());
+    (measured, devices.next().map(|device| device.versions))
 }
 
 struct Scheduler<'a, 'e> {
@@ -128,10 +137,13 @@ impl<'a> Scheduler<'a, '_> {
             return Ok(());
         }
         slot.check_listed(spec)?;
-        active.timer = slot.info().map(|info| info.timer.clone());
+        active.timer = slot.timer(spec);
         match slot.worker()?.prepare(&spec.name, seed)? {
             Prepared::Skipped(reason) => return Err(Unfit::Skipped(reason)),
-            Prepared::Ready(work) => active.work = spec.work.clone().or(work),
+            Prepared::Ready(known) => {
+                active.work = spec.work.clone().or(known.work);
+                active.kernel = known.kernel;
+            }
         }
         active.process = slot.process();
         active.answer = ask::verify(slot, spec, "before timing")?;
@@ -183,7 +195,9 @@ impl<'a> Scheduler<'a, '_> {
             elapsed_ns: result.elapsed_ns,
             cpu_ns: result.cpu_ns,
             peak_rss_bytes: result.peak_rss_bytes,
-            state: self.state.read(),
+            sm_mhz: result.sm_mhz,
+            peak_device_bytes: result.peak_device_bytes,
+            state: MachineState { device: result.device, ..self.state.read() },
         };
         active.push(round, &self.suite.measure);
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());

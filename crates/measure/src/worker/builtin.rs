@@ -2,7 +2,7 @@
 
 use super::slowdown::prolong;
 use super::waits::Waits;
-use super::{Prepared, Worker, WorkerError};
+use super::{Known, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
@@ -91,7 +91,8 @@ impl Worker for Builtin {
         let work = op.work();
         self.prepared.insert(workload.to_owned(), PreparedWorkload { op, has_answer: false });
         let (bytes, flops, items) = (work.bytes, work.flops, work.items);
-        Ok(Prepared::Ready(Some(Work { bytes, flops, items, item: work.item.to_owned() })))
+        let work = Some(Work { bytes, flops, items, item: work.item.to_owned() });
+        Ok(Prepared::Ready(Known { work, kernel: None }))
     }
 
     fn run(
@@ -136,6 +137,7 @@ impl Worker for Builtin {
             cpu_ns: Vec::new(),
             wait_ns,
             peak_rss_bytes: machine::peak_rss_bytes(),
+            ..RunResult::default()
         })
     }
 

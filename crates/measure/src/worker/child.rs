@@ -6,11 +6,14 @@
 use super::groups::Group;
 use super::lines::{Line, read_line};
 use super::tail::Tail;
-use super::{Place, Prepared, Worker, WorkerError};
+use super::{Known, Place, Prepared, Worker, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
-use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo};
-use holdpoint_model::report::Answer;
+use holdpoint_model::machine::CudaVersions;
+use holdpoint_model::protocol::{
+    DeviceInfo, PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo,
+};
+use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::Work;
 use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -76,9 +79,12 @@ impl Child {
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
         let response = self.exchange(request);
         match response {
-            Ok(Response::Error { message }) => Err(WorkerError {
+            Ok(Response::Error { message, cause, fatal: true }) => {
+                Err(self.end(cause.unwrap_or(FailureCause::WorkerError), clean_text(&message)))
+            }
+            Ok(Response::Error { message, cause, fatal: false }) => Err(WorkerError {
                 stderr_tail: self.tail(),
-                ..WorkerError::new(FailureCause::WorkerError, clean_text(&message))
+                ..WorkerError::new(cause.unwrap_or(FailureCause::WorkerError), clean_text(&message))
             }),
             Ok(response) => Ok(response),
             Err((cause, detail)) => Err(self.end(cause, detail)),
@@ -177,6 +183,7 @@ impl Worker for Child {
                 name: clean_text(&info.name),
                 version: clean_text(&info.version),
                 timer: clean_text(&info.timer),
+                device: info.device.map(cleaned_device),
                 ..info
             }),
             Response::Hello(info) => Err(self.end(
@@ -200,8 +207,9 @@ impl Worker for Child {
 
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
         match self.ask(&Request::Prepare { workload: workload.to_owned(), seed })? {
-            Response::Prepared { workload: name, work } if name == workload => {
-                Ok(Prepared::Ready(work.map(|work| Work { item: clean_text(&work.item), ..work })))
+            Response::Prepared { workload: name, work, kernel } if name == workload => {
+                let work = work.map(|work| Work { item: clean_text(&work.item), ..work });
+                Ok(Prepared::Ready(Known { work, kernel: kernel.map(cleaned) }))
             }
             Response::Skipped { workload: name, reason } if name == workload => {
                 Ok(Prepared::Skipped(clean_text(&reason)))
@@ -252,6 +260,37 @@ impl Drop for Child {
             self.wait(GRACE);
         }
         self.kill();
+    }
+}
+
+fn cleaned_device(device: DeviceInfo) -> DeviceInfo {
+    DeviceInfo {
+        name: clean_text(&device.name),
+        uuid: clean_text(&device.uuid),
+        compute_capability: clean_text(&device.compute_capability),
+        versions: CudaVersions {
+            driver: clean_text(&device.versions.driver),
+            cuda: clean_text(&device.versions.cuda),
+            nvrtc: device.versions.nvrtc.as_deref().map(clean_text),
+        },
+        ..device
+    }
+}
+
+/// Words of a worker's, harmless.
+fn cleaned(kernel: KernelInfo) -> KernelInfo {
+    KernelInfo {
+        op_name: clean_text(&kernel.op_name),
+        kernel_name: clean_text(&kernel.kernel_name),
+        shape_bucket: clean_text(&kernel.shape_bucket),
+        selection_source: clean_text(&kernel.selection_source),
+        selected_config: kernel
+            .selected_config
+            .iter()
+            .map(|(name, value)| (clean_text(name), *value))
+            .collect(),
+        code_sha256: kernel.code_sha256.as_deref().map(clean_text),
+        ..kernel
     }
 }
 

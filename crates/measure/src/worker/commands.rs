@@ -2,7 +2,7 @@
 
 use super::groups::Group;
 use super::tail::Tail;
-use super::{Place, Prepared, Worker, WorkerError};
+use super::{Known, Place, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
@@ -59,7 +59,7 @@ impl Worker for Commands {
     }
 
     fn prepare(&mut self, workload: &str, _seed: u64) -> Result<Prepared, WorkerError> {
-        self.spec(workload).map(|spec| Prepared::Ready(spec.work.clone()))
+        self.spec(workload).map(|spec| Prepared::Ready(Known { work: spec.work.clone(), kernel: None }))
     }
 
     fn run(

@@ -6,6 +6,7 @@
 mod builtin;
 mod child;
 mod commands;
+mod cuda;
 mod groups;
 mod lines;
 mod place;
@@ -17,6 +18,7 @@ mod waits;
 pub use builtin::{Builtin, validate};
 pub use child::Child;
 pub use commands::Commands;
+pub use cuda::{Cuda, validate as validate_cuda};
 pub(crate) use groups::Group;
 pub use groups::{end_all, kill_all};
 pub use place::Place;
@@ -25,8 +27,8 @@ pub use serve::serve;
 
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
-use holdpoint_model::report::Answer;
-use holdpoint_model::suite::{Work, WorkloadSpec};
+use holdpoint_model::report::{Answer, KernelInfo};
+use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
 use holdpoint_model::{Failure, FailureCause};
 
 /// Something that owns workloads and times them when asked.
@@ -86,22 +88,33 @@ fn own_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timer: timer.to_owned(),
         clock_resolution_ns,
+        device: None,
     }
 }
 
 /// A workload of a suite as a worker lists it.
 fn info_of(spec: &WorkloadSpec) -> WorkloadInfo {
     let (name, op) = (spec.name.clone(), spec.op.clone());
-    WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone() }
+    let timer = Some(spec.timer().to_owned()).filter(|_| spec.worker == WORKER_CUDA);
+    WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer }
 }
 
 /// A workload made ready, or the reason why it cannot run here.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prepared {
-    /// Ready, with the work of one call where the worker knows it.
-    Ready(Option<Work>),
+    /// Ready, with what the worker knows about it.
+    Ready(Known),
     /// Cannot run here; not a failure.
     Skipped(String),
+}
+
+/// What a worker knows about a workload that is ready.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Work of one call.
+    pub work: Option<Work>,
+    /// The kernel behind it.
+    pub kernel: Option<KernelInfo>,
 }
 
 /// What went wrong with a worker.

@@ -1,7 +1,8 @@
 //! The other end of the protocol: a worker of this process, served on a pair of streams.
 
 use super::lines::{Line, read_line};
-use super::{Prepared, Worker, WorkerError};
+use super::{Known, Prepared, Worker, WorkerError};
+use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response};
 use std::io::{self, BufRead, Write};
@@ -18,15 +19,22 @@ pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl 
             Line::Text(text) => match serde_json::from_str(&text) {
                 Ok(Request::Bye {}) => return write(&mut output, &Response::Bye {}),
                 Ok(request) => answer(worker, &request),
-                Err(error) => Response::Error { message: format!("not a request of the protocol: {error}") },
+                Err(error) => refused(format!("not a request of the protocol: {error}")),
             },
-            Line::NotText => Response::Error { message: "not UTF-8 text".to_owned() },
+            Line::NotText => refused("not UTF-8 text".to_owned()),
             Line::TooLong => {
-                return write(&mut output, &Response::Error { message: "line over the limit".to_owned() });
+                return write(&mut output, &refused("line over the limit".to_owned()));
             }
         };
         write(&mut output, &response)?;
+        if matches!(response, Response::Error { fatal: true, .. }) {
+            return Ok(());
+        }
     }
+}
+
+fn refused(message: String) -> Response {
+    Response::Error { message, cause: None, fatal: false }
 }
 
 fn write(output: &mut impl Write, response: &Response) -> io::Result<()> {
@@ -37,25 +45,31 @@ fn write(output: &mut impl Write, response: &Response) -> io::Result<()> {
 }
 
 fn answer(worker: &mut dyn Worker, request: &Request) -> Response {
-    respond(worker, request).unwrap_or_else(|error| Response::Error { message: error.detail })
+    respond(worker, request).unwrap_or_else(|error| Response::Error {
+        message: error.detail,
+        cause: Some(error.cause).filter(|cause| *cause != FailureCause::WorkerError),
+        fatal: error.fatal,
+    })
 }
 
 fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, WorkerError> {
     Ok(match request {
         Request::Hello { protocol } if *protocol == PROTOCOL_VERSION => Response::Hello(worker.hello()?),
-        Request::Hello { protocol } => Response::Error {
-            message: format!("protocol {protocol} is not spoken here; this worker speaks {PROTOCOL_VERSION}"),
-        },
+        Request::Hello { protocol } => {
+            refused(format!("protocol {protocol} is not spoken here; this worker speaks {PROTOCOL_VERSION}"))
+        }
         Request::List {} => Response::Workloads { workloads: worker.list()? },
         Request::Prepare { workload, seed } => match worker.prepare(workload, *seed)? {
-            Prepared::Ready(work) => Response::Prepared { workload: workload.clone(), work },
+            Prepared::Ready(Known { work, kernel }) => {
+                Response::Prepared { workload: workload.clone(), work, kernel }
+            }
             Prepared::Skipped(reason) => Response::Skipped { workload: workload.clone(), reason },
         },
         Request::Run { samples_count, calls_per_sample, .. }
             if !(1..=SAMPLES_PER_RUN_MAX).contains(samples_count)
                 || !(1..=CALLS_PER_SAMPLE_MAX).contains(calls_per_sample) =>
         {
-            Response::Error { message: "samples_count or calls_per_sample is out of range".to_owned() }
+            refused("samples_count or calls_per_sample is out of range".to_owned())
         }
         Request::Run { workload, samples_count, calls_per_sample } => {
             Response::Samples(worker.run(workload, *samples_count, *calls_per_sample)?)

@@ -1,7 +1,7 @@
 //! The built-in ops, in process and behind the protocol.
 
 use crate::common::suite;
-use holdpoint_measure::worker::{Builtin, Prepared, Worker, serve};
+use holdpoint_measure::worker::{Builtin, Known, Prepared, Worker, serve};
 use holdpoint_model::Suite;
 use holdpoint_model::protocol::{Request, Response};
 use holdpoint_model::suite::Work;
@@ -58,12 +58,12 @@ fn the_served_worker_says_what_the_one_in_process_says() {
     let mut requests = vec![Request::List {}];
     for workload in names {
         requests.extend([prepare(&workload), verify(&workload)]);
-        let Prepared::Ready(work) = worker.prepare(&workload, 7).unwrap() else {
+        let Prepared::Ready(Known { work, kernel }) = worker.prepare(&workload, 7).unwrap() else {
             panic!("{workload} is skipped")
         };
         let answer = worker.verify(&workload).unwrap();
         expected.extend([
-            Response::Prepared { workload: workload.clone(), work },
+            Response::Prepared { workload: workload.clone(), work, kernel },
             Response::Verified { workload, answer },
         ]);
     }
@@ -92,7 +92,7 @@ fn a_released_workload_must_be_prepared_again() {
     let release = Request::Release { workload: "pack".to_owned() };
     let answers = ask(&[prepare("pack"), release, verify("pack")]);
     assert_eq!(answers[1], Response::Released { workload: "pack".to_owned() });
-    let Response::Error { message } = &answers[2] else { panic!("{answers:?}") };
+    let Response::Error { message, .. } = &answers[2] else { panic!("{answers:?}") };
     assert!(message.contains("\"pack\" is not known here, or not prepared"), "{message}");
 }
 

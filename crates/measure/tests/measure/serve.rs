@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 #[track_caller]
 fn is_error(answer: &Response, words: &str) {
-    let Response::Error { message } = answer else { panic!("{answer:?} should be an error") };
+    let Response::Error { message, .. } = answer else { panic!("{answer:?} should be an error") };
     assert!(message.contains(words), "{message:?} should contain {words:?}");
 }
 

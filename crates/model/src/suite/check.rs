@@ -1,6 +1,9 @@
 //! Reading a suite, and what makes no sense in one.
 
-use super::{MeasurePlan, Suite, WORKER_BUILTIN, WORKER_COMMAND, WorkloadSpec};
+use super::{
+    Cache, MeasurePlan, Suite, TIMER_HOST, TIMERS_CUDA, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA,
+    WorkloadSpec,
+};
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX, clean_text};
 use crate::report::METRICS;
 use std::collections::HashSet;
@@ -114,10 +117,26 @@ impl Suite {
         if workload.expect_stdout.is_some() && !is_command {
             return invalid(place, "`expect_stdout` is for `command` workloads".to_owned());
         }
-        if !is_command && workload.worker != WORKER_BUILTIN && !self.workers.contains_key(&workload.worker) {
+        let is_built_in = [WORKER_BUILTIN, WORKER_CUDA].contains(&workload.worker.as_str());
+        if !is_command && !is_built_in && !self.workers.contains_key(&workload.worker) {
             return invalid(
                 place,
                 format!("worker {:?} is not declared; add [workers.{}]", workload.worker, workload.worker),
+            );
+        }
+        let is_cuda = workload.worker == WORKER_CUDA;
+        if !is_cuda && (workload.timer.is_some() || workload.cache != Cache::Warm) {
+            return invalid(place, "`timer` and `cache` are for workloads of worker \"cuda\"".to_owned());
+        }
+        if !TIMERS_CUDA.contains(&workload.timer()) && is_cuda {
+            let what =
+                format!("timer {:?} is not known; choose from {}", workload.timer(), TIMERS_CUDA.join(", "));
+            return invalid(place, what);
+        }
+        if workload.cache == Cache::Cold && workload.timer() == TIMER_HOST {
+            return invalid(
+                place,
+                "a cold cache goes with a timer on the device, not with host_monotonic".to_owned(),
             );
         }
         if workload.metrics.is_empty() {
@@ -131,7 +150,7 @@ impl Suite {
                     format!("metric {metric:?} is not known; choose from {}", METRICS.join(", ")),
                 );
             }
-            if metric == "cpu_p50_ms" && workload.worker == WORKER_BUILTIN {
+            if metric == "cpu_p50_ms" && is_built_in {
                 return invalid(
                     place,
                     "cpu_p50_ms is for commands, and for workers that report CPU time".to_owned(),

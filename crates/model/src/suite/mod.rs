@@ -23,6 +23,9 @@ pub struct Suite {
     /// Seed of all inputs, unless a workload has its own.
     #[serde(default = "default_seed")]
     pub seed: u64,
+    /// Which CUDA device its `cuda` workloads use, counted from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub device: u32,
     /// How to measure, for all workloads that do not say otherwise.
     #[serde(default)]
     pub measure: MeasurePlan,
@@ -38,11 +41,21 @@ pub struct Suite {
 }
 
 impl Suite {
+    /// Whether a CUDA device is used by ops of our own.
+    #[must_use]
+    pub fn uses_cuda(&self) -> bool {
+        self.workloads.iter().any(|workload| workload.worker == WORKER_CUDA)
+    }
+
     /// The seed of a workload's inputs.
     #[must_use]
     pub fn seed_of(&self, workload: &WorkloadSpec) -> u64 {
         workload.seed.unwrap_or(self.seed)
     }
+}
+
+fn is_first(device: &u32) -> bool {
+    *device == 0
 }
 
 /// The seeds' default.
@@ -119,7 +132,7 @@ pub struct WorkloadSpec {
     /// What to compute; `command` when `command` is given.
     #[serde(default)]
     pub op: String,
-    /// Which worker runs it: `builtin` (default), `command`, or a name from `[workers]`.
+    /// Which worker runs it: `builtin` (default), `cuda`, `command`, or a name from `[workers]`.
     #[serde(default)]
     pub worker: String,
     /// Program and arguments of a `command` workload.
@@ -137,6 +150,12 @@ pub struct WorkloadSpec {
     /// Which implementation of a built-in op is timed.
     #[serde(default)]
     pub variant: Variant,
+    /// The clock of a `cuda` workload: `cuda_graph` (default), `cuda_events` or `host_monotonic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<String>,
+    /// Whether a `cuda` workload finds its inputs in the device's cache.
+    #[serde(default, skip_serializing_if = "Cache::is_warm")]
+    pub cache: Cache,
     /// What else the op wants to know.
     #[serde(default)]
     pub params: Map<String, Value>,
@@ -177,6 +196,23 @@ pub enum Variant {
     Fast,
     /// The plain oracle itself.
     Reference,
+}
+
+/// What the device's cache holds when a call begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Cache {
+    /// What the call before left there.
+    #[default]
+    Warm,
+    /// Nothing of the workload's: flushed before every call, and shown to be.
+    Cold,
+}
+
+impl Cache {
+    fn is_warm(&self) -> bool {
+        *self == Self::Warm
+    }
 }
 
 /// Tolerance of the answer check: right when `|got - want| <= atol + rtol·|want|`.
@@ -225,6 +261,14 @@ pub struct Identity {
 pub const TIMER_HOST: &str = "host_monotonic";
 /// Clock reads around the start and end of a process.
 pub const TIMER_PROCESS: &str = "process_wall";
+/// Events around a graph of calls, queued while the device waits: device time, launch gaps included.
+pub const TIMER_CUDA_GRAPH: &str = "cuda_graph";
+/// Events around each call, queued while the device waits: device time of one launch.
+pub const TIMER_CUDA_EVENTS: &str = "cuda_events";
+/// The clocks that a `cuda` workload can name.
+pub const TIMERS_CUDA: &[&str] = &[TIMER_CUDA_GRAPH, TIMER_CUDA_EVENTS, TIMER_HOST];
+/// Name of the worker that holds the built-in ops on a CUDA device.
+pub const WORKER_CUDA: &str = "cuda";
 /// Name of the worker that holds the built-in ops.
 pub const WORKER_BUILTIN: &str = "builtin";
 /// Name of the worker that runs programs.
@@ -237,6 +281,9 @@ impl WorkloadSpec {
         let mut params = self.params.clone();
         if self.variant == Variant::Reference {
             params.insert("variant".to_owned(), Value::from("reference"));
+        }
+        if self.cache == Cache::Cold {
+            params.insert("cache".to_owned(), Value::from("cold"));
         }
         if !self.command.is_empty() {
             params.insert("command".to_owned(), Value::from(self.command.clone()));
@@ -252,13 +299,29 @@ impl WorkloadSpec {
 
     /// The clock that the suite promises for this workload.
     #[must_use]
-    pub fn timer(&self) -> &'static str {
-        if self.worker == WORKER_COMMAND { TIMER_PROCESS } else { TIMER_HOST }
+    pub fn timer(&self) -> &str {
+        match (self.worker.as_str(), &self.timer) {
+            (_, Some(timer)) => timer,
+            (WORKER_CUDA, None) => TIMER_CUDA_GRAPH,
+            (WORKER_COMMAND, None) => TIMER_PROCESS,
+            (_, None) => TIMER_HOST,
+        }
     }
 
-    /// The flat name of one of this workload's metrics.
+    /// The name of one of this workload's metrics.
     #[must_use]
     pub fn metric_name(&self, metric: &str) -> String {
-        format!("{}_{metric}", self.name)
+        metric_name(&self.name, metric)
+    }
+}
+
+/// The name of a workload's metric. A workload whose name has dots is a place in the seeds' GPU report, and its metrics are
+/// paths in it; all others have flat names.
+#[must_use]
+pub fn metric_name(workload: &str, metric: &str) -> String {
+    if workload.contains('.') {
+        format!("benchmarks.{workload}.{metric}")
+    } else {
+        format!("{workload}_{metric}")
     }
 }

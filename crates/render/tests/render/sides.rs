@@ -49,6 +49,7 @@ fn toolchain() -> Toolchain {
         rustc: "1.95.0".to_owned(),
         profile: "release".to_owned(),
         kernel: Some("6.8.0".to_owned()),
+        cuda: None,
     }
 }
 

@@ -38,7 +38,10 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
         });
     }
     if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
-        let of = |name: &str| Ok::<_, CliError>(SideSpec { suite: with_builtin(name, 0.0)?, dir: None });
+        let of = |name: &str| {
+            let arg = SuiteArg { suite: name.to_owned(), ..args.suite.clone() };
+            Ok::<_, CliError>(SideSpec { suite: suites::separate(&arg, 0.0)?, dir: None })
+        };
         return Ok(Prepared {
             sides: Sides { base: of(base)?, head: of(head)?, pin },
             base: labelled(base),
@@ -134,8 +137,7 @@ pub fn revisions(
 /// When it cannot be used, or has workloads that are the same at every revision.
 pub fn revision_suite(name: &str) -> Result<Suite, CliError> {
     let suite = suites::load(name)?;
-    let same = |name: &str| name == WORKER_BUILTIN && !suite.workers.contains_key(WORKER_BUILTIN);
-    if let Some(workload) = suite.workloads.iter().find(|workload| same(&workload.worker)) {
+    if let Some(workload) = suite.workloads.iter().find(|workload| suites::is_own(&suite, &workload.worker)) {
         return Err(CliError::Input(format!(
             "suite {:?}, workload {:?}: built-in ops are holdpoint's own, the same at every revision of your code; \
              use a `command` or a worker that is built from it (docs/ab.md)",
@@ -211,26 +213,6 @@ fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, CliError> {
         let single_threaded =
             suite.workers.get(&name).map_or(name == WORKER_BUILTIN, |worker| worker.single_threaded);
         suite.workers.insert(name, WorkerSpec { command: words(program), single_threaded });
-    }
-    Ok(suite)
-}
-
-/// A suite whose built-in ops run in a process of their own, with a slowdown put into them.
-///
-/// # Errors
-/// When it cannot be used.
-pub fn with_builtin(name: &str, slowdown: f64) -> Result<Suite, CliError> {
-    let mut suite = suites::load(name)?;
-    let has_builtin = suite.workloads.iter().any(|workload| workload.worker == WORKER_BUILTIN);
-    if has_builtin && !suite.workers.contains_key(WORKER_BUILTIN) {
-        let program = std::env::current_exe()
-            .map_err(|error| CliError::Internal(format!("cannot find this program: {error}")))?;
-        let name = suites::absolute(name)?;
-        // As long for one side as for the other: the length of the arguments moves the stack.
-        let slowdown = format!("{:08.3}%", slowdown * 100.0);
-        let command = [&*program.to_string_lossy(), "worker", "--suite", &name, "--slowdown", &slowdown];
-        let command = command.map(str::to_owned).to_vec();
-        suite.workers.insert(WORKER_BUILTIN.to_owned(), WorkerSpec { command, single_threaded: true });
     }
     Ok(suite)
 }

@@ -88,6 +88,7 @@ fn report(workloads: Vec<AbWorkload>) -> AbReport {
             rustc: "1.95.0".to_owned(),
             profile: "release".to_owned(),
             kernel: None,
+            cuda: None,
         },
         elapsed_s: 60.0,
         notes: Vec::new(),

@@ -1,0 +1,91 @@
+//! Machine code on disk, by what it was made from.
+
+use super::HEADERS;
+use sha2::{Digest, Sha256};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a hash at the head of a file: one that was cut short or changed is compiled anew.
+const HASH_BYTES: usize = 32;
+
+pub(super) struct Cache {
+    dir: PathBuf,
+    driver: String,
+}
+
+impl Cache {
+    pub(super) fn new(dir: &Path, driver: &str) -> Self {
+        Self { dir: dir.join("kernels"), driver: driver.to_owned() }
+    }
+
+    /// Hash over source, headers, options (which name the architecture) and driver.
+    pub(super) fn key(&self, source: &str, options: &[String]) -> String {
+        let mut hash = Sha256::new();
+        let headers = HEADERS.iter().map(|(_, text)| *text);
+        let options = options.iter().map(String::as_str);
+        for part in [source, &*self.driver].into_iter().chain(headers).chain(options) {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let bytes = std::fs::read(self.path(key)).ok()?;
+        let (hash, cubin) = bytes.split_at_checked(HASH_BYTES)?;
+        (*hash == *Sha256::digest(cubin)).then(|| cubin.to_vec())
+    }
+
+    pub(super) fn put(&self, key: &str, cubin: &[u8]) -> io::Result<()> {
+        std::fs::create_dir_all(&self.dir)?;
+        let partial = self.dir.join(format!("{key}.{}", std::process::id()));
+        let mut bytes = Sha256::digest(cubin).to_vec();
+        bytes.extend_from_slice(cubin);
+        std::fs::write(&partial, bytes)?;
+        std::fs::rename(partial, self.path(key))
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.dir.join(format!("{key}.cubin"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_kept_comes_back_and_what_was_damaged_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::new(dir.path(), "580");
+        let key = cache.key("source", &["-DA=1".to_owned()]);
+        assert_eq!(cache.get(&key), None);
+        cache.put(&key, b"code").unwrap();
+        assert_eq!(cache.get(&key).as_deref(), Some(&b"code"[..]));
+        let path = cache.path(&key);
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(cache.get(&key), None);
+        std::fs::write(&path, b"short").unwrap();
+        assert_eq!(cache.get(&key), None);
+    }
+
+    #[test]
+    fn source_options_and_driver_tell_code_apart() {
+        let dir = Path::new("unused");
+        let key = |driver: &str, source: &str, option: &str| {
+            Cache::new(dir, driver).key(source, &[option.to_owned()])
+        };
+        let all = [
+            key("1", "a", "x"),
+            key("2", "a", "x"),
+            key("1", "b", "x"),
+            key("1", "a", "y"),
+            key("1", "ax", ""),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            assert!(!all[index + 1..].contains(one));
+        }
+    }
+}

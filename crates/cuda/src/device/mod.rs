@@ -1,0 +1,235 @@
+//! A device: found, opened, its memory and its state.
+
+mod memory;
+mod state;
+
+pub(crate) use memory::{Buffer, Flag};
+pub(crate) use state::StateReader;
+
+use crate::error::{CudaError, Unavailable};
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use cudarc::driver::{CudaContext, CudaStream, result};
+use holdpoint_model::caps::{CudaCaps, Fp8Caps};
+use holdpoint_model::machine::CudaVersions;
+use holdpoint_model::protocol::DeviceInfo;
+use std::sync::Arc;
+
+/// The oldest driver, as the CUDA version it speaks: older ones lack calls that timing needs.
+const CUDA_MIN: i32 = 12_080;
+
+/// A device with one stream on which everything happens, one thing after the other.
+pub struct Device {
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) state: StateReader,
+    /// Who it is.
+    pub info: DeviceInfo,
+    /// Architecture that kernels are compiled for, such as `sm_90a`.
+    pub arch: String,
+    pub(crate) l2_bytes: usize,
+    pub(crate) multiprocessors: u32,
+    /// Compute capability.
+    pub(crate) capability: (i32, i32),
+}
+
+/// How many devices there are.
+///
+/// # Errors
+/// Why there is none that can be used.
+pub fn device_count() -> Result<u32, Unavailable> {
+    // SAFETY: only tries to load the library.
+    if !unsafe { sys::is_culib_present() } {
+        let detail =
+            "there is no libcuda.so: install the NVIDIA driver, or measure on a machine that has one";
+        return Err(Unavailable::new("cuda_unavailable", detail));
+    }
+    let mut version = 0;
+    // SAFETY: writes one number, and may be called before anything else.
+    let asked = unsafe { sys::cuDriverGetVersion(&mut version) }.result();
+    check_version(asked.map_or(0, |()| version))?;
+    result::init().map_err(|error| not_found(&error))?;
+    match result::device::get_count() {
+        Ok(count) if count > 0 => Ok(count.unsigned_abs()),
+        Ok(_) => Err(Unavailable::new("cuda_device_not_found", "the driver knows no device")),
+        Err(error) => Err(not_found(&error)),
+    }
+}
+
+/// The name of a device, if there is one; no context is made for it.
+#[must_use]
+pub fn device_name(ordinal: u32) -> Option<String> {
+    let device = result::device::get(i32::try_from(ordinal).ok().filter(|_| device_count().is_ok())?).ok()?;
+    result::device::get_name(device).ok()
+}
+
+fn check_version(version: i32) -> Result<(), Unavailable> {
+    if version >= CUDA_MIN {
+        return Ok(());
+    }
+    let detail = format!(
+        "the driver speaks CUDA {}, {} or newer is needed (driver 570)",
+        spoken(version),
+        spoken(CUDA_MIN)
+    );
+    Err(Unavailable::new("cuda_driver_too_old", detail))
+}
+
+/// 13000 is 13.0.
+fn spoken(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn not_found(error: &cudarc::driver::DriverError) -> Unavailable {
+    match error.0 {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => {
+            Unavailable::new("cuda_device_not_found", "the driver knows no device")
+        }
+        code => Unavailable::new("cuda_query_failed", format!("the driver answers {code:?}")),
+    }
+}
+
+impl Device {
+    /// Opens a device by its number.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
+        let count = device_count()?;
+        if ordinal >= count {
+            let detail = format!("device {ordinal} was asked for, there are {count}, counted from 0");
+            return Err(Unavailable::new("cuda_device_index_out_of_range", detail));
+        }
+        Self::open_found(ordinal).map_err(|error| not_found(&error))
+    }
+
+    fn open_found(ordinal: u32) -> Result<Self, cudarc::driver::DriverError> {
+        let context = CudaContext::new(ordinal as usize)?;
+        // SAFETY: all work goes to one stream, so nothing needs to be waited for across streams.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream()?;
+        let (major, minor) = context.compute_capability()?;
+        let mut version = 0;
+        // SAFETY: writes one number.
+        unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
+        let uuid = uuid_text(&context.uuid()?.bytes.map(|byte| byte as u8));
+        let state = StateReader::new(&uuid);
+        let info = DeviceInfo {
+            ordinal,
+            name: context.name()?,
+            uuid,
+            compute_capability: format!("{major}.{minor}"),
+            versions: CudaVersions {
+                driver: state.driver_version().unwrap_or_default(),
+                cuda: spoken(version),
+                nvrtc: None,
+            },
+        };
+        Ok(Self {
+            info,
+            arch: arch(major, minor),
+            l2_bytes: usize::try_from(context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?)
+                .unwrap_or(0),
+            multiprocessors: context
+                .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
+                .unsigned_abs(),
+            capability: (major, minor),
+            state,
+            stream,
+        })
+    }
+
+    /// Waits until everything that was queued is done.
+    pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
+        Ok(self.stream.synchronize()?)
+    }
+
+    /// Whether it computes with 8-bit floats; if not, the seeds' reason.
+    ///
+    /// # Errors
+    /// The reason code.
+    pub fn fp8(&self) -> Result<(), &'static str> {
+        if self.capability.0 >= 9 { Ok(()) } else { Err("compute_capability_below_sm90") }
+    }
+}
+
+/// The instructions of one generation only (the suffix `a`) are used where a kernel has a path for them.
+fn arch(major: i32, minor: i32) -> String {
+    let suffix = if (major, minor) == (9, 0) { "a" } else { "" };
+    format!("sm_{major}{minor}{suffix}")
+}
+
+fn uuid_text(bytes: &[u8; 16]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// What the driver offers, in the seeds' words.
+#[must_use]
+pub fn caps() -> (CudaCaps, Fp8Caps) {
+    let first = device_count().and_then(|count| Device::open(0).map(|device| (count, device)));
+    match first {
+        Ok((count, device)) => {
+            let cuda = CudaCaps {
+                available: true,
+                device_count: count,
+                device_name: Some(device.info.name.clone()),
+                compute_capability: Some(device.info.compute_capability.clone()),
+                reason: None,
+            };
+            (cuda, fp8_caps(device.fp8().err()))
+        }
+        Err(error) => {
+            let cuda = CudaCaps {
+                available: false,
+                device_count: 0,
+                device_name: None,
+                compute_capability: None,
+                reason: Some(error.reason.to_owned()),
+            };
+            (cuda, fp8_caps(Some("fp8_requires_cuda")))
+        }
+    }
+}
+
+fn fp8_caps(reason: Option<&str>) -> Fp8Caps {
+    Fp8Caps {
+        available: reason.is_none(),
+        dtype_available: true,
+        supported_dtypes: vec!["float8_e4m3fn".to_owned()],
+        reason: reason.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_driver_is_told_apart_from_none() {
+        assert!(check_version(13_000).is_ok() && check_version(12_080).is_ok());
+        let error = check_version(12_040).unwrap_err();
+        assert_eq!(error.reason, "cuda_driver_too_old");
+        assert!(error.detail.contains("12.4") && error.detail.contains("12.8"), "{error}");
+    }
+
+    #[test]
+    fn hopper_is_compiled_for_with_its_own_instructions() {
+        assert_eq!((arch(9, 0), arch(8, 9), arch(10, 0)), ("sm_90a".into(), "sm_89".into(), "sm_100".into()));
+    }
+
+    #[test]
+    fn a_machine_without_a_device_says_why() {
+        match Device::open(u32::MAX) {
+            Ok(_) => panic!("there are not so many devices"),
+            Err(error) => assert!(
+                [
+                    "cuda_unavailable",
+                    "cuda_device_not_found",
+                    "cuda_device_index_out_of_range",
+                    "cuda_driver_too_old"
+                ]
+                .contains(&error.reason),
+                "{error}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The device's state, through the driver's management library. Only reads.
+
+use holdpoint_model::machine::DeviceState;
+use nvml_wrapper::Nvml;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+
+/// Reads the state of one device; what cannot be read is absent.
+pub(crate) struct StateReader {
+    nvml: Option<Nvml>,
+    uuid: String,
+}
+
+impl StateReader {
+    pub(crate) fn new(uuid: &str) -> Self {
+        Self { nvml: Nvml::init().ok(), uuid: uuid.to_owned() }
+    }
+
+    pub(crate) fn driver_version(&self) -> Option<String> {
+        self.nvml.as_ref()?.sys_driver_version().ok()
+    }
+
+    pub(crate) fn read(&self) -> Option<DeviceState> {
+        let device = self.nvml.as_ref()?.device_by_uuid(self.uuid.as_str()).ok()?;
+        let reasons = device.current_throttle_reasons().ok();
+        let own = reasons.map(|reasons| reasons.iter_names().map(|(name, _)| name.to_owned()).collect());
+        let processes = device.running_compute_processes().ok();
+        Some(DeviceState {
+            sm_mhz: device.clock_info(Clock::SM).ok(),
+            sm_mhz_max: device.max_clock_info(Clock::SM).ok(),
+            memory_mhz: device.clock_info(Clock::Memory).ok(),
+            temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
+            power_w: device.power_usage().ok().map(|mw| f64::from(mw) / 1e3),
+            energy_j: device.total_energy_consumption().ok().map(|mj| mj as f64 / 1e3),
+            throttle_reasons: own.unwrap_or_default(),
+            processes: processes.unwrap_or_default().iter().map(|process| process.pid).collect(),
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! The built-in ops on a CUDA device as a worker. A fault or a hang takes its process with it, so it gets one of its own.
+
+use super::{Known, Prepared, Worker, WorkerError};
+use crate::machine;
+use holdpoint_cuda::{self as cuda, CudaError, Dtype, Gpu, PrepareError, Timing, Unavailable};
+use holdpoint_model::FailureCause;
+use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::report::Answer;
+use holdpoint_model::suite::{
+    self, TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, TIMER_HOST, WORKER_CUDA, Work, WorkloadSpec,
+};
+use holdpoint_workloads::{BuildError, Tolerance};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// A sample lasts a thousand of these: events step by half a microsecond.
+const EVENT_RESOLUTION_NS: u64 = 500;
+
+/// The built-in ops of a suite on one device.
+pub struct Cuda {
+    specs: Vec<WorkloadSpec>,
+    /// The device, or why there is none.
+    gpu: Result<Gpu, Unavailable>,
+    prepared: HashMap<String, (cuda::Prepared, (Timing, cuda::Cache))>,
+    /// Time added to every sample, as a share of it.
+    slowdown: f64,
+}
+
+impl Cuda {
+    /// A worker for those workloads that name it. Where there is no device it says so for each of them.
+    #[must_use]
+    pub fn new(workloads: &[WorkloadSpec], ordinal: u32, cache_dir: &Path, slowdown: f64) -> Self {
+        Self {
+            specs: workloads.iter().filter(|w| w.worker == WORKER_CUDA).cloned().collect(),
+            gpu: Gpu::open(ordinal, cache_dir),
+            prepared: HashMap::new(),
+            slowdown,
+        }
+    }
+}
+
+/// Whether the ops can do what a workload asks, without a device.
+///
+/// # Errors
+/// With what is wrong and what would be right.
+pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
+    cuda::ops::validate(&request(spec, 0)?)
+}
+
+fn request(spec: &WorkloadSpec, seed: u64) -> Result<cuda::Request<'_>, BuildError> {
+    let dtype = Dtype::parse(&spec.dtype)
+        .ok_or_else(|| BuildError::Dtype { op: spec.op.clone(), dtype: spec.dtype.clone() })?;
+    Ok(cuda::Request {
+        op: &spec.op,
+        shape: &spec.shape,
+        dtype,
+        variant: match spec.variant {
+            suite::Variant::Fast => cuda::Variant::Fast,
+            suite::Variant::Reference => cuda::Variant::Reference,
+        },
+        params: &spec.params,
+        seed,
+        tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
+        misalign: 0,
+        config: None,
+    })
+}
+
+fn how(spec: &WorkloadSpec) -> (Timing, cuda::Cache) {
+    let timing = match spec.timer() {
+        TIMER_CUDA_EVENTS => Timing::Events,
+        TIMER_HOST => Timing::Host,
+        _ => Timing::Graph,
+    };
+    let cache = match spec.cache {
+        suite::Cache::Warm => cuda::Cache::Warm,
+        suite::Cache::Cold => cuda::Cache::Cold,
+    };
+    (timing, cache)
+}
+
+impl From<CudaError> for WorkerError {
+    fn from(error: CudaError) -> Self {
+        Self { fatal: error.fatal, ..Self::new(error.cause, error.detail) }
+    }
+}
+
+impl Worker for Cuda {
+    fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
+        let mut info = super::own_info(WORKER_CUDA, TIMER_CUDA_GRAPH, EVENT_RESOLUTION_NS);
+        info.device = self.gpu.as_ref().ok().map(|gpu| gpu.info().clone());
+        Ok(info)
+    }
+
+    fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
+        Ok(self.specs.iter().map(super::info_of).collect())
+    }
+
+    fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
+        let spec = self.specs.iter().find(|spec| spec.name == workload);
+        let spec = spec.ok_or_else(|| WorkerError::no_workload(workload))?;
+        let gpu = match &mut self.gpu {
+            Ok(gpu) => gpu,
+            Err(unavailable) => return Ok(Prepared::Skipped(unavailable.reason.to_owned())),
+        };
+        // The memory of the one before goes back first.
+        self.prepared.remove(workload);
+        let refused = |error: &dyn ToString| WorkerError::new(FailureCause::WorkerError, error.to_string());
+        let request = request(spec, seed).map_err(|error| refused(&error))?;
+        let prepared = match cuda::Prepared::new(gpu, &request) {
+            Ok(prepared) => prepared,
+            Err(PrepareError::Skipped(reason)) => return Ok(Prepared::Skipped(reason)),
+            Err(PrepareError::Request(error)) => return Err(refused(&error)),
+            // Without a compiler, what was never compiled here cannot run: a fact about the machine.
+            Err(PrepareError::Device(error)) if error.cause == FailureCause::NotStarted => {
+                return Ok(Prepared::Skipped("nvrtc_not_found".to_owned()));
+            }
+            Err(PrepareError::Device(error)) => return Err(error.into()),
+        };
+        let work = prepared.work();
+        let kernel = Some(prepared.kernel_info());
+        self.prepared.insert(workload.to_owned(), (prepared, how(spec)));
+        let (bytes, flops, items) = (work.bytes, work.flops, work.items);
+        let work = Some(Work { bytes, flops, items, item: work.item.to_owned() });
+        Ok(Prepared::Ready(Known { work, kernel }))
+    }
+
+    fn run(
+        &mut self,
+        workload: &str,
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<RunResult, WorkerError> {
+        let (Ok(gpu), Some((prepared, how))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
+            return Err(WorkerError::no_workload(workload));
+        };
+        let times = prepared.run(gpu, *how, samples_count, calls_per_sample, self.slowdown)?;
+        Ok(RunResult {
+            workload: workload.to_owned(),
+            calls_per_sample,
+            elapsed_ns: times.elapsed_ns,
+            peak_rss_bytes: machine::peak_rss_bytes(),
+            sm_mhz: times.sm_mhz,
+            peak_device_bytes: prepared.peak_bytes(gpu),
+            device: gpu.state(),
+            ..RunResult::default()
+        })
+    }
+
+    fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
+        let (Ok(gpu), Some((prepared, _))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
+            return Err(WorkerError::no_workload(workload));
+        };
+        let check = prepared.check(gpu)?;
+        Ok(Some(Answer {
+            passed: check.passed,
+            values_count: check.total,
+            max_abs_err: check.max_abs_err,
+            max_rel_err: check.max_rel_err,
+            first_bad: check.first_bad,
+        }))
+    }
+
+    fn release(&mut self, workload: &str) -> Result<(), WorkerError> {
+        self.prepared.remove(workload);
+        Ok(())
+    }
+}
