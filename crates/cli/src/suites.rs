@@ -45,6 +45,9 @@ pub fn load(name: &str) -> Result<Suite, CliError> {
     Ok(suite)
 }
 
+/// Units of a comparison that one pair of processes on a device serves.
+pub const UNITS_PER_CUDA_PROCESS: u32 = 8;
+
 /// The workers that holdpoint brings along.
 const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
 
@@ -79,9 +82,12 @@ fn in_processes(arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, 
         let command = [&*program.to_string_lossy(), "worker", "--suite", &file, "--worker", name];
         let flags = ["--device", &device, "--slowdown", &slowdown];
         let command = command.into_iter().chain(flags).map(str::to_owned).collect();
-        suite
-            .workers
-            .insert((*name).to_owned(), WorkerSpec { command, single_threaded: *name == WORKER_BUILTIN });
+        // A process on a device takes a quarter of a second to start; what it allocates is placed anew for each unit.
+        let (single_threaded, units_per_process) = match *name {
+            WORKER_BUILTIN => (true, 1),
+            _ => (false, UNITS_PER_CUDA_PROCESS),
+        };
+        suite.workers.insert((*name).to_owned(), WorkerSpec { command, single_threaded, units_per_process });
     }
     Ok(suite)
 }

@@ -114,6 +114,7 @@ fn report(shift_ns: u64) -> Report {
             holdpoint: "0.1.0".to_owned(),
             rustc: "1.95.0".to_owned(),
             profile: "release".to_owned(),
+            distrust: None,
             kernel: None,
             cuda: None,
         },

@@ -46,7 +46,8 @@ fn reason(report: &Report) -> Option<String> {
     let skipped = || {
         report.benchmarks.values().find_map(|measurement| match &measurement.outcome {
             Outcome::Skipped { reason } => Some(reason.clone()),
-            _ => None,
+            Outcome::Measured(measured) => measured.distrust.clone(),
+            Outcome::Failed(_) => None,
         })
     };
     failed.or_else(skipped)

@@ -13,6 +13,7 @@ pub(crate) struct Facts {
     pub stopped: Stopped,
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
+    pub distrust: Option<String>,
 }
 
 /// Summarises; absent when there are no samples.
@@ -44,6 +45,7 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         warmup: facts.warmup,
         stopped: facts.stopped,
         peak_device_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_device_bytes)),
+        distrust: facts.distrust,
         kernel: facts.kernel,
         samples,
     })

@@ -227,10 +227,12 @@ pub enum Trouble {
     ClockStep,
     /// The hypervisor gave the CPU to others.
     Steal,
-    /// The CPU ran slower than it had before, or its throttle counter moved.
+    /// The CPU ran slower than it had before, its throttle counter moved, or the device held its clocks back.
     Throttled,
     /// Other processes kept ours waiting.
     Competing,
+    /// Other processes were on the device.
+    SharedDevice,
     /// Both sides together were slower or faster than in the unit's other rounds.
     Drift,
 }
@@ -244,6 +246,7 @@ impl Trouble {
             Self::Steal => "steal",
             Self::Throttled => "throttled",
             Self::Competing => "competing",
+            Self::SharedDevice => "shared_device",
             Self::Drift => "drift",
         }
     }

@@ -58,6 +58,9 @@ impl From<&Report> for Current {
             for metric in &measurement.gated {
                 let key = metric_name(name, metric);
                 let unmeasured = match &measurement.outcome {
+                    Outcome::Measured(measured) if measured.distrust.is_some() => {
+                        Unmeasured::Skipped(measured.distrust.clone().unwrap_or_default())
+                    }
                     Outcome::Measured(measured) => match measured.metric(metric) {
                         Some(value_ms) => {
                             let (workload, identity) =

@@ -70,7 +70,9 @@ impl RunStatus {
     pub fn of<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> Self {
         let (mut measured, mut skipped, mut failed) = (0, 0, 0);
         for measurement in measurements {
-            match measurement.outcome {
+            match &measurement.outcome {
+                // Times that are not to be compared count for nothing.
+                Outcome::Measured(times) if times.distrust.is_some() => skipped += 1,
                 Outcome::Measured(_) => measured += 1,
                 Outcome::Skipped { .. } => skipped += 1,
                 Outcome::Failed(_) => failed += 1,
@@ -175,6 +177,9 @@ pub struct Measured {
     /// Most device memory that the workload's process held at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_device_memory_mb: Option<f64>,
+    /// Why the times are not comparable although they were taken: `device_throttled` or `device_shared` in most rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distrust: Option<String>,
     /// The kernel behind the times, where the worker tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelInfo>,

@@ -113,8 +113,14 @@ fn units_needed(e: f64, distance: f64) -> f64 {
 /// What troubled more than half of all rounds.
 fn worst_trouble(workload: &AbWorkload) -> Option<Trouble> {
     let rounds = || workload.units.iter().flat_map(|unit| &unit.rounds);
-    let troubles =
-        [Trouble::Steal, Trouble::Competing, Trouble::Throttled, Trouble::Drift, Trouble::ClockStep];
+    let troubles = [
+        Trouble::Steal,
+        Trouble::Competing,
+        Trouble::SharedDevice,
+        Trouble::Throttled,
+        Trouble::Drift,
+        Trouble::ClockStep,
+    ];
     let count = |trouble: &Trouble| rounds().filter(|round| round.trouble.contains(trouble)).count();
     let worst = troubles.into_iter().max_by_key(count)?;
     (2 * count(&worst) > rounds().count()).then_some(worst)

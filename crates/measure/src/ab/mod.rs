@@ -149,6 +149,7 @@ pub fn measure(
         watches: Vec::new(),
         cpus: crate::worker::cpus_allowed(),
         process: units_before,
+        kept: None,
     };
     let mut left = lanes.len();
     for lanes in lanes.chunks_mut(ALIVE_MAX) {
@@ -186,6 +187,8 @@ struct Runner<'a> {
     watches: Vec<Watch>,
     cpus: Vec<usize>,
     process: u32,
+    /// A pair that serves several units, and how many it has served.
+    kept: Option<(Pair<'a>, u32)>,
 }
 
 impl<'a> Runner<'a> {
@@ -214,12 +217,18 @@ impl<'a> Runner<'a> {
             });
         }
         let plan = &report.plan;
+        let units_per_pair = if units_count == 1 { units_per_process(self.sides, lanes) } else { 1 };
+        let (mut pair, served) = self.kept.take().map_or((None, 0), |(pair, served)| (Some(pair), served));
         std::thread::scope(|scope| {
             let (first, others) = units.split_at_mut(1);
             for unit in others {
-                scope.spawn(move || unit.measure(plan, stop));
+                scope.spawn(move || unit.measure(&mut None, plan, stop));
             }
-            first.iter_mut().for_each(|unit| unit.measure(plan, stop));
+            first.iter_mut().for_each(|unit| unit.measure(&mut pair, plan, stop));
+            // One that serves no other unit ends while the clock of this one still runs.
+            if served + 1 >= units_per_pair {
+                pair = None;
+            }
         });
         // What was spent at the same time is spent once.
         let cost_s: f64 = units.iter().flat_map(|unit| &unit.lanes).map(|lane| lane.spent_s).sum();
@@ -231,8 +240,9 @@ impl<'a> Runner<'a> {
                 lane.spent_s *= share;
                 lane.finish(self.process, report, decide, stop());
             }
-            self.process += 1;
+            self.process += u32::from(pair.is_none());
         }
+        self.kept = pair.map(|pair| (pair, served + 1));
     }
 
     /// One, where a unit is not held on its CPU or the length of a round is still to be chosen.
@@ -240,6 +250,14 @@ impl<'a> Runner<'a> {
         let alone = lanes.iter().any(|lane| lane.samples_count == 0 || !is_pinned(self.sides, &lane.specs));
         if alone { 1 } else { (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1)) }
     }
+}
+
+/// Units that a pair of processes serves: the fewest of all its workers.
+fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
+    let of = |side: usize, lane: &Lane| {
+        sides.both()[side].suite.workers.get(&lane.specs[side].worker).map_or(1, |w| w.units_per_process)
+    };
+    lanes.iter().map(|lane| of(0, lane).min(of(1, lane))).min().unwrap_or(1)
 }
 
 /// A unit while it is measured.
@@ -251,12 +269,12 @@ struct OneUnit<'a, 'w> {
     lanes: Vec<Lane<'a>>,
 }
 
-impl OneUnit<'_, '_> {
+impl<'a> OneUnit<'a, '_> {
     /// One fresh pair of processes and a few rounds of each workload that is still wanted.
-    fn measure(&mut self, plan: &AbPlan, stop: &dyn Fn() -> bool) {
+    fn measure(&mut self, kept: &mut Option<Pair<'a>>, plan: &AbPlan, stop: &dyn Fn() -> bool) {
         let Self { sides, cpu, random, watch, lanes } = self;
         let shared = Instant::now();
-        let mut pair = Pair::new(sides, *cpu);
+        let mut pair = kept.take().unwrap_or_else(|| Pair::new(sides, *cpu));
         let mut order: Vec<usize> = (0..lanes.len()).collect();
         random.shuffle(&mut order);
         for at in &order {
@@ -285,8 +303,9 @@ impl OneUnit<'_, '_> {
                 lanes[*at].attempt(&mut pair, |lane, pair| pair.verify(lane));
             }
         }
+        // A pair that lost a process, or was stopped, serves no further unit.
         let ending = Instant::now();
-        drop(pair);
+        *kept = Some(pair).filter(|pair| pair.is_whole() && !stop());
         shared_s += ending.elapsed().as_secs_f64();
         let each_s = shared_s / lanes.len().max(1) as f64;
         lanes.iter_mut().for_each(|lane| lane.spent_s += each_s);

@@ -2,7 +2,7 @@
 
 use super::Sides;
 use super::lane::Lane;
-use super::trouble::Watch;
+use super::trouble::{Watch, device_trouble};
 use crate::ask;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
@@ -48,6 +48,11 @@ impl<'a> Pair<'a> {
             slot.worker().map_err(|error| failed(side, error))?;
         }
         Ok(())
+    }
+
+    /// Whether every process that was started is alive, as far as is known.
+    pub(super) fn is_whole(&self) -> bool {
+        self.slots.iter().flat_map(BTreeMap::values).all(|slot| slot.process() == Some(0))
     }
 
     /// The slot of a side, as long as the process that was started for this unit lives.
@@ -124,7 +129,13 @@ impl<'a> Pair<'a> {
             let result = ask::run(self.slot(lane, side)?, lane.specs[side], samples, calls);
             results[side] = result.map_err(|error| failed(side, error))?;
         }
-        let (state, trouble) = watch.end(&processes, self.cpu);
+        let (mut state, mut trouble) = watch.end(&processes, self.cpu);
+        trouble
+            .extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &processes));
+        trouble.sort_unstable();
+        trouble.dedup();
+        // The state after both: that of the side whose turn was last.
+        state.device = results[turns[1]].device.take();
         let [base, head] = results;
         lane.taken.push(PairRound {
             round,

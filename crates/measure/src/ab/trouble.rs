@@ -4,6 +4,7 @@
 //! is left out for it cannot favour one side.
 
 use crate::machine::{self, StateReader};
+use holdpoint_model::machine::DeviceState;
 use holdpoint_model::{MachineState, Trouble};
 use std::time::{Instant, SystemTime};
 
@@ -73,6 +74,21 @@ impl Watch {
     }
 }
 
+/// What troubled the device during a round, told by the states that both sides saw. Processes are strangers only where our own
+/// can be found among them: in some containers the driver counts them differently.
+pub(super) fn device_trouble<'s>(states: impl Iterator<Item = &'s DeviceState>, own: &[u32]) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    for state in states {
+        if state.is_throttled() {
+            found.push(Trouble::Throttled);
+        }
+        if own.iter().any(|process| state.processes.contains(process)) && state.strangers(own) > 0 {
+            found.push(Trouble::SharedDevice);
+        }
+    }
+    found
+}
+
 /// How long the processes have been ready without a CPU, since they began.
 fn waited_ns(processes: &[u32]) -> u64 {
     let of = |process: &u32| {
@@ -106,6 +122,22 @@ mod tests {
         let (state, trouble) = watch.end(&[], None);
         assert_eq!(state.wait, None);
         assert!(!trouble.contains(&Trouble::Competing) && !trouble.contains(&Trouble::ClockStep));
+    }
+
+    #[test]
+    fn a_device_that_is_throttled_or_shared_is_trouble() {
+        let state = |reasons: &[&str], processes: &[u32]| DeviceState {
+            throttle_reasons: reasons.iter().map(|&reason| reason.to_owned()).collect(),
+            processes: processes.to_vec(),
+            ..DeviceState::default()
+        };
+        let own = [7, 8];
+        let of = |state: DeviceState| device_trouble(std::iter::once(&state), &own);
+        assert_eq!(of(state(&[], &[7, 8])), []);
+        assert_eq!(of(state(&["GPU_IDLE"], &[7])), []);
+        assert_eq!(of(state(&["SW_POWER_CAP"], &[7])), [Trouble::Throttled]);
+        assert_eq!(of(state(&[], &[7, 9])), [Trouble::SharedDevice]);
+        assert_eq!(of(state(&[], &[123, 124])), [], "the driver counts processes differently here");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) struct Active<'a> {
     rounds: Vec<Round>,
     times_ns: Vec<Vec<f64>>,
     spent_ns: u128,
+    /// Rounds in which the device was throttled, and in which it was shared.
+    troubled: [usize; 2],
 }
 
 impl<'a> Active<'a> {
@@ -56,6 +58,7 @@ impl<'a> Active<'a> {
             rounds: Vec::new(),
             times_ns: Vec::new(),
             spent_ns: 0,
+            troubled: [0, 0],
         }
     }
 
@@ -78,7 +81,13 @@ impl<'a> Active<'a> {
         stats::median(&self.times_ns.concat()).map(|ns| ns / 1e6)
     }
 
-    pub(super) fn push(&mut self, round: Round, plan: &MeasurePlan) {
+    /// One more round; `own` is the worker's process, where it has one.
+    pub(super) fn push(&mut self, round: Round, own: Option<u32>, plan: &MeasurePlan) {
+        if let Some(device) = &round.state.device {
+            let is_known = own.is_some_and(|own| device.processes.contains(&own));
+            self.troubled[0] += usize::from(device.is_throttled());
+            self.troubled[1] += usize::from(is_known && device.strangers(own.as_slice()) > 0);
+        }
         self.spent_ns += round.elapsed_ns.iter().map(|ns| u128::from(*ns)).sum::<u128>();
         self.times_ns.push(round.per_call_ns(self.calls_per_sample).collect());
         self.rounds.push(round);
@@ -109,12 +118,21 @@ impl<'a> Active<'a> {
         Some((high - low) / stats::median(&self.times_ns.concat())?)
     }
 
+    /// What troubled the device in most rounds.
+    fn distrust(&self) -> Option<String> {
+        let names = ["device_throttled", "device_shared"];
+        let most = |count: &usize| 2 * count > self.rounds.len();
+        let found = self.troubled.iter().position(most);
+        found.map(|at| names[at].to_owned())
+    }
+
     fn samples_count(&self) -> u64 {
         self.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum()
     }
 
     /// The outcome, samples included, whatever happened.
     pub(super) fn finish(self) -> Measurement {
+        let distrust = self.distrust();
         let timer = self.timer.as_deref().unwrap_or(self.spec.timer());
         let identity: Identity = self.spec.identity(timer);
         let gated = self.spec.metrics.clone();
@@ -122,7 +140,7 @@ impl<'a> Active<'a> {
         let outcome = match self.end {
             Some(Ok(stopped)) => {
                 let Self { answer, warmup, work, kernel, .. } = self;
-                let facts = Facts { answer, warmup, stopped, work, kernel };
+                let facts = Facts { answer, warmup, stopped, work, kernel, distrust };
                 match summarise(samples, facts) {
                     Some(measured) => Outcome::Measured(Box::new(measured)),
                     None => failed(WorkerError::new(FailureCause::BadTime, "no samples were taken"), None),
@@ -142,4 +160,45 @@ impl<'a> Active<'a> {
 fn failed(error: WorkerError, samples: Option<Samples>) -> Outcome {
     let samples = samples.filter(|samples| !samples.rounds.is_empty());
     Outcome::Failed(Failure { samples, ..Failure::from(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdpoint_model::machine::DeviceState;
+    use holdpoint_model::{MachineState, Suite};
+
+    /// Six rounds; in the first so many the device was held back, or had a stranger on it.
+    fn measured(throttled: usize, shared: usize) -> (Option<String>, usize) {
+        let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nworker = \"cuda\"\n";
+        let suite = Suite::parse(text).unwrap();
+        let mut active = Active::new(&suite.workloads[0]);
+        for at in 0..6 {
+            let device = DeviceState {
+                throttle_reasons: (at < throttled).then(|| "HW_SLOWDOWN".to_owned()).into_iter().collect(),
+                processes: if at < shared { vec![7, 8] } else { vec![7] },
+                ..DeviceState::default()
+            };
+            let state = MachineState { device: Some(device), ..MachineState::default() };
+            let round = Round { elapsed_ns: vec![1000], state, ..round() };
+            active.push(round, Some(7), &suite.measure);
+        }
+        active.end = Some(Ok(Stopped::RoundsMax));
+        match active.finish().outcome {
+            Outcome::Measured(measured) => (measured.distrust, measured.samples.rounds.len()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn round() -> Round {
+        serde_json::from_str(r#"{"process": 0, "round": 0, "order": 0, "elapsed_ns": []}"#).unwrap()
+    }
+
+    #[test]
+    fn times_from_a_device_in_trouble_are_kept_and_not_trusted() {
+        assert_eq!(measured(0, 0), (None, 6));
+        assert_eq!(measured(3, 3), (None, 6), "half of the rounds are sound");
+        assert_eq!(measured(6, 0), (Some("device_throttled".to_owned()), 6));
+        assert_eq!(measured(0, 4), (Some("device_shared".to_owned()), 6));
+    }
 }

@@ -199,7 +199,8 @@ impl<'a> Scheduler<'a, '_> {
             peak_device_bytes: result.peak_device_bytes,
             state: MachineState { device: result.device, ..self.state.read() },
         };
-        active.push(round, &self.suite.measure);
+        let own = self.slot(active.spec).process_id();
+        active.push(round, own, &self.suite.measure);
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
         if active.end.is_some() { self.verify_last(active) } else { Ok(()) }

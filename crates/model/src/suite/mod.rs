@@ -72,6 +72,17 @@ pub struct WorkerSpec {
     /// Whether it uses one thread: `ab` then holds both sides on the same CPU, which takes out most of the noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub single_threaded: bool,
+    /// Units of a comparison that one pair of its processes serves, buffers placed anew for each; 1 where a fresh start is cheap.
+    #[serde(default = "one_unit", skip_serializing_if = "is_one_unit")]
+    pub units_per_process: u32,
+}
+
+fn one_unit() -> u32 {
+    1
+}
+
+fn is_one_unit(units: &u32) -> bool {
+    *units == 1
 }
 
 /// How a revision is built, in the root of its own checkout.

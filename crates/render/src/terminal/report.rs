@@ -147,7 +147,12 @@ fn unmeasured(r: &Report, style: Style) -> String {
     let mut out = String::new();
     for (name, m) in &r.benchmarks {
         match &m.outcome {
-            Outcome::Measured(_) => {}
+            Outcome::Measured(measured) => {
+                if let Some(reason) = &measured.distrust {
+                    let body = format!("{name}: {}", remedy::with(reason));
+                    out += &entry(style, Ink::Doubt, "not compared", &body);
+                }
+            }
             Outcome::Skipped { reason } => {
                 out += &entry(style, Ink::Doubt, "skipped", &format!("{name}: {}", remedy::with(reason)));
             }

@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::suites;
 use holdpoint_measure::ab::{SideSpec, Sides};
 use holdpoint_measure::builds::{BuildError, Builds, Built};
-use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WorkerSpec};
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Revision, Side, Suite};
 use std::path::Path;
 
@@ -210,9 +210,16 @@ fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, CliError> {
         )));
     }
     for name in names {
-        let single_threaded =
-            suite.workers.get(&name).map_or(name == WORKER_BUILTIN, |worker| worker.single_threaded);
-        suite.workers.insert(name, WorkerSpec { command: words(program), single_threaded });
+        let declared = suite.workers.get(&name);
+        let single_threaded = declared.map_or(name == WORKER_BUILTIN, |worker| worker.single_threaded);
+        let units_per_process = match declared {
+            Some(worker) => worker.units_per_process,
+            None if name == WORKER_CUDA => suites::UNITS_PER_CUDA_PROCESS,
+            None => 1,
+        };
+        suite
+            .workers
+            .insert(name, WorkerSpec { command: words(program), single_threaded, units_per_process });
     }
     Ok(suite)
 }
