@@ -1,10 +1,12 @@
 //! Steps for those who work on holdpoint: `cargo xtask gen` writes the generated files, `cargo xtask check` fails
 //! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check,
+//! `cargo xtask kernels` compiles every kernel and holds its registers and spills against those recorded,
 //! `cargo xtask unchanged REPORT…` counts false alarms among reports of one revision.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod constants;
 mod generate;
+mod kernels;
 mod tidy;
 mod unchanged;
 
@@ -14,12 +16,16 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(PathBuf::from).unwrap_or_default();
     let step = std::env::args().nth(1).unwrap_or_default();
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
     let problems = match step.as_str() {
         "gen" => generate::write(&root),
         "check" => generate::check(&root),
         "tidy" => tidy::check(&root),
-        "unchanged" => unchanged::judge_all(&std::env::args().skip(2).collect::<Vec<_>>()),
-        _ => vec!["usage: cargo xtask gen|check|tidy|unchanged REPORT…".to_owned()],
+        "kernels" => kernels::check(&root, &arguments),
+        "unchanged" => unchanged::judge_all(&arguments),
+        _ => vec![
+            "usage: cargo xtask gen|check|tidy|kernels [--record] [--require]|unchanged REPORT…".to_owned(),
+        ],
     };
     for problem in &problems {
         eprintln!("xtask {step}: {problem}");

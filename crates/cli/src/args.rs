@@ -94,6 +94,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Tell what this machine can measure, and why not
     Doctor,
+    /// Find the quickest constants for a suite's CUDA kernels on this device, and keep them
+    Tune(TuneArgs),
     /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)
     Worker(WorkerArgs),
     /// Print a completion script for a shell
@@ -248,6 +250,10 @@ pub struct RunArgs {
     /// Where to write the report
     #[arg(long, short, value_name = "FILE", default_value = "artifacts/report.json")]
     pub output: PathBuf,
+    /// Measure on each of these CUDA devices, one after the other, and show how far they are apart: `all`, or numbers such as
+    /// `0,2`; the number of the device goes into the name of its report
+    #[arg(long, value_name = "LIST", conflicts_with = "device")]
+    pub devices: Option<String>,
 }
 
 /// `holdpoint compare`.
@@ -371,6 +377,28 @@ pub struct ReportArgs {
     /// Also write it as Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Show and write it in the form of another program
+    #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
+    pub form: Option<ReportForm>,
+    /// Where to write it in that form, as JSON
+    #[arg(long, short, value_name = "FILE", requires = "form")]
+    pub output: Option<PathBuf>,
+}
+
+/// The forms of other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportForm {
+    /// The GPU report of Apex-X, from the report of a GPU suite (docs/gpu-reports.md)
+    ApexGpu,
+}
+
+/// `holdpoint tune`.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("suite", |suite| suite.default_value("gpu")))]
+pub struct TuneArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
 }
 
 /// `holdpoint worker`.

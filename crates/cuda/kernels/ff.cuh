@@ -47,29 +47,30 @@ struct Scan {
         output_gain = at[2 * channels];
         bias = at[3 * channels];
     }
-    // NaN counts as 0; fmaxf and fminf would turn it into a limit.
-    __device__ __forceinline__ float step(float state, float token) const {
-        float x = token == token ? fminf(fmaxf(token, -TOKEN_LIMIT), TOKEN_LIMIT) : 0.0f;
-        return decay * state + (1.0f - decay) * (input_gain * x + bias);
+    // What a token adds to the state. NaN counts as 0; fmaxf and fminf would turn it into a limit.
+    __device__ __forceinline__ float input(float token) const {
+        const float limited = fminf(fmaxf(token, -TOKEN_LIMIT), TOKEN_LIMIT), x = token == token ? limited : 0.0f;
+        return (1.0f - decay) * (input_gain * x + bias);
     }
+    __device__ __forceinline__ float step(float state, float token) const { return decay * state + input(token); }
 };
 
 __device__ __forceinline__ float merge_gate(const float* scan, int channels, int c) {
     return fminf(fmaxf(scan[static_cast<size_t>(8) * channels + c], 0.0f), 1.0f);
 }
 
+// v where it is finite, `infinite` in place of an infinity, 0 in place of NaN.
+__device__ __forceinline__ float finite_or(float v, float infinite) {
+    const float other = v == v ? infinite : 0.0f;
+    return fabsf(v) <= 3.402823466e38f ? v : other;
+}
+
 // Before the layer norm only what is not finite changes.
-__device__ __forceinline__ float clean_mixed(float v) {
-    if (v != v) return 0.0f;
-    return fabsf(v) > 3.402823466e38f ? copysignf(TOKEN_LIMIT, v) : v;
-}
+__device__ __forceinline__ float clean_mixed(float v) { return finite_or(v, copysignf(TOKEN_LIMIT, v)); }
 
-__device__ __forceinline__ float clean_proxy(float v) {
-    if (v != v) return 0.0f;
-    return fabsf(v) > 3.402823466e38f ? (v > 0.0f ? 1.0f : 0.0f) : v;
-}
+__device__ __forceinline__ float clean_proxy(float v) { return finite_or(v, v > 0.0f ? 1.0f : 0.0f); }
 
-__device__ __forceinline__ float sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
+__device__ __forceinline__ float sigmoid(float v) { return __fdividef(1.0f, 1.0f + __expf(-v)); }
 
 // Weights are the softplus of the learned numbers.
 struct Gate {
@@ -123,6 +124,37 @@ __device__ __forceinline__ void load_columns(const T* __restrict__ from, bool ve
 #pragma unroll
         for (int i = 0; i < N; ++i) to[i] = from[i];
     }
+}
+
+// The same for stores.
+template <typename T, int N>
+__device__ __forceinline__ void store_columns(T* __restrict__ to, bool vector, const float (&from)[N]) {
+    constexpr int W = load_width<T, N>();
+#pragma unroll
+    for (int i = 0; i < N; i += W) {
+        Few<T, W> few;
+#pragma unroll
+        for (int j = 0; j < W; ++j) few.at[j] = static_cast<T>(from[i + j]);
+        if (vector) *reinterpret_cast<Few<T, W>*>(to + i) = few;
+#pragma unroll
+        for (int j = 0; j < W; ++j) {
+            if (!vector) to[i + j] = few.at[j];
+        }
+    }
+}
+
+// Launched with programmatic serialization, a kernel starts while the one before it in the stream still runs: everything but
+// weights must wait. Launched plainly, both do nothing.
+__device__ __forceinline__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // First element of a tile in one channel's plane.

@@ -19,30 +19,63 @@ struct Tokens {
 
 // --- Exchange between the blocks of a tile ---
 
-__device__ __forceinline__ void arrive() {
-#if CLUSTER > 1
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
+// Values that all blocks of the tile get from each other, each set once. A block's barrier of a set completes when all
+// bytes of the set have come; a block must wait for all sets before it ends. Stores signal the barrier themselves: a cluster
+// barrier that also orders memory would flush to the whole device.
+struct Mail {
+    enum Set { HIDDEN, FILM, MOMENTS, SETS };
+    unsigned long long barriers[SETS];
 
-__device__ __forceinline__ void wait() {
+    // Called by all threads before anything else; `started` then waits for the other blocks, before the first store.
+    __device__ __forceinline__ void open(const int (&floats)[SETS]) {
 #if CLUSTER > 1
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#else
-    __syncthreads();
+        if (threadIdx.x == 0) {
+#pragma unroll
+            for (int i = 0; i < SETS; ++i) {
+                asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address(&barriers[i])) : "memory");
+                asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address(&barriers[i])), "r"(4 * floats[i])
+                             : "memory");
+            }
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        __syncwarp();
+        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
-}
-
-// Stores into the same variable of another block of the cluster.
-__device__ __forceinline__ void store_at(int peer, float* to, float value) {
+    }
+    __device__ __forceinline__ void started() {
 #if CLUSTER > 1
-    unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(to)), remote;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(peer));
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
-#else
-    *to = value;
+        asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
-}
+    }
+    // Stores into the same variable of a block of the cluster.
+    __device__ __forceinline__ void send(Set set, int peer, float* to, float value) {
+#if CLUSTER > 1
+        unsigned there, barrier;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address(to)), "r"(peer));
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(barrier) : "r"(address(&barriers[set])), "r"(peer));
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(there),
+                     "r"(__float_as_uint(value)), "r"(barrier)
+                     : "memory");
+#else
+        *to = value;
+#endif
+    }
+    __device__ __forceinline__ void receive(Set set) {
+#if CLUSTER > 1
+        asm volatile(
+            "{\n.reg .pred done;\nagain:\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"
+            "@!done bra again;\n}" ::"r"(address(&barriers[set]))
+            : "memory");
+#else
+        __syncthreads();
+#endif
+    }
+    template <typename T>
+    __device__ __forceinline__ static unsigned address(const T* at) {
+        return static_cast<unsigned>(__cvta_generic_to_shared(at));
+    }
+};
 
 __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
@@ -52,29 +85,64 @@ __device__ __forceinline__ float warp_sum(float v) {
 
 // --- Scan and layer norm ---
 
-// Both passes up to this tile only; the blocks of the first and the last tile also know the final states.
-__device__ __forceinline__ void scan_to(Tokens& s, const float* __restrict__ tokens, const float* __restrict__ scan, int k,
-                                        int tiles, bool leader, float* __restrict__ states) {
-    // Tokens loaded together: the recurrence is short, waiting for each load would not be.
-    constexpr int BATCH = 16;
+// One channel's scan in one direction, from the end of the sequence to this tile; i counts channels, forward ones first.
+struct TokenScan {
+    // Tokens loaded at once: the recurrence is short, waiting for each load would not be.
+    static constexpr int BATCH = 32;
+    int direction, c, steps, stride;
+    const float* at;
+    Scan pass;
+    float gate, batch[BATCH];
+
+    __device__ __forceinline__ TokenScan(const float* __restrict__ tokens, const float* __restrict__ scan, int i, int k, int tiles)
+        : direction(i / CHANNELS % 2),
+          c(i % CHANNELS),
+          steps(direction == 0 ? k + 1 : tiles - k),
+          stride(CHANNELS - 2 * CHANNELS * direction),
+          at(tokens + static_cast<size_t>((tiles - 1) * direction) * CHANNELS + c),
+          pass(scan, direction, CHANNELS, c),
+          gate(merge_gate(scan, CHANNELS, c)) {
+#pragma unroll
+        for (int j = 0; j < BATCH; ++j) batch[j] = token(j);
+    }
+    // What lies behind the last step is loaded from there and not used.
+    __device__ __forceinline__ float token(int step) const { return at[least(step, steps - 1) * static_cast<long long>(stride)]; }
+
+    __device__ __forceinline__ float next(float state, int step, float token) const {
+        const float after = pass.decay * state + pass.input(token);
+        return step < steps ? after : state;
+    }
+    __device__ __forceinline__ float run() const {
+        float state = 0.0f;
+#pragma unroll
+        for (int first = 0; first < BATCH; first += 8) {
+            if (first >= steps) break;
+#pragma unroll
+            for (int j = first; j < first + 8; ++j) state = next(state, j, batch[j]);
+        }
+#pragma unroll 1
+        for (int first = BATCH; first < steps; first += 8) {
+            float more[8];
+#pragma unroll
+            for (int j = 0; j < 8; ++j) more[j] = token(first + j);
+#pragma unroll
+            for (int j = 0; j < 8; ++j) state = next(state, first + j, more[j]);
+        }
+        return state;
+    }
+};
+
+// All channels in both directions; the blocks of the first and the last tile also know the final states.
+__device__ __forceinline__ void scan_all(Tokens& s, TokenScan& loaded, const float* __restrict__ tokens,
+                                         const float* __restrict__ scan, int k, int tiles, bool leader,
+                                         float* __restrict__ states) {
+    const int whole = leader ? tiles : 0;
 #pragma unroll 1
     for (int i = threadIdx.x; i < 2 * CHANNELS; i += THREADS) {
-        const int direction = i / CHANNELS, c = i % CHANNELS;
-        const int steps = direction == 0 ? k + 1 : tiles - k, stride = direction == 0 ? CHANNELS : -CHANNELS;
-        const float* at = tokens + (direction == 0 ? 0 : static_cast<size_t>(tiles - 1) * CHANNELS) + c;
-        const Scan pass(scan, direction, CHANNELS, c);
-        const float gate = merge_gate(scan, CHANNELS, c);
-        float state = 0.0f;
-#pragma unroll 1
-        for (int first = 0; first < steps; first += BATCH, at += static_cast<long long>(BATCH) * stride) {
-            float batch[BATCH];
-#pragma unroll
-            for (int j = 0; j < BATCH; ++j) batch[j] = first + j < steps ? at[j * stride] : 0.0f;
-#pragma unroll
-            for (int j = 0; j < BATCH; ++j) state = first + j < steps ? pass.step(state, batch[j]) : state;
-        }
-        s.scanned[direction][c] = (direction == 0 ? gate : 1.0f - gate) * (pass.output_gain * state);
-        if (leader && steps == tiles) states[direction * CHANNELS + c] = state;
+        if (2 * CHANNELS > THREADS && i >= THREADS) loaded = TokenScan(tokens, scan, i, k, tiles);
+        const float state = loaded.run(), share = loaded.direction == 0 ? loaded.gate : 1.0f - loaded.gate;
+        s.scanned[loaded.direction][loaded.c] = share * (loaded.pass.output_gain * state);
+        if (loaded.steps == whole) states[i] = state;
     }
 }
 
@@ -92,24 +160,28 @@ struct TokenNorm {
     }
     // Every warp takes the moments of all channels: cheaper than waiting for one of them.
     __device__ __forceinline__ void run(Tokens& s) const {
-        const int lane = threadIdx.x % 32;
-        float sum = 0.0f, squares = 0.0f;
+        float values[PER_LANE], sum = 0.0f, squares = 0.0f;
 #pragma unroll
-        for (int c = lane; c < CHANNELS; c += 32) sum += clean_mixed(s.scanned[0][c] + s.scanned[1][c]);
+        for (int j = 0; j < PER_LANE; ++j) {
+            const int c = 32 * j + threadIdx.x % 32;
+            values[j] = CHANNELS % 32 == 0 || c < CHANNELS ? mixed(s, c) : 0.0f;
+            sum += values[j];
+        }
         const float mean = warp_sum(sum) * (1.0f / CHANNELS);
 #pragma unroll
-        for (int c = lane; c < CHANNELS; c += 32) {
-            const float distance = clean_mixed(s.scanned[0][c] + s.scanned[1][c]) - mean;
-            squares += distance * distance;
+        for (int j = 0; j < PER_LANE; ++j) {
+            const bool live = CHANNELS % 32 == 0 || 32 * j + static_cast<int>(threadIdx.x) % 32 < CHANNELS;
+            squares += live ? (values[j] - mean) * (values[j] - mean) : 0.0f;
         }
         const float inverse = rsqrtf(warp_sum(squares) * (1.0f / CHANNELS) + NORM_EPS);
 #pragma unroll
         for (int i = 0; i < PER_THREAD; ++i) {
             const int c = i * THREADS + threadIdx.x;
-            if (c >= CHANNELS) break;
-            const float distance = clean_mixed(s.scanned[0][c] + s.scanned[1][c]) - mean;
-            s.normed[c] = distance * inverse * to_float(weight[i]) + to_float(bias[i]);
+            if (c < CHANNELS) s.normed[c] = (mixed(s, c) - mean) * inverse * to_float(weight[i]) + to_float(bias[i]);
         }
+    }
+    __device__ __forceinline__ static float mixed(const Tokens& s, int c) {
+        return clean_mixed(s.scanned[0][c] + s.scanned[1][c]);
     }
 };
 
@@ -150,34 +222,40 @@ struct Layer {
         }
         to.bias = bias[o];
     }
-    // activation(row, sum) goes into `out` of all blocks.
-    template <typename F>
-    __device__ __forceinline__ void multiply(int pass, const Row& from, const float* input, float* out, F activation) const {
-        const int o = row(pass), lane = threadIdx.x % 8;
+    __device__ __forceinline__ static float dot(const Row& from, const float* input) {
         float sum = 0.0f;
 #pragma unroll
         for (int i = 0; i < PER_LANE; ++i) {
-            const int p = i * 8 + lane;
+            const int p = i * 8 + threadIdx.x % 8;
             if (PACKS % 8 != 0 && p >= PACKS) break;
 #pragma unroll
             for (int j = 0; j < PACK; ++j) sum += to_float(from.packs[i].at[j]) * input[p * PACK + j];
         }
-#pragma unroll
-        for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-        const bool live = pass * AT_ONCE + static_cast<int>(threadIdx.x) / 8 < least(SHARE, OUT - rank * SHARE);
-        const float value = activation(o, sum + to_float(from.bias));
-        if (live && lane < CLUSTER) store_at(lane, out + o, value);
+        return sum;
     }
+    // activation(row, sum) goes into `out` of all blocks. The passes of a group run side by side.
     template <typename F>
-    __device__ __forceinline__ void run(const float* input, float* out, F activation) {
-        if constexpr (HELD) {
-#pragma unroll
-            for (int pass = 0; pass < PASSES; ++pass) multiply(pass, held[pass], input, out, activation);
-        } else {
+    __device__ __forceinline__ void run(const float* input, Mail& mail, Mail::Set set, float* out, F activation) {
+        constexpr int GROUP = HELD ? PASSES : 1;
 #pragma unroll 1
-            for (int pass = 0; pass < PASSES; ++pass) {
-                load(pass, held[0]);
-                multiply(pass, held[0], input, out, activation);
+        for (int first = 0; first < PASSES; first += GROUP) {
+            float sums[GROUP];
+#pragma unroll
+            for (int pass = 0; pass < GROUP; ++pass) {
+                if (!HELD) load(first, held[pass]);
+                sums[pass] = dot(held[pass], input);
+            }
+#pragma unroll
+            for (int step = 4; step > 0; step /= 2) {
+#pragma unroll
+                for (int pass = 0; pass < GROUP; ++pass) sums[pass] += __shfl_xor_sync(0xffffffffu, sums[pass], step);
+            }
+#pragma unroll
+            for (int pass = 0; pass < GROUP; ++pass) sums[pass] = activation(row(first + pass), sums[pass] + to_float(held[pass].bias));
+#pragma unroll
+            for (int pass = 0; pass < GROUP; ++pass) {
+                const int at = (first + pass) * AT_ONCE + threadIdx.x / 8, lane = threadIdx.x % 8;
+                if (at < least(SHARE, OUT - rank * SHARE) && lane < CLUSTER) mail.send(set, lane, out + rank * SHARE + at, sums[pass]);
             }
         }
     }

@@ -68,6 +68,8 @@ __device__ __forceinline__ void gather_tokens(const T* __restrict__ map, const i
 extern "C" __global__ void __launch_bounds__(THREADS)
     ff_tokens_fast(const source* __restrict__ map, const int* __restrict__ ids, int batch, int tiles, int channels,
                    int height, int width, float* __restrict__ tokens) {
+    let_next_start();
+    wait_for_previous();
     gather_tokens(map, ids, batch, tiles, channels, height, width, tokens);
 }
 
@@ -77,6 +79,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                   const elem* __restrict__ uncertainty, float gate_boundary, float gate_uncertainty, float gate_bias,
                   elem* __restrict__ heavy, elem* __restrict__ detail, elem* __restrict__ alpha, float* __restrict__ states,
                   int states_len) {
+    let_next_start();
+    wait_for_previous();
     constexpr int TOKENS = THREADS / token_lanes<elem>();
     const long long count = static_cast<long long>(batch) * tiles * channels;
     const int token_blocks = (count + TOKENS - 1) / TOKENS;

@@ -7,10 +7,11 @@
 // Fast: a thread keeps PACK neighbouring pixels (one pixel where the plane or an address does not allow packs), takes
 // their alphas into registers, and walks over ITEMS*ROUNDS channels, ITEMS of them under way at a time. Blocks that
 // hold other channels of the same pixels work out the same alphas again; the first of them writes them.
-// Launch: block THREADS, no dynamic shared memory; with u = H*W/pixels per thread, n = min(u, THREADS) and
-// span = THREADS/n*ITEMS*ROUNDS the grid is B*ceil(u/n)*ceil(C/span) for fusion_gate_fast and ceil(B*u/THREADS) for
-// fusion_alpha_fast. Any other grid is right, too. The references take 256 threads per block and any grid.
-// Limits: H*W and the fast grids below 2^31.
+// Launch, no dynamic shared memory: with u = H*W/pixels per thread, fusion_gate_fast takes a block (x, y) with
+// x = min(u, THREADS), y = THREADS/x, and a grid (ceil(u/x), ceil(C/(y*ITEMS*ROUNDS)), B); any other grid, and any
+// other block of THREADS threads or fewer, is right, too. fusion_alpha_fast takes THREADS threads and
+// ceil(B*u/THREADS) blocks or any other grid, the references 256 threads and any grid.
+// Limits: H*W and the grids below 2^31.
 #include "units.cuh"
 
 #ifndef THREADS
@@ -36,7 +37,8 @@ struct Gate {
     __device__ __forceinline__ float alpha(float boundary, float uncertainty) const
     {
         const float logit = boundary_weight * clean(boundary) + uncertainty_weight * clean(uncertainty) + bias;
-        return 1.0f / (1.0f + expf(-logit));
+        // A few units in the last place off, and the quicker: every block of channels works it out again.
+        return __fdividef(1.0f, 1.0f + __expf(-logit));
     }
 };
 
@@ -112,44 +114,38 @@ __device__ __forceinline__ void fuse(const elem* __restrict__ base, const elem* 
                                      elem* __restrict__ fused, elem* __restrict__ alpha, int batch, int channels,
                                      int plane, const Gate& gate)
 {
-    const int units = plane / N, lanes = min(units, THREADS);
-    const int slots = THREADS / lanes, slot = threadIdx.x / lanes;
-    const int span = slots * ITEMS * ROUNDS;
-    const unsigned parts = (units + lanes - 1) / lanes, spans = (channels + span - 1) / span;
-    const unsigned works = batch * parts * spans;
-    if (slot >= slots) return;
-
-    for (unsigned work = blockIdx.x; work < works; work += gridDim.x) {
-        unsigned rest = work / parts;
-        const int u = (work - rest * parts) * lanes + threadIdx.x - slot * lanes;
-        const int b = rest / spans, c_first = (rest - b * spans) * span + slot;
-        if (u >= units) continue;
-        const long long pixel = (long long)b * units + u;
-        float alphas[N];
-        for (int round = 0; round < ROUNDS; ++round) {
-            const int c = c_first + round * slots * ITEMS;
-            const long long at = ((long long)b * channels + c) * units + u;
-            Word<N> low[ITEMS], high[ITEMS];
+    const int units = plane / N, slots = blockDim.y, span = slots * ITEMS * ROUNDS;
+    for (int b = blockIdx.z; b < batch; b += gridDim.z) {
+        for (int u = blockIdx.x * blockDim.x + threadIdx.x; u < units; u += gridDim.x * blockDim.x) {
+            for (int c_first = blockIdx.y * span + threadIdx.y; c_first < channels; c_first += gridDim.y * span) {
+                const long long pixel = (long long)b * units + u, step = (long long)slots * units;
+                long long at = ((long long)b * channels + c_first) * units + u;
+                float alphas[N];
+                for (int round = 0; round < ROUNDS; ++round, at += ITEMS * step) {
+                    const int c = c_first + round * slots * ITEMS;
+                    Word<N> low[ITEMS], high[ITEMS];
 #pragma unroll
-            for (int i = 0; i < ITEMS; ++i) {
-                if (c + i * slots >= channels) continue;
-                low[i] = __ldg(words<N>(base) + at + (long long)i * slots * units);
-                high[i] = __ldg(words<N>(heavy) + at + (long long)i * slots * units);
-            }
-            if (round == 0)
-                weigh<N>(gate, __ldg(words<N>(boundary) + pixel), __ldg(words<N>(uncertainty) + pixel), alphas);
+                    for (int i = 0; i < ITEMS; ++i) {
+                        if (c + i * slots >= channels) continue;
+                        low[i] = __ldg(words<N>(base) + at + i * step);
+                        high[i] = __ldg(words<N>(heavy) + at + i * step);
+                    }
+                    if (round == 0)
+                        weigh<N>(gate, __ldg(words<N>(boundary) + pixel), __ldg(words<N>(uncertainty) + pixel), alphas);
 #pragma unroll
-            for (int i = 0; i < ITEMS; ++i) {
-                if (c + i * slots >= channels) continue;
-                float from[N], to[N];
-                to_floats<N>(low[i], from);
-                to_floats<N>(high[i], to);
+                    for (int i = 0; i < ITEMS; ++i) {
+                        if (c + i * slots >= channels) continue;
+                        float from[N], to[N];
+                        to_floats<N>(low[i], from);
+                        to_floats<N>(high[i], to);
 #pragma unroll
-                for (int j = 0; j < N; ++j) from[j] += alphas[j] * (to[j] - from[j]);
-                words<N>(fused)[at + (long long)i * slots * units] = from_floats<N>(from);
+                        for (int j = 0; j < N; ++j) from[j] += alphas[j] * (to[j] - from[j]);
+                        words<N>(fused)[at + i * step] = from_floats<N>(from);
+                    }
+                }
+                if (c_first == 0) words<N>(alpha)[pixel] = from_floats<N>(alphas);
             }
         }
-        if (c_first == 0) words<N>(alpha)[pixel] = from_floats<N>(alphas);
     }
 }
 

@@ -1,6 +1,6 @@
 // Building blocks of tile_ssm: what a thread, a warp, a block and a chain of chunks do to the state of a recurrence
 // s_k = d*s_{k-1} + u_k with one d per channel. n tokens turn a state s into d^n*s + r; r is their share.
-// The including file chooses DIRECTION, THREADS, ACROSS, CHANNELS, ITEMS and STAGES.
+// The including file chooses DIRECTION, THREADS, ACROSS, CHANNELS and ITEMS.
 #pragma once
 
 #include "units.cuh"
@@ -14,7 +14,6 @@ constexpr int WINDOW = 4;          // Chunks looked back at together.
 constexpr bool BOTH = DIRECTION == 2;
 static_assert(32 % ACROSS == 0 && WIDTH <= THREADS && THREADS % 32 == 0, "threads must tile the chunk");
 static_assert((CHUNK & (CHUNK - 1)) == 0 && (ITEMS & (ITEMS - 1)) == 0, "powers are taken by squaring");
-static_assert(STAGES * THREADS * ITEMS * V * sizeof(elem) <= 40960, "the tokens must fit static shared memory");
 static_assert(V * sizeof(elem) >= 4, "a word holds 4 bytes at least");
 
 struct Params {
@@ -76,24 +75,38 @@ struct Largest {
 #endif
 };
 
-// Where a block and its thread work: chunk `rank` of the scan, sample b, channels from c on, tokens from k on.
-struct Place {
-    int c;        // First channel of the thread.
-    bool vector;  // The thread's channels can be moved as one word.
-    int chunk, b, k;
+__device__ __forceinline__ int chunks_of(const Params& p) { return (p.steps + CHUNK - 1) / CHUNK; }
+__device__ __forceinline__ int groups_of(const Params& p) { return (p.channels + WIDTH - 1) / WIDTH; }
 
-    __device__ Place(const Params& p, int group, bool aligned)
-        : c(group * WIDTH + threadIdx.x % ACROSS * V), vector(aligned && p.channels % V == 0)
+// Where a block and its thread work.
+struct Place {
+    int group, rank, chunk, b;  // The block's channels and chunk; ranks count chunks in the order of the scan.
+    int c, k;                   // The thread's first channel and token.
+    bool vector;                // The thread's channels can be moved as one word.
+
+    // All blocks of a rank come before those of the next, so that a block's predecessors have smaller indices.
+    __device__ Place(const Params& p, bool aligned)
     {
-    }
-    // Ranks follow the scan; all samples of a rank come before the next rank.
-    __device__ __forceinline__ void go(const Params& p, int tile)
-    {
-        const int rank = tile / p.batch;
+        const int groups = groups_of(p), tile = blockIdx.x / groups;
+        group = blockIdx.x - tile * groups;
+        rank = tile / p.batch;
         b = tile - rank * p.batch;
         chunk = DIRECTION == 1 ? (p.steps - 1) / CHUNK - rank : rank;
+        c = group * WIDTH + threadIdx.x % ACROSS * V;
         k = chunk * CHUNK + threadIdx.x / ACROSS * ITEMS;
+        vector = aligned && p.channels % V == 0;
     }
+    // Whether all of the thread's tokens and channels exist, and as whole words.
+    __device__ __forceinline__ bool whole(const Params& p) const
+    {
+        return vector && c < p.channels && k + ITEMS <= p.steps;
+    }
+    __device__ __forceinline__ long long token(const Params& p, int i) const
+    {
+        return ((long long)b * p.steps + k + i) * p.channels + c;
+    }
+    // The block's channel of this thread where one thread works per channel.
+    __device__ __forceinline__ int column() const { return group * WIDTH + threadIdx.x; }
     static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
     static __device__ __forceinline__ int channel() { return threadIdx.x % ACROSS * V; }
     // Which of the DEEP threads along K in its warp, in the order of the scan.
@@ -129,48 +142,26 @@ __device__ __forceinline__ void store_channels(elem* to, const Place& at, int ch
     }
 }
 
-// The block's tokens as they lie in memory, zeros beyond the end. Each thread reads back only what it put there, so
-// that this is room for more tokens under way than registers could hold, and needs no barrier.
-struct Stage {
-    Word<V> at[ITEMS][THREADS];
-
-    __device__ __forceinline__ void fill(const elem* tokens, const Params& p, const Place& place)
+// The tokens of a thread that is whole, as they lie in memory: half the registers that floats would take, so that
+// many can be under way.
+struct Tokens {
+    Word<V> at[ITEMS];
+    __device__ __forceinline__ void load(const elem* tokens, const Params& p, const Place& place)
     {
-        const elem* from = tokens + ((long long)place.b * p.steps + place.k) * p.channels + place.c;
+        const elem* from = tokens + place.token(p, 0);
 #pragma unroll
-        for (int i = 0; i < ITEMS; ++i, from += p.channels) {
-            Word<V>& to = at[i][threadIdx.x];
-            const bool inside = place.k + i < p.steps;
-            if (sizeof(to) >= 4 && place.vector && inside && place.c < p.channels) {
-                const unsigned address = __cvta_generic_to_shared(&to);
-                if constexpr (sizeof(to) == 16)
-                    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-                else
-                    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from),
-                                 "n"(sizeof(to) < 4 ? 4 : sizeof(to)) : "memory");
-            } else {
-                to = inside ? load_word(from, place, p.channels) : Word<V>{};
-            }
-        }
-    }
-    __device__ __forceinline__ void read(int i, float (&x)[V]) const { to_floats<V>(at[i][threadIdx.x], x); }
-
-    static __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-    // Waits until at most this many of the latest groups are still under way.
-    template <int GROUPS>
-    static __device__ __forceinline__ void wait()
-    {
-        asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+        for (int i = 0; i < ITEMS; ++i) at[i] = __ldg(words<V>(from + (long long)i * p.channels));
     }
 };
 
 // One direction's parameters of the block's channels: s_k = d*s_{k-1} + u_k with u = gain*x + bias, (1-d) taken into
 // both, and y = out*s. In shared memory, so that they are not held in registers while a block looks back.
-struct Table {
+struct alignas(16) Table {
     float d[WIDTH], gain[WIDTH], bias[WIDTH], out[WIDTH];
     float out_gain[WIDTH], out_bias[WIDTH];
     float bias_sum[WIDTH];     // What the biases of a thread's tokens add to its r.
     float power[DEEP][WIDTH];  // d to the tokens of 0, 1, ... threads.
+    float warp_power[WIDTH], chunk_power[WIDTH];
 
     // A barrier must follow.
     __device__ __forceinline__ void fill(const Params& p, int group, int param_offset)
@@ -192,6 +183,14 @@ struct Table {
             }
             power[i / WIDTH][at] = to_thread;
             if (i >= WIDTH) continue;
+            warp_power[at] = q;
+            if (p.steps > CHUNK) {
+                // Rounded once, since it is multiplied many times over.
+                double to_chunk = d_here;
+#pragma unroll
+                for (int n = 1; n < CHUNK; n *= 2) to_chunk *= to_chunk;
+                chunk_power[at] = (float)to_chunk;
+            }
             const float left = 1.0f - d_here;
             d[at] = d_here;
             gain[at] = inside ? left * to_float(p.input_gain[param_offset + c]) : 0.0f;
@@ -203,22 +202,33 @@ struct Table {
         }
     }
 
+    // The thread's channels of a row, in accesses as wide as they can be.
     static __device__ __forceinline__ void read(const float* row, float (&values)[V])
     {
+        constexpr int WIDE = V % 4 == 0 ? 4 : V % 2 == 0 ? 2 : 1;
+        struct alignas(4 * WIDE) Part {
+            float at[WIDE];
+        };
 #pragma unroll
-        for (int v = 0; v < V; ++v) values[v] = row[Place::channel() + v];
+        for (int v = 0; v < V; v += WIDE) {
+            const Part part = *reinterpret_cast<const Part*>(row + Place::channel() + v);
+#pragma unroll
+            for (int i = 0; i < WIDE; ++i) values[v + i] = part.at[i];
+        }
     }
 };
 
 __device__ __forceinline__ int item(int n, bool back) { return back ? ITEMS - 1 - n : n; }
 
-// One token that may need cleaning, or that may lie beyond the end.
+// One token that may need cleaning, may lie beyond the end or may be no whole word. Reads it again: this is rare.
 template <bool BACK>
-__device__ __forceinline__ void careful_step(const Table& table, const Stage& stage, const Params& p, const Place& at,
+__device__ __forceinline__ void careful_step(const Table& table, const elem* tokens, const Params& p, const Place& at,
                                              int i, float (&s)[V])
 {
+    Word<V> word{};
+    if (at.k + i < p.steps) word = load_word(tokens + at.token(p, i), at, p.channels);
     float x[V];
-    stage.read(i, x);
+    to_floats<V>(word, x);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
         const int c = Place::channel() + v;
@@ -230,35 +240,40 @@ __device__ __forceinline__ void careful_step(const Table& table, const Stage& st
     }
 }
 
-// r of the thread's own tokens. Returns whether the thread must be careful: tokens need cleaning or lie beyond the
-// end, or its channels are no whole word.
+// r of the thread's own tokens. Returns whether the thread must be careful with them.
 template <bool BACK>
-__device__ __forceinline__ bool own_share(const Table& table, const Stage& stage, const Params& p, const Place& at,
-                                          float (&r)[V])
+__device__ __forceinline__ bool own_share(const Table& table, const Tokens& raw, const elem* tokens, const Params& p,
+                                          const Place& at, float (&r)[V])
 {
-    float d[V];
-    Table::read(table.d, d);
-    Largest largest;
 #pragma unroll
     for (int v = 0; v < V; ++v) r[v] = 0.0f;
+    if (at.whole(p)) {
+        float d[V];
+        Table::read(table.d, d);
+        Largest largest;
 #pragma unroll
-    for (int n = 0; n < ITEMS; ++n) {
-        float x[V];
-        stage.read(item(n, BACK), x);
-        largest.raise(stage.at[item(n, BACK)][threadIdx.x], x);
+        for (int n = 0; n < ITEMS; ++n) {
+            const Word<V>& word = raw.at[item(n, BACK)];
+            float x[V];
+            to_floats<V>(word, x);
+            largest.raise(word, x);
 #pragma unroll
-        for (int v = 0; v < V; ++v) r[v] = d[v] * r[v] + x[v];
-    }
-    if (!largest.within(p.limit) || at.k + ITEMS > p.steps || !at.vector || at.c >= p.channels) {
+            for (int v = 0; v < V; ++v) r[v] = d[v] * r[v] + x[v];
+        }
+        if (largest.within(p.limit)) {
+            float gain[V], bias_sum[V];
+            Table::read(table.gain, gain);
+            Table::read(table.bias_sum, bias_sum);
+#pragma unroll
+            for (int v = 0; v < V; ++v) r[v] = gain[v] * r[v] + bias_sum[v];
+            return false;
+        }
 #pragma unroll
         for (int v = 0; v < V; ++v) r[v] = 0.0f;
-#pragma unroll 1
-        for (int n = 0; n < ITEMS; ++n) careful_step<BACK>(table, stage, p, at, item(n, BACK), r);
-        return true;
     }
-#pragma unroll
-    for (int v = 0; v < V; ++v) r[v] = table.gain[Place::channel() + v] * r[v] + table.bias_sum[Place::channel() + v];
-    return false;
+#pragma unroll 1
+    for (int n = 0; n < ITEMS; ++n) careful_step<BACK>(table, tokens, p, at, item(n, BACK), r);
+    return true;
 }
 
 template <bool BACK>
@@ -283,8 +298,6 @@ __device__ __forceinline__ void combine(const Table& table, float (&r)[V], float
             if (depth >= step) r[v] += q[v] * other;
         }
     }
-    // Lanes may still be reading the last chunk's states from this row.
-    __syncwarp();
     if (depth == DEEP - 1) {
 #pragma unroll
         for (int v = 0; v < V; ++v) sums[Place::warp()][Place::channel() + v] = r[v];
@@ -310,7 +323,7 @@ __device__ __forceinline__ void enter(const Table& table, const float (*states)[
 typedef unsigned long long Slot;  // Bits of the value below, the tag above: launch number * 2 + whether an end state.
 struct Scratch {
     unsigned launch, done;
-    Slot slots[1];  // [chunks][B][C], then one ticket counter (32 bits) per channel group.
+    Slot slots[1];  // [chunks][B][C].
 };
 
 __device__ __forceinline__ Slot slot_of(float value, unsigned tag) { return (Slot)tag << 32 | __float_as_uint(value); }
@@ -327,82 +340,66 @@ __device__ __forceinline__ void write_slot(Slot* slot, Slot value)
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slot), "l"(value) : "memory");
 }
 
-// One thread per channel of the block: what it needs to chain warps and chunks, asked for before the tokens arrive.
+// What follows is done by one thread per channel of the block.
+
+// The state before the first chunk. Backward, an initial state behind a part-filled chunk enters as an input instead.
 template <bool BACK>
-struct Column {
-    int c, chunks;
-    float d_warp, d_chunk;
-    unsigned launch;
+__device__ __forceinline__ float first_state(const Params& p, int b, int c)
+{
+    return BACK && p.steps % CHUNK ? 0.0f : p.initial(b, BACK, c);
+}
 
-    __device__ __forceinline__ Column(const Params& p, int group, const void* scratch)
-        : c(group * WIDTH + threadIdx.x), chunks((p.steps + CHUNK - 1) / CHUNK)
-    {
-        if (threadIdx.x >= WIDTH) return;
-        const float d = clamped_decay(c < p.channels ? to_float(p.decay[(BACK ? p.param_stride : 0) + c]) : 0.0f);
-        d_warp = d;
+// From the warps' r, the block's r.
+template <bool BACK>
+__device__ __forceinline__ float fold(const Table& table, const float (*sums)[WIDTH])
+{
+    const float d_warp = table.warp_power[threadIdx.x];
+    float r = 0.0f;
 #pragma unroll
-        for (int n = 1; n < DEEP * ITEMS; n *= 2) d_warp *= d_warp;
-        if (chunks <= 1) return;
-        // Rounded once, since it is multiplied many times over.
-        double power = d;
+    for (int w = 0; w < WARPS; ++w) r = d_warp * r + sums[BACK ? WARPS - 1 - w : w][threadIdx.x];
+    return r;
+}
+
+// Replaces each warp's r by the state that enters the warp.
+template <bool BACK>
+__device__ __forceinline__ void spread(const Table& table, float (*sums)[WIDTH], float s)
+{
+    const float d_warp = table.warp_power[threadIdx.x];
 #pragma unroll
-        for (int n = 1; n < CHUNK; n *= 2) power *= power;
-        d_chunk = (float)power;
-        if (!BOTH) launch = (*const_cast<const volatile unsigned*>(static_cast<const unsigned*>(scratch)) + 1) & 0x7fffffff;
+    for (int i = 0; i < WARPS; ++i) {
+        float& at = sums[BACK ? WARPS - 1 - i : i][threadIdx.x];
+        const float r = at;
+        at = s;
+        s = d_warp * s + r;
     }
+}
 
-    // The state before the first chunk. Backward, an initial state behind a part-filled chunk enters as an input.
-    __device__ __forceinline__ float first(const Params& p, int b) const
-    {
-        return BACK && p.steps % CHUNK ? 0.0f : p.initial(b, BACK, c);
-    }
-
-    // From the warps' r, the block's r.
-    __device__ __forceinline__ float fold(const float (*sums)[WIDTH]) const
-    {
-        float r = 0.0f;
+// The state that enters chunk `rank`, `initial` for the first; leaves its end state for those who follow. `stride`
+// words lie between chunks.
+__device__ __forceinline__ float look_back(Slot* slots, long long stride, int rank, unsigned launch, float d_chunk,
+                                           float r, float initial)
+{
+    const unsigned known = launch * 2 + 1;
+    float state = initial;
+    if (rank > 0) {
+        write_slot(slots + rank * stride, slot_of(r, launch * 2));
+        state = 0.0f;
+        float power = 1.0f;
+        bool found = false;
+        for (int last = rank - 1; !found; last -= WINDOW) {
+            Slot seen[WINDOW];
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w) r = d_warp * r + sums[BACK ? WARPS - 1 - w : w][threadIdx.x];
-        return r;
-    }
-
-    // Replaces each warp's r by the state that enters the warp.
-    __device__ __forceinline__ void spread(float (*sums)[WIDTH], float s) const
-    {
+            for (int i = 0; i < WINDOW; ++i) seen[i] = last >= i ? read_slot(slots + (last - i) * stride) : 0;
 #pragma unroll
-        for (int i = 0; i < WARPS; ++i) {
-            float& at = sums[BACK ? WARPS - 1 - i : i][threadIdx.x];
-            const float r = at;
-            at = s;
-            s = d_warp * s + r;
-        }
-    }
-
-    // The state that enters chunk `rank`; leaves its end state for those who follow. `stride` words between chunks.
-    __device__ __forceinline__ float look_back(Slot* slots, long long stride, int rank, float r, float initial) const
-    {
-        const unsigned known = launch * 2 + 1;
-        float state = initial;
-        if (rank > 0) {
-            write_slot(slots + rank * stride, slot_of(r, launch * 2));
-            state = 0.0f;
-            float power = 1.0f;
-            bool found = false;
-            for (int last = rank - 1; !found; last -= WINDOW) {
-                Slot seen[WINDOW];
-#pragma unroll
-                for (int i = 0; i < WINDOW; ++i) seen[i] = last >= i ? read_slot(slots + (last - i) * stride) : 0;
-#pragma unroll
-                for (int i = 0; i < WINDOW; ++i) {
-                    if (found || last < i) continue;
-                    while ((slot_tag(seen[i]) ^ known) > 1) seen[i] = read_slot(slots + (last - i) * stride);
-                    state += power * slot_value(seen[i]);
-                    power *= d_chunk;
-                    found = slot_tag(seen[i]) == known;
-                }
+            for (int i = 0; i < WINDOW; ++i) {
+                if (found || last < i) continue;
+                while ((slot_tag(seen[i]) ^ known) > 1) seen[i] = read_slot(slots + (last - i) * stride);
+                state += power * slot_value(seen[i]);
+                power *= d_chunk;
+                found = slot_tag(seen[i]) == known;
             }
         }
-        write_slot(slots + rank * stride, slot_of(d_chunk * state + r, known));
-        return state;
     }
-};
+    write_slot(slots + rank * stride, slot_of(d_chunk * state + r, known));
+    return state;
+}

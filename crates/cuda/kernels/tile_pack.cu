@@ -112,5 +112,5 @@ tile_pack_fast(const elem* __restrict__ feature, const int* __restrict__ indices
                int channels, int height, int width, int tiles, int tile)
 {
     const size_t bits = (TILE ? TILE : tile) * sizeof(elem) | address_bits(feature) | address_bits(out);
-    gather_widest<PACK>(feature, indices, out, Sizes{batch, channels, height, width, tiles, tile}, bits);
+    gather_widest<widest_unit(TILE)>(feature, indices, out, Sizes{batch, channels, height, width, tiles, tile}, bits);
 }

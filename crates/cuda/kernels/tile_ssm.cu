@@ -32,17 +32,12 @@
 #ifndef CHANNELS
 #define CHANNELS (PACK < 8 ? PACK : 8)
 #endif
-// Both ways, a thread holds both directions' outputs in registers.
 #ifndef ITEMS
-#define ITEMS (DIRECTION == 2 ? 2 : 4)
+#define ITEMS 4
 #endif
-// Tiles of tokens a block has under way or at work.
-#ifndef STAGES
-#define STAGES (DIRECTION == 2 ? 1 : 2)
-#endif
-// Blocks that must fit a multiprocessor.
+// Blocks that must fit a multiprocessor: bounds the registers.
 #ifndef BLOCKS
-#define BLOCKS (4 - DIRECTION)
+#define BLOCKS ((1024 - 256 * DIRECTION) / THREADS)
 #endif
 
 #include "ssm_scan.cuh"
@@ -90,12 +85,6 @@ tile_ssm_reference(const elem* __restrict__ tokens, const elem* __restrict__ dec
     }
 }
 
-// What a launch of one-way blocks shares besides the slots.
-__device__ __forceinline__ unsigned* tickets(void* scratch, const Params& p, int chunks)
-{
-    return reinterpret_cast<unsigned*>(static_cast<Scratch*>(scratch)->slots + (long long)chunks * p.batch * p.channels);
-}
-
 template <bool BACK>
 __device__ __forceinline__ long long state_offset(const Params& p, const Place& at)
 {
@@ -111,10 +100,10 @@ __device__ __forceinline__ void no_tokens(const Params& p, const Place& at, elem
 
 // The thread's outputs from the state that enters its tokens.
 template <bool BACK>
-__device__ __forceinline__ void emit(const Table& table, const Stage& stage, const Params& p, const Place& at,
-                                     bool careful, float (&s)[V], elem* __restrict__ y, elem* __restrict__ state)
+__device__ __forceinline__ void emit(const Table& table, const Tokens& raw, const elem* tokens, const Params& p,
+                                     const Place& at, bool careful, float (&s)[V], elem* __restrict__ y,
+                                     elem* __restrict__ state)
 {
-    elem* to = y + ((long long)at.b * p.steps + at.k) * p.channels + at.c;
     float out[V];
     Table::read(table.out, out);
     if (!careful && (BACK ? at.k > 0 : at.k + ITEMS < p.steps)) {
@@ -123,100 +112,68 @@ __device__ __forceinline__ void emit(const Table& table, const Stage& stage, con
         Table::read(table.d, d);
         Table::read(table.out_gain, gain);
         Table::read(table.out_bias, bias);
+        elem* to = y + at.token(p, 0);
 #pragma unroll
         for (int v = 0; v < V; ++v) out[v] *= s[v];
 #pragma unroll
         for (int n = 0; n < ITEMS; ++n) {
             const int i = item(n, BACK);
             float x[V];
-            stage.read(i, x);
+            to_floats<V>(raw.at[i], x);
 #pragma unroll
             for (int v = 0; v < V; ++v) out[v] = d[v] * out[v] + (gain[v] * x[v] + bias[v]);
             *words<V>(to + (long long)i * p.channels) = from_floats<V>(out);
         }
         return;
     }
+    // Here also the thread whose last state is the final one.
 #pragma unroll 1
     for (int n = 0; n < ITEMS; ++n) {
         const int i = item(n, BACK);
-        careful_step<BACK>(table, stage, p, at, i, s);
+        careful_step<BACK>(table, tokens, p, at, i, s);
         float scaled[V];
 #pragma unroll
         for (int v = 0; v < V; ++v) scaled[v] = out[v] * s[v];
-        if (at.k + i < p.steps) store_channels(to + (long long)i * p.channels, at, p.channels, scaled);
+        if (at.k + i < p.steps) store_channels(y + at.token(p, i), at, p.channels, scaled);
         if (at.k + i == (BACK ? 0 : p.steps - 1))
             store_channels(state + state_offset<BACK>(p, at), at, p.channels, s);
     }
 }
 
 template <bool BACK>
-__device__ __forceinline__ void one_way(Stage* stages, Table& table, float (*sums)[WIDTH], int& next,
+__device__ __forceinline__ void one_way(Table& table, float (*sums)[WIDTH], unsigned& launch,
                                         const elem* __restrict__ tokens, const Params& p, elem* __restrict__ y,
                                         elem* __restrict__ state, void* scratch, bool aligned)
 {
-    const int groups = (p.channels + WIDTH - 1) / WIDTH, group = blockIdx.x % groups;
-    int tile = blockIdx.x / groups;
-    Place at(p, group, aligned);
-    at.go(p, tile);
+    const Place at(p, aligned);
     if (p.steps == 0) return no_tokens<BACK>(p, at, state);
-    stages[0].fill(tokens, p, at);
-    Stage::commit();
-    const Column<BACK> column(p, group, scratch);
-    const int tiles = column.chunks * p.batch, started = gridDim.x / groups;
-    // Tiles beyond the first of each block are handed out in order, so that no block waits for one nobody has begun.
-    const auto take = [&] { return started + (int)atomicAdd(tickets(scratch, p, column.chunks) + group, 1); };
-    if (threadIdx.x == 0) next = started < tiles ? take() : tiles;
-    table.fill(p, group, BACK ? p.param_stride : 0);
+    Tokens raw;
+    if (at.whole(p)) raw.load(tokens, p, at);
+    Scratch* shared = static_cast<Scratch*>(scratch);
+    const bool chained = p.steps > CHUNK;
+    if (threadIdx.x == 0 && chained) launch = (*const_cast<volatile unsigned*>(&shared->launch) + 1) & 0x7fffffff;
+    table.fill(p, at.group, BACK ? p.param_stride : 0);
     __syncthreads();
-
-    for (int turn = 0; tile < tiles; ++turn) {
-        const Stage& stage = stages[turn % STAGES];
-        const int tile_next = next;
-        if (STAGES > 1) {
-            if (tile_next < tiles) {
-                Place ahead = at;
-                ahead.go(p, tile_next);
-                stages[(turn + 1) % STAGES].fill(tokens, p, ahead);
-            }
-            Stage::commit();
-        }
-        int after_next = tiles;
-        if (threadIdx.x == 0 && tile_next < tiles) after_next = take();
-        Stage::wait<STAGES - 1>();
-        float s[V];
-        const bool careful = own_share<BACK>(table, stage, p, at, s);
-        combine<BACK>(table, s, sums);
-        __syncthreads();
-        if (threadIdx.x < WIDTH) {
-            const float r = column.fold(sums), initial = tile < p.batch ? column.first(p, at.b) : 0.0f;
-            const long long stride = (long long)p.batch * p.channels, offset = (long long)at.b * p.channels + column.c;
-            float entering = initial;
-            if (column.chunks > 1 && column.c < p.channels)
-                entering = column.look_back(static_cast<Scratch*>(scratch)->slots + offset, stride, tile / p.batch, r,
-                                            initial);
-            column.spread(sums, entering);
-        }
-        if (threadIdx.x == 0) next = after_next;
-        __syncthreads();
-        enter<BACK>(table, sums, s);
-        emit<BACK>(table, stage, p, at, careful, s, y, state);
-        tile = tile_next;
-        at.go(p, tile);
-        if (STAGES == 1 && tile < tiles) {
-            stages[0].fill(tokens, p, at);
-            Stage::commit();
-        }
+    float s[V];
+    const bool careful = own_share<BACK>(table, raw, tokens, p, at, s);
+    combine<BACK>(table, s, sums);
+    __syncthreads();
+    if (threadIdx.x < WIDTH) {
+        const int c = at.column();
+        float entering = at.rank == 0 ? first_state<BACK>(p, at.b, c) : 0.0f;
+        if (chained && c < p.channels)
+            entering = look_back(shared->slots + (long long)at.b * p.channels + c, (long long)p.batch * p.channels,
+                                 at.rank, launch, table.chunk_power[threadIdx.x], fold<BACK>(table, sums), entering);
+        spread<BACK>(table, sums, entering);
     }
-    // Every thread of the block has read the launch number and had its tickets by now; the last block raises the one
-    // and takes back the others.
-    if (column.chunks > 1 && threadIdx.x == 0) {
-        Scratch* words = static_cast<Scratch*>(scratch);
-        if (atomicAdd(&words->done, 1) == gridDim.x - 1) {
-            for (int g = 0; g < groups; ++g) tickets(scratch, p, column.chunks)[g] = 0;
-            words->done = 0;
-            words->launch += 1;
-        }
+    __syncthreads();
+    // The block has used the launch number by now; the last one to say so raises it.
+    if (chained && threadIdx.x == 0 && atomicAdd(&shared->done, 1) == gridDim.x - 1) {
+        shared->done = 0;
+        shared->launch += 1;
     }
+    enter<BACK>(table, sums, s);
+    emit<BACK>(table, raw, tokens, p, at, careful, s, y, state);
 }
 
 struct Carries {  // [2][chunks][B][C] behind the header, then one counter per sample and channel group.
@@ -233,39 +190,41 @@ struct Carries {  // [2][chunks][B][C] behind the header, then one counter per s
 
 // Leaves in s the state that enters the thread's tokens; returns whether it must be careful with them.
 template <bool BACK>
-__device__ __forceinline__ bool enter_carried(const Column<BACK>& column, const Table& table, const Stage& stage,
+__device__ __forceinline__ bool enter_carried(const Table& table, const Tokens& raw, const elem* tokens,
                                               const Params& p, const Place& at, void* scratch, float (*sums)[WIDTH],
                                               float (&s)[V])
 {
-    const bool careful = own_share<BACK>(table, stage, p, at, s);
+    const bool careful = own_share<BACK>(table, raw, tokens, p, at, s);
     combine<BACK>(table, s, sums);
     __syncthreads();
     if (threadIdx.x < WIDTH) {
-        float entering = column.first(p, at.b);
-        if (column.chunks > 1 && column.c < p.channels) {
-            const Carries carries(scratch, p, column.chunks);
-            entering = carries.at[BACK * carries.way + at.chunk * carries.stride + (long long)at.b * p.channels + column.c];
+        const int c = at.column(), chunks = chunks_of(p);
+        float entering = first_state<BACK>(p, at.b, c);
+        if (chunks > 1 && c < p.channels) {
+            const Carries carries(scratch, p, chunks);
+            entering = carries.at[BACK * carries.way + at.chunk * carries.stride + (long long)at.b * p.channels + c];
         }
-        column.spread(sums, entering);
+        spread<BACK>(table, sums, entering);
     }
     __syncthreads();
     enter<BACK>(table, sums, s);
     return careful;
 }
 
-// The states behind the thread's tokens, times the output gain.
-template <bool BACK>
-__device__ __forceinline__ void run_through(const Table& table, const Stage& stage, const Params& p, const Place& at,
-                                            bool careful, float (&s)[V], float (&y)[ITEMS][V], elem* state)
+// Runs through the thread's tokens; each(i, y) takes the outputs.
+template <bool BACK, typename Each>
+__device__ __forceinline__ void run_through(const Table& table, const Tokens& raw, const elem* tokens, const Params& p,
+                                            const Place& at, bool careful, float (&s)[V], elem* state, Each each)
 {
+    float out[V];
 #pragma unroll
     for (int n = 0; n < ITEMS; ++n) {
         const int i = item(n, BACK);
         if (careful) {
-            careful_step<BACK>(table, stage, p, at, i, s);
+            careful_step<BACK>(table, tokens, p, at, i, s);
         } else {
             float x[V];
-            stage.read(i, x);
+            to_floats<V>(raw.at[i], x);
 #pragma unroll
             for (int v = 0; v < V; ++v) {
                 const int c = Place::channel() + v;
@@ -275,45 +234,39 @@ __device__ __forceinline__ void run_through(const Table& table, const Stage& sta
         if (at.k + i == (BACK ? 0 : p.steps - 1))
             store_channels(state + state_offset<BACK>(p, at), at, p.channels, s);
 #pragma unroll
-        for (int v = 0; v < V; ++v) y[i][v] = table.out[Place::channel() + v] * s[v];
+        for (int v = 0; v < V; ++v) out[v] = table.out[Place::channel() + v] * s[v];
+        each(i, out);
     }
 }
 
-__device__ __forceinline__ void both_ways(Stage& stage, Table* tables, float (*sums)[WIDTH],
-                                          const elem* __restrict__ tokens, const Params& p, elem* __restrict__ y,
-                                          elem* __restrict__ state, void* scratch, bool aligned)
+__device__ __forceinline__ void both_ways(Table* tables, float (*sums)[WIDTH], const elem* __restrict__ tokens,
+                                          const Params& p, elem* __restrict__ y, elem* __restrict__ state,
+                                          void* scratch, bool aligned)
 {
-    const int groups = (p.channels + WIDTH - 1) / WIDTH, group = blockIdx.x % groups;
-    Place at(p, group, aligned);
-    at.go(p, blockIdx.x / groups);
+    const Place at(p, aligned);
     if (p.steps == 0) {
         no_tokens<false>(p, at, state);
         return no_tokens<true>(p, at, state);
     }
-    stage.fill(tokens, p, at);
-    Stage::commit();
-    const Column<false> forward_column(p, group, scratch);
-    const Column<true> backward_column(p, group, scratch);
-    tables[0].fill(p, group, 0);
-    tables[1].fill(p, group, p.param_stride);
-    Stage::wait<0>();
+    Tokens raw;
+    if (at.whole(p)) raw.load(tokens, p, at);
+    tables[0].fill(p, at.group, 0);
+    tables[1].fill(p, at.group, p.param_stride);
     __syncthreads();
-    float s[V], forward[ITEMS][V], backward[ITEMS][V];
-    bool careful = enter_carried<true>(backward_column, tables[1], stage, p, at, scratch, sums + WARPS, s);
-    run_through<true>(tables[1], stage, p, at, careful, s, backward, state);
-    careful = enter_carried<false>(forward_column, tables[0], stage, p, at, scratch, sums, s);
-    run_through<false>(tables[0], stage, p, at, careful, s, forward, state);
-    float weights[V];
+    float s[V], backward[ITEMS][V], weights[V];
+    bool careful = enter_carried<true>(tables[1], raw, tokens, p, at, scratch, sums + WARPS, s);
+    run_through<true>(tables[1], raw, tokens, p, at, careful, s, state, [&](int i, const float (&out)[V]) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) backward[i][v] = out[v];
+    });
+    careful = enter_carried<false>(tables[0], raw, tokens, p, at, scratch, sums, s);
 #pragma unroll
     for (int v = 0; v < V; ++v) weights[v] = p.weight(at.b, at.c + v);
+    run_through<false>(tables[0], raw, tokens, p, at, careful, s, state, [&](int i, float (&out)[V]) {
 #pragma unroll
-    for (int i = 0; i < ITEMS; ++i) {
-        float out[V];
-#pragma unroll
-        for (int v = 0; v < V; ++v) out[v] = p.merged(weights[v], forward[i][v], backward[i][v]);
-        if (at.k + i < p.steps)
-            store_channels(y + ((long long)at.b * p.steps + at.k + i) * p.channels + at.c, at, p.channels, out);
-    }
+        for (int v = 0; v < V; ++v) out[v] = p.merged(weights[v], out[v], backward[i][v]);
+        if (at.k + i < p.steps) store_channels(y + at.token(p, i), at, p.channels, out);
+    });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -322,54 +275,54 @@ tile_ssm_fast(const elem* __restrict__ tokens, const elem* __restrict__ decay, c
               const elem* __restrict__ gate, elem* __restrict__ y, elem* __restrict__ state, void* scratch, int batch,
               int steps, int channels, int param_stride, int init_slots, int gate_stride, int merge, float clamp)
 {
-    __shared__ Stage stages[STAGES];
-    __shared__ alignas(16) Table tables[BOTH ? 2 : 1];
+    __shared__ Table tables[BOTH ? 2 : 1];
     __shared__ alignas(16) float sums[(BOTH ? 2 : 1) * WARPS][WIDTH];
-    __shared__ int next;
+    __shared__ unsigned launch;
     const Params p{decay, input_gain, output_gain, state_bias, init, gate, batch, steps, channels, param_stride,
                    init_slots, gate_stride, merge, fabsf(clamp)};
     const size_t bits = address_bits(tokens) | address_bits(y) | address_bits(state);
     const bool aligned = bits % sizeof(Word<V>) == 0;
     if constexpr (BOTH) {
-        both_ways(stages[0], tables, sums, tokens, p, y, state, scratch, aligned);
+        both_ways(tables, sums, tokens, p, y, state, scratch, aligned);
     } else {
-        one_way<DIRECTION == 1>(stages, tables[0], sums, next, tokens, p, y, state, scratch, aligned);
+        one_way<DIRECTION == 1>(tables[0], sums, launch, tokens, p, y, state, scratch, aligned);
     }
 }
 
 // The chunk's share of one direction into its place in scratch.
 template <bool BACK>
-__device__ __forceinline__ void leave_share(const Column<BACK>& column, const Table& table, const Stage& stage,
-                                            const Params& p, const Place& at, const Carries& carries,
-                                            float (*sums)[WIDTH])
+__device__ __forceinline__ void leave_share(const Table& table, const Tokens& raw, const elem* tokens, const Params& p,
+                                            const Place& at, const Carries& carries, float (*sums)[WIDTH])
 {
     float r[V];
-    own_share<BACK>(table, stage, p, at, r);
+    own_share<BACK>(table, raw, tokens, p, at, r);
     combine<BACK>(table, r, sums);
     __syncthreads();
-    if (threadIdx.x < WIDTH && column.c < p.channels)
-        carries.at[BACK * carries.way + at.chunk * carries.stride + (long long)at.b * p.channels + column.c] =
-            column.fold(sums);
+    const int c = at.column();
+    if (threadIdx.x < WIDTH && c < p.channels)
+        carries.at[BACK * carries.way + at.chunk * carries.stride + (long long)at.b * p.channels + c] =
+            fold<BACK>(table, sums);
 }
 
 // Turns the shares of all chunks into the states that enter them.
 template <bool BACK>
-__device__ __forceinline__ void chain(const Column<BACK>& column, const Params& p, const Carries& carries, int b)
+__device__ __forceinline__ void chain(const Table& table, const Params& p, const Carries& carries, int chunks, int b,
+                                      int c)
 {
-    float* at = carries.at + BACK * carries.way + (long long)b * p.channels + column.c;
-    float s = column.first(p, b);
-    for (int first = 0; first < column.chunks; first += WINDOW) {
+    float* at = carries.at + BACK * carries.way + (long long)b * p.channels + c;
+    float s = first_state<BACK>(p, b, c);
+    for (int first = 0; first < chunks; first += WINDOW) {
         float r[WINDOW];
 #pragma unroll
         for (int i = 0; i < WINDOW; ++i) {
-            const int chunk = BACK ? column.chunks - 1 - first - i : first + i;
-            r[i] = first + i < column.chunks ? __ldcg(at + chunk * carries.stride) : 0.0f;
+            const int chunk = BACK ? chunks - 1 - first - i : first + i;
+            r[i] = first + i < chunks ? __ldcg(at + chunk * carries.stride) : 0.0f;
         }
 #pragma unroll
         for (int i = 0; i < WINDOW; ++i) {
-            const int chunk = BACK ? column.chunks - 1 - first - i : first + i;
-            if (first + i < column.chunks) at[chunk * carries.stride] = s;
-            s = column.d_chunk * s + r[i];
+            const int chunk = BACK ? chunks - 1 - first - i : first + i;
+            if (first + i < chunks) at[chunk * carries.stride] = s;
+            s = table.chunk_power[threadIdx.x] * s + r[i];
         }
     }
 }
@@ -379,34 +332,29 @@ tile_ssm_carries(const elem* __restrict__ tokens, const elem* __restrict__ decay
                  const elem* __restrict__ state_bias, const elem* __restrict__ init, void* scratch, int batch,
                  int steps, int channels, int param_stride, int init_slots, float clamp)
 {
-    __shared__ Stage stage;
-    __shared__ alignas(16) Table tables[2];
+    __shared__ Table tables[2];
     __shared__ alignas(16) float sums[2][WARPS][WIDTH];
     __shared__ bool last;
     const Params p{decay, input_gain, nullptr, state_bias, init, nullptr, batch, steps, channels, param_stride,
                    init_slots, 0, 0, fabsf(clamp)};
-    const int groups = (channels + WIDTH - 1) / WIDTH, group = blockIdx.x % groups;
-    Place at(p, group, address_bits(tokens) % sizeof(Word<V>) == 0);
-    at.go(p, blockIdx.x / groups);
-    stage.fill(tokens, p, at);
-    Stage::commit();
-    const Column<false> forward(p, group, scratch);
-    const Column<true> backward(p, group, scratch);
-    const Carries carries(scratch, p, forward.chunks);
-    tables[0].fill(p, group, 0);
-    tables[1].fill(p, group, param_stride);
-    Stage::wait<0>();
+    const Place at(p, address_bits(tokens) % sizeof(Word<V>) == 0);
+    Tokens raw;
+    if (at.whole(p)) raw.load(tokens, p, at);
+    const int chunks = chunks_of(p), c = at.column();
+    const Carries carries(scratch, p, chunks);
+    tables[0].fill(p, at.group, 0);
+    tables[1].fill(p, at.group, param_stride);
     __syncthreads();
-    leave_share(forward, tables[0], stage, p, at, carries, sums[0]);
-    leave_share(backward, tables[1], stage, p, at, carries, sums[1]);
+    leave_share<false>(tables[0], raw, tokens, p, at, carries, sums[0]);
+    leave_share<true>(tables[1], raw, tokens, p, at, carries, sums[1]);
     __threadfence();
     __syncthreads();
     // The counter falls back to 0 by itself after the last of a column's chunks.
     if (threadIdx.x == 0)
-        last = atomicInc(carries.counters + at.b * groups + group, forward.chunks - 1) == forward.chunks - 1;
+        last = atomicInc(carries.counters + at.b * groups_of(p) + at.group, chunks - 1) == chunks - 1;
     __syncthreads();
-    if (!last || threadIdx.x >= WIDTH || forward.c >= channels) return;
+    if (!last || threadIdx.x >= WIDTH || c >= channels) return;
     __threadfence();
-    chain(forward, p, carries, at.b);
-    chain(backward, p, carries, at.b);
+    chain<false>(tables[0], p, carries, chunks, at.b, c);
+    chain<true>(tables[1], p, carries, chunks, at.b, c);
 }

@@ -5,12 +5,13 @@
 // host sorts once per input set. Origins may lie anywhere inside the map and overlap.
 // Bytes, override: base where no tile lies, packed where one wins, and out, each once. Checked bit for bit.
 //
-// Fast, grid cells: a block takes one row of cells (at most CELLS of them) and a span of channels. It scans its batch
+// Fast, grid cells: a block takes one row of cells (CELLS of them at a time) and a span of channels. It scans its batch
 // row's K ids and leaves in shared memory, per cell, the entry (key, tile) that is largest; then each thread keeps one
-// unit position, picks its source once, and walks over ITEMS channels. SIDE units lie side by side in a warp before
-// the next map row begins, so that a warp reads whole lines of packed tiles.
-// Launch: block THREADS, no dynamic shared memory; with n = min(W/t, CELLS), u = n*t*t*sizeof(elem)/unit bytes and
-// span = max(1, THREADS/u)*ITEMS the grid is B*(H/t)*ceil(W/t/n)*ceil(C/span). Any other grid is right, too.
+// unit of the row, picks its source once, and walks over ITEMS channels. A unit is the widest power of two of bytes,
+// at most 16, that divides a tile row and all addresses.
+// Launch: no dynamic shared memory; block (x, y, z) with x = min(units of min(W/t, CELLS)*t elements, THREADS),
+// y = min(t, THREADS/x), z = THREADS/(x*y); grid (H/t*ceil(W/t/CELLS), ceil(C/(z*ITEMS)), B). Any other grid, and any other block of
+// THREADS threads or fewer, is right, too.
 //
 // Fast, origins: a block takes 32 columns by THREADS/32 rows and SPAN channels; it lists, in order, the tiles that
 // touch this rectangle. One thread per pixel. More than LISTED of them: it walks the whole order instead.
@@ -19,23 +20,25 @@
 // The references take 256 threads per block and any grid. Limits: W*t and the fast grids below 2^31.
 #include "units.cuh"
 
+// 1 blends, 0 overrides.
+#ifndef BLEND
+#define BLEND 0
+#endif
 #ifndef THREADS
 #define THREADS 256
 #endif
 #ifndef ITEMS
 #define ITEMS 4
 #endif
-#ifndef SIDE
-#define SIDE 4
-#endif
-// 1 blends, 0 overrides.
-#ifndef BLEND
-#define BLEND 0
-#endif
 // Tile edge; 0 takes it from the argument.
 #ifndef TILE
 #define TILE 0
 #endif
+// Blocks of the grid-cell form that must fit a multiprocessor: bounds its registers.
+#ifndef BLOCKS
+#define BLOCKS ((BLEND ? 512 : 1024) / THREADS)
+#endif
+// Channels per block of the origins form.
 #ifndef SPAN
 #define SPAN 32
 #endif
@@ -144,6 +147,83 @@ __device__ __forceinline__ Entry entry_after(Entry last, int id, const int* __re
     return next;
 }
 
+// Per cell of a part of a row of cells, the largest entry, and where blending asks for it the smallest.
+__device__ __forceinline__ void find_entries(Entry* largest, Entry* smallest, const int* __restrict__ indices,
+                                             const int* __restrict__ keys, int tiles, int id_first, int cells)
+{
+    const int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    const int threads = blockDim.x * blockDim.y * blockDim.z;
+    __syncthreads();
+    for (int i = thread; i < cells; i += threads) {
+        largest[i] = 0;
+        if (BLEND) smallest[i] = ~0ull;
+    }
+    __syncthreads();
+    for (int k = thread; k < tiles; k += threads) {
+        const int cell = __ldg(indices + k) - id_first;
+        const Entry e = entry(__ldg(keys + k), k);
+        if ((unsigned)cell < (unsigned)cells) {
+            atomicMax(largest + cell, e);
+            if (BLEND) atomicMin(smallest + cell, e);
+        }
+    }
+    __syncthreads();
+}
+
+// One unit of a cell, in ITEMS channels from c on.
+template <int N>
+__device__ __forceinline__ void lay_unit(const Word<N>* under, const Word<N>* over, Word<N>* to, long long map_step,
+                                         int plane_step, long long tile_step, int c, int channels, Entry top,
+                                         Entry bottom, int id, const int* __restrict__ indices,
+                                         const int* __restrict__ keys, int tiles, float keep, float take)
+{
+    const int slots = blockDim.z;
+    Word<N> value[ITEMS];
+    if (!BLEND || top == 0) {
+        const Word<N>* from = top ? over + entry_tile(top) * tile_step : under;
+        const long long step = top ? plane_step : map_step;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i)
+            if (c + i * slots < channels) value[i] = __ldg(from + i * step);
+    } else if (bottom == top) {
+        over += entry_tile(top) * tile_step;
+        Word<N> incoming[ITEMS];
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            if (c + i * slots >= channels) continue;
+            value[i] = __ldg(under + i * map_step);
+            incoming[i] = __ldg(over + i * plane_step);
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            float below[N], above[N];
+            to_floats<N>(value[i], below);
+            to_floats<N>(incoming[i], above);
+#pragma unroll
+            for (int j = 0; j < N; ++j) below[j] = keep * below[j] + take * above[j];
+            value[i] = from_floats<N>(below);
+        }
+    } else {
+        // Several tiles on one cell: one channel at a time, held in fp32 until the last tile.
+#pragma unroll 1
+        for (int i = 0; i < ITEMS && c + i * slots < channels; ++i) {
+            float blended[N], above[N];
+            to_floats<N>(__ldg(under + i * map_step), blended);
+            for (Entry e = bottom;; e = entry_after(e, id, indices, keys, tiles)) {
+                to_floats<N>(__ldg(over + entry_tile(e) * tile_step + i * plane_step), above);
+#pragma unroll
+                for (int j = 0; j < N; ++j) blended[j] = keep * blended[j] + take * above[j];
+                if (e == top) break;
+            }
+            to[i * map_step] = from_floats<N>(blended);
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < ITEMS; ++i)
+        if (c + i * slots < channels) to[i * map_step] = value[i];
+}
+
 template <int N>
 __device__ __forceinline__ void lay_cells(const elem* __restrict__ base, const elem* __restrict__ packed,
                                           const int* __restrict__ indices, const int* __restrict__ keys,
@@ -151,88 +231,36 @@ __device__ __forceinline__ void lay_cells(const elem* __restrict__ base, const e
                                           Entry* largest, Entry* smallest)
 {
     const int tile = TILE ? TILE : s.tile;
-    const int row = tile / N, plane = tile * row;
-    const int grid_width = s.width / tile, grid_height = s.height / tile;
-    const int cells = min(grid_width, CELLS);
-    const int slots = max(1, THREADS / (cells * plane)), lanes = THREADS / slots;
-    const int slot = threadIdx.x / lanes;
-    const unsigned parts = (grid_width + cells - 1) / cells;
-    const unsigned spans = (s.channels + slots * ITEMS - 1) / (slots * ITEMS);
-    const unsigned works = s.batch * grid_height * parts * spans;
-    const int pitch = s.width / N;
-    const long long map = (long long)s.height * pitch;
-
-    for (unsigned work = blockIdx.x; work < works; work += gridDim.x) {
-        unsigned rest = work / spans;
-        const int c = (work - rest * spans) * slots * ITEMS + slot;
-        const int part = rest % parts;
-        rest /= parts;
-        const int b = rest / grid_height, ty = rest - b * grid_height;
-        const int tx_first = part * cells, cells_here = min(cells, grid_width - tx_first);
-        const int id_first = ty * grid_width + tx_first;
+    const int row = tile / N, plane = tile * row, pitch = s.width / N;
+    const int grid_width = s.width / tile, cells = min(grid_width, CELLS), parts = (grid_width + cells - 1) / cells;
+    const int bands = s.height / tile * parts, slots = blockDim.z;
+    const long long map = (long long)s.height * pitch, tile_step = (long long)s.channels * plane;
+    for (int b = blockIdx.z; b < s.batch; b += gridDim.z) {
         const int* row_indices = indices + (long long)b * s.tiles;
         const int* row_keys = keys + (long long)b * s.tiles;
-
-        for (int i = threadIdx.x; i < cells_here; i += THREADS) {
-            largest[i] = 0;
-            if (BLEND) smallest[i] = ~0ull;
-        }
-        __syncthreads();
-        for (int k = threadIdx.x; k < s.tiles; k += THREADS) {
-            const int cell = __ldg(row_indices + k) - id_first;
-            const Entry e = entry(__ldg(row_keys + k), k);
-            if ((unsigned)cell < (unsigned)cells_here) {
-                atomicMax(largest + cell, e);
-                if (BLEND) atomicMin(smallest + cell, e);
-            }
-        }
-        __syncthreads();
-
-        const int units = cells_here * row;
-        const int side = units % SIDE == 0 ? SIDE : units;
-        for (int p = threadIdx.x - slot * lanes; p < units * tile && slot < slots; p += lanes) {
-            const int strip = p / (side * tile), in_strip = p - strip * side * tile;
-            const int dy = in_strip / side, ux = strip * side + in_strip - dy * side;
-            const int cell = ux / row, dx = ux - cell * row;
-            const Entry top = largest[cell];
-            const long long at = ((long long)b * s.channels + c) * map + (long long)(ty * tile + dy) * pitch +
-                                 (long long)tx_first * row + ux;
-            const Word<N>* under = words<N>(base) + at;
-            const Word<N>* over = words<N>(packed) + ((long long)b * s.tiles * s.channels + c) * plane + dy * row + dx;
-            const long long tile_step = (long long)s.channels * plane;
-            Word<N>* to = words<N>(out) + at;
-            Word<N> value[ITEMS];
-            if (!BLEND || top == 0) {
-                const Word<N>* from = top ? over + entry_tile(top) * tile_step : under;
-                const long long step = slots * (top ? (long long)plane : map);
-#pragma unroll
-                for (int i = 0; i < ITEMS; ++i)
-                    if (c + i * slots < s.channels) value[i] = __ldg(from + i * step);
-            } else {
-                float blended[ITEMS][N];
-#pragma unroll
-                for (int i = 0; i < ITEMS; ++i)
-                    if (c + i * slots < s.channels) to_floats<N>(__ldg(under + i * slots * map), blended[i]);
-                for (Entry e = smallest[cell];; e = entry_after(e, id_first + cell, row_indices, row_keys, s.tiles)) {
-                    const Word<N>* from = over + entry_tile(e) * tile_step;
-#pragma unroll
-                    for (int i = 0; i < ITEMS; ++i) {
-                        if (c + i * slots >= s.channels) continue;
-                        float incoming[N];
-                        to_floats<N>(__ldg(from + (long long)i * slots * plane), incoming);
-#pragma unroll
-                        for (int j = 0; j < N; ++j) blended[i][j] = keep * blended[i][j] + take * incoming[j];
+        for (int band = blockIdx.x; band < bands; band += gridDim.x) {
+            const int ty = parts == 1 ? band : band / parts, tx_first = (band - ty * parts) * cells;
+            const int id_first = ty * grid_width + tx_first, cells_here = min(cells, grid_width - tx_first);
+            find_entries(largest, smallest, row_indices, row_keys, s.tiles, id_first, cells_here);
+#pragma unroll 1
+            for (int c = blockIdx.y * slots * ITEMS + threadIdx.z; c < s.channels; c += gridDim.y * slots * ITEMS) {
+#pragma unroll 1
+                for (int dy = threadIdx.y; dy < tile; dy += blockDim.y) {
+#pragma unroll 1
+                    for (int ux = threadIdx.x; ux < cells_here * row; ux += blockDim.x) {
+                        const int cell = ux / row, dx = ux - cell * row;
+                        const long long at = ((long long)b * s.channels + c) * map +
+                                             (long long)(ty * tile + dy) * pitch + (long long)tx_first * row + ux;
+                        // The unit in the sample's first tile.
+                        const Word<N>* over = words<N>(packed) + (long long)b * s.tiles * tile_step +
+                                              (long long)c * plane + dy * row + dx;
+                        lay_unit<N>(words<N>(base) + at, over, words<N>(out) + at, slots * map, slots * plane, tile_step,
+                                    c, s.channels, largest[cell], BLEND ? smallest[cell] : 0, id_first + cell,
+                                    row_indices, row_keys, s.tiles, keep, take);
                     }
-                    if (e == top) break;
                 }
-#pragma unroll
-                for (int i = 0; i < ITEMS; ++i) value[i] = from_floats<N>(blended[i]);
             }
-#pragma unroll
-            for (int i = 0; i < ITEMS; ++i)
-                if (c + i * slots < s.channels) to[i * slots * map] = value[i];
         }
-        __syncthreads();
     }
 }
 
@@ -252,7 +280,7 @@ __device__ __forceinline__ void lay_widest(const elem* __restrict__ base, const 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 tile_unpack_fast(const elem* __restrict__ base, const elem* __restrict__ packed, const int* __restrict__ indices,
                  const int* __restrict__ keys, elem* __restrict__ out, int batch, int channels, int height, int width,
                  int tiles, int tile, float keep, float take)
@@ -261,10 +289,9 @@ tile_unpack_fast(const elem* __restrict__ base, const elem* __restrict__ packed,
     __shared__ Entry smallest[BLEND ? CELLS : 1];
     const size_t bits = (TILE ? TILE : tile) * sizeof(elem) | address_bits(base) | address_bits(packed) |
                         address_bits(out);
-    // Blending holds its units as floats: 16 of them per item are too many registers.
-    constexpr int WIDEST = BLEND && PACK > 8 ? 8 : PACK;
-    lay_widest<WIDEST>(base, packed, indices, keys, out, Sizes{batch, channels, height, width, tiles, tile}, keep, take,
-                       largest, smallest, bits);
+    lay_widest<widest_unit(TILE)>(base, packed, indices, keys, out,
+                                  Sizes{batch, channels, height, width, tiles, tile}, keep, take, largest, smallest,
+                                  bits);
 }
 
 // Fills `list` with the tiles that touch the rectangle, in order, and returns their count. Ends with a barrier.
@@ -300,7 +327,7 @@ tile_unpack_origins_fast(const elem* __restrict__ base, const elem* __restrict__
                          const int* __restrict__ origins, const int* __restrict__ order, elem* __restrict__ out,
                          int batch, int channels, int height, int width, int tiles, int tile, float keep, float take)
 {
-    constexpr int ROWS = THREADS / 32, DEEP = 8;
+    constexpr int ROWS = THREADS / 32, DEEP = 8, COVERS = 2;
     __shared__ int list[LISTED];
     const Sizes s{batch, channels, height, width, tiles, tile};
     const unsigned bands = (height + ROWS - 1) / ROWS, strips = (width + 31) / 32, spans = (channels + SPAN - 1) / SPAN;
@@ -330,7 +357,25 @@ tile_unpack_origins_fast(const elem* __restrict__ base, const elem* __restrict__
             const long long at = (b * channels) * map + (long long)y * width + x;
             const elem* from = base + at;
             long long step = map;
-            if (!BLEND) {
+            // The first tiles over this pixel, lowest first; the rest, if any, is looked up for every channel.
+            long long covers[COVERS];
+            int covered = 0, listed_from = count;
+            if (BLEND) {
+#pragma unroll
+                for (int n = 0; n < COVERS; ++n) covers[n] = -1;
+                for (int i = 0; i < count; ++i) {
+                    const long long offset = cover(chosen[i]);
+                    if (offset < 0) continue;
+                    if (covered == COVERS) {
+                        listed_from = i;
+                        break;
+                    }
+#pragma unroll
+                    for (int n = 0; n < COVERS; ++n)
+                        if (n == covered) covers[n] = offset;
+                    ++covered;
+                }
+            } else {
                 for (int i = count - 1; i >= 0; --i) {
                     const long long offset = cover(chosen[i]);
                     if (offset < 0) continue;
@@ -348,13 +393,18 @@ tile_unpack_origins_fast(const elem* __restrict__ base, const elem* __restrict__
                     float blended[DEEP];
 #pragma unroll
                     for (int i = 0; i < DEEP; ++i) blended[i] = to_float(value[i]);
-                    for (int n = 0; n < count; ++n) {
-                        const long long offset = cover(chosen[n]);
-                        if (offset < 0) continue;
+                    const auto blend = [&](long long offset) {
 #pragma unroll
                         for (int i = 0; i < DEEP; ++i)
                             if (c + i < c_end)
                                 blended[i] = keep * blended[i] + take * to_float(tile_first[offset + (long long)(c + i) * plane]);
+                    };
+#pragma unroll
+                    for (int n = 0; n < COVERS; ++n)
+                        if (covers[n] >= 0) blend(covers[n]);
+                    for (int i = listed_from; i < count; ++i) {
+                        const long long offset = cover(chosen[i]);
+                        if (offset >= 0) blend(offset);
                     }
 #pragma unroll
                     for (int i = 0; i < DEEP; ++i) value[i] = from_float(blended[i]);

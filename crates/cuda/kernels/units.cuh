@@ -30,6 +30,14 @@ struct WordOf<1> {
 template <int N>
 using Word = typename WordOf<N * sizeof(elem)>::type;
 
+// The most elements of a unit that divides a row of this length; 0 stands for a length that is not known yet.
+__device__ constexpr int widest_unit(int length)
+{
+    int n = PACK;
+    while (length % n) n /= 2;
+    return n;
+}
+
 template <int N>
 __device__ __forceinline__ const Word<N>* words(const elem* pointer)
 {

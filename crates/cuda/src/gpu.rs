@@ -50,6 +50,12 @@ impl Gpu {
         &self.device.info
     }
 
+    /// The configurations that won on it.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// Its state now.
     #[must_use]
     pub fn state(&self) -> Option<DeviceState> {

@@ -2,6 +2,7 @@
 
 use crate::compile::{Compiler, Unit};
 use crate::device::{Buffer, Device};
+use crate::dtype::Dtype;
 use crate::error::CudaError;
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction_attribute as Attribute};
 use cudarc::driver::{CudaStream, result};
@@ -100,33 +101,86 @@ impl From<[u32; 3]> for Dim {
     }
 }
 
-/// The arguments of a launch, each in a word of its own; the driver reads as many bytes of it as the kernel's parameter has.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Arguments(Vec<u64>);
+/// The arguments of a launch.
+#[derive(Clone, Default)]
+pub(crate) struct Arguments(Vec<Argument>);
+
+#[derive(Clone)]
+enum Argument {
+    /// The driver reads as many bytes of it as the kernel's parameter has.
+    Word(u64),
+    /// How the copy engine finds tiles of a tensor.
+    Map(Box<sys::CUtensorMap>),
+}
 
 impl Arguments {
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
+    fn word(mut self, word: u64) -> Self {
+        self.0.push(Argument::Word(word));
+        self
+    }
+
     pub(crate) fn buffer(self, buffer: &Buffer) -> Self {
         self.ptr(buffer.ptr)
     }
 
-    pub(crate) fn ptr(mut self, ptr: CUdeviceptr) -> Self {
-        self.0.push(ptr);
-        self
+    pub(crate) fn ptr(self, ptr: CUdeviceptr) -> Self {
+        self.word(ptr)
     }
 
     /// For parameters of 4 and 8 bytes alike.
-    pub(crate) fn int(mut self, value: usize) -> Self {
-        self.0.push(value as u64);
-        self
+    pub(crate) fn int(self, value: usize) -> Self {
+        self.word(value as u64)
     }
 
-    pub(crate) fn float(mut self, value: f32) -> Self {
-        self.0.push(u64::from(value.to_bits()));
-        self
+    pub(crate) fn float(self, value: f32) -> Self {
+        self.word(u64::from(value.to_bits()))
+    }
+
+    /// A map of 16-bit elements `[planes, rows, columns]` that is fetched in tiles of `box_sizes` rows and columns, columns swizzled
+    /// over 64 or 128 bytes.
+    pub(crate) fn map(
+        mut self,
+        buffer: &Buffer,
+        dtype: Dtype,
+        sizes: [usize; 3],
+        box_sizes: [usize; 2],
+    ) -> Result<Self, CudaError> {
+        let [planes, rows, columns] = sizes.map(|size| size as u64);
+        let [box_rows, box_columns] = box_sizes.map(|size| size as u32);
+        let row_bytes = columns * dtype.bytes() as u64;
+        let kind = match dtype {
+            Dtype::Bf16 => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+            _ => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+        };
+        let swizzle = match box_columns as usize * dtype.bytes() {
+            128 => sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+            _ => sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+        };
+        let mut map = Box::new(sys::CUtensorMap { opaque: [0; 16] });
+        // SAFETY: three dimensions, two strides, three sizes of a box and three steps, as the arrays have.
+        unsafe {
+            sys::cuTensorMapEncodeTiled(
+                &raw mut *map,
+                kind,
+                3,
+                buffer.ptr as *mut c_void,
+                [columns, rows, planes].as_ptr(),
+                [row_bytes, rows * row_bytes].as_ptr(),
+                [box_columns, box_rows, 1].as_ptr(),
+                [1, 1, 1].as_ptr(),
+                sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                swizzle,
+                sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        }
+        .result()?;
+        self.0.push(Argument::Map(map));
+        Ok(self)
     }
 }
 
@@ -154,8 +208,12 @@ impl Launch {
     }
 
     pub(crate) fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        let mut words = self.arguments.0.clone();
-        let mut pointers: Vec<*mut c_void> = words.iter_mut().map(|word| (&raw mut *word).cast()).collect();
+        let mut arguments = self.arguments.0.clone();
+        let pointer = |argument: &mut Argument| match argument {
+            Argument::Word(word) => (&raw mut *word).cast(),
+            Argument::Map(map) => (&raw mut **map).cast(),
+        };
+        let mut pointers: Vec<*mut c_void> = arguments.iter_mut().map(pointer).collect();
         let (Dim([gx, gy, gz]), Dim([bx, by, bz])) = (self.grid, self.block);
         if [gx, gy, gz].contains(&0) {
             return Ok(());

@@ -16,7 +16,7 @@ mod registry;
 mod timing;
 mod tune;
 
-pub use device::{Device, caps, device_count, device_name};
+pub use device::{Device, caps, device_count, device_name, driver_version};
 pub use dtype::Dtype;
 pub use error::{CudaError, Unavailable};
 pub use gpu::Gpu;

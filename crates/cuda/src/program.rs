@@ -90,6 +90,8 @@ pub(crate) struct Program {
     /// Whatever else the launches use: indices, parameters, scratch.
     pub _held: Vec<Buffer>,
     pub host: Option<HostPart>,
+    /// The op's own tolerance, where that of the element type does not fit.
+    pub tolerance: Option<Tolerance>,
     pub batch: usize,
     pub oracle: Oracle,
     pub work: Work,
@@ -118,6 +120,7 @@ impl Program {
             outputs,
             _held: held,
             host: None,
+            tolerance: None,
             batch,
             oracle,
             work,
@@ -332,7 +335,8 @@ impl Prepared {
         let mut parts = Vec::new();
         for (output, want) in self.program.outputs.iter().zip(&want) {
             let [atol, rtol] = output.dtype.tolerance();
-            let tolerance = self.tolerance.unwrap_or(Tolerance::new(atol, rtol));
+            let own = self.program.tolerance.unwrap_or(Tolerance::new(atol, rtol));
+            let tolerance = self.tolerance.unwrap_or(own);
             let got = part(&output.buffer, output.dtype, true)?;
             let mut dims = output.dims.clone();
             dims[0] = dims[0] / batch * rows.len();
@@ -353,7 +357,8 @@ impl Prepared {
         let mut check = by_oracle;
         for (got, want) in self.program.outputs.iter().zip(&reference.outputs) {
             let [atol, rtol] = got.dtype.tolerance();
-            let tolerance = self.tolerance.map_or([atol, rtol], |t| [t.atol, t.rtol]);
+            let tolerance =
+                self.tolerance.or(self.program.tolerance).map_or([atol, rtol], |t| [t.atol, t.rtol]);
             let found = gpu.compare(&got.buffer, &want.buffer, got.dtype, tolerance)?;
             check.total += (got.buffer.bytes / got.dtype.bytes()) as u64;
             check.max_abs_err = check.max_abs_err.max(found.max_abs_err);

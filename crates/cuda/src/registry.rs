@@ -39,6 +39,12 @@ impl Registry {
         Self { path, entries: serde_json::from_str(&text).unwrap_or_default() }
     }
 
+    /// Where winners are kept.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The winner, if there is one.
     #[must_use]
     pub fn get(&self, kernel: &str, bucket: &str) -> Option<&Entry> {

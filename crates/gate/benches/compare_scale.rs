@@ -114,7 +114,6 @@ fn report(shift_ns: u64) -> Report {
             holdpoint: "0.1.0".to_owned(),
             rustc: "1.95.0".to_owned(),
             profile: "release".to_owned(),
-            distrust: None,
             kernel: None,
             cuda: None,
         },
@@ -159,6 +158,7 @@ fn measurement(index: usize, shift_ns: u64) -> Measurement {
         warmup: Warmup { calls_count: 100, stable: true },
         stopped: Stopped::TargetWidth,
         peak_device_memory_mb: None,
+        distrust: None,
         kernel: None,
         samples: Samples { calls_per_sample: 1, rounds: (0..ROUNDS).map(round).collect() },
     };

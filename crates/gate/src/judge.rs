@@ -93,7 +93,12 @@ pub(crate) fn judge_by(
     rule: impl Fn(&Row) -> Check,
 ) -> Judgement {
     let status = status_check(comparison);
-    let checks: Vec<Check> = status.into_iter().chain(comparison.rows.iter().map(rule)).collect();
+    let mut checks: Vec<Check> = status.into_iter().chain(comparison.rows.iter().map(rule)).collect();
+    if comparison.current_status.as_deref() == Some("skipped") {
+        // The seeds' report of a run that was skipped has no benchmarks, so in their word every metric is missing.
+        let skipped = checks.iter_mut().filter(|check| check.status == CheckStatus::Skipped);
+        skipped.for_each(|check| check.status = CheckStatus::Missing);
+    }
     // Nothing judged is nothing known: missing is never good.
     let verdict = checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Inconclusive);
     let passed = !checks.is_empty() && checks.iter().all(|check| check.status == CheckStatus::Pass);

@@ -1,7 +1,9 @@
 //! What this machine can measure, and why not: asked, never guessed.
 
+use crate::builds::cache_dir;
 use crate::{clock, machine};
-use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, Fp8Caps, RuntimeCaps, TensorRtCaps, VersionCap};
+use holdpoint_cuda::compile::{self, Nvrtc};
+use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, NvrtcCaps, RuntimeCaps, TensorRtCaps, VersionCap};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +15,7 @@ const TOOL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The capability snapshot of this machine.
 #[must_use]
 pub fn runtime_caps() -> RuntimeCaps {
-    let cuda = cuda_caps();
+    let (cuda, fp8) = holdpoint_cuda::caps();
     let packages = python_packages();
     let version = |name: &str| packages.get(name).cloned();
     let triton = VersionCap {
@@ -24,9 +26,10 @@ pub fn runtime_caps() -> RuntimeCaps {
     let tensorrt = tensorrt_caps(version("tensorrt"), &cuda);
     RuntimeCaps {
         cpu: cpu_caps(),
-        nvml: nvml_cap(),
+        nvml: Cap::new(holdpoint_cuda::driver_version().err().map(|error| error.reason)),
+        nvrtc: nvrtc_caps(&cache_dir()),
         any_gpu_runtime: cuda.available && (triton.available || tensorrt.python_available),
-        fp8: fp8_caps(version("torch").as_deref(), &cuda),
+        fp8,
         cuda,
         triton,
         tensorrt,
@@ -80,37 +83,29 @@ pub(crate) fn cuda_is_visible() -> bool {
     library("libcuda.so.1").is_some() && Path::new("/dev/nvidiactl").exists()
 }
 
-fn cuda_caps() -> CudaCaps {
-    let none = |reason: &str| CudaCaps {
-        available: false,
-        device_count: 0,
-        device_name: None,
-        compute_capability: None,
-        reason: Some(reason.to_owned()),
-    };
-    if library("libcuda.so.1").is_none() {
-        return none("cuda_unavailable");
-    }
-    let query = ["--query-gpu=name,compute_cap", "--format=csv,noheader"];
-    let Some(text) = output_of("nvidia-smi", &query) else {
-        return none("cuda_query_failed");
-    };
-    let devices: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let Some(first) = devices.first() else {
-        return none("cuda_device_not_found");
-    };
-    let (name, capability) = first.rsplit_once(',').unwrap_or((first, ""));
-    CudaCaps {
-        available: true,
-        device_count: u32::try_from(devices.len()).unwrap_or(u32::MAX),
-        device_name: Some(name.trim().to_owned()),
-        compute_capability: Some(capability.trim().to_owned()).filter(|text| text.contains('.')),
-        reason: None,
+/// The compiler, loaded to make sure of it, and the kernels that it left in a cache.
+fn nvrtc_caps(cache_dir: &Path) -> NvrtcCaps {
+    let found = compile::search();
+    let nvrtc = found.clone().and_then(|found| Nvrtc::load(&found));
+    let text = |path: &Path| path.display().to_string();
+    let found = found.ok();
+    let kernels_dir = compile::kernels_dir(cache_dir);
+    NvrtcCaps {
+        available: nvrtc.is_ok(),
+        version: nvrtc.as_ref().ok().map(|nvrtc| nvrtc.version.clone()),
+        library_path: found.as_ref().map(|found| text(&found.library)),
+        header_path: found.as_ref().map(|found| text(&found.include)),
+        reason: nvrtc.as_ref().err().map(|error| error.reason.to_owned()),
+        detail: nvrtc.err().map(|error| error.detail),
+        kernels_count: kernels_count(&kernels_dir),
+        kernels_dir: text(&kernels_dir),
     }
 }
 
-fn nvml_cap() -> Cap {
-    Cap::new(library("libnvidia-ml.so.1").is_none().then_some("nvml_library_not_found"))
+fn kernels_count(dir: &Path) -> u32 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let count = entries.filter(|entry| entry.path().extension().is_some_and(|it| it == "cubin")).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn tensorrt_caps(version: Option<String>, cuda: &CudaCaps) -> TensorRtCaps {
@@ -137,34 +132,10 @@ fn tensorrt_caps(version: Option<String>, cuda: &CudaCaps) -> TensorRtCaps {
     }
 }
 
-fn fp8_caps(torch: Option<&str>, cuda: &CudaCaps) -> Fp8Caps {
-    // PyTorch has the type since 2.1.
-    let major_minor = |version: &str| -> Option<(u32, u32)> {
-        let mut parts = version.split(['.', '+']);
-        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-    };
-    let dtype_available = torch.and_then(major_minor).is_some_and(|version| version >= (2, 1));
-    let capability = cuda.compute_capability.as_deref().and_then(major_minor);
-    let reason = match (dtype_available, cuda.available, capability) {
-        (false, _, _) => Some("torch_build_missing_fp8_dtype"),
-        (_, false, _) => Some("fp8_requires_cuda"),
-        (_, _, None) => Some("cuda_compute_capability_unknown"),
-        (_, _, Some((major, _))) if major < 9 => Some("compute_capability_below_sm90"),
-        _ => None,
-    };
-    let supported = if dtype_available { vec!["float8_e4m3fn", "float8_e5m2"] } else { Vec::new() };
-    Fp8Caps {
-        available: reason.is_none(),
-        dtype_available,
-        supported_dtypes: supported.into_iter().map(str::to_owned).collect(),
-        reason: reason.map(str::to_owned),
-    }
-}
-
 /// Versions of the packages that matter, in the Python on the path, without importing them.
 fn python_packages() -> BTreeMap<String, String> {
     let script = "import importlib.metadata as m\n\
-                  for n in ('torch', 'triton', 'tensorrt'):\n    \
+                  for n in ('triton', 'tensorrt'):\n    \
                   try: print(n, m.version(n))\n    \
                   except m.PackageNotFoundError: pass";
     let text = output_of("python3", &["-c", script]).unwrap_or_default();
@@ -210,4 +181,24 @@ fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     }
     let output = child.wait_with_output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_kernels_are_counted_and_half_written_ones_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(nvrtc_caps(dir.path()).kernels_count, 0);
+        let kernels = compile::kernels_dir(dir.path());
+        std::fs::create_dir_all(&kernels).unwrap();
+        for name in ["a.cubin", "b.cubin", "c.1234"] {
+            std::fs::write(kernels.join(name), "").unwrap();
+        }
+        let caps = nvrtc_caps(dir.path());
+        assert_eq!((caps.kernels_count, caps.kernels_dir), (2, kernels.display().to_string()));
+        assert_eq!(caps.available, caps.reason.is_none());
+        assert_eq!(caps.available, caps.version.is_some());
+    }
 }

@@ -12,6 +12,7 @@ pub mod run;
 mod schedule;
 mod slot;
 mod summary;
+pub mod tune;
 pub mod worker;
 
 /// The numbers that decide what is measured; METHODOLOGY.md prints them.
@@ -21,5 +22,6 @@ pub mod constants {
     pub use crate::schedule::{SAMPLES_PER_ROUND_MAX, WARM_DIFFERENCE, WARM_WINDOWS};
 }
 
+pub use holdpoint_cuda::device_count;
 pub use run::run_suite;
 pub use schedule::Event;

@@ -12,6 +12,8 @@ pub struct RuntimeCaps {
     pub cuda: CudaCaps,
     /// The driver's management library.
     pub nvml: Cap,
+    /// The compiler of the built-in kernels.
+    pub nvrtc: NvrtcCaps,
     /// Triton in the Python on the path.
     pub triton: VersionCap,
     /// TensorRT in the Python on the path.
@@ -80,8 +82,61 @@ pub struct CudaCaps {
     pub device_name: Option<String>,
     /// Compute capability of the first device, `major.minor`.
     pub compute_capability: Option<String>,
-    /// Why not: `cuda_unavailable`, `cuda_device_not_found`, `cuda_query_failed`.
+    /// Why not: `cuda_unavailable`, `cuda_driver_too_old`, `cuda_device_not_found`, `cuda_query_failed`.
     pub reason: Option<String>,
+    /// What was found instead, and what would help.
+    #[serde(default)]
+    pub detail: Option<String>,
+    /// The driver, such as `580.159.04`.
+    #[serde(default)]
+    pub driver_version: Option<String>,
+    /// The CUDA version that the driver speaks, such as `13.0`.
+    #[serde(default)]
+    pub cuda_version: Option<String>,
+    /// Every device, in the order of its number.
+    #[serde(default)]
+    pub devices: Vec<CudaDeviceCaps>,
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CudaDeviceCaps {
+    /// Its number on this machine.
+    pub ordinal: u32,
+    /// Its name.
+    pub name: String,
+    /// Compute capability, `major.minor`.
+    pub compute_capability: String,
+    /// Whether it can be opened.
+    pub available: bool,
+    /// Why not: a reason code.
+    pub reason: Option<String>,
+    /// What was found instead, and what would help.
+    #[serde(default)]
+    pub detail: Option<String>,
+    /// Whether it computes with 8-bit floats.
+    pub fp8: Cap,
+}
+
+/// NVRTC, which compiles the built-in kernels, and where they are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NvrtcCaps {
+    /// Whether kernels can be compiled here; those that were compiled before run without it.
+    pub available: bool,
+    /// Its version, such as `13.0`.
+    pub version: Option<String>,
+    /// The library.
+    pub library_path: Option<String>,
+    /// The folder with the headers that belong to it.
+    pub header_path: Option<String>,
+    /// Why not: `nvrtc_not_found`, `nvrtc_not_usable`, `cuda_headers_not_found`.
+    pub reason: Option<String>,
+    /// What was found instead, and what would help.
+    pub detail: Option<String>,
+    /// The folder in which compiled kernels are kept.
+    pub kernels_dir: String,
+    /// How many are kept there.
+    pub kernels_count: u32,
 }
 
 /// TensorRT in the Python on the path.

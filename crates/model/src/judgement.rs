@@ -45,11 +45,11 @@ pub enum CheckStatus {
     Pass,
     /// Outside it.
     Fail,
-    /// The run has no such metric.
+    /// The run has no such metric, or was skipped as a whole.
     Missing,
     /// Not comparable.
     Inconclusive,
-    /// Not measurable here.
+    /// Its workload could not run here, others could.
     Skipped,
 }
 

@@ -4,6 +4,7 @@
 //! fixes the words; `docs/schemas` holds the JSON Schemas generated from these types.
 
 pub mod ab;
+pub mod apex;
 pub mod baseline;
 pub mod bisect;
 pub mod calibration;
@@ -20,8 +21,10 @@ pub mod protocol;
 pub mod report;
 pub mod suite;
 pub mod trend;
+pub mod tune;
 
 pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit};
+pub use apex::{ApexError, ApexGpuReport};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use calibration::{Calibrated, Calibration};
@@ -32,6 +35,7 @@ pub use machine::{Machine, MachineState, Revision, Toolchain};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};
+pub use tune::{TuneOutcome, TunedKernel, Tuning};
 
 /// The version of every file format that holdpoint writes. It is the seeds' own version number: what
 /// holdpoint adds, it adds beside their keys. Raise it only when a key changes its meaning.

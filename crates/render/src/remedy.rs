@@ -5,6 +5,20 @@ const REMEDIES: &[(&str, &str)] = &[
     ("cuda_unavailable", "install the NVIDIA driver, or run where there is a GPU"),
     ("cuda_device_not_found", "the driver sees no GPU; look at nvidia-smi and CUDA_VISIBLE_DEVICES"),
     ("cuda_device_index_out_of_range", "choose a device that nvidia-smi lists"),
+    ("cuda_driver_too_old", "update the NVIDIA driver to 570 or later"),
+    ("cuda_out_of_memory", "free memory on the device; nvidia-smi names the processes that hold it"),
+    (
+        "nvrtc_not_found",
+        "install the CUDA toolkit, or pip install nvidia-cuda-nvrtc nvidia-cuda-runtime, or set HOLDPOINT_CUDA to its folder",
+    ),
+    (
+        "nvrtc_not_usable",
+        "install NVRTC of CUDA 12 or 13 for this machine, or set HOLDPOINT_CUDA to its folder",
+    ),
+    (
+        "cuda_headers_not_found",
+        "install the CUDA toolkit's headers beside NVRTC, or pip install nvidia-cuda-runtime",
+    ),
     ("cuda_query_failed", "the driver did not answer; look at nvidia-smi and the kernel log"),
     ("cuda_compute_capability_unknown", "update the NVIDIA driver"),
     ("triton_not_installed", "pip install triton, in the Python on the path"),
@@ -22,6 +36,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("compute_capability_below_sm90", "8-bit floating point needs a GPU of compute capability 9.0 or later"),
     ("engine_not_found", "build the engine, or correct its path"),
     ("nvml_library_not_found", "install the NVIDIA driver with its management library"),
+    ("nvml_query_failed", "the management library did not answer; look at nvidia-smi"),
     ("cpu_frequency_not_readable", "common in virtual machines; clock changes show only as spread"),
     ("proc_stat_not_readable", "mount /proc where this runs"),
     ("perf_events_not_in_kernel", "use a kernel with perf events; times do not need them"),
@@ -46,6 +61,21 @@ pub(crate) fn with(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_can_go_wrong_with_a_device_has_a_remedy() {
+        for code in [
+            "cuda_driver_too_old",
+            "cuda_device_index_out_of_range",
+            "cuda_out_of_memory",
+            "cuda_headers_not_found",
+            "nvrtc_not_found",
+            "nvrtc_not_usable",
+            "nvml_query_failed",
+        ] {
+            assert!(of(code).is_some(), "{code}");
+        }
+    }
 
     #[test]
     fn a_code_is_found_with_detail_behind_it() {

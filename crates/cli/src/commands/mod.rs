@@ -11,4 +11,5 @@ pub mod gate;
 pub mod report;
 pub mod run;
 pub mod trend;
+pub mod tune;
 pub mod worker;

@@ -1,10 +1,10 @@
 //! `holdpoint report`: render an existing document again.
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, ReportForm};
 use crate::error::CliError;
 use crate::output::Output;
 use holdpoint_model::import::Document;
-use holdpoint_model::{ExitCode, Judgement, Report};
+use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report};
 use holdpoint_render::{Style, markdown, terminal};
 use serde::Serialize;
 
@@ -13,6 +13,9 @@ use serde::Serialize;
 /// # Errors
 /// When a file cannot be read, used or written.
 pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
+    if let Some(ReportForm::ApexGpu) = args.form {
+        return run_apex_gpu(args, output);
+    }
     match holdpoint_store::read_document(&args.report)? {
         Document::Report(report) => run_report(args, &report, output),
         Document::Ab(report) => show(
@@ -46,6 +49,19 @@ fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<Exi
         text
     };
     show(args, report, &page, text, output)
+}
+
+/// The report as Apex-X would have written it: JSON in the file, its page on stdout.
+fn run_apex_gpu(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let report = holdpoint_store::read_report(&args.report)?;
+    let report = ApexGpuReport::try_from(&report)
+        .map_err(|error| CliError::File { path: args.report.clone(), what: error.to_string() })?;
+    if let Some(path) = &args.output {
+        holdpoint_store::write_json(path, &report)?;
+        output.note(&format!("report: {}", path.display()));
+    }
+    let page = markdown::apex_gpu(&report);
+    show(args, &report, &page, |_| page.clone(), output)
 }
 
 fn show(

@@ -1,21 +1,24 @@
 //! `holdpoint run`: measure a suite and write its report.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, SuiteArg};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::suites;
-use holdpoint_measure::run_suite;
+use holdpoint_measure::{device_count, run_suite};
 use holdpoint_model::{ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs the command.
 ///
 /// # Errors
 /// When the suite cannot be used or the report cannot be written.
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
+    if let Some(devices) = &args.devices {
+        return on_devices(args, devices, output);
+    }
     let suite = suites::runnable(&args.suite)?;
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, output);
@@ -23,6 +26,54 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
     output.result(&report, |style| terminal::report(&report, style))?;
     output.note(&format!("report: {}", args.output.display()));
     Ok(exit_code(&report))
+}
+
+/// The suite on several devices, one after the other.
+fn on_devices(args: &RunArgs, devices: &str, output: &Output) -> Result<ExitCode, CliError> {
+    if !suites::load(&args.suite.suite)?.uses_cuda() {
+        return Err(CliError::Input(format!(
+            "--devices: suite {:?} has no `cuda` workloads",
+            args.suite.suite
+        )));
+    }
+    let ordinals = ordinals(devices, device_count().unwrap_or(0))?;
+    let mut reports = Vec::new();
+    for ordinal in ordinals {
+        let suite = suites::runnable(&SuiteArg { device: Some(ordinal), ..args.suite.clone() })?;
+        let path = with_ordinal(&args.output, ordinal);
+        holdpoint_store::check_writable(&path)?;
+        let report = measure(&suite, output);
+        save(&path, &report)?;
+        output.note(&format!("device {ordinal}: {}: {}", report.status.as_str(), path.display()));
+        reports.push((ordinal, report));
+    }
+    output.result(&reports, |style| terminal::devices(&reports, style))?;
+    // A failure on one device is not made good by another; what was skipped on all was skipped.
+    let codes: Vec<ExitCode> = reports.iter().map(|(_, report)| exit_code(report)).collect();
+    let has = |code: ExitCode| codes.contains(&code);
+    Ok(if has(ExitCode::Broken) {
+        ExitCode::Broken
+    } else if has(ExitCode::Ok) {
+        ExitCode::Ok
+    } else {
+        ExitCode::Skipped
+    })
+}
+
+/// The devices that were named; `all` of none is the first, which will say why there is none.
+fn ordinals(text: &str, count: u32) -> Result<Vec<u32>, CliError> {
+    if text == "all" {
+        return Ok((0..count.max(1)).collect());
+    }
+    let numbers: Result<Vec<u32>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    numbers
+        .map_err(|_| CliError::Input(format!("--devices {text:?}: `all` or numbers such as 0,2 are wanted")))
+}
+
+/// `report.json` as `report.device-1.json`.
+fn with_ordinal(path: &Path, ordinal: u32) -> PathBuf {
+    let extension = path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_extension(format!("device-{ordinal}.{extension}").trim_end_matches('.'))
 }
 
 /// Measures with progress on a terminal.
@@ -52,5 +103,20 @@ pub fn exit_code(report: &Report) -> ExitCode {
         RunStatus::Ok | RunStatus::Partial => ExitCode::Ok,
         RunStatus::Skipped => ExitCode::Skipped,
         RunStatus::Failed => ExitCode::Broken,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_all_or_numbers() {
+        assert_eq!(ordinals("all", 3).unwrap(), [0, 1, 2]);
+        assert_eq!(ordinals("all", 0).unwrap(), [0]);
+        assert_eq!(ordinals("2, 0", 3).unwrap(), [2, 0]);
+        assert!(ordinals("first", 3).is_err());
+        assert_eq!(with_ordinal(Path::new("a/report.json"), 1), Path::new("a/report.device-1.json"));
+        assert_eq!(with_ordinal(Path::new("report"), 0), Path::new("report.device-0"));
     }
 }

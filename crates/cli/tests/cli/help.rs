@@ -23,6 +23,7 @@ fn every_command_explains_itself() {
         "trend show",
         "report",
         "doctor",
+        "tune",
         "worker",
         "completions",
     ] {

@@ -67,11 +67,10 @@ fn the_doctor_has_the_seeds_keys() {
     here.run(&["doctor"]).ends(0).prints(&["cuda", "triton"]);
     let caps: Value =
         serde_json::from_str(&here.run(&["doctor", "--format", "json"]).ends(0).stdout).unwrap();
-    assert_eq!(keys(&caps), ["any_gpu_runtime", "cpu", "cuda", "fp8", "nvml", "tensorrt", "triton"]);
-    assert_eq!(
-        keys(&caps["cuda"]),
-        ["available", "compute_capability", "device_count", "device_name", "reason"]
-    );
+    assert_eq!(keys(&caps), ["any_gpu_runtime", "cpu", "cuda", "fp8", "nvml", "nvrtc", "tensorrt", "triton"]);
+    for key in ["available", "compute_capability", "device_count", "device_name", "reason"] {
+        assert!(caps["cuda"].get(key).is_some(), "{key}");
+    }
     assert_eq!(keys(&caps["triton"]), ["available", "reason", "version"]);
     for key in [
         "python_available",
@@ -85,9 +84,39 @@ fn the_doctor_has_the_seeds_keys() {
         assert!(caps["tensorrt"].get(key).is_some(), "{key}");
     }
     assert_eq!(keys(&caps["fp8"]), ["available", "dtype_available", "reason", "supported_dtypes"]);
-    for cap in [&caps["cuda"], &caps["triton"], &caps["fp8"], &caps["nvml"]] {
+    for cap in [&caps["cuda"], &caps["triton"], &caps["fp8"], &caps["nvml"], &caps["nvrtc"]] {
         assert_eq!(cap["available"] == true, cap["reason"].is_null(), "{cap}");
     }
+}
+
+#[test]
+fn the_doctor_tells_which_nvrtc_was_found_and_how_many_kernels_are_kept() {
+    let here = Here::new();
+    let kernels = here.cache().join("kernels");
+    std::fs::create_dir_all(&kernels).unwrap();
+    std::fs::write(kernels.join("a.cubin"), "").unwrap();
+    let output = here.command(&["doctor", "--format", "json"]).output().unwrap();
+    let caps: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(caps["nvrtc"]["kernels_count"], 1);
+    assert_eq!(caps["nvrtc"]["kernels_dir"], kernels.to_string_lossy().as_ref());
+    let told = if caps["nvrtc"]["available"] == true { "library_path" } else { "detail" };
+    assert!(caps["nvrtc"][told].is_string(), "{caps}");
+}
+
+#[test]
+fn tuning_without_such_a_device_is_skipped_and_says_why() {
+    let here = Here::new();
+    let arguments = ["tune", "--suite", "gpu", "--device", "4294967295"];
+    here.run(&arguments).ends(2).prints(&["skipped", "cuda_", "0 workloads tuned"]);
+    let ran = here.run(&[&arguments[..], &["--format", "json"]].concat());
+    let tunings: Value = serde_json::from_str(&ran.ends(2).stdout).unwrap();
+    let tunings = tunings.as_array().unwrap();
+    assert!(!tunings.is_empty());
+    for tuning in tunings {
+        assert_eq!(tuning["status"], "skipped");
+        assert!(tuning["reason"].is_string() && tuning["detail"].is_string(), "{tuning}");
+    }
+    here.run(&["tune", "--suite", "cpu"]).refuses(64, &["cpu", "cuda"]);
 }
 
 #[test]

@@ -8,6 +8,12 @@ use std::path::{Path, PathBuf};
 /// Bytes of a hash at the head of a file: one that was cut short or changed is compiled anew.
 const HASH_BYTES: usize = 32;
 
+/// The folder of a cache in which machine code is kept.
+#[must_use]
+pub fn kernels_dir(cache_dir: &Path) -> PathBuf {
+    cache_dir.join("kernels")
+}
+
 pub(super) struct Cache {
     dir: PathBuf,
     driver: String,
@@ -15,7 +21,7 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn new(dir: &Path, driver: &str) -> Self {
-        Self { dir: dir.join("kernels"), driver: driver.to_owned() }
+        Self { dir: kernels_dir(dir), driver: driver.to_owned() }
     }
 
     /// Hash over source, headers, options (which name the architecture) and driver.

@@ -3,10 +3,13 @@
 mod cache;
 mod nvrtc;
 mod search;
+mod units;
 mod usage;
 
+pub use cache::kernels_dir;
 pub use nvrtc::Nvrtc;
 pub use search::{Found, search};
+pub use units::{ARCHS, checked_units};
 pub use usage::{Usage, parse_usage};
 
 use crate::dtype::Dtype;
@@ -19,6 +22,7 @@ use std::path::Path;
 /// The kernels' sources, by name.
 pub const SOURCES: &[(&str, &str)] = &[
     ("attention", include_str!("../../kernels/attention.cu")),
+    ("attention_wgmma", include_str!("../../kernels/attention_wgmma.cu")),
     ("compare", include_str!("../../kernels/compare.cu")),
     ("copy", include_str!("../../kernels/copy.cu")),
     ("draw", include_str!("../../kernels/draw.cu")),
@@ -37,6 +41,9 @@ pub const SOURCES: &[(&str, &str)] = &[
 pub(crate) const HEADERS: &[(&str, &str)] = &[
     ("common.cuh", include_str!("../../kernels/common.cuh")),
     ("ff.cuh", include_str!("../../kernels/ff.cuh")),
+    ("ff_film.cuh", include_str!("../../kernels/ff_film.cuh")),
+    ("ff_product.cuh", include_str!("../../kernels/ff_product.cuh")),
+    ("ff_shape.cuh", include_str!("../../kernels/ff_shape.cuh")),
     ("ssm_scan.cuh", include_str!("../../kernels/ssm_scan.cuh")),
     ("units.cuh", include_str!("../../kernels/units.cuh")),
 ];
@@ -127,4 +134,25 @@ impl Compiler {
 /// When it does not compile.
 pub fn compile_for(nvrtc: &Nvrtc, unit: &Unit, arch: &str) -> Result<Vec<Usage>, CudaError> {
     Ok(parse_usage(&nvrtc.compile(unit.source, unit.text(), &unit.options(arch))?.log))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_among_the_kernels_is_on_a_list() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|f| f.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.retain(|name| name.ends_with(".cu") || name.ends_with(".cuh"));
+        files.sort();
+        let sources = SOURCES.iter().map(|(name, _)| format!("{name}.cu"));
+        let mut listed: Vec<String> =
+            sources.chain(HEADERS.iter().map(|(name, _)| (*name).to_owned())).collect();
+        listed.sort();
+        assert_eq!(files, listed);
+    }
 }

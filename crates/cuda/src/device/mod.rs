@@ -1,21 +1,26 @@
 //! A device: found, opened, its memory and its state.
 
+mod caps;
 mod memory;
 mod state;
 
+pub use caps::caps;
 pub(crate) use memory::{Buffer, Flag};
 pub(crate) use state::StateReader;
+pub use state::driver_version;
 
 use crate::error::{CudaError, Unavailable};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cudarc::driver::{CudaContext, CudaStream, result};
-use holdpoint_model::caps::{CudaCaps, Fp8Caps};
 use holdpoint_model::machine::CudaVersions;
 use holdpoint_model::protocol::DeviceInfo;
 use std::sync::Arc;
 
 /// The oldest driver, as the CUDA version it speaks: older ones lack calls that timing needs.
 const CUDA_MIN: i32 = 12_080;
+
+/// A driver without a device.
+const NO_DEVICE: &str = "the driver knows no device: look at nvidia-smi and CUDA_VISIBLE_DEVICES";
 
 /// A device with one stream on which everything happens, one thing after the other.
 pub struct Device {
@@ -42,16 +47,20 @@ pub fn device_count() -> Result<u32, Unavailable> {
             "there is no libcuda.so: install the NVIDIA driver, or measure on a machine that has one";
         return Err(Unavailable::new("cuda_unavailable", detail));
     }
-    let mut version = 0;
-    // SAFETY: writes one number, and may be called before anything else.
-    let asked = unsafe { sys::cuDriverGetVersion(&mut version) }.result();
-    check_version(asked.map_or(0, |()| version))?;
+    check_version(cuda_version().unwrap_or(0))?;
     result::init().map_err(|error| not_found(&error))?;
     match result::device::get_count() {
         Ok(count) if count > 0 => Ok(count.unsigned_abs()),
-        Ok(_) => Err(Unavailable::new("cuda_device_not_found", "the driver knows no device")),
+        Ok(_) => Err(Unavailable::new("cuda_device_not_found", NO_DEVICE)),
         Err(error) => Err(not_found(&error)),
     }
+}
+
+/// The CUDA version that the driver speaks; its library must be there.
+fn cuda_version() -> Option<i32> {
+    let mut version = 0;
+    // SAFETY: writes one number, and may be called before anything else.
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().ok().map(|()| version)
 }
 
 /// The name of a device, if there is one; no context is made for it.
@@ -66,7 +75,7 @@ fn check_version(version: i32) -> Result<(), Unavailable> {
         return Ok(());
     }
     let detail = format!(
-        "the driver speaks CUDA {}, {} or newer is needed (driver 570)",
+        "the driver speaks CUDA {}, {} or newer is needed: update it to 570 or later",
         spoken(version),
         spoken(CUDA_MIN)
     );
@@ -80,10 +89,11 @@ fn spoken(version: i32) -> String {
 
 fn not_found(error: &cudarc::driver::DriverError) -> Unavailable {
     match error.0 {
-        sys::CUresult::CUDA_ERROR_NO_DEVICE => {
-            Unavailable::new("cuda_device_not_found", "the driver knows no device")
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => Unavailable::new("cuda_device_not_found", NO_DEVICE),
+        code => {
+            let detail = format!("the driver answers {code:?}: look at nvidia-smi and the kernel log");
+            Unavailable::new("cuda_query_failed", detail)
         }
-        code => Unavailable::new("cuda_query_failed", format!("the driver answers {code:?}")),
     }
 }
 
@@ -107,9 +117,6 @@ impl Device {
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream()?;
         let (major, minor) = context.compute_capability()?;
-        let mut version = 0;
-        // SAFETY: writes one number.
-        unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
         let uuid = uuid_text(&context.uuid()?.bytes.map(|byte| byte as u8));
         let state = StateReader::new(&uuid);
         let info = DeviceInfo {
@@ -119,7 +126,7 @@ impl Device {
             compute_capability: format!("{major}.{minor}"),
             versions: CudaVersions {
                 driver: state.driver_version().unwrap_or_default(),
-                cuda: spoken(version),
+                cuda: cuda_version().map(spoken).unwrap_or_default(),
                 nvrtc: None,
             },
         };
@@ -147,8 +154,12 @@ impl Device {
     /// # Errors
     /// The reason code.
     pub fn fp8(&self) -> Result<(), &'static str> {
-        if self.capability.0 >= 9 { Ok(()) } else { Err("compute_capability_below_sm90") }
+        fp8(self.capability.0)
     }
+}
+
+fn fp8(major: i32) -> Result<(), &'static str> {
+    if major >= 9 { Ok(()) } else { Err("compute_capability_below_sm90") }
 }
 
 /// The instructions of one generation only (the suffix `a`) are used where a kernel has a path for them.
@@ -160,43 +171,6 @@ fn arch(major: i32, minor: i32) -> String {
 fn uuid_text(bytes: &[u8; 16]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}
-
-/// What the driver offers, in the seeds' words.
-#[must_use]
-pub fn caps() -> (CudaCaps, Fp8Caps) {
-    let first = device_count().and_then(|count| Device::open(0).map(|device| (count, device)));
-    match first {
-        Ok((count, device)) => {
-            let cuda = CudaCaps {
-                available: true,
-                device_count: count,
-                device_name: Some(device.info.name.clone()),
-                compute_capability: Some(device.info.compute_capability.clone()),
-                reason: None,
-            };
-            (cuda, fp8_caps(device.fp8().err()))
-        }
-        Err(error) => {
-            let cuda = CudaCaps {
-                available: false,
-                device_count: 0,
-                device_name: None,
-                compute_capability: None,
-                reason: Some(error.reason.to_owned()),
-            };
-            (cuda, fp8_caps(Some("fp8_requires_cuda")))
-        }
-    }
-}
-
-fn fp8_caps(reason: Option<&str>) -> Fp8Caps {
-    Fp8Caps {
-        available: reason.is_none(),
-        dtype_available: true,
-        supported_dtypes: vec!["float8_e4m3fn".to_owned()],
-        reason: reason.map(str::to_owned),
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,27 @@
 //! The device's state, through the driver's management library. Only reads.
 
+use crate::error::Unavailable;
 use holdpoint_model::machine::DeviceState;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::error::NvmlError;
+
+/// Version of the driver, as its management library tells it.
+///
+/// # Errors
+/// Why that library cannot be used: then there are no clocks, temperatures or throttle reasons either.
+pub fn driver_version() -> Result<String, Unavailable> {
+    Nvml::init().and_then(|nvml| nvml.sys_driver_version()).map_err(|error| match error {
+        NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
+            let detail = "there is no libnvidia-ml.so: install the NVIDIA driver with its management library";
+            Unavailable::new("nvml_library_not_found", detail)
+        }
+        error => {
+            let detail = format!("the management library answers \"{error}\": look at nvidia-smi");
+            Unavailable::new("nvml_query_failed", detail)
+        }
+    })
+}
 
 /// Reads the state of one device; what cannot be read is absent.
 pub(crate) struct StateReader {

@@ -34,8 +34,40 @@ pub(super) fn validate(request: &Request<'_>) -> Result<(), BuildError> {
     plan(request).map(drop)
 }
 
-pub(super) fn candidates(_: &Request<'_>) -> Vec<Config> {
-    grid_of(&[("WARPS", &[4, 8, 12]), ("BLOCK_N", &[64, 96, 128])])
+/// Which kernel a request takes on a device.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    /// Plain multiplications, for 32-bit floats.
+    Fma,
+    /// Tensor cores of any generation.
+    Mma,
+    /// Hopper's own, fed by its copy engine.
+    Wgmma,
+}
+
+impl Kind {
+    fn of(request: &Request<'_>, capability: (i32, i32)) -> Self {
+        let is_half = matches!(request.dtype, Dtype::F16 | Dtype::Bf16);
+        match request.variant {
+            Variant::Reference => Self::Plain,
+            Variant::Fast if request.dtype == Dtype::F32 => Self::Fma,
+            Variant::Fast if is_half && capability == (9, 0) && request.misalign.is_multiple_of(16) => {
+                Self::Wgmma
+            }
+            Variant::Fast => Self::Mma,
+        }
+    }
+}
+
+pub(super) fn candidates(request: &Request<'_>) -> Vec<Config> {
+    match Kind::of(request, (9, 0)) {
+        Kind::Wgmma => {
+            grid_of(&[("WARPGROUPS", &[2, 3]), ("BLOCK_N", &[64, 96, 128]), ("STAGES", &[2, 3, 4])])
+        }
+        Kind::Mma => grid_of(&[("WARPS", &[4, 8]), ("BLOCK_N", &[64, 128])]),
+        Kind::Plain | Kind::Fma => Vec::new(),
+    }
 }
 
 pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, PrepareError> {
@@ -48,10 +80,22 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         ("heads", heads / batch),
         ("steps", steps),
     ];
-    let names = ["attention_fast", "attention_reference"];
-    let mut chosen = Chosen::new(gpu, request, "attention", names, &sizes);
-    chosen.unit.config.insert("HEAD_DIM".to_owned(), width as i64);
-    chosen.unit.config.insert("CAUSAL".to_owned(), i64::from(causal));
+    let kind = Kind::of(request, gpu.device.capability);
+    let (source, name) = match kind {
+        Kind::Plain => ("attention", "attention_reference"),
+        Kind::Fma | Kind::Mma => ("attention", "attention_fast"),
+        Kind::Wgmma => ("attention_wgmma", "attention_wgmma"),
+    };
+    let constants: &[(&str, usize)] = match kind {
+        Kind::Plain | Kind::Fma => &[],
+        Kind::Mma => &[("WARPS", 4), ("BLOCK_N", 64), ("STAGES", 2)],
+        Kind::Wgmma if width <= 64 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 4)],
+        Kind::Wgmma if width == 96 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 3)],
+        Kind::Wgmma => &[("WARPGROUPS", 2), ("BLOCK_N", 128), ("STAGES", 2)],
+    };
+    let chosen = Chosen::new(gpu, request, source, [name; 2], &sizes)
+        .with(constants)
+        .with(&[("HEAD_DIM", width), ("CAUSAL", usize::from(causal))]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
     let inputs = vec![
@@ -61,30 +105,44 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
     ];
     // 8-bit inputs, 16-bit output: a sum of many values deserves more than 3 bits.
     let out_dtype = if request.dtype == Dtype::E4m3 { Dtype::F16 } else { request.dtype };
-    let out_memory = Memory { dtype: out_dtype, ..Memory::new(gpu, request) };
+    let out_memory = Memory {
+        dtype: out_dtype,
+        misalign: request.misalign * out_dtype.bytes() / request.dtype.bytes(),
+        gpu,
+    };
     let output: Output = out_memory.output("out", &[heads, steps, width])?;
-    let arguments = Arguments::new()
-        .buffer(&inputs[0].buffer)
-        .buffer(&inputs[1].buffer)
-        .buffer(&inputs[2].buffer)
-        .buffer(&output.buffer)
-        .int(heads)
-        .int(steps)
-        .float(1.0 / (width as f32).sqrt());
-    let launch = match request.variant {
-        Variant::Reference => kernel.launch(grid_x((heads * steps).div_ceil(4)), 128, arguments),
-        Variant::Fast if request.dtype == Dtype::F32 => {
+    let scale = 1.0 / (width as f32).sqrt();
+    let constant = |name| chosen.constant(name);
+    let arguments = match kind {
+        Kind::Wgmma => {
+            let columns = if width.is_multiple_of(64) { 64 } else { 32 };
+            let mut arguments = Arguments::new();
+            for (input, rows) in inputs.iter().zip([64, constant("BLOCK_N"), constant("BLOCK_N")]) {
+                arguments =
+                    arguments.map(&input.buffer, request.dtype, [heads, steps, width], [rows, columns])?;
+            }
+            arguments
+        }
+        _ => inputs.iter().fold(Arguments::new(), |arguments, input| arguments.buffer(&input.buffer)),
+    };
+    let arguments = arguments.buffer(&output.buffer).int(heads).int(steps).float(scale);
+    let launch = match kind {
+        Kind::Plain => kernel.launch(grid_x((heads * steps).div_ceil(4)), 128, arguments),
+        Kind::Fma => {
             let shared = (128 * (width + 4) + 64 * 68) * 4;
             kernel.launch(grid_x(steps.div_ceil(64) * heads), 256, arguments).shared(shared)?
         }
-        Variant::Fast => {
-            let is_hopper = gpu.device.capability == (9, 0);
-            let warps = chosen.constant("WARPS", 8);
-            let (keys, stages) =
-                (chosen.constant("BLOCK_N", 64), chosen.constant("STAGES", if is_hopper { 4 } else { 3 }));
+        Kind::Mma => {
+            let warps = constant("WARPS");
+            let shared = constant("STAGES") * constant("BLOCK_N") * width * 4;
             let blocks = steps.div_ceil(16 * warps) * heads;
-            let shared = stages * keys * width * 4 + 1024;
             kernel.launch(grid_x(blocks), 32 * warps as u32, arguments).shared(shared)?
+        }
+        Kind::Wgmma => {
+            let (groups, keys, stages) = (constant("WARPGROUPS"), constant("BLOCK_N"), constant("STAGES"));
+            let shared = 4 * stages * keys * width + groups * 128 * width + 32 * stages + 8 * groups + 24;
+            let blocks = steps.div_ceil(64 * groups) * heads;
+            kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).shared(shared)?
         }
     };
     let pairs = (heads * if causal { steps * (steps + 1) / 2 } else { steps * steps }) as u64;

@@ -25,7 +25,8 @@ pub(super) fn validate(request: &Request<'_>) -> Result<(), BuildError> {
 
 pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, PrepareError> {
     let count = count(request)?;
-    let chosen = Chosen::new(gpu, request, "copy", ["copy_fast", "copy_reference"], &[("elements", count)]);
+    let chosen = Chosen::new(gpu, request, "copy", ["copy_fast", "copy_reference"], &[("elements", count)])
+        .with(&[("THREADS", 512), ("ITEMS", 4)]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
     let (input, output) = (memory.input(count, NORMAL)?, memory.output("out", &[count])?);
@@ -33,7 +34,7 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
     let launch = match request.variant {
         Variant::Reference => plain(&kernel, count, arguments),
         Variant::Fast => {
-            let (threads, items) = (chosen.constant("THREADS", 512), chosen.constant("ITEMS", 4));
+            let (threads, items) = (chosen.constant("THREADS"), chosen.constant("ITEMS"));
             let packs = count.div_ceil(16 / request.dtype.bytes());
             kernel.launch(grid_x(packs.div_ceil(threads * items)), threads as u32, arguments)
         }

@@ -60,7 +60,11 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         ("n_elements", dims.len()),
         ("width", dims.width),
     ];
-    let chosen = Chosen::new(gpu, request, "fusion_gate", names, &sizes);
+    let chosen = Chosen::new(gpu, request, "fusion_gate", names, &sizes).with(&[
+        ("THREADS", 256),
+        ("ITEMS", 4),
+        ("ROUNDS", 1),
+    ]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
     let (plane, pixels) = (dims.plane(), dims.batch * dims.plane());
@@ -86,9 +90,8 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
     let launch = match request.variant {
         Variant::Reference => plain(&kernel, if fuses { dims.len() } else { pixels }, arguments),
         Variant::Fast => {
-            let constant = |name, own| chosen.constant(name, own);
-            let (threads, items, rounds) =
-                (constant("THREADS", 256), constant("ITEMS", 4), constant("ROUNDS", 1));
+            let constant = |name| chosen.constant(name);
+            let (threads, items, rounds) = (constant("THREADS"), constant("ITEMS"), constant("ROUNDS"));
             let pack = 16 / request.dtype.bytes();
             let per_thread =
                 if plane.is_multiple_of(pack) && request.misalign.is_multiple_of(16) { pack } else { 1 };

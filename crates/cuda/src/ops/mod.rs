@@ -3,6 +3,7 @@
 mod attention;
 mod copy;
 mod fault;
+mod ff;
 mod fusion;
 mod ssm;
 mod tiles;
@@ -24,6 +25,7 @@ pub const OPS: &[&str] = &[
     "fusion_gate",
     "tile_ssm",
     "fused_pack_op_unpack",
+    "ff_path",
     "attention",
     "copy",
     "fault",
@@ -47,6 +49,7 @@ fn entry(op: &str) -> Result<Entry, BuildError> {
         "tile_pack" => of(tiles::pack::validate, tiles::pack::build, tiles::pack::candidates),
         "tile_unpack" => of(tiles::unpack::validate, tiles::unpack::build, tiles::unpack::candidates),
         "fused_pack_op_unpack" => of(tiles::fused::validate, tiles::fused::build, tiles::fused::candidates),
+        "ff_path" => of(ff::validate, ff::build, |_| Vec::new()),
         "fusion_gate" => of(fusion::validate, fusion::build, fusion::candidates),
         "tile_ssm" => of(ssm::validate, ssm::build, ssm::candidates),
         "attention" => of(attention::validate, attention::build, attention::candidates),
@@ -134,9 +137,17 @@ impl Chosen {
         Self { unit, kernel_name, bucket, source: source_name }
     }
 
-    /// Its own value of a constant, or the one that was chosen.
-    fn constant(&self, name: &str, own: usize) -> usize {
-        self.unit.config.get(name).and_then(|value| usize::try_from(*value).ok()).unwrap_or(own)
+    /// Fixes constants that were not chosen, so that what is launched is what was compiled.
+    fn with(mut self, constants: &[(&str, usize)]) -> Self {
+        for (name, value) in constants {
+            self.unit.config.entry((*name).to_owned()).or_insert(*value as i64);
+        }
+        self
+    }
+
+    /// The value of a constant.
+    fn constant(&self, name: &str) -> usize {
+        self.unit.config.get(name).and_then(|value| usize::try_from(*value).ok()).unwrap_or(1)
     }
 
     fn kernel(&self, gpu: &mut Gpu) -> Result<Kernel, CudaError> {

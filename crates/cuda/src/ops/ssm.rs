@@ -59,6 +59,8 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
     };
     let sizes = [("batch", batch), ("channels", channels), ("direction", way), ("steps", steps)];
     let mut chosen = Chosen::new(gpu, request, "tile_ssm", ["tile_ssm_fast", "tile_ssm_reference"], &sizes);
+    let channels_per_thread = (16 / request.dtype.bytes()).min(8);
+    chosen = chosen.with(&[("THREADS", 256), ("ACROSS", 8), ("ITEMS", 4), ("CHANNELS", channels_per_thread)]);
     chosen.unit.config.insert("DIRECTION".to_owned(), way as i64);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
@@ -77,9 +79,9 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         memory.output("state", &[batch, slots, channels])?,
     ];
     let is_both = direction == Direction::Bidirectional;
-    let constant = |name, own| chosen.constant(name, own);
-    let (threads, across, items) = (constant("THREADS", 256), constant("ACROSS", 8), constant("ITEMS", 4));
-    let width = across * constant("CHANNELS", (16 / request.dtype.bytes()).min(8));
+    let constant = |name| chosen.constant(name);
+    let (threads, across, items) = (constant("THREADS"), constant("ACROSS"), constant("ITEMS"));
+    let width = across * constant("CHANNELS");
     let chunk = threads / across * items;
     let (chunks, columns) = (steps.div_ceil(chunk).max(1), channels.div_ceil(width));
     let scratch_bytes = match request.variant {

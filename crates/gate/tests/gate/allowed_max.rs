@@ -89,7 +89,9 @@ fn a_skipped_run_is_skipped_and_in_the_seeds_word_a_failure() {
     current.status = Some("skipped".to_owned());
     let judged = gate(&current, &baseline(&[("a_ms", 1.0, 0.5, 0.0), ("b_ms", 1.0, 0.5, 0.0)]));
     assert_eq!((judged.status.as_str(), judged.verdict, judged.checks.len()), ("fail", Verdict::Skipped, 3));
-    assert!(judged.checks[1..].iter().all(|check| check.status == CheckStatus::Skipped));
+    for check in &judged.checks[1..] {
+        assert_eq!((check.status, check.verdict), (CheckStatus::Missing, Verdict::Skipped));
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod allowed_max;
 mod calibrate;
 mod comparable;
 mod confirm;
+mod gpu;
 mod keys;
 mod noise;
 mod properties;

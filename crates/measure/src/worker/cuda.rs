@@ -47,7 +47,8 @@ pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
     cuda::ops::validate(&request(spec, 0)?)
 }
 
-fn request(spec: &WorkloadSpec, seed: u64) -> Result<cuda::Request<'_>, BuildError> {
+/// What a workload asks of the ops.
+pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Result<cuda::Request<'_>, BuildError> {
     let dtype = Dtype::parse(&spec.dtype)
         .ok_or_else(|| BuildError::Dtype { op: spec.op.clone(), dtype: spec.dtype.clone() })?;
     Ok(cuda::Request {
@@ -66,7 +67,8 @@ fn request(spec: &WorkloadSpec, seed: u64) -> Result<cuda::Request<'_>, BuildErr
     })
 }
 
-fn how(spec: &WorkloadSpec) -> (Timing, cuda::Cache) {
+/// How a workload is timed.
+pub(crate) fn how(spec: &WorkloadSpec) -> (Timing, cuda::Cache) {
     let timing = match spec.timer() {
         TIMER_CUDA_EVENTS => Timing::Events,
         TIMER_HOST => Timing::Host,

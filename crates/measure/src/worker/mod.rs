@@ -6,7 +6,7 @@
 mod builtin;
 mod child;
 mod commands;
-mod cuda;
+pub(crate) mod cuda;
 mod groups;
 mod lines;
 mod place;

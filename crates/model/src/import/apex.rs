@@ -1,8 +1,11 @@
 //! Apex-X's result files. They carry no machine and no workload identity.
 
 use super::{FileError, text_at, value_error};
-use crate::current::{Current, MetricValue};
+use crate::current::{Current, MetricValue, Unmeasured};
 use serde_json::Value;
+
+/// The times that a measured part has.
+const TIMES: [&str; 2] = ["p50_ms", "p95_ms"];
 
 /// The CPU suite: `metrics` is a flat map of numbers.
 pub(super) fn cpu_report(file: &Value) -> Result<Current, FileError> {
@@ -57,13 +60,29 @@ fn insert(current: &mut Current, name: String, value_ms: f64) {
     current.metrics.insert(name, MetricValue { value_ms, workload: None, identity: None });
 }
 
-/// Every number whose key ends in `_ms`, by its dotted path. Booleans are no numbers here.
+/// Every number whose key ends in `_ms`, by its dotted path, and what stands in place of such numbers. Booleans are no
+/// numbers here.
 fn insert_times(current: &mut Current, path: &str, value: &Value) {
+    if let Some(unmeasured) = skip_record(value) {
+        for metric in TIMES {
+            current.unmeasured.insert(format!("{path}.{metric}"), unmeasured.clone());
+        }
+    }
     for (key, value) in value.as_object().into_iter().flatten() {
         let path = format!("{path}.{key}");
         match value.as_f64() {
             Some(value_ms) if key.ends_with("_ms") => insert(current, path, value_ms),
             _ => insert_times(current, &path, value),
         }
+    }
+}
+
+/// Why a part has no times: the seeds skip with a reason, and we write a failure in the same form.
+fn skip_record(value: &Value) -> Option<Unmeasured> {
+    let reason = text_at(value, "reason")?;
+    match value.get("status")?.as_str()? {
+        "skipped" => Some(Unmeasured::Skipped(reason)),
+        "failed" => Some(Unmeasured::Failed(reason)),
+        _ => None,
     }
 }

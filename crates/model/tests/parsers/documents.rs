@@ -87,7 +87,7 @@ fn read_documents() -> Vec<Document> {
     type Kind = (&'static [&'static str], fn(&str) -> Result<(), String>, Body);
     let kinds: [Kind; 7] = [
         (
-            &["report-outcomes.json", "report-v1.json"],
+            &["report-gpu-h200.json", "report-outcomes.json", "report-v1.json"],
             |text| accepted(import::report(text)),
             bodies::report_json,
         ),
@@ -106,6 +106,7 @@ fn read_documents() -> Vec<Document> {
         (
             &[
                 "apex-cpu-baseline.json",
+                "apex-gpu-baseline.json",
                 "apex-trt-baseline.json",
                 "baseline-v1.json",
                 "dent-ratchet-baseline.json",

@@ -1,12 +1,14 @@
-//! `report.md`, and the pages of comparisons and calibrations, in GitHub's Markdown.
+//! `report.md`, the pages of comparisons and calibrations, and Apex-X's own, in GitHub's Markdown.
 
 mod ab;
+mod apex;
 mod bisection;
 mod calibration;
 mod escape;
 mod tables;
 
 pub use ab::ab;
+pub use apex::apex_gpu;
 pub use bisection::bisection;
 pub use calibration::calibration;
 
@@ -102,13 +104,15 @@ fn failure_list<'a>(failures: impl Iterator<Item = (String, &'a Failure)>) -> St
 }
 
 fn skipped(r: &Report) -> String {
-    let lines = r.benchmarks.iter().filter_map(|(name, m)| match &m.outcome {
-        Outcome::Skipped { reason } => {
-            Some(format!("- {}: {}\n", escape::name(name), escape::prose(&remedy::with(reason))))
-        }
-        _ => None,
-    });
-    lines.collect()
+    let reason_of = |outcome: &Outcome| match outcome {
+        Outcome::Skipped { reason } => Some(reason.clone()),
+        Outcome::Measured(measured) => measured.distrust.clone(),
+        Outcome::Failed(_) => None,
+    };
+    let line = |(name, reason): (&String, String)| {
+        format!("- {}: {}\n", escape::name(name), escape::prose(&remedy::with(&reason)))
+    };
+    r.benchmarks.iter().filter_map(|(name, m)| Some((name, reason_of(&m.outcome)?))).map(line).collect()
 }
 
 fn notes(r: &Report, j: Option<&Judgement>) -> String {

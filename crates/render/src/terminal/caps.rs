@@ -3,18 +3,21 @@
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, words};
-use crate::text::entry;
+use crate::text::{entry, plural};
 use crate::{remedy, units};
-use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, RuntimeCaps, TensorRtCaps};
+use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, CudaDeviceCaps, NvrtcCaps, RuntimeCaps, TensorRtCaps};
+use std::borrow::Cow;
 
 const COLUMNS: &[Column] = &[words("what"), words("available"), names("detail")];
 
 /// One row: what it is, whether it can be used, and what there is to say.
 struct Row<'a> {
-    what: &'static str,
+    what: Cow<'static, str>,
     available: bool,
     detail: String,
     reason: Option<&'a str>,
+    /// What was found and what would help, where more is known than the reason's remedy says.
+    found: Option<&'a str>,
 }
 
 /// What can be measured here, and what helps where something cannot.
@@ -26,24 +29,36 @@ pub fn caps(c: &RuntimeCaps, style: Style) -> String {
 
 fn rows(c: &RuntimeCaps) -> Vec<Row<'_>> {
     let mut rows = cpu(&c.cpu);
-    rows.extend([
-        Row::new("CUDA", c.cuda.available, cuda(&c.cuda), &c.cuda.reason),
-        Row::of("NVML", &c.nvml),
-        Row::new("Triton", c.triton.available, or_empty(&c.triton.version), &c.triton.reason),
-    ]);
-    rows.extend(tensorrt(&c.tensorrt));
+    rows.push(
+        Row::new("CUDA", c.cuda.available, cuda(&c.cuda), &c.cuda.reason).found(c.cuda.detail.as_deref()),
+    );
+    rows.extend(c.cuda.devices.iter().map(device));
+    rows.push(Row::of("NVML", &c.nvml));
+    rows.extend(nvrtc(&c.nvrtc));
     let dtypes = c.fp8.supported_dtypes.join(", ");
     rows.push(Row::new("FP8", c.fp8.available, dtypes, &c.fp8.reason));
+    rows.push(Row::new("Triton", c.triton.available, or_empty(&c.triton.version), &c.triton.reason));
+    rows.extend(tensorrt(&c.tensorrt));
     rows
 }
 
 impl<'a> Row<'a> {
-    fn new(what: &'static str, available: bool, detail: String, reason: &'a Option<String>) -> Self {
-        Self { what, available, detail, reason: reason.as_deref().filter(|_| !available) }
+    fn new(
+        what: impl Into<Cow<'static, str>>,
+        available: bool,
+        detail: String,
+        reason: &'a Option<String>,
+    ) -> Self {
+        let reason = reason.as_deref().filter(|_| !available);
+        Self { what: what.into(), available, detail, reason, found: None }
     }
 
     fn of(what: &'static str, cap: &'a Cap) -> Self {
         Self::new(what, cap.available, String::new(), &cap.reason)
+    }
+
+    fn found(self, found: Option<&'a str>) -> Self {
+        Self { found, ..self }
     }
 }
 
@@ -59,11 +74,30 @@ fn cpu(cpu: &CpuCaps) -> Vec<Row<'_>> {
     ]
 }
 
+/// The driver and how many devices it has; each has a row of its own.
 fn cuda(cuda: &CudaCaps) -> String {
-    let count = (cuda.device_count > 1).then(|| format!("{} ×", cuda.device_count));
-    let capability = cuda.compute_capability.as_ref().map(|c| format!("(compute capability {c})"));
-    let parts = [count, cuda.device_name.clone(), capability];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    let driver = cuda.driver_version.as_ref().map(|version| format!("driver {version}"));
+    let spoken = cuda.cuda_version.as_ref().map(|version| format!("CUDA {version}"));
+    let count = Some(plural(cuda.device_count as usize, "device"));
+    [driver, spoken, count].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn device(device: &CudaDeviceCaps) -> Row<'_> {
+    let fp8 = if device.fp8.available { ", FP8" } else { "" };
+    let detail = format!("{}, compute capability {}{fp8}", device.name, device.compute_capability);
+    let what = format!("CUDA device {}", device.ordinal);
+    Row::new(what, device.available, detail, &device.reason).found(device.detail.as_deref())
+}
+
+fn nvrtc(nvrtc: &NvrtcCaps) -> [Row<'_>; 3] {
+    let library = [nvrtc.version.clone(), nvrtc.library_path.clone()];
+    let library = library.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let kernels = format!("{} in {}", units::count(nvrtc.kernels_count.into()), nvrtc.kernels_dir);
+    [
+        Row::new("NVRTC", nvrtc.available, library, &nvrtc.reason).found(nvrtc.detail.as_deref()),
+        Row::new("CUDA headers", nvrtc.header_path.is_some(), or_dash(&nvrtc.header_path), &None),
+        Row::new("compiled kernels", nvrtc.kernels_count > 0, kernels, &None),
+    ]
 }
 
 fn tensorrt(trt: &TensorRtCaps) -> [Row<'_>; 3] {
@@ -92,7 +126,7 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
     for row in rows {
         let available =
             if row.available { Cell::inked(Ink::Calm, "yes") } else { Cell::inked(Ink::Doubt, "no") };
-        grid.push([Cell::new(row.what), available, Cell::new(row.reason.unwrap_or(&row.detail))]);
+        grid.push([Cell::new(&row.what), available, Cell::new(row.reason.unwrap_or(&row.detail))]);
     }
     grid.render(style)
 }
@@ -101,7 +135,8 @@ fn remedies(rows: &[Row<'_>], style: Style) -> String {
     let mut seen: Vec<&str> = Vec::new();
     let mut out = String::new();
     for row in rows {
-        let Some((reason, remedy)) = row.reason.and_then(|reason| Some((reason, remedy::of(reason)?))) else {
+        let help = |reason| row.found.or_else(|| remedy::of(reason));
+        let Some((reason, remedy)) = row.reason.and_then(|reason| Some((reason, help(reason)?))) else {
             continue;
         };
         if !seen.contains(&remedy) {
@@ -115,6 +150,10 @@ fn remedies(rows: &[Row<'_>], style: Style) -> String {
 
 fn end(c: &RuntimeCaps, style: Style) -> String {
     let (ink, sentence) = match (c.cuda.available, c.any_gpu_runtime) {
+        (true, _) if !c.nvrtc.available => {
+            let sentence = "CPU workloads can be measured here, and CUDA workloads whose kernels were compiled here before";
+            (Ink::Doubt, sentence)
+        }
         (_, true) => (Ink::Calm, "CPU and GPU workloads can be measured here"),
         (true, false) => {
             (Ink::Calm, "CPU and CUDA workloads can be measured here, without Triton and TensorRT")

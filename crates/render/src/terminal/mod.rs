@@ -5,19 +5,23 @@ mod baseline;
 mod bisection;
 mod calibration;
 mod caps;
+mod devices;
 mod judgement;
 mod report;
 mod trend;
+mod tune;
 
 pub use ab::{ab, ab_evidence};
 pub use baseline::baseline;
 pub use bisection::bisection;
 pub use calibration::calibration;
 pub use caps::caps;
+pub use devices::devices;
 pub use judgement::judgement;
 pub use report::report;
 pub(crate) use report::stopped;
 pub use trend::trend;
+pub use tune::tune;
 
 use crate::paint::{Ink, Style};
 use crate::remedy;

@@ -1,8 +1,10 @@
 //! Everything a person reads, by snapshot.
 
 mod ab;
+mod apex;
 mod calibration;
 mod markdown;
 mod sides;
 mod terminal;
+mod tune;
 mod values;

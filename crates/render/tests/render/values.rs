@@ -283,6 +283,18 @@ fn trend_point(i: usize) -> Trend {
 
 pub fn caps(has_gpu: bool) -> RuntimeCaps {
     let reason = |code: &str| if has_gpu { Value::Null } else { json!(code) };
+    let devices = vec![
+        json!({
+            "ordinal": 0, "name": "NVIDIA H200", "compute_capability": "9.0", "available": true, "reason": null,
+            "fp8": {"available": true, "reason": null},
+        }),
+        json!({
+            "ordinal": 1, "name": "NVIDIA A100", "compute_capability": "8.0", "available": false,
+            "reason": "cuda_query_failed",
+            "detail": "the driver answers CUDA_ERROR_DEVICE_UNAVAILABLE: look at nvidia-smi and the kernel log",
+            "fp8": {"available": false, "reason": "compute_capability_below_sm90"},
+        }),
+    ];
     let value = json!({
         "cpu": {
             "model": "AMD EPYC 7B13", "cpus": 2, "features": ["avx2", "fma"], "timer_resolution_ns": 21,
@@ -294,6 +306,16 @@ pub fn caps(has_gpu: bool) -> RuntimeCaps {
             "available": has_gpu, "device_count": if has_gpu { 2 } else { 0 },
             "device_name": has_gpu.then_some("NVIDIA H200"), "compute_capability": has_gpu.then_some("9.0"),
             "reason": reason("cuda_unavailable"),
+            "detail": reason("there is no libcuda.so: install the NVIDIA driver"),
+            "driver_version": has_gpu.then_some("580.159.04"), "cuda_version": has_gpu.then_some("13.0"),
+            "devices": if has_gpu { devices } else { vec![] },
+        },
+        "nvrtc": {
+            "available": has_gpu, "version": has_gpu.then_some("13.0"),
+            "library_path": has_gpu.then_some("/usr/local/cuda/lib64/libnvrtc.so.13"),
+            "header_path": has_gpu.then_some("/usr/local/cuda/include"),
+            "reason": reason("nvrtc_not_found"), "detail": null,
+            "kernels_dir": "/home/user/.cache/holdpoint/kernels", "kernels_count": if has_gpu { 12 } else { 0 },
         },
         "nvml": {"available": has_gpu, "reason": reason("nvml_library_not_found")},
         "triton": {
@@ -308,7 +330,7 @@ pub fn caps(has_gpu: bool) -> RuntimeCaps {
         },
         "fp8": {
             "available": has_gpu, "dtype_available": has_gpu,
-            "supported_dtypes": if has_gpu { vec!["float8_e4m3fn", "float8_e5m2"] } else { vec![] },
+            "supported_dtypes": ["float8_e4m3fn"],
             "reason": reason("fp8_requires_cuda"),
         },
         "any_gpu_runtime": has_gpu,

@@ -51,7 +51,11 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
     let (tiles, affine) = plan(request)?;
     let Tiles { dims, tile, count, .. } = tiles;
     let names = ["fused_pack_op_unpack_fast", "fused_pack_op_unpack_reference"];
-    let chosen = Chosen::new(gpu, request, "fused_pack_op_unpack", names, &tiles.bucket());
+    let chosen = Chosen::new(gpu, request, "fused_pack_op_unpack", names, &tiles.bucket()).with(&[
+        ("THREADS", 256),
+        ("ITEMS", 4),
+        ("ROUNDS", 1),
+    ]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
     let feature = memory.input(dims.len(), NORMAL)?;
@@ -74,9 +78,8 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
     let launch = match request.variant {
         Variant::Reference => plain(&kernel, dims.len(), arguments),
         Variant::Fast => {
-            let constant = |name, own| chosen.constant(name, own);
-            let (threads, items, rounds) =
-                (constant("THREADS", 256), constant("ITEMS", 4), constant("ROUNDS", 1));
+            let constant = |name| chosen.constant(name);
+            let (threads, items, rounds) = (constant("THREADS"), constant("ITEMS"), constant("ROUNDS"));
             let cells = (dims.width / tile).min(1024);
             let bytes = tile * request.dtype.bytes();
             let units = cells * tile * bytes / unit_bytes(bytes, request.misalign, request.dtype);

@@ -41,7 +41,11 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
     let tiles = plan(request)?;
     let Tiles { dims, tile, count, .. } = tiles;
     let names = ["tile_pack_fast", "tile_pack_reference"];
-    let chosen = Chosen::new(gpu, request, "tile_pack", names, &tiles.bucket());
+    let chosen = Chosen::new(gpu, request, "tile_pack", names, &tiles.bucket()).with(&[
+        ("THREADS", 256),
+        ("ITEMS", 4),
+        ("GROUP", 1),
+    ]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
     let feature = memory.input(dims.len(), NORMAL)?;
@@ -60,9 +64,8 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
     let launch = match request.variant {
         Variant::Reference => plain(&kernel, tiles.packed_len(), arguments),
         Variant::Fast => {
-            let constant = |name, own| chosen.constant(name, own);
-            let (threads, items, group) =
-                (constant("THREADS", 256), constant("ITEMS", 4), constant("GROUP", 1));
+            let constant = |name| chosen.constant(name);
+            let (threads, items, group) = (constant("THREADS"), constant("ITEMS"), constant("GROUP"));
             let bytes = tile * request.dtype.bytes();
             let units = tile * bytes / unit_bytes(bytes, request.misalign, request.dtype);
             let span = (threads / (group * units)).max(1) * items;

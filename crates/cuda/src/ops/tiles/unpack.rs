@@ -85,7 +85,12 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
         true => ["tile_unpack_origins_fast", "tile_unpack_origins_reference"],
         false => ["tile_unpack_fast", "tile_unpack_reference"],
     };
-    let chosen = Chosen::new(gpu, request, "tile_unpack", names, &tiles.bucket());
+    let chosen = Chosen::new(gpu, request, "tile_unpack", names, &tiles.bucket()).with(&[
+        ("THREADS", 256),
+        ("ITEMS", 4),
+        ("SPAN", 32),
+        ("BLEND", usize::from(overlap != Overlap::Override)),
+    ]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
     let inputs = vec![memory.input(dims.len(), NORMAL)?, memory.input(tiles.packed_len(), NORMAL)?];
@@ -115,12 +120,12 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
         .int(tile)
         .float(keep)
         .float(take);
-    let constant = |name, own| chosen.constant(name, own);
-    let (threads, items) = (constant("THREADS", 256), constant("ITEMS", 4));
+    let constant = |name| chosen.constant(name);
+    let (threads, items) = (constant("THREADS"), constant("ITEMS"));
     let launch = match request.variant {
         Variant::Reference => plain(&kernel, dims.len(), arguments),
         Variant::Fast if is_shifted => {
-            let span = constant("SPAN", 8);
+            let span = constant("SPAN");
             let columns = dims.width.div_ceil(32) * dims.channels.div_ceil(span);
             let blocks = dims.batch * dims.height.div_ceil(threads / 32) * columns;
             kernel.launch(grid_x(blocks), threads as u32, arguments)

@@ -1,0 +1,600 @@
+// Scaled dot product attention, forward, for sm_90a: o = softmax(scale * q k^T) v, for q, k, v, o of shape [heads, s, HEAD_DIM] (heads = batch * heads) in fp16 or
+// bf16. With CAUSAL=1 query i sees keys 0..i. scale must be positive.
+#include "common.cuh"
+
+#ifndef HEAD_DIM
+#define HEAD_DIM 64
+#endif
+#ifndef CAUSAL
+#define CAUSAL 0
+#endif
+#ifndef BLOCK_N
+#define BLOCK_N 64
+#endif
+#ifndef WARPGROUPS
+#define WARPGROUPS 2
+#endif
+#ifndef STAGES
+#define STAGES 4
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM (HEAD_DIM <= 64 ? 2 : 1)
+#endif
+#ifndef TURN
+#define TURN 0
+#endif
+#ifndef SOFT
+#define SOFT 0
+#endif
+#ifndef ORDER
+#define ORDER 0
+#endif
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define INF __int_as_float(0x7f800000)
+#if defined(ELEM_BF16)
+#define MMA_TYPE "bf16"
+#else
+#define MMA_TYPE "f16"
+#endif
+
+// Tiles are cut into columns of WIDE elements, each a swizzled block of rows of 128 or 64 bytes.
+constexpr int WIDE = HEAD_DIM % 64 == 0 ? 64 : 32;
+constexpr int ROW_BYTES = WIDE * 2;
+constexpr int COLUMN_BYTES = BLOCK_N * ROW_BYTES;
+constexpr int TILE_BYTES = BLOCK_N * HEAD_DIM * 2;
+constexpr int QUERY_BYTES = 64 * HEAD_DIM * 2;
+constexpr int WARPS = 4 * WARPGROUPS;
+
+struct alignas(64) TensorMap {
+    u8 at[128];
+};
+
+struct Work {
+    int head, first, tiles;
+};
+
+// Which head and which first query row a piece of work is. Causal pieces near the end of the sequence have the most keys: they come first, within groups of heads
+// whose keys and values stay in the L2 cache together.
+__device__ __forceinline__ Work find_work(int item, int heads, int s) {
+    Work work;
+    const int blocks = (s + WARPS * 16 - 1) / (WARPS * 16);
+#if CAUSAL
+    const long long fits = (32LL << 20) / (4LL * s * HEAD_DIM);
+    const int group = fits < 1 ? 1 : fits < heads ? static_cast<int>(fits) : heads;
+    const int at = item / (group * blocks), rest = item % (group * blocks);
+    const int here = min(group, heads - at * group);
+    work.head = at * group + rest % here;
+    work.first = (blocks - 1 - rest / here) * WARPS * 16;
+    work.tiles = (min(s, work.first + WARPS * 16) + BLOCK_N - 1) / BLOCK_N;
+#else
+    work.head = item / blocks;
+    work.first = item % blocks * WARPS * 16;
+    work.tiles = (s + BLOCK_N - 1) / BLOCK_N;
+#endif
+    return work;
+}
+
+__device__ __forceinline__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+
+// The same value, in a way that keeps what is computed from it out of registers between uses.
+__device__ __forceinline__ u32 fresh(u32 x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
+__device__ __forceinline__ void barrier_init(u32 barrier, int count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(u32 barrier) {
+    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared::cta.b64 t, [%0];\n}" ::"r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void barrier_wait(u32 barrier, int parity) {
+    u32 done;
+    do {
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    } while (!done);
+}
+
+__device__ __forceinline__ void expect(u32 barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void tma(u32 to, const TensorMap* map, int column, int row, int head, u32 barrier) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to), "l"(map), "r"(column),
+                 "r"(row), "r"(head), "r"(barrier)
+                 : "memory");
+}
+
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Two floats as 16-bit elements, the first in the low half.
+__device__ __forceinline__ u32 pack2(float low, float high) {
+    u32 y;
+    asm("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return y;
+}
+
+#define LIST_0 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
+#define LIST_1 LIST_0 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+#define LIST_2 LIST_1 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define LIST_3 LIST_2 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define LIST_4 LIST_3 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define USE_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define USE_16(i) USE_4(i), USE_4(i + 4), USE_4(i + 8), USE_4(i + 12)
+#define SET_4(i) "=f"(d[i]), "=f"(d[i + 1]), "=f"(d[i + 2]), "=f"(d[i + 3])
+#define SET_16(i) SET_4(i), SET_4(i + 4), SET_4(i + 8), SET_4(i + 12)
+#define WGMMA_RS(N, LIST, A0, A1, A2, A3, B, ...)                                                                       \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32." MMA_TYPE "." MMA_TYPE " {" LIST "}, {" A0 "," A1 "," A2 "," A3 \
+                 "}, " B ", 1, 1, 1, 1;"                                                                                 \
+                 : __VA_ARGS__                                                                                          \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+#define WGMMA_SS(N, LIST, A, B, ADD, ...)                                                                                     \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" N "k16.f32." MMA_TYPE "." MMA_TYPE " {" LIST "}, " A ", " B ", " ADD ", 1, 1, 0, 0;" \
+                 : __VA_ARGS__                                                                                                \
+                 : "l"(a), "l"(b))
+
+// d += a b for the 64 rows of a warpgroup, 16 deep: a in registers, b in shared memory with the 16 as its rows.
+template <int N>
+__device__ __forceinline__ void wgmma(float (&d)[N / 2], const u32* a, u64 b) {
+    if constexpr (N == 32) WGMMA_RS("32", LIST_0, "%16", "%17", "%18", "%19", "%20", USE_16(0));
+    if constexpr (N == 64) WGMMA_RS("64", LIST_1, "%32", "%33", "%34", "%35", "%36", USE_16(0), USE_16(16));
+    if constexpr (N == 96) WGMMA_RS("96", LIST_2, "%48", "%49", "%50", "%51", "%52", USE_16(0), USE_16(16), USE_16(32));
+    if constexpr (N == 128) WGMMA_RS("128", LIST_3, "%64", "%65", "%66", "%67", "%68", USE_16(0), USE_16(16), USE_16(32), USE_16(48));
+}
+
+// d = a b, or d += a b, both operands in shared memory with the 16 as their columns.
+template <int N>
+__device__ __forceinline__ void wgmma_set(float (&d)[N / 2], u64 a, u64 b) {
+    if constexpr (N == 64) WGMMA_SS("64", LIST_1, "%32", "%33", "0", SET_16(0), SET_16(16));
+    if constexpr (N == 96) WGMMA_SS("96", LIST_2, "%48", "%49", "0", SET_16(0), SET_16(16), SET_16(32));
+    if constexpr (N == 128) WGMMA_SS("128", LIST_3, "%64", "%65", "0", SET_16(0), SET_16(16), SET_16(32), SET_16(48));
+    if constexpr (N == 160) WGMMA_SS("160", LIST_4, "%80", "%81", "0", SET_16(0), SET_16(16), SET_16(32), SET_16(48), SET_16(64));
+}
+
+template <int N>
+__device__ __forceinline__ void wgmma_add(float (&d)[N / 2], u64 a, u64 b) {
+    if constexpr (N == 64) WGMMA_SS("64", LIST_1, "%32", "%33", "1", USE_16(0), USE_16(16));
+    if constexpr (N == 96) WGMMA_SS("96", LIST_2, "%48", "%49", "1", USE_16(0), USE_16(16), USE_16(32));
+    if constexpr (N == 128) WGMMA_SS("128", LIST_3, "%64", "%65", "1", USE_16(0), USE_16(16), USE_16(32), USE_16(48));
+    if constexpr (N == 160) WGMMA_SS("160", LIST_4, "%80", "%81", "1", USE_16(0), USE_16(16), USE_16(32), USE_16(48), USE_16(64));
+}
+
+// Where an operand is: address, distance of its columns (used where they run along the product's columns), distance of its groups of 8 rows. Steps are added to
+// the address in the low word.
+__device__ __forceinline__ u32 place(u32 address, int column_bytes) { return (address & 0x3ffff) >> 4 | static_cast<u32>(column_bytes >> 4) << 16; }
+
+__device__ __forceinline__ u64 describe(u32 place) {
+    constexpr u32 layout = (WIDE == 64 ? 1u : 2u) << 30 | (8 * ROW_BYTES >> 4);
+    return static_cast<u64>(layout) << 32 | place;
+}
+
+// Keeps the compiler from moving the use of sums across a wait.
+template <int N>
+__device__ __forceinline__ void pin(float (&d)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+__device__ __forceinline__ void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+template <int PENDING>
+__device__ __forceinline__ void products_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+
+__device__ __forceinline__ void score_tile(float (&x)[BLOCK_N / 2], u32 queries, u32 keys) {
+    wgmma_set<BLOCK_N>(x, describe(queries), describe(keys));
+#pragma unroll
+    for (int i = 1; i < HEAD_DIM / 16; ++i) {
+        const int column = i * 16 / WIDE, within = i * 16 % WIDE * 2;
+        wgmma_add<BLOCK_N>(x, describe(queries + ((column * 64 * ROW_BYTES + within) >> 4)), describe(keys + ((column * COLUMN_BYTES + within) >> 4)));
+    }
+}
+
+__device__ __forceinline__ void add_values(float (&sums)[HEAD_DIM / 2], const u32* p, u32 values) {
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 16; ++i) wgmma<HEAD_DIM>(sums, p + 4 * i, describe(values + (i * 16 * ROW_BYTES >> 4)));
+}
+
+// Scores of a tile become probabilities relative to a maximum of the row. A thread holds two rows, as x[4 * i + 2 * row + (0, 1)].
+struct Softmax {
+    float scale, top[2], sum[2], shrink[2], peak[2];
+    // The largest score is far from zero: score * scale - top * scale in one rounding would be too coarse.
+    bool large;
+
+    __device__ __forceinline__ void begin() {
+        top[0] = top[1] = -INF;
+        sum[0] = sum[1] = 0.0f;
+        large = false;
+    }
+
+    __device__ __forceinline__ void move(const float (&from)[2]) {
+        float high[2] = {from[0], from[1]};
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            high[r] = fmaxf(high[r], __shfl_xor_sync(~0u, high[r], 1));
+            high[r] = fmaxf(fmaxf(high[r], __shfl_xor_sync(~0u, high[r], 2)), top[r]);
+            shrink[r] = exp2_fast((top[r] - high[r]) * scale);
+            top[r] = high[r];
+            sum[r] *= shrink[r];
+        }
+        large = __any_sync(~0u, fmaxf(fabsf(top[0]), fabsf(top[1])) * scale > 1024.0f);
+    }
+
+#if SOFT == 0
+    // True where the sums so far must be multiplied by shrink. The maximum follows only once a score passes it by a factor 2^8, which 16-bit elements bear and
+    // which is rare after the first tile.
+    template <bool FIRST>
+    __device__ __forceinline__ bool apply(float (&x)[BLOCK_N / 2], u32 (&p)[BLOCK_N / 4]) {
+        float high[2] = {-INF, -INF};
+#pragma unroll
+        for (int i = 0; i < BLOCK_N / 2; ++i) high[i / 2 % 2] = fmaxf(high[i / 2 % 2], x[i]);
+        const bool moved = FIRST || __any_sync(~0u, fmaf(high[0], scale, -top[0] * scale) > 8.0f || fmaf(high[1], scale, -top[1] * scale) > 8.0f);
+        if (moved) move(high);
+        float from[2] = {top[0] * scale, top[1] * scale};
+        if (large) {
+#pragma unroll
+            for (int i = 0; i < BLOCK_N / 2; ++i) x[i] -= top[i / 2 % 2];
+            from[0] = from[1] = 0.0f;
+        }
+#if defined(ELEM_BF16)
+        peak[0] = exp2_fast((high[0] - top[0]) * scale);
+        peak[1] = exp2_fast((high[1] - top[1]) * scale);
+#endif
+#pragma unroll
+        for (int i = 0; i < BLOCK_N / 2; ++i) {
+            x[i] = exp2_fast(fmaf(x[i], scale, -from[i / 2 % 2]));
+            sum[i / 2 % 2] += x[i];
+        }
+        return moved;
+    }
+#else
+    template <bool FIRST>
+    __device__ __forceinline__ bool apply(float (&x)[BLOCK_N / 2], u32 (&p)[BLOCK_N / 4]) {
+        if (!FIRST && !large) {
+            const float from[2] = {top[0] * scale, top[1] * scale};
+            float here[2] = {0.0f, 0.0f};
+#pragma unroll
+            for (int i = 0; i < BLOCK_N / 4; ++i) {
+                const float a = exp2_fast(fmaf(x[2 * i], scale, -from[i % 2])), b = exp2_fast(fmaf(x[2 * i + 1], scale, -from[i % 2]));
+                here[i % 2] += a;
+                here[i % 2] += b;
+                p[i] = pack2(a, b);
+            }
+            if (!__any_sync(~0u, !(here[0] <= 4096.0f && here[1] <= 4096.0f))) {
+                sum[0] += here[0];
+                sum[1] += here[1];
+                return false;
+            }
+        }
+        float high[2] = {-INF, -INF};
+#pragma unroll
+        for (int i = 0; i < BLOCK_N / 2; ++i) high[i / 2 % 2] = fmaxf(high[i / 2 % 2], x[i]);
+        move(high);
+#pragma unroll
+        for (int i = 0; i < BLOCK_N / 4; ++i) {
+            const float a = exp2_fast((x[2 * i] - top[i % 2]) * scale), b = exp2_fast((x[2 * i + 1] - top[i % 2]) * scale);
+            sum[i % 2] += a;
+            sum[i % 2] += b;
+            p[i] = pack2(a, b);
+        }
+        return true;
+    }
+#endif
+};
+
+#if defined(ELEM_BF16)
+// Adds the values times what was lost when the probabilities x were rounded to p, one warp by itself. Its 16 rows lie in the registers as in those of wgmma.
+__device__ __forceinline__ void add_rest(float (&sums)[HEAD_DIM / 2], const float (&x)[BLOCK_N / 2], const u32 (&p)[BLOCK_N / 4], u32 values) {
+    const u32 lane = fresh(threadIdx.x % 32);
+#pragma unroll
+    for (int i = 0; i < BLOCK_N / 16; ++i) {
+        u32 a[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const u32 high = p[4 * i + j];
+            a[j] = pack2(x[8 * i + 2 * j] - __uint_as_float(high << 16), x[8 * i + 2 * j + 1] - __uint_as_float(high & 0xffff0000u));
+        }
+        const u32 row = fresh(i * 16 + lane % 16), twist = WIDE == 64 ? row & 7 : (row >> 1) & 3;
+#pragma unroll
+        for (int j = 0; j < HEAD_DIM / 16; ++j) {
+            const u32 chunk = j * 2 + lane / 16;
+            u32 b[4];
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
+                         : "r"(values + chunk / (WIDE / 8) * COLUMN_BYTES + row * ROW_BYTES + ((chunk % (WIDE / 8)) ^ twist) * 16)
+                         : "memory");
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                float* d = sums + 8 * j + 4 * h;
+                asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * h]), "r"(b[2 * h + 1]));
+            }
+        }
+    }
+}
+#endif
+
+// Four lanes exchange words so that lane i gets word i of each.
+__device__ __forceinline__ void transpose4(u32 (&x)[4], int lane) {
+#pragma unroll
+    for (int apart = 1; apart <= 2; ++apart) {
+        const bool upper = lane & apart;
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            u32& low = x[apart == 1 ? 2 * j : j];
+            u32& high = x[apart == 1 ? 2 * j + 1 : j + 2];
+            const u32 got = __shfl_xor_sync(~0u, upper ? low : high, apart);
+            (upper ? low : high) = got;
+        }
+    }
+}
+
+
+
+// Shared memory, as offsets: rings of keys and of values, the queries, barriers, the fetching thread's notes.
+constexpr int VALUES = STAGES * TILE_BYTES;
+constexpr int QUERIES = 2 * VALUES;
+constexpr int KEYS_LANDED = QUERIES + WARPGROUPS * QUERY_BYTES;
+constexpr int KEYS_RELEASED = KEYS_LANDED + STAGES * 8;
+constexpr int VALUES_LANDED = KEYS_RELEASED + STAGES * 8;
+constexpr int VALUES_RELEASED = VALUES_LANDED + STAGES * 8;
+constexpr int QUERIES_LANDED = VALUES_RELEASED + STAGES * 8;
+constexpr int CURSOR = QUERIES_LANDED + WARPGROUPS * 8;
+
+// What the block fetches next.
+struct Cursor {
+    int item, tile, tiles, head, last_row, last_head;
+};
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
+    attention_wgmma(const __grid_constant__ TensorMap query_map, const __grid_constant__ TensorMap key_map, const __grid_constant__ TensorMap value_map,
+                    elem* __restrict__ o, int heads, int s, float scale) {
+    extern __shared__ __align__(1024) u8 memory[];
+    Cursor& cursor = *reinterpret_cast<Cursor*>(memory + CURSOR);
+    const u32 base = shared_address(memory);
+    const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
+    const int items = (s + WARPS * 16 - 1) / (WARPS * 16) * heads;
+    const bool leader = threadIdx.x % 128 == 0, fetcher = threadIdx.x == WARPS * 32 - 128;
+
+    auto fetch = [&](const TensorMap* map, u32 to, u32 landed, int head, int row) {
+        expect(landed, TILE_BYTES);
+        for (int i = 0; i < HEAD_DIM / WIDE; ++i) tma(to + i * COLUMN_BYTES, map, i * WIDE, row, head, landed);
+    };
+    // Asks for the n-th tile of keys of this block and the values of the tile before, as soon as their buffers are free.
+    auto fetch_step = [&](u32 n) {
+        const int last_row = cursor.last_row, last_head = cursor.last_head;
+        cursor.last_row = -1;
+        if (cursor.item < items) {
+            const u32 slot = n % STAGES;
+            if (n >= STAGES) barrier_wait(base + KEYS_RELEASED + slot * 8, (n / STAGES - 1) & 1);
+            fetch(&key_map, base + slot * TILE_BYTES, base + KEYS_LANDED + slot * 8, cursor.head, cursor.tile * BLOCK_N);
+            cursor.last_row = cursor.tile * BLOCK_N;
+            cursor.last_head = cursor.head;
+            if (++cursor.tile == cursor.tiles) {
+                cursor.item += gridDim.x;
+                cursor.tile = 0;
+                const Work next = find_work(cursor.item, heads, s);
+                cursor.head = next.head;
+                cursor.tiles = next.tiles;
+            }
+        }
+        if (last_row >= 0) {
+            const u32 slot = (n - 1) % STAGES;
+            if (n > STAGES) barrier_wait(base + VALUES_RELEASED + slot * 8, ((n - 1) / STAGES - 1) & 1);
+            fetch(&value_map, base + VALUES + slot * TILE_BYTES, base + VALUES_LANDED + slot * 8, last_head, last_row);
+        }
+    };
+    auto fetch_queries = [&](int item) {
+        if (leader && item < items) {
+            const Work work = find_work(item, heads, s);
+            const u32 landed = base + QUERIES_LANDED + group * 8;
+            expect(landed, QUERY_BYTES);
+            for (int i = 0; i < HEAD_DIM / WIDE; ++i) {
+                tma(base + QUERIES + group * QUERY_BYTES + i * 64 * ROW_BYTES, &query_map, i * WIDE, work.first + group * 64, work.head, landed);
+            }
+        }
+    };
+
+    if (fetcher) {
+        for (int i = 0; i < STAGES; ++i) {
+            barrier_init(base + KEYS_LANDED + i * 8, 1);
+            barrier_init(base + VALUES_LANDED + i * 8, 1);
+            barrier_init(base + KEYS_RELEASED + i * 8, WARPS);
+            barrier_init(base + VALUES_RELEASED + i * 8, WARPS);
+        }
+        for (int i = 0; i < WARPGROUPS; ++i) barrier_init(base + QUERIES_LANDED + i * 8, 1);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        const Work work = find_work(blockIdx.x, heads, s);
+        cursor = {static_cast<int>(blockIdx.x), 0, work.tiles, work.head, -1, 0};
+    }
+    __syncthreads();
+    fetch_queries(blockIdx.x);
+    if (fetcher) {
+        for (int n = 0; n < STAGES; ++n) fetch_step(n);
+    }
+
+    auto wait = [&](int landed, u32 n) { barrier_wait(base + landed + n % STAGES * 8, n / STAGES & 1); };
+    auto arrive = [&](int released, u32 n) {
+        __syncwarp();
+        if (lane == 0) barrier_arrive(base + released + n % STAGES * 8);
+    };
+#if TURN
+#define TURN_WAIT asm volatile("bar.sync %0, 256;" ::"r"(8 + group) : "memory")
+#define TURN_PASS asm volatile("bar.arrive %0, 256;" ::"r"(8 + (group + 1) % WARPGROUPS) : "memory")
+    if (group == WARPGROUPS - 1) TURN_PASS;
+#else
+#define TURN_WAIT (void)0
+#define TURN_PASS (void)0
+#endif
+
+    Softmax softmax;
+    softmax.scale = scale * 1.4426950408889634f;
+    float x[BLOCK_N / 2], sums[HEAD_DIM / 2];
+    u32 p[BLOCK_N / 4];
+    auto score = [&](u32 n) {
+        products_begin();
+        const u32 at = place(fresh(base), 0);
+        score_tile(x, at + ((QUERIES + group * QUERY_BYTES) >> 4), at + n % STAGES * (TILE_BYTES >> 4));
+        products_commit();
+    };
+    auto add = [&](const u32* p, u32 n) {
+        pin(sums);
+        products_begin();
+        add_values(sums, p, place(fresh(base), COLUMN_BYTES) + (VALUES >> 4) + n % STAGES * (TILE_BYTES >> 4));
+        products_commit();
+    };
+    u32 start = 0;
+    for (int item = blockIdx.x, round = 0; item < items; item += gridDim.x, round ^= 1) {
+        const Work work = find_work(item, heads, s);
+        const int unit = work.first + group * 64, row = work.first + warp * 16 + lane / 4;
+        const int mine = unit >= s ? 1 : ((CAUSAL ? min(s, unit + 64) : s) + BLOCK_N - 1) / BLOCK_N;
+        auto mask = [&](int tile) {
+            const int end = (tile + 1) * BLOCK_N;
+            if (end > s || (CAUSAL && end > work.first + warp * 16 + 1)) {
+#pragma unroll
+                for (int i = 0; i < BLOCK_N / 2; ++i) {
+                    const int key = tile * BLOCK_N + i / 4 * 8 + lane % 4 * 2 + i % 2;
+                    if (key >= s || (CAUSAL && key > row + i / 2 % 2 * 8)) x[i] = -INF;
+                }
+            }
+        };
+        // The keys of a tile, and after the last one the queries, are not needed any more.
+        auto scored = [&](int tile) {
+            arrive(KEYS_RELEASED, start + tile);
+            if (tile + 1 == mine) {
+                asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
+                fetch_queries(item + gridDim.x);
+            }
+        };
+        auto pack = [&](u32 n) {
+#if SOFT == 0
+#pragma unroll
+            for (int i = 0; i < BLOCK_N / 4; ++i) p[i] = pack2(x[2 * i], x[2 * i + 1]);
+#endif
+#if defined(ELEM_BF16)
+            // bf16 keeps 8 bits of a probability: where few keys hold most of a row's weight that would show, and what the rounding cut off is added as well.
+            if (__any_sync(~0u, softmax.peak[0] * 8.0f > softmax.sum[0] || softmax.peak[1] * 8.0f > softmax.sum[1])) {
+                float total[2] = {softmax.sum[0], softmax.sum[1]};
+#pragma unroll
+                for (int r = 0; r < 2; ++r) {
+                    total[r] += __shfl_xor_sync(~0u, total[r], 1);
+                    total[r] += __shfl_xor_sync(~0u, total[r], 2);
+                }
+                if (__any_sync(~0u, softmax.peak[0] * 8.0f > total[0] || softmax.peak[1] * 8.0f > total[1])) {
+                    wait(VALUES_LANDED, n);
+                    add_rest(sums, x, p, base + VALUES + n % STAGES * TILE_BYTES);
+                }
+            }
+#endif
+        };
+        softmax.begin();
+#pragma unroll
+        for (int i = 0; i < HEAD_DIM / 2; ++i) sums[i] = 0.0f;
+        barrier_wait(base + QUERIES_LANDED + group * 8, round);
+        wait(KEYS_LANDED, start);
+        score(start);
+        products_wait<0>();
+        pin(x);
+        scored(0);
+        if (fetcher && start > 0) fetch_step(start - 1 + STAGES);
+        mask(0);
+        softmax.apply<true>(x, p);
+        pack(start);
+        for (int tile = 1; tile < mine; ++tile) {
+            const u32 n = start + tile;
+            wait(KEYS_LANDED, n);
+            wait(VALUES_LANDED, n - 1);
+            TURN_WAIT;
+#if ORDER == 0
+            score(n);
+            add(p, n - 1);
+#else
+            add(p, n - 1);
+            score(n);
+#endif
+#if TURN == 1
+            TURN_PASS;
+#endif
+            products_wait<1>();
+#if TURN == 2
+            TURN_PASS;
+#endif
+#if ORDER == 1 || SOFT == 1 || TURN == 3
+            products_wait<0>();
+            pin(sums);
+#if TURN == 3
+            TURN_PASS;
+#endif
+            arrive(VALUES_RELEASED, n - 1);
+#endif
+            pin(x);
+            scored(tile);
+            if (fetcher) fetch_step(n - 1 + STAGES);
+            mask(tile);
+            const bool moved = softmax.apply<false>(x, p);
+#if !(ORDER == 1 || SOFT == 1 || TURN == 3)
+            products_wait<0>();
+            pin(sums);
+            arrive(VALUES_RELEASED, n - 1);
+#endif
+            if (moved) {
+#pragma unroll
+                for (int i = 0; i < HEAD_DIM / 2; ++i) sums[i] *= softmax.shrink[i / 2 % 2];
+            }
+            pack(n);
+        }
+        wait(VALUES_LANDED, start + mine - 1);
+        add(p, start + mine - 1);
+        products_wait<0>();
+        pin(sums);
+        arrive(VALUES_RELEASED, start + mine - 1);
+        const Work done = find_work(fresh(item), heads, s);
+        // Other rows of the block have more tiles; this warpgroup only lets them pass.
+        for (u32 n = start + mine; n < start + done.tiles; ++n) {
+            TURN_WAIT;
+            TURN_PASS;
+            if (fetcher) fetch_step(n - 1 + STAGES);
+            wait(KEYS_LANDED, n);
+            arrive(KEYS_RELEASED, n);
+            wait(VALUES_LANDED, n);
+            arrive(VALUES_RELEASED, n);
+        }
+        start += done.tiles;
+
+        const int to_row = done.first + warp * 16 + lane / 4;
+        elem* to = o + (static_cast<size_t>(done.head) * s + to_row) * HEAD_DIM + lane % 4 * 8;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            float total = softmax.sum[r];
+            total += __shfl_xor_sync(~0u, total, 1);
+            total += __shfl_xor_sync(~0u, total, 2);
+            const float inverse = 1.0f / total;
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 32; ++i) {
+                u32 y[4];
+#pragma unroll
+                for (int j = 0; j < 4; ++j) y[j] = pack2(sums[16 * i + 4 * j + 2 * r] * inverse, sums[16 * i + 4 * j + 2 * r + 1] * inverse);
+                transpose4(y, lane);
+                if (to_row + r * 8 < s) *reinterpret_cast<uint4*>(to + r * 8 * HEAD_DIM + i * 32) = make_uint4(y[0], y[1], y[2], y[3]);
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Tuning the kernels of a suite's `cuda` workloads: specs become requests, outcomes become values. The choosing itself is
+//! `holdpoint_cuda::tune`; nothing is kept here but what it keeps.
+
+use crate::worker::cuda::{how, request};
+use holdpoint_cuda::{self as cuda, CudaError, Gpu, PrepareError, Timing, Unavailable};
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::suite::{Variant, WORKER_CUDA, WorkloadSpec};
+use holdpoint_model::tune::{Refused, TuneOutcome, TunedKernel, Tuning};
+use holdpoint_model::{Failure, FailureCause, Suite};
+use std::path::{Path, PathBuf};
+
+/// A suite's kernels on one device, to be tuned one after the other.
+pub struct Tuner<'a> {
+    suite: &'a Suite,
+    /// The device, or why there is none.
+    gpu: Result<Gpu, Unavailable>,
+    /// What broke the device for all that comes after it.
+    broken: Option<String>,
+    done: Vec<(&'a WorkloadSpec, TuneOutcome)>,
+}
+
+/// The workloads that can be tuned: plain kernels have nothing to choose.
+pub fn tunable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
+    let is_tunable = |w: &&WorkloadSpec| w.worker == WORKER_CUDA && w.variant == Variant::Fast;
+    // A program in place of the built-in ops has kernels of its own.
+    suite.workloads.iter().filter(is_tunable).filter(|_| !suite.workers.contains_key(WORKER_CUDA))
+}
+
+impl<'a> Tuner<'a> {
+    /// Opens the suite's device; where there is none, every workload will be skipped.
+    #[must_use]
+    pub fn new(suite: &'a Suite, cache_dir: &Path) -> Self {
+        let gpu = Gpu::open(suite.device, cache_dir);
+        Self { suite, gpu, broken: None, done: Vec::new() }
+    }
+
+    /// Where winners are kept; absent without a device.
+    #[must_use]
+    pub fn registry_path(&self) -> Option<PathBuf> {
+        self.gpu.as_ref().ok().map(|gpu| gpu.registry().path().to_owned())
+    }
+
+    /// Tunes one of the suite's workloads.
+    pub fn tune(&mut self, spec: &'a WorkloadSpec) -> Tuning {
+        // Workloads that differ in their clock or cache only share an entry of the registry: the first of them decides.
+        let known = self.done.iter().find(|(done, _)| is_same_kernel(done, spec));
+        let outcome = match known {
+            Some((_, outcome)) => outcome.clone(),
+            None => self.outcome(spec),
+        };
+        self.done.push((spec, outcome.clone()));
+        Tuning { workload: spec.name.clone(), outcome }
+    }
+
+    fn outcome(&mut self, spec: &WorkloadSpec) -> TuneOutcome {
+        if let Some(workload) = &self.broken {
+            let detail = format!("not tuned: the device was lost with workload {workload:?}");
+            return failed(FailureCause::DeviceLost, &detail);
+        }
+        let gpu = match &mut self.gpu {
+            Ok(gpu) => gpu,
+            Err(Unavailable { reason, detail }) => return skipped(reason, Some(detail)),
+        };
+        let request = match request(spec, self.suite.seed) {
+            Ok(request) => request,
+            Err(error) => return failed(FailureCause::WorkerError, &error.to_string()),
+        };
+        // Constants change nothing of the host's share of a call, which would only blur them.
+        let how = match how(spec) {
+            (Timing::Host, cache) => (Timing::Graph, cache),
+            how => how,
+        };
+        match cuda::tune(gpu, &request, how) {
+            Ok(tuned) => TuneOutcome::Tuned(kernel_of(tuned)),
+            Err(error) => {
+                if matches!(&error, PrepareError::Device(CudaError { fatal: true, .. })) {
+                    self.broken = Some(spec.name.clone());
+                }
+                outcome_of(&error)
+            }
+        }
+    }
+}
+
+/// What the registry tells configurations apart by.
+fn is_same_kernel(a: &WorkloadSpec, b: &WorkloadSpec) -> bool {
+    (&a.op, &a.shape, &a.dtype, &a.params) == (&b.op, &b.shape, &b.dtype, &b.params)
+}
+
+fn outcome_of(error: &PrepareError) -> TuneOutcome {
+    match error {
+        PrepareError::Skipped(reason) => skipped(reason, None),
+        // Without a compiler there are no candidates: a fact about the machine.
+        PrepareError::Device(error) if error.cause == FailureCause::NotStarted => {
+            skipped("nvrtc_not_found", Some(&error.detail))
+        }
+        PrepareError::Device(error) => failed(error.cause, &error.detail),
+        PrepareError::Request(error) => failed(FailureCause::WorkerError, &error.to_string()),
+    }
+}
+
+fn skipped(reason: &str, detail: Option<&str>) -> TuneOutcome {
+    TuneOutcome::Skipped { reason: reason.to_owned(), detail: detail.map(str::to_owned) }
+}
+
+fn failed(cause: FailureCause, detail: &str) -> TuneOutcome {
+    TuneOutcome::Failed(Failure { cause, detail: clean_text(detail), stderr_tail: Vec::new(), samples: None })
+}
+
+fn kernel_of(tuned: cuda::Tuned) -> TunedKernel {
+    let refused = tuned.refused.into_iter();
+    TunedKernel {
+        kernel_name: tuned.kernel_name,
+        shape_bucket: tuned.shape_bucket,
+        selected_config: tuned.config,
+        default_ms: tuned.default_us / 1e3,
+        best_ms: tuned.best_us / 1e3,
+        candidates_count: tuned.candidates_count,
+        refused: refused.map(|(config, reason)| Refused { config, reason: clean_text(&reason) }).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUITE: &str = r#"
+        schema_version = 1
+        name = "s"
+        [[workload]]
+        name = "plain"
+        op = "copy"
+        worker = "cuda"
+        variant = "reference"
+        shape = [64]
+        dtype = "f16"
+        [[workload]]
+        name = "quick"
+        op = "copy"
+        worker = "cuda"
+        shape = [64]
+        dtype = "f16"
+        [[workload]]
+        name = "cpu"
+        op = "tile_pack"
+        shape = [1, 8, 32, 32]
+        dtype = "f32"
+    "#;
+
+    #[test]
+    fn quick_kernels_of_the_device_are_tuned_and_nothing_else() {
+        let suite = Suite::parse(SUITE).unwrap();
+        let names: Vec<&str> = tunable(&suite).map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["quick"]);
+    }
+
+    #[test]
+    fn where_there_is_no_such_device_every_workload_is_skipped_with_the_reason_and_what_helps() {
+        let mut suite = Suite::parse(SUITE).unwrap();
+        suite.device = u32::MAX;
+        let dir = tempfile::tempdir().unwrap();
+        let mut tuner = Tuner::new(&suite, dir.path());
+        assert_eq!(tuner.registry_path(), None);
+        for spec in tunable(&suite) {
+            let outcome = tuner.tune(spec).outcome;
+            let TuneOutcome::Skipped { reason, detail: Some(detail) } = &outcome else {
+                panic!("{outcome:?}");
+            };
+            assert!(reason.starts_with("cuda_") && !detail.is_empty(), "{outcome:?}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is written");
+    }
+
+    #[test]
+    fn errors_keep_their_meaning() {
+        let lost = PrepareError::Skipped("compute_capability_below_sm90".to_owned());
+        assert!(matches!(outcome_of(&lost), TuneOutcome::Skipped { detail: None, .. }));
+        let error =
+            |cause| PrepareError::Device(CudaError { cause, detail: "what".to_owned(), fatal: false });
+        let skipped = outcome_of(&error(FailureCause::NotStarted));
+        assert!(matches!(skipped, TuneOutcome::Skipped { reason, .. } if reason == "nvrtc_not_found"));
+        let failed = outcome_of(&error(FailureCause::WrongAnswer));
+        assert!(matches!(failed, TuneOutcome::Failed(f) if f.cause == FailureCause::WrongAnswer));
+    }
+}

@@ -1,0 +1,167 @@
+//! From our report to theirs.
+
+use super::{
+    APEX_GPU_SUITE, ApexError, ApexGpuReport, Autotune, Dispatch, Part, Routing, Section, SkipRecord, Times,
+    profile,
+};
+use crate::SCHEMA_VERSION;
+use crate::limits::clean_text;
+use crate::report::{Measured, Measurement, Outcome, Report, RunStatus};
+use std::collections::BTreeMap;
+
+/// The last word of names whose kernel a section speaks for.
+const DISPATCHES: &[&str] = &["dispatch", "triton_dispatch"];
+/// Keys of a section beside its parts.
+const SECTION_KEYS: &[&str] = &["backend", "kernel_name", "fallback_reason"];
+/// What the seeds always report, and why a run of ours has none of it: nothing here runs TensorRT, and no engine was named.
+const TENSORRT: &[(&str, &str)] = &[
+    ("tilessm.tensorrt_plugin", "tensorrt_python_unavailable"),
+    ("end_to_end_infer.tensorrt_engine", "missing_trt_engine_path"),
+];
+/// Deepest place. The seeds' deepest is 3; readers of JSON give up at 128.
+const DEPTH_MAX: usize = 16;
+/// Bytes in what the seeds call a MB.
+const BYTES_PER_MB: f64 = 1_048_576.0;
+
+impl TryFrom<&Report> for ApexGpuReport {
+    type Error = ApexError;
+
+    fn try_from(report: &Report) -> Result<Self, ApexError> {
+        if !is_for_device(report) {
+            return Err(ApexError::NotGpu { suite: clean_text(&report.suite) });
+        }
+        let is_skipped = report.status == RunStatus::Skipped;
+        Ok(Self {
+            schema_version: SCHEMA_VERSION,
+            suite: APEX_GPU_SUITE.to_owned(),
+            timestamp_utc: offset_of(&report.timestamp_utc),
+            environment: profile::environment(report),
+            config: profile::config(report),
+            status: report.status.as_str().to_owned(),
+            reason: if report.status == RunStatus::Ok { None } else { reason(report) },
+            benchmarks: if is_skipped { Section::default() } else { benchmarks(report)? },
+            triton_autotune: if is_skipped { Autotune::default() } else { Autotune::of(report) },
+        })
+    }
+}
+
+/// Whether it is the report of a GPU suite, whatever came of it.
+fn is_for_device(report: &Report) -> bool {
+    report.environment.device == "cuda" || report.benchmarks.values().any(is_on_device)
+}
+
+/// Whether a workload ran on the device, or would have.
+fn is_on_device(measurement: &Measurement) -> bool {
+    let has_kernel = matches!(&measurement.outcome, Outcome::Measured(measured) if measured.kernel.is_some());
+    has_kernel || measurement.identity.timer.starts_with("cuda")
+}
+
+/// The seeds write `+00:00` where we write `Z`.
+fn offset_of(timestamp_utc: &str) -> String {
+    match timestamp_utc.strip_suffix('Z') {
+        Some(time) => format!("{time}+00:00"),
+        None => timestamp_utc.to_owned(),
+    }
+}
+
+/// Why the run is not `ok`: its own word, or that of the first workload that has one.
+pub(super) fn reason(report: &Report) -> Option<String> {
+    let skipped = || {
+        report.benchmarks.values().find_map(|measurement| match &measurement.outcome {
+            Outcome::Skipped { reason } => Some(reason.clone()),
+            Outcome::Measured(measured) => measured.distrust.clone(),
+            Outcome::Failed(_) => None,
+        })
+    };
+    report.reason.clone().or_else(skipped)
+}
+
+fn benchmarks(report: &Report) -> Result<Section, ApexError> {
+    let mut root = Section::default();
+    for (name, measurement) in &report.benchmarks {
+        let (section, key) = place(&mut root, name)?;
+        if DISPATCHES.contains(&key) {
+            section.dispatch = Some(dispatch(measurement));
+        }
+        section.parts.insert(key.to_owned(), part(name, measurement));
+    }
+    for (name, reason) in TENSORRT {
+        let is_it = |workload: &String| {
+            workload.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if !report.benchmarks.keys().any(is_it) {
+            let (section, key) = place(&mut root, name)?;
+            section.parts.insert(key.to_owned(), skip("skipped", (*reason).to_owned()));
+        }
+    }
+    Ok(root)
+}
+
+/// The section that a name belongs to, made where it is not there yet, and its free place in it.
+fn place<'s, 'n>(root: &'s mut Section, name: &'n str) -> Result<(&'s mut Section, &'n str), ApexError> {
+    let refuse = |what| Err(ApexError::NoPlace { workload: clean_text(name), what });
+    let Some((sections, key)) = name.rsplit_once('.') else {
+        return refuse(
+            "places have a dot; name it as those of suite \"gpu\", such as \"tile_ops.tilepack.dispatch\"",
+        );
+    };
+    if name.split('.').count() > DEPTH_MAX {
+        return refuse("its name has more than 16 parts; use fewer dots");
+    }
+    if name.split('.').any(|part| SECTION_KEYS.contains(&part)) {
+        return refuse("backend, kernel_name and fallback_reason are keys of the report itself; rename it");
+    }
+    const TAKEN: &str = "another workload is there, or above it; rename one";
+    let mut section = root;
+    for part in sections.split('.') {
+        let next = section.parts.entry(part.to_owned()).or_insert_with(|| Part::Section(Section::default()));
+        let Part::Section(next) = next else { return refuse(TAKEN) };
+        section = next;
+    }
+    if section.parts.contains_key(key) { refuse(TAKEN) } else { Ok((section, key)) }
+}
+
+fn dispatch(measurement: &Measurement) -> Dispatch {
+    let kernel = match &measurement.outcome {
+        Outcome::Measured(measured) => measured.kernel.as_ref(),
+        _ => None,
+    };
+    let has_run = matches!(measurement.outcome, Outcome::Measured(_)) && is_on_device(measurement);
+    Dispatch {
+        backend: has_run.then(|| "cuda".to_owned()),
+        kernel_name: kernel.map(|kernel| kernel.kernel_name.clone()),
+        fallback_reason: None,
+    }
+}
+
+fn part(name: &str, measurement: &Measurement) -> Part {
+    match &measurement.outcome {
+        Outcome::Measured(measured) => match &measured.distrust {
+            // Times that are not to be compared would be, by whoever reads this report.
+            Some(reason) => skip("skipped", reason.clone()),
+            None => Part::Times(Box::new(times(name, &measurement.gated, measured))),
+        },
+        Outcome::Skipped { reason } => skip("skipped", reason.clone()),
+        Outcome::Failed(failure) => skip("failed", format!("{}: {}", failure.cause.as_str(), failure.detail)),
+    }
+}
+
+fn skip(status: &str, reason: String) -> Part {
+    Part::Skip(SkipRecord { status: status.to_owned(), reason })
+}
+
+fn times(name: &str, gated: &[String], measured: &Measured) -> Times {
+    // Bytes and operations are rates too, of which the seeds' report knows nothing.
+    let is_of_items = |key: &str| key.ends_with("_per_s") && key != "gb_per_s";
+    let rates = measured.throughput.iter().filter(|(key, _)| is_of_items(key));
+    let others = gated.iter().filter(|metric| !["p50_ms", "p95_ms"].contains(&metric.as_str()));
+    let others = others.filter_map(|metric| Some((metric.clone(), measured.metric(metric)?)));
+    Times {
+        p50_ms: measured.p50_ms,
+        p95_ms: measured.p95_ms,
+        peak_memory_mb: measured.peak_device_memory_mb.map(|mb| mb * 1e6 / BYTES_PER_MB),
+        throughput: rates.map(|(key, rate)| (key.clone(), *rate)).collect(),
+        gated: others.collect::<BTreeMap<_, _>>(),
+        routing: name.starts_with(profile::END_TO_END).then(Routing::default),
+    }
+}

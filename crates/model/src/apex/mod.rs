@@ -1,0 +1,159 @@
+//! Apex-X's GPU report, written from a report of ours for those who read theirs.
+//!
+//! Its keys and units are theirs; what our report does not hold is null, never guessed. It decides nothing. Such files are read by
+//! [`import`](crate::import), under the metric names that our own report has.
+
+mod autotune;
+mod convert;
+mod profile;
+
+pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
+pub use profile::{
+    ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment, ApexFp8Caps, ApexTensorRtCaps, ApexTritonCaps,
+};
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The seeds' name of the suite.
+pub const APEX_GPU_SUITE: &str = "apex_x_gpu_benchmark";
+
+/// The GPU report of Apex-X, `perf_gpu.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ApexGpuReport {
+    /// Version of the format.
+    pub schema_version: u32,
+    /// [`APEX_GPU_SUITE`].
+    pub suite: String,
+    /// When the run began, ISO-8601 with `+00:00`.
+    pub timestamp_utc: String,
+    /// Where it ran.
+    pub environment: ApexEnvironment,
+    /// The profile that was measured.
+    pub config: ApexConfig,
+    /// `ok` or `skipped`; the seeds have no word for a run in which some workloads were skipped (`partial`) or failed (`failed`).
+    pub status: String,
+    /// Why, when the status is not `ok`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The measurements, by the dotted names of their workloads; empty when the run was skipped.
+    pub benchmarks: Section,
+    /// The kernels behind them; empty when the run was skipped.
+    pub triton_autotune: Autotune,
+}
+
+/// A level of the dotted names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Section {
+    /// What ran as this section's dispatch, where it has one.
+    #[serde(flatten)]
+    pub dispatch: Option<Dispatch>,
+    /// What is in it, in the suite's order.
+    #[serde(flatten)]
+    pub parts: IndexMap<String, Part>,
+}
+
+impl Section {
+    /// The part of a dotted name below this section.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Part> {
+        match name.split_once('.') {
+            None => self.parts.get(name),
+            Some((first, rest)) => match self.parts.get(first)? {
+                Part::Section(section) => section.get(rest),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// What ran as a dispatch.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Dispatch {
+    /// `cuda`; null when it did not run.
+    pub backend: Option<String>,
+    /// The kernel that ran, where the worker tells. A key of ours.
+    pub kernel_name: Option<String>,
+    /// Why the reference ran in its place. Always null: what cannot run is skipped, nothing else is timed under its name.
+    pub fallback_reason: Option<String>,
+}
+
+/// What a dotted name leads to.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Part {
+    /// A measured workload.
+    Times(Box<Times>),
+    /// A workload without times.
+    Skip(SkipRecord),
+    /// A further level.
+    Section(Section),
+}
+
+/// The times of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Times {
+    /// Median over all samples.
+    pub p50_ms: f64,
+    /// `sorted[floor(0.95(n-1))]`.
+    pub p95_ms: f64,
+    /// Most device memory that the workload's process held at a time, in units of 2^20 bytes: what the seeds mean by this key.
+    pub peak_memory_mb: Option<f64>,
+    /// Items over the median, by the seeds' name: `tiles_per_s`.
+    #[serde(flatten)]
+    pub throughput: BTreeMap<String, f64>,
+    /// Metrics that the suite gates beyond the two above. Keys of ours, so that no gated metric is lost.
+    #[serde(flatten)]
+    pub gated: BTreeMap<String, f64>,
+    /// What routing chose, end to end.
+    #[serde(flatten)]
+    pub routing: Option<Routing>,
+}
+
+/// What routing chose in each call of a workload end to end. Our report does not hold it: all null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Routing {
+    /// Tiles of the first level.
+    pub selected_l0_per_call: Option<f64>,
+    /// Tiles of the second level.
+    pub selected_l1_per_call: Option<f64>,
+    /// Budget spent on the first level.
+    pub budget_b1_spent: Option<f64>,
+    /// Budget spent on the second level.
+    pub budget_b2_spent: Option<f64>,
+}
+
+/// Stands where times would be.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SkipRecord {
+    /// `skipped`; `failed` for a workload that failed, for which the seeds have no word.
+    pub status: String,
+    /// A reason code, or a sentence.
+    pub reason: String,
+}
+
+/// A report that cannot be written in this form.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApexError {
+    /// Nothing in it is for a CUDA device.
+    #[error(
+        "no workload of suite {suite:?} is for a CUDA device; give the report of a GPU suite, such as \"holdpoint run --suite gpu\" writes"
+    )]
+    NotGpu {
+        /// The suite.
+        suite: String,
+    },
+    /// A workload whose name has no place in it.
+    #[error("workload {workload:?} has no place in a GPU report of Apex-X: {what}")]
+    NoPlace {
+        /// The workload.
+        workload: String,
+        /// Why not, and what would do.
+        what: &'static str,
+    },
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! Where a run was made and what profile it measured, as far as our report tells.
+
+use super::convert;
+use crate::report::{Outcome, Report, RunStatus};
+use crate::suite::Identity;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Names of the seeds' workloads begin so; what else a suite has is no part of their profile.
+const TILE_OPS: &str = "tile_ops.";
+const TILE_SSM: &str = "tilessm.";
+pub(super) const END_TO_END: &str = "end_to_end_infer.";
+
+/// Where a run was made.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ApexEnvironment {
+    /// Null: no Python takes part.
+    pub python: Option<String>,
+    /// Operating system, kernel and instruction set in one line.
+    pub platform: String,
+    /// Null: no PyTorch takes part.
+    pub torch: Option<String>,
+    /// What the machine can do.
+    pub runtime_caps: ApexCaps,
+    /// `cuda`, or `cpu` where there was no device.
+    pub device: String,
+    /// Element type that was measured, such as `float16`; null where none was, or several.
+    pub dtype: Option<String>,
+    /// Element type that was asked for, such as `fp16`; null where several were.
+    pub requested_dtype: Option<String>,
+    /// Element type that was measured, such as `float16`; null where none was, or several.
+    pub effective_dtype: Option<String>,
+    /// Whether a workload asked for 8-bit floating point.
+    pub fp8_requested: bool,
+    /// Whether one was measured with it.
+    pub fp8_enabled: bool,
+    /// Why not, where it was asked for.
+    pub fp8_fallback_reason: Option<String>,
+}
+
+/// The seeds' capability snapshot. A report of ours holds what was used, not what there was beside it: most is null.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ApexCaps {
+    /// CUDA through the driver.
+    pub cuda: ApexCudaCaps,
+    /// Not asked.
+    pub triton: ApexTritonCaps,
+    /// Not asked.
+    pub tensorrt: ApexTensorRtCaps,
+    /// Not asked.
+    pub fp8: ApexFp8Caps,
+    /// CUDA together with Triton or TensorRT: false without CUDA, else not known.
+    pub any_gpu_runtime: Option<bool>,
+}
+
+/// CUDA through the driver.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ApexCudaCaps {
+    /// Whether a device could be used.
+    pub available: bool,
+    /// Null: the report names the device that was used alone.
+    pub device_count: Option<u32>,
+    /// Name of that device.
+    pub device_name: Option<String>,
+    /// Null: not in the report.
+    pub compute_capability: Option<String>,
+    /// Why there was none: a reason code.
+    pub reason: Option<String>,
+}
+
+/// Triton; all null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ApexTritonCaps {
+    /// Whether it can be used.
+    pub available: Option<bool>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+/// TensorRT; all null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ApexTensorRtCaps {
+    /// Whether the package is installed.
+    pub python_available: Option<bool>,
+    /// Its version.
+    pub python_version: Option<String>,
+    /// Why not.
+    pub python_reason: Option<String>,
+    /// Whether the C++ headers were found.
+    pub headers_available: Option<bool>,
+    /// Where.
+    pub header_path: Option<String>,
+    /// Whether int8 engines can be built.
+    pub int8_available: Option<bool>,
+    /// Why not.
+    pub int8_reason: Option<String>,
+}
+
+/// 8-bit floating point; all null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ApexFp8Caps {
+    /// Whether it can be used.
+    pub available: Option<bool>,
+    /// Whether the framework has the type.
+    pub dtype_available: Option<bool>,
+    /// The types it has.
+    pub supported_dtypes: Option<Vec<String>>,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+/// The profile that was measured: what the workloads of `tile_ops`, `tilessm` and `end_to_end_infer` agree on, else null.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ApexConfig {
+    /// Batch of the tile ops.
+    pub batch: Option<u64>,
+    /// Channels of the tile ops.
+    pub channels: Option<u64>,
+    /// Height of their feature map.
+    pub height: Option<u64>,
+    /// Width of their feature map.
+    pub width: Option<u64>,
+    /// Edge of a tile.
+    pub tile_size: Option<u64>,
+    /// Tiles in a call.
+    pub kmax: Option<u64>,
+    /// Steps of the scan.
+    pub steps: Option<u64>,
+    /// Null: warm-up ends when times are steady, not after a fixed number of calls.
+    pub warmup: Option<u64>,
+    /// Null: measuring ends when the interval is narrow, not after a fixed number of samples.
+    pub iters: Option<u64>,
+    /// Seed of the inputs.
+    pub seed: u64,
+    /// Element type that was asked for, such as `fp16`.
+    pub dtype: Option<String>,
+    /// Budget of the first level, end to end.
+    pub budget_b1: Option<f64>,
+    /// Budget of the second level, end to end.
+    pub budget_b2: Option<f64>,
+    /// Budget of both levels, end to end.
+    pub budget_total: Option<f64>,
+    /// Null: no engine was named.
+    pub trt_engine_path: Option<String>,
+    /// Null: no plugin library was named.
+    pub trt_plugin_lib: Option<String>,
+    /// None were given.
+    pub trt_input_shapes: Vec<String>,
+}
+
+pub(super) fn environment(report: &Report) -> ApexEnvironment {
+    let dtypes = || report.benchmarks.values().map(|m| (m.identity.dtype.as_str(), &m.outcome));
+    let measured = || dtypes().filter(|(_, outcome)| matches!(outcome, Outcome::Measured(_)));
+    let effective = agreed(measured().map(|(dtype, _)| Some(long_name(dtype).to_owned())));
+    let is_fp8 = |(dtype, _): &(&str, &Outcome)| short_name(dtype) == "fp8";
+    let fp8_reason = dtypes().filter(is_fp8).find_map(|(_, outcome)| match outcome {
+        Outcome::Skipped { reason } => Some(reason.clone()),
+        _ => None,
+    });
+    ApexEnvironment {
+        python: None,
+        platform: report.environment.platform.clone(),
+        torch: None,
+        runtime_caps: caps(report),
+        device: if report.environment.cuda_available { "cuda" } else { "cpu" }.to_owned(),
+        dtype: effective.clone(),
+        requested_dtype: requested_dtype(report),
+        effective_dtype: effective,
+        fp8_requested: dtypes().any(|dtype| is_fp8(&dtype)),
+        fp8_enabled: measured().any(|dtype| is_fp8(&dtype)),
+        fp8_fallback_reason: fp8_reason,
+    }
+}
+
+fn caps(report: &Report) -> ApexCaps {
+    let available = report.environment.cuda_available;
+    let reason = convert::reason(report).filter(|_| report.status == RunStatus::Skipped && !available);
+    ApexCaps {
+        cuda: ApexCudaCaps {
+            available,
+            device_count: None,
+            device_name: report.machine.as_ref().and_then(|machine| machine.devices.first().cloned()),
+            compute_capability: None,
+            reason,
+        },
+        triton: ApexTritonCaps::default(),
+        tensorrt: ApexTensorRtCaps::default(),
+        fp8: ApexFp8Caps::default(),
+        any_gpu_runtime: (!available).then_some(false),
+    }
+}
+
+pub(super) fn config(report: &Report) -> ApexConfig {
+    let of = |section: &'static str| {
+        let workloads = report.benchmarks.iter().filter(move |(name, _)| name.starts_with(section));
+        workloads.map(|(_, measurement)| &measurement.identity)
+    };
+    let map = |axis: usize| agreed(of(TILE_OPS).map(|identity| size(identity, 4, axis)));
+    let count = |key: &str| agreed(of(TILE_OPS).map(|identity| identity.params.get(key)?.as_u64()));
+    let budget =
+        |key: &str| agreed(of(END_TO_END).map(|identity| identity.params.get(key).and_then(Value::as_f64)));
+    ApexConfig {
+        batch: map(0),
+        channels: map(1),
+        height: map(2),
+        width: map(3),
+        tile_size: count("tile_size"),
+        kmax: count("kmax"),
+        steps: agreed(of(TILE_SSM).map(|identity| size(identity, 3, 1))),
+        warmup: None,
+        iters: None,
+        seed: report.config.seed,
+        dtype: requested_dtype(report),
+        budget_b1: budget("budget_b1"),
+        budget_b2: budget("budget_b2"),
+        budget_total: budget("budget_total"),
+        trt_engine_path: None,
+        trt_plugin_lib: None,
+        trt_input_shapes: Vec::new(),
+    }
+}
+
+/// One size of a shape that has so many.
+fn size(identity: &Identity, axes: usize, axis: usize) -> Option<u64> {
+    let shape = Some(&identity.shape).filter(|shape| shape.len() == axes)?;
+    shape.get(axis).map(|size| *size as u64)
+}
+
+fn requested_dtype(report: &Report) -> Option<String> {
+    agreed(report.benchmarks.values().map(|m| Some(short_name(&m.identity.dtype).to_owned())))
+}
+
+/// The one value of all that have one; none where two differ.
+fn agreed<T: PartialEq>(values: impl Iterator<Item = Option<T>>) -> Option<T> {
+    let mut values = values.flatten();
+    let first = values.next()?;
+    values.all(|value| value == first).then_some(first)
+}
+
+/// The seeds' word on the command line.
+fn short_name(dtype: &str) -> &str {
+    match dtype {
+        "f16" | "float16" => "fp16",
+        "bfloat16" => "bf16",
+        "f32" | "float32" => "fp32",
+        "e4m3" | "float8_e4m3fn" => "fp8",
+        other => other,
+    }
+}
+
+/// The seeds' word for what ran.
+fn long_name(dtype: &str) -> &str {
+    match short_name(dtype) {
+        "fp16" => "float16",
+        "bf16" => "bfloat16",
+        "fp32" => "float32",
+        "fp8" => "float8_e4m3fn",
+        other => other,
+    }
+}
