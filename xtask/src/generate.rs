@@ -3,7 +3,8 @@
 use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
-    AbReport, Baseline, Bisection, Calibration, Judgement, Report, Suite, Trend, caps::RuntimeCaps, protocol,
+    AbReport, Baseline, Bisection, Calibration, Judgement, Report, Suite, Trend, Tuning, caps::RuntimeCaps,
+    protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -45,6 +46,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<Bisection>("bisect"),
         schema::<Suite>("suite"),
         schema::<RuntimeCaps>("runtime-caps"),
+        schema::<Vec<Tuning>>("tunings"),
         schema::<protocol::Request>("worker-request"),
         schema::<protocol::Response>("worker-response"),
     ];

@@ -26,6 +26,14 @@
 #ifndef SOFT
 #define SOFT 0
 #endif
+#ifndef KEEP
+#define KEEP 0
+#endif
+#if KEEP
+#define FRESH(x) (x)
+#else
+#define FRESH(x) fresh(x)
+#endif
 #ifndef ORDER
 #define ORDER 0
 #endif
@@ -54,29 +62,21 @@ struct alignas(64) TensorMap {
     u8 at[128];
 };
 
-struct Work {
-    int head, first, tiles;
-};
-
-// Which head and which first query row a piece of work is. Causal pieces near the end of the sequence have the most keys: they come first, within groups of heads
-// whose keys and values stay in the L2 cache together.
-__device__ __forceinline__ Work find_work(int item, int heads, int s) {
-    Work work;
-    const int blocks = (s + WARPS * 16 - 1) / (WARPS * 16);
+// Which head and which first query row a block works on. Causal blocks near the end of the sequence have the most keys: they start first, within groups of
+// heads whose keys and values stay in the L2 cache together.
+__device__ __forceinline__ void find_block(int rows, int heads, int s, int& head, int& first) {
+    const int blocks = (s + rows - 1) / rows;
 #if CAUSAL
     const long long fits = (32LL << 20) / (4LL * s * HEAD_DIM);
     const int group = fits < 1 ? 1 : fits < heads ? static_cast<int>(fits) : heads;
-    const int at = item / (group * blocks), rest = item % (group * blocks);
+    const int at = static_cast<int>(blockIdx.x) / (group * blocks), rest = static_cast<int>(blockIdx.x) % (group * blocks);
     const int here = min(group, heads - at * group);
-    work.head = at * group + rest % here;
-    work.first = (blocks - 1 - rest / here) * WARPS * 16;
-    work.tiles = (min(s, work.first + WARPS * 16) + BLOCK_N - 1) / BLOCK_N;
+    head = at * group + rest % here;
+    first = (blocks - 1 - rest / here) * rows;
 #else
-    work.head = item / blocks;
-    work.first = item % blocks * WARPS * 16;
-    work.tiles = (s + BLOCK_N - 1) / BLOCK_N;
+    head = static_cast<int>(blockIdx.x) / blocks;
+    first = static_cast<int>(blockIdx.x) % blocks * rows;
 #endif
-    return work;
 }
 
 __device__ __forceinline__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
@@ -349,7 +349,7 @@ __device__ __forceinline__ void transpose4(u32 (&x)[4], int lane) {
 
 
 
-// Shared memory, as offsets: rings of keys and of values, the queries, barriers, the fetching thread's notes.
+// Shared memory, as offsets: rings of keys and of values, the queries, barriers.
 constexpr int VALUES = STAGES * TILE_BYTES;
 constexpr int QUERIES = 2 * VALUES;
 constexpr int KEYS_LANDED = QUERIES + WARPGROUPS * QUERY_BYTES;
@@ -357,62 +357,33 @@ constexpr int KEYS_RELEASED = KEYS_LANDED + STAGES * 8;
 constexpr int VALUES_LANDED = KEYS_RELEASED + STAGES * 8;
 constexpr int VALUES_RELEASED = VALUES_LANDED + STAGES * 8;
 constexpr int QUERIES_LANDED = VALUES_RELEASED + STAGES * 8;
-constexpr int CURSOR = QUERIES_LANDED + WARPGROUPS * 8;
-
-// What the block fetches next.
-struct Cursor {
-    int item, tile, tiles, head, last_row, last_head;
-};
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
     attention_wgmma(const __grid_constant__ TensorMap query_map, const __grid_constant__ TensorMap key_map, const __grid_constant__ TensorMap value_map,
                     elem* __restrict__ o, int heads, int s, float scale) {
     extern __shared__ __align__(1024) u8 memory[];
-    Cursor& cursor = *reinterpret_cast<Cursor*>(memory + CURSOR);
     const u32 base = shared_address(memory);
     const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
-    const int items = (s + WARPS * 16 - 1) / (WARPS * 16) * heads;
-    const bool leader = threadIdx.x % 128 == 0, fetcher = threadIdx.x == WARPS * 32 - 128;
+    int head, first;
+    find_block(WARPS * 16, heads, s, head, first);
+    const int tiles = ((CAUSAL ? min(s, first + WARPS * 16) : s) + BLOCK_N - 1) / BLOCK_N;
+    // One thread of the warpgroup that works longest asks for the tiles.
+    const bool fetcher = threadIdx.x == WARPS * 32 - 128;
 
-    auto fetch = [&](const TensorMap* map, u32 to, u32 landed, int head, int row) {
-        expect(landed, TILE_BYTES);
-        for (int i = 0; i < HEAD_DIM / WIDE; ++i) tma(to + i * COLUMN_BYTES, map, i * WIDE, row, head, landed);
+    // Asks for a tile of keys or of values as soon as its buffer is free.
+    auto fetch = [&](const TensorMap* map, int ring, int landed, int released, int tile) {
+        if (tile >= tiles) return;
+        const u32 slot = static_cast<u32>(tile) % STAGES, at = base + landed + slot * 8;
+        if (tile >= STAGES) barrier_wait(base + released + slot * 8, (static_cast<u32>(tile) / STAGES - 1) & 1);
+        expect(at, TILE_BYTES);
+        for (int i = 0; i < HEAD_DIM / WIDE; ++i) tma(base + ring + slot * TILE_BYTES + i * COLUMN_BYTES, map, i * WIDE, tile * BLOCK_N, head, at);
     };
-    // Asks for the n-th tile of keys of this block and the values of the tile before, as soon as their buffers are free.
-    auto fetch_step = [&](u32 n) {
-        const int last_row = cursor.last_row, last_head = cursor.last_head;
-        cursor.last_row = -1;
-        if (cursor.item < items) {
-            const u32 slot = n % STAGES;
-            if (n >= STAGES) barrier_wait(base + KEYS_RELEASED + slot * 8, (n / STAGES - 1) & 1);
-            fetch(&key_map, base + slot * TILE_BYTES, base + KEYS_LANDED + slot * 8, cursor.head, cursor.tile * BLOCK_N);
-            cursor.last_row = cursor.tile * BLOCK_N;
-            cursor.last_head = cursor.head;
-            if (++cursor.tile == cursor.tiles) {
-                cursor.item += gridDim.x;
-                cursor.tile = 0;
-                const Work next = find_work(cursor.item, heads, s);
-                cursor.head = next.head;
-                cursor.tiles = next.tiles;
-            }
-        }
-        if (last_row >= 0) {
-            const u32 slot = (n - 1) % STAGES;
-            if (n > STAGES) barrier_wait(base + VALUES_RELEASED + slot * 8, ((n - 1) / STAGES - 1) & 1);
-            fetch(&value_map, base + VALUES + slot * TILE_BYTES, base + VALUES_LANDED + slot * 8, last_head, last_row);
+    auto fetch_after = [&](int tile) {
+        if (fetcher) {
+            fetch(&key_map, 0, KEYS_LANDED, KEYS_RELEASED, tile - 1 + STAGES);
+            if (tile > 1) fetch(&value_map, VALUES, VALUES_LANDED, VALUES_RELEASED, tile - 2 + STAGES);
         }
     };
-    auto fetch_queries = [&](int item) {
-        if (leader && item < items) {
-            const Work work = find_work(item, heads, s);
-            const u32 landed = base + QUERIES_LANDED + group * 8;
-            expect(landed, QUERY_BYTES);
-            for (int i = 0; i < HEAD_DIM / WIDE; ++i) {
-                tma(base + QUERIES + group * QUERY_BYTES + i * 64 * ROW_BYTES, &query_map, i * WIDE, work.first + group * 64, work.head, landed);
-            }
-        }
-    };
-
     if (fetcher) {
         for (int i = 0; i < STAGES; ++i) {
             barrier_init(base + KEYS_LANDED + i * 8, 1);
@@ -420,21 +391,25 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
             barrier_init(base + KEYS_RELEASED + i * 8, WARPS);
             barrier_init(base + VALUES_RELEASED + i * 8, WARPS);
         }
-        for (int i = 0; i < WARPGROUPS; ++i) barrier_init(base + QUERIES_LANDED + i * 8, 1);
+        barrier_init(base + QUERIES_LANDED, 1);
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        const Work work = find_work(blockIdx.x, heads, s);
-        cursor = {static_cast<int>(blockIdx.x), 0, work.tiles, work.head, -1, 0};
+        expect(base + QUERIES_LANDED, WARPGROUPS * QUERY_BYTES);
+        for (int g = 0; g < WARPGROUPS; ++g) {
+            for (int i = 0; i < HEAD_DIM / WIDE; ++i) {
+                tma(base + QUERIES + g * QUERY_BYTES + i * 64 * ROW_BYTES, &query_map, i * WIDE, first + g * 64, head, base + QUERIES_LANDED);
+            }
+        }
+        for (int tile = 0; tile < STAGES; ++tile) {
+            fetch(&key_map, 0, KEYS_LANDED, KEYS_RELEASED, tile);
+            fetch(&value_map, VALUES, VALUES_LANDED, VALUES_RELEASED, tile);
+        }
     }
     __syncthreads();
-    fetch_queries(blockIdx.x);
-    if (fetcher) {
-        for (int n = 0; n < STAGES; ++n) fetch_step(n);
-    }
 
-    auto wait = [&](int landed, u32 n) { barrier_wait(base + landed + n % STAGES * 8, n / STAGES & 1); };
-    auto arrive = [&](int released, u32 n) {
+    auto wait = [&](int landed, u32 tile) { barrier_wait(base + landed + tile % STAGES * 8, tile / STAGES & 1); };
+    auto arrive = [&](int released, u32 tile) {
         __syncwarp();
-        if (lane == 0) barrier_arrive(base + released + n % STAGES * 8);
+        if (lane == 0) barrier_arrive(base + released + tile % STAGES * 8);
     };
 #if TURN
 #define TURN_WAIT asm volatile("bar.sync %0, 256;" ::"r"(8 + group) : "memory")
@@ -445,156 +420,145 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
 #define TURN_PASS (void)0
 #endif
 
+    const int unit = first + group * 64, row = first + warp * 16 + lane / 4;
+    const int mine = unit >= s ? 1 : ((CAUSAL ? min(s, unit + 64) : s) + BLOCK_N - 1) / BLOCK_N;
     Softmax softmax;
     softmax.scale = scale * 1.4426950408889634f;
-    float x[BLOCK_N / 2], sums[HEAD_DIM / 2];
+    softmax.begin();
+    float x[BLOCK_N / 2], sums[HEAD_DIM / 2] = {};
     u32 p[BLOCK_N / 4];
-    auto score = [&](u32 n) {
+    auto score = [&](u32 tile) {
         products_begin();
-        const u32 at = place(fresh(base), 0);
-        score_tile(x, at + ((QUERIES + group * QUERY_BYTES) >> 4), at + n % STAGES * (TILE_BYTES >> 4));
+        const u32 at = place(FRESH(base), 0);
+        score_tile(x, at + ((QUERIES + group * QUERY_BYTES) >> 4), at + tile % STAGES * (TILE_BYTES >> 4));
         products_commit();
     };
-    auto add = [&](const u32* p, u32 n) {
+    auto add = [&](u32 tile) {
         pin(sums);
         products_begin();
-        add_values(sums, p, place(fresh(base), COLUMN_BYTES) + (VALUES >> 4) + n % STAGES * (TILE_BYTES >> 4));
+        add_values(sums, p, place(FRESH(base), COLUMN_BYTES) + (VALUES >> 4) + tile % STAGES * (TILE_BYTES >> 4));
         products_commit();
     };
-    u32 start = 0;
-    for (int item = blockIdx.x, round = 0; item < items; item += gridDim.x, round ^= 1) {
-        const Work work = find_work(item, heads, s);
-        const int unit = work.first + group * 64, row = work.first + warp * 16 + lane / 4;
-        const int mine = unit >= s ? 1 : ((CAUSAL ? min(s, unit + 64) : s) + BLOCK_N - 1) / BLOCK_N;
-        auto mask = [&](int tile) {
-            const int end = (tile + 1) * BLOCK_N;
-            if (end > s || (CAUSAL && end > work.first + warp * 16 + 1)) {
+    auto mask = [&](int tile) {
+        const int end = (tile + 1) * BLOCK_N;
+        if (end > s || (CAUSAL && end > first + warp * 16 + 1)) {
 #pragma unroll
-                for (int i = 0; i < BLOCK_N / 2; ++i) {
-                    const int key = tile * BLOCK_N + i / 4 * 8 + lane % 4 * 2 + i % 2;
-                    if (key >= s || (CAUSAL && key > row + i / 2 % 2 * 8)) x[i] = -INF;
-                }
+            for (int i = 0; i < BLOCK_N / 2; ++i) {
+                const int key = tile * BLOCK_N + i / 4 * 8 + lane % 4 * 2 + i % 2;
+                if (key >= s || (CAUSAL && key > row + i / 2 % 2 * 8)) x[i] = -INF;
             }
-        };
-        // The keys of a tile, and after the last one the queries, are not needed any more.
-        auto scored = [&](int tile) {
-            arrive(KEYS_RELEASED, start + tile);
-            if (tile + 1 == mine) {
-                asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
-                fetch_queries(item + gridDim.x);
-            }
-        };
-        auto pack = [&](u32 n) {
+        }
+    };
+    auto pack = [&](u32 n) {
 #if SOFT == 0
 #pragma unroll
-            for (int i = 0; i < BLOCK_N / 4; ++i) p[i] = pack2(x[2 * i], x[2 * i + 1]);
+        for (int i = 0; i < BLOCK_N / 4; ++i) p[i] = pack2(x[2 * i], x[2 * i + 1]);
 #endif
 #if defined(ELEM_BF16)
-            // bf16 keeps 8 bits of a probability: where few keys hold most of a row's weight that would show, and what the rounding cut off is added as well.
-            if (__any_sync(~0u, softmax.peak[0] * 8.0f > softmax.sum[0] || softmax.peak[1] * 8.0f > softmax.sum[1])) {
-                float total[2] = {softmax.sum[0], softmax.sum[1]};
+        // bf16 keeps 8 bits of a probability: where few keys hold most of a row's weight that would show, and what the rounding cut off is added as well.
+        if (__any_sync(~0u, softmax.peak[0] * 8.0f > softmax.sum[0] || softmax.peak[1] * 8.0f > softmax.sum[1])) {
+            float total[2] = {softmax.sum[0], softmax.sum[1]};
 #pragma unroll
-                for (int r = 0; r < 2; ++r) {
-                    total[r] += __shfl_xor_sync(~0u, total[r], 1);
-                    total[r] += __shfl_xor_sync(~0u, total[r], 2);
-                }
-                if (__any_sync(~0u, softmax.peak[0] * 8.0f > total[0] || softmax.peak[1] * 8.0f > total[1])) {
-                    wait(VALUES_LANDED, n);
-                    add_rest(sums, x, p, base + VALUES + n % STAGES * TILE_BYTES);
-                }
+            for (int r = 0; r < 2; ++r) {
+                total[r] += __shfl_xor_sync(~0u, total[r], 1);
+                total[r] += __shfl_xor_sync(~0u, total[r], 2);
             }
+            if (__any_sync(~0u, softmax.peak[0] * 8.0f > total[0] || softmax.peak[1] * 8.0f > total[1])) {
+                wait(VALUES_LANDED, n);
+                add_rest(sums, x, p, base + VALUES + n % STAGES * TILE_BYTES);
+            }
+        }
 #endif
-        };
-        softmax.begin();
-#pragma unroll
-        for (int i = 0; i < HEAD_DIM / 2; ++i) sums[i] = 0.0f;
-        barrier_wait(base + QUERIES_LANDED + group * 8, round);
-        wait(KEYS_LANDED, start);
-        score(start);
-        products_wait<0>();
-        pin(x);
-        scored(0);
-        if (fetcher && start > 0) fetch_step(start - 1 + STAGES);
-        mask(0);
-        softmax.apply<true>(x, p);
-        pack(start);
-        for (int tile = 1; tile < mine; ++tile) {
-            const u32 n = start + tile;
-            wait(KEYS_LANDED, n);
-            wait(VALUES_LANDED, n - 1);
-            TURN_WAIT;
+    };
+
+    barrier_wait(base + QUERIES_LANDED, 0);
+    wait(KEYS_LANDED, 0);
+    score(0);
+    products_wait<0>();
+    pin(x);
+    arrive(KEYS_RELEASED, 0);
+    mask(0);
+    softmax.apply<true>(x, p);
+    pack(0);
+    for (int tile = 1; tile < mine; ++tile) {
+        wait(KEYS_LANDED, tile);
+        TURN_WAIT;
 #if ORDER == 0
-            score(n);
-            add(p, n - 1);
+        score(tile);
+        wait(VALUES_LANDED, tile - 1);
+        add(tile - 1);
 #else
-            add(p, n - 1);
-            score(n);
+        wait(VALUES_LANDED, tile - 1);
+        add(tile - 1);
+        score(tile);
 #endif
 #if TURN == 1
-            TURN_PASS;
+        TURN_PASS;
 #endif
-            products_wait<1>();
+#if TURN < 2
+        fetch_after(tile);
+#endif
+        products_wait<1>();
 #if TURN == 2
-            TURN_PASS;
+        TURN_PASS;
+        fetch_after(tile);
 #endif
 #if ORDER == 1 || SOFT == 1 || TURN == 3
-            products_wait<0>();
-            pin(sums);
-#if TURN == 3
-            TURN_PASS;
-#endif
-            arrive(VALUES_RELEASED, n - 1);
-#endif
-            pin(x);
-            scored(tile);
-            if (fetcher) fetch_step(n - 1 + STAGES);
-            mask(tile);
-            const bool moved = softmax.apply<false>(x, p);
-#if !(ORDER == 1 || SOFT == 1 || TURN == 3)
-            products_wait<0>();
-            pin(sums);
-            arrive(VALUES_RELEASED, n - 1);
-#endif
-            if (moved) {
-#pragma unroll
-                for (int i = 0; i < HEAD_DIM / 2; ++i) sums[i] *= softmax.shrink[i / 2 % 2];
-            }
-            pack(n);
-        }
-        wait(VALUES_LANDED, start + mine - 1);
-        add(p, start + mine - 1);
         products_wait<0>();
         pin(sums);
-        arrive(VALUES_RELEASED, start + mine - 1);
-        const Work done = find_work(fresh(item), heads, s);
+#if TURN == 3
+        TURN_PASS;
+        fetch_after(tile);
+#endif
+        arrive(VALUES_RELEASED, tile - 1);
+#endif
+        pin(x);
+        arrive(KEYS_RELEASED, tile);
+        mask(tile);
+        const bool moved = softmax.apply<false>(x, p);
+#if !(ORDER == 1 || SOFT == 1 || TURN == 3)
+        products_wait<0>();
+        pin(sums);
+        arrive(VALUES_RELEASED, tile - 1);
+#endif
+        if (moved) {
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 2; ++i) sums[i] *= softmax.shrink[i / 2 % 2];
+        }
+        pack(tile);
+    }
+    wait(VALUES_LANDED, mine - 1);
+    add(mine - 1);
+    products_wait<0>();
+    pin(sums);
+    if (mine < tiles) {
         // Other rows of the block have more tiles; this warpgroup only lets them pass.
-        for (u32 n = start + mine; n < start + done.tiles; ++n) {
+        arrive(VALUES_RELEASED, mine - 1);
+        for (int tile = mine; tile < tiles; ++tile) {
             TURN_WAIT;
             TURN_PASS;
-            if (fetcher) fetch_step(n - 1 + STAGES);
-            wait(KEYS_LANDED, n);
-            arrive(KEYS_RELEASED, n);
-            wait(VALUES_LANDED, n);
-            arrive(VALUES_RELEASED, n);
+            fetch_after(tile);
+            wait(KEYS_LANDED, tile);
+            arrive(KEYS_RELEASED, tile);
+            wait(VALUES_LANDED, tile);
+            arrive(VALUES_RELEASED, tile);
         }
-        start += done.tiles;
+    }
 
-        const int to_row = done.first + warp * 16 + lane / 4;
-        elem* to = o + (static_cast<size_t>(done.head) * s + to_row) * HEAD_DIM + lane % 4 * 8;
+    elem* to = o + (static_cast<size_t>(head) * s + row) * HEAD_DIM + lane % 4 * 8;
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            float total = softmax.sum[r];
-            total += __shfl_xor_sync(~0u, total, 1);
-            total += __shfl_xor_sync(~0u, total, 2);
-            const float inverse = 1.0f / total;
+    for (int r = 0; r < 2; ++r) {
+        float total = softmax.sum[r];
+        total += __shfl_xor_sync(~0u, total, 1);
+        total += __shfl_xor_sync(~0u, total, 2);
+        const float inverse = 1.0f / total;
 #pragma unroll
-            for (int i = 0; i < HEAD_DIM / 32; ++i) {
-                u32 y[4];
+        for (int i = 0; i < HEAD_DIM / 32; ++i) {
+            u32 y[4];
 #pragma unroll
-                for (int j = 0; j < 4; ++j) y[j] = pack2(sums[16 * i + 4 * j + 2 * r] * inverse, sums[16 * i + 4 * j + 2 * r + 1] * inverse);
-                transpose4(y, lane);
-                if (to_row + r * 8 < s) *reinterpret_cast<uint4*>(to + r * 8 * HEAD_DIM + i * 32) = make_uint4(y[0], y[1], y[2], y[3]);
-            }
+            for (int j = 0; j < 4; ++j) y[j] = pack2(sums[16 * i + 4 * j + 2 * r] * inverse, sums[16 * i + 4 * j + 2 * r + 1] * inverse);
+            transpose4(y, lane);
+            if (row + r * 8 < s) *reinterpret_cast<uint4*>(to + r * 8 * HEAD_DIM + i * 32) = make_uint4(y[0], y[1], y[2], y[3]);
         }
     }
 }

@@ -9,12 +9,15 @@
 //   ff_tokens_fast   level 1's tokens (compiled with SOURCE_F32)
 //   ff_refine_fast   level 1 (SOURCE_F32)
 //
+// Each of the four may be launched with programmatic stream serialization.
+//
 // ff_begin_fast and ff_tokens_fast: TILE is the tile's edge, THREADS a multiple of 32. A token is the mean over one tile of
-// one channel; ff_token_lanes(TILE) lanes of a warp take it, with 16-byte loads. Token blocks come first, one per THREADS /
-// lanes tokens; in ff_begin_fast the blocks behind them copy. Block THREADS, no dynamic shared memory, grid:
+// one channel; a few lanes of a warp take it, with loads of up to 16 bytes. Token blocks come first; in ff_begin_fast the
+// blocks behind them copy. Block THREADS, no dynamic shared memory, grid:
 //   ff_tokens_fast   ceil(B * K * C * lanes / THREADS)
-//   ff_begin_fast    the same (0 if K = 0), and any number >= 1 of copying blocks
-// with lanes = the largest power of two <= min(32, TILE * TILE / w), w = min(columns_of(TILE), 16 / bytes of an element).
+//   ff_begin_fast    the same (0 if K = 0), and any number >= 1 of copying blocks (8 per multiprocessor are best)
+// with lanes = the largest power of two <= min(32, TILE * TILE / w), w = min(columns_of(TILE), 16 / bytes of an element of
+// the map that is read).
 //
 // The reference kernels take one thread per output (ff_moments_reference: one block per tile), any block size that is a
 // multiple of 32, any number of channels, any edge; buffers between them are fp32.

@@ -43,10 +43,11 @@ static_assert(THREADS == 128 || THREADS == 256 || THREADS == 512, "unsupported n
 static_assert(CLUSTER == 1 || CLUSTER == 2 || CLUSTER == 4 || CLUSTER == 8, "unsupported cluster");
 static_assert(HALF || !SPLIT, "fp32 is not split");
 
-// About 64 pixels (32 where a block goes through the whole tile), fewer if there are many channels or blocks enough.
+// About 64 pixels, fewer if there are many channels or blocks enough; half of that where a block takes a larger tile alone.
 __device__ constexpr int default_rows() {
-    int rows = (CLUSTER > 1 ? 64 : 32) * 128 / (CHANNELS > 128 ? CHANNELS : 128) / TILE;
-    rows = least(rows, ceil_div(TILE, CLUSTER));
+    int pixels = 64 * 128 / (CHANNELS > 128 ? CHANNELS : 128);
+    if (CLUSTER == 1 && TILE * TILE > pixels) pixels /= 2;
+    const int rows = least(pixels / TILE, ceil_div(TILE, CLUSTER));
     return rows > 0 ? rows : 1;
 }
 
@@ -106,5 +107,6 @@ struct Shared {
     float counts[CHUNKS * WARPS], means[CHUNKS * WARPS], squares[CHUNKS * WARPS];
     float alpha[SLOTS];
 };
+static_assert(sizeof(Shared) <= 48 * 1024, "too many pixels or channels for static shared memory");
 
 __device__ __forceinline__ int chunk_pixels(int chunk) { return TILE % ROWS == 0 ? PIXELS : least(ROWS, TILE - chunk * ROWS) * TILE; }

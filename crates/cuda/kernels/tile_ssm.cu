@@ -37,7 +37,7 @@
 #endif
 // Blocks that must fit a multiprocessor: bounds the registers.
 #ifndef BLOCKS
-#define BLOCKS ((1024 - 256 * DIRECTION) / THREADS)
+#define BLOCKS ((768 - 256 * DIRECTION) / THREADS)
 #endif
 
 #include "ssm_scan.cuh"

@@ -25,7 +25,7 @@ struct Taken {
 
 /// What the ops compile, but for what only tuning tries, with the architecture to compile it for. All of it for Hopper; for the
 /// others every second one, like the squares of one colour on a board: each set of constants and each element type meets each
-/// architecture, in half of the time (all of it takes 5 minutes of a CPU's).
+/// architecture, in half of the time (4 minutes of one CPU).
 #[must_use]
 pub fn checked_units() -> Vec<(Unit, &'static str)> {
     let mut units = Vec::new();

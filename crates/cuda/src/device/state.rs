@@ -26,12 +26,15 @@ pub fn driver_version() -> Result<String, Unavailable> {
 /// Reads the state of one device; what cannot be read is absent.
 pub(crate) struct StateReader {
     nvml: Option<Nvml>,
-    uuid: String,
+    /// Its number among the library's devices, which may differ from the driver's: asking by it is quick.
+    index: u32,
 }
 
 impl StateReader {
     pub(crate) fn new(uuid: &str) -> Self {
-        Self { nvml: Nvml::init().ok(), uuid: uuid.to_owned() }
+        let nvml = Nvml::init().ok();
+        let index = nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(uuid).ok()?.index().ok());
+        Self { nvml: nvml.filter(|_| index.is_some()), index: index.unwrap_or(0) }
     }
 
     pub(crate) fn driver_version(&self) -> Option<String> {
@@ -39,7 +42,7 @@ impl StateReader {
     }
 
     pub(crate) fn read(&self) -> Option<DeviceState> {
-        let device = self.nvml.as_ref()?.device_by_uuid(self.uuid.as_str()).ok()?;
+        let device = self.nvml.as_ref()?.device_by_index(self.index).ok()?;
         let reasons = device.current_throttle_reasons().ok();
         let own = reasons.map(|reasons| reasons.iter_names().map(|(name, _)| name.to_owned()).collect());
         let processes = device.running_compute_processes().ok();

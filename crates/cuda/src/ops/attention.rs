@@ -91,7 +91,7 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         Kind::Mma => &[("WARPS", 4), ("BLOCK_N", 64), ("STAGES", 2)],
         Kind::Wgmma if width <= 64 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 4)],
         Kind::Wgmma if width == 96 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 3)],
-        Kind::Wgmma => &[("WARPGROUPS", 2), ("BLOCK_N", 128), ("STAGES", 2)],
+        Kind::Wgmma => &[("WARPGROUPS", 3), ("BLOCK_N", 96), ("STAGES", 3)],
     };
     let chosen = Chosen::new(gpu, request, source, [name; 2], &sizes)
         .with(constants)
@@ -141,7 +141,10 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         Kind::Wgmma => {
             let (groups, keys, stages) = (constant("WARPGROUPS"), constant("BLOCK_N"), constant("STAGES"));
             let shared = 4 * stages * keys * width + groups * 128 * width + 32 * stages + 8 * groups + 24;
-            let blocks = steps.div_ceil(64 * groups) * heads;
+            let pieces = steps.div_ceil(64 * groups) * heads;
+            // Blocks that stay and take piece after piece, where pieces are short and alike.
+            let stays = 2 * gpu.device.multiprocessors as usize;
+            let blocks = if width <= 64 && !causal { pieces.min(stays) } else { pieces };
             kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).shared(shared)?
         }
     };

@@ -59,8 +59,12 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
     };
     let sizes = [("batch", batch), ("channels", channels), ("direction", way), ("steps", steps)];
     let mut chosen = Chosen::new(gpu, request, "tile_ssm", ["tile_ssm_fast", "tile_ssm_reference"], &sizes);
-    let channels_per_thread = (16 / request.dtype.bytes()).min(8);
-    chosen = chosen.with(&[("THREADS", 256), ("ACROSS", 8), ("ITEMS", 4), ("CHANNELS", channels_per_thread)]);
+    // Found by tuning on an H200: few tokens need many threads along them, many want wide rows and few blocks.
+    chosen = chosen.with(match (way, steps) {
+        (2, _) => &[("THREADS", 256), ("ACROSS", 8), ("CHANNELS", 4), ("ITEMS", 4)],
+        (_, ..=256) => &[("THREADS", 256), ("ACROSS", 2), ("CHANNELS", 4), ("ITEMS", 2), ("BLOCKS", 1)],
+        _ => &[("THREADS", 256), ("ACROSS", 16), ("CHANNELS", 4), ("ITEMS", 16), ("BLOCKS", 3)],
+    });
     chosen.unit.config.insert("DIRECTION".to_owned(), way as i64);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);

@@ -18,6 +18,8 @@ struct Row<'a> {
     reason: Option<&'a str>,
     /// What was found and what would help, where more is known than the reason's remedy says.
     found: Option<&'a str>,
+    /// Whether the detail says what it is, and not only how it is.
+    is_named: bool,
 }
 
 /// What can be measured here, and what helps where something cannot.
@@ -50,7 +52,7 @@ impl<'a> Row<'a> {
         reason: &'a Option<String>,
     ) -> Self {
         let reason = reason.as_deref().filter(|_| !available);
-        Self { what: what.into(), available, detail, reason, found: None }
+        Self { what: what.into(), available, detail, reason, found: None, is_named: false }
     }
 
     fn of(what: &'static str, cap: &'a Cap) -> Self {
@@ -86,7 +88,8 @@ fn device(device: &CudaDeviceCaps) -> Row<'_> {
     let fp8 = if device.fp8.available { ", FP8" } else { "" };
     let detail = format!("{}, compute capability {}{fp8}", device.name, device.compute_capability);
     let what = format!("CUDA device {}", device.ordinal);
-    Row::new(what, device.available, detail, &device.reason).found(device.detail.as_deref())
+    let row = Row::new(what, device.available, detail, &device.reason).found(device.detail.as_deref());
+    Row { is_named: true, ..row }
 }
 
 fn nvrtc(nvrtc: &NvrtcCaps) -> [Row<'_>; 3] {
@@ -126,7 +129,12 @@ fn table(rows: &[Row<'_>], style: Style) -> String {
     for row in rows {
         let available =
             if row.available { Cell::inked(Ink::Calm, "yes") } else { Cell::inked(Ink::Doubt, "no") };
-        grid.push([Cell::new(&row.what), available, Cell::new(row.reason.unwrap_or(&row.detail))]);
+        let detail = match row.reason {
+            Some(reason) if row.is_named => format!("{}: {reason}", row.detail),
+            Some(reason) => reason.to_owned(),
+            None => row.detail.clone(),
+        };
+        grid.push([Cell::new(&row.what), available, Cell::new(&detail)]);
     }
     grid.render(style)
 }

@@ -97,8 +97,8 @@ fn end(tunings: &[Tuning], style: Style) -> String {
     let quicker = count(|o| matches!(o, TuneOutcome::Tuned(kernel) if !kernel.selected_config.is_empty()));
     let failed = count(|outcome| matches!(outcome, TuneOutcome::Failed(_)));
     let skipped = tunings.len() - tuned - failed;
-    let mut parts =
-        vec![format!("{} tuned, {quicker} of them with other constants", plural(tuned, "workload"))];
+    let mut parts = vec![format!("{} tuned", plural(tuned, "workload"))];
+    parts.extend((tuned > 0).then(|| format!("{quicker} of them with other constants")));
     parts.extend((skipped > 0).then(|| format!("{skipped} skipped")));
     parts.extend((failed > 0).then(|| format!("{failed} failed")));
     let ink = match (failed, tuned) {

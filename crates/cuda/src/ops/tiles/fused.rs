@@ -55,6 +55,7 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
         ("THREADS", 256),
         ("ITEMS", 4),
         ("ROUNDS", 1),
+        ("TILE", tile),
     ]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);

@@ -34,17 +34,20 @@ pub(in crate::ops) fn validate(request: &Request<'_>) -> Result<(), BuildError> 
 }
 
 pub(in crate::ops) fn candidates(_: &Request<'_>) -> Vec<Config> {
-    grid_of(&[("THREADS", &[128, 256]), ("ITEMS", &[2, 4, 8]), ("GROUP", &[1, 2, 4])])
+    grid_of(&[("THREADS", &[128, 256]), ("ITEMS", &[2, 4, 8]), ("GROUP", &[1, 4, 16])])
 }
 
 pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, PrepareError> {
     let tiles = plan(request)?;
     let Tiles { dims, tile, count, .. } = tiles;
     let names = ["tile_pack_fast", "tile_pack_reference"];
+    // Where many tiles are chosen, neighbours share the sectors they are read from.
+    let group = if count >= 256 { 16 } else { 1 };
     let chosen = Chosen::new(gpu, request, "tile_pack", names, &tiles.bucket()).with(&[
-        ("THREADS", 256),
+        ("THREADS", 128),
         ("ITEMS", 4),
-        ("GROUP", 1),
+        ("GROUP", group),
+        ("TILE", tile),
     ]);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);

@@ -89,6 +89,7 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
         ("THREADS", 256),
         ("ITEMS", 4),
         ("SPAN", 32),
+        ("TILE", tile),
         ("BLEND", usize::from(overlap != Overlap::Override)),
     ]);
     let kernel = chosen.kernel(gpu)?;
