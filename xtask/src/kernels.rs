@@ -58,7 +58,12 @@ pub fn check(root: &Path, arguments: &[String]) -> Vec<String> {
         return written.err().map(|error| format!("{}: {error}", path.display())).into_iter().collect();
     }
     match fs::read_to_string(&path) {
-        Ok(text) => compare(&read(&text), &now),
+        Ok(text) => {
+            if !text.contains(&version_line(&nvrtc.version)) {
+                println!("kernels: recorded with another NVRTC: what differs may be the compiler's doing");
+            }
+            compare(&read(&text), &now)
+        }
         Err(error) => vec![format!("{}: {error}; run \"cargo xtask kernels --record\"", path.display())],
     }
 }
@@ -133,11 +138,13 @@ fn compare(recorded: &Table, now: &Table) -> Vec<String> {
     problems
 }
 
+fn version_line(version: &str) -> String {
+    format!("# What the kernels need, written by `cargo xtask kernels --record` with NVRTC {version}.\n")
+}
+
 fn write(table: &Table, version: &str) -> String {
-    let mut text = format!(
-        "# What the kernels need, written by `cargo xtask kernels --record` with NVRTC {version}.\n\
-         # kernel, architecture, element type, constants, registers, bytes spilled, bytes of stack\n"
-    );
+    let mut text = version_line(version);
+    text += "# kernel, architecture, element type, constants, registers, bytes spilled, bytes of stack\n";
     for (key, Needs { registers, spill_bytes, stack_bytes }) in table {
         text += &format!("{key} {registers} {spill_bytes} {stack_bytes}\n");
     }

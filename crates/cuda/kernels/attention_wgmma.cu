@@ -26,14 +26,6 @@
 #ifndef SOFT
 #define SOFT 0
 #endif
-#ifndef KEEP
-#define KEEP 0
-#endif
-#if KEEP
-#define FRESH(x) (x)
-#else
-#define FRESH(x) fresh(x)
-#endif
 #ifndef ORDER
 #define ORDER 0
 #endif
@@ -429,14 +421,14 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
     u32 p[BLOCK_N / 4];
     auto score = [&](u32 tile) {
         products_begin();
-        const u32 at = place(FRESH(base), 0);
+        const u32 at = place(fresh(base), 0);
         score_tile(x, at + ((QUERIES + group * QUERY_BYTES) >> 4), at + tile % STAGES * (TILE_BYTES >> 4));
         products_commit();
     };
     auto add = [&](u32 tile) {
         pin(sums);
         products_begin();
-        add_values(sums, p, place(FRESH(base), COLUMN_BYTES) + (VALUES >> 4) + tile % STAGES * (TILE_BYTES >> 4));
+        add_values(sums, p, place(fresh(base), COLUMN_BYTES) + (VALUES >> 4) + tile % STAGES * (TILE_BYTES >> 4));
         products_commit();
     };
     auto mask = [&](int tile) {

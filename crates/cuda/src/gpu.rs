@@ -23,7 +23,7 @@ pub struct Gpu {
     pub(crate) compiler: Compiler,
     pub(crate) timer: Timer,
     pub(crate) registry: Registry,
-    modules: HashMap<String, Rc<Module>>,
+    modules: HashMap<String, (Unit, Rc<Module>)>,
 }
 
 impl Gpu {
@@ -62,14 +62,19 @@ impl Gpu {
         self.device.state.read()
     }
 
+    /// What was compiled for the ops so far.
+    pub fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.modules.values().map(|(unit, _)| unit)
+    }
+
     /// A kernel, compiled and loaded if need be.
     pub(crate) fn kernel(&mut self, unit: &Unit, name: &str) -> Result<Kernel, CudaError> {
         let key = format!("{unit:?}");
-        if let Some(module) = self.modules.get(&key) {
+        if let Some((_, module)) = self.modules.get(&key) {
             return module.kernel(name);
         }
         let module = Module::load(&self.device, &self.compiler, unit)?;
-        self.modules.insert(key, module.clone());
+        self.modules.insert(key, (unit.clone(), module.clone()));
         module.kernel(name)
     }
 

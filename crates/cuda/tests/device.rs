@@ -2,19 +2,16 @@
 //!
 //! Without a device each test says so and passes. Needs no file of the repository, so the program can be carried to a machine that
 //! has a device: there, NVRTC is looked for as always, and compiled kernels go to a folder for temporary files.
+#![allow(clippy::unwrap_used)]
 
-#![allow(
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "what is skipped is said aloud; helpers are tests, too"
-)]
-
+use holdpoint_cuda::compile::{Unit, checked_units};
 use holdpoint_cuda::ops::{self, OPS};
 use holdpoint_cuda::{
     Cache, CudaError, Dtype, Gpu, PrepareError, Prepared, Request, Timing, Variant, device_count, tune,
 };
 use holdpoint_model::FailureCause;
 use serde_json::{Map, Value, json};
+use std::io::Write;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
@@ -24,13 +21,18 @@ const VARIANTS: [Variant; 2] = [Variant::Fast, Variant::Reference];
 /// Tests take turns: a kernel that holds the device for a timer must not hold it for another test.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// Says aloud what was not tested: straight to stderr, since what tests that pass print is held back.
+fn skipped(what: &str) {
+    drop(writeln!(std::io::stderr(), "skipped: {what}"));
+}
+
 /// Hands a device to a test, or says why there is none.
 fn on_device(test: impl FnOnce(&mut Gpu)) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = tempfile::tempdir().unwrap();
     match Gpu::open(0, cache.path()) {
         Ok(mut gpu) => test(&mut gpu),
-        Err(error) => eprintln!("skipped: no device ({error})"),
+        Err(error) => skipped(&format!("no device ({error})")),
     }
 }
 
@@ -158,9 +160,9 @@ fn check_all(op: &str) {
                     match check(gpu, &request) {
                         Ok(Some(problem)) => problems.push(format!("{what}: {problem}")),
                         Ok(None) => checked_count += 1,
-                        Err(PrepareError::Skipped(reason)) => eprintln!("skipped: {what}: {reason}"),
+                        Err(PrepareError::Skipped(reason)) => skipped(&format!("{what}: {reason}")),
                         // An op says by itself what it does not do.
-                        Err(PrepareError::Request(error)) => eprintln!("skipped: {what}: {error}"),
+                        Err(PrepareError::Request(error)) => skipped(&format!("{what}: {error}")),
                         Err(PrepareError::Device(error)) => {
                             problems.push(format!("{what}: {error}"));
                             assert!(!error.fatal, "the device is lost:\n{}", problems.join("\n"));
@@ -195,7 +197,7 @@ fn check(gpu: &mut Gpu, request: &Request<'_>) -> Result<Option<String>, Prepare
 }
 
 #[test]
-fn every_op_has_shapes_and_most_of_them_are_taken() {
+fn every_op_has_shapes_that_its_plain_kernel_takes() {
     for op in OPS {
         for (shape, params) in cases(op) {
             let reference =
@@ -280,6 +282,60 @@ fn a_device_and_a_kernel_say_who_they_are() {
     });
 }
 
+/// Shapes like those of the built-in suites, one for each set of constants that an op may choose.
+fn usual() -> Vec<(&'static str, Vec<usize>, Value)> {
+    let mut all = vec![
+        ("tile_pack", vec![1, 16, 128, 128], json!({"tile_size": 8, "kmax": 32})),
+        ("tile_pack", vec![1, 16, 256, 256], json!({"tile_size": 8, "kmax": 512})),
+        ("tile_unpack", vec![1, 16, 128, 128], json!({"tile_size": 8, "kmax": 32})),
+        ("tile_unpack", vec![1, 16, 64, 64], json!({"tile_size": 8, "kmax": 32, "overlap_mode": "blend"})),
+        ("fused_pack_op_unpack", vec![1, 16, 128, 128], json!({"tile_size": 8, "kmax": 32})),
+        ("fusion_gate", vec![1, 16, 128, 128], json!({})),
+        ("ff_path", vec![1, 128, 128, 128], json!({})),
+        ("copy", vec![1 << 16], json!({})),
+    ];
+    for direction in ["forward", "backward", "bidirectional"] {
+        for steps in [256, 4096] {
+            all.push(("tile_ssm", vec![1, steps, 32], json!({"direction": direction})));
+        }
+    }
+    for (width, causal) in [32, 64, 96, 128].into_iter().flat_map(|width| [(width, false), (width, true)]) {
+        all.push(("attention", vec![1, 2, 256, width], json!({"causal": causal})));
+    }
+    all
+}
+
+#[test]
+fn what_the_ops_compile_is_what_is_checked_without_a_device() {
+    on_device(|gpu| {
+        for (op, shape, value) in usual() {
+            let params = params(value);
+            for (dtype, variant) in DTYPES.iter().flat_map(|dtype| VARIANTS.map(|variant| (*dtype, variant)))
+            {
+                let request = Request { variant, ..request(op, &shape, &params, dtype) };
+                match Prepared::new(gpu, &request) {
+                    Err(PrepareError::Device(error)) => panic!("{op} {shape:?} {dtype:?}: {error}"),
+                    // What an op or the device does not do, it does not compile.
+                    Ok(_) | Err(PrepareError::Skipped(_) | PrepareError::Request(_)) => {}
+                }
+            }
+        }
+        let checked = checked_units();
+        // Constants beyond those that were compiled with are those of another kernel of the same source.
+        let covers = |checked: &Unit, unit: &Unit| {
+            let has =
+                |(name, value): (&String, &i64)| name == "CLUSTER" || checked.config.get(name) == Some(value);
+            (checked.source, checked.dtype) == (unit.source, unit.dtype) && unit.config.iter().all(has)
+        };
+        let missing: Vec<String> = gpu
+            .units()
+            .filter(|unit| !checked.iter().any(|(checked, _)| covers(checked, unit)))
+            .map(|unit| format!("{unit:?}"))
+            .collect();
+        assert!(missing.is_empty(), "add to compile/units.rs:\n{}", missing.join("\n"));
+    });
+}
+
 #[test]
 fn a_winner_is_kept_and_taken_the_next_time() {
     on_device(|gpu| {
@@ -356,7 +412,7 @@ fn a_write_to_nowhere_is_a_fault_that_costs_the_process() {
         return;
     }
     if let Err(error) = device_count() {
-        eprintln!("skipped: no device ({error})");
+        skipped(&format!("no device ({error})"));
         return;
     }
     let name = "a_write_to_nowhere_is_a_fault_that_costs_the_process";

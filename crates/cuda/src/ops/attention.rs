@@ -141,10 +141,7 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         Kind::Wgmma => {
             let (groups, keys, stages) = (constant("WARPGROUPS"), constant("BLOCK_N"), constant("STAGES"));
             let shared = 4 * stages * keys * width + groups * 128 * width + 32 * stages + 8 * groups + 24;
-            let pieces = steps.div_ceil(64 * groups) * heads;
-            // Blocks that stay and take piece after piece, where pieces are short and alike.
-            let stays = 2 * gpu.device.multiprocessors as usize;
-            let blocks = if width <= 64 && !causal { pieces.min(stays) } else { pieces };
+            let blocks = steps.div_ceil(64 * groups) * heads;
             kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).shared(shared)?
         }
     };

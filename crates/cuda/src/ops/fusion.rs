@@ -96,13 +96,18 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
             let per_thread =
                 if plane.is_multiple_of(pack) && request.misalign.is_multiple_of(16) { pack } else { 1 };
             let units = plane / per_thread;
-            let across = units.min(threads);
-            let span = threads / across * items * rounds;
-            let blocks = match fuses {
-                true => dims.batch * units.div_ceil(across) * dims.channels.div_ceil(span),
-                false => (dims.batch * units).div_ceil(threads),
-            };
-            kernel.launch(grid_x(blocks), threads as u32, arguments)
+            match fuses {
+                true => {
+                    let x = units.min(threads);
+                    let span = threads / x * items * rounds;
+                    let grid =
+                        [units.div_ceil(x), dims.channels.div_ceil(span).min(65_535), dims.batch.min(65_535)];
+                    kernel.launch(grid.map(grid_x), [x as u32, (threads / x) as u32], arguments)
+                }
+                false => {
+                    kernel.launch(grid_x((dims.batch * units).div_ceil(threads)), threads as u32, arguments)
+                }
+            }
         }
     };
     let (elements, pixels) = (dims.len() as u64, pixels as u64);

@@ -1,6 +1,6 @@
 //! `fused_pack_op_unpack`: an affine gate on the chosen tiles, everything else copied.
 
-use super::super::{Chosen, Memory, NORMAL, grid_of, grid_x, param_error, parse, plain, unit_bytes};
+use super::super::{Chosen, Memory, NORMAL, grid_of, param_error, parse, plain};
 use super::Tiles;
 use crate::compile::Config;
 use crate::gpu::Gpu;
@@ -44,7 +44,7 @@ pub(in crate::ops) fn validate(request: &Request<'_>) -> Result<(), BuildError> 
 }
 
 pub(in crate::ops) fn candidates(_: &Request<'_>) -> Vec<Config> {
-    grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8]), ("ROUNDS", &[1, 2])])
+    grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])])
 }
 
 pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, PrepareError> {
@@ -54,7 +54,6 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
     let chosen = Chosen::new(gpu, request, "fused_pack_op_unpack", names, &tiles.bucket()).with(&[
         ("THREADS", 256),
         ("ITEMS", 4),
-        ("ROUNDS", 1),
         ("TILE", tile),
     ]);
     let kernel = chosen.kernel(gpu)?;
@@ -79,14 +78,9 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
     let launch = match request.variant {
         Variant::Reference => plain(&kernel, dims.len(), arguments),
         Variant::Fast => {
-            let constant = |name| chosen.constant(name);
-            let (threads, items, rounds) = (constant("THREADS"), constant("ITEMS"), constant("ROUNDS"));
-            let cells = (dims.width / tile).min(1024);
-            let bytes = tile * request.dtype.bytes();
-            let units = cells * tile * bytes / unit_bytes(bytes, request.misalign, request.dtype);
-            let span = (threads / units).max(1) * items * rounds;
-            let across = (dims.width / tile).div_ceil(cells) * dims.channels.div_ceil(span);
-            kernel.launch(grid_x(dims.batch * (dims.height / tile) * across), threads as u32, arguments)
+            let sizes = [chosen.constant("THREADS"), chosen.constant("ITEMS"), 1024];
+            let [grid, block] = tiles.launch(request, sizes);
+            kernel.launch(grid, block, arguments)
         }
     };
     let work = Work {

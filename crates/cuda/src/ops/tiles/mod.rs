@@ -4,7 +4,7 @@ pub(super) mod fused;
 pub(super) mod pack;
 pub(super) mod unpack;
 
-use super::{param_error, shape_error};
+use super::{param_error, shape_error, unit_bytes};
 use crate::program::Request;
 use holdpoint_workloads::BuildError;
 use holdpoint_workloads::rng::RandomState;
@@ -77,6 +77,27 @@ impl Tiles {
     }
 }
 
+/// Most threads of a block in its third direction, and most blocks of a grid in its second and third.
+const BLOCK_Z_MAX: usize = 64;
+const GRID_YZ_MAX: usize = 65_535;
+
+impl Tiles {
+    /// Grid and block of a kernel that takes a row of cells at a time: threads along the row, then its rows of pixels, then
+    /// channels.
+    fn launch(&self, request: &Request<'_>, [threads, items, cells_max]: [usize; 3]) -> [[u32; 3]; 2] {
+        let cells_all = self.dims.width / self.tile;
+        let row_bytes = self.tile * request.dtype.bytes();
+        let unit = unit_bytes(row_bytes, request.misalign, request.dtype);
+        let x = (cells_all.min(cells_max) * row_bytes / unit).clamp(1, threads);
+        let y = self.tile.min(threads / x).max(1);
+        let z = (threads / (x * y)).clamp(1, BLOCK_Z_MAX);
+        let rows = self.dims.height / self.tile * cells_all.div_ceil(cells_max);
+        let channels = self.dims.channels.div_ceil(z * items).min(GRID_YZ_MAX);
+        let grid = [rows, channels, self.dims.batch.min(GRID_YZ_MAX)];
+        [grid, [x, y, z]].map(|sizes| sizes.map(|size| u32::try_from(size).unwrap_or(u32::MAX)))
+    }
+}
+
 /// `kmax` distinct ids below `count`, ascending.
 fn chosen(count: usize, kmax: usize, seed: u64) -> Vec<u32> {
     let mut random = RandomState::new(seed);
@@ -93,6 +114,29 @@ fn chosen(count: usize, kmax: usize, seed: u64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_takes_a_row_of_cells_and_stays_within_the_limits() {
+        let params = serde_json::Map::new();
+        let of = |shape: &[usize], tile: usize| {
+            let request = Request {
+                op: "tile_unpack",
+                shape,
+                dtype: crate::dtype::Dtype::F16,
+                variant: crate::program::Variant::Fast,
+                params: &params,
+                seed: 1,
+                tolerance: None,
+                misalign: 0,
+                config: None,
+            };
+            Tiles::new(&request, tile, 1, None).unwrap().launch(&request, [256, 4, 256])
+        };
+        // 16 cells of 8 elements are 16 packs of 16 bytes.
+        assert_eq!(of(&[1, 128, 128, 128], 8), [[16, 16, 1], [16, 8, 2]]);
+        assert_eq!(of(&[16, 256, 256, 256], 8), [[32, 64, 16], [32, 8, 1]]);
+        assert_eq!(of(&[2, 7, 1, 1], 1), [[1, 1, 2], [1, 1, 64]]);
+    }
 
     #[test]
     fn drawn_tiles_are_distinct_and_in_order() {

@@ -1,6 +1,6 @@
 //! `tile_unpack`: lays tiles over a map, the largest key on top.
 
-use super::super::{Chosen, Memory, NORMAL, grid_of, grid_x, param_error, parse, plain, unit_bytes};
+use super::super::{Chosen, Memory, NORMAL, grid_of, grid_x, param_error, parse, plain};
 use super::Tiles;
 use crate::compile::Config;
 use crate::gpu::Gpu;
@@ -71,9 +71,7 @@ pub(in crate::ops) fn validate(request: &Request<'_>) -> Result<(), BuildError> 
 
 pub(in crate::ops) fn candidates(request: &Request<'_>) -> Vec<Config> {
     match plan(request) {
-        Ok(plan) if !plan.is_shifted => {
-            grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8]), ("SIDE", &[2, 4, 8])])
-        }
+        Ok(plan) if !plan.is_shifted => grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])]),
         _ => Vec::new(),
     }
 }
@@ -132,12 +130,8 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
             kernel.launch(grid_x(blocks), threads as u32, arguments)
         }
         Variant::Fast => {
-            let cells = (dims.width / tile).min(CELLS);
-            let bytes = tile * request.dtype.bytes();
-            let units = cells * tile * bytes / unit_bytes(bytes, request.misalign, request.dtype);
-            let span = (threads / units).max(1) * items;
-            let across = (dims.width / tile).div_ceil(cells) * dims.channels.div_ceil(span);
-            kernel.launch(grid_x(dims.batch * (dims.height / tile) * across), threads as u32, arguments)
+            let [grid, block] = tiles.launch(request, [threads, items, CELLS]);
+            kernel.launch(grid, block, arguments)
         }
     };
     // Every pixel is written; what lies under an opaque tile need not be read.
@@ -166,7 +160,7 @@ pub(in crate::ops) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Prog
 }
 
 /// Cells of a row of tiles that one block looks at, at most.
-const CELLS: usize = 1024;
+const CELLS: usize = 256;
 
 /// How many different cells the tiles cover.
 fn covered(tiles: &Tiles) -> usize {
