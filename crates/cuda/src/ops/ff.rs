@@ -239,7 +239,7 @@ fn fast(
         if tiles == 0 {
             continue;
         }
-        let cluster = if gpu.device.capability.0 >= 9 { 4 } else { 1 };
+        let cluster = cluster(gpu.device.capability.0, edge, channels);
         let aligned = usize::from(misalign.is_multiple_of(16));
         let constants = [("CHANNELS", channels), ("TILE", edge), ("CLUSTER", cluster), ("ALIGNED", aligned)];
         let kernel = gpu.kernel(&unit("ff_refine", dtype, level, &constants), "ff_refine_fast")?;
@@ -251,6 +251,16 @@ fn fast(
         launches.push(kernel.launch(grid_x(batch * tiles * cluster), THREADS as u32, arguments));
     }
     Ok(launches)
+}
+
+/// Blocks that share a tile: see ff_refine.cu. None before Hopper.
+fn cluster(major: i32, edge: usize, channels: usize) -> usize {
+    match () {
+        () if major < 9 => 1,
+        () if edge <= 8 && channels <= 256 => 2,
+        () if edge <= 16 && channels <= 128 => 4,
+        () => 8,
+    }
 }
 
 /// Lanes of a warp that share one token: see ff_path.cu.
