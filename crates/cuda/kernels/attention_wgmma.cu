@@ -1,5 +1,11 @@
 // Scaled dot product attention, forward, for sm_90a: o = softmax(scale * q k^T) v, for q, k, v, o of shape [heads, s, HEAD_DIM] (heads = batch * heads) in fp16 or
 // bf16. With CAUSAL=1 query i sees keys 0..i. scale must be positive.
+//
+// A warpgroup has 64 query rows, a block WARPGROUPS of them, which share keys and values: tiles of BLOCK_N rows in a ring of STAGES, fetched by the copy engine. The
+// product of one tile's scores runs while that of the values before it does. Probabilities stay in registers.
+//
+// Launch: grid ceil(s / (64 * WARPGROUPS)) * heads, block 128 * WARPGROUPS, dynamic shared memory 4 * STAGES * BLOCK_N * HEAD_DIM + 128 * WARPGROUPS * HEAD_DIM +
+// 32 * STAGES + 8 * WARPGROUPS + 24 bytes. The maps cut q into boxes of 64 rows, k and v of BLOCK_N rows, by 64 columns (32 where HEAD_DIM is no multiple of 64).
 #include "common.cuh"
 
 #ifndef HEAD_DIM
@@ -18,16 +24,7 @@
 #define STAGES 4
 #endif
 #ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM (HEAD_DIM <= 64 ? 2 : 1)
-#endif
-#ifndef TURN
-#define TURN 0
-#endif
-#ifndef SOFT
-#define SOFT 0
-#endif
-#ifndef ORDER
-#define ORDER 0
+#define BLOCKS_PER_SM (WARPGROUPS == 2 && HEAD_DIM <= 96 ? 2 : 1)
 #endif
 
 typedef unsigned char u8;
@@ -189,7 +186,6 @@ __device__ __forceinline__ void products_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-
 __device__ __forceinline__ void score_tile(float (&x)[BLOCK_N / 2], u32 queries, u32 keys) {
     wgmma_set<BLOCK_N>(x, describe(queries), describe(keys));
 #pragma unroll
@@ -229,7 +225,7 @@ struct Softmax {
         large = __any_sync(~0u, fmaxf(fabsf(top[0]), fabsf(top[1])) * scale > 1024.0f);
     }
 
-#if SOFT == 0
+#if defined(ELEM_BF16)
     // True where the sums so far must be multiplied by shrink. The maximum follows only once a score passes it by a factor 2^8, which 16-bit elements bear and
     // which is rare after the first tile.
     template <bool FIRST>
@@ -257,6 +253,7 @@ struct Softmax {
         return moved;
     }
 #else
+    // The same, packed at once. Whether a score passes the maximum is seen from the sum of the probabilities, which saves finding the largest of each tile.
     template <bool FIRST>
     __device__ __forceinline__ bool apply(float (&x)[BLOCK_N / 2], u32 (&p)[BLOCK_N / 4]) {
         if (!FIRST && !large) {
@@ -339,8 +336,6 @@ __device__ __forceinline__ void transpose4(u32 (&x)[4], int lane) {
     }
 }
 
-
-
 // Shared memory, as offsets: rings of keys and of values, the queries, barriers.
 constexpr int VALUES = STAGES * TILE_BYTES;
 constexpr int QUERIES = 2 * VALUES;
@@ -403,14 +398,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
         __syncwarp();
         if (lane == 0) barrier_arrive(base + released + tile % STAGES * 8);
     };
-#if TURN
-#define TURN_WAIT asm volatile("bar.sync %0, 256;" ::"r"(8 + group) : "memory")
-#define TURN_PASS asm volatile("bar.arrive %0, 256;" ::"r"(8 + (group + 1) % WARPGROUPS) : "memory")
-    if (group == WARPGROUPS - 1) TURN_PASS;
-#else
-#define TURN_WAIT (void)0
-#define TURN_PASS (void)0
-#endif
 
     const int unit = first + group * 64, row = first + warp * 16 + lane / 4;
     const int mine = unit >= s ? 1 : ((CAUSAL ? min(s, unit + 64) : s) + BLOCK_N - 1) / BLOCK_N;
@@ -441,12 +428,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
             }
         }
     };
+#if defined(ELEM_BF16)
     auto pack = [&](u32 n) {
-#if SOFT == 0
 #pragma unroll
         for (int i = 0; i < BLOCK_N / 4; ++i) p[i] = pack2(x[2 * i], x[2 * i + 1]);
-#endif
-#if defined(ELEM_BF16)
         // bf16 keeps 8 bits of a probability: where few keys hold most of a row's weight that would show, and what the rounding cut off is added as well.
         if (__any_sync(~0u, softmax.peak[0] * 8.0f > softmax.sum[0] || softmax.peak[1] * 8.0f > softmax.sum[1])) {
             float total[2] = {softmax.sum[0], softmax.sum[1]};
@@ -460,8 +445,10 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
                 add_rest(sums, x, p, base + VALUES + n % STAGES * TILE_BYTES);
             }
         }
-#endif
     };
+#else
+    auto pack = [](u32) {};
+#endif
 
     barrier_wait(base + QUERIES_LANDED, 0);
     wait(KEYS_LANDED, 0);
@@ -474,41 +461,22 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
     pack(0);
     for (int tile = 1; tile < mine; ++tile) {
         wait(KEYS_LANDED, tile);
-        TURN_WAIT;
-#if ORDER == 0
         score(tile);
         wait(VALUES_LANDED, tile - 1);
         add(tile - 1);
-#else
-        wait(VALUES_LANDED, tile - 1);
-        add(tile - 1);
-        score(tile);
-#endif
-#if TURN == 1
-        TURN_PASS;
-#endif
-#if TURN < 2
         fetch_after(tile);
-#endif
         products_wait<1>();
-#if TURN == 2
-        TURN_PASS;
-        fetch_after(tile);
-#endif
-#if ORDER == 1 || SOFT == 1 || TURN == 3
+#if !defined(ELEM_BF16)
+        // The probabilities are packed as they are found, over those that the product of the values reads.
         products_wait<0>();
         pin(sums);
-#if TURN == 3
-        TURN_PASS;
-        fetch_after(tile);
-#endif
         arrive(VALUES_RELEASED, tile - 1);
 #endif
         pin(x);
         arrive(KEYS_RELEASED, tile);
         mask(tile);
         const bool moved = softmax.apply<false>(x, p);
-#if !(ORDER == 1 || SOFT == 1 || TURN == 3)
+#if defined(ELEM_BF16)
         products_wait<0>();
         pin(sums);
         arrive(VALUES_RELEASED, tile - 1);
@@ -527,8 +495,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
         // Other rows of the block have more tiles; this warpgroup only lets them pass.
         arrive(VALUES_RELEASED, mine - 1);
         for (int tile = mine; tile < tiles; ++tile) {
-            TURN_WAIT;
-            TURN_PASS;
             fetch_after(tile);
             wait(KEYS_LANDED, tile);
             arrive(KEYS_RELEASED, tile);

@@ -11,9 +11,6 @@ use std::ffi::{CString, c_void};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Dynamic shared memory beyond this has to be asked for.
-const SHARED_DEFAULT: u32 = 48 << 10;
-
 /// Compiled code, loaded.
 pub(crate) struct Module {
     module: sys::CUmodule,
@@ -195,15 +192,13 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// With dynamic shared memory.
+    /// With dynamic shared memory. Together with the kernel's own it may pass what is had without asking (48 KiB): so it is asked for.
     pub(crate) fn shared(mut self, bytes: usize) -> Result<Self, CudaError> {
         self.shared = u32::try_from(bytes).unwrap_or(u32::MAX);
-        if self.shared > SHARED_DEFAULT {
-            let limit = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let value = i32::try_from(bytes).unwrap_or(i32::MAX);
-            // SAFETY: the function is alive.
-            unsafe { result::function::set_function_attribute(self.kernel.function, limit, value) }?;
-        }
+        let limit = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+        // SAFETY: the function is alive.
+        unsafe { result::function::set_function_attribute(self.kernel.function, limit, value) }?;
         Ok(self)
     }
 

@@ -5,6 +5,11 @@ use holdpoint_model::machine::DeviceState;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// The energy counter itself moves in steps of this, and asking takes 3 ms: between them it is not asked.
+const ENERGY_EVERY: Duration = Duration::from_millis(100);
 
 /// Version of the driver, as its management library tells it.
 ///
@@ -28,13 +33,19 @@ pub(crate) struct StateReader {
     nvml: Option<Nvml>,
     /// Its number among the library's devices, which may differ from the driver's: asking by it is quick.
     index: u32,
+    /// What never changes is asked once: it takes a millisecond.
+    sm_mhz_max: Option<u32>,
+    energy_read: Cell<Option<Instant>>,
 }
 
 impl StateReader {
     pub(crate) fn new(uuid: &str) -> Self {
         let nvml = Nvml::init().ok();
-        let index = nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(uuid).ok()?.index().ok());
-        Self { nvml: nvml.filter(|_| index.is_some()), index: index.unwrap_or(0) }
+        let device = nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(uuid).ok());
+        let index = device.as_ref().and_then(|device| device.index().ok());
+        let sm_mhz_max = device.and_then(|device| device.max_clock_info(Clock::SM).ok());
+        let energy_read = Cell::new(None);
+        Self { nvml: nvml.filter(|_| index.is_some()), index: index.unwrap_or(0), sm_mhz_max, energy_read }
     }
 
     pub(crate) fn driver_version(&self) -> Option<String> {
@@ -48,13 +59,22 @@ impl StateReader {
         let processes = device.running_compute_processes().ok();
         Some(DeviceState {
             sm_mhz: device.clock_info(Clock::SM).ok(),
-            sm_mhz_max: device.max_clock_info(Clock::SM).ok(),
+            sm_mhz_max: self.sm_mhz_max,
             memory_mhz: device.clock_info(Clock::Memory).ok(),
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
             power_w: device.power_usage().ok().map(|mw| f64::from(mw) / 1e3),
-            energy_j: device.total_energy_consumption().ok().map(|mj| mj as f64 / 1e3),
+            energy_j: self.energy_j(&device),
             throttle_reasons: own.unwrap_or_default(),
             processes: processes.unwrap_or_default().iter().map(|process| process.pid).collect(),
         })
+    }
+
+    /// Joules since the driver was loaded, unless they were read just now.
+    fn energy_j(&self, device: &nvml_wrapper::Device<'_>) -> Option<f64> {
+        if self.energy_read.get().is_some_and(|at| at.elapsed() < ENERGY_EVERY) {
+            return None;
+        }
+        self.energy_read.set(Some(Instant::now()));
+        device.total_energy_consumption().ok().map(|mj| mj as f64 / 1e3)
     }
 }

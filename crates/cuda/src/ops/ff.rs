@@ -58,6 +58,12 @@ fn tolerance(dtype: Dtype) -> Tolerance {
     }
 }
 
+// What the fast kernel has shared memory for.
+const CHANNELS_MAX: usize = 768;
+const TILE_MAX: usize = 64;
+/// Elements of one row of a tile.
+const ROW_MAX: usize = 8192;
+
 struct Plan {
     dims: Nchw,
     config: FfConfig,
@@ -77,6 +83,15 @@ fn plan(request: &Request<'_>) -> Result<Plan, BuildError> {
             request,
             "channels must be a multiple of 16; variant \"reference\" takes any",
         ));
+    }
+    let tile_size = p.tile_size_l0.max(p.tile_size_l1);
+    let fits = channels <= CHANNELS_MAX && tile_size <= TILE_MAX && channels * tile_size <= ROW_MAX;
+    if request.variant == Variant::Fast && !fits {
+        let problem = format!(
+            "at most {CHANNELS_MAX} channels, tiles of {TILE_MAX}, and {ROW_MAX} for channels times the larger tile size; \
+             variant \"reference\" takes any"
+        );
+        return Err(shape_error(request, &problem));
     }
     let dims = Nchw { batch, channels, height, width };
     let config = FfConfig {
