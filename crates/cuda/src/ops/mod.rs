@@ -284,11 +284,11 @@ mod tests {
     #[test]
     fn more_channels_than_the_fast_ff_path_has_room_for_are_refused_and_the_plain_one_takes_them() {
         let none = Map::new();
-        let wide = request("ff_path", &[1, 784, 64, 64], &none);
+        let wide = request("ff_path", &[1, 784, 128, 128], &none);
         let error = validate(&wide).unwrap_err();
         assert!(error.to_string().contains("at most 768 channels"), "{error}");
         assert!(validate(&Request { variant: Variant::Reference, ..wide }).is_ok());
-        assert!(validate(&request("ff_path", &[1, 256, 64, 64], &none)).is_ok());
+        assert!(validate(&request("ff_path", &[1, 256, 128, 128], &none)).is_ok());
     }
 
     #[test]
