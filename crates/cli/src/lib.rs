@@ -60,6 +60,7 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Report(args) => commands::report::run(&args, output),
         Command::Doctor => commands::doctor::run(output),
         Command::Tune(args) => commands::tune::run(&args, output),
+        Command::Fuzz(args) => commands::fuzz::run(&args, output),
         Command::Worker(args) => commands::worker::run(&args),
         Command::Completions(args) => commands::completions::run(&args, output),
     }

@@ -10,7 +10,9 @@ use std::path::Path;
 /// The suites that come with the binary.
 const BUILT_IN: &[(&str, &str)] = &[
     ("cpu", include_str!("../../../suites/cpu.toml")),
+    ("cpu-ops", include_str!("../../../suites/cpu-ops.toml")),
     ("gpu", include_str!("../../../suites/gpu.toml")),
+    ("attention-27", include_str!("../../../suites/attention-27.toml")),
     ("gpu-large", include_str!("../../../suites/gpu-large.toml")),
 ];
 

@@ -1,6 +1,7 @@
 //! Element types on the device.
 
 use half::{bf16, f16};
+use holdpoint_workloads::Range;
 
 /// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,17 @@ impl Dtype {
             Self::F16 => [1e-3, 1e-2],
             Self::Bf16 => [2e-3, 2e-2],
             Self::E4m3 => [3e-3, 3e-2 + 1.0 / 16.0],
+        }
+    }
+
+    /// How large and how small the values of extreme inputs are: sums of products of the large ones still fit, and of the tiny ones
+    /// some are denormal.
+    #[must_use]
+    pub fn range(self) -> Range {
+        match self {
+            Self::F32 | Self::Bf16 => Range { large: 100.0, tiny: 1e-38 },
+            Self::F16 => Range { large: 100.0, tiny: 6e-5 },
+            Self::E4m3 => Range { large: 50.0, tiny: 2e-2 },
         }
     }
 

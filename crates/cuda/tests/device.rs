@@ -98,8 +98,17 @@ fn cases(op: &str) -> Vec<(Vec<usize>, Map<String, Value>)> {
             (&[2, 1, 64, 64], json!({"apply_fusion": false})),
         ]),
         "tile_ssm" => {
-            let shapes: [&[usize]; 6] =
-                [&[1, 1, 1], &[2, 1, 7], &[1, 17, 3], &[3, 131, 33], &[1, 257, 64], &[2, 1031, 5]];
+            // The last two have blocks enough to stream.
+            let shapes: [&[usize]; 8] = [
+                &[1, 1, 1],
+                &[2, 1, 7],
+                &[1, 17, 3],
+                &[3, 131, 33],
+                &[1, 257, 64],
+                &[2, 1031, 5],
+                &[66, 301, 64],
+                &[40, 2111, 56],
+            ];
             let ways = [
                 json!({"direction": "forward"}),
                 json!({"direction": "backward", "clamp_value": 1.0}),
@@ -298,6 +307,9 @@ fn usual() -> Vec<(&'static str, Vec<usize>, Value)> {
         for steps in [256, 4096] {
             all.push(("tile_ssm", vec![1, steps, 32], json!({"direction": direction})));
         }
+    }
+    for (direction, steps) in [("forward", 512), ("forward", 4096), ("backward", 512), ("backward", 4096)] {
+        all.push(("tile_ssm", vec![64, steps, 64], json!({"direction": direction})));
     }
     for (width, causal) in [32, 64, 96, 128].into_iter().flat_map(|width| [(width, false), (width, true)]) {
         all.push(("attention", vec![1, 2, 256, width], json!({"causal": causal})));

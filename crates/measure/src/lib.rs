@@ -7,6 +7,7 @@ mod ask;
 pub mod builds;
 pub mod clock;
 pub mod doctor;
+pub mod fuzz;
 pub mod machine;
 pub mod run;
 mod schedule;

@@ -1,5 +1,6 @@
 //! The worker protocol: JSON lines on stdin and stdout. `docs/worker-protocol.md` explains it.
 
+use crate::fuzz::{Evaluated, Evaluation, FuzzCase};
 use crate::machine::{CudaVersions, DeviceState};
 use crate::report::{Answer, FailureCause, KernelInfo};
 use crate::suite::Work;
@@ -46,6 +47,13 @@ pub enum Request {
         /// Name of the workload.
         workload: String,
     },
+    /// Compute on tensors that lie in a file, and write what comes out back into it. For workers of users.
+    Evaluate(Evaluation),
+    /// Run a case and check the answer. For holdpoint's own workers, which have the oracles with them.
+    Fuzz {
+        /// The case.
+        case: FuzzCase,
+    },
     /// End.
     Bye {},
 }
@@ -81,6 +89,13 @@ pub enum Response {
         /// How the answer compared; null when the worker has no check for it.
         answer: Option<Answer>,
     },
+    /// Answer to `evaluate`.
+    Computed {
+        /// Time of all calls together.
+        elapsed_ns: u64,
+    },
+    /// Answer to `fuzz`.
+    Evaluated(Evaluated),
     /// Answer to `release`.
     Released {
         /// Name of the workload.

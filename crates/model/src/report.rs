@@ -254,7 +254,7 @@ pub struct Answer {
 }
 
 /// JSON has no infinity, and serde writes null for it; a wrong answer must not become an unreadable one.
-fn null_is_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn null_is_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 

@@ -30,6 +30,26 @@ impl Tolerance {
     }
 }
 
+/// What the inputs allow an answer to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leeway {
+    /// The largest input, at least 1: absolute tolerances are meant for values around one and grow with it.
+    pub scale: f64,
+    /// Something that is not finite lies among the inputs: where the oracle is not finite the answer must not be either.
+    pub planted: bool,
+    /// The answer's norm is about that of the inputs, so the norm of its error is held against it as well: an answer that is
+    /// wrong everywhere, by less than the absolute tolerance, is still wrong.
+    pub ordinary: bool,
+}
+
+impl Leeway {
+    /// Of the inputs that an op draws for itself.
+    pub const NONE: Self = Self { scale: 1.0, planted: false, ordinary: false };
+}
+
+/// The error's norm may be so many times what the relative tolerance allows each value.
+const NORM_FACTOR: f64 = 20.0;
+
 /// Outcome of comparing all outputs of one call with the oracle's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
@@ -43,6 +63,10 @@ pub struct Check {
     pub max_abs_err: f64,
     /// Largest difference relative to `max(|reference|, 1e-12)`; infinite as above.
     pub max_rel_err: f64,
+    /// Norm of the difference over the norm of the reference, of the worst output; infinite as above.
+    pub rel_norm: f64,
+    /// Correlation with the reference, of the worst output; absent where one of both does not vary.
+    pub correlation: Option<f64>,
     /// The first mismatch, e.g. `merged[0,2,15,15]: got NaN, want 0.56`.
     pub first_bad: Option<String>,
     /// Absolute tolerance used.
@@ -55,6 +79,7 @@ pub struct Check {
 #[derive(Debug)]
 pub struct Comparison {
     tolerance: Tolerance,
+    leeway: Leeway,
     check: Check,
 }
 
@@ -69,11 +94,21 @@ impl Comparison {
             mismatches: 0,
             max_abs_err: 0.0,
             max_rel_err: 0.0,
+            rel_norm: 0.0,
+            correlation: None,
             first_bad: None,
             atol,
             rtol,
         };
-        Self { tolerance, check }
+        Self { tolerance, leeway: Leeway::NONE, check }
+    }
+
+    /// With what the inputs allow.
+    #[must_use]
+    pub fn given(mut self, leeway: Leeway) -> Self {
+        self.tolerance.atol *= leeway.scale;
+        (self.check.atol, self.leeway) = (self.tolerance.atol, leeway);
+        self
     }
 
     /// Compares one float output under the tolerance.
@@ -82,10 +117,34 @@ impl Comparison {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
         }
+        let mut moments = Moments::default();
         for (at, (&g, &w)) in got.iter().zip(want).enumerate() {
-            self.pair(name, dims, at, f64::from(g), f64::from(w), self.tolerance);
+            let (g, w) = (f64::from(g), f64::from(w));
+            self.pair(name, dims, at, g, w, self.tolerance);
+            if !self.leeway.planted || w.is_finite() {
+                moments.add(g, w);
+            }
         }
+        self.norms(name, &moments);
         self
+    }
+
+    /// Holds the whole output against its norm.
+    fn norms(&mut self, name: &str, moments: &Moments) {
+        let rel_norm = moments.rel_norm();
+        self.check.rel_norm = self.check.rel_norm.max(rel_norm);
+        // Of few values or of rounding errors it says nothing.
+        if let Some(correlation) =
+            moments.correlation().filter(|_| self.leeway.ordinary && moments.count >= 32.0)
+        {
+            self.check.correlation = Some(self.check.correlation.map_or(correlation, |c| c.min(correlation)));
+        }
+        let most = NORM_FACTOR * self.tolerance.rtol.max(f64::from(f32::EPSILON));
+        if self.leeway.ordinary && rel_norm > most && self.check.passed {
+            self.bad(|| {
+                format!("{name}: the error's norm is {rel_norm:.2e} of the answer's, allowed are {most:.1e}")
+            });
+        }
     }
 
     /// Compares one output of whole numbers, always exactly.
@@ -130,6 +189,12 @@ impl Comparison {
     #[inline]
     fn pair(&mut self, name: &str, dims: &[usize], at: usize, got: f64, want: f64, tolerance: Tolerance) {
         self.check.total += 1;
+        if self.leeway.planted && !want.is_finite() {
+            if got.is_finite() {
+                self.bad(|| format!("{name}[{}]: got {got}, want {want}", position(at, dims)));
+            }
+            return;
+        }
         let difference = if got == want { 0.0 } else { (got - want).abs() };
         let difference = if difference.is_nan() { f64::INFINITY } else { difference };
         self.check.max_abs_err = self.check.max_abs_err.max(difference);
@@ -143,6 +208,49 @@ impl Comparison {
         self.check.passed = false;
         self.check.mismatches += 1;
         self.check.first_bad.get_or_insert_with(describe);
+    }
+}
+
+/// Sums for the norms of an output.
+#[derive(Default)]
+struct Moments {
+    count: f64,
+    got: f64,
+    want: f64,
+    got_squared: f64,
+    want_squared: f64,
+    product: f64,
+    error_squared: f64,
+}
+
+impl Moments {
+    #[inline]
+    fn add(&mut self, got: f64, want: f64) {
+        self.count += 1.0;
+        self.got += got;
+        self.want += want;
+        self.got_squared += got * got;
+        self.want_squared += want * want;
+        self.product += got * want;
+        self.error_squared += (got - want) * (got - want);
+    }
+
+    fn rel_norm(&self) -> f64 {
+        match (self.error_squared, self.want_squared) {
+            // Where the reference is zero everywhere, each value has been held against the absolute tolerance.
+            (0.0, _) | (_, 0.0) => 0.0,
+            (error, want) if error.is_finite() => (error / want).sqrt(),
+            _ => f64::INFINITY,
+        }
+    }
+
+    fn correlation(&self) -> Option<f64> {
+        let n = self.count;
+        let spread = |sum: f64, squared: f64| squared / n - (sum / n) * (sum / n);
+        let (got, want) = (spread(self.got, self.got_squared), spread(self.want, self.want_squared));
+        let together = self.product / n - self.got / n * (self.want / n);
+        let correlation = together / (got * want).sqrt();
+        correlation.is_finite().then_some(correlation.clamp(-1.0, 1.0))
     }
 }
 
@@ -195,6 +303,41 @@ mod tests {
         let check = Comparison::new(Tolerance::EXACT).floats("merged", &[2, 3, 4], &got, &want).finish();
         assert_eq!(check.first_bad.as_deref(), Some("merged[1,2,3]: got NaN, want 0.5"));
         assert_eq!((check.mismatches, check.total), (1, 24));
+    }
+
+    const ORDINARY: Leeway = Leeway { scale: 1.0, planted: false, ordinary: true };
+
+    #[test]
+    fn a_constant_within_the_absolute_tolerance_is_wrong_by_its_norm() {
+        let want: Vec<f32> = (0..100).map(|i| 1e-3 * (i as f32).sin()).collect();
+        let tolerance = Tolerance::new(2e-3, 1e-3);
+        let by_element = Comparison::new(tolerance).floats("y", &[100], &[0.0; 100], &want).finish();
+        assert!(by_element.passed && by_element.rel_norm == 1.0, "{by_element:?}");
+        let by_norm =
+            Comparison::new(tolerance).given(ORDINARY).floats("y", &[100], &[0.0; 100], &want).finish();
+        assert!(!by_norm.passed && by_norm.first_bad.unwrap().contains("norm"));
+        let right = Comparison::new(tolerance).given(ORDINARY).floats("y", &[100], &want, &want).finish();
+        assert!(right.passed && right.correlation.unwrap() > 0.999_999);
+    }
+
+    #[test]
+    fn what_is_not_finite_in_the_oracle_must_not_be_in_the_answer_and_nowhere_else() {
+        let planted = Leeway { planted: true, ..Leeway::NONE };
+        let compare = |got: &[f32], want: &[f32]| {
+            Comparison::new(LOOSE).given(planted).floats("y", &[2], got, want).finish().passed
+        };
+        assert!(compare(&[f32::NAN, 1.0], &[f32::NAN, 1.0]));
+        assert!(compare(&[f32::INFINITY, 1.0], &[f32::NAN, 1.0]));
+        assert!(!compare(&[3.0, 1.0], &[f32::NAN, 1.0]), "a number where none can be");
+        assert!(!compare(&[f32::NAN, f32::NAN], &[f32::NAN, 1.0]), "NaN where a number must be");
+    }
+
+    #[test]
+    fn the_absolute_tolerance_grows_with_the_inputs() {
+        let tolerance = Tolerance::new(1e-3, 0.0);
+        let large = Leeway { scale: 100.0, ..Leeway::NONE };
+        assert!(!Comparison::new(tolerance).floats("y", &[1], &[0.05], &[0.0]).finish().passed);
+        assert!(Comparison::new(tolerance).given(large).floats("y", &[1], &[0.05], &[0.0]).finish().passed);
     }
 
     #[test]

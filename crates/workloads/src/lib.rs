@@ -23,9 +23,11 @@ pub mod shape;
 pub mod simd;
 pub mod ssm;
 pub mod unpack;
+pub mod values;
 
-pub use compare::{Check, Tolerance};
+pub use compare::{Check, Leeway, Tolerance};
 pub use error::{BuildError, OpError};
+pub use values::{Domain, Range, Tensor};
 
 use serde_json::{Map, Value};
 
@@ -89,9 +91,18 @@ pub trait PreparedOp: Send {
     /// Fills every output with NaN and resets any state that `call` carries.
     fn poison(&mut self);
     /// Compares the outputs now in the buffers with the oracle's, which the first check computes.
-    fn check(&self) -> Check;
+    fn check(&self) -> Check {
+        self.check_given(Leeway::NONE)
+    }
+    /// The same, for inputs that were brought.
+    fn check_given(&self, leeway: Leeway) -> Check;
     /// Work of one call.
     fn work(&self) -> Work;
+    /// The inputs, to be written by who brings values of their own; the oracle's answer to the old ones is forgotten. Weights
+    /// and the like that are drawn from the seed alone are not among them.
+    fn inputs(&mut self) -> Vec<Tensor<'_>>;
+    /// The outputs that are floats.
+    fn outputs(&mut self) -> Vec<Tensor<'_>>;
 }
 
 /// Checks a request without allocating tensors.

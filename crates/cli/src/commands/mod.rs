@@ -7,6 +7,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod fuzz;
 pub mod gate;
 pub mod report;
 pub mod run;

@@ -33,6 +33,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("fusion_gate", include_str!("../../kernels/fusion_gate.cu")),
     ("tile_pack", include_str!("../../kernels/tile_pack.cu")),
     ("tile_ssm", include_str!("../../kernels/tile_ssm.cu")),
+    ("tile_ssm_stream", include_str!("../../kernels/tile_ssm_stream.cu")),
     ("tile_unpack", include_str!("../../kernels/tile_unpack.cu")),
     ("timing", include_str!("../../kernels/timing.cu")),
 ];

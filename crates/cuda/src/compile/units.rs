@@ -106,6 +106,17 @@ fn taken(source: &str) -> Taken {
             ],
             ..any
         },
+        // Wide elements take ACROSS=8 CHANNELS=4, and are in no suite.
+        "tile_ssm_stream" => Taken {
+            dtypes: &[Dtype::F16, Dtype::Bf16, Dtype::E4m3],
+            configs: &[
+                "ACROSS=4 CHANNELS=8 DIRECTION=0 ITEMS=16 STAGES=3 THREADS=256",
+                "ACROSS=4 CHANNELS=8 DIRECTION=0 ITEMS=8 STAGES=2 THREADS=256",
+                "ACROSS=4 CHANNELS=8 DIRECTION=1 ITEMS=16 STAGES=3 THREADS=256",
+                "ACROSS=4 CHANNELS=8 DIRECTION=1 ITEMS=8 STAGES=2 THREADS=256",
+            ],
+            ..any
+        },
         "tile_unpack" => Taken {
             configs: &[
                 "BLEND=0 ITEMS=4 SPAN=32 THREADS=256 TILE=8",

@@ -13,8 +13,14 @@ pub(crate) struct Buffer {
     pub ptr: CUdeviceptr,
     pub bytes: usize,
     allocated: CUdeviceptr,
+    /// Bytes before its beginning that nobody may write; as many as a guard has follow its end.
+    guard: Option<usize>,
     stream: Arc<CudaStream>,
 }
+
+/// Bytes on either side of an output.
+const GUARD_BYTES: usize = 256;
+const POISON: u8 = 0xff;
 
 impl Buffer {
     /// Memory that begins `skip` bytes into its allocation, so that kernels meet addresses that are not aligned.
@@ -27,12 +33,31 @@ impl Buffer {
             let detail = format!("{}: {} MiB were asked for", error.detail, bytes >> 20);
             CudaError { detail, ..error }
         })?;
-        Ok(Self { ptr: allocated + skip as u64, bytes, allocated, stream })
+        Ok(Self { ptr: allocated + skip as u64, bytes, allocated, guard: None, stream })
+    }
+
+    /// The same, with a stretch on either side that nobody may write.
+    pub(crate) fn guarded(device: &Device, bytes: usize, skip: usize) -> Result<Self, CudaError> {
+        let mut whole = Self::new(device, bytes + skip + 2 * GUARD_BYTES, 0)?;
+        whole.poison()?;
+        whole.ptr += (GUARD_BYTES + skip) as u64;
+        whole.bytes = bytes;
+        whole.guard = Some(skip + GUARD_BYTES);
+        Ok(whole)
+    }
+
+    /// Whether the stretches beside it, where it has them, are as they were.
+    pub(crate) fn is_guard_whole(&self) -> Result<bool, CudaError> {
+        let Some(before) = self.guard else { return Ok(true) };
+        let total = before + self.bytes + GUARD_BYTES;
+        let is_poison = |bytes: Vec<u8>| bytes.iter().all(|byte| *byte == POISON);
+        Ok(is_poison(self.read(self.allocated, before)?)
+            && is_poison(self.read(self.allocated + (total - GUARD_BYTES) as u64, GUARD_BYTES)?))
     }
 
     /// All ones: not a number in every float type, and -1 in whole numbers.
     pub(crate) fn poison(&mut self) -> Result<(), CudaError> {
-        self.fill(0xff)
+        self.fill(POISON)
     }
 
     pub(crate) fn fill(&mut self, byte: u8) -> Result<(), CudaError> {
@@ -49,14 +74,25 @@ impl Buffer {
         Ok(self.stream.synchronize()?)
     }
 
+    /// What another one of the same size holds.
+    pub(crate) fn copy_from(&mut self, from: &Self) -> Result<(), CudaError> {
+        let bytes = self.bytes.min(from.bytes);
+        // SAFETY: both ranges lie inside their allocations, on the one stream that all work goes to.
+        Ok(unsafe { result::memcpy_dtod_async(self.ptr, from.ptr, bytes, self.stream.cu_stream()) }?)
+    }
+
     pub(crate) fn download(&self) -> Result<Vec<u8>, CudaError> {
         self.download_part(0, self.bytes)
     }
 
     pub(crate) fn download_part(&self, from: usize, bytes: usize) -> Result<Vec<u8>, CudaError> {
-        let mut values = vec![0_u8; bytes.min(self.bytes.saturating_sub(from))];
+        self.read(self.ptr + from as u64, bytes.min(self.bytes.saturating_sub(from)))
+    }
+
+    /// Bytes from a place within the allocation.
+    fn read(&self, source: CUdeviceptr, bytes: usize) -> Result<Vec<u8>, CudaError> {
+        let mut values = vec![0_u8; bytes];
         if !values.is_empty() {
-            let source = self.ptr + from as u64;
             // SAFETY: the target outlives the copy, because the stream is waited for; the range lies inside.
             unsafe { result::memcpy_dtoh_async(&mut values, source, self.stream.cu_stream()) }?;
         }

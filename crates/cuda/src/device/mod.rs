@@ -32,6 +32,8 @@ pub struct Device {
     pub arch: String,
     pub(crate) l2_bytes: usize,
     pub(crate) multiprocessors: u32,
+    /// Shared memory that a block can have when it asks.
+    pub(crate) shared_bytes: usize,
     /// Compute capability.
     pub(crate) capability: (i32, i32),
 }
@@ -138,6 +140,10 @@ impl Device {
             multiprocessors: context
                 .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
                 .unsigned_abs(),
+            shared_bytes: usize::try_from(
+                context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+            )
+            .unwrap_or(0),
             capability: (major, minor),
             state,
             stream,

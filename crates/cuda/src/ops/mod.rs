@@ -190,7 +190,8 @@ impl<'a> Memory<'a> {
     }
 
     fn output(&self, name: &'static str, dims: &[usize]) -> Result<Output, CudaError> {
-        let buffer = self.elements(dims.iter().product())?;
+        let bytes = dims.iter().product::<usize>() * self.dtype.bytes();
+        let buffer = Buffer::guarded(&self.gpu.device, bytes, self.misalign)?;
         Ok(Output { name, dims: dims.to_vec(), buffer, dtype: self.dtype })
     }
 

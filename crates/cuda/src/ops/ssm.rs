@@ -49,6 +49,53 @@ pub(super) fn candidates(_: &Request<'_>) -> Vec<Config> {
     grid_of(&[("THREADS", &[128, 256, 512]), ("ACROSS", &[2, 4, 8]), ("ITEMS", &[2, 4, 8])])
 }
 
+/// The scan that walks a sample's whole sequence with one block for some channels.
+#[derive(Clone, Copy)]
+struct Stream {
+    channels: usize,
+    items: usize,
+    stages: usize,
+}
+
+impl Stream {
+    /// Channels of a block.
+    const WIDTH: usize = 32;
+
+    /// Where it is quicker: one way, rows that can be read in whole words, and blocks for half of the device at least.
+    fn of(gpu: &Gpu, request: &Request<'_>, spec: &ScanSpec) -> Option<Self> {
+        let (bytes, blocks) = (request.dtype.bytes(), spec.batch * spec.channels.div_ceil(Self::WIDTH));
+        let channels = (16 / bytes).min(8);
+        let is_whole = spec.channels.is_multiple_of(channels) && request.misalign.is_multiple_of(16);
+        let is_wide = 2 * blocks >= gpu.device.multiprocessors as usize;
+        let is_meant = request.variant == Variant::Fast && spec.direction != Direction::Bidirectional;
+        if !(is_whole && is_wide && is_meant) {
+            return None;
+        }
+        let is_long = spec.steps >= 2048 && blocks <= gpu.device.multiprocessors as usize;
+        let ring = |items: usize, stages: usize| 256 * items * stages * channels * bytes;
+        let fits =
+            |(items, stages): &(usize, usize)| ring(*items, *stages) + (8 << 10) <= gpu.device.shared_bytes;
+        let wanted: &[(usize, usize)] = match (bytes, is_long) {
+            (2, true) => &[(16, 3), (16, 2), (8, 2)],
+            (4, _) => &[(16, 2), (8, 2)],
+            _ => &[(8, 2)],
+        };
+        let (items, stages) = wanted.iter().copied().find(fits)?;
+        Some(Self { channels, items, stages })
+    }
+
+    fn constants(self) -> [(&'static str, usize); 5] {
+        let across = Self::WIDTH / self.channels;
+        [
+            ("THREADS", 256),
+            ("ACROSS", across),
+            ("CHANNELS", self.channels),
+            ("ITEMS", self.items),
+            ("STAGES", self.stages),
+        ]
+    }
+}
+
 pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, PrepareError> {
     let spec = plan(request)?;
     let ScanSpec { batch, steps, channels, direction, .. } = spec;
@@ -58,13 +105,21 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         Direction::Bidirectional => 2,
     };
     let sizes = [("batch", batch), ("channels", channels), ("direction", way), ("steps", steps)];
-    let mut chosen = Chosen::new(gpu, request, "tile_ssm", ["tile_ssm_fast", "tile_ssm_reference"], &sizes);
+    let stream = Stream::of(gpu, request, &spec);
+    let (source, fast) = match stream {
+        Some(_) => ("tile_ssm_stream", "tile_ssm_stream"),
+        None => ("tile_ssm", "tile_ssm_fast"),
+    };
+    let mut chosen = Chosen::new(gpu, request, source, [fast, "tile_ssm_reference"], &sizes);
     // Found by tuning on an H200: few tokens need many threads along them, many want wide rows and few blocks.
-    chosen = chosen.with(match (way, steps) {
-        (2, _) => &[("THREADS", 256), ("ACROSS", 8), ("CHANNELS", 4), ("ITEMS", 4)],
-        (_, ..=256) => &[("THREADS", 256), ("ACROSS", 2), ("CHANNELS", 4), ("ITEMS", 2), ("BLOCKS", 1)],
-        _ => &[("THREADS", 256), ("ACROSS", 16), ("CHANNELS", 4), ("ITEMS", 16), ("BLOCKS", 3)],
-    });
+    chosen = match (stream, way, steps) {
+        (Some(stream), _, _) => chosen.with(&stream.constants()),
+        (None, 2, _) => chosen.with(&[("THREADS", 256), ("ACROSS", 8), ("CHANNELS", 4), ("ITEMS", 4)]),
+        (None, _, ..=256) => {
+            chosen.with(&[("THREADS", 256), ("ACROSS", 2), ("CHANNELS", 4), ("ITEMS", 2), ("BLOCKS", 1)])
+        }
+        _ => chosen.with(&[("THREADS", 256), ("ACROSS", 16), ("CHANNELS", 4), ("ITEMS", 16), ("BLOCKS", 3)]),
+    };
     chosen.unit.config.insert("DIRECTION".to_owned(), way as i64);
     let kernel = chosen.kernel(gpu)?;
     let memory = Memory::new(gpu, request);
@@ -90,7 +145,9 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
     let (chunks, columns) = (steps.div_ceil(chunk).max(1), channels.div_ceil(width));
     let scratch_bytes = match request.variant {
         Variant::Reference if is_both => 4 * spec.tokens_len(),
-        Variant::Fast if chunks > 1 => 16 + 8 * chunks * batch * channels + 4 * batch * columns,
+        Variant::Fast if chunks > 1 && stream.is_none() => {
+            16 + 8 * chunks * batch * channels + 4 * batch * columns
+        }
         _ => 0,
     };
     let mut scratch = crate::device::Buffer::new(&gpu.device, scratch_bytes.max(16), 0)?;
@@ -104,29 +161,29 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         Merge::Gated => 2,
     };
     let (null, shared) = (0, 0);
-    let arguments = Arguments::new()
-        .ptr(tokens)
-        .ptr(decay)
-        .ptr(input_gain)
-        .ptr(output_gain)
-        .ptr(bias)
-        .ptr(null)
-        .ptr(gate)
-        .buffer(&outputs[0].buffer)
-        .buffer(&outputs[1].buffer)
-        .ptr(scratch_ptr)
-        .int(batch)
-        .int(steps)
-        .int(channels)
-        .int(shared)
-        .int(1)
-        .int(shared)
-        .int(merge)
-        .float(spec.clamp);
+    let arguments =
+        Arguments::new().ptr(tokens).ptr(decay).ptr(input_gain).ptr(output_gain).ptr(bias).ptr(null);
+    let arguments = match stream {
+        Some(_) => arguments.buffer(&outputs[0].buffer).buffer(&outputs[1].buffer),
+        None => {
+            let arguments = arguments.ptr(gate).buffer(&outputs[0].buffer).buffer(&outputs[1].buffer);
+            arguments.ptr(scratch_ptr)
+        }
+    };
+    let arguments = arguments.int(batch).int(steps).int(channels).int(shared).int(1);
+    let arguments = match stream {
+        Some(_) => arguments.float(spec.clamp),
+        None => arguments.int(shared).int(merge).float(spec.clamp),
+    };
     let mut launches = Vec::new();
     match request.variant {
         Variant::Reference => {
             launches.push(kernel.launch(grid_x((batch * channels).div_ceil(128)), 128, arguments));
+        }
+        Variant::Fast if stream.is_some() => {
+            let bytes = threads * items * constant("STAGES") * constant("CHANNELS") * request.dtype.bytes();
+            let launch = kernel.launch(grid_x(batch * columns), threads as u32, arguments);
+            launches.push(launch.shared(bytes)?);
         }
         Variant::Fast => {
             let blocks = grid_x(chunks * batch * columns);

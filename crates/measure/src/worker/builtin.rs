@@ -4,10 +4,11 @@ use super::slowdown::prolong;
 use super::waits::Waits;
 use super::{Known, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
-use holdpoint_model::FailureCause;
+use holdpoint_model::fuzz::Evaluated;
 use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpec};
+use holdpoint_model::{FailureCause, FuzzCase};
 use holdpoint_workloads::{BuildError, PreparedOp, Request, Tolerance, Variant, build};
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -156,6 +157,11 @@ impl Worker for Builtin {
             max_rel_err: check.max_rel_err,
             first_bad: check.first_bad,
         }))
+    }
+
+    fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
+        crate::fuzz::own::evaluate(case)
+            .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

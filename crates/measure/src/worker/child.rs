@@ -7,7 +7,7 @@ use super::groups::Group;
 use super::lines::{Line, read_line};
 use super::tail::Tail;
 use super::{Known, Place, Prepared, Worker, WorkerError};
-use holdpoint_model::FailureCause;
+use holdpoint_model::fuzz::{Evaluated, Evaluation, Finding};
 use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
 use holdpoint_model::machine::CudaVersions;
 use holdpoint_model::protocol::{
@@ -15,6 +15,7 @@ use holdpoint_model::protocol::{
 };
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::Work;
+use holdpoint_model::{FailureCause, FuzzCase};
 use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Stdio};
@@ -246,6 +247,26 @@ impl Worker for Child {
         }
     }
 
+    fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
+        match self.ask(&Request::Fuzz { case: case.clone() })? {
+            Response::Evaluated(evaluated) => Ok(Evaluated {
+                finding: evaluated
+                    .finding
+                    .map(|finding| Finding { detail: clean_text(&finding.detail), ..finding }),
+                skipped: evaluated.skipped.as_deref().map(clean_text),
+                ..evaluated
+            }),
+            other => self.unexpected("fuzz", &other),
+        }
+    }
+
+    fn evaluate(&mut self, evaluation: &Evaluation) -> Result<u64, WorkerError> {
+        match self.ask(&Request::Evaluate(evaluation.clone()))? {
+            Response::Computed { elapsed_ns } => Ok(elapsed_ns),
+            other => self.unexpected("evaluate", &other),
+        }
+    }
+
     fn process_id(&self) -> Option<u32> {
         Some(self.process.id())
     }
@@ -302,6 +323,8 @@ fn name_of(request: &Request) -> &'static str {
         Request::Run { .. } => "run",
         Request::Verify { .. } => "verify",
         Request::Release { .. } => "release",
+        Request::Evaluate(_) => "evaluate",
+        Request::Fuzz { .. } => "fuzz",
         Request::Bye {} => "bye",
     }
 }

@@ -1,14 +1,16 @@
 //! The built-in ops on a CUDA device as a worker. A fault or a hang takes its process with it, so it gets one of its own.
 
 use super::{Known, Prepared, Worker, WorkerError};
+use crate::fuzz::own;
 use crate::machine;
 use holdpoint_cuda::{self as cuda, CudaError, Dtype, Gpu, PrepareError, Timing, Unavailable};
-use holdpoint_model::FailureCause;
+use holdpoint_model::fuzz::Evaluated;
 use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{
     self, TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, TIMER_HOST, WORKER_CUDA, Work, WorkloadSpec,
 };
+use holdpoint_model::{FailureCause, FuzzCase};
 use holdpoint_workloads::{BuildError, Tolerance};
 use std::collections::HashMap;
 use std::path::Path;
@@ -65,6 +67,26 @@ pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Result<cuda::Request<'_
         misalign: 0,
         config: None,
     })
+}
+
+/// What a case asks of the ops; absent when there is no such element type.
+pub(crate) fn case_request(case: &FuzzCase) -> Option<cuda::Request<'_>> {
+    let dtype = Dtype::parse(&case.dtype)?;
+    Some(cuda::Request {
+        op: &case.op,
+        shape: &case.shape,
+        dtype,
+        variant: cuda::Variant::Fast,
+        params: &case.params,
+        seed: case.seed,
+        tolerance: None,
+        misalign: case.offset * dtype.bytes(),
+        config: None,
+    })
+}
+
+fn skipped(reason: &str) -> Evaluated {
+    Evaluated { skipped: Some(reason.to_owned()), ..Evaluated::default() }
 }
 
 /// How a workload is timed.
@@ -161,6 +183,32 @@ impl Worker for Cuda {
             max_rel_err: check.max_rel_err,
             first_bad: check.first_bad,
         }))
+    }
+
+    fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
+        let gpu = match &mut self.gpu {
+            Ok(gpu) => gpu,
+            Err(unavailable) => return Ok(skipped(unavailable.reason)),
+        };
+        let refused = |detail: String| WorkerError::new(FailureCause::WorkerError, detail);
+        let request =
+            case_request(case).ok_or_else(|| refused(format!("no such dtype: {:?}", case.dtype)))?;
+        let mut prepared = match cuda::Prepared::new(gpu, &request) {
+            Ok(prepared) => prepared,
+            Err(PrepareError::Skipped(reason)) => return Ok(skipped(&reason)),
+            Err(PrepareError::Request(error)) => return Err(refused(error.to_string())),
+            Err(PrepareError::Device(error)) if error.cause == FailureCause::NotStarted => {
+                return Ok(skipped("nvrtc_not_found"));
+            }
+            Err(PrepareError::Device(error)) => return Err(error.into()),
+        };
+        Ok(match prepared.evaluate(gpu, case.values, case.seed)? {
+            cuda::Evaluation::Checked(check) if check.passed => {
+                Evaluated { errors: Some(own::errors(&check)), ..Evaluated::default() }
+            }
+            cuda::Evaluation::Checked(check) => own::wrong(&check),
+            cuda::Evaluation::Wrong(kind, detail) => Evaluated::wrong(kind, detail),
+        })
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

@@ -25,11 +25,12 @@ pub use place::Place;
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;
 
+use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
-use holdpoint_model::{Failure, FailureCause};
+use holdpoint_model::{Failure, FailureCause, FuzzCase};
 
 /// Something that owns workloads and times them when asked.
 pub trait Worker {
@@ -67,6 +68,22 @@ pub trait Worker {
     /// # Errors
     /// When the workload is not prepared or fails.
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError>;
+
+    /// Runs a case and checks the answer to it; holdpoint's own workers can.
+    ///
+    /// # Errors
+    /// When it fails, or the worker cannot.
+    fn fuzz(&mut self, _: &FuzzCase) -> Result<Evaluated, WorkerError> {
+        Err(WorkerError::new(FailureCause::WorkerError, "this worker has no oracles"))
+    }
+
+    /// Computes on tensors in a file, timed; workers of users can. Gives the time of all calls.
+    ///
+    /// # Errors
+    /// When it fails, or the worker cannot.
+    fn evaluate(&mut self, _: &Evaluation) -> Result<u64, WorkerError> {
+        Err(WorkerError::new(FailureCause::WorkerError, "this worker does not take tensors"))
+    }
 
     /// Frees the workload's buffers.
     ///

@@ -81,6 +81,8 @@ fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, Worke
             worker.release(workload)?;
             Response::Released { workload: workload.clone() }
         }
+        Request::Evaluate(evaluation) => Response::Computed { elapsed_ns: worker.evaluate(evaluation)? },
+        Request::Fuzz { case } => Response::Evaluated(worker.fuzz(case)?),
         Request::Bye {} => Response::Bye {},
     })
 }

@@ -9,7 +9,7 @@ use crate::buffer::Buffer;
 use crate::compare::{Comparison, Tolerance};
 use crate::error::BuildError;
 use crate::rng::RandomState;
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -86,9 +86,9 @@ impl PreparedOp for Attention {
         self.got.fill(f32::NAN);
     }
 
-    fn check(&self) -> Check {
+    fn check_given(&self, leeway: Leeway) -> Check {
         let want = self.want.get_or_init(|| self.oracle());
-        Comparison::new(self.tolerance).floats("out", &self.dims, &self.got, want).finish()
+        Comparison::new(self.tolerance).given(leeway).floats("out", &self.dims, &self.got, want).finish()
     }
 
     fn work(&self) -> Work {
@@ -103,11 +103,18 @@ impl PreparedOp for Attention {
             item: "tokens",
         }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for Attention {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
-        vec![&mut self.got]
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        let [q, k, v] = &mut self.qkv;
+        vec![
+            Tensor::new("q", &self.dims, Domain::Exponent, q),
+            Tensor::new("k", &self.dims, Domain::Exponent, k),
+            Tensor::new("v", &self.dims, Domain::Weighed, v),
+        ]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        vec![Tensor::new("out", &self.dims, Domain::Any, &mut self.got)]
     }
 }

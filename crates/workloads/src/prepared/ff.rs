@@ -10,7 +10,7 @@ use crate::error::{BuildError, OpError};
 use crate::ff::{self, FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
 use crate::rng::RandomState;
 use crate::shape::Nchw;
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -196,10 +196,11 @@ impl PreparedOp for FfPath {
         }
     }
 
-    fn check(&self) -> Check {
+    fn check_given(&self, leeway: Leeway) -> Check {
         let (got, want) = (self.module.outputs(), self.want.get_or_init(|| self.oracle()));
         let Nchw { batch, channels, height, width } = self.dims;
         Comparison::new(self.tolerance)
+            .given(leeway)
             .floats("heavy_features", &self.dims.dims(), &got.heavy, &want.heavy)
             .floats("detail_map", &self.dims.dims(), &got.detail, &want.detail)
             .floats("alpha", &[batch, 1, height, width], &got.alpha, &want.alpha)
@@ -219,15 +220,33 @@ impl PreparedOp for FfPath {
             item: "frames",
         }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for FfPath {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        let Nchw { batch, height, width, .. } = self.dims;
+        let map = [batch, 1, height, width];
+        let tiles = [batch, self.inputs.utilities.len() / batch];
+        let Inputs { dense, utilities, split_utilities, boundary, uncertainty } = &mut self.inputs;
+        vec![
+            Tensor::new("dense", &self.dims.dims(), Domain::Any, dense),
+            Tensor::new("utilities", &tiles, Domain::Unit, utilities),
+            Tensor::new("split_utilities", &tiles, Domain::Unit, split_utilities),
+            Tensor::new("boundary", &map, Domain::Unit, boundary),
+            Tensor::new("uncertainty", &map, Domain::Unit, uncertainty),
+        ]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        let Nchw { batch, channels, height, width } = self.dims;
         let out = match &mut self.module {
             Module::Fast(module) => &mut module.outputs,
             Module::Reference(module) => &mut module.outputs,
         };
-        vec![&mut out.heavy, &mut out.detail, &mut out.alpha, &mut out.states]
+        vec![
+            Tensor::new("heavy_features", &self.dims.dims(), Domain::Any, &mut out.heavy),
+            Tensor::new("detail_map", &self.dims.dims(), Domain::Any, &mut out.detail),
+            Tensor::new("alpha", &[batch, 1, height, width], Domain::Any, &mut out.alpha),
+            Tensor::new("states", &[batch, 2, 2, channels], Domain::Any, &mut out.states),
+        ]
     }
 }

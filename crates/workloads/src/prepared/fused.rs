@@ -12,7 +12,7 @@ use crate::fused::{self, Affine};
 use crate::pack::{PackSpec, Packed};
 use crate::rng::RandomState;
 use crate::unpack::levels;
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -116,10 +116,10 @@ impl PreparedOp for Fused {
         self.got.fill(f32::NAN);
     }
 
-    fn check(&self) -> Check {
+    fn check_given(&self, leeway: Leeway) -> Check {
         let dims = self.spec.dims.dims();
         let want = self.want.get_or_init(|| self.oracle());
-        Comparison::new(self.tolerance).floats("merged", &dims, &self.got, want).finish()
+        Comparison::new(self.tolerance).given(leeway).floats("merged", &dims, &self.got, want).finish()
     }
 
     fn work(&self) -> Work {
@@ -132,11 +132,13 @@ impl PreparedOp for Fused {
             item: "tiles",
         }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for Fused {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
-        vec![&mut self.got]
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        vec![Tensor::new("feature_map", &self.spec.dims.dims(), Domain::Any, &mut self.feature)]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        vec![Tensor::new("merged", &self.spec.dims.dims(), Domain::Any, &mut self.got)]
     }
 }

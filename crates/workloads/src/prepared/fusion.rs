@@ -10,7 +10,7 @@ use crate::error::BuildError;
 use crate::fusion::{self, Gate, Maps};
 use crate::rng::RandomState;
 use crate::shape::Nchw;
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -63,6 +63,10 @@ fn outputs(dims: &Nchw) -> [Buffer; 2] {
     [Buffer::nan(dims.len()), Buffer::nan(dims.batch * dims.plane())]
 }
 
+fn pixel_dims(&Nchw { batch, height, width, .. }: &Nchw) -> [usize; 4] {
+    [batch, 1, height, width]
+}
+
 pub(super) struct FusionGate {
     dims: Nchw,
     gate: Gate,
@@ -102,12 +106,12 @@ impl PreparedOp for FusionGate {
         self.got.iter_mut().for_each(|buffer| buffer.fill(f32::NAN));
     }
 
-    fn check(&self) -> Check {
-        let Nchw { batch, height, width, .. } = self.dims;
+    fn check_given(&self, leeway: Leeway) -> Check {
         let want = self.want.get_or_init(|| self.oracle());
         Comparison::new(self.tolerance)
+            .given(leeway)
             .floats("fused", &self.dims.dims(), &self.got[0], &want[0])
-            .floats("alpha", &[batch, 1, height, width], &self.got[1], &want[1])
+            .floats("alpha", &pixel_dims(&self.dims), &self.got[1], &want[1])
             .finish()
     }
 
@@ -121,11 +125,23 @@ impl PreparedOp for FusionGate {
             item: "elements",
         }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for FusionGate {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
-        self.got.iter_mut().map(|buffer| &mut **buffer).collect()
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        let (dims, map) = (self.dims.dims(), pixel_dims(&self.dims));
+        vec![
+            Tensor::new("base", &dims, Domain::Any, &mut self.base),
+            Tensor::new("heavy", &dims, Domain::Any, &mut self.heavy),
+            Tensor::new("boundary", &map, Domain::Unit, &mut self.boundary),
+            Tensor::new("uncertainty", &map, Domain::Unit, &mut self.uncertainty),
+        ]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        let [fused, alpha] = &mut self.got;
+        vec![
+            Tensor::new("fused", &self.dims.dims(), Domain::Any, fused),
+            Tensor::new("alpha", &pixel_dims(&self.dims), Domain::Any, alpha),
+        ]
     }
 }

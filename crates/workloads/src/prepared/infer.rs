@@ -10,7 +10,7 @@ use crate::error::BuildError;
 use crate::infer::{self, CHANNELS, InferConfig, InferOutputs, Model};
 use crate::rng::RandomState;
 use crate::shape::Nchw;
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -115,6 +115,10 @@ impl Infer {
     }
 }
 
+fn pv_dims(image: &Nchw) -> [usize; 4] {
+    [1, CHANNELS, image.height / infer::PV_STRIDE, image.width / infer::PV_STRIDE]
+}
+
 fn mask(outputs: &InferOutputs) -> Vec<u8> {
     outputs.hysteresis_mask.iter().map(|&on| u8::from(on)).collect()
 }
@@ -131,11 +135,12 @@ impl PreparedOp for Infer {
         self.model.poison();
     }
 
-    fn check(&self) -> Check {
+    fn check_given(&self, leeway: Leeway) -> Check {
         let (got, want) = (&self.model.outputs, self.want.get_or_init(|| self.oracle()));
         let ff = self.model.ff_dims().dims();
-        let pv = [1, CHANNELS, self.dims.height / infer::PV_STRIDE, self.dims.width / infer::PV_STRIDE];
+        let pv = pv_dims(&self.dims);
         Comparison::new(self.tolerance)
+            .given(leeway)
             .floats("pv16", &pv, &got.pv16, &want.pv16)
             .floats("ff8", &ff, &got.ff8, &want.ff8)
             .floats("merged", &ff, &got.merged, &want.merged)
@@ -159,12 +164,21 @@ impl PreparedOp for Infer {
             item: "frames",
         }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for Infer {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        vec![Tensor::new("image", &self.dims.dims(), Domain::Unit, &mut self.image)]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        let ff = self.model.ff_dims().dims();
+        let pv = pv_dims(&self.dims);
         let out = &mut self.model.outputs;
-        vec![&mut out.pv16, &mut out.ff8, &mut out.merged, &mut out.ssm_state]
+        vec![
+            Tensor::new("pv16", &pv, Domain::Any, &mut out.pv16),
+            Tensor::new("ff8", &ff, Domain::Any, &mut out.ff8),
+            Tensor::new("merged", &ff, Domain::Any, &mut out.merged),
+            Tensor::new("ssm_state", &[1, CHANNELS], Domain::Any, &mut out.ssm_state),
+        ]
     }
 }

@@ -125,12 +125,6 @@ fn parse<P: DeserializeOwned>(req: &Request<'_>) -> Result<P, BuildError> {
     })
 }
 
-/// Lets tests spoil what a call wrote.
-#[cfg(test)]
-trait Outputs: PreparedOp {
-    fn outputs(&mut self) -> Vec<&mut [f32]>;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,7 +138,7 @@ mod tests {
     }
 
     /// Changes every seventh element of every output, one at a time.
-    fn spoil<T: Outputs>(
+    fn spoil<T: PreparedOp>(
         prepare: fn(&Request<'_>) -> Result<T, BuildError>,
         shape: &[usize],
         params: &Value,
@@ -156,17 +150,17 @@ mod tests {
         prepared.call();
         assert!(prepared.check().passed, "{:?}", prepared.check());
         for output in 0..prepared.outputs().len() {
-            for at in (0..prepared.outputs()[output].len()).step_by(7) {
-                let good = prepared.outputs()[output][at];
+            for at in (0..prepared.outputs()[output].values.len()).step_by(7) {
+                let good = prepared.outputs()[output].values[at];
                 for bad in [good + 0.01 * good.abs().max(1.0), f32::NAN, f32::INFINITY] {
-                    prepared.outputs()[output][at] = bad;
+                    prepared.outputs()[output].values[at] = bad;
                     let check = prepared.check();
                     assert!(
                         !check.passed && check.mismatches == 1,
                         "output {output}[{at}] = {bad}: {check:?}"
                     );
                 }
-                prepared.outputs()[output][at] = good;
+                prepared.outputs()[output].values[at] = good;
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::error::BuildError;
 use crate::order::Orderer;
 use crate::pack::{self, PackSpec, Packed};
 use crate::rng::RandomState;
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -108,11 +108,12 @@ impl PreparedOp for TilePack {
         }
     }
 
-    fn check(&self) -> Check {
+    fn check_given(&self, leeway: Leeway) -> Check {
         let rows = [self.spec.dims.batch, self.spec.tiles];
         let (got, want) = (&self.copies[self.last].got, self.want.get_or_init(|| self.oracle()));
         let corners = [&got.origins, &want.origins].map(|origins| origins.as_flattened());
         Comparison::new(self.tolerance)
+            .given(leeway)
             .floats("packed", &self.spec.packed_dims(), &got.tiles, &want.tiles)
             .exact("indices", &rows, &got.indices, &want.indices)
             .exact("origins", &[rows[0], rows[1], 2], corners[0], corners[1])
@@ -124,15 +125,21 @@ impl PreparedOp for TilePack {
         // Ids in (4 bytes), ids and corners out (12).
         Work { bytes: self.spec.moved_bytes() as u64 + 16 * tiles, flops: 0, items: tiles, item: "tiles" }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for TilePack {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
-        vec![&mut self.copies[self.last].got.tiles]
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        // Copies are for timing alone; they would keep the old values.
+        self.copies.truncate(1);
+        self.last = 0;
+        let dims = self.spec.dims.dims();
+        vec![Tensor::new("feature_map", &dims, Domain::Any, &mut self.copies[0].feature)]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        let tiles = &mut self.copies[self.last].got.tiles;
+        vec![Tensor::new("packed", &self.spec.packed_dims(), Domain::Any, tiles)]
     }
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use crate::compare::{Comparison, Tolerance};
 use crate::error::BuildError;
 use crate::rng::RandomState;
 use crate::ssm::{self, Direction, ScanInputs, ScanParams, ScanSpec};
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -112,10 +112,11 @@ impl PreparedOp for TileSsm {
         self.got.iter_mut().for_each(|buffer| buffer.fill(f32::NAN));
     }
 
-    fn check(&self) -> Check {
+    fn check_given(&self, leeway: Leeway) -> Check {
         let ScanSpec { batch, steps, channels, direction, .. } = self.spec;
         let want = self.want.get_or_init(|| self.oracle());
         Comparison::new(self.tolerance)
+            .given(leeway)
             .floats("y", &[batch, steps, channels], &self.got[0], &want[0])
             .floats("state", &[batch, direction.slots(), channels], &self.got[1], &want[1])
             .finish()
@@ -135,11 +136,27 @@ impl PreparedOp for TileSsm {
             item: "tokens",
         }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for TileSsm {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
-        self.got.iter_mut().map(|buffer| &mut **buffer).collect()
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        let ScanSpec { batch, steps, channels, .. } = self.spec;
+        let ScanParams { decay, input_gain, output_gain, state_bias } = &mut self.params;
+        vec![
+            Tensor::new("tokens", &[batch, steps, channels], Domain::Any, &mut self.tokens),
+            Tensor::new("decay", &[channels], Domain::Unit, decay),
+            Tensor::new("input_gain", &[channels], Domain::Unit, input_gain),
+            Tensor::new("output_gain", &[channels], Domain::Unit, output_gain),
+            Tensor::new("state_bias", &[channels], Domain::Unit, state_bias),
+            Tensor::new("merge_gate", &[channels], Domain::Unit, &mut self.gate),
+        ]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        let ScanSpec { batch, steps, channels, direction, .. } = self.spec;
+        let [y, state] = &mut self.got;
+        vec![
+            Tensor::new("y", &[batch, steps, channels], Domain::Any, y),
+            Tensor::new("state", &[batch, direction.slots(), channels], Domain::Any, state),
+        ]
     }
 }

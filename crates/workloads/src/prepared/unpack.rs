@@ -11,7 +11,7 @@ use crate::error::{BuildError, OpError};
 use crate::order::{OrderMode, order};
 use crate::rng::RandomState;
 use crate::unpack::{Overlap, UnpackSpec, levels, priority};
-use crate::{Check, PreparedOp, Request, Variant, Work};
+use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -163,10 +163,11 @@ impl PreparedOp for TileUnpack {
         self.got.priority.fill(i8::MIN);
     }
 
-    fn check(&self) -> Check {
+    fn check_given(&self, leeway: Leeway) -> Check {
         let dims = self.spec.dims;
         let (got, want) = (&self.got, self.want.get_or_init(|| self.oracle()));
-        let merged = Comparison::new(self.tolerance).floats("merged", &dims.dims(), &got.map, &want.map);
+        let merged =
+            Comparison::new(self.tolerance).given(leeway).floats("merged", &dims.dims(), &got.map, &want.map);
         if self.keys.is_some() {
             return merged.finish();
         }
@@ -182,11 +183,18 @@ impl PreparedOp for TileUnpack {
         let items = self.origins.len() as u64;
         Work { bytes: bytes as u64, flops: flops as u64, items, item: "tiles" }
     }
-}
 
-#[cfg(test)]
-impl super::Outputs for TileUnpack {
-    fn outputs(&mut self) -> Vec<&mut [f32]> {
-        vec![&mut self.got.map]
+    fn inputs(&mut self) -> Vec<Tensor<'_>> {
+        self.want.take();
+        let UnpackSpec { dims, tile, tiles, .. } = self.spec;
+        let packed = [dims.batch, tiles, dims.channels, tile, tile];
+        vec![
+            Tensor::new("base_map", &dims.dims(), Domain::Any, &mut self.base),
+            Tensor::new("packed", &packed, Domain::Any, &mut self.packed),
+        ]
+    }
+
+    fn outputs(&mut self) -> Vec<Tensor<'_>> {
+        vec![Tensor::new("merged", &self.spec.dims.dims(), Domain::Any, &mut self.got.map)]
     }
 }

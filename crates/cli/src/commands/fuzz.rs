@@ -1,0 +1,150 @@
+//! `holdpoint fuzz`: look for inputs to which kernels give wrong answers, and run saved ones again.
+
+use crate::args::{FuzzArgs, FuzzCommand, SuiteArg};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::suites;
+use holdpoint_measure::clock;
+use holdpoint_measure::fuzz::{Fuzzer, Kernel, Plan, Target, kernels};
+use holdpoint_measure::machine;
+use holdpoint_model::fuzz::FuzzedKernel;
+use holdpoint_model::{ExitCode, FuzzFile, FuzzReport, SCHEMA_VERSION, Suite};
+use holdpoint_render::terminal;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite cannot be used or a file cannot be written.
+pub fn run(args: &FuzzArgs, output: &Output) -> Result<ExitCode, CliError> {
+    if let Some(FuzzCommand::Replay { files, suite, device }) = &args.replay {
+        return replay(files, suite.as_deref(), *device, output);
+    }
+    let suite = suites::runnable(&args.suite)?;
+    let kernels = kernels(&suite, &args.only, &args.dtype);
+    if let Some(name) =
+        args.only.iter().find(|name| !kernels.iter().any(|k| k.spec.op == **name || k.spec.name == **name))
+    {
+        return Err(CliError::Input(format!(
+            "suite {:?} has no op or workload {name:?} that can be fuzzed",
+            suite.name
+        )));
+    }
+    if let Some(path) = &args.output {
+        holdpoint_store::check_writable(path)?;
+    }
+    let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
+    let plan = Plan { cases_count: args.cases, seed: args.seed };
+    let mut found = Vec::new();
+    for kernel in &kernels {
+        let mut kernel = look(&suite, kernel, plan, output)?;
+        save(&mut kernel, &args.suite.suite, &args.save)?;
+        found.push(kernel);
+    }
+    let report = FuzzReport {
+        schema_version: SCHEMA_VERSION,
+        suite: suite.name.clone(),
+        timestamp_utc,
+        revision: machine::revision(Path::new(".")),
+        seed: args.seed,
+        kernels: found,
+        elapsed_s: start.elapsed().as_secs_f64(),
+    };
+    if let Some(path) = &args.output {
+        holdpoint_store::write_json(path, &report)?;
+    }
+    output.result(&report, |style| terminal::fuzz(&report, style))?;
+    Ok(exit_code(&report))
+}
+
+fn look(suite: &Suite, kernel: &Kernel<'_>, plan: Plan, output: &Output) -> Result<FuzzedKernel, CliError> {
+    let dir = scratch_dir()?;
+    let mut fuzzer = Fuzzer::new(suite, &kernel.spec.worker, kernel.target, dir.path())
+        .map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
+    let name = format!("{} {} by {}", kernel.spec.op, kernel.dtype, kernel.spec.worker);
+    output.progress(&name);
+    Ok(fuzzer.run(kernel, plan, |count| {
+        if count.is_multiple_of(1000) {
+            output.progress(&format!("{name}: {count} cases"));
+        }
+    }))
+}
+
+fn scratch_dir() -> Result<tempfile::TempDir, CliError> {
+    tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))
+}
+
+/// Every failing case in a file of its own, named after what it is.
+fn save(kernel: &mut FuzzedKernel, suite: &str, dir: &Path) -> Result<(), CliError> {
+    for failure in &mut kernel.failures {
+        let name =
+            format!("{}-{}-{}-{}.json", kernel.worker, kernel.op, kernel.dtype, failure.finding.kind.name());
+        let file = FuzzFile {
+            schema_version: SCHEMA_VERSION,
+            suite: suites::absolute(suite)?,
+            worker: kernel.worker.clone(),
+            finding: failure.finding.clone(),
+            case: failure.case.clone(),
+        };
+        let path = dir.join(name.replace(['/', '\\'], "_"));
+        std::fs::create_dir_all(dir)
+            .map_err(|error| CliError::Input(format!("{}: {error}", dir.display())))?;
+        holdpoint_store::write_json(&path, &file)?;
+        failure.file = Some(path.display().to_string());
+    }
+    Ok(())
+}
+
+fn exit_code(report: &FuzzReport) -> ExitCode {
+    if report.kernels.iter().any(|kernel| !kernel.failures.is_empty()) {
+        ExitCode::Regressed
+    } else if report.kernels.iter().any(|kernel| kernel.cases_count > 0) {
+        ExitCode::Ok
+    } else {
+        ExitCode::Skipped
+    }
+}
+
+fn replay(
+    files: &[PathBuf],
+    suite: Option<&str>,
+    device: Option<u32>,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
+    let mut outcomes = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| CliError::Input(format!("{}: {error}", path.display())))?;
+        let file: FuzzFile = serde_json::from_str(&text).map_err(|error| {
+            CliError::Input(format!("{}: not a case that `holdpoint fuzz` saved: {error}", path.display()))
+        })?;
+        let arg = SuiteArg { suite: suite.unwrap_or(&file.suite).to_owned(), device };
+        let suite = suites::runnable(&arg)?;
+        let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
+        let Some((target, worker)) = spec.and_then(|spec| Some((Target::of(spec)?, spec.worker.as_str())))
+        else {
+            let problem =
+                format!("{}: suite {:?} has no worker {:?}", path.display(), suite.name, file.worker);
+            return Err(CliError::Input(problem));
+        };
+        if !target.takes(&file.case) {
+            return Err(CliError::Input(format!(
+                "{}: worker {worker:?} has no such op, shape or parameters",
+                path.display()
+            )));
+        }
+        let dir = scratch_dir()?;
+        let mut fuzzer = Fuzzer::new(&suite, worker, target, dir.path())
+            .map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
+        outcomes.push((path.display().to_string(), fuzzer.evaluate(&file.case)));
+    }
+    output.result(&outcomes, |style| terminal::replayed(&outcomes, style))?;
+    Ok(if outcomes.iter().any(|(_, outcome)| outcome.finding.is_some()) {
+        ExitCode::Regressed
+    } else if outcomes.iter().any(|(_, outcome)| outcome.skipped.is_none()) {
+        ExitCode::Ok
+    } else {
+        ExitCode::Skipped
+    })
+}

@@ -1,0 +1,276 @@
+//! A case for a worker of the user's: tensors in a file that both map, with gaps between them that must stay as they are, and
+//! everything that comes back looked at.
+//!
+//! The worker gets no chance to tell a check from a timing: it is always asked to time its calls, and their outputs are always
+//! checked. Calls of one request have inputs and outputs of their own, so an answer kept from one is wrong for the next.
+
+use super::own;
+use crate::worker::{Worker, WorkerError};
+use holdpoint_cuda::Dtype;
+use holdpoint_model::fuzz::{CallPlaces, Errors, Evaluated, Evaluation, TensorPlace};
+use holdpoint_model::{FailureCause, FindingKind, FuzzCase};
+use holdpoint_workloads::{BuildError, Leeway, PreparedOp, Request, Tensor, Tolerance, build, values};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::time::{Duration, Instant};
+
+/// Bytes between tensors. All ones: not a number in any float type, so that what is read there spoils the answer.
+const GAP_BYTES: usize = 256;
+const POISON: u8 = 0xff;
+/// Calls of one request, each with inputs of its own.
+const CALLS: u64 = 2;
+
+/// Ops whose tensors are all known from the case; the others have weights of their own.
+pub(super) const OPS: &[&str] =
+    &["attention", "tile_ssm", "fusion_gate", "tile_pack", "tile_unpack", "fused_pack_op_unpack"];
+
+/// The oracle's side of one call.
+struct Call {
+    op: Box<dyn PreparedOp>,
+    leeway: Leeway,
+    places: CallPlaces,
+}
+
+/// The file that both sides see.
+pub(super) struct Arena {
+    file: File,
+    path: String,
+}
+
+impl Arena {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// When no file can be made.
+    pub(super) fn new(dir: &std::path::Path) -> std::io::Result<Self> {
+        let path = dir.join("tensors");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+        Ok(Self { file, path: path.display().to_string() })
+    }
+
+    fn exchange(
+        &mut self,
+        worker: &mut dyn Worker,
+        request: &Evaluation,
+        bytes: &mut [u8],
+    ) -> Result<u64, WorkerError> {
+        let failed = |error: std::io::Error| {
+            WorkerError::new(FailureCause::WorkerError, format!("the tensors' file: {error}"))
+        };
+        self.file.set_len(bytes.len() as u64).map_err(failed)?;
+        self.file.rewind().and_then(|()| self.file.write_all(bytes)).map_err(failed)?;
+        let elapsed_ns = worker.evaluate(request)?;
+        self.file.rewind().and_then(|()| self.file.read_exact(bytes)).map_err(failed)?;
+        Ok(elapsed_ns)
+    }
+}
+
+/// Runs a case and checks it.
+///
+/// # Errors
+/// When the worker fails.
+pub(super) fn evaluate(
+    arena: &mut Arena,
+    worker: &mut dyn Worker,
+    case: &FuzzCase,
+) -> Result<Evaluated, WorkerError> {
+    let refused = |error: BuildError| WorkerError::new(FailureCause::WorkerError, error.to_string());
+    let dtype = Dtype::parse(&case.dtype).unwrap_or(Dtype::F32);
+    let mut first = Exchange::new(arena, case, dtype, case.seed, CALLS).map_err(refused)?;
+    first.run(arena, worker)?;
+    let evaluated = first.check(dtype);
+    if evaluated.finding.is_some() {
+        return Ok(evaluated);
+    }
+    // Other inputs at the same addresses, then the first again.
+    let mut other = Exchange::new(arena, case, dtype, case.seed ^ 0x5555, CALLS).map_err(refused)?;
+    other.run(arena, worker)?;
+    let again = other.check(dtype);
+    if again.finding.is_some() {
+        return Ok(again);
+    }
+    let before = first.after.clone();
+    first.run(arena, worker)?;
+    if first.after != before {
+        let detail = "the same inputs gave other bits the second time";
+        return Ok(Evaluated::wrong(FindingKind::NotDeterministic, detail));
+    }
+    let errors = evaluated.errors.zip(again.errors).map(|(a, b)| a.worse(b));
+    Ok(Evaluated { errors, ..evaluated })
+}
+
+/// One request and its answer.
+struct Exchange {
+    calls: Vec<Call>,
+    request: Evaluation,
+    before: Vec<u8>,
+    after: Vec<u8>,
+    elapsed_ns: u64,
+    passed: Duration,
+}
+
+impl Exchange {
+    fn new(arena: &Arena, case: &FuzzCase, dtype: Dtype, seed: u64, calls: u64) -> Result<Self, BuildError> {
+        let mut bytes = vec![POISON; GAP_BYTES];
+        let calls: Vec<Call> = (0..calls)
+            .map(|call| Self::call(case, dtype, seed.wrapping_add(call), &mut bytes))
+            .collect::<Result<_, _>>()?;
+        let request = Evaluation {
+            op: case.op.clone(),
+            shape: case.shape.clone(),
+            dtype: case.dtype.clone(),
+            params: case.params.clone(),
+            file: arena.path.clone(),
+            bytes: bytes.len() as u64,
+            calls: calls.iter().map(|call| call.places.clone()).collect(),
+        };
+        Ok(Self { calls, request, after: Vec::new(), before: bytes, elapsed_ns: 0, passed: Duration::ZERO })
+    }
+
+    fn call(case: &FuzzCase, dtype: Dtype, seed: u64, bytes: &mut Vec<u8>) -> Result<Call, BuildError> {
+        let [atol, rtol] = dtype.tolerance();
+        // The oracle computes in 32 and 64 bits, on inputs that the element type can hold.
+        let tolerance = (dtype != Dtype::F32).then_some(Tolerance { atol, rtol });
+        let mut op = build(&Request { dtype: "f32", tolerance, seed, ..own::request(case) })?;
+        let round = |value: f32| dtype.decode(&dtype.encode(&[value]))[0];
+        let leeway = values::fill(case.values, &mut op.inputs(), seed, dtype.range(), &round);
+        let mut lay = |tensors: Vec<Tensor<'_>>, is_input: bool| -> Vec<TensorPlace> {
+            let mut places = Vec::new();
+            for tensor in tensors {
+                // Aligned to 64 bytes, then moved by the case's offset.
+                bytes.resize(bytes.len().next_multiple_of(64) + case.offset * dtype.bytes(), POISON);
+                let (name, shape) = (tensor.name.to_owned(), tensor.dims.clone());
+                places.push(TensorPlace { name, shape, byte_offset: bytes.len() as u64 });
+                match is_input {
+                    true => bytes.extend(dtype.encode(tensor.values)),
+                    false => bytes.resize(bytes.len() + tensor.values.len() * dtype.bytes(), POISON),
+                }
+                bytes.resize(bytes.len() + GAP_BYTES, POISON);
+            }
+            places
+        };
+        let inputs = lay(op.inputs(), true);
+        let outputs = lay(op.outputs(), false);
+        Ok(Call { op, leeway, places: CallPlaces { inputs, outputs } })
+    }
+
+    fn run(&mut self, arena: &mut Arena, worker: &mut dyn Worker) -> Result<(), WorkerError> {
+        self.after.clone_from(&self.before);
+        let start = Instant::now();
+        self.elapsed_ns = arena.exchange(worker, &self.request, &mut self.after)?;
+        self.passed = start.elapsed();
+        Ok(())
+    }
+
+    fn check(&mut self, dtype: Dtype) -> Evaluated {
+        if u128::from(self.elapsed_ns) > self.passed.as_nanos() {
+            let detail =
+                format!("{} ns are told, {} ns have passed", self.elapsed_ns, self.passed.as_nanos());
+            return Evaluated::wrong(FindingKind::TimeNotExplained, detail);
+        }
+        let mut errors: Option<Errors> = None;
+        let mut changed: Vec<bool> = self.before.iter().zip(&self.after).map(|(a, b)| a != b).collect();
+        for call in &mut self.calls {
+            for (place, tensor) in call.places.outputs.iter().zip(call.op.outputs()) {
+                let start = place.byte_offset as usize;
+                let end = start + tensor.values.len() * dtype.bytes();
+                changed[start..end].fill(false);
+                let got = &self.after[start..end];
+                let width = dtype.bytes();
+                let left = got.chunks(width).position(|value| value.iter().all(|byte| *byte == POISON));
+                if let Some(at) = left.filter(|_| !call.leeway.planted) {
+                    let detail = format!("{}[{at}] of {} was not written", place.name, tensor.values.len());
+                    return Evaluated::wrong(FindingKind::Unwritten, detail);
+                }
+                tensor.values.copy_from_slice(&dtype.decode(got));
+            }
+            let check = call.op.check_given(call.leeway);
+            if !check.passed {
+                return own::wrong(&check);
+            }
+            let here = own::errors(&check);
+            errors = Some(errors.map_or(here, |errors| errors.worse(here)));
+        }
+        let Some(at) = changed.iter().position(|changed| *changed) else {
+            return Evaluated { errors, ..Evaluated::default() };
+        };
+        let inputs = self.calls.iter_mut().flat_map(|call| {
+            let lens: Vec<usize> = call.op.inputs().iter().map(|tensor| tensor.values.len()).collect();
+            call.places.inputs.iter().zip(lens)
+        });
+        for (place, len) in inputs {
+            let start = place.byte_offset as usize;
+            if (start..start + len * dtype.bytes()).contains(&at) {
+                let detail = format!("input {} holds other bytes after the call", place.name);
+                return Evaluated::wrong(FindingKind::InputChanged, detail);
+            }
+        }
+        let detail = format!("byte {at} of {} lies beside the tensors and was written", self.after.len());
+        Evaluated::wrong(FindingKind::OutOfBounds, detail)
+    }
+}
+
+/// Calls of the larger request when times are looked at.
+const CALLS_MANY: u64 = 16;
+/// A clock may leave out this share of what passes: copies to and from a device, the conversation.
+const UNEXPLAINED: f64 = 4.0;
+/// Nothing is said about calls that take less than this.
+const CALL_NS_MIN: f64 = 200_000.0;
+/// An answer to known inputs that comes so many times faster was not computed.
+const REMEMBERED: f64 = 8.0;
+
+/// Whether the times that the worker tells are those of the work: what each further call adds to the time that passes here must
+/// be what it adds there, and inputs seen before must take as long as new ones.
+///
+/// # Errors
+/// When the worker fails.
+pub(super) fn look_at_times(
+    arena: &mut Arena,
+    worker: &mut dyn Worker,
+    case: &FuzzCase,
+) -> Result<Evaluated, WorkerError> {
+    let refused = |error: BuildError| WorkerError::new(FailureCause::WorkerError, error.to_string());
+    let dtype = Dtype::parse(&case.dtype).unwrap_or(Dtype::F32);
+    let mut slopes = Vec::new();
+    for repeat in 0..5_u64 {
+        let seed = case.seed.wrapping_add(1000 * (repeat + 1));
+        let mut few = Exchange::new(arena, case, dtype, seed, 1).map_err(refused)?;
+        let mut many = Exchange::new(arena, case, dtype, seed + 1, 1 + CALLS_MANY).map_err(refused)?;
+        few.run(arena, worker)?;
+        many.run(arena, worker)?;
+        let fresh = (many.passed.as_nanos() as f64, many.elapsed_ns as f64);
+        let one = (few.passed.as_nanos() as f64, few.elapsed_ns as f64);
+        many.run(arena, worker)?;
+        let known = many.passed.as_nanos() as f64;
+        let per_call = |many: f64, one: f64| (many - one) / CALLS_MANY as f64;
+        slopes.push([per_call(fresh.0, one.0), per_call(fresh.1, one.1), per_call(known, one.0)]);
+    }
+    let median = |at: usize| {
+        let mut values: Vec<f64> = slopes.iter().map(|slope| slope[at]).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let [passed, told, known] = [median(0), median(1), median(2)];
+    Ok(if passed < CALL_NS_MIN {
+        Evaluated {
+            skipped: Some("calls are too short to look at their times".to_owned()),
+            ..Evaluated::default()
+        }
+    } else if told * UNEXPLAINED < passed {
+        let detail = format!(
+            "each further call takes {:.0} us here, of which the worker tells {:.0} us",
+            passed / 1e3,
+            told / 1e3
+        );
+        Evaluated::wrong(FindingKind::TimeNotExplained, detail)
+    } else if known * REMEMBERED < passed {
+        let detail = format!(
+            "a call on new inputs takes {:.0} us, on inputs seen before {:.0} us",
+            passed / 1e3,
+            known / 1e3
+        );
+        Evaluated::wrong(FindingKind::AnswersRemembered, detail)
+    } else {
+        Evaluated::default()
+    })
+}

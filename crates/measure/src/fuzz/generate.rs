@@ -1,0 +1,233 @@
+//! Cases that kernels trip over: tiny and ragged sizes, primes, sizes beside powers of two, odd parameters and values.
+
+use super::Target;
+use holdpoint_model::{FuzzCase, Values};
+use holdpoint_stats::random::Random;
+use serde_json::{Map, Value, json};
+
+/// Multiply-adds that an oracle may take for a case: a millisecond or so.
+const COST_MAX: usize = 1_500_000;
+/// Elements of the main input.
+const ELEMENTS_MAX: usize = 40_000;
+/// Draws until one is a request that the op takes.
+const TRIES_MAX: usize = 200;
+
+const PRIMES: &[usize] =
+    &[11, 13, 17, 19, 23, 29, 31, 37, 41, 53, 61, 67, 71, 97, 101, 127, 131, 193, 251, 257];
+const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r", "r2l", "u2d", "d2u"];
+
+/// A case of an op, or none where it cannot be generated.
+pub(super) fn generate(op: &str, dtype: &str, target: Target, random: &mut Random) -> Option<FuzzCase> {
+    for _ in 0..TRIES_MAX {
+        let (shape, params) = drawn(op, target, random)?;
+        let case = FuzzCase {
+            op: op.to_owned(),
+            shape,
+            dtype: dtype.to_owned(),
+            params,
+            seed: random.bits() >> 12,
+            values: values(op, random),
+            offset: if target == Target::Builtin || random.below(4) > 0 { 0 } else { 1 + random.below(3) },
+        };
+        if target.takes(&case) {
+            return Some(case);
+        }
+    }
+    None
+}
+
+/// Ordinary values half of the time. Ops that choose tiles by their values get none that tie, and nothing that is not finite:
+/// the choice is open then.
+fn values(op: &str, random: &mut Random) -> Values {
+    const CHOOSING: &[&str] = &["infer", "ff_path"];
+    const UNTIED: &[Values] = &[Values::Uniform, Values::Tiny];
+    match random.below(2) {
+        0 => Values::Normal,
+        _ if CHOOSING.contains(&op) => pick(random, UNTIED),
+        _ => pick(random, Values::ALL),
+    }
+}
+
+/// A size that is seldom round.
+fn size(random: &mut Random, most: usize) -> usize {
+    let most = most.max(1);
+    let drawn = match random.below(10) {
+        0..=3 => 1 + random.below(8),
+        4..=6 => (1_usize << (1 + random.below(9))) + random.below(3) - 1,
+        7 | 8 => PRIMES[random.below(PRIMES.len())],
+        _ => 1 + random.below(most),
+    };
+    if drawn <= most { drawn } else { 1 + random.below(most) }
+}
+
+fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len())]
+}
+
+fn drawn(op: &str, target: Target, random: &mut Random) -> Option<(Vec<usize>, Map<String, Value>)> {
+    let (shape, params) = match op {
+        "attention" => attention(target, random),
+        "tile_ssm" => scan(random),
+        "fusion_gate" => gate(random),
+        "tile_pack" | "tile_unpack" | "fused_pack_op_unpack" => tiles(op, target, random),
+        "ff_path" => ff(target, random),
+        "infer" => infer(random),
+        "copy" => (vec![size(random, ELEMENTS_MAX)], json!({})),
+        _ => return None,
+    };
+    let Value::Object(params) = params else { return None };
+    Some((shape, params))
+}
+
+fn attention(target: Target, random: &mut Random) -> (Vec<usize>, Value) {
+    let heads = [1 + random.below(3), 1 + random.below(4)];
+    let width = match target {
+        Target::Builtin => size(random, 128),
+        _ => pick(random, &[32, 64, 96, 128]),
+    };
+    let most = (COST_MAX / (heads[0] * heads[1] * width)).isqrt();
+    let steps = size(random, most.clamp(1, 600));
+    (vec![heads[0], heads[1], steps, width], json!({"causal": random.below(2) == 0}))
+}
+
+fn scan(random: &mut Random) -> (Vec<usize>, Value) {
+    let batch = 1 + random.below(3);
+    let channels = size(random, 260);
+    let steps = size(random, (ELEMENTS_MAX / (batch * channels)).clamp(1, 1200));
+    let params = json!({
+        "direction": pick(random, &["forward", "backward", "bidirectional"]),
+        "merge_mode": pick(random, &["sum", "avg", "gated"]),
+        "clamp_value": pick(random, &[1e4, 2.0]),
+    });
+    (vec![batch, steps, channels], params)
+}
+
+fn gate(random: &mut Random) -> (Vec<usize>, Value) {
+    let [batch, height, width] = [1 + random.below(3), size(random, 67), size(random, 67)];
+    let channels = size(random, (ELEMENTS_MAX / (batch * height * width)).clamp(1, 130));
+    let params = match random.below(2) {
+        0 => json!({}),
+        _ => {
+            json!({"boundary_log_weight": 2.0 * random.uniform() - 1.0, "bias": 4.0 * random.uniform() - 2.0})
+        }
+    };
+    (vec![batch, channels, height, width], params)
+}
+
+fn tiles(op: &str, target: Target, random: &mut Random) -> (Vec<usize>, Value) {
+    let tile = pick(random, &[1, 2, 3, 4, 5, 7, 8, 8, 16, 16]);
+    let [rows, columns] = [1 + random.below(8), 1 + random.below(8)];
+    let batch = 1 + random.below(3);
+    let plane = rows * columns * tile * tile;
+    let channels = size(random, (ELEMENTS_MAX / (batch * plane)).clamp(1, 130));
+    let shape = vec![batch, channels, rows * tile, columns * tile];
+    let mut ids: Vec<usize> = (0..rows * columns).collect();
+    random.shuffle(&mut ids);
+    ids.truncate(1 + random.below(rows * columns));
+    let mut params = json!({"tile_size": tile, "indices": ids});
+    let count = ids.len();
+    let is_cuda = target == Target::Cuda;
+    match op {
+        "tile_pack" if !is_cuda => params["order_mode"] = json!(pick(random, ORDERS)),
+        "tile_unpack" => {
+            params["overlap_mode"] = json!(pick(random, &["override", "blend"]));
+            params["blend_alpha"] = json!(pick(random, &[0.5, 0.0, 1.0, 0.3]));
+            if is_cuda {
+                params["levels"] = json!(random.below(2) == 0);
+                params["overlap_shift"] = json!(random.below(tile));
+            } else {
+                params["order_mode"] = json!(pick(random, ORDERS));
+                // A worker of the user's writes floats, not the map of priorities.
+                if target == Target::External || random.below(2) == 0 {
+                    let levels: Vec<usize> = (0..count).map(|_| random.below(3)).collect();
+                    params["levels"] = json!(levels);
+                }
+            }
+        }
+        "fused_pack_op_unpack" => {
+            params["value_scale"] = json!(pick(random, &[1.0, -0.5, 2.0]));
+            params["gate_bias"] = json!(pick(random, &[0.0, 0.25]));
+        }
+        _ => {}
+    }
+    (shape, params)
+}
+
+fn ff(target: Target, random: &mut Random) -> (Vec<usize>, Value) {
+    let tile = pick(random, &[2, 4, 8]);
+    let [rows, columns] = [1 + random.below(4), 1 + random.below(4)];
+    let channels = match target {
+        Target::Cuda => 16 * (1 + random.below(4)),
+        _ => size(random, 24),
+    };
+    let tiles = rows * columns;
+    let kmax = 1 + random.below(tiles);
+    let params = json!({
+        "tile_size_l0": tile,
+        "tile_size_l1": tile / 2,
+        "kmax_l0": kmax,
+        "kmax_l1": 1 + random.below(4 * tiles),
+        "budget_b1": kmax as f64,
+        "budget_b2": random.below(8) as f64,
+        "budget_total": (kmax + 8) as f64,
+        "nesting": random.below(4) > 0,
+    });
+    (vec![1 + random.below(2), channels, rows * tile, columns * tile], params)
+}
+
+fn infer(random: &mut Random) -> (Vec<usize>, Value) {
+    let tile = pick(random, &[1, 2, 4]);
+    let side = |random: &mut Random| 16 * tile * (1 + random.below(3));
+    let shape = vec![1, 3, side(random), side(random)];
+    let params = json!({
+        "tile_size_l0": tile,
+        "kmax_l0": 1 + random.below(9),
+        "force_dense_routing": random.below(4) == 0,
+        "disable_ssm": random.below(4) == 0,
+    });
+    (shape, params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_op_has_cases_that_it_takes_and_they_differ() {
+        let mut random = Random::new(1);
+        for (target, ops) in [
+            (Target::Builtin, holdpoint_workloads::OPS),
+            (
+                Target::Cuda,
+                &[
+                    "attention",
+                    "tile_pack",
+                    "tile_unpack",
+                    "fused_pack_op_unpack",
+                    "fusion_gate",
+                    "tile_ssm",
+                    "ff_path",
+                    "copy",
+                ],
+            ),
+        ] {
+            for op in ops {
+                let shapes: BTreeSet<Vec<usize>> = (0..100)
+                    .filter_map(|_| generate(op, "f32", target, &mut random))
+                    .map(|c| c.shape)
+                    .collect();
+                assert!(shapes.len() > 20, "{op}: {} shapes", shapes.len());
+            }
+        }
+        assert_eq!(generate("nothing", "f32", Target::Builtin, &mut random), None);
+    }
+
+    #[test]
+    fn sizes_are_tiny_prime_and_beside_powers_of_two() {
+        let mut random = Random::new(2);
+        let sizes: BTreeSet<usize> = (0..2000).map(|_| size(&mut random, 300)).collect();
+        assert!([1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 129, 131, 257].iter().all(|n| sizes.contains(n)));
+        assert!(sizes.iter().all(|&n| (1..=300).contains(&n)));
+    }
+}

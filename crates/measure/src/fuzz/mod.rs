@@ -1,0 +1,239 @@
+//! Looks for inputs to which a kernel's answer is wrong: generated cases, an oracle of higher precision, and a small case in the
+//! end. Must not decide what is tolerable: that is by element type, in one place.
+
+mod arena;
+mod generate;
+pub(crate) mod own;
+mod shrink;
+
+use crate::slot::Slot;
+use crate::worker::{Place, WorkerError};
+use arena::Arena;
+use holdpoint_model::fuzz::{Errors, Evaluated, FuzzFailure, FuzzedKernel};
+use holdpoint_model::suite::{Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
+use holdpoint_model::{FindingKind, FuzzCase, Suite, Values, WorkloadSpec};
+use holdpoint_stats::random::Random;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Who runs a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The built-in ops on the CPU.
+    Builtin,
+    /// The built-in ops on a CUDA device.
+    Cuda,
+    /// A worker of the user's.
+    External,
+}
+
+impl Target {
+    /// Of a workload; commands have no inputs that could be chosen.
+    #[must_use]
+    pub fn of(spec: &WorkloadSpec) -> Option<Self> {
+        match spec.worker.as_str() {
+            WORKER_BUILTIN => Some(Self::Builtin),
+            WORKER_CUDA => Some(Self::Cuda),
+            WORKER_COMMAND => None,
+            _ => Some(Self::External),
+        }
+    }
+
+    /// Whether the op can do what a case asks.
+    #[must_use]
+    pub fn takes(self, case: &FuzzCase) -> bool {
+        match self {
+            Self::Builtin => holdpoint_workloads::validate(&own::request(case)).is_ok(),
+            Self::External => {
+                let request = holdpoint_workloads::Request { dtype: "f32", ..own::request(case) };
+                arena::OPS.contains(&case.op.as_str()) && holdpoint_workloads::validate(&request).is_ok()
+            }
+            Self::Cuda => crate::worker::cuda::case_request(case)
+                .is_some_and(|request| holdpoint_cuda::ops::validate(&request).is_ok()),
+        }
+    }
+}
+
+/// One kernel of a suite: an op in an element type, by a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel<'a> {
+    /// The workload that names it first.
+    pub spec: &'a WorkloadSpec,
+    /// Element type, the workload's or another.
+    pub dtype: String,
+    /// Who runs it.
+    pub target: Target,
+}
+
+/// The kernels of a suite that can be looked at, each once; `dtypes` in place of the workloads' own where there are any.
+#[must_use]
+pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<Kernel<'a>> {
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for spec in suite.workloads.iter().filter(|spec| spec.variant == Variant::Fast) {
+        let is_wanted = only.is_empty() || only.iter().any(|name| *name == spec.op || *name == spec.name);
+        let Some(target) = Target::of(spec).filter(|_| is_wanted && spec.op != "fault") else { continue };
+        let own = [spec.dtype.clone()];
+        for dtype in if dtypes.is_empty() { &own } else { dtypes } {
+            if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone())) {
+                all.push(Kernel { spec, dtype: dtype.clone(), target });
+            }
+        }
+    }
+    all
+}
+
+/// The cases that a suite's own workloads are: their shapes and parameters, ordinary values.
+fn given<'a>(suite: &'a Suite, kernel: &'a Kernel<'_>) -> impl Iterator<Item = FuzzCase> + 'a {
+    let is_same = |spec: &&WorkloadSpec| {
+        spec.op == kernel.spec.op && spec.worker == kernel.spec.worker && spec.variant == Variant::Fast
+    };
+    let mut seen = Vec::new();
+    suite.workloads.iter().filter(is_same).filter_map(move |spec| {
+        let case = FuzzCase {
+            op: spec.op.clone(),
+            shape: spec.shape.clone(),
+            dtype: kernel.dtype.clone(),
+            params: spec.params.clone(),
+            seed: suite.seed_of(spec),
+            values: Values::Normal,
+            offset: 0,
+        };
+        let is_new = kernel.target.takes(&case) && !seen.contains(&case);
+        seen.push(case.clone());
+        is_new.then_some(case)
+    })
+}
+
+/// How much to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Generated cases of each kernel, beside the suite's own shapes.
+    pub cases_count: u64,
+    /// Cases are drawn from it.
+    pub seed: u64,
+}
+
+/// Looks at one kernel after the other, each in the process that its worker has.
+pub struct Fuzzer<'a> {
+    suite: &'a Suite,
+    slot: Slot<'a>,
+    target: Target,
+    arena: Option<Arena>,
+}
+
+impl<'a> Fuzzer<'a> {
+    /// For a worker of the suite; `dir` is for the tensors of a worker of the user's.
+    ///
+    /// # Errors
+    /// When no file can be made there.
+    pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
+        let arena = (target == Target::External).then(|| Arena::new(dir)).transpose()?;
+        Ok(Self { suite, slot: Slot::new(suite, worker, Place::default()), target, arena })
+    }
+
+    /// Runs one case.
+    pub fn evaluate(&mut self, case: &FuzzCase) -> Evaluated {
+        self.with_worker(|worker, arena| match arena {
+            Some(arena) => arena::evaluate(arena, worker, case),
+            None => worker.fuzz(case),
+        })
+    }
+
+    fn with_worker(
+        &mut self,
+        ask: impl FnOnce(&mut dyn crate::worker::Worker, Option<&mut Arena>) -> Result<Evaluated, WorkerError>,
+    ) -> Evaluated {
+        let arena = self.arena.as_mut();
+        let outcome = self.slot.worker().and_then(|worker| ask(worker, arena));
+        outcome.unwrap_or_else(|error| {
+            if error.fatal {
+                self.slot.forget();
+            }
+            let mut detail = format!("{}: {}", error.cause.as_str(), error.detail);
+            if let Some(last) = error.stderr_tail.last() {
+                detail = format!("{detail}; its last words: {last}");
+            }
+            Evaluated::wrong(FindingKind::Failed, detail)
+        })
+    }
+
+    /// Looks at a kernel: the suite's own shapes, then generated cases. `on_case` hears of each.
+    pub fn run(&mut self, kernel: &Kernel<'_>, plan: Plan, mut on_case: impl FnMut(u64)) -> FuzzedKernel {
+        let spec = kernel.spec;
+        let mut found = FuzzedKernel {
+            op: spec.op.clone(),
+            dtype: kernel.dtype.clone(),
+            worker: spec.worker.clone(),
+            cases_count: 0,
+            passed_count: 0,
+            errors: Errors::default(),
+            skipped: None,
+            failures: Vec::new(),
+        };
+        let name = format!("{} {} {}", spec.op, kernel.dtype, spec.worker);
+        let mut random = Random::new(
+            plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
+        );
+        let given: Vec<FuzzCase> = given(self.suite, kernel).collect();
+        let total = given.len() as u64 + plan.cases_count;
+        let mut given = given.into_iter();
+        let mut largest: Option<FuzzCase> = None;
+        for _ in 0..total {
+            let generated = || generate::generate(&spec.op, &kernel.dtype, self.target, &mut random);
+            let Some(case) = given.next().or_else(generated) else {
+                found.skipped = Some(format!("no cases are known for op {:?} with this worker", spec.op));
+                break;
+            };
+            let evaluated = self.evaluate(&case);
+            if let Some(reason) = evaluated.skipped {
+                found.skipped = Some(reason);
+                break;
+            }
+            found.cases_count += 1;
+            on_case(found.cases_count);
+            match evaluated.finding {
+                None => {
+                    found.passed_count += 1;
+                    found.errors = evaluated.errors.map_or(found.errors, |errors| found.errors.worse(errors));
+                    let size = |case: &FuzzCase| case.shape.iter().product::<usize>();
+                    if largest.as_ref().is_none_or(|known| size(known) < size(&case)) {
+                        largest = Some(case);
+                    }
+                }
+                Some(finding) if found.failures.iter().any(|known| known.finding.kind == finding.kind) => {}
+                Some(finding) => {
+                    let small = shrink::shrink(&case, self.target, |case| {
+                        self.evaluate(case).finding.is_some_and(|other| other.kind == finding.kind)
+                    });
+                    let finding = self.evaluate(&small).finding.unwrap_or(finding);
+                    let found_after = found.cases_count;
+                    found.failures.push(FuzzFailure {
+                        finding,
+                        case: small,
+                        first: case,
+                        found_after,
+                        file: None,
+                    });
+                }
+            }
+        }
+        if let (Some(case), true) = (largest, self.arena.is_some() && found.failures.is_empty()) {
+            let evaluated = self.with_worker(|worker, arena| match arena {
+                Some(arena) => arena::look_at_times(arena, worker, &case),
+                None => Ok(Evaluated::default()),
+            });
+            if let Some(finding) = evaluated.finding {
+                let found_after = found.cases_count;
+                found.failures.push(FuzzFailure {
+                    finding,
+                    case: case.clone(),
+                    first: case,
+                    found_after,
+                    file: None,
+                });
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,305 @@
+//! Looking for wrong answers: cases, what was found, and the file of a failing case.
+
+use crate::machine::Revision;
+use crate::report::null_is_infinite;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One input to one kernel: everything that is needed to run it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FuzzCase {
+    /// What is computed.
+    pub op: String,
+    /// Shape of the main input.
+    pub shape: Vec<usize>,
+    /// Element type.
+    pub dtype: String,
+    /// The op's parameters.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// The inputs' values are drawn from it.
+    pub seed: u64,
+    /// What kind of values.
+    pub values: Values,
+    /// Elements by which every buffer is moved off its natural alignment.
+    #[serde(default)]
+    pub offset: usize,
+}
+
+/// Kinds of input values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Values {
+    /// Normal, mean 0, deviation 1.
+    Normal,
+    /// Uniform from -1 to 1.
+    Uniform,
+    /// All zero.
+    Zero,
+    /// One value everywhere: what depends on order or place shows nothing, what depends on counts does.
+    Constant,
+    /// As large as the element type bears with room for sums.
+    Large,
+    /// About the smallest normal number of the element type, so that some are denormal.
+    Tiny,
+    /// Mostly zero, a few large.
+    Spikes,
+    /// Normal with one NaN.
+    Nan,
+    /// Normal with one infinity.
+    Infinite,
+}
+
+impl Values {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[
+        Self::Normal,
+        Self::Uniform,
+        Self::Zero,
+        Self::Constant,
+        Self::Large,
+        Self::Tiny,
+        Self::Spikes,
+        Self::Nan,
+        Self::Infinite,
+    ];
+
+    /// Whether it plants something that is not finite.
+    #[must_use]
+    pub fn is_planted(self) -> bool {
+        matches!(self, Self::Nan | Self::Infinite)
+    }
+
+    /// Whether a typical answer is about as large as the inputs, so that errors can be held against its norm.
+    #[must_use]
+    pub fn is_ordinary(self) -> bool {
+        matches!(self, Self::Normal | Self::Uniform)
+    }
+}
+
+/// What is wrong with a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// An output differs from the oracle's by more than the tolerance, or is not a number where it must be one.
+    WrongAnswer,
+    /// Part of an output was not written.
+    Unwritten,
+    /// Memory beside an output was written.
+    OutOfBounds,
+    /// An input was written.
+    InputChanged,
+    /// The same inputs gave other bits the second time.
+    NotDeterministic,
+    /// The time told is less than what passed.
+    TimeNotExplained,
+    /// Inputs seen before are answered much faster than new ones.
+    AnswersRemembered,
+    /// It failed, crashed or hung.
+    Failed,
+}
+
+impl FindingKind {
+    /// Its name, as in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WrongAnswer => "wrong_answer",
+            Self::Unwritten => "unwritten",
+            Self::OutOfBounds => "out_of_bounds",
+            Self::InputChanged => "input_changed",
+            Self::NotDeterministic => "not_deterministic",
+            Self::TimeNotExplained => "time_not_explained",
+            Self::AnswersRemembered => "answers_remembered",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Its kind.
+    pub kind: FindingKind,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// How the answer to a case compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Errors {
+    /// Values compared.
+    pub values_count: u64,
+    /// Largest absolute difference; infinite, in a file null, when a value is not a number.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub max_abs_err: f64,
+    /// Largest relative difference, as above.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub max_rel_err: f64,
+    /// Norm of the difference over that of the oracle's answer, as above.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub rel_norm: f64,
+    /// Correlation with the oracle's answer; absent where one of both does not vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation: Option<f64>,
+}
+
+impl Errors {
+    /// The worse of two, figure by figure.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        let correlation = match (self.correlation, other.correlation) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            values_count: self.values_count + other.values_count,
+            max_abs_err: self.max_abs_err.max(other.max_abs_err),
+            max_rel_err: self.max_rel_err.max(other.max_rel_err),
+            rel_norm: self.rel_norm.max(other.rel_norm),
+            correlation,
+        }
+    }
+}
+
+/// The outcome of one case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evaluated {
+    /// What is wrong; absent when all is right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Finding>,
+    /// How the answer compared, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Errors>,
+    /// Why it could not be run here; not a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+}
+
+impl Evaluated {
+    /// Found wrong.
+    #[must_use]
+    pub fn wrong(kind: FindingKind, detail: impl Into<String>) -> Self {
+        Self { finding: Some(Finding { kind, detail: detail.into() }), ..Self::default() }
+    }
+}
+
+/// One tensor in a worker's memory file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TensorPlace {
+    /// Its name.
+    pub name: String,
+    /// Its sizes, the last varying fastest.
+    pub shape: Vec<usize>,
+    /// Where it begins in the file, in bytes.
+    pub byte_offset: u64,
+}
+
+/// Inputs and outputs of one call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallPlaces {
+    /// To be read.
+    pub inputs: Vec<TensorPlace>,
+    /// To be written, every element.
+    pub outputs: Vec<TensorPlace>,
+}
+
+/// What a worker of the user's is asked to compute.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluation {
+    /// What is computed.
+    pub op: String,
+    /// Shape of the main input.
+    pub shape: Vec<usize>,
+    /// Element type of all tensors.
+    pub dtype: String,
+    /// The op's parameters.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// A file that holds all tensors, with gaps between them that must stay as they are.
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// The calls to make, one after the other, all of them timed as one sample.
+    pub calls: Vec<CallPlaces>,
+}
+
+/// What looking for wrong answers came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FuzzReport {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The suite.
+    pub suite: String,
+    /// When it began.
+    pub timestamp_utc: String,
+    /// Of the repository it ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// Cases are drawn from it.
+    pub seed: u64,
+    /// One entry an op, element type and worker.
+    pub kernels: Vec<FuzzedKernel>,
+    /// How long it took.
+    pub elapsed_s: f64,
+}
+
+/// What was found out about one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FuzzedKernel {
+    /// What it computes.
+    pub op: String,
+    /// Element type.
+    pub dtype: String,
+    /// Who runs it.
+    pub worker: String,
+    /// Cases that were run.
+    pub cases_count: u64,
+    /// Of these: right.
+    pub passed_count: u64,
+    /// The worst errors among the right ones.
+    pub errors: Errors,
+    /// Why it could not be run; absent when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// The first failure of each kind, made small.
+    #[serde(default)]
+    pub failures: Vec<FuzzFailure>,
+}
+
+/// A case that failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FuzzFailure {
+    /// What is wrong.
+    pub finding: Finding,
+    /// The smallest case that shows it.
+    pub case: FuzzCase,
+    /// The case that showed it first.
+    pub first: FuzzCase,
+    /// How many cases of this kernel had been run by then, with it.
+    pub found_after: u64,
+    /// Where the small case was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// The file of a failing case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FuzzFile {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The suite that has the worker.
+    pub suite: String,
+    /// Who runs it.
+    pub worker: String,
+    /// What was wrong.
+    pub finding: Finding,
+    /// The case.
+    pub case: FuzzCase,
+}

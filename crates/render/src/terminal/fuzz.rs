@@ -1,0 +1,148 @@
+//! What `holdpoint fuzz` found.
+
+use super::{last_line, paragraphs};
+use crate::paint::{Ink, Style};
+use crate::remedy;
+use crate::table::{Cell, Column, Grid, names, numbers, words};
+use crate::text::{entry, plural};
+use crate::units;
+use holdpoint_model::fuzz::{Evaluated, FuzzFailure, FuzzedKernel};
+use holdpoint_model::{FuzzCase, FuzzReport, Values};
+
+const COLUMNS: &[Column] = &[
+    names("op"),
+    words("dtype"),
+    words("worker"),
+    numbers("cases"),
+    numbers("passed"),
+    numbers("max abs").drop(2),
+    numbers("max rel").drop(3),
+    numbers("rel norm").drop(1),
+    numbers("correlation").drop(4),
+];
+
+/// The table, the failing cases, and a last line.
+#[must_use]
+pub fn fuzz(report: &FuzzReport, style: Style) -> String {
+    let mut grid = Grid::new(COLUMNS);
+    let mut notes = String::new();
+    for kernel in &report.kernels {
+        if kernel.cases_count > 0 {
+            grid.push(row(kernel));
+        }
+        for failure in &kernel.failures {
+            notes += &failed(kernel, failure, style);
+        }
+        if let Some(reason) = &kernel.skipped {
+            let body =
+                format!("{} {} by {}: {}", kernel.op, kernel.dtype, kernel.worker, remedy::with(reason));
+            notes += &entry(style, Ink::Doubt, "skipped", &body);
+        }
+    }
+    paragraphs(&[grid.render(style), notes, end(report, style)])
+}
+
+fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
+    let errors = &kernel.errors;
+    let failed = kernel.cases_count - kernel.passed_count;
+    let small = |value: f64| if value == 0.0 { "0".to_owned() } else { format!("{value:.1e}") };
+    [
+        Cell::new(&kernel.op),
+        Cell::new(&kernel.dtype),
+        Cell::new(&kernel.worker),
+        Cell::new(&units::count(kernel.cases_count)),
+        Cell::new(&units::count(kernel.passed_count)).with(if failed > 0 { Ink::Bad } else { Ink::Good }),
+        Cell::number(Some(errors.max_abs_err), small),
+        Cell::number(Some(errors.max_rel_err), small),
+        Cell::number(Some(errors.rel_norm), small),
+        Cell::number(errors.correlation, |value| format!("{value:.6}")),
+    ]
+}
+
+fn failed(kernel: &FuzzedKernel, failure: &FuzzFailure, style: Style) -> String {
+    let mut body = format!(
+        "{}: {}: {}\n{}, found after {}",
+        kernel.op,
+        failure.finding.kind.name(),
+        failure.finding.detail,
+        spoken(&failure.case),
+        plural(usize::try_from(failure.found_after).unwrap_or(usize::MAX), "case"),
+    );
+    if let Some(file) = &failure.file {
+        body += &format!("\nagain: holdpoint fuzz replay {file}");
+    }
+    entry(style, Ink::Bad, "wrong", &body)
+}
+
+/// `[1,1,17,64] f16 causal=true, normal values`.
+fn spoken(case: &FuzzCase) -> String {
+    let shape: Vec<String> = case.shape.iter().map(ToString::to_string).collect();
+    let mut text = format!("[{}] {}", shape.join(","), case.dtype);
+    for (name, value) in &case.params {
+        text += &format!(" {name}={value}");
+    }
+    if case.offset > 0 {
+        text += &format!(", {} off alignment", plural(case.offset, "element"));
+    }
+    format!("{text}, {} values", values(case.values))
+}
+
+fn values(values: Values) -> &'static str {
+    match values {
+        Values::Normal => "normal",
+        Values::Uniform => "uniform",
+        Values::Zero => "zero",
+        Values::Constant => "constant",
+        Values::Large => "large",
+        Values::Tiny => "tiny",
+        Values::Spikes => "spiked",
+        Values::Nan => "NaN among normal",
+        Values::Infinite => "infinity among normal",
+    }
+}
+
+fn end(report: &FuzzReport, style: Style) -> String {
+    let cases: u64 = report.kernels.iter().map(|kernel| kernel.cases_count).sum();
+    let passed: u64 = report.kernels.iter().map(|kernel| kernel.passed_count).sum();
+    let wrong = report.kernels.iter().filter(|kernel| !kernel.failures.is_empty()).count();
+    let took = format!("{} s", units::seconds(report.elapsed_s));
+    let kernels = plural(report.kernels.len(), "kernel");
+    match (wrong, cases) {
+        (0, 0) => last_line(style, Ink::Doubt, "skipped", "no kernel could be run"),
+        (0, _) => last_line(
+            style,
+            Ink::Good,
+            "ok",
+            &format!("{} cases of {kernels} passed in {took}", units::count(passed)),
+        ),
+        _ => {
+            let body = format!(
+                "{wrong} of {kernels}, {} of {} cases, in {took}",
+                units::count(cases - passed),
+                units::count(cases)
+            );
+            last_line(style, Ink::Bad, "wrong", &body)
+        }
+    }
+}
+
+/// What saved cases came to.
+#[must_use]
+pub fn replayed(outcomes: &[(String, Evaluated)], style: Style) -> String {
+    let mut text = String::new();
+    for (path, outcome) in outcomes {
+        text += &match (&outcome.finding, &outcome.skipped) {
+            (Some(finding), _) => entry(
+                style,
+                Ink::Bad,
+                "wrong",
+                &format!("{path}: {}: {}", finding.kind.name(), finding.detail),
+            ),
+            (None, Some(reason)) => {
+                entry(style, Ink::Doubt, "skipped", &format!("{path}: {}", remedy::with(reason)))
+            }
+            (None, None) => entry(style, Ink::Good, "passed", path),
+        };
+    }
+    text
+}
