@@ -33,7 +33,9 @@ pub use current::{Current, MetricValue, Unmeasured};
 pub use exit::ExitCode;
 pub use judgement::{Check, CheckStatus, Judgement, ThresholdKeys, Verdict};
 pub use machine::{Machine, MachineState, Revision, Toolchain};
-pub use profile::{KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport};
+pub use profile::{
+    KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
+};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};

@@ -1,10 +1,10 @@
 //! Two profiles of a suite beside each other.
 
 use super::rules::Rules;
+use holdpoint_model::SCHEMA_VERSION;
 use holdpoint_model::profile::{
     KernelChange, KernelProfile, MetricChange, Profile, ProfileComparison, ProfileOutcome, WorkloadProfile,
 };
-use holdpoint_model::SCHEMA_VERSION;
 use std::collections::BTreeMap;
 
 /// What changed, kernel by kernel. What keeps the profiles from being alike is told, not hidden.
@@ -38,7 +38,9 @@ pub fn compare(base: &Profile, head: &Profile, rules: &Rules) -> ProfileComparis
                     }
                 }
             }
-            (ProfileOutcome::Profiled(_), _) => differences.push(format!("workload {name:?} has no profile in head")),
+            (ProfileOutcome::Profiled(_), _) => {
+                differences.push(format!("workload {name:?} has no profile in head"))
+            }
             (_, _) => differences.push(format!("workload {name:?} has no profile in base")),
         }
     }
@@ -114,9 +116,10 @@ fn change(
     let metrics = rules.metrics.iter().map(|metric| {
         (metric.name.clone(), metric.title.clone(), metric.step, metric.step_ratio.unwrap_or(1.0))
     });
-    let stalls = rules.stall.iter().map(|stall| {
-        (stall.metric(), format!("stall {}", stall.reason), None, rules.stalls.step_ratio)
-    });
+    let stalls = rules
+        .stall
+        .iter()
+        .map(|stall| (stall.metric(), format!("stall {}", stall.reason), None, rules.stalls.step_ratio));
     let mut changes: Vec<MetricChange> = metrics
         .chain(stalls)
         .filter_map(|(metric, title, step, step_ratio)| {

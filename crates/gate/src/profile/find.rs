@@ -75,10 +75,8 @@ fn top_stall(metrics: &BTreeMap<String, f64>, rules: &Rules) -> Option<Finding> 
     let waits = counted.iter().filter(|(stall, _)| !stall.is_work);
     // The earlier of two alike: `max_by` would take the later.
     let (stall, value) = waits.rev().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let share = value / total;
-    if !(share >= rules.stalls.share) {
-        return None;
-    }
+    // No warps at all have no shares.
+    let share = Some(value / total).filter(|share| *share >= rules.stalls.share)?;
     let (share, issued) = (shown(share * 100.0, Unit::Percent), shown(issue, Unit::Percent));
     let what = format!("{share} of the warps {}, while {issued} of the issue slots are used", stall.what);
     let evidence = [(stall.metric(), *value), (rules.stalls.issue_metric.clone(), issue)];
@@ -160,19 +158,27 @@ mod tests {
         assert_eq!(rules_of(&[(CONFLICTS, 5.0), (WAVEFRONTS, 100.0)]), [""; 0]);
         assert_eq!(rules_of(&[(CONFLICTS, 25.0), (WAVEFRONTS, 100.0)]), ["some_bank_conflicts"]);
         assert_eq!(rules_of(&[(CONFLICTS, 26.0), (WAVEFRONTS, 100.0)]), ["bank_conflicts"]);
-        assert_eq!(rules_of(&[(DRAM, 85.0)]), ["memory_bound"]);
+        assert_eq!(rules_of(&[(LOADS, 0.0)]), [""; 0], "no loads at all");
+        assert_eq!(rules_of(&[(DRAM, 70.0)]), ["memory_bound"]);
     }
 
     #[test]
     fn sentences_carry_their_values_and_the_weightiest_comes_first() {
         let all = found(&[(DRAM, 91.26), (LOADS, 25.0)]);
-        assert_eq!(all[0], ("uncoalesced_loads".to_owned(), "global loads use 25.0 % of the bytes that they fetch".to_owned()));
+        assert_eq!(
+            all[0],
+            (
+                "uncoalesced_loads".to_owned(),
+                "global loads use 25.0 % of the bytes that they fetch".to_owned()
+            )
+        );
         assert_eq!(all[1], ("memory_bound".to_owned(), "DRAM is at 91.3 %: memory sets the pace".to_owned()));
     }
 
     #[test]
     fn the_largest_stall_is_named_unless_the_issue_slots_are_busy() {
-        let stall = |reason: &str| format!("smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio");
+        let stall =
+            |reason: &str| format!("smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio");
         let (long, barrier, selected) = (stall("long_scoreboard"), stall("barrier"), stall("selected"));
         let with = |issue: f64, values: [f64; 3]| {
             rules_of(&[(ISSUE, issue), (&long, values[0]), (&barrier, values[1]), (&selected, values[2])])
@@ -190,6 +196,9 @@ mod tests {
         assert_eq!(shown(1_234_567.0, Unit::Count), "1.2 million");
         assert_eq!(shown(999.0, Unit::Count), "999");
         assert_eq!(shown(3.0 * 1024.0 * 1024.0, Unit::Bytes), "3.0 MiB");
-        assert_eq!((shown(2.0, Unit::Number), shown(0.25, Unit::Number)), ("2".to_owned(), "0.25".to_owned()));
+        assert_eq!(
+            (shown(2.0, Unit::Number), shown(0.25, Unit::Number)),
+            ("2".to_owned(), "0.25".to_owned())
+        );
     }
 }

@@ -149,7 +149,9 @@ impl Rules {
                 return Err(RulesError(format!("metric {:?}: {what}", metric.name)));
             }
             let steps = [metric.step, metric.step_ratio];
-            if steps.iter().flatten().count() != 1 || steps.iter().flatten().any(|step| !(*step > 0.0)) {
+            let is_step = |step: &&f64| **step > 0.0 && step.is_finite();
+            let count = steps.iter().flatten().count();
+            if count != 1 || steps.iter().flatten().filter(is_step).count() != 1 {
                 let what = "one of step and step_ratio is wanted, above 0";
                 return Err(RulesError(format!("metric {:?}: {what}", metric.name)));
             }
@@ -168,7 +170,9 @@ impl Rules {
         let conditions: Vec<(&str, &String)> =
             conditions.chain(stalls.into_iter().map(|(id, name)| (*id, name))).collect();
         if let Some((rule, name)) = conditions.iter().find(|(_, name)| !known.contains(name.as_str())) {
-            return Err(RulesError(format!("rule {rule:?} speaks of {name:?}, which is not among the metrics")));
+            return Err(RulesError(format!(
+                "rule {rule:?} speaks of {name:?}, which is not among the metrics"
+            )));
         }
         if let Some(stall) = rules.stall.iter().find(|stall| !is_name(&stall.metric())) {
             return Err(RulesError(format!("stall {:?} is no name of a reason", stall.reason)));
@@ -205,12 +209,16 @@ mod tests {
         let rules = Rules::built_in().unwrap();
         assert!(rules.rules.len() > 10 && rules.stall.len() > 10);
         assert_eq!(rules.required_names().len(), 3);
-        assert!(rules.metric_names().iter().all(|name| !name.contains("time_duration")), "no time is asked for");
+        assert!(
+            rules.metric_names().iter().all(|name| !name.contains("time_duration")),
+            "no time is asked for"
+        );
     }
 
     #[test]
     fn rules_that_make_no_sense_are_refused_with_words() {
-        let stalls = "[stalls]\nshare = 0.3\nissue_metric = \"a__b.sum\"\nissue_below = 80.0\nstep_ratio = 0.1\n";
+        let stalls =
+            "[stalls]\nshare = 0.3\nissue_metric = \"a__b.sum\"\nissue_below = 80.0\nstep_ratio = 0.1\n";
         let metric = "[[metric]]\nname = \"a__b.sum\"\ntitle = \"a\"\nunit = \"count\"\n";
         let with = |rest: &str| Rules::parse(&format!("{stalls}{metric}{rest}")).map_err(|e| e.to_string());
         assert!(with("step = 1.0\n").is_ok());

@@ -138,10 +138,7 @@ mod tests {
         let page = format!("==PROF== Disconnected\n\n{HEAD}{UNITS}{rows}");
         let launches = ncu_page(&page).unwrap();
         assert_eq!(launches.len(), 2);
-        assert_eq!(
-            (launches[0].kernel.as_str(), launches[0].grid.as_str()),
-            ("f(int, \"x\")", "(2, 1, 1)")
-        );
+        assert_eq!((launches[0].kernel.as_str(), launches[0].grid.as_str()), ("f(int, \"x\")", "(2, 1, 1)"));
         assert_eq!(launches[0].metrics, BTreeMap::from([("a__b.sum".to_owned(), 1_234_567.5)]));
         assert_eq!(launches[0].not_numbers, ["c__d.pct"]);
         assert!(launches[1].metrics.is_empty());

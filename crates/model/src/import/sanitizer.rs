@@ -4,7 +4,7 @@ use crate::limits::clean_text;
 use crate::profile::SanitizerError;
 
 /// Errors kept; the count tells of all.
-const ERRORS_KEPT: usize = 100;
+const ERRORS_KEPT: usize = 20;
 const MARK: &str = "=========";
 
 /// A log as far as it could be understood.
@@ -54,7 +54,8 @@ pub fn sanitizer_log(text: &str) -> SanitizerLog {
 /// `ERROR SUMMARY: 2 errors`, `RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)`, and the like: what is counted comes
 /// first.
 fn summary(words: &str) -> Option<u64> {
-    let (_, counted) = words.split_once("SUMMARY: ").filter(|(kind, _)| kind.chars().all(|c| !c.is_lowercase()))?;
+    let (_, counted) =
+        words.split_once("SUMMARY: ").filter(|(kind, _)| kind.chars().all(|c| !c.is_lowercase()))?;
     let digits: String = counted.chars().take_while(char::is_ascii_digit).collect();
     // `LEAK SUMMARY: 0 bytes leaked` counts bytes; its errors are in the other.
     let is_of_errors = counted.contains("error") || counted.contains("hazard");
@@ -97,4 +98,57 @@ fn describe(error: &mut SanitizerError, words: &str) {
 fn place(words: &str) -> Option<&str> {
     let at = words.strip_prefix("at ").or_else(|| words.split_once(" access at ").map(|(_, at)| at));
     at.filter(|at| at.contains("+0x") || at.contains(" in ") || at.starts_with("0x"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(name: &str) -> SanitizerLog {
+        let path = format!("{}/tests/data/tools/sanitizer-{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        sanitizer_log(&std::fs::read_to_string(path).unwrap())
+    }
+
+    #[test]
+    fn a_clean_run_has_a_summary_that_counts_nothing() {
+        for name in ["clean", "racecheck-clean", "leak-clean"] {
+            assert_eq!(
+                log(name),
+                SanitizerLog { errors_count: Some(0), ..SanitizerLog::default() },
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_tool_tells_what_where_and_by_whom() {
+        let first = |name: &str| log(name).errors.swap_remove(0);
+        let error = first("memcheck");
+        assert_eq!(error.what, "Invalid __global__ write of size 4 bytes");
+        assert_eq!(error.kernel.as_deref(), Some("fault_address"));
+        assert_eq!(error.place.as_deref(), Some("fault_address+0x80"));
+        assert_eq!(error.thread.as_deref(), Some("thread (0,0,0) in block (0,0,0)"));
+        let error = first("initcheck");
+        assert_eq!(error.what, "Uninitialized __global__ memory read of size 4 bytes");
+        assert_eq!(error.place.as_deref(), Some("uninit+0x60 in race.cu:3"));
+        let error = first("synccheck");
+        assert_eq!(error.what, "Barrier error detected. Divergent thread(s) in warp.");
+        assert_eq!(error.kernel.as_deref(), Some("badsync"));
+        let error = first("racecheck");
+        assert_eq!(error.kernel.as_deref(), Some("race"));
+        assert_eq!(error.place.as_deref(), Some("race+0xa0 in race.cu:2"));
+        let counts = ["memcheck", "initcheck", "synccheck", "racecheck"].map(|name| log(name).errors_count);
+        assert_eq!(counts, [Some(13), Some(64), Some(16), Some(1)]);
+        assert_eq!(log("initcheck").errors.len(), ERRORS_KEPT);
+    }
+
+    #[test]
+    fn without_a_summary_nothing_is_known() {
+        let text = "========= COMPUTE-SANITIZER\n========= Invalid __shared__ read of size 1 bytes\n";
+        let log = sanitizer_log(text);
+        assert_eq!((log.errors_count, log.errors.len()), (None, 1));
+        assert_eq!(sanitizer_log("hello\n"), SanitizerLog::default());
+        let log = sanitizer_log("========= Error: Device not supported. Please refer to the documentation\n");
+        assert_eq!((log.errors.len(), log.troubles.len()), (0, 1));
+    }
 }

@@ -7,7 +7,9 @@ mod calibration;
 mod caps;
 mod devices;
 mod judgement;
+mod profile;
 mod report;
+mod sanitize;
 mod trend;
 mod tune;
 
@@ -18,8 +20,10 @@ pub use calibration::calibration;
 pub use caps::caps;
 pub use devices::devices;
 pub use judgement::judgement;
+pub use profile::{profile, profile_comparison};
 pub use report::report;
 pub(crate) use report::stopped;
+pub use sanitize::sanitize;
 pub use trend::trend;
 pub use tune::tune;
 
