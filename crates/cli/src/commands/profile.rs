@@ -244,10 +244,15 @@ fn sides(
     files: &Files<'_>,
     output: &Output,
 ) -> Result<Vec<String>, CliError> {
+    let has_kernels = |name: &&String| tools::inspectable(&head.suite).any(|spec| spec.name == **name);
+    let names: Vec<String> = names.iter().filter(has_kernels).cloned().collect();
+    if names.is_empty() {
+        return Ok(vec!["what regressed has no kernels to profile".to_owned()]);
+    }
     let rules = rules(None)?;
     let timeout = Duration::from_secs(PROFILE_TIMEOUT_S.into());
     let side = |side: &SideSpec, path: &Path| -> Result<Profile, CliError> {
-        let specs = chosen(&side.suite, names)?;
+        let specs = chosen(&side.suite, &names)?;
         let how = How { rules: &rules, kernel: None, timeout, dir: side.dir.as_deref() };
         let profile = make(&side.suite, &specs, how, path, output)?;
         save(path, &profile)?;

@@ -46,7 +46,12 @@ pub(super) fn captured(
 /// Runs a command and keeps what it prints in a file as well.
 pub(super) fn into_file(command: &[String], path: &Path, timeout: Duration) -> Result<Output, ProcessError> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
-    run(command, "", None, &file, timeout)
+    let output = run(command, "", None, &file, timeout);
+    if matches!(output, Err(ProcessError::Flooded)) {
+        // A page without end is worth nothing, and large.
+        let _ = std::fs::remove_file(path);
+    }
+    output
 }
 
 fn run(

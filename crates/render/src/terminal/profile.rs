@@ -5,12 +5,13 @@ use crate::paint::{Ink, Style};
 use crate::remedy;
 use crate::summary::NAMES_SHOWN;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
-use crate::text::{self, entry, list, plural};
+use crate::text::{self, entry, list, plural, quote};
 use crate::units;
 use holdpoint_model::profile::{
     Finding, KernelChange, KernelProfile, MetricChange, Profile, ProfileComparison, ProfileOutcome, Severity,
     Unavailable,
 };
+use std::cmp::Reverse;
 
 /// The counters that say most, with their titles; all others are in the file.
 const SHOWN: &[(&str, &str, u8)] = &[
@@ -25,6 +26,8 @@ const SHOWN: &[(&str, &str, u8)] = &[
 ];
 /// Changes shown of a kernel; all are in the file.
 const CHANGES_SHOWN: usize = 8;
+/// Kernels told of one rule; all are in the file.
+const KERNELS_SHOWN: usize = 6;
 
 /// What was counted, and what that means.
 #[must_use]
@@ -33,14 +36,15 @@ pub fn profile(p: &Profile, style: Style) -> String {
     columns.extend(SHOWN.iter().map(|(_, title, drop)| numbers(title).drop(*drop)));
     columns.push(numbers("findings"));
     let mut grid = Grid::new(&columns);
-    let (mut findings, mut others) = (String::new(), Vec::new());
+    let (mut findings, mut others) = (Vec::new(), Vec::new());
     for (workload, profile) in &p.profiles {
         match &profile.outcome {
             ProfileOutcome::Profiled(profiled) => {
                 for kernel in &profiled.kernels {
-                    grid.push(row(workload, kernel));
-                    let told = kernel.findings.iter().map(|finding| told(workload, kernel, finding, style));
-                    findings.extend(told);
+                    let name = name_among(kernel, &profiled.kernels);
+                    grid.push(row(workload, &name, kernel));
+                    let told = |finding: &Finding| format!("{workload}, {name}: {}", finding.what);
+                    findings.extend(kernel.findings.iter().map(|finding| (finding, told(finding))));
                 }
             }
             ProfileOutcome::Unavailable(why) => {
@@ -59,7 +63,7 @@ pub fn profile(p: &Profile, style: Style) -> String {
     paragraphs(&[
         head(p, style),
         grid.render(style),
-        findings,
+        by_rule(&findings, style),
         grouped(&others, style) + &missing,
         end(p, style),
     ])
@@ -96,10 +100,18 @@ fn head(p: &Profile, style: Style) -> String {
     text::heading(style, &p.suite, &[Some("profile".to_owned()), tool, revision, device])
 }
 
-fn row(workload: &str, kernel: &KernelProfile) -> Vec<Cell> {
+/// Its name, with its grid where that tells it from another.
+fn name_among(kernel: &KernelProfile, all: &[KernelProfile]) -> String {
+    match all.iter().filter(|other| other.name == kernel.name).count() {
+        0 | 1 => kernel.name.clone(),
+        _ => format!("{} {}", kernel.name, kernel.grid),
+    }
+}
+
+fn row(workload: &str, name: &str, kernel: &KernelProfile) -> Vec<Cell> {
     let many =
         if kernel.launches_count > 1 { format!(" ×{}", kernel.launches_count) } else { String::new() };
-    let mut row = vec![Cell::new(workload), Cell::new(&format!("{}{many}", kernel.name))];
+    let mut row = vec![Cell::new(workload), Cell::new(&format!("{name}{many}"))];
     row.extend(SHOWN.iter().map(|(name, ..)| {
         Cell::new(&kernel.metrics.get(*name).map_or(units::MISSING.to_owned(), |value| counter(name, *value)))
     }));
@@ -108,10 +120,24 @@ fn row(workload: &str, kernel: &KernelProfile) -> Vec<Cell> {
     row
 }
 
-fn told(workload: &str, kernel: &KernelProfile, finding: &Finding, style: Style) -> String {
-    let Finding { rule, what, remedy, .. } = finding;
-    let body = format!("{workload}, {}: {what} [{rule}]; {remedy}", kernel.name);
-    entry(style, ink(finding.severity), finding.severity.as_str(), &body)
+/// What each rule found, with what helps said once; the weightiest rule first.
+fn by_rule(findings: &[(&Finding, String)], style: Style) -> String {
+    let mut rules: Vec<(&Finding, Vec<String>)> = Vec::new();
+    for (finding, told) in findings {
+        match rules.iter_mut().find(|(known, _)| known.rule == finding.rule) {
+            Some((_, all)) => all.push(told.clone()),
+            None => rules.push((finding, vec![told.clone()])),
+        }
+    }
+    rules.sort_by_key(|(finding, _)| Reverse(finding.severity));
+    let told = rules.into_iter().map(|(finding, mut all)| {
+        let more = all.len().saturating_sub(KERNELS_SHOWN);
+        all.truncate(KERNELS_SHOWN);
+        all.extend((more > 0).then(|| format!("and {} more", units::count(more as u64))));
+        let body = format!("{}: {}", finding.rule, finding.remedy);
+        entry(style, ink(finding.severity), finding.severity.as_str(), &body) + &quote(style, &all)
+    });
+    told.collect()
 }
 
 fn ink(severity: Severity) -> Ink {
