@@ -63,6 +63,8 @@ pub fn find(tool: Tool) -> Result<ToolInfo, Unavailable> {
             unavailable(&tool.code("not_found"), detail)
         })?,
     };
+    // Workloads may run in another folder.
+    let path = std::path::absolute(&path).unwrap_or(path);
     let name = path.display().to_string();
     let refused = |what: String| {
         unavailable(&tool.code("not_usable"), format!("{name} --version: {}", clean_text(&what)))

@@ -5,7 +5,7 @@ use crate::paint::{Ink, Style};
 use crate::remedy;
 use crate::summary::NAMES_SHOWN;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
-use crate::text::{self, entry, list, plural, quote};
+use crate::text::{self, entry, list, plural};
 use crate::units;
 use holdpoint_model::profile::{
     Finding, KernelChange, KernelProfile, MetricChange, Profile, ProfileComparison, ProfileOutcome, Severity,
@@ -135,7 +135,8 @@ fn by_rule(findings: &[(&Finding, String)], style: Style) -> String {
         all.truncate(KERNELS_SHOWN);
         all.extend((more > 0).then(|| format!("and {} more", units::count(more as u64))));
         let body = format!("{}: {}", finding.rule, finding.remedy);
-        entry(style, ink(finding.severity), finding.severity.as_str(), &body) + &quote(style, &all)
+        let all = all.iter().map(|told| entry(style, Ink::Plain, "", &format!("· {told}")));
+        entry(style, ink(finding.severity), finding.severity.as_str(), &body) + &all.collect::<String>()
     });
     told.collect()
 }
@@ -173,11 +174,7 @@ fn end(p: &Profile, style: Style) -> String {
     };
     let mut parts = vec![format!("{} profiled", plural(profiled, "workload"))];
     if profiled > 0 {
-        parts.push(format!(
-            "{} high, {} medium",
-            plural(of(Severity::High), "finding"),
-            of(Severity::Medium)
-        ));
+        parts.push(format!("findings: {} high, {} medium", of(Severity::High), of(Severity::Medium)));
     }
     parts.extend((unavailable > 0).then(|| format!("{unavailable} unavailable")));
     parts.extend((failed > 0).then(|| format!("{failed} failed")));
