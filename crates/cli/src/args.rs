@@ -1,11 +1,13 @@
 //! What can be typed.
 
 mod ab;
+mod inspect;
 
 pub use ab::{
     AbArgs, AbFiles, AbPolicyName, BisectArgs, CalibrateArgs, DecideArgs, ROUND_MS, ROUNDS_PER_UNIT,
     UNITS_AT_ONCE,
 };
+pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Parser, Subcommand, ValueEnum};
@@ -29,7 +31,7 @@ pub struct Args {
 const EXIT_CODES: &str = "\
 Exit codes:
    0  pass, improved, or done
-   1  regressed, or a required metric is missing
+   1  regressed, a required metric is missing, or errors found (sanitize)
    2  skipped: nothing could be measured
    3  inconclusive
    4  broken: a wrong answer or a crash while measuring
@@ -94,6 +96,10 @@ pub enum Command {
     Report(ReportArgs),
     /// Tell what this machine can measure, and why not
     Doctor,
+    /// Count what the kernels of a suite do, and say what holds them (Nsight Compute)
+    Profile(ProfileArgs),
+    /// Look for errors in the kernels of a suite that a right answer does not show (compute-sanitizer)
+    Sanitize(SanitizeArgs),
     /// Find the quickest constants for a suite's CUDA kernels on this device, and keep them
     Tune(TuneArgs),
     /// Look for inputs to which a suite's kernels give wrong answers
@@ -229,6 +235,9 @@ pub struct GateArgs {
     /// Folder for report.json, report.md, comparison.json and trend.json; with --against for ab.json and ab.md
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
+    /// Profile the kernels of what regressed, into the same folder
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ProfileOn::Never)]
+    pub profile_on: ProfileOn,
     /// End as inconclusive where there is no baseline yet, instead of recording one
     #[arg(long)]
     pub require_baseline: bool,

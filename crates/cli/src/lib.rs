@@ -59,6 +59,8 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Trend(args) => commands::trend::run(&args, output),
         Command::Report(args) => commands::report::run(&args, output),
         Command::Doctor => commands::doctor::run(output),
+        Command::Profile(args) => commands::profile::run(&args, output),
+        Command::Sanitize(args) => commands::sanitize::run(&args, output),
         Command::Tune(args) => commands::tune::run(&args, output),
         Command::Fuzz(args) => commands::fuzz::run(&args, output),
         Command::Worker(args) => commands::worker::run(&args),

@@ -217,6 +217,9 @@ impl Prepared {
         let kernels = || program.launches.iter().map(|launch| &launch.kernel);
         let mut codes: Vec<&str> = kernels().map(|kernel| kernel.module.code_sha256.as_str()).collect();
         codes.dedup();
+        let mut functions: Vec<String> = kernels().map(|kernel| kernel.name.clone()).collect();
+        functions.sort_unstable();
+        functions.dedup();
         KernelInfo {
             op_name: self.op.clone(),
             kernel_name: program.kernel_name.to_owned(),
@@ -227,6 +230,7 @@ impl Prepared {
             registers: kernels().filter_map(|kernel| kernel.registers()).max(),
             local_bytes: kernels().filter_map(|kernel| kernel.local_bytes()).max(),
             code_sha256: Some(codes.join(" ")).filter(|codes| !codes.is_empty()),
+            functions,
         }
     }
 

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod confirm;
 pub mod judge;
 mod noise;
+pub mod profile;
 pub mod record;
 
 pub use compare::{Allow, Comparison, Found, Row, compare};

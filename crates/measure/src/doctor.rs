@@ -1,9 +1,13 @@
 //! What this machine can measure, and why not: asked, never guessed.
 
 use crate::builds::cache_dir;
+use crate::tools::{self, Permission, Tool};
 use crate::{clock, machine};
 use holdpoint_cuda::compile::{self, Nvrtc};
-use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, NvrtcCaps, RuntimeCaps, TensorRtCaps, VersionCap};
+use holdpoint_model::caps::{
+    Cap, CpuCaps, CudaCaps, NvrtcCaps, RuntimeCaps, TensorRtCaps, ToolCaps, VersionCap,
+};
+use holdpoint_model::profile::Unavailable;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,9 +34,33 @@ pub fn runtime_caps() -> RuntimeCaps {
         nvrtc: nvrtc_caps(&cache_dir()),
         any_gpu_runtime: cuda.available && (triton.available || tensorrt.python_available),
         fp8,
+        ncu: tool_caps(Tool::Ncu),
+        compute_sanitizer: tool_caps(Tool::Sanitizer),
         cuda,
         triton,
         tensorrt,
+    }
+}
+
+/// A tool that was found, and whether what it wants to read may be read.
+fn tool_caps(tool: Tool) -> ToolCaps {
+    let found = tools::find(tool);
+    let is_refused = tool == Tool::Ncu && tools::counters_permission() == Permission::Refused;
+    let refused = is_refused.then(tools::no_permission);
+    let (tool, problem) = match found {
+        Ok(tool) => (Some(tool), refused),
+        Err(problem) => (None, Some(problem)),
+    };
+    let detail = |problem: &Unavailable| {
+        let parts = [problem.detail.as_deref(), problem.remedy.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    };
+    ToolCaps {
+        available: problem.is_none(),
+        detail: problem.as_ref().map(detail),
+        reason: problem.map(|problem| problem.reason),
+        version: tool.as_ref().map(|tool| tool.version.clone()),
+        path: tool.map(|tool| tool.path),
     }
 }
 

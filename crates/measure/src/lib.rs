@@ -13,6 +13,7 @@ pub mod run;
 mod schedule;
 mod slot;
 mod summary;
+pub mod tools;
 pub mod tune;
 pub mod worker;
 

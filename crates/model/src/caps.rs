@@ -20,6 +20,12 @@ pub struct RuntimeCaps {
     pub tensorrt: TensorRtCaps,
     /// 8-bit floating point.
     pub fp8: Fp8Caps,
+    /// Nsight Compute, which counts what kernels do.
+    #[serde(default)]
+    pub ncu: ToolCaps,
+    /// compute-sanitizer, which looks for errors in kernels.
+    #[serde(default)]
+    pub compute_sanitizer: ToolCaps,
     /// CUDA together with Triton or TensorRT.
     pub any_gpu_runtime: bool,
 }
@@ -69,6 +75,21 @@ pub struct VersionCap {
     pub version: Option<String>,
     /// Why not: a reason code.
     pub reason: Option<String>,
+}
+
+/// A tool that looks into kernels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCaps {
+    /// Whether it can be used, as far as that can be told without using it.
+    pub available: bool,
+    /// Its version.
+    pub version: Option<String>,
+    /// Where it is.
+    pub path: Option<String>,
+    /// Why not: `ncu_not_found`, `ncu_not_usable`, `ncu_no_permission`, `sanitizer_not_found`, `sanitizer_not_usable`.
+    pub reason: Option<String>,
+    /// What was found instead, and what would help.
+    pub detail: Option<String>,
 }
 
 /// CUDA through the driver.

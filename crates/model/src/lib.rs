@@ -18,6 +18,7 @@ pub mod judgement;
 pub mod limits;
 pub mod machine;
 mod measurement;
+pub mod profile;
 pub mod protocol;
 pub mod report;
 pub mod suite;
@@ -34,6 +35,9 @@ pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
 pub use judgement::{Check, CheckStatus, Judgement, ThresholdKeys, Verdict};
 pub use machine::{Machine, MachineState, Revision, Toolchain};
+pub use profile::{
+    KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
+};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};

@@ -231,6 +231,9 @@ pub struct KernelInfo {
     /// Hash of the machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_sha256: Option<String>,
+    /// Names of the kernels of a call as a profiler shows them, each once; empty where the worker does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
 }
 
 /// How the timed answer compared with the oracle's.

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use holdpoint_model::import::{self, Document, FileError};
 use holdpoint_model::limits::FILE_BYTES_MAX;
-use holdpoint_model::{AbReport, Baseline, Calibration, Current, Judgement, Report, Suite, Trend};
+use holdpoint_model::{AbReport, Baseline, Calibration, Current, Judgement, Profile, Report, Suite, Trend};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -109,6 +109,14 @@ pub fn read_ab(path: &Path) -> Result<AbReport, StoreError> {
 /// When the file cannot be read or is no calibration.
 pub fn read_calibration(path: &Path) -> Result<Calibration, StoreError> {
     read_with(path, import::calibration)
+}
+
+/// Reads a profile.
+///
+/// # Errors
+/// When the file cannot be read or is none.
+pub fn read_profile(path: &Path) -> Result<Profile, StoreError> {
+    read_with(path, import::profile)
 }
 
 /// Reads a suite.

@@ -1,14 +1,15 @@
 //! `holdpoint gate`: the whole flow in one command.
 
 use super::ab::sides::{self, Head};
-use super::{ab, baseline, compare, run};
-use crate::args::{AbFiles, GateArgs, PolicyName};
+use super::{ab, baseline, compare, profile, run};
+use crate::args::{AbFiles, GateArgs, PolicyName, ProfileOn};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
 use holdpoint_gate::ab::AbPolicy;
 use holdpoint_gate::{confirm, judge};
-use holdpoint_model::{Current, ExitCode, Report, Suite};
+use holdpoint_measure::ab::SideSpec;
+use holdpoint_model::{Current, ExitCode, Judgement, Report, Suite, Verdict};
 use holdpoint_render::{markdown, terminal};
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,16 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
             judgement.notes.push(format!("the first run was slower than allowed; {how}"));
         }
     }
+    if args.profile_on == ProfileOn::Regression {
+        let side = SideSpec { suite, dir: None };
+        judgement.notes.extend(profile::of_regressed(
+            &regressed(&judgement),
+            &side,
+            None,
+            artifacts.dir,
+            output,
+        ));
+    }
     let report = &reports[judged];
     holdpoint_store::write_json(&artifacts.comparison(), &judgement)?;
     holdpoint_store::write_json(&artifacts.trend(), &compare::trend(&judgement))?;
@@ -64,6 +75,15 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     output.result(&judgement, |style| terminal::judgement(&judgement, Some(report), style))?;
     output.note(&format!("baseline: {}\nevidence: {}", path.display(), artifacts.dir.display()));
     Ok(judgement.verdict.into())
+}
+
+/// The workloads of metrics that regressed, each once.
+fn regressed(judgement: &Judgement) -> Vec<String> {
+    let checks = judgement.checks.iter().filter(|check| check.verdict == Verdict::Regressed);
+    let mut names: Vec<String> = checks.filter_map(|check| check.workload.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Compares with a revision, both alive at the same time.
@@ -84,6 +104,7 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         artifacts: args.artifacts.clone(),
         resume: args.resume,
         calibration_dir: args.calibration_dir.clone(),
+        profile_on: args.profile_on,
     };
     ab::decide(&prepared, ab::compare::plan(&args.decide), policy, &files, false, output)
 }

@@ -23,6 +23,8 @@ fn every_command_explains_itself() {
         "trend show",
         "report",
         "doctor",
+        "profile",
+        "sanitize",
         "tune",
         "worker",
         "completions",

@@ -67,7 +67,21 @@ fn the_doctor_has_the_seeds_keys() {
     here.run(&["doctor"]).ends(0).prints(&["cuda", "triton"]);
     let caps: Value =
         serde_json::from_str(&here.run(&["doctor", "--format", "json"]).ends(0).stdout).unwrap();
-    assert_eq!(keys(&caps), ["any_gpu_runtime", "cpu", "cuda", "fp8", "nvml", "nvrtc", "tensorrt", "triton"]);
+    assert_eq!(
+        keys(&caps),
+        [
+            "any_gpu_runtime",
+            "compute_sanitizer",
+            "cpu",
+            "cuda",
+            "fp8",
+            "ncu",
+            "nvml",
+            "nvrtc",
+            "tensorrt",
+            "triton"
+        ]
+    );
     for key in ["available", "compute_capability", "device_count", "device_name", "reason"] {
         assert!(caps["cuda"].get(key).is_some(), "{key}");
     }

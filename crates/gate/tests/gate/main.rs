@@ -10,6 +10,7 @@ mod confirm;
 mod gpu;
 mod keys;
 mod noise;
+mod profile;
 mod properties;
 mod record;
 mod threshold;

@@ -39,10 +39,13 @@ pub(super) struct Job<'a> {
     pub(super) log: &'a Path,
 }
 
-/// How a build ended.
-enum End {
+/// How a process that is watched ended.
+pub(crate) enum End {
+    /// By itself.
     ByItself(ExitStatus),
+    /// It took too long, and was killed.
     TimedOut,
+    /// It printed too much, and was killed.
     Flooded,
 }
 
@@ -81,8 +84,8 @@ impl Job<'_> {
     }
 }
 
-/// Waits for a build, and kills it where it takes or prints too much. Nothing it started is left running.
-fn watch(mut child: Child, timeout: Duration, log: &File) -> io::Result<End> {
+/// Waits for a process that leads a group, and kills it where it takes or prints too much. Nothing it started is left running.
+pub(crate) fn watch(mut child: Child, timeout: Duration, log: &File) -> io::Result<End> {
     let start = Instant::now();
     let group = Group::of(child.id());
     let cut_short = loop {

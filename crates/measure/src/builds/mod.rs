@@ -11,6 +11,7 @@ mod git;
 
 pub use cache::KEPT_MAX;
 pub use command::resolve_program;
+pub(crate) use command::{End, watch};
 pub use error::BuildError;
 pub use git::Commit;
 

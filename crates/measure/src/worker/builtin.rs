@@ -93,7 +93,7 @@ impl Worker for Builtin {
         self.prepared.insert(workload.to_owned(), PreparedWorkload { op, has_answer: false });
         let (bytes, flops, items) = (work.bytes, work.flops, work.items);
         let work = Some(Work { bytes, flops, items, item: work.item.to_owned() });
-        Ok(Prepared::Ready(Known { work, kernel: None }))
+        Ok(Prepared::Ready(Box::new(Known { work, kernel: None })))
     }
 
     fn run(

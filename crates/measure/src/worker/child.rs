@@ -210,7 +210,7 @@ impl Worker for Child {
         match self.ask(&Request::Prepare { workload: workload.to_owned(), seed })? {
             Response::Prepared { workload: name, work, kernel } if name == workload => {
                 let work = work.map(|work| Work { item: clean_text(&work.item), ..work });
-                Ok(Prepared::Ready(Known { work, kernel: kernel.map(cleaned) }))
+                Ok(Prepared::Ready(Box::new(Known { work, kernel: kernel.map(cleaned) })))
             }
             Response::Skipped { workload: name, reason } if name == workload => {
                 Ok(Prepared::Skipped(clean_text(&reason)))
@@ -311,6 +311,7 @@ fn cleaned(kernel: KernelInfo) -> KernelInfo {
             .map(|(name, value)| (clean_text(name), *value))
             .collect(),
         code_sha256: kernel.code_sha256.as_deref().map(clean_text),
+        functions: kernel.functions.iter().map(|name| clean_text(name)).collect(),
         ..kernel
     }
 }

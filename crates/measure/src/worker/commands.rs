@@ -59,7 +59,8 @@ impl Worker for Commands {
     }
 
     fn prepare(&mut self, workload: &str, _seed: u64) -> Result<Prepared, WorkerError> {
-        self.spec(workload).map(|spec| Prepared::Ready(Known { work: spec.work.clone(), kernel: None }))
+        let known = |spec: &WorkloadSpec| Known { work: spec.work.clone(), kernel: None };
+        self.spec(workload).map(|spec| Prepared::Ready(Box::new(known(spec))))
     }
 
     fn run(

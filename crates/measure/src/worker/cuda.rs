@@ -146,7 +146,7 @@ impl Worker for Cuda {
         self.prepared.insert(workload.to_owned(), (prepared, how(spec)));
         let (bytes, flops, items) = (work.bytes, work.flops, work.items);
         let work = Some(Work { bytes, flops, items, item: work.item.to_owned() });
-        Ok(Prepared::Ready(Known { work, kernel }))
+        Ok(Prepared::Ready(Box::new(Known { work, kernel })))
     }
 
     fn run(

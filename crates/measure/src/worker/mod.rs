@@ -24,6 +24,7 @@ pub use groups::{end_all, kill_all};
 pub use place::Place;
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;
+pub(crate) use tail::Tail;
 
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
@@ -120,7 +121,7 @@ fn info_of(spec: &WorkloadSpec) -> WorkloadInfo {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prepared {
     /// Ready, with what the worker knows about it.
-    Ready(Known),
+    Ready(Box<Known>),
     /// Cannot run here; not a failure.
     Skipped(String),
 }

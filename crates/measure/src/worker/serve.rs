@@ -60,7 +60,8 @@ fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, Worke
         }
         Request::List {} => Response::Workloads { workloads: worker.list()? },
         Request::Prepare { workload, seed } => match worker.prepare(workload, *seed)? {
-            Prepared::Ready(Known { work, kernel }) => {
+            Prepared::Ready(known) => {
+                let Known { work, kernel } = *known;
                 Response::Prepared { workload: workload.clone(), work, kernel }
             }
             Prepared::Skipped(reason) => Response::Skipped { workload: workload.clone(), reason },

@@ -13,26 +13,26 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The last lines of a stream.
-pub(super) struct Tail {
+pub(crate) struct Tail {
     kept: Arc<Mutex<VecDeque<String>>>,
     reader: JoinHandle<()>,
 }
 
 impl Tail {
     /// Reads the stream to its end, in a thread of its own.
-    pub(super) fn of(pipe: impl Read + Send + 'static) -> Self {
+    pub(crate) fn of(pipe: impl Read + Send + 'static) -> Self {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let for_reader = Arc::clone(&kept);
         Self { kept, reader: std::thread::spawn(move || keep(pipe, &for_reader)) }
     }
 
     /// The lines so far.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// The last lines of a writer that has ended.
-    pub(super) fn last_lines(&self) -> Vec<String> {
+    pub(crate) fn last_lines(&self) -> Vec<String> {
         let step = Duration::from_millis(5);
         (0..GRACE.as_millis() / step.as_millis())
             .take_while(|_| !self.reader.is_finished())

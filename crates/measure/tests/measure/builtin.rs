@@ -58,9 +58,10 @@ fn the_served_worker_says_what_the_one_in_process_says() {
     let mut requests = vec![Request::List {}];
     for workload in names {
         requests.extend([prepare(&workload), verify(&workload)]);
-        let Prepared::Ready(Known { work, kernel }) = worker.prepare(&workload, 7).unwrap() else {
+        let Prepared::Ready(known) = worker.prepare(&workload, 7).unwrap() else {
             panic!("{workload} is skipped")
         };
+        let Known { work, kernel } = *known;
         let answer = worker.verify(&workload).unwrap();
         expected.extend([
             Response::Prepared { workload: workload.clone(), work, kernel },

@@ -6,14 +6,18 @@
 mod apex;
 mod dent;
 mod head;
+mod ncu;
+mod sanitizer;
 
 use crate::baseline::{Baseline, BaselineMetric, BaselineRun, DEFAULT_RATIO};
 use crate::current::Current;
 use crate::json::{self, JsonError};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
-use crate::{AbReport, Bisection, Calibration, Judgement, SCHEMA_VERSION, Trend};
+use crate::{AbReport, Bisection, Calibration, Judgement, Profile, SCHEMA_VERSION, Trend};
 use head::Head;
+pub use ncu::{NcuLaunch, ncu_page};
+pub use sanitizer::{SanitizerLog, sanitizer_log};
 use serde_json::Value;
 
 /// A file that cannot be used.
@@ -174,6 +178,14 @@ pub fn ab(text: &str) -> Result<AbReport, FileError> {
 /// When the text is not one.
 pub fn calibration(text: &str) -> Result<Calibration, FileError> {
     own(text, "calibration", &["trials", "workloads"])
+}
+
+/// Reads a profile.
+///
+/// # Errors
+/// When the text is not one.
+pub fn profile(text: &str) -> Result<Profile, FileError> {
+    own(text, "profile", &["profiles", "suite", "timestamp_utc"])
 }
 
 /// A file of ours that has these keys.

@@ -62,6 +62,30 @@ pub fn trend_json(data: &[u8]) {
     file(data, import::trend);
 }
 
+/// A profile.
+pub fn profile_json(data: &[u8]) {
+    file(data, import::profile);
+}
+
+/// A profiler's table: whatever it holds, a counter that is kept is a number.
+pub fn ncu_csv(data: &[u8]) {
+    match import::ncu_page(&String::from_utf8_lossy(data)) {
+        Ok(launches) => {
+            assert!(
+                launches.iter().flat_map(|launch| launch.metrics.values()).all(|value| value.is_finite())
+            );
+        }
+        Err(error) => assert_one_line(&error),
+    }
+}
+
+/// A sanitizer's log: whatever it holds, what is kept of it fits a terminal.
+pub fn sanitizer_log(data: &[u8]) {
+    let log = import::sanitizer_log(&String::from_utf8_lossy(data));
+    log.errors.iter().for_each(|error| assert_one_line(&error.what));
+    log.troubles.iter().for_each(assert_one_line);
+}
+
 /// What a worker reads.
 pub fn protocol_request(data: &[u8]) {
     line::<Request>(data);

@@ -85,7 +85,7 @@ pub fn documents() -> Vec<Document> {
 
 fn read_documents() -> Vec<Document> {
     type Kind = (&'static [&'static str], fn(&str) -> Result<(), String>, Body);
-    let kinds: [Kind; 7] = [
+    let kinds: [Kind; 8] = [
         (
             &["report-gpu-h200.json", "report-outcomes.json", "report-v1.json"],
             |text| accepted(import::report(text)),
@@ -119,6 +119,7 @@ fn read_documents() -> Vec<Document> {
         (&["comparison-v1.json"], |text| accepted(import::judgement(text)), bodies::comparison_json),
         (&["ab-v1.json"], |text| accepted(import::ab(text)), bodies::ab_json),
         (&["calibration-v1.json"], |text| accepted(import::calibration(text)), bodies::calibration_json),
+        (&["profile-v1.json"], |text| accepted(import::profile(text)), bodies::profile_json),
         (&["trend-v1.json"], |text| accepted(import::trend(text)), bodies::trend_json),
     ];
     let files = kinds.into_iter().flat_map(|(names, accept, body)| {
@@ -141,7 +142,28 @@ fn read_documents() -> Vec<Document> {
         is_closed: false,
         ..line("a suite", SUITE, |text| accepted(Suite::parse(text)), bodies::suite_toml)
     };
-    files.chain(requests).chain(responses).chain([suite]).collect()
+    let page = Document {
+        is_closed: false,
+        ..line(
+            "a profiler's table",
+            &data("tools/ncu-pack.csv"),
+            |text| accepted(import::ncu_page(text)),
+            bodies::ncu_csv,
+        )
+    };
+    let log = Document {
+        is_closed: false,
+        ..line(
+            "a sanitizer's log",
+            &data("tools/sanitizer-synccheck.txt"),
+            |text| {
+                let log = import::sanitizer_log(text);
+                log.errors_count.map(drop).ok_or_else(|| "no summary".to_owned())
+            },
+            bodies::sanitizer_log,
+        )
+    };
+    files.chain(requests).chain(responses).chain([suite, page, log]).collect()
 }
 
 fn accepted<T, E: std::fmt::Display>(outcome: Result<T, E>) -> Result<(), String> {

@@ -10,7 +10,7 @@ use documents::{Document, documents};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const BODIES: [Body; 9] = [
+const BODIES: [Body; 12] = [
     bodies::suite_toml,
     bodies::report_json,
     bodies::baseline_json,
@@ -18,6 +18,9 @@ const BODIES: [Body; 9] = [
     bodies::ab_json,
     bodies::calibration_json,
     bodies::trend_json,
+    bodies::profile_json,
+    bodies::ncu_csv,
+    bodies::sanitizer_log,
     bodies::protocol_request,
     bodies::protocol_response,
 ];

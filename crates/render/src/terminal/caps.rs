@@ -5,7 +5,9 @@ use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, words};
 use crate::text::{entry, plural};
 use crate::{remedy, units};
-use holdpoint_model::caps::{Cap, CpuCaps, CudaCaps, CudaDeviceCaps, NvrtcCaps, RuntimeCaps, TensorRtCaps};
+use holdpoint_model::caps::{
+    Cap, CpuCaps, CudaCaps, CudaDeviceCaps, NvrtcCaps, RuntimeCaps, TensorRtCaps, ToolCaps,
+};
 use std::borrow::Cow;
 
 const COLUMNS: &[Column] = &[words("what"), words("available"), names("detail")];
@@ -39,6 +41,8 @@ fn rows(c: &RuntimeCaps) -> Vec<Row<'_>> {
     rows.extend(nvrtc(&c.nvrtc));
     let dtypes = c.fp8.supported_dtypes.join(", ");
     rows.push(Row::new("FP8", c.fp8.available, dtypes, &c.fp8.reason));
+    rows.push(tool("Nsight Compute", &c.ncu));
+    rows.push(tool("compute-sanitizer", &c.compute_sanitizer));
     rows.push(Row::new("Triton", c.triton.available, or_empty(&c.triton.version), &c.triton.reason));
     rows.extend(tensorrt(&c.tensorrt));
     rows
@@ -101,6 +105,12 @@ fn nvrtc(nvrtc: &NvrtcCaps) -> [Row<'_>; 3] {
         Row::new("CUDA headers", nvrtc.header_path.is_some(), or_dash(&nvrtc.header_path), &None),
         Row::new("compiled kernels", nvrtc.kernels_count > 0, kernels, &None),
     ]
+}
+
+fn tool<'a>(what: &'static str, tool: &'a ToolCaps) -> Row<'a> {
+    let detail = [tool.version.clone(), tool.path.clone()];
+    let detail = detail.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    Row::new(what, tool.available, detail, &tool.reason).found(tool.detail.as_deref())
 }
 
 fn tensorrt(trt: &TensorRtCaps) -> [Row<'_>; 3] {

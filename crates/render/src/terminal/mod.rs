@@ -8,7 +8,9 @@ mod caps;
 mod devices;
 mod fuzz;
 mod judgement;
+mod profile;
 mod report;
+mod sanitize;
 mod trend;
 mod tune;
 
@@ -20,8 +22,10 @@ pub use caps::caps;
 pub use devices::devices;
 pub use fuzz::{fuzz, replayed};
 pub use judgement::judgement;
+pub use profile::{profile, profile_comparison};
 pub use report::report;
 pub(crate) use report::stopped;
+pub use sanitize::sanitize;
 pub use trend::trend;
 pub use tune::tune;
 

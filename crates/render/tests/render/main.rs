@@ -4,6 +4,7 @@ mod ab;
 mod apex;
 mod calibration;
 mod markdown;
+mod profile;
 mod sides;
 mod terminal;
 mod tune;

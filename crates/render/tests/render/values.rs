@@ -317,6 +317,16 @@ pub fn caps(has_gpu: bool) -> RuntimeCaps {
             "reason": reason("nvrtc_not_found"), "detail": null,
             "kernels_dir": "/home/user/.cache/holdpoint/kernels", "kernels_count": if has_gpu { 12 } else { 0 },
         },
+        "ncu": {
+            "available": has_gpu, "version": has_gpu.then_some("2025.3.1.0"),
+            "path": has_gpu.then_some("/usr/local/cuda/bin/ncu"), "reason": reason("ncu_not_found"),
+            "detail": reason("ncu is neither on the PATH nor where CUDA puts it: install Nsight Compute"),
+        },
+        "compute_sanitizer": {
+            "available": has_gpu, "version": has_gpu.then_some("2025.3.1.0"),
+            "path": has_gpu.then_some("/usr/local/cuda/bin/compute-sanitizer"),
+            "reason": reason("sanitizer_not_found"), "detail": reason("install the CUDA toolkit"),
+        },
         "nvml": {"available": has_gpu, "reason": reason("nvml_library_not_found")},
         "triton": {
             "available": has_gpu, "version": has_gpu.then_some("3.2.0"),

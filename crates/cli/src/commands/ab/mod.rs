@@ -3,13 +3,14 @@
 pub mod compare;
 pub mod sides;
 
-use crate::args::{AbArgs, AbPolicyName};
+use super::profile;
+use crate::args::{AbArgs, AbPolicyName, ProfileOn};
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
 use compare::Comparison;
 use holdpoint_gate::ab::AbPolicy;
-use holdpoint_model::ExitCode;
+use holdpoint_model::{ExitCode, Verdict};
 use sides::Prepared;
 
 /// Runs the command.
@@ -48,6 +49,14 @@ pub fn decide(
     comparison.measure(Some(&path), output);
     let mut report = comparison.finish();
     compare::add_calibration(&mut report, &files.calibration_dir);
+    if files.profile_on == ProfileOn::Regression && !interrupt::has_come() {
+        let regressed =
+            report.workloads.iter().filter(|(_, workload)| workload.verdict == Verdict::Regressed);
+        let names: Vec<String> = regressed.map(|(name, _)| name.clone()).collect();
+        let sides = &prepared.sides;
+        let told = profile::of_regressed(&names, &sides.head, Some(&sides.base), &files.artifacts, output);
+        report.notes.extend(told);
+    }
     compare::save(&report, &path, &files.artifacts.join("ab.md"))?;
     output.result(&report, |style| compare::text(&report, evidence, style))?;
     output.note(&format!("evidence: {}", path.display()));

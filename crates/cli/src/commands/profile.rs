@@ -1,0 +1,291 @@
+//! `holdpoint profile`: what the kernels of a suite spend their time on, by a profiler's counters.
+
+use super::run::save;
+use crate::args::{PROFILE_TIMEOUT_S, ProfileArgs};
+use crate::error::CliError;
+use crate::interrupt;
+use crate::output::Output;
+use crate::suites;
+use holdpoint_gate::profile::{Rules, add_findings, compare};
+use holdpoint_measure::ab::SideSpec;
+use holdpoint_measure::tools::{self, Folder, Profiling, Tool};
+use holdpoint_measure::{clock, machine};
+use holdpoint_model::profile::WorkloadProfile;
+use holdpoint_model::{ExitCode, Profile, ProfileOutcome, SCHEMA_VERSION, Suite, WorkloadSpec};
+use holdpoint_render::terminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite, the rules or a profile cannot be used, or a file cannot be written.
+pub fn run(args: &ProfileArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let rules = rules(args.rules.as_deref())?;
+    // Read before profiling: a bad file should not cost a run.
+    let base = args.against.as_deref().map(|path| shown_again(path, &rules)).transpose()?;
+    let profile = match &args.from {
+        Some(path) => shown_again(path, &rules)?,
+        None => {
+            let suite = suites::runnable(&args.suite)?;
+            let specs = chosen(&suite, &args.workloads)?;
+            holdpoint_store::check_writable(&args.output)?;
+            let how = How {
+                rules: &rules,
+                kernel: args.kernel.as_deref(),
+                timeout: Duration::from_secs(args.timeout.into()),
+                dir: None,
+            };
+            let profile = make(&suite, &specs, how, &args.output, output)?;
+            save(&args.output, &profile)?;
+            profile
+        }
+    };
+    match base {
+        None => output.result(&profile, |style| terminal::profile(&profile, style))?,
+        Some(base) => {
+            let comparison = compare(&base, &profile, &rules);
+            if let Some(path) = &args.comparison {
+                save(path, &comparison)?;
+            }
+            output.result(&comparison, |style| {
+                format!(
+                    "{}\n{}",
+                    terminal::profile(&profile, style),
+                    terminal::profile_comparison(&comparison, style)
+                )
+            })?;
+        }
+    }
+    if args.from.is_none() {
+        output.note(&format!("profile: {}", args.output.display()));
+    }
+    interrupt::end_if_come();
+    Ok(exit_code(&profile))
+}
+
+fn exit_code(profile: &Profile) -> ExitCode {
+    let any =
+        |is: fn(&ProfileOutcome) -> bool| profile.profiles.values().any(|workload| is(&workload.outcome));
+    if any(|outcome| matches!(outcome, ProfileOutcome::Failed(_))) {
+        ExitCode::Broken
+    } else if any(|outcome| matches!(outcome, ProfileOutcome::Profiled(_))) {
+        ExitCode::Ok
+    } else {
+        ExitCode::Skipped
+    }
+}
+
+fn rules(path: Option<&Path>) -> Result<Rules, CliError> {
+    match path {
+        None => Rules::built_in().map_err(|error| CliError::Internal(format!("built-in rules: {error}"))),
+        Some(path) => Rules::parse(&holdpoint_store::read_text(path)?)
+            .map_err(|error| CliError::File { path: path.to_owned(), what: error.to_string() }),
+    }
+}
+
+/// A profile from a file, with what today's rules find in it.
+fn shown_again(path: &Path, rules: &Rules) -> Result<Profile, CliError> {
+    let mut profile = holdpoint_store::read_profile(path)?;
+    add_findings(&mut profile, rules);
+    Ok(profile)
+}
+
+/// The workloads that were named, or all that can have kernels.
+///
+/// # Errors
+/// When there is none, or one that was named cannot have kernels.
+pub fn chosen<'s>(suite: &'s Suite, names: &[String]) -> Result<Vec<&'s WorkloadSpec>, CliError> {
+    let all: Vec<&WorkloadSpec> = tools::inspectable(suite).collect();
+    let known = || all.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
+    if all.is_empty() {
+        return Err(CliError::Input(format!(
+            "suite {:?} has only built-in ops of the CPU, which have no kernels; a built-in suite that has is \"gpu\"",
+            suite.name
+        )));
+    }
+    if names.is_empty() {
+        return Ok(all);
+    }
+    let find = |name: &String| {
+        let found = all.iter().find(|spec| spec.name == *name).copied();
+        found.ok_or_else(|| {
+            CliError::Input(format!(
+                "suite {:?} has no kernels of a workload {name:?}; it has {}",
+                suite.name,
+                known()
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// How to profile.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    rules: &'a Rules,
+    kernel: Option<&'a str>,
+    timeout: Duration,
+    /// Where the workloads' processes run.
+    dir: Option<&'a Path>,
+}
+
+/// Profiles workloads; the profiler's files go into a folder beside `path`.
+fn make(
+    suite: &Suite,
+    specs: &[&WorkloadSpec],
+    how: How<'_>,
+    path: &Path,
+    output: &Output,
+) -> Result<Profile, CliError> {
+    let folder = folder_beside(path)?;
+    let ncu = tools::find(Tool::Ncu);
+    let (metrics, required) = (how.rules.metric_names(), how.rules.required_names());
+    let mut profile = Profile {
+        schema_version: SCHEMA_VERSION,
+        suite: suite.name.clone(),
+        timestamp_utc: clock::timestamp_utc(),
+        profiler: ncu.as_ref().ok().cloned(),
+        device: None,
+        revision: machine::revision(how.dir.unwrap_or(Path::new("."))),
+        missing_metrics: Vec::new(),
+        profiles: Default::default(),
+    };
+    for (at, spec) in specs.iter().enumerate() {
+        output.progress(&format!("{} of {}: {}", at + 1, specs.len(), spec.name));
+        let outcome = match &ncu {
+            Err(why) => ProfileOutcome::Unavailable(why.clone()),
+            Ok(ncu) => {
+                let seen = tools::profile(
+                    suite,
+                    spec,
+                    Profiling {
+                        ncu,
+                        metrics: &metrics,
+                        required: &required,
+                        kernel: how.kernel,
+                        timeout: how.timeout,
+                        folder: &folder,
+                        dir: how.dir,
+                    },
+                );
+                profile.device = profile.device.or(seen.device);
+                for name in seen.missing {
+                    if !profile.missing_metrics.contains(&name) {
+                        profile.missing_metrics.push(name);
+                    }
+                }
+                seen.outcome
+            }
+        };
+        let identity = spec.identity(spec.timer());
+        profile.profiles.insert(spec.name.clone(), WorkloadProfile { identity, outcome });
+        if interrupt::has_come() {
+            break;
+        }
+    }
+    add_findings(&mut profile, how.rules);
+    Ok(profile)
+}
+
+/// The folder for a tool's own files: `profile-raw` beside `profile.json`.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn folder_beside(path: &Path) -> Result<Folder, CliError> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = path.with_file_name(format!("{stem}-raw"));
+    Folder::new(&folder)
+        .map_err(|error| CliError::Internal(format!("cannot make the folder {}: {error}", folder.display())))
+}
+
+/// The files of a profile of what regressed.
+struct Files<'a>(&'a Path);
+
+impl Files<'_> {
+    fn head(&self) -> PathBuf {
+        self.0.join("profile.json")
+    }
+
+    fn base(&self) -> PathBuf {
+        self.0.join("profile-base.json")
+    }
+
+    fn comparison(&self) -> PathBuf {
+        self.0.join("profile-comparison.json")
+    }
+}
+
+/// Profiles the workloads that regressed, and base beside head where there is one. What came of it, in sentences for the
+/// report: nothing that goes wrong here changes a verdict.
+#[must_use]
+pub fn of_regressed(
+    names: &[String],
+    head: &SideSpec,
+    base: Option<&SideSpec>,
+    artifacts: &Path,
+    output: &Output,
+) -> Vec<String> {
+    let files = Files(artifacts);
+    // A profile of an earlier gate beside this one's verdict would be no evidence.
+    let removed = [files.head(), files.base(), files.comparison()]
+        .iter()
+        .try_for_each(|path| holdpoint_store::remove(path));
+    if names.is_empty() {
+        return removed.err().map(|error| error.to_string()).into_iter().collect();
+    }
+    sides(names, head, base, &files, output).unwrap_or_else(|error| vec![format!("not profiled: {error}")])
+}
+
+fn sides(
+    names: &[String],
+    head: &SideSpec,
+    base: Option<&SideSpec>,
+    files: &Files<'_>,
+    output: &Output,
+) -> Result<Vec<String>, CliError> {
+    let has_kernels = |name: &&String| tools::inspectable(&head.suite).any(|spec| spec.name == **name);
+    let names: Vec<String> = names.iter().filter(has_kernels).cloned().collect();
+    if names.is_empty() {
+        return Ok(vec!["what regressed has no kernels to profile".to_owned()]);
+    }
+    let rules = rules(None)?;
+    let timeout = Duration::from_secs(PROFILE_TIMEOUT_S.into());
+    let side = |side: &SideSpec, path: &Path| -> Result<Profile, CliError> {
+        let specs = chosen(&side.suite, &names)?;
+        let how = How { rules: &rules, kernel: None, timeout, dir: side.dir.as_deref() };
+        let profile = make(&side.suite, &specs, how, path, output)?;
+        save(path, &profile)?;
+        Ok(profile)
+    };
+    let profile = side(head, &files.head())?;
+    let mut notes = vec![format!("{}: {}", summary(&profile), files.head().display())];
+    if let Some(base) = base.filter(|_| exit_code(&profile) == ExitCode::Ok) {
+        let comparison = compare(&side(base, &files.base())?, &profile, &rules);
+        save(&files.comparison(), &comparison)?;
+        let changed = comparison.kernels.iter().filter(|kernel| !kernel.changes.is_empty()).count();
+        notes.push(format!("counters changed in {changed} kernels: {}", files.comparison().display()));
+    }
+    Ok(notes)
+}
+
+/// One sentence on a profile of what regressed.
+fn summary(profile: &Profile) -> String {
+    let mut why: Vec<String> = Vec::new();
+    let mut kernels = 0;
+    for workload in profile.profiles.values() {
+        match &workload.outcome {
+            ProfileOutcome::Profiled(profiled) => kernels += profiled.kernels.len(),
+            ProfileOutcome::Unavailable(unavailable) => why.push(unavailable.reason.clone()),
+            ProfileOutcome::Failed(failure) => why.push(failure.cause.as_str().to_owned()),
+        }
+    }
+    why.dedup();
+    match (kernels, why.as_slice()) {
+        (0, why) => format!("what regressed could not be profiled ({})", why.join(", ")),
+        (kernels, []) => format!("what regressed was profiled, {kernels} kernels"),
+        (kernels, why) => {
+            format!("what regressed was profiled, {kernels} kernels, in part ({})", why.join(", "))
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Tools that look into kernels: Nsight Compute counts, compute-sanitizer checks. Each runs a workload's worker as its child, which
+//! makes one plain call: no timing, no graphs, and no kernel that waits for the host, which would never end where kernels
+//! are run one at a time.
+//!
+//! A tool that is missing, refused, or that says nothing makes a workload unavailable with a reason and a remedy; it never
+//! makes it right or fast. What a tool prints is read within limits and kept beside the result.
+
+mod drive;
+mod find;
+mod ncu;
+mod process;
+mod sanitizer;
+
+pub use find::{Permission, Tool, counters_permission, find};
+pub use ncu::{Profiling, Seen, profile};
+pub use sanitizer::{SANITIZERS, Sanitizing, check_sanitizer, sanitize};
+
+use holdpoint_model::profile::Unavailable;
+use holdpoint_model::suite::WORKER_BUILTIN;
+use holdpoint_model::{Suite, WorkloadSpec};
+use std::path::{Path, PathBuf};
+
+/// The workloads that can have kernels: those of a device, of a program, or of a worker of the suite's own.
+pub fn inspectable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
+    suite
+        .workloads
+        .iter()
+        .filter(|spec| spec.worker != WORKER_BUILTIN || suite.workers.contains_key(WORKER_BUILTIN))
+}
+
+/// Counters are for administrators, and this process is none.
+#[must_use]
+pub(crate) fn no_permission() -> Unavailable {
+    unavailable("ncu_no_permission", "RmProfilingAdminOnly is 1 in /proc/driver/nvidia/params".to_owned())
+}
+
+/// A reason with what was seen, and what helps.
+fn unavailable(reason: &str, detail: impl Into<Option<String>>) -> Unavailable {
+    let remedy = REMEDIES.iter().find(|(code, _)| *code == reason).map(|(_, remedy)| (*remedy).to_owned());
+    Unavailable { reason: reason.to_owned(), detail: detail.into(), remedy }
+}
+
+/// What helps, by reason code; those of devices have theirs where they are shown.
+const REMEDIES: &[(&str, &str)] = &[
+    (
+        "ncu_not_found",
+        "install Nsight Compute (it comes with the CUDA toolkit), put ncu on the PATH, or set HOLDPOINT_NCU to it",
+    ),
+    (
+        "ncu_not_usable",
+        "run \"ncu --version\" by hand and follow its message, or set HOLDPOINT_NCU to another one",
+    ),
+    (
+        "ncu_no_permission",
+        "run as root or with CAP_SYS_ADMIN (containers: --cap-add SYS_ADMIN), or load the driver's module with NVreg_RestrictProfilingToAdminUsers=0",
+    ),
+    (
+        "ncu_not_supported",
+        "this machine shows no counters to ncu, as some containers and virtual machines do; profile on the host, or elsewhere",
+    ),
+    ("ncu_timed_out", "give it more time with --timeout, or a workload with fewer launches with --kernel"),
+    ("no_kernel_profiled", "give the names of the kernels with --kernel REGEX"),
+    (
+        "counters_not_read",
+        "end other profilers on the device (dcgm, nsys, another ncu), or update ncu to the driver's version",
+    ),
+    ("failed_under_ncu", "it works without ncu; run the command in the log by hand"),
+    ("ncu_failed", "read its log, named beside this"),
+    (
+        "sanitizer_not_found",
+        "install the CUDA toolkit, put compute-sanitizer on the PATH, or set HOLDPOINT_SANITIZER to it",
+    ),
+    (
+        "sanitizer_not_usable",
+        "run \"compute-sanitizer --version\" by hand and follow its message, or set HOLDPOINT_SANITIZER to another one",
+    ),
+    (
+        "sanitizer_blind",
+        "it did not find an error that was planted, so its silence means nothing here; use the version of the driver",
+    ),
+    (
+        "sanitizer_not_supported",
+        "this machine does not let compute-sanitizer at the device, as some containers do; run on the host, or elsewhere",
+    ),
+    ("sanitizer_no_summary", "it did not finish; read its log, named beside this"),
+    ("sanitizer_timed_out", "give it more time with --timeout, or check a smaller shape"),
+];
+
+/// Where the files of one workload go.
+#[derive(Clone, Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A folder, made if need be.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn new(path: &Path) -> std::io::Result<Self> {
+        std::fs::create_dir_all(path)?;
+        // Tools run elsewhere.
+        std::path::absolute(path).map(Self)
+    }
+
+    /// A file of a workload, without what was there before.
+    fn file(&self, workload: &str, ending: &str) -> PathBuf {
+        let usable = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
+        let stem: String = workload.chars().map(usable).collect();
+        let path = self.0.join(format!("{}{ending}", stem.trim_start_matches('.')));
+        // What is not there need not go.
+        let _ = std::fs::remove_file(&path);
+        path
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}

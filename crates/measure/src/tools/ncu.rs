@@ -1,0 +1,308 @@
+//! Nsight Compute on the kernels of one workload.
+
+use super::drive::{Driven, Stop, drive};
+use super::process::{ProcessError, into_file, log_text};
+use super::{Folder, unavailable};
+use holdpoint_model::import::{NcuLaunch, ncu_page};
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::profile::{KernelProfile, ProfileOutcome, Profiled, ToolInfo, Unavailable};
+use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_model::report::KernelInfo;
+use holdpoint_model::suite::Cache;
+use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
+use holdpoint_stats as stats;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Shows that something ran; no time of the kernel's.
+const DURATION: &str = "gpu__time_duration.sum";
+/// Most launches of one call that are profiled where the worker does not tell how many there are; each takes tens of replays.
+const LAUNCHES_MAX: u32 = 200;
+
+/// What to count, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Profiling<'a> {
+    /// The profiler.
+    pub ncu: &'a ToolInfo,
+    /// The counters to ask for.
+    pub metrics: &'a [String],
+    /// Those without which a profile says nothing.
+    pub required: &'a [String],
+    /// The kernels, by a regular expression; the workload's own where absent.
+    pub kernel: Option<&'a str>,
+    /// How long the workload may take under the profiler.
+    pub timeout: Duration,
+    /// Where the profiler's own files go.
+    pub folder: &'a Folder,
+    /// The folder in which the workload's process runs; this process's own where absent.
+    pub dir: Option<&'a Path>,
+}
+
+/// What came of a workload, and what was learned beside it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// How it came out.
+    pub outcome: ProfileOutcome,
+    /// The device, where one was used.
+    pub device: Option<DeviceInfo>,
+    /// Counters that were asked for and are not there.
+    pub missing: Vec<String>,
+}
+
+/// Profiles one workload: first a call without the profiler, to see that it works and what its kernels are called, then one with it.
+#[must_use]
+pub fn profile(suite: &Suite, spec: &WorkloadSpec, how: Profiling<'_>) -> Seen {
+    let Driven { stop, device, kernel, .. } = drive(suite, spec, &[], how.dir, how.timeout);
+    let mut missing = Vec::new();
+    let outcome = match stop {
+        Some(Stop::Failed(failure)) => ProfileOutcome::Failed(failure),
+        Some(Stop::Skipped(reason)) => ProfileOutcome::Unavailable(unavailable(&reason, None)),
+        None => match count(suite, spec, kernel.as_ref(), how, &mut missing) {
+            Ok(profiled) => ProfileOutcome::Profiled(profiled),
+            Err(why) => ProfileOutcome::Unavailable(why),
+        },
+    };
+    Seen { outcome, device, missing }
+}
+
+fn count(
+    suite: &Suite,
+    spec: &WorkloadSpec,
+    kernel: Option<&KernelInfo>,
+    how: Profiling<'_>,
+    missing: &mut Vec<String>,
+) -> Result<Profiled, Unavailable> {
+    let (report, log) = (how.folder.file(&spec.name, ".ncu-rep"), how.folder.file(&spec.name, ".ncu.log"));
+    let filter = how.kernel.map(str::to_owned).or_else(|| kernel.and_then(own_kernels));
+    let mut metrics = how.metrics.to_vec();
+    let driven = loop {
+        let words = words(spec, kernel, how, filter.as_deref(), &metrics, [&report, &log]);
+        let driven = drive(suite, spec, &words, how.dir, how.timeout);
+        // Some versions refuse the whole list because of one name, others leave it out.
+        let said = log_text(&log);
+        let is_refused =
+            |name: &&String| refused_metrics(&said).any(|refused| refused.contains(name.as_str()));
+        let kept: Vec<String> = metrics.iter().filter(|name| !is_refused(name)).cloned().collect();
+        if kept.len() == metrics.len() || kept.is_empty() {
+            break driven;
+        }
+        metrics = kept;
+    };
+    let said = log_text(&log);
+    if let Some(why) = trouble(&driven, &said, &log) {
+        return Err(why);
+    }
+    let page = how.folder.file(&spec.name, ".csv");
+    let launches = import(how.ncu, &report, &page)?;
+    let kernels = kernels(&launches, how.metrics);
+    if kernels.is_empty() {
+        return Err(no_kernel(&said));
+    }
+    for kernel in &kernels {
+        let lacks = how.required.iter().find(|name| !kernel.metrics.contains_key(*name));
+        if let Some(name) = lacks {
+            let detail = format!("{}: {name} is not a number; the table is {}", kernel.name, page.display());
+            return Err(unavailable("counters_not_read", detail));
+        }
+    }
+    missing.extend(
+        how.metrics.iter().filter(|name| kernels.iter().all(|k| !k.metrics.contains_key(*name))).cloned(),
+    );
+    let raw = page.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(Profiled { kernel_filter: filter, raw, kernels })
+}
+
+/// The words before the workload's own.
+fn words(
+    spec: &WorkloadSpec,
+    kernel: Option<&KernelInfo>,
+    how: Profiling<'_>,
+    filter: Option<&str>,
+    metrics: &[String],
+    [report, log]: [&Path; 2],
+) -> Vec<String> {
+    // Counters are for what a run of this workload does: its caches, and clocks as they are.
+    let cache = if spec.cache == Cache::Cold { "all" } else { "none" };
+    // A check of the answer may launch more, behind the call.
+    let launches = kernel.map(|kernel| kernel.launches_per_call).filter(|_| how.kernel.is_none());
+    let launches = launches.unwrap_or(LAUNCHES_MAX).to_string();
+    let metrics = format!("{DURATION},{}", metrics.join(","));
+    let (report, log) = (report.display().to_string(), log.display().to_string());
+    let mut words = vec![how.ncu.path.as_str(), "--force-overwrite", "--export", &report, "--log-file", &log];
+    words.extend(["--target-processes", "all", "--clock-control", "none", "--cache-control", cache]);
+    words.extend(["--launch-count", &launches, "--metrics", &metrics]);
+    let filter = filter.map(|filter| format!("regex:{filter}"));
+    if let Some(filter) = &filter {
+        words.extend(["--kernel-name", filter]);
+    }
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// The workload's own kernels, so that those which draw inputs or compare answers are left out.
+fn own_kernels(kernel: &KernelInfo) -> Option<String> {
+    let names = kernel.functions.iter().filter(|name| is_identifier(name)).map(String::as_str);
+    let names: Vec<&str> = names.collect();
+    (!names.is_empty()).then(|| format!("^({})$", names.join("|")))
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// `==ERROR== Failed to find metric a__b.sum`.
+fn refused_metrics(log: &str) -> impl Iterator<Item = &str> {
+    let names = log.lines().filter_map(|line| line.split_once("Failed to find metric "));
+    names.filter_map(|(_, name)| name.split_whitespace().next())
+}
+
+/// Why there can be no page, by what the profiler said and how the workload ended.
+fn trouble(driven: &Driven, said: &str, log: &Path) -> Option<Unavailable> {
+    let says = |words: &str| said.lines().find(|line| line.contains(words)).map(clean_text);
+    if let Some(line) = says("ERR_NVGPUCTRPERM") {
+        return Some(unavailable("ncu_no_permission", line));
+    }
+    for words in ["LibraryNotLoaded", "Failed to initialize the profiler", "not supported"] {
+        if let Some(line) = says(words).filter(|line| line.contains("==ERROR==")) {
+            return Some(unavailable("ncu_not_supported", line));
+        }
+    }
+    let own_error = || says("==ERROR==").filter(|line| !line.contains("application returned an error"));
+    match &driven.stop {
+        Some(Stop::Failed(failure)) if failure.cause == FailureCause::TimedOut => {
+            Some(unavailable("ncu_timed_out", failure.detail.clone()))
+        }
+        Some(_) if own_error().is_some() => Some(unavailable("ncu_failed", own_error())),
+        Some(Stop::Failed(failure)) => {
+            let detail =
+                format!("{}: {}; its log is {}", failure.cause.as_str(), failure.detail, log.display());
+            Some(unavailable("failed_under_ncu", detail))
+        }
+        Some(Stop::Skipped(reason)) => {
+            Some(unavailable("failed_under_ncu", format!("it was skipped: {reason}")))
+        }
+        None if says("No kernels were profiled").is_some() => Some(no_kernel(said)),
+        None if driven.status.is_some_and(|status| !status.success()) => {
+            let how = driven.status.map(|status| format!("{status}; its log is {}", log.display()));
+            Some(unavailable("ncu_failed", own_error().or(how)))
+        }
+        None => None,
+    }
+}
+
+/// No kernel came of it; those that there were, where they are told.
+fn no_kernel(said: &str) -> Unavailable {
+    let seen = said.lines().skip_while(|line| !line.contains("Available Kernels")).skip(1);
+    let names: Vec<String> = seen
+        .filter_map(|line| line.split_once(". ").map(|(_, name)| clean_text(name.trim())))
+        .take(10)
+        .collect();
+    let detail = match names.as_slice() {
+        [] => "the profiler saw no kernel".to_owned(),
+        names => format!("none has the name asked for; there were {}", names.join(", ")),
+    };
+    unavailable("no_kernel_profiled", detail)
+}
+
+/// The profiler's report as a table, kept beside it.
+fn import(ncu: &ToolInfo, report: &Path, page: &Path) -> Result<Vec<NcuLaunch>, Unavailable> {
+    /// Reading a report back takes a second or two.
+    const IMPORT_TIMEOUT: Duration = Duration::from_secs(120);
+    if !report.is_file() {
+        return Err(unavailable("no_kernel_profiled", "the profiler left no report".to_owned()));
+    }
+    let report = report.display().to_string();
+    let words = [&ncu.path, "--import", &report, "--page", "raw", "--csv", "--print-units", "base"];
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let output = into_file(&words, page, IMPORT_TIMEOUT).map_err(|error| match error {
+        ProcessError::TimedOut(_) => unavailable("ncu_timed_out", format!("ncu --import {error}")),
+        error => unavailable("ncu_failed", format!("ncu --import: {error}")),
+    })?;
+    if !output.status.success() {
+        let first = output.stdout.lines().next().unwrap_or_default();
+        return Err(unavailable(
+            "ncu_failed",
+            format!("ncu --import: {}: {}", output.status, clean_text(first)),
+        ));
+    }
+    ncu_page(&output.stdout)
+        .map_err(|error| unavailable("ncu_failed", format!("{}: {error}", page.display())))
+}
+
+/// Launches of the same name, grid and block as one.
+fn kernels(launches: &[NcuLaunch], wanted: &[String]) -> Vec<KernelProfile> {
+    let mut groups: Vec<Vec<&NcuLaunch>> = Vec::new();
+    for launch in launches {
+        let same = |group: &&mut Vec<&NcuLaunch>| {
+            let first = group[0];
+            (&first.kernel, &first.grid, &first.block) == (&launch.kernel, &launch.grid, &launch.block)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(launch),
+            None => groups.push(vec![launch]),
+        }
+    }
+    groups.iter().map(|group| kernel(group, wanted)).collect()
+}
+
+fn kernel(group: &[&NcuLaunch], wanted: &[String]) -> KernelProfile {
+    // A counter counts only where every launch has it.
+    let median = |name: &str| -> Option<f64> {
+        let values: Option<Vec<f64>> = group.iter().map(|launch| launch.metrics.get(name).copied()).collect();
+        stats::median(&values?)
+    };
+    let metrics: BTreeMap<String, f64> =
+        wanted.iter().filter_map(|name| Some((name.clone(), median(name)?))).collect();
+    KernelProfile {
+        name: group[0].kernel.clone(),
+        grid: group[0].grid.clone(),
+        block: group[0].block.clone(),
+        launches_count: u32::try_from(group.len()).unwrap_or(u32::MAX),
+        metrics,
+        replayed_ns: median(DURATION),
+        findings: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_made_of_names_that_are_names() {
+        let kernel = |functions: &[&str]| KernelInfo {
+            op_name: String::new(),
+            kernel_name: String::new(),
+            shape_bucket: String::new(),
+            selected_config: BTreeMap::new(),
+            selection_source: String::new(),
+            launches_per_call: 1,
+            registers: None,
+            local_bytes: None,
+            code_sha256: None,
+            functions: functions.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        assert_eq!(own_kernels(&kernel(&["a_1", "b"])).as_deref(), Some("^(a_1|b)$"));
+        assert_eq!(own_kernels(&kernel(&[])), None);
+        assert_eq!(own_kernels(&kernel(&["x.*", "--kill"])), None);
+    }
+
+    #[test]
+    fn launches_of_one_kernel_are_one_and_a_counter_that_one_lacks_is_absent() {
+        let launch = |kernel: &str, values: &[(&str, f64)]| NcuLaunch {
+            kernel: kernel.to_owned(),
+            metrics: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            ..NcuLaunch::default()
+        };
+        let launches = [
+            launch("a", &[("x__y", 1.0), ("z__w", 1.0), (DURATION, 5.0)]),
+            launch("b", &[("x__y", 7.0)]),
+            launch("a", &[("x__y", 3.0), (DURATION, 7.0)]),
+        ];
+        let wanted = ["x__y".to_owned(), "z__w".to_owned()];
+        let kernels = kernels(&launches, &wanted);
+        assert_eq!(kernels.len(), 2);
+        assert_eq!((kernels[0].launches_count, kernels[0].replayed_ns), (2, Some(6.0)));
+        assert_eq!(kernels[0].metrics, BTreeMap::from([("x__y".to_owned(), 2.0)]));
+    }
+}

@@ -1,0 +1,115 @@
+//! A program that is run to its end, within a time and a size.
+
+use crate::builds::{End, watch};
+use crate::worker::{Place, Tail};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Most bytes of an output that are read: a page of a hundred thousand launches has fewer.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+
+/// What a program printed, and how it ended.
+pub(super) struct Output {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr_tail: Vec<String>,
+}
+
+/// Why there is no output.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProcessError {
+    #[error("cannot be started: {0}")]
+    NotStarted(io::Error),
+    #[error("took longer than {0} s")]
+    TimedOut(f64),
+    #[error("printed too much")]
+    Flooded,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// Runs a command with this on its stdin, in this folder, and takes what it prints.
+pub(super) fn captured(
+    command: &[String],
+    stdin: &str,
+    dir: Option<&Path>,
+    timeout: Duration,
+) -> Result<Output, ProcessError> {
+    run(command, stdin, dir, &nameless()?, timeout)
+}
+
+/// Runs a command and keeps what it prints in a file as well.
+pub(super) fn into_file(command: &[String], path: &Path, timeout: Duration) -> Result<Output, ProcessError> {
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    let output = run(command, "", None, &file, timeout);
+    if matches!(output, Err(ProcessError::Flooded)) {
+        // A page without end is worth nothing, and large.
+        let _ = std::fs::remove_file(path);
+    }
+    output
+}
+
+fn run(
+    command: &[String],
+    stdin: &str,
+    dir: Option<&Path>,
+    stdout: &File,
+    timeout: Duration,
+) -> Result<Output, ProcessError> {
+    let (program, arguments) = command.split_first().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mut input = nameless()?;
+    input.write_all(stdin.as_bytes())?;
+    input.rewind()?;
+    let place = Place { dir: dir.map(Path::to_owned), cpu: None };
+    let mut child = place
+        .command(program)
+        .args(arguments)
+        // Tools write numbers as their user's language has them.
+        .env("LC_ALL", "C")
+        .stdin(input)
+        .stdout(stdout.try_clone()?)
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(ProcessError::NotStarted)?;
+    let stderr = child.stderr.take().map(Tail::of);
+    match watch(child, timeout, stdout)? {
+        End::ByItself(status) => {
+            let stderr_tail = stderr.map(|stderr| stderr.last_lines()).unwrap_or_default();
+            Ok(Output { status, stdout: read(stdout)?, stderr_tail })
+        }
+        End::TimedOut => Err(ProcessError::TimedOut(timeout.as_secs_f64())),
+        End::Flooded => Err(ProcessError::Flooded),
+    }
+}
+
+/// A file that is open and in no folder: nothing is left of it, whatever happens.
+fn nameless() -> io::Result<File> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("holdpoint-{}-{number}.tmp", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// What a file that is still open holds.
+fn read(mut file: &File) -> Result<String, ProcessError> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        return Err(ProcessError::Flooded);
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What a tool left in a file of its own; nothing where there is none.
+pub(super) fn log_text(path: &Path) -> String {
+    File::open(path).map_err(ProcessError::from).and_then(|file| read(&file)).unwrap_or_default()
+}

@@ -1,0 +1,112 @@
+//! compute-sanitizer on one workload.
+
+use super::drive::{Driven, Stop, drive};
+use super::process::log_text;
+use super::{Folder, unavailable};
+use holdpoint_model::import::sanitizer_log;
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::profile::{SanitizeOutcome, ToolInfo, Unavailable};
+use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
+use std::time::Duration;
+
+/// Its tools: accesses out of bounds, races in shared memory, reads of what was never written, barriers not met by all.
+pub const SANITIZERS: &[&str] = &["memcheck", "racecheck", "initcheck", "synccheck"];
+
+/// The exit code with which it tells of errors; workloads and workers have none like it.
+const ERROR_EXIT: i32 = 86;
+
+/// How to check.
+#[derive(Clone, Copy, Debug)]
+pub struct Sanitizing<'a> {
+    /// The sanitizer.
+    pub sanitizer: &'a ToolInfo,
+    /// How long a workload may take under it.
+    pub timeout: Duration,
+    /// Where its logs go.
+    pub folder: &'a Folder,
+}
+
+/// Runs one workload under one tool.
+#[must_use]
+pub fn sanitize(
+    suite: &Suite,
+    spec: &WorkloadSpec,
+    tool: &str,
+    how: Sanitizing<'_>,
+) -> (SanitizeOutcome, Option<DeviceInfo>) {
+    let log = how.folder.file(&spec.name, &format!(".{tool}.log"));
+    let (path, code) = (log.display().to_string(), ERROR_EXIT.to_string());
+    let words = [
+        // Its allocator keeps tensors beside each other in blocks of its own, which hides accesses out of bounds.
+        [
+            "env",
+            "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+            &how.sanitizer.path,
+            "--tool",
+            tool,
+            "--error-exitcode",
+            &code,
+        ],
+        ["--check-exit-code", "no", "--print-limit", "100", "--target-processes", "all", "--log-file"],
+    ];
+    let words: Vec<String> = words.concat().into_iter().chain([path.as_str()]).map(str::to_owned).collect();
+    let Driven { stop, device, status, .. } = drive(suite, spec, &words, None, how.timeout);
+    let said = sanitizer_log(&log_text(&log));
+    let has_error_exit = status.is_some_and(|status| status.code() == Some(ERROR_EXIT));
+    let name = log.file_name().map(|name| name.to_string_lossy().into_owned());
+    let outcome = match (stop, said.errors_count) {
+        (_, Some(errors_count @ 1..)) => {
+            SanitizeOutcome::Errors { errors_count, errors: said.errors, log: name }
+        }
+        // Killed before its summary, it may have told some.
+        (_, None) if !said.errors.is_empty() || has_error_exit => {
+            let errors_count = said.errors.len().max(1) as u64;
+            SanitizeOutcome::Errors { errors_count, errors: said.errors, log: name }
+        }
+        (Some(Stop::Skipped(reason)), _) => SanitizeOutcome::Unavailable(unavailable(&reason, None)),
+        (_, None) if !said.troubles.is_empty() => {
+            SanitizeOutcome::Unavailable(unavailable("sanitizer_not_supported", said.troubles.join("; ")))
+        }
+        (Some(Stop::Failed(failure)), _) if failure.cause == FailureCause::TimedOut => {
+            SanitizeOutcome::Unavailable(unavailable("sanitizer_timed_out", failure.detail))
+        }
+        (Some(Stop::Failed(failure)), Some(0)) => SanitizeOutcome::Failed(failure),
+        (stop, None) => {
+            let why = match stop {
+                Some(Stop::Failed(failure)) => clean_text(&failure.detail),
+                _ => "it wrote no summary".to_owned(),
+            };
+            let detail = format!("{why}; its log is {path}");
+            SanitizeOutcome::Unavailable(unavailable("sanitizer_no_summary", detail))
+        }
+        (None, Some(0)) if has_error_exit => {
+            let detail = format!("it ended with {ERROR_EXIT} and counts no errors; its log is {path}");
+            SanitizeOutcome::Unavailable(unavailable("sanitizer_no_summary", detail))
+        }
+        (None, Some(0)) => SanitizeOutcome::Clean,
+    };
+    (outcome, device)
+}
+
+/// Whether it finds an error that was planted: the workload of this suite writes out of bounds. Where it does not, its silence about others
+/// means nothing.
+///
+/// # Errors
+/// Why it cannot be used.
+pub fn check_sanitizer(planted: &Suite, how: Sanitizing<'_>) -> Result<Option<DeviceInfo>, Unavailable> {
+    let Some(spec) = planted.workloads.first() else { return Ok(None) };
+    let (outcome, device) = sanitize(planted, spec, "memcheck", how);
+    match outcome {
+        SanitizeOutcome::Errors { errors, .. } if errors.iter().any(|error| error.kernel.is_some()) => {
+            Ok(device)
+        }
+        SanitizeOutcome::Unavailable(why) => Err(why),
+        SanitizeOutcome::Clean => Err(unavailable("sanitizer_blind", "memcheck called it clean".to_owned())),
+        SanitizeOutcome::Errors { errors_count, .. } => {
+            let detail = format!("of {errors_count} errors, none names a kernel");
+            Err(unavailable("sanitizer_blind", detail))
+        }
+        SanitizeOutcome::Failed(failure) => Err(unavailable("sanitizer_blind", failure.detail)),
+    }
+}

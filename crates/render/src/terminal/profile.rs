@@ -1,0 +1,239 @@
+//! The tables after `holdpoint profile`. Counters only: no time stands in them.
+
+use super::{last_line, paragraphs};
+use crate::paint::{Ink, Style};
+use crate::remedy;
+use crate::summary::NAMES_SHOWN;
+use crate::table::{Cell, Column, Grid, names, numbers, words};
+use crate::text::{self, entry, list, plural};
+use crate::units;
+use holdpoint_model::profile::{
+    Finding, KernelChange, KernelProfile, MetricChange, Profile, ProfileComparison, ProfileOutcome, Severity,
+    Unavailable,
+};
+use std::cmp::Reverse;
+
+/// The counters that say most, with their titles; all others are in the file.
+const SHOWN: &[(&str, &str, u8)] = &[
+    ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "SM", 0),
+    ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "memory", 0),
+    ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "DRAM", 1),
+    ("lts__t_sector_hit_rate.pct", "L2 hits", 4),
+    ("sm__warps_active.avg.pct_of_peak_sustained_active", "occupancy", 2),
+    ("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "tensor", 3),
+    ("smsp__issue_active.avg.pct_of_peak_sustained_active", "issue", 5),
+    ("launch__registers_per_thread", "registers", 6),
+];
+/// Changes shown of a kernel; all are in the file.
+const CHANGES_SHOWN: usize = 8;
+/// Kernels told of one rule; all are in the file.
+const KERNELS_SHOWN: usize = 6;
+
+/// What was counted, and what that means.
+#[must_use]
+pub fn profile(p: &Profile, style: Style) -> String {
+    let mut columns: Vec<Column> = vec![names("workload"), names("kernel")];
+    columns.extend(SHOWN.iter().map(|(_, title, drop)| numbers(title).drop(*drop)));
+    columns.push(numbers("findings"));
+    let mut grid = Grid::new(&columns);
+    let (mut findings, mut others) = (Vec::new(), Vec::new());
+    for (workload, profile) in &p.profiles {
+        match &profile.outcome {
+            ProfileOutcome::Profiled(profiled) => {
+                for kernel in &profiled.kernels {
+                    let name = name_among(kernel, &profiled.kernels);
+                    grid.push(row(workload, &name, kernel));
+                    let told = |finding: &Finding| format!("{workload}, {name}: {}", finding.what);
+                    findings.extend(kernel.findings.iter().map(|finding| (finding, told(finding))));
+                }
+            }
+            ProfileOutcome::Unavailable(why) => {
+                others.push((Ink::Doubt, "unavailable", because(why), workload))
+            }
+            ProfileOutcome::Failed(failure) => {
+                let why = format!("{}: {}", failure.cause.as_str(), failure.detail);
+                others.push((Ink::Bad, "failed", why, workload));
+            }
+        }
+    }
+    let missing = match p.missing_metrics.as_slice() {
+        [] => String::new(),
+        names => entry(style, Ink::Dim, "not counted", &list(names, NAMES_SHOWN)),
+    };
+    paragraphs(&[
+        head(p, style),
+        grid.render(style),
+        by_rule(&findings, style),
+        grouped(&others, style) + &missing,
+        end(p, style),
+    ])
+}
+
+/// Workloads with the same reason in one paragraph.
+pub(super) fn grouped(others: &[(Ink, &str, String, &String)], style: Style) -> String {
+    let mut groups: Vec<(Ink, &str, &str, Vec<&str>)> = Vec::new();
+    for (ink, label, why, workload) in others {
+        match groups.iter_mut().find(|group| (group.1, group.2) == (*label, why.as_str())) {
+            Some(group) => group.3.push(workload),
+            None => groups.push((*ink, label, why, vec![workload])),
+        }
+    }
+    let told = groups.iter().map(|(ink, label, why, workloads)| {
+        entry(style, *ink, label, &format!("{}: {why}", list(workloads, NAMES_SHOWN)))
+    });
+    told.collect()
+}
+
+/// A reason with what was seen and what helps.
+pub(super) fn because(why: &Unavailable) -> String {
+    let seen = why.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    let remedy = why.remedy.as_deref().or_else(|| remedy::of(&why.reason));
+    let remedy = remedy.map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+    format!("{}{seen}{remedy}", why.reason)
+}
+
+fn head(p: &Profile, style: Style) -> String {
+    let tool = p.profiler.as_ref().map(|tool| format!("{} {}", tool.name, tool.version));
+    let device =
+        p.device.as_ref().map(|device| format!("{}, driver {}", device.name, device.versions.driver));
+    let revision = p.revision.as_ref().map(text::revision);
+    text::heading(style, &p.suite, &[Some("profile".to_owned()), tool, revision, device])
+}
+
+/// Its name, with its grid where that tells it from another.
+fn name_among(kernel: &KernelProfile, all: &[KernelProfile]) -> String {
+    match all.iter().filter(|other| other.name == kernel.name).count() {
+        0 | 1 => kernel.name.clone(),
+        _ => format!("{} {}", kernel.name, kernel.grid),
+    }
+}
+
+fn row(workload: &str, name: &str, kernel: &KernelProfile) -> Vec<Cell> {
+    let many =
+        if kernel.launches_count > 1 { format!(" ×{}", kernel.launches_count) } else { String::new() };
+    let mut row = vec![Cell::new(workload), Cell::new(&format!("{name}{many}"))];
+    row.extend(SHOWN.iter().map(|(name, ..)| {
+        Cell::new(&kernel.metrics.get(*name).map_or(units::MISSING.to_owned(), |value| counter(name, *value)))
+    }));
+    let worst = kernel.findings.iter().map(|finding| finding.severity).max();
+    row.push(Cell::inked(worst.map_or(Ink::Plain, ink), &units::count(kernel.findings.len() as u64)));
+    row
+}
+
+/// What each rule found, with what helps said once; the weightiest rule first.
+fn by_rule(findings: &[(&Finding, String)], style: Style) -> String {
+    let mut rules: Vec<(&Finding, Vec<String>)> = Vec::new();
+    for (finding, told) in findings {
+        match rules.iter_mut().find(|(known, _)| known.rule == finding.rule) {
+            Some((_, all)) => all.push(told.clone()),
+            None => rules.push((finding, vec![told.clone()])),
+        }
+    }
+    rules.sort_by_key(|(finding, _)| Reverse(finding.severity));
+    let told = rules.into_iter().map(|(finding, mut all)| {
+        let more = all.len().saturating_sub(KERNELS_SHOWN);
+        all.truncate(KERNELS_SHOWN);
+        all.extend((more > 0).then(|| format!("and {} more", units::count(more as u64))));
+        let body = format!("{}: {}", finding.rule, finding.remedy);
+        let all = all.iter().map(|told| entry(style, Ink::Plain, "", &format!("· {told}")));
+        entry(style, ink(finding.severity), finding.severity.as_str(), &body) + &all.collect::<String>()
+    });
+    told.collect()
+}
+
+fn ink(severity: Severity) -> Ink {
+    match severity {
+        Severity::High => Ink::Bad,
+        Severity::Medium => Ink::Doubt,
+        Severity::Note => Ink::Plain,
+    }
+}
+
+/// A counter in the unit that its name tells.
+fn counter(name: &str, value: f64) -> String {
+    match () {
+        () if name.contains("pct") => units::share(value / 100.0),
+        () if name.contains("bytes") => units::memory(value / 1e6),
+        () if value.fract() == 0.0 && value.abs() < 1e4 => format!("{value:.0}"),
+        () => units::rate(value),
+    }
+}
+
+fn end(p: &Profile, style: Style) -> String {
+    let count = |is: fn(&ProfileOutcome) -> bool| p.profiles.values().filter(|w| is(&w.outcome)).count();
+    let profiled = count(|outcome| matches!(outcome, ProfileOutcome::Profiled(_)));
+    let failed = count(|outcome| matches!(outcome, ProfileOutcome::Failed(_)));
+    let unavailable = p.profiles.len() - profiled - failed;
+    let of = |severity: Severity| -> usize {
+        let kernels = p.profiles.values().filter_map(|workload| match &workload.outcome {
+            ProfileOutcome::Profiled(profiled) => Some(&profiled.kernels),
+            _ => None,
+        });
+        let findings = kernels.flatten().flat_map(|kernel| &kernel.findings);
+        findings.filter(|finding| finding.severity == severity).count()
+    };
+    let mut parts = vec![format!("{} profiled", plural(profiled, "workload"))];
+    if profiled > 0 {
+        parts.push(format!("findings: {} high, {} medium", of(Severity::High), of(Severity::Medium)));
+    }
+    parts.extend((unavailable > 0).then(|| format!("{unavailable} unavailable")));
+    parts.extend((failed > 0).then(|| format!("{failed} failed")));
+    let ink = match (failed, profiled) {
+        (1.., _) => Ink::Bad,
+        (0, 0) => Ink::Doubt,
+        _ => Ink::Calm,
+    };
+    last_line(style, ink, "profile", &parts.join(", "))
+}
+
+/// Two profiles beside each other.
+#[must_use]
+pub fn profile_comparison(c: &ProfileComparison, style: Style) -> String {
+    let columns = [
+        names("workload"),
+        names("kernel"),
+        words("counter"),
+        numbers("base"),
+        numbers("head"),
+        numbers("change"),
+    ];
+    let mut grid = Grid::new(&columns);
+    let mut notes = String::new();
+    for kernel in &c.kernels {
+        for change in kernel.changes.iter().take(CHANGES_SHOWN) {
+            grid.push(changed(kernel, change));
+        }
+        for (ink, label, rules) in
+            [(Ink::Doubt, "new", &kernel.findings_new), (Ink::Good, "gone", &kernel.findings_gone)]
+        {
+            if !rules.is_empty() {
+                let body = format!("{}, {}: {}", kernel.workload, kernel.kernel, rules.join(", "));
+                notes += &entry(style, ink, label, &body);
+            }
+        }
+    }
+    for difference in &c.differences {
+        notes += &entry(style, Ink::Doubt, "not alike", difference);
+    }
+    let changed = c.kernels.iter().filter(|kernel| !kernel.changes.is_empty()).count();
+    let sentence = format!("{} compared, {changed} with changed counters", plural(c.kernels.len(), "kernel"));
+    let ink = if c.kernels.is_empty() { Ink::Doubt } else { Ink::Calm };
+    paragraphs(&[grid.render(style), notes, last_line(style, ink, "before and after", &sentence)])
+}
+
+fn changed(kernel: &KernelChange, change: &MetricChange) -> [Cell; 6] {
+    let MetricChange { metric, base, head, .. } = change;
+    let by = match () {
+        () if metric.contains("pct") => format!("{:+.1} points", head - base),
+        () if *base == 0.0 => units::MISSING.to_owned(),
+        () => units::percent(head / base - 1.0),
+    };
+    [
+        Cell::new(&kernel.workload),
+        Cell::new(&kernel.kernel),
+        Cell::new(&change.title),
+        Cell::new(&counter(metric, *base)),
+        Cell::new(&counter(metric, *head)),
+        Cell::new(&by),
+    ]
+}
