@@ -89,6 +89,7 @@ fn taken(source: &str) -> Taken {
             configs: &["ALIGNED=1 CHANNELS=128 TILE=16", "ALIGNED=1 CHANNELS=128 SOURCE_F32=1 TILE=8"],
             ..any
         },
+        "fma" => Taken { dtypes: NONE, configs: &["CHAINS=8 THREADS=256"], ..any },
         "fused_pack_op_unpack" => Taken { configs: &["ITEMS=4 THREADS=256 TILE=8"], ..any },
         "fusion_gate" => Taken { configs: &["ITEMS=4 ROUNDS=1 THREADS=256"], ..any },
         "tile_pack" => Taken {
