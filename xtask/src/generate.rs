@@ -3,8 +3,8 @@
 use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
-    AbReport, Baseline, Bisection, Calibration, Judgement, Report, Suite, Trend, Tuning, caps::RuntimeCaps,
-    protocol,
+    AbReport, Baseline, Bisection, Calibration, Judgement, Report, Roofline, Suite, Trend, Tuning,
+    caps::RuntimeCaps, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -44,6 +44,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<AbReport>("ab"),
         schema::<Calibration>("calibration"),
         schema::<Bisection>("bisect"),
+        schema::<Roofline>("roofline"),
         schema::<Suite>("suite"),
         schema::<RuntimeCaps>("runtime-caps"),
         schema::<Vec<Tuning>>("tunings"),

@@ -9,6 +9,7 @@ pub mod completions;
 pub mod doctor;
 pub mod gate;
 pub mod report;
+pub mod roofline;
 pub mod run;
 pub mod trend;
 pub mod tune;

@@ -59,7 +59,7 @@ pub(super) fn validate_fma(request: &Request<'_>) -> Result<(), BuildError> {
     count(request, "one size is wanted, [values]")?;
     match request.dtype {
         Dtype::F32 => Ok(()),
-        other => Err(BuildError::Dtype { op: request.op.to_owned(), dtype: other.name().to_owned() }),
+        _ => Err(param_error(request, "dtype", "only f32; `mma` has the others")),
     }
 }
 
@@ -139,7 +139,7 @@ pub(super) fn build_mma(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program,
     });
     let mut program =
         Program::new(chosen, vec![launch], (inputs, vec![output], Vec::new()), tiles, oracle, work);
-    // fp32 elements lose their last 13 bits; 8-bit products are summed with 14 bits or so; sums are cut off, not rounded.
+    // fp32 elements lose their last 13 bits; 8-bit products are cut to 14 bits or so of the sum they join; sums are cut off, not rounded.
     program.tolerance = Some(match dtype {
         Dtype::F32 => Tolerance::new(1e-3, 4e-3),
         Dtype::F16 | Dtype::Bf16 => Tolerance::new(1e-4, 1e-4),

@@ -20,6 +20,9 @@ impl Default for Params {
     }
 }
 
+/// Blocks of 512 threads and 40 registers that a multiprocessor of any architecture runs at the same time.
+const BLOCKS_AT_ONCE: usize = 2;
+
 /// How many elements, and how often.
 fn count(request: &Request<'_>) -> Result<(usize, usize), BuildError> {
     let Params { rounds } = parse(request)?;
@@ -53,7 +56,10 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
         Variant::Fast => {
             let (threads, items) = (chosen.constant("THREADS"), chosen.constant("ITEMS"));
             let packs = count.div_ceil(16 / request.dtype.bytes());
-            kernel.launch(grid_x(packs.div_ceil(threads * items)), threads as u32, arguments)
+            let blocks = packs.div_ceil(threads * items);
+            let at_once = BLOCKS_AT_ONCE * gpu.device.multiprocessors as usize;
+            let blocks = if rounds > 1 { blocks.min(at_once) } else { blocks };
+            kernel.launch(grid_x(blocks), threads as u32, arguments)
         }
     };
     let bytes = 2 * (rounds * count * request.dtype.bytes()) as u64;

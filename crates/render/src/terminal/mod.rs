@@ -8,6 +8,7 @@ mod caps;
 mod devices;
 mod judgement;
 mod report;
+mod roofline;
 mod trend;
 mod tune;
 
@@ -20,6 +21,7 @@ pub use devices::devices;
 pub use judgement::judgement;
 pub use report::report;
 pub(crate) use report::stopped;
+pub use roofline::{ceilings, roofline};
 pub use trend::trend;
 pub use tune::tune;
 
