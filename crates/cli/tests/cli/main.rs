@@ -19,5 +19,6 @@ mod help;
 mod interrupted;
 mod keep;
 mod repository;
+mod roofline;
 mod talk;
 mod told;

@@ -14,21 +14,21 @@ const RULES: &[(Bottleneck, f64, &str)] = &[
     (
         Bottleneck::Memory,
         0.0,
-        "bandwidth is not what it waits for: give it more independent work, and look at latency with a profiler",
+        "its nearest roof, but not what it waits for: give it more independent work, and look for latency with a profiler",
     ),
     (Bottleneck::Cache, 80.0, "only fewer bytes make it quicker: keep values in registers between steps"),
     (Bottleneck::Cache, 50.0, "look at the width and alignment of accesses, and at how many are under way"),
     (
         Bottleneck::Cache,
         0.0,
-        "bandwidth is not what it waits for: give it more independent work, and look at latency with a profiler",
+        "its nearest roof, but not what it waits for: give it more independent work, and look for latency with a profiler",
     ),
     (Bottleneck::Compute, 80.0, "only fewer or narrower operations make it quicker"),
     (Bottleneck::Compute, 50.0, "keep the units fed: more products under way, operands nearer"),
     (
         Bottleneck::Compute,
         0.0,
-        "arithmetic is not what it waits for: look at operand traffic, dependent steps and idle units with a profiler",
+        "its nearest roof, but not what it waits for: look for operand traffic, dependent steps and idle units with a profiler",
     ),
     (Bottleneck::Launch, 0.0, "put more work into a call, or several calls into one launch"),
 ];

@@ -23,7 +23,7 @@ pub struct Ceilings {
     pub timestamp_utc: String,
     /// Copying far more than any cache holds.
     pub memory: Bandwidth,
-    /// Copying less, the smallest first; only what is quicker than memory.
+    /// Copying less, the smallest first; only what is quicker than any larger copy.
     pub caches: Vec<Bandwidth>,
     /// Arithmetic by element type; `tf32` is fp32 on tensor cores.
     pub compute: BTreeMap<String, Compute>,
@@ -108,14 +108,22 @@ impl Ceilings {
         }
         copies.sort_by(|a, b| a.working_set_bytes.total_cmp(&b.working_set_bytes));
         let memory = copies.pop().ok_or_else(|| CeilingsError::NoCopy { suite: report.suite.clone() })?;
-        copies.retain(|copy| copy.gb_per_s > memory.gb_per_s);
+        // One that is no quicker than a larger one is never the roof.
+        let mut best = memory.gb_per_s;
+        let mut caches: Vec<Bandwidth> = Vec::new();
+        for copy in copies.into_iter().rev().filter(|copy| copy.gb_per_s > memory.gb_per_s) {
+            if copy.gb_per_s > best {
+                best = copy.gb_per_s;
+                caches.insert(0, copy);
+            }
+        }
         Ok(Self {
             device: device.to_owned(),
             is_gpu,
             driver: report.toolchain.cuda.as_ref().map(|cuda| cuda.driver.clone()),
             timestamp_utc: report.timestamp_utc.clone(),
             memory,
-            caches: copies,
+            caches,
             compute,
             launch_ms,
         })

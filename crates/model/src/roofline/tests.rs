@@ -254,6 +254,28 @@ fn the_table_agrees_with_itself() {
 }
 
 #[test]
+fn ceilings_measured_on_an_h200_lie_between_half_of_its_data_sheet_and_a_tenth_above_it() {
+    let text = include_str!("../../../../docs/h200/ceilings-gpu.json");
+    let report: Report = serde_json::from_str(text).expect("a report");
+    let ceilings = Ceilings::from_report(&report).expect("ceilings");
+    let peaks = public_peaks(&ceilings.device).expect("an H200 is in the table");
+    let share = ceilings.memory.gb_per_s / peaks.gb_per_s;
+    assert!((0.8..1.0).contains(&share), "{share}");
+    for unit in ["f32", "tf32", "f16", "bf16"] {
+        let share = ceilings.compute[unit].gflops / 1e3 / peaks.tflops[unit];
+        // Data sheets are for 1.83 GHz, the clock goes to 1.98.
+        assert!((0.5..1.1).contains(&share), "{unit}: {share}");
+    }
+    let roofline = analyse(&report, ceilings.clone()).expect("its own device");
+    assert_eq!(roofline.notes, [""; 0]);
+    // Each ceiling under itself: its median is close to its best, and nothing is above.
+    for (name, placement) in &roofline.workloads {
+        let Placement::Placed(placed) = placement else { continue };
+        assert!(placed.efficiency_pct.is_some_and(|pct| pct > 70.0), "{name}: {placed:?}");
+    }
+}
+
+#[test]
 fn ceilings_far_from_the_makers_numbers_are_told() {
     let copy = |gb| [("copy", row(op("copy", "f32", json!({})), 2.0, [gb, 0.0], 1))];
     let notes = |gb| {

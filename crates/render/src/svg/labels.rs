@@ -14,11 +14,20 @@ pub(super) struct Labels {
     taken: Vec<Area>,
 }
 
-/// Where a label goes: the left end of its baseline; and whether it needs a line to its point.
+/// Where a label goes, and whether it needs a line to its point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Place {
     pub area: Area,
+    pub side: Side,
     pub is_far: bool,
+}
+
+/// On which side of its point a label is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Side {
+    Right,
+    Left,
+    Over,
 }
 
 impl Labels {
@@ -31,26 +40,50 @@ impl Labels {
         self.taken.push(area);
     }
 
+    /// A free place at the right end, just above a height, just below it, or as near as can be.
+    pub(super) fn place_at_end(&mut self, y: f64, name: &str) -> Area {
+        let width = text_width(name);
+        let at = |step: i32| Area {
+            x: self.within.right() - width - 4.0,
+            y: y - STEP - 2.0 + f64::from(step) * (STEP + 4.0) / 2.0,
+            width,
+            height: STEP,
+        };
+        // One above, one below, then by halves.
+        let steps = [0, 2].into_iter().chain((1..STEPS_MAX).flat_map(|step| [-step, 2 + step]));
+        let place = steps.map(at).find(|area| self.is_free(area)).unwrap_or(at(0));
+        self.taken.push(place);
+        place
+    }
+
     /// Whether something may go here.
-    pub(super) fn is_free(&self, area: &Area) -> bool {
+    fn is_free(&self, area: &Area) -> bool {
         self.within.holds(area) && !self.taken.iter().any(|taken| taken.overlaps(area))
     }
 
     /// The nearest free place for a name: beside its point, then a little higher or lower, further and further.
     pub(super) fn place(&mut self, [x, y]: [f64; 2], name: &str) -> Place {
         let width = text_width(name);
-        let at = |left: bool, step: i32| Area {
-            x: if left { x - GAP - width } else { x + GAP },
+        let beside = |side: Side| match side {
+            Side::Right => x + GAP,
+            Side::Left => x - GAP - width,
+            Side::Over => {
+                (x - width / 2.0).clamp(self.within.x, (self.within.right() - width).max(self.within.x))
+            }
+        };
+        let at = |side: Side, step: i32| Area {
+            x: beside(side),
             y: y - STEP / 2.0 + f64::from(step) * STEP,
             width,
             height: STEP,
         };
-        let steps = (0..=STEPS_MAX).flat_map(|step| [-step, step]);
-        let places = steps.flat_map(|step| [false, true].map(|left| (at(left, step), step != 0)));
-        let free = places.into_iter().find(|(area, _)| self.is_free(area));
-        let (area, is_far) = free.unwrap_or((at(false, 0), false));
+        let steps = (0..=STEPS_MAX).flat_map(|step| [step, -step]);
+        let sides = [Side::Right, Side::Left, Side::Over];
+        let places = steps.flat_map(|step| sides.map(|side| (at(side, step), side, step.abs() > 1)));
+        let free = places.into_iter().find(|(area, ..)| self.is_free(area));
+        let (area, side, is_far) = free.unwrap_or((at(Side::Right, 0), Side::Right, false));
         self.taken.push(area);
-        Place { area, is_far }
+        Place { area, side, is_far }
     }
 }
 

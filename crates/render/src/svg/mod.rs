@@ -80,12 +80,4 @@ impl Canvas {
         let text = escaped(text);
         let _ = writeln!(self.0, r#"<text class="{class}" x="{x:.1}" y="{y:.1}">{text}</text>"#);
     }
-
-    fn turned(&mut self, class: &str, [x, y]: [f64; 2], degrees: f64, text: &str) {
-        let text = escaped(text);
-        let _ = writeln!(
-            self.0,
-            r#"<text class="{class}" transform="translate({x:.1} {y:.1}) rotate({degrees:.1})">{text}</text>"#
-        );
-    }
 }

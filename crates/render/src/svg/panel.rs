@@ -22,7 +22,7 @@ impl Axis {
     }
 
     /// Where a value lies, 0 to 1.
-    fn share(self, value: f64) -> f64 {
+    pub(super) fn share(self, value: f64) -> f64 {
         (value.log10() - self.low) / (self.high - self.low)
     }
 
@@ -48,13 +48,6 @@ impl Panel {
     pub(super) fn at(&self, x: f64, y: f64) -> [f64; 2] {
         let across = self.x.map_or(x, |axis| axis.share(x));
         [self.area.x + across * self.area.width, self.area.bottom() - self.y.share(y) * self.area.height]
-    }
-
-    /// The angle of a line along which y grows as x does, as SVG turns things.
-    pub(super) fn diagonal_degrees(&self) -> f64 {
-        let per_decade = |axis: Axis, pixels: f64| pixels / (axis.high - axis.low);
-        let x = self.x.map_or(1.0, |axis| per_decade(axis, self.area.width));
-        -(per_decade(self.y, self.area.height) / x).atan().to_degrees()
     }
 
     /// Grid, numbers and frame.
@@ -112,7 +105,6 @@ mod tests {
         assert_eq!(panel.at(0.1, 1.0), [100.0, 200.0]);
         assert_eq!(panel.at(10.0, 10.0), [300.0, 100.0]);
         assert_eq!(panel.at(1000.0, 100.0), [500.0, 0.0]);
-        assert_eq!(panel.diagonal_degrees(), -45.0);
         // Nothing to show, and nothing but one value: still an axis.
         for values in [&[][..], &[5.0], &[f64::NAN, -1.0, 0.0]] {
             let [low, high] = Axis::over(values, 1.0, 1.0).ends();

@@ -1,8 +1,8 @@
 //! The roofline: roofs, and under them a point per workload. What counts no operations has a field of its own, beside.
 
-use super::labels::Labels;
+use super::labels::{Labels, Side};
 use super::panel::{Axis, Panel};
-use super::{Area, Canvas, FONT_SIZE, text_width};
+use super::{Area, Canvas, text_width};
 use crate::units;
 use holdpoint_model::Roofline;
 use holdpoint_model::roofline::{Bandwidth, Bottleneck, Placed, Placement};
@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 1000.0;
 const HEIGHT: f64 = 600.0;
-const TOP: f64 = 92.0;
+const TOP: f64 = 108.0;
 const BOTTOM: f64 = 548.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 986.0;
@@ -26,7 +26,7 @@ font:11px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-ser
 @media (prefers-color-scheme:dark){.hp-roofline{--bg:#0d1117;--ink:#e6edf3;--dim:#9198a1;--grid:#242a32;--roof:#e6edf3;\
 --memory:#58a6ff;--cache:#3fc1ad;--compute:#f0883e;--launch:#bc8cff;--above:#ff7b72}}
 .hp-roofline .bg{fill:var(--bg)}.hp-roofline text{fill:var(--ink)}.hp-roofline .head{font-size:15px;font-weight:600}
-.hp-roofline .tick,.hp-roofline .title,.hp-roofline .roofname,.hp-roofline .publicname{fill:var(--dim)}
+.hp-roofline .tick,.hp-roofline .title,.hp-roofline .roofname{fill:var(--dim)}
 .hp-roofline .end{text-anchor:end}.hp-roofline .middle{text-anchor:middle}
 .hp-roofline .grid{stroke:var(--grid)}.hp-roofline .axis{stroke:var(--dim)}
 .hp-roofline .roof{stroke:var(--roof);stroke-width:1.8}.hp-roofline .cacheroof{stroke:var(--cache);stroke-width:1.4}
@@ -110,45 +110,80 @@ fn head(r: &Roofline, canvas: &mut Canvas) {
             x += text_width(words) + 52.0;
         }
     }
+    let mut x = LEFT - 43.0;
+    for Roof { value, class, name } in bandwidths(r) {
+        let label = format!("{name} {}", units::throughput("gb_per_s", value));
+        canvas.line(class, [x, 66.0], [x + 26.0, 66.0]);
+        canvas.text("roofname", [x + 32.0, 70.0], &label);
+        x += text_width(&label) + 46.0;
+    }
 }
 
-/// The bandwidths to be drawn: memory, and the caches that some workload is held against.
-fn bandwidths(r: &Roofline) -> Vec<(&Bandwidth, &'static str)> {
+/// A roof on the picture.
+struct Roof {
+    value: f64,
+    class: &'static str,
+    name: String,
+}
+
+/// The bandwidths to be drawn: memory, the caches that some workload is held against, the maker's; the highest first.
+fn bandwidths(r: &Roofline) -> Vec<Roof> {
     let is_over = |cache: &Bandwidth, placement: &Placement| match placement {
         Placement::Placed(placed) => placed.ceiling.workload == cache.workload,
         Placement::Unplaced { .. } => false,
     };
     let is_used = |cache: &&Bandwidth| r.workloads.values().any(|placement| is_over(cache, placement));
-    let caches = r.ceilings.caches.iter().filter(is_used).map(|cache| (cache, "cacheroof"));
-    caches.chain([(&r.ceilings.memory, "roof")]).collect()
+    let roof = |bandwidth: &Bandwidth, class: &'static str| Roof {
+        value: bandwidth.gb_per_s,
+        class,
+        name: bandwidth.workload.clone(),
+    };
+    let mut all: Vec<Roof> =
+        r.ceilings.caches.iter().filter(is_used).map(|cache| roof(cache, "cacheroof")).collect();
+    all.push(roof(&r.ceilings.memory, "roof"));
+    let public = r.public_peaks.as_ref().map(|peaks| peaks.gb_per_s);
+    all.extend(public.map(|value| Roof { value, class: "public", name: "data sheet".to_owned() }));
+    all.sort_by(|a, b| b.value.total_cmp(&a.value));
+    all
+}
+
+/// Arithmetic of the element types that there are points of; the highest first.
+fn levels(r: &Roofline, points: &[Point<'_>]) -> Vec<Roof> {
+    let by_point = |unit: &str| points.iter().any(|point| point.placed.dtype == unit);
+    let is_shown = |unit: &str| unit == "f32" || by_point(unit);
+    let measured = r.ceilings.compute.iter().filter(|(unit, _)| is_shown(unit));
+    let mut all: Vec<Roof> = measured
+        .map(|(unit, compute)| Roof { value: compute.gflops, class: "roof", name: unit.clone() })
+        .collect();
+    let public = r.public_peaks.iter().flat_map(|peaks| &peaks.tflops);
+    let is_drawn = |unit: &str| is_shown(unit) && r.ceilings.compute.contains_key(unit);
+    all.extend(public.filter(|(unit, _)| is_drawn(unit)).map(|(unit, tflops)| Roof {
+        value: tflops * 1e3,
+        class: "public",
+        name: format!("{unit} data sheet"),
+    }));
+    all.sort_by(|a, b| b.value.total_cmp(&a.value));
+    all
 }
 
 /// What only moves bytes: one point above the other by its bandwidth.
 fn strip(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     let roofs = bandwidths(r);
-    let public = r.public_peaks.as_ref().map(|peaks| peaks.gb_per_s);
-    let mut values: Vec<f64> = roofs.iter().map(|(roof, _)| roof.gb_per_s).chain(public).collect();
+    let mut values: Vec<f64> = roofs.iter().map(|roof| roof.value).collect();
     values.extend(points.iter().filter_map(|point| point.gb_per_s));
     let panel = Panel { area, x: None, y: Axis::over(&values, 2.0, 2.0) };
     panel.draw(canvas, ["B/s", "no operations counted"]);
     let mut labels = Labels::new(area);
-    for (roof, class) in roofs {
-        let label = format!("{} {}", roof.workload, units::throughput("gb_per_s", roof.gb_per_s));
-        level(&panel, roof.gb_per_s, class, &label, (0.0, canvas), &mut labels);
-    }
-    if let Some(gb_per_s) = public {
-        let label = units::throughput("gb_per_s", gb_per_s);
-        level(&panel, gb_per_s, "public", &label, (0.0, canvas), &mut labels);
-    }
+    flat(&panel, &roofs, &|_| 0.0, "gb_per_s", canvas, &mut labels);
     let places = points.iter().map(|point| panel.at(0.06, point.gb_per_s.unwrap_or_default())).collect();
     named(points, places, &mut labels, canvas);
 }
 
 /// What counts operations: by how many per byte, and how many per second.
 fn field(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
-    let roofs = bandwidths(r);
-    let levels = levels(r, points);
-    let highest = levels.iter().map(|level| level.gflops).fold(0.0, f64::max);
+    let (roofs, levels) = (bandwidths(r), levels(r, points));
+    let highest = levels.first().map_or(0.0, |level| level.value);
+    let quickest = roofs.first().map_or(1.0, |roof| roof.value);
     let intensity = |point: &Point<'_>| Some(point.gflops? / point.gb_per_s?);
     let mut xs: Vec<f64> = points.iter().filter_map(intensity).collect();
     let mut ys: Vec<f64> = points.iter().filter_map(|point| point.gflops).collect();
@@ -160,20 +195,12 @@ fn field(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     let panel = Panel { area, x: Some(x), y };
     panel.draw(canvas, ["FLOP/s", "FLOP per byte"]);
     let mut labels = Labels::new(area);
-    for Level { name, gflops, class } in &levels {
-        let label = format!("{name} {}", units::throughput("gflops", *gflops));
-        // Flat from where the quickest memory could feed it.
-        let from = roofs.iter().map(|(roof, _)| roof.gb_per_s).fold(0.0, f64::max);
-        let [start, end] = x.ends();
-        let from = ((gflops / from).max(start).log10() - start.log10()) / (end.log10() - start.log10());
-        level(&panel, *gflops, class, &label, (from, canvas), &mut labels);
+    for roof in &roofs {
+        slope(&panel, x, roof, highest, canvas, &mut labels);
     }
-    let public = r.public_peaks.as_ref().map(|peaks| (peaks.gb_per_s, "data sheet", "public"));
-    let slopes = roofs.iter().map(|(roof, class)| (roof.gb_per_s, roof.workload.as_str(), *class));
-    for (at, (gb_per_s, name, class)) in slopes.chain(public).enumerate() {
-        let label = format!("{name} {}", units::throughput("gb_per_s", gb_per_s));
-        slope(&panel, gb_per_s, highest, class, (at, &label), canvas, &mut labels);
-    }
+    // Flat from where the quickest bandwidth could feed it.
+    let from = |gflops: f64| x.share(gflops / quickest).max(0.0);
+    flat(&panel, &levels, &from, "gflops", canvas, &mut labels);
     let place = |point: &Point<'_>| {
         // Nothing but operations: as far to the right as it goes.
         panel.at(intensity(point).unwrap_or(x.ends()[1] * 0.9), point.gflops.unwrap_or_default())
@@ -182,91 +209,47 @@ fn field(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     named(points, places, &mut labels, canvas);
 }
 
-/// A flat roof.
-struct Level {
-    name: String,
-    gflops: f64,
-    class: &'static str,
-}
-
-/// Arithmetic of the element types that there are points of.
-fn levels(r: &Roofline, points: &[Point<'_>]) -> Vec<Level> {
-    let by_point = |unit: &str| points.iter().any(|point| point.placed.dtype == unit);
-    let is_shown = |unit: &str| unit == "f32" || by_point(unit) || (unit == "tf32" && by_point("f32"));
-    let measured = r.ceilings.compute.iter().filter(|(unit, _)| is_shown(unit));
-    let mut all: Vec<Level> = measured
-        .map(|(unit, compute)| Level { name: unit.clone(), gflops: compute.gflops, class: "roof" })
-        .collect();
-    let public = r.public_peaks.iter().flat_map(|peaks| &peaks.tflops);
-    let is_measured = |unit: &str| r.ceilings.compute.contains_key(unit);
-    all.extend(public.filter(|(unit, _)| is_shown(unit) && is_measured(unit)).map(|(unit, tflops)| Level {
-        name: format!("{unit} data sheet"),
-        gflops: tflops * 1e3,
-        class: "public",
-    }));
-    all
-}
-
-/// A flat line with its name above it at the right end, or below where that is taken.
-fn level(
+/// Flat lines from a share of the width on, then their names at the right end: no name on a line.
+fn flat(
     panel: &Panel,
-    value: f64,
-    class: &str,
-    label: &str,
-    (from, canvas): (f64, &mut Canvas),
-    labels: &mut Labels,
-) {
-    let area = panel.area;
-    let [_, y] = panel.at(1.0, value);
-    canvas.line(class, [area.x + from * area.width, y], [area.right(), y]);
-    let width = text_width(label);
-    let at = |below: bool| Area {
-        x: area.right() - width - 4.0,
-        y: if below { y + 2.0 } else { y - FONT_SIZE - 4.0 },
-        width,
-        height: FONT_SIZE + 2.0,
-    };
-    let place = if labels.is_free(&at(false)) { at(false) } else { at(true) };
-    canvas.text("roofname end", [area.right() - 4.0, place.y + FONT_SIZE], label);
-    labels.take(place);
-    labels.take(Area { x: area.x, y: y - 1.0, width: area.width, height: 2.0 });
-}
-
-/// A line along which bytes are what limits, up to the highest flat roof; its name along it, each further along than the one before.
-fn slope(
-    panel: &Panel,
-    gb_per_s: f64,
-    highest: f64,
-    class: &str,
-    (at, label): (usize, &str),
+    roofs: &[Roof],
+    from: &dyn Fn(f64) -> f64,
+    key: &str,
     canvas: &mut Canvas,
     labels: &mut Labels,
 ) {
-    let Some(axis) = panel.x else { return };
-    let ([x_low, x_high], [y_low, _]) = (axis.ends(), panel.y.ends());
-    let from = x_low.max(y_low / gb_per_s);
-    let to = if highest > 0.0 { x_high.min(highest / gb_per_s) } else { x_high };
+    let area = panel.area;
+    let height = |roof: &Roof| panel.at(1.0, roof.value)[1];
+    for roof in roofs {
+        let (x, y) = (area.x + from(roof.value) * area.width, height(roof));
+        canvas.line(roof.class, [x, y], [area.right(), y]);
+        labels.take(Area { x, y: y - 1.5, width: area.right() - x, height: 3.0 });
+    }
+    for roof in roofs {
+        let label = format!("{} {}", roof.name, units::throughput(key, roof.value));
+        let place = labels.place_at_end(height(roof), &label);
+        canvas.text("roofname end", [place.right(), place.bottom() - 3.5], &label);
+    }
+}
+
+/// A line along which bytes are what limits, up to the highest flat roof. It is named in the head.
+fn slope(panel: &Panel, x: Axis, roof: &Roof, highest: f64, canvas: &mut Canvas, labels: &mut Labels) {
+    /// A turned line is taken as a row of squares of this size.
+    const SQUARE: f64 = 4.0;
+    let ([x_low, x_high], [y_low, _]) = (x.ends(), panel.y.ends());
+    let from = x_low.max(y_low / roof.value);
+    let to = if highest > 0.0 { x_high.min(highest / roof.value) } else { x_high };
     if from >= to {
         return;
     }
-    let (start, end) = (panel.at(from, from * gb_per_s), panel.at(to, to * gb_per_s));
-    canvas.line(class, start, end);
-    let degrees = panel.diagonal_degrees();
-    let (sin, cos) = degrees.to_radians().sin_cos();
-    let along = 14.0 + at as f64 * 34.0;
-    let below = if class == "public" { -5.0 } else { FONT_SIZE + 2.0 };
-    let [x, y] = [start[0] + along * cos - below * sin, start[1] + along * sin + below * cos];
-    canvas.turned("roofname", [x, y], degrees, label);
-    // A turned text as a row of small squares.
-    let steps = (text_width(label) / FONT_SIZE).ceil() as usize;
-    for step in 0..steps {
-        let along = step as f64 * FONT_SIZE;
-        labels.take(Area {
-            x: x + along * cos,
-            y: y + along * sin - FONT_SIZE,
-            width: FONT_SIZE,
-            height: FONT_SIZE,
-        });
+    let (start, end) = (panel.at(from, from * roof.value), panel.at(to, to * roof.value));
+    canvas.line(roof.class, start, end);
+    let (dx, dy) = (end[0] - start[0], end[1] - start[1]);
+    let steps = (dx.hypot(dy) / SQUARE).ceil().max(1.0);
+    for step in 0..steps as u32 {
+        let share = f64::from(step) / steps;
+        let (x, y) = (start[0] + share * dx - SQUARE / 2.0, start[1] + share * dy - SQUARE / 2.0);
+        labels.take(Area { x, y, width: SQUARE, height: SQUARE });
     }
 }
 
@@ -281,13 +264,18 @@ fn named(points: &[Point<'_>], places: Vec<[f64; 2]>, labels: &mut Labels, canva
     for (point, at) in order {
         let place = labels.place(at, point.name);
         let Area { x, y, width, height } = place.area;
+        let (class, x) = match place.side {
+            Side::Right => ("", x),
+            Side::Left => ("end", x + width),
+            Side::Over => ("middle", x + width / 2.0),
+        };
         if place.is_far {
-            let near = if x > at[0] { x - 1.0 } else { x + width + 1.0 };
-            canvas.line("leader", at, [near, y + height / 2.0]);
+            let middle = if place.side == Side::Over && y > at[1] { y } else { y + height / 2.0 };
+            canvas.line("leader", at, [x, middle]);
         }
         let bottleneck = point.placed.bottleneck.as_str();
         let share = point.placed.efficiency_pct.map_or_else(String::new, |pct| format!(", {pct:.0} %"));
         canvas.circle(bottleneck, at, RADIUS, &format!("{}: {bottleneck}{share}", point.name));
-        canvas.text("", [x, y + height - 3.5], point.name);
+        canvas.text(class, [x, y + height - 3.5], point.name);
     }
 }

@@ -28,11 +28,8 @@ pub fn roofline(r: &Roofline, style: Style) -> String {
         match placement {
             Placement::Placed(placed) => {
                 grid.push(row(name, placed));
-                for recommendation in &placed.recommendations {
-                    let label = placed.bottleneck.as_str();
-                    said +=
-                        &entry(style, ink(placed.bottleneck), label, &format!("{name}: {recommendation}"));
-                }
+                let body = format!("{name}: {}", placed.recommendations.join("; "));
+                said += &entry(style, ink(placed.bottleneck), placed.bottleneck.as_str(), &body);
             }
             Placement::Unplaced { reason } => {
                 said += &entry(style, Ink::Doubt, "not placed", &format!("{name}: {reason}"));
@@ -61,7 +58,7 @@ fn roofs(r: &Roofline, style: Style) -> String {
 fn table(c: &Ceilings, public: Option<&holdpoint_model::roofline::PublicPeaks>, style: Style) -> String {
     let mut grid = Grid::new(&[
         words("roof"),
-        words("by"),
+        words("by").drop(1),
         numbers("measured"),
         numbers("data sheet"),
         numbers("reached"),

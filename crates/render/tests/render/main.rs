@@ -4,6 +4,7 @@ mod ab;
 mod apex;
 mod calibration;
 mod markdown;
+mod roofline;
 mod sides;
 mod terminal;
 mod tune;
