@@ -9,11 +9,11 @@ use std::path::Path;
 
 /// The suites that come with the binary.
 const BUILT_IN: &[(&str, &str)] = &[
-    ("ceilings", include_str!("../../../suites/ceilings.toml")),
-    ("ceilings-gpu", include_str!("../../../suites/ceilings-gpu.toml")),
     ("cpu", include_str!("../../../suites/cpu.toml")),
     ("gpu", include_str!("../../../suites/gpu.toml")),
     ("gpu-large", include_str!("../../../suites/gpu-large.toml")),
+    ("ceilings", include_str!("../../../suites/ceilings.toml")),
+    ("ceilings-gpu", include_str!("../../../suites/ceilings-gpu.toml")),
 ];
 
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.
