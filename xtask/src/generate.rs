@@ -4,7 +4,7 @@ use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Baseline, Bisection, Calibration, FuzzFile, FuzzReport, Judgement, Profile, ProfileComparison,
-    Report, SanitizeReport, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
+    Report, Roofline, SanitizeReport, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -47,6 +47,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<Profile>("profile"),
         schema::<ProfileComparison>("profile-comparison"),
         schema::<SanitizeReport>("sanitize"),
+        schema::<Roofline>("roofline"),
         schema::<Suite>("suite"),
         schema::<RuntimeCaps>("runtime-caps"),
         schema::<Vec<Tuning>>("tunings"),

@@ -2,12 +2,15 @@
 
 mod ab;
 mod inspect;
+mod roofline;
 
 pub use ab::{
     AbArgs, AbFiles, AbPolicyName, BisectArgs, CalibrateArgs, DecideArgs, ROUND_MS, ROUNDS_PER_UNIT,
     UNITS_AT_ONCE,
 };
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
+
+pub use roofline::RooflineArgs;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Parser, Subcommand, ValueEnum};
@@ -94,6 +97,8 @@ pub enum Command {
     Trend(TrendArgs),
     /// Render an existing report again
     Report(ReportArgs),
+    /// Show how near workloads come to what the machine or the device can do, and what holds them back
+    Roofline(RooflineArgs),
     /// Tell what this machine can measure, and why not
     Doctor,
     /// Count what the kernels of a suite do, and say what holds them (Nsight Compute)
@@ -385,9 +390,12 @@ pub struct ReportArgs {
     /// Its comparison, to be shown with it
     #[arg(long, value_name = "FILE")]
     pub comparison: Option<PathBuf>,
-    /// Also write it as Markdown
+    /// Also write it as Markdown; with the roofline and its picture, where ceilings are kept for the report's device
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// With --markdown: ceilings from this report of a ceilings suite
+    #[arg(long, value_name = "REPORT", requires = "markdown", conflicts_with = "form")]
+    pub ceilings: Option<PathBuf>,
     /// Show and write it in the form of another program
     #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
     pub form: Option<ReportForm>,

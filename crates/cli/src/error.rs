@@ -33,6 +33,9 @@ pub enum CliError {
         /// What is wrong with it.
         what: String,
     },
+    /// What is there does not suffice to say anything, and what would.
+    #[error("{0}")]
+    Inconclusive(String),
     /// Something failed that should not.
     #[error("{0}")]
     Internal(String),
@@ -50,6 +53,7 @@ impl CliError {
             Self::Store(_) | Self::Kept { .. } | Self::Build(_) | Self::Input(_) | Self::File { .. } => {
                 ExitCode::Usage
             }
+            Self::Inconclusive(_) => ExitCode::Inconclusive,
             Self::Internal(_) => ExitCode::Internal,
         }
     }

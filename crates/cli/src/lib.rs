@@ -1,6 +1,7 @@
 //! Flags and glue: what was typed becomes calls into the other crates. The only crate that prints and exits.
 
 pub mod args;
+mod ceilings;
 mod commands;
 mod error;
 mod interrupt;
@@ -58,6 +59,7 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Baseline(args) => commands::baseline::run(&args, output),
         Command::Trend(args) => commands::trend::run(&args, output),
         Command::Report(args) => commands::report::run(&args, output),
+        Command::Roofline(args) => commands::roofline::run(&args, output),
         Command::Doctor => commands::doctor::run(output),
         Command::Profile(args) => commands::profile::run(&args, output),
         Command::Sanitize(args) => commands::sanitize::run(&args, output),

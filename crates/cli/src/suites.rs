@@ -14,6 +14,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("gpu", include_str!("../../../suites/gpu.toml")),
     ("attention-27", include_str!("../../../suites/attention-27.toml")),
     ("gpu-large", include_str!("../../../suites/gpu-large.toml")),
+    ("ceilings", include_str!("../../../suites/ceilings.toml")),
+    ("ceilings-gpu", include_str!("../../../suites/ceilings-gpu.toml")),
 ];
 
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.

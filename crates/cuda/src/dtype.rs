@@ -83,6 +83,18 @@ impl Dtype {
         }
     }
 
+    /// What an exact answer becomes when it is stored: beyond the largest number it is infinite, or stays there.
+    #[must_use]
+    pub fn stored(self, exact: f32) -> f32 {
+        let largest = match self {
+            Self::F32 => f32::MAX,
+            Self::F16 => f16::MAX.to_f32(),
+            Self::Bf16 => bf16::MAX.to_f32(),
+            Self::E4m3 => 448.0,
+        };
+        if exact.abs() > largest { self.decode(&self.encode(&[exact]))[0] } else { exact }
+    }
+
     /// Values from a device's bytes.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Vec<f32> {
@@ -157,6 +169,13 @@ mod tests {
             assert_eq!(e4m3_from_f32(low + (high - low) * 0.51), bits + 1);
             assert_eq!(e4m3_from_f32(f32::midpoint(low, high)), bits + (bits & 1));
         }
+    }
+
+    #[test]
+    fn what_a_type_cannot_hold_is_infinite_or_its_largest() {
+        assert_eq!((Dtype::F16.stored(71_690.0), Dtype::E4m3.stored(-1e3)), (f32::INFINITY, -448.0));
+        assert_eq!((Dtype::F16.stored(0.1), Dtype::F32.stored(f32::MAX)), (0.1, f32::MAX), "not rounded");
+        assert!(Dtype::Bf16.stored(f32::NAN).is_nan());
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn nvrtc() -> Option<Nvrtc> {
 #[test]
 fn small_kernels_compile_for_every_architecture_and_tell_what_they_need() {
     let Some(nvrtc) = nvrtc() else { return };
-    let small = ["copy", "fault", "timing"];
+    let small = ["copy", "fault", "fma", "launch", "mma", "timing"];
     let mut archs = HashSet::new();
     for (unit, arch) in checked_units().iter().filter(|(unit, _)| small.contains(&unit.source)) {
         let kernels =

@@ -148,7 +148,20 @@ fn cases(op: &str) -> Vec<(Vec<usize>, Map<String, Value>)> {
             (&[64], json!({})),
             (&[8_191], json!({})),
             (&[1_000_003], json!({})),
+            (&[1_000_003], json!({"rounds": 3})),
+            (&[1 << 20], json!({"rounds": 5})),
         ]),
+        "fma" => {
+            of(&[(&[1], json!({})), (&[2_049], json!({"rounds": 1})), (&[100_003], json!({"rounds": 1_000}))])
+        }
+        // Fewer products than are summed at a time, just as many, and more by one.
+        "mma" => of(&[
+            (&[1], json!({"rounds": 1})),
+            (&[3], json!({"rounds": 16})),
+            (&[131], json!({"rounds": 17})),
+            (&[2], json!({"rounds": 512})),
+        ]),
+        "launch" => of(&[(&[1], json!({})), (&[1_031], json!({}))]),
         // Wrong on purpose, and looked at below.
         "fault" => Vec::new(),
         other => panic!("no shapes for op {other}: give it some"),
@@ -257,6 +270,13 @@ fn copy_is_right() {
 }
 
 #[test]
+fn fma_mma_and_launch_are_right() {
+    for op in ["fma", "mma", "launch"] {
+        check_all(op);
+    }
+}
+
+#[test]
 fn every_clock_gives_positive_times_warm_and_cold() {
     on_device(|gpu| {
         let none = Map::new();
@@ -294,6 +314,9 @@ fn a_device_and_a_kernel_say_who_they_are() {
 /// Shapes like those of the built-in suites, one for each set of constants that an op may choose.
 fn usual() -> Vec<(&'static str, Vec<usize>, Value)> {
     let mut all = vec![
+        ("fma", vec![4_096], json!({"rounds": 64})),
+        ("mma", vec![4], json!({"rounds": 64})),
+        ("launch", vec![1], json!({})),
         ("tile_pack", vec![1, 16, 128, 128], json!({"tile_size": 8, "kmax": 32})),
         ("tile_pack", vec![1, 16, 256, 256], json!({"tile_size": 8, "kmax": 512})),
         ("tile_unpack", vec![1, 16, 128, 128], json!({"tile_size": 8, "kmax": 32})),

@@ -24,6 +24,13 @@ fn step_ns() -> u64 {
     }
 }
 
+/// Days from a time, ISO-8601 in UTC, to now; none where it is no time.
+#[must_use]
+pub fn days_since(timestamp_utc: &str) -> Option<f64> {
+    let then: jiff::Timestamp = timestamp_utc.parse().ok()?;
+    Some(jiff::Timestamp::now().duration_since(then).as_secs_f64() / 86_400.0)
+}
+
 /// Now, ISO-8601 in UTC to the millisecond, ending in `Z`.
 #[must_use]
 pub fn timestamp_utc() -> String {

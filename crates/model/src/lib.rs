@@ -21,6 +21,7 @@ mod measurement;
 pub mod profile;
 pub mod protocol;
 pub mod report;
+pub mod roofline;
 pub mod suite;
 pub mod trend;
 pub mod tune;
@@ -39,6 +40,7 @@ pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
 };
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
+pub use roofline::{Ceilings, Roofline};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};

@@ -8,6 +8,7 @@ pub mod markdown;
 mod paint;
 mod remedy;
 mod summary;
+pub mod svg;
 mod table;
 pub mod terminal;
 mod text;

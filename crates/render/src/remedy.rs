@@ -34,6 +34,10 @@ const REMEDIES: &[(&str, &str)] = &[
     ("torch_build_missing_fp8_dtype", "use PyTorch 2.1 or later"),
     ("fp8_requires_cuda", "make CUDA work first"),
     ("compute_capability_below_sm90", "8-bit floating point needs a GPU of compute capability 9.0 or later"),
+    (
+        "fp8_mma_unsupported",
+        "mma.sync converts 8-bit operands to fp16 on this architecture; its 8-bit peak is not measured",
+    ),
     ("engine_not_found", "build the engine, or correct its path"),
     ("nvml_library_not_found", "install the NVIDIA driver with its management library"),
     ("nvml_query_failed", "the management library did not answer; look at nvidia-smi"),

@@ -130,6 +130,18 @@ pub fn factor(v: f64) -> String {
     }
 }
 
+/// Operations per byte: `0.52`, `12.8`, `256`.
+#[must_use]
+pub fn intensity(v: f64) -> String {
+    match v.abs() {
+        _ if !v.is_finite() => MISSING.to_owned(),
+        99.95.. => count(v.round() as u64),
+        9.995..99.95 => format!("{v:.1}"),
+        0.00995..9.995 => format!("{v:.2}"),
+        _ => format!("{v:.1e}"),
+    }
+}
+
 /// A quantity per second with its prefix: `12.34 M`, `980.0`.
 #[must_use]
 pub fn rate(v: f64) -> String {

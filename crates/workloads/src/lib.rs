@@ -10,6 +10,7 @@ pub mod compare;
 pub mod diagnostics;
 mod error;
 pub mod ff;
+pub mod fma;
 pub mod fused;
 pub mod fusion;
 pub mod infer;
@@ -41,6 +42,8 @@ pub const OPS: &[&str] = &[
     "fused_pack_op_unpack",
     "ff_path",
     "attention",
+    "copy",
+    "fma",
 ];
 
 /// Which implementation is timed.

@@ -35,6 +35,8 @@ fn samples() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
         ("fused_pack_op_unpack", map(), object(tiles)),
         ("ff_path", map(), object(ff)),
         ("attention", vec![1, 2, 33, 24], object(json!({"causal": true}))),
+        ("copy", vec![1000], object(json!({}))),
+        ("fma", vec![333], object(json!({"rounds": 100}))),
     ]
 }
 

@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod gate;
 pub mod profile;
 pub mod report;
+pub mod roofline;
 pub mod run;
 pub mod sanitize;
 pub mod trend;

@@ -1,11 +1,12 @@
 //! `holdpoint report`: render an existing document again.
 
 use crate::args::{ReportArgs, ReportForm};
+use crate::ceilings;
 use crate::error::CliError;
 use crate::output::Output;
 use holdpoint_model::import::Document;
 use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report};
-use holdpoint_render::{Style, markdown, terminal};
+use holdpoint_render::{Style, markdown, svg, terminal};
 use serde::Serialize;
 
 /// Runs the command.
@@ -39,7 +40,7 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
 fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<ExitCode, CliError> {
     let judgement: Option<Judgement> =
         args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
-    let page = markdown::report(report, judgement.as_ref());
+    let page = markdown::report(report, judgement.as_ref()) + &roofline(args, report, output)?;
     let text = |style| {
         let mut text = terminal::report(report, style);
         if let Some(judgement) = &judgement {
@@ -49,6 +50,21 @@ fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<Exi
         text
     };
     show(args, report, &page, text, output)
+}
+
+/// The roofline for the page, with its picture beside the page; nothing where no ceilings were named and none are kept.
+fn roofline(args: &ReportArgs, report: &Report, output: &Output) -> Result<String, CliError> {
+    let Some(page) = &args.markdown else { return Ok(String::new()) };
+    let roofline = match ceilings::roofline(report, args.ceilings.as_deref()) {
+        Ok(roofline) => roofline,
+        Err(_) if args.ceilings.is_none() => return Ok(String::new()),
+        Err(error) => return Err(error),
+    };
+    let picture = page.with_extension("roofline.svg");
+    holdpoint_store::write_text(&picture, &svg::roofline(&roofline))?;
+    output.note(&format!("picture: {}", picture.display()));
+    let name = picture.file_name().map(|name| name.to_string_lossy());
+    Ok(format!("\n{}", markdown::roofline(&roofline, name.as_deref())))
 }
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.

@@ -22,6 +22,7 @@ fn every_command_explains_itself() {
         "trend append",
         "trend show",
         "report",
+        "roofline",
         "doctor",
         "profile",
         "sanitize",

@@ -21,6 +21,7 @@ mod interrupted;
 mod keep;
 mod profile;
 mod repository;
+mod roofline;
 mod sanitize;
 mod talk;
 mod told;

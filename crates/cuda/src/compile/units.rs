@@ -89,6 +89,7 @@ fn taken(source: &str) -> Taken {
             configs: &["ALIGNED=1 CHANNELS=128 TILE=16", "ALIGNED=1 CHANNELS=128 SOURCE_F32=1 TILE=8"],
             ..any
         },
+        "fma" => Taken { dtypes: NONE, configs: &["CHAINS=8 THREADS=256"], ..any },
         "fused_pack_op_unpack" => Taken { configs: &["ITEMS=4 THREADS=256 TILE=8"], ..any },
         "fusion_gate" => Taken { configs: &["ITEMS=4 ROUNDS=1 THREADS=256"], ..any },
         "tile_pack" => Taken {
@@ -106,14 +107,14 @@ fn taken(source: &str) -> Taken {
             ],
             ..any
         },
-        // Wide elements take ACROSS=8 CHANNELS=4, and are in no suite.
         "tile_ssm_stream" => Taken {
-            dtypes: &[Dtype::F16, Dtype::Bf16, Dtype::E4m3],
             configs: &[
-                "ACROSS=4 CHANNELS=8 DIRECTION=0 ITEMS=16 STAGES=3 THREADS=256",
-                "ACROSS=4 CHANNELS=8 DIRECTION=0 ITEMS=8 STAGES=2 THREADS=256",
-                "ACROSS=4 CHANNELS=8 DIRECTION=1 ITEMS=16 STAGES=3 THREADS=256",
-                "ACROSS=4 CHANNELS=8 DIRECTION=1 ITEMS=8 STAGES=2 THREADS=256",
+                "DIRECTION=0 ITEMS=16 STAGES=3 THREADS=256",
+                "DIRECTION=0 ITEMS=16 STAGES=2 THREADS=256",
+                "DIRECTION=0 ITEMS=8 STAGES=2 THREADS=256",
+                "DIRECTION=1 ITEMS=16 STAGES=3 THREADS=256",
+                "DIRECTION=1 ITEMS=16 STAGES=2 THREADS=256",
+                "DIRECTION=1 ITEMS=8 STAGES=2 THREADS=256",
             ],
             ..any
         },

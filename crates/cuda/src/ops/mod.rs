@@ -1,6 +1,7 @@
 //! The ops: each turns a request into launches, inputs, outputs and an oracle. Must not time anything.
 
 mod attention;
+mod ceilings;
 mod copy;
 mod fault;
 mod ff;
@@ -28,6 +29,9 @@ pub const OPS: &[&str] = &[
     "ff_path",
     "attention",
     "copy",
+    "fma",
+    "mma",
+    "launch",
     "fault",
 ];
 
@@ -54,6 +58,9 @@ fn entry(op: &str) -> Result<Entry, BuildError> {
         "tile_ssm" => of(ssm::validate, ssm::build, ssm::candidates),
         "attention" => of(attention::validate, attention::build, attention::candidates),
         "copy" => of(copy::validate, copy::build, |_| Vec::new()),
+        "fma" => of(ceilings::validate_fma, ceilings::build_fma, |_| Vec::new()),
+        "mma" => of(ceilings::validate_mma, ceilings::build_mma, |_| Vec::new()),
+        "launch" => of(ceilings::validate_launch, ceilings::build_launch, |_| Vec::new()),
         "fault" => of(fault::validate, fault::build, |_| Vec::new()),
         _ => Err(BuildError::UnknownOp { op: op.to_owned() }),
     }
@@ -273,7 +280,7 @@ mod tests {
             unknown.insert("colour".to_owned(), json!(1));
             let shape: &[usize] = match *op {
                 "tile_ssm" => &[1, 4, 8],
-                "copy" | "fault" => &[64],
+                "copy" | "fma" | "mma" | "launch" | "fault" => &[64],
                 _ => &[1, 8, 32, 32],
             };
             let error = validate(&request(op, shape, &unknown)).unwrap_err();

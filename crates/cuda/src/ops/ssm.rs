@@ -84,15 +84,9 @@ impl Stream {
         Some(Self { channels, items, stages })
     }
 
-    fn constants(self) -> [(&'static str, usize); 5] {
-        let across = Self::WIDTH / self.channels;
-        [
-            ("THREADS", 256),
-            ("ACROSS", across),
-            ("CHANNELS", self.channels),
-            ("ITEMS", self.items),
-            ("STAGES", self.stages),
-        ]
+    /// How many threads lie side by side, and how many channels each has, follows from the element type in the source.
+    fn constants(self) -> [(&'static str, usize); 3] {
+        [("THREADS", 256), ("ITEMS", self.items), ("STAGES", self.stages)]
     }
 }
 
@@ -139,8 +133,13 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
     ];
     let is_both = direction == Direction::Bidirectional;
     let constant = |name| chosen.constant(name);
-    let (threads, across, items) = (constant("THREADS"), constant("ACROSS"), constant("ITEMS"));
-    let width = across * constant("CHANNELS");
+    let (threads, items) = (constant("THREADS"), constant("ITEMS"));
+    let lanes = stream.map_or(constant("CHANNELS"), |stream| stream.channels);
+    let across = match chosen.unit.config.get("ACROSS") {
+        Some(_) => constant("ACROSS"),
+        None => Stream::WIDTH / lanes,
+    };
+    let width = across * lanes;
     let chunk = threads / across * items;
     let (chunks, columns) = (steps.div_ceil(chunk).max(1), channels.div_ceil(width));
     let scratch_bytes = match request.variant {
@@ -181,7 +180,7 @@ pub(super) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, Pre
             launches.push(kernel.launch(grid_x((batch * channels).div_ceil(128)), 128, arguments));
         }
         Variant::Fast if stream.is_some() => {
-            let bytes = threads * items * constant("STAGES") * constant("CHANNELS") * request.dtype.bytes();
+            let bytes = threads * items * constant("STAGES") * lanes * request.dtype.bytes();
             let launch = kernel.launch(grid_x(batch * columns), threads as u32, arguments);
             launches.push(launch.shared(bytes)?);
         }

@@ -72,7 +72,7 @@ fn drawn(op: &str, target: Target, random: &mut Random) -> Option<(Vec<usize>, M
         "tile_pack" | "tile_unpack" | "fused_pack_op_unpack" => tiles(op, target, random),
         "ff_path" => ff(target, random),
         "infer" => infer(random),
-        "copy" => (vec![size(random, ELEMENTS_MAX)], json!({})),
+        "copy" | "fma" => (vec![size(random, ELEMENTS_MAX)], json!({})),
         _ => return None,
     };
     let Value::Object(params) = params else { return None };

@@ -5,12 +5,14 @@ mod apex;
 mod bisection;
 mod calibration;
 mod escape;
+mod roofline;
 mod tables;
 
 pub use ab::ab;
 pub use apex::apex_gpu;
 pub use bisection::bisection;
 pub use calibration::calibration;
+pub use roofline::roofline;
 
 use crate::summary::Group;
 use crate::{remedy, summary};

@@ -5,6 +5,7 @@ mod apex;
 mod calibration;
 mod markdown;
 mod profile;
+mod roofline;
 mod sides;
 mod terminal;
 mod tune;

@@ -2,6 +2,7 @@
 //! anything an op module could compute.
 
 mod attention;
+mod ceilings;
 mod ff;
 mod fused;
 mod fusion;
@@ -37,6 +38,8 @@ const ENTRIES: &[Entry] = &[
     Entry { op: "fused_pack_op_unpack", validate: fused::validate, build: |req| boxed(fused::prepare(req)) },
     Entry { op: "ff_path", validate: ff::validate, build: |req| boxed(ff::prepare(req)) },
     Entry { op: "attention", validate: attention::validate, build: |req| boxed(attention::prepare(req)) },
+    Entry { op: "copy", validate: ceilings::validate_copy, build: |req| boxed(ceilings::prepare_copy(req)) },
+    Entry { op: "fma", validate: ceilings::validate_fma, build: |req| boxed(ceilings::prepare_fma(req)) },
 ];
 
 fn boxed<T: PreparedOp + 'static>(op: Result<T, BuildError>) -> Result<Box<dyn PreparedOp>, BuildError> {
@@ -178,5 +181,7 @@ mod tests {
         let ff = json!({"tile_size_l0": 4, "tile_size_l1": 2, "kmax_l0": 2, "kmax_l1": 8});
         spoil(ff::prepare, &map, &ff);
         spoil(attention::prepare, &[1, 2, 9, 8], &json!({}));
+        spoil(ceilings::prepare_copy, &[150], &json!({}));
+        spoil(ceilings::prepare_fma, &[150], &json!({"rounds": 50}));
     }
 }

@@ -1,0 +1,139 @@
+//! The roofline: what a machine or a device can do at most, measured; and how near each workload of a report comes to it, and
+//! what holds it back. Pure: reports in, a document out.
+
+mod advice;
+mod analyse;
+mod ceilings;
+mod peaks;
+#[cfg(test)]
+mod tests;
+
+pub use analyse::{ABOVE, LAUNCH_SHARE, Mismatch, analyse};
+pub use ceilings::{Bandwidth, Ceilings, CeilingsError, Compute, device_of};
+pub use peaks::{PEAKS, Peak, PublicPeaks, public_peaks};
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// All workloads of a report under the roofs of their device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Roofline {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Name of the suite that the workloads are of.
+    pub suite: String,
+    /// When its run began, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// The device: a GPU, or the CPU.
+    pub device: String,
+    /// What it can do, as measured.
+    pub ceilings: Ceilings,
+    /// What its maker says it can do; absent where the table does not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_peaks: Option<PublicPeaks>,
+    /// Where each workload stands, in the report's order.
+    pub workloads: IndexMap<String, Placement>,
+    /// What is odd about the ceilings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Where one workload stands. It never becomes a missing row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Placement {
+    /// Under a roof.
+    Placed(Box<Placed>),
+    /// Nowhere, and why.
+    Unplaced {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// One workload under the roofs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Placed {
+    /// Element type.
+    pub dtype: String,
+    /// Median time of a call.
+    pub time_ms: f64,
+    /// Bytes that a call has to move, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+    /// Floating-point operations of a call, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<f64>,
+    /// Operations per byte; absent where one of the two is not known, or is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic_intensity: Option<f64>,
+    /// Operations per second, in 10⁹.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_gflops: Option<f64>,
+    /// Bytes per second, in 10⁹.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth_gb_s: Option<f64>,
+    /// What holds it back.
+    pub bottleneck: Bottleneck,
+    /// The roof over it.
+    pub ceiling: Ceiling,
+    /// How much of that roof it reaches, 0 to 100; absent where it is above it, which is no efficiency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efficiency_pct: Option<f64>,
+    /// What to do, each with the number that led to it.
+    pub recommendations: Vec<String>,
+}
+
+/// What holds a workload back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Bottleneck {
+    /// The bandwidth of memory.
+    Memory,
+    /// The bandwidth of a cache that all its data fits.
+    Cache,
+    /// Arithmetic.
+    Compute,
+    /// Being started.
+    Launch,
+    /// Nothing that was measured: it is quicker than it can be, so a count of work or a ceiling is wrong.
+    AboveCeiling,
+}
+
+impl Bottleneck {
+    /// The word for tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Cache => "cache",
+            Self::Compute => "compute",
+            Self::Launch => "launch",
+            Self::AboveCeiling => "above",
+        }
+    }
+}
+
+/// A roof, by the workload that measured it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ceiling {
+    /// The workload of the ceilings' report.
+    pub workload: String,
+    /// How high it is.
+    pub value: f64,
+    /// In what.
+    pub unit: CeilingUnit,
+}
+
+/// The unit of a roof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CeilingUnit {
+    /// 10⁹ bytes per second.
+    GbPerS,
+    /// 10⁹ operations per second.
+    Gflops,
+    /// Milliseconds that a call takes at least.
+    Ms,
+}
