@@ -136,7 +136,7 @@ fn replay(
         };
         if !target.takes(&file.case) {
             return Err(CliError::Input(format!(
-                "{}: worker {worker:?} has no such op, shape or parameters",
+                "{}: worker {worker:?} cannot have this op, shape, dtype, offset or parameters",
                 path.display()
             )));
         }

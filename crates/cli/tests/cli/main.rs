@@ -13,6 +13,7 @@ mod calibrate;
 mod common;
 mod compare;
 mod examples;
+mod fuzz;
 mod gate;
 mod gpu_reports;
 mod help;

@@ -169,6 +169,11 @@ impl Exchange {
         Ok(Call { op, leeway, places: CallPlaces { inputs, outputs } })
     }
 
+    /// What is asked, in words.
+    pub(super) fn asked(&self) -> String {
+        format!("{} calls, {} times over", self.calls.len(), self.request.repeats)
+    }
+
     /// Asks once, and looks at everything that comes back.
     ///
     /// # Errors

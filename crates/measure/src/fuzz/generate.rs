@@ -98,7 +98,10 @@ fn drawn(op: &str, target: Target, random: &mut Random) -> Option<(Vec<usize>, M
 }
 
 fn attention(target: Target, most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
-    let heads = [1 + random.below(3), 1 + random.below(4)];
+    let heads = match target {
+        Target::Builtin | Target::Cuda => [1 + random.below(3), 1 + random.below(4)],
+        Target::External => [1 + random.below(2), 1 + random.below(3)],
+    };
     let width = match target {
         Target::Builtin => size(random, 128),
         Target::Cuda => pick(random, &[32, 64, 96, 128]),

@@ -211,7 +211,8 @@ impl<'a> Fuzzer<'a> {
         let given: Vec<FuzzCase> = given(self.suite, kernel).collect();
         let total = given.len() as u64 + plan.cases_count;
         let mut given = given.into_iter();
-        let mut largest: Option<FuzzCase> = None;
+        let mut passed: Vec<FuzzCase> = Vec::new();
+        let size = |case: &FuzzCase| case.shape.iter().product::<usize>();
         for _ in 0..total {
             let generated = || generate::generate(&spec.op, &kernel.dtype, self.target, &mut random);
             let Some(case) = given.next().or_else(generated) else {
@@ -231,9 +232,11 @@ impl<'a> Fuzzer<'a> {
             let Some(finding) = evaluated.finding else {
                 found.passed_count += 1;
                 found.errors = evaluated.errors.map_or(found.errors, |errors| found.errors.worse(errors));
-                let size = |case: &FuzzCase| case.shape.iter().product::<usize>();
-                if largest.as_ref().is_none_or(|known| size(known) < size(&case)) {
-                    largest = Some(case);
+                // The smallest and the largest.
+                passed.push(case);
+                passed.sort_by_key(size);
+                if passed.len() > 2 {
+                    passed.remove(1);
                 }
                 continue;
             };
@@ -251,11 +254,13 @@ impl<'a> Fuzzer<'a> {
                 return found;
             }
         }
-        if let Some(case) = largest.filter(|_| found.failures.is_empty())
-            && let Some(finding) = self.look_at_times(&case).finding
-        {
-            let (first, found_after) = (case.clone(), found.cases_count);
-            found.failures.push(FuzzFailure { finding, case, first, found_after, file: None });
+        for case in passed {
+            if found.failures.is_empty()
+                && let Some(finding) = self.look_at_times(&case).finding
+            {
+                let (first, found_after) = (case.clone(), found.cases_count);
+                found.failures.push(FuzzFailure { finding, case, first, found_after, file: None });
+            }
         }
         found
     }
@@ -265,7 +270,7 @@ impl<'a> Fuzzer<'a> {
         let kind = finding.kind;
         let mut seen = finding;
         let case = shrink::shrink(&first, self.target, |case| {
-            if self.timeouts_count >= TIMEOUTS_MAX {
+            if self.timeouts_count >= TIMEOUTS_MAX / 2 {
                 return false;
             }
             let same = self.evaluate(case).finding.filter(|finding| finding.kind == kind);
