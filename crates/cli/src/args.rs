@@ -439,6 +439,9 @@ pub struct FuzzArgs {
     /// Cases are drawn from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Stop a kernel at its first failing case
+    #[arg(long)]
+    pub fail_fast: bool,
     /// Element types in place of the workloads' own, such as f16,bf16
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub dtype: Vec<String>,

@@ -77,9 +77,11 @@ impl Dtype {
     #[must_use]
     pub fn range(self) -> Range {
         match self {
-            Self::F32 | Self::Bf16 => Range { large: 100.0, tiny: 1e-38 },
-            Self::F16 => Range { large: 100.0, tiny: 6e-5 },
-            Self::E4m3 => Range { large: 50.0, tiny: 2e-2 },
+            Self::F32 => Range { large: 100.0, small: 1e-6, tiny: 1e-38 },
+            Self::F16 => Range { large: 100.0, small: 1e-3, tiny: 6e-5 },
+            Self::Bf16 => Range { large: 100.0, small: 1e-4, tiny: 1e-38 },
+            // Nothing below its absolute tolerance is precise in 8 bits.
+            Self::E4m3 => Range { large: 50.0, small: 0.25, tiny: 2e-2 },
         }
     }
 

@@ -44,6 +44,8 @@ pub enum Values {
     Large,
     /// About the smallest normal number of the element type, so that some are denormal.
     Tiny,
+    /// So small that the absolute tolerance would take zero for the answer, and still precise: held against the answer's norm.
+    Small,
     /// Mostly zero, a few large.
     Spikes,
     /// Normal with one NaN.
@@ -61,6 +63,7 @@ impl Values {
         Self::Constant,
         Self::Large,
         Self::Tiny,
+        Self::Small,
         Self::Spikes,
         Self::Nan,
         Self::Infinite,
@@ -75,7 +78,7 @@ impl Values {
     /// Whether a typical answer is about as large as the inputs, so that errors can be held against its norm.
     #[must_use]
     pub fn is_ordinary(self) -> bool {
-        matches!(self, Self::Normal | Self::Uniform)
+        matches!(self, Self::Normal | Self::Uniform | Self::Small)
     }
 }
 
@@ -97,6 +100,8 @@ pub enum FindingKind {
     TimeNotExplained,
     /// Inputs seen before are answered much faster than new ones.
     AnswersRemembered,
+    /// Calls that were to be repeated were not made.
+    WorkSkipped,
     /// It failed, crashed or hung.
     Failed,
 }
@@ -113,8 +118,15 @@ impl FindingKind {
             Self::NotDeterministic => "not_deterministic",
             Self::TimeNotExplained => "time_not_explained",
             Self::AnswersRemembered => "answers_remembered",
+            Self::WorkSkipped => "work_skipped",
             Self::Failed => "failed",
         }
+    }
+
+    /// Whether it is about times, which are looked at after the answers.
+    #[must_use]
+    pub fn is_about_time(self) -> bool {
+        matches!(self, Self::TimeNotExplained | Self::AnswersRemembered | Self::WorkSkipped)
     }
 }
 
@@ -228,6 +240,8 @@ pub struct Evaluation {
     pub bytes: u64,
     /// The calls to make, one after the other, all of them timed as one sample.
     pub calls: Vec<CallPlaces>,
+    /// How often to make them; each time all of it, and all of it timed.
+    pub repeats: u64,
 }
 
 /// What looking for wrong answers came to.
@@ -263,9 +277,12 @@ pub struct FuzzedKernel {
     pub cases_count: u64,
     /// Of these: right.
     pub passed_count: u64,
+    /// Cases beside these that the worker has no kernel for.
+    #[serde(default)]
+    pub refused_count: u64,
     /// The worst errors among the right ones.
     pub errors: Errors,
-    /// Why it could not be run; absent when it was.
+    /// Why some or all cases could not be run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// The first failure of each kind, made small.

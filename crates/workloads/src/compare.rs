@@ -134,8 +134,9 @@ impl Comparison {
         let rel_norm = moments.rel_norm();
         self.check.rel_norm = self.check.rel_norm.max(rel_norm);
         // Of few values or of rounding errors it says nothing.
+        let rounding = 4.0 * self.tolerance.rtol;
         if let Some(correlation) =
-            moments.correlation().filter(|_| self.leeway.ordinary && moments.count >= 32.0)
+            moments.correlation(rounding).filter(|_| self.leeway.ordinary && moments.count >= 32.0)
         {
             self.check.correlation = Some(self.check.correlation.map_or(correlation, |c| c.min(correlation)));
         }
@@ -244,10 +245,14 @@ impl Moments {
         }
     }
 
-    fn correlation(&self) -> Option<f64> {
+    /// None where the reference varies by less than this share of its norm.
+    fn correlation(&self, share: f64) -> Option<f64> {
         let n = self.count;
         let spread = |sum: f64, squared: f64| squared / n - (sum / n) * (sum / n);
         let (got, want) = (spread(self.got, self.got_squared), spread(self.want, self.want_squared));
+        if want <= share * share * self.want_squared / n {
+            return None;
+        }
         let together = self.product / n - self.got / n * (self.want / n);
         let correlation = together / (got * want).sqrt();
         correlation.is_finite().then_some(correlation.clamp(-1.0, 1.0))
@@ -318,6 +323,17 @@ mod tests {
         assert!(!by_norm.passed && by_norm.first_bad.unwrap().contains("norm"));
         let right = Comparison::new(tolerance).given(ORDINARY).floats("y", &[100], &want, &want).finish();
         assert!(right.passed && right.correlation.unwrap() > 0.999_999);
+    }
+
+    #[test]
+    fn the_correlation_of_rounding_errors_is_not_told() {
+        let want: Vec<f32> = (0..100).map(|i| 1.0 + 1e-3 * (i as f32).sin()).collect();
+        let rounded: Vec<f32> = want.iter().map(|x| (x * 256.0).round() / 256.0).collect();
+        let loose = Comparison::new(Tolerance::new(1e-2, 2e-2)).given(ORDINARY);
+        let check = loose.floats("y", &[100], &rounded, &want).finish();
+        assert!(check.passed && check.correlation.is_none(), "{check:?}");
+        let strict = Comparison::new(Tolerance::new(1e-2, 1e-5)).given(ORDINARY);
+        assert!(strict.floats("y", &[100], &want, &want).finish().correlation.unwrap() > 0.999);
     }
 
     #[test]

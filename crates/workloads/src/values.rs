@@ -42,6 +42,8 @@ pub enum Domain {
 pub struct Range {
     /// Of [`Values::Large`].
     pub large: f32,
+    /// Of [`Values::Small`].
+    pub small: f32,
     /// Of [`Values::Tiny`].
     pub tiny: f32,
 }
@@ -112,6 +114,7 @@ fn draw(kind: Values, tensor: &mut Tensor<'_>, rng: &mut RandomState, range: Ran
             Values::Constant => constant,
             Values::Large => large * x.clamp(-4.0, 4.0),
             Values::Tiny => range.tiny * x,
+            Values::Small => range.small * x,
             Values::Spikes if *x > 0.97 => large,
             Values::Spikes if *x < 0.02 => -large,
             Values::Spikes => 0.0,
@@ -123,7 +126,7 @@ fn draw(kind: Values, tensor: &mut Tensor<'_>, rng: &mut RandomState, range: Ran
 mod tests {
     use super::*;
 
-    const RANGE: Range = Range { large: 100.0, tiny: 1e-38 };
+    const RANGE: Range = Range { large: 100.0, small: 1e-6, tiny: 1e-38 };
 
     fn filled(values: Values, domain: Domain, seed: u64) -> (Vec<f32>, Leeway) {
         let mut data = vec![f32::NAN; 500];
@@ -155,6 +158,8 @@ mod tests {
         let (large, leeway) = filled(Values::Large, Domain::Any, 3);
         assert!(large.iter().any(|x| x.abs() > 100.0) && leeway.scale > 100.0 && !leeway.ordinary);
         assert!(filled(Values::Tiny, Domain::Any, 3).0.iter().any(|x| x.is_subnormal()));
+        let small = filled(Values::Small, Domain::Any, 3);
+        assert!(small.0.iter().all(|x| x.abs() < 1e-5 && x.is_normal()) && small.1.ordinary);
         let spikes = filled(Values::Spikes, Domain::Any, 3).0;
         assert!(spikes.contains(&100.0) && spikes.iter().filter(|x| **x == 0.0).count() > 400);
         let normal = filled(Values::Normal, Domain::Any, 3).1;

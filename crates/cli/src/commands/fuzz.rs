@@ -35,7 +35,7 @@ pub fn run(args: &FuzzArgs, output: &Output) -> Result<ExitCode, CliError> {
         holdpoint_store::check_writable(path)?;
     }
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
-    let plan = Plan { cases_count: args.cases, seed: args.seed };
+    let plan = Plan { cases_count: args.cases, seed: args.seed, fail_fast: args.fail_fast };
     let mut found = Vec::new();
     for kernel in &kernels {
         let mut kernel = look(&suite, kernel, plan, output)?;
@@ -114,11 +114,17 @@ fn replay(
 ) -> Result<ExitCode, CliError> {
     let mut outcomes = Vec::new();
     for path in files {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| CliError::Input(format!("{}: {error}", path.display())))?;
+        let text = holdpoint_store::read_text(path)?;
         let file: FuzzFile = serde_json::from_str(&text).map_err(|error| {
             CliError::Input(format!("{}: not a case that `holdpoint fuzz` saved: {error}", path.display()))
         })?;
+        if file.schema_version != SCHEMA_VERSION {
+            return Err(CliError::Input(format!(
+                "{}: schema_version {} is not {SCHEMA_VERSION}, which this holdpoint reads",
+                path.display(),
+                file.schema_version
+            )));
+        }
         let arg = SuiteArg { suite: suite.unwrap_or(&file.suite).to_owned(), device };
         let suite = suites::runnable(&arg)?;
         let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
@@ -130,14 +136,14 @@ fn replay(
         };
         if !target.takes(&file.case) {
             return Err(CliError::Input(format!(
-                "{}: worker {worker:?} has no such op, shape or parameters",
+                "{}: worker {worker:?} cannot have this op, shape, dtype, offset or parameters",
                 path.display()
             )));
         }
         let dir = scratch_dir()?;
         let mut fuzzer = Fuzzer::new(&suite, worker, target, dir.path())
             .map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
-        outcomes.push((path.display().to_string(), fuzzer.evaluate(&file.case)));
+        outcomes.push((path.display().to_string(), fuzzer.replay(&file.case, file.finding.kind)));
     }
     output.result(&outcomes, |style| terminal::replayed(&outcomes, style))?;
     Ok(if outcomes.iter().any(|(_, outcome)| outcome.finding.is_some()) {

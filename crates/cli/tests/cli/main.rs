@@ -14,6 +14,7 @@ mod common;
 mod compare;
 mod examples;
 mod fakes;
+mod fuzz;
 mod gate;
 mod gpu_reports;
 mod help;

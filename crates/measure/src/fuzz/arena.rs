@@ -5,7 +5,7 @@
 //! checked. Calls of one request have inputs and outputs of their own, so an answer kept from one is wrong for the next.
 
 use super::own;
-use crate::worker::{Worker, WorkerError};
+use crate::worker::{Computed, Worker, WorkerError};
 use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{CallPlaces, Errors, Evaluated, Evaluation, TensorPlace};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase};
@@ -48,20 +48,24 @@ impl Arena {
         Ok(Self { file, path: path.display().to_string() })
     }
 
+    /// Asks, and times the answer.
     fn exchange(
         &mut self,
         worker: &mut dyn Worker,
-        request: &Evaluation,
+        request: &mut Evaluation,
         bytes: &mut [u8],
-    ) -> Result<u64, WorkerError> {
+    ) -> Result<(Computed, Duration), WorkerError> {
         let failed = |error: std::io::Error| {
             WorkerError::new(FailureCause::WorkerError, format!("the tensors' file: {error}"))
         };
+        request.file.clone_from(&self.path);
         self.file.set_len(bytes.len() as u64).map_err(failed)?;
         self.file.rewind().and_then(|()| self.file.write_all(bytes)).map_err(failed)?;
-        let elapsed_ns = worker.evaluate(request)?;
+        let start = Instant::now();
+        let computed = worker.evaluate(request)?;
+        let passed = start.elapsed();
         self.file.rewind().and_then(|()| self.file.read_exact(bytes)).map_err(failed)?;
-        Ok(elapsed_ns)
+        Ok((computed, passed))
     }
 }
 
@@ -74,57 +78,68 @@ pub(super) fn evaluate(
     worker: &mut dyn Worker,
     case: &FuzzCase,
 ) -> Result<Evaluated, WorkerError> {
-    let refused = |error: BuildError| WorkerError::new(FailureCause::WorkerError, error.to_string());
-    let dtype = Dtype::parse(&case.dtype).unwrap_or(Dtype::F32);
-    let mut first = Exchange::new(arena, case, dtype, case.seed, CALLS).map_err(refused)?;
-    first.run(arena, worker)?;
-    let evaluated = first.check(dtype);
-    if evaluated.finding.is_some() {
+    let mut first = Exchange::new(case, case.seed, CALLS, 1)?;
+    let evaluated = first.run(arena, worker)?;
+    if evaluated.finding.is_some() || evaluated.skipped.is_some() {
         return Ok(evaluated);
     }
-    // Other inputs at the same addresses, then the first again.
-    let mut other = Exchange::new(arena, case, dtype, case.seed ^ 0x5555, CALLS).map_err(refused)?;
-    other.run(arena, worker)?;
-    let again = other.check(dtype);
-    if again.finding.is_some() {
+    // Other inputs at the same addresses, each call made twice, then the first again.
+    let again = Exchange::new(case, case.seed ^ 0x5555, CALLS, 2)?.run(arena, worker)?;
+    if again.finding.is_some() || again.skipped.is_some() {
         return Ok(again);
     }
     let before = first.after.clone();
-    first.run(arena, worker)?;
+    let repeated = first.run(arena, worker)?;
     if first.after != before {
         let detail = "the same inputs gave other bits the second time";
         return Ok(Evaluated::wrong(FindingKind::NotDeterministic, detail));
+    }
+    if repeated.finding.is_some() || repeated.skipped.is_some() {
+        return Ok(repeated);
     }
     let errors = evaluated.errors.zip(again.errors).map(|(a, b)| a.worse(b));
     Ok(Evaluated { errors, ..evaluated })
 }
 
 /// One request and its answer.
-struct Exchange {
+pub(super) struct Exchange {
     calls: Vec<Call>,
+    dtype: Dtype,
     request: Evaluation,
     before: Vec<u8>,
     after: Vec<u8>,
-    elapsed_ns: u64,
-    passed: Duration,
+    /// By the worker's clock.
+    pub(super) elapsed_ns: u64,
+    /// From request to answer.
+    pub(super) passed: Duration,
 }
 
 impl Exchange {
-    fn new(arena: &Arena, case: &FuzzCase, dtype: Dtype, seed: u64, calls: u64) -> Result<Self, BuildError> {
+    /// Calls with inputs of their own, each to be made `repeats` times.
+    ///
+    /// # Errors
+    /// When there are no such tensors.
+    pub(super) fn new(case: &FuzzCase, seed: u64, calls: u64, repeats: u64) -> Result<Self, WorkerError> {
+        let refused = |what: String| WorkerError::new(FailureCause::WorkerError, what);
+        let dtype = Dtype::parse(&case.dtype)
+            .ok_or_else(|| refused(format!("no element type {:?} is known", case.dtype)))?;
         let mut bytes = vec![POISON; GAP_BYTES];
         let calls: Vec<Call> = (0..calls)
             .map(|call| Self::call(case, dtype, seed.wrapping_add(call), &mut bytes))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<_, _>>()
+            .map_err(|error| refused(error.to_string()))?;
         let request = Evaluation {
             op: case.op.clone(),
             shape: case.shape.clone(),
             dtype: case.dtype.clone(),
             params: case.params.clone(),
-            file: arena.path.clone(),
+            file: String::new(),
             bytes: bytes.len() as u64,
             calls: calls.iter().map(|call| call.places.clone()).collect(),
+            repeats,
         };
-        Ok(Self { calls, request, after: Vec::new(), before: bytes, elapsed_ns: 0, passed: Duration::ZERO })
+        let (after, elapsed_ns, passed) = (Vec::new(), 0, Duration::ZERO);
+        Ok(Self { calls, dtype, request, after, before: bytes, elapsed_ns, passed })
     }
 
     fn call(case: &FuzzCase, dtype: Dtype, seed: u64, bytes: &mut Vec<u8>) -> Result<Call, BuildError> {
@@ -154,16 +169,35 @@ impl Exchange {
         Ok(Call { op, leeway, places: CallPlaces { inputs, outputs } })
     }
 
-    fn run(&mut self, arena: &mut Arena, worker: &mut dyn Worker) -> Result<(), WorkerError> {
-        self.after.clone_from(&self.before);
-        let start = Instant::now();
-        self.elapsed_ns = arena.exchange(worker, &self.request, &mut self.after)?;
-        self.passed = start.elapsed();
-        Ok(())
+    /// What is asked, in words.
+    pub(super) fn asked(&self) -> String {
+        format!("{} calls, {} times over", self.calls.len(), self.request.repeats)
     }
 
-    fn check(&mut self, dtype: Dtype) -> Evaluated {
-        if u128::from(self.elapsed_ns) > self.passed.as_nanos() {
+    /// Asks once, and looks at everything that comes back.
+    ///
+    /// # Errors
+    /// When the worker fails.
+    pub(super) fn run(
+        &mut self,
+        arena: &mut Arena,
+        worker: &mut dyn Worker,
+    ) -> Result<Evaluated, WorkerError> {
+        self.after.clone_from(&self.before);
+        let computed;
+        (computed, self.passed) = arena.exchange(worker, &mut self.request, &mut self.after)?;
+        match computed {
+            Computed::Timed(elapsed_ns) => self.elapsed_ns = elapsed_ns,
+            Computed::Skipped(reason) => {
+                return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
+            }
+        }
+        Ok(self.check())
+    }
+
+    fn check(&mut self) -> Evaluated {
+        let dtype = self.dtype;
+        if self.elapsed_ns == 0 || u128::from(self.elapsed_ns) > self.passed.as_nanos() {
             let detail =
                 format!("{} ns are told, {} ns have passed", self.elapsed_ns, self.passed.as_nanos());
             return Evaluated::wrong(FindingKind::TimeNotExplained, detail);
@@ -208,69 +242,4 @@ impl Exchange {
         let detail = format!("byte {at} of {} lies beside the tensors and was written", self.after.len());
         Evaluated::wrong(FindingKind::OutOfBounds, detail)
     }
-}
-
-/// Calls of the larger request when times are looked at.
-const CALLS_MANY: u64 = 16;
-/// A clock may leave out this share of what passes: copies to and from a device, the conversation.
-const UNEXPLAINED: f64 = 4.0;
-/// Nothing is said about calls that take less than this.
-const CALL_NS_MIN: f64 = 200_000.0;
-/// An answer to known inputs that comes so many times faster was not computed.
-const REMEMBERED: f64 = 8.0;
-
-/// Whether the times that the worker tells are those of the work: what each further call adds to the time that passes here must
-/// be what it adds there, and inputs seen before must take as long as new ones.
-///
-/// # Errors
-/// When the worker fails.
-pub(super) fn look_at_times(
-    arena: &mut Arena,
-    worker: &mut dyn Worker,
-    case: &FuzzCase,
-) -> Result<Evaluated, WorkerError> {
-    let refused = |error: BuildError| WorkerError::new(FailureCause::WorkerError, error.to_string());
-    let dtype = Dtype::parse(&case.dtype).unwrap_or(Dtype::F32);
-    let mut slopes = Vec::new();
-    for repeat in 0..5_u64 {
-        let seed = case.seed.wrapping_add(1000 * (repeat + 1));
-        let mut few = Exchange::new(arena, case, dtype, seed, 1).map_err(refused)?;
-        let mut many = Exchange::new(arena, case, dtype, seed + 1, 1 + CALLS_MANY).map_err(refused)?;
-        few.run(arena, worker)?;
-        many.run(arena, worker)?;
-        let fresh = (many.passed.as_nanos() as f64, many.elapsed_ns as f64);
-        let one = (few.passed.as_nanos() as f64, few.elapsed_ns as f64);
-        many.run(arena, worker)?;
-        let known = many.passed.as_nanos() as f64;
-        let per_call = |many: f64, one: f64| (many - one) / CALLS_MANY as f64;
-        slopes.push([per_call(fresh.0, one.0), per_call(fresh.1, one.1), per_call(known, one.0)]);
-    }
-    let median = |at: usize| {
-        let mut values: Vec<f64> = slopes.iter().map(|slope| slope[at]).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    let [passed, told, known] = [median(0), median(1), median(2)];
-    Ok(if passed < CALL_NS_MIN {
-        Evaluated {
-            skipped: Some("calls are too short to look at their times".to_owned()),
-            ..Evaluated::default()
-        }
-    } else if told * UNEXPLAINED < passed {
-        let detail = format!(
-            "each further call takes {:.0} us here, of which the worker tells {:.0} us",
-            passed / 1e3,
-            told / 1e3
-        );
-        Evaluated::wrong(FindingKind::TimeNotExplained, detail)
-    } else if known * REMEMBERED < passed {
-        let detail = format!(
-            "a call on new inputs takes {:.0} us, on inputs seen before {:.0} us",
-            passed / 1e3,
-            known / 1e3
-        );
-        Evaluated::wrong(FindingKind::AnswersRemembered, detail)
-    } else {
-        Evaluated::default()
-    })
 }

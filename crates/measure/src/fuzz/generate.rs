@@ -5,10 +5,25 @@ use holdpoint_model::{FuzzCase, Values};
 use holdpoint_stats::random::Random;
 use serde_json::{Map, Value, json};
 
-/// Multiply-adds that an oracle may take for a case: a millisecond or so.
-const COST_MAX: usize = 1_500_000;
-/// Elements of the main input.
-const ELEMENTS_MAX: usize = 40_000;
+/// How large cases may be.
+struct Most {
+    /// Multiply-adds of one product of attention.
+    cost: usize,
+    /// Elements of the main input.
+    elements: usize,
+}
+
+impl Most {
+    fn of(target: Target) -> Self {
+        match target {
+            // An oracle takes a millisecond or so.
+            Target::Builtin | Target::Cuda => Self { cost: 1_500_000, elements: 40_000 },
+            // Six calls a case and more while it is made small, by a worker that may be written in plain Python.
+            Target::External => Self { cost: 400_000, elements: 6_000 },
+        }
+    }
+}
+
 /// Draws until one is a request that the op takes.
 const TRIES_MAX: usize = 200;
 
@@ -53,7 +68,9 @@ fn size(random: &mut Random, most: usize) -> usize {
     let most = most.max(1);
     let drawn = match random.below(10) {
         0..=3 => 1 + random.below(8),
-        4..=6 => (1_usize << (1 + random.below(9))) + random.below(3) - 1,
+        4 | 5 => (1_usize << (1 + random.below(9))) + random.below(3) - 1,
+        // Whole tiles of kernels, and one more or less.
+        6 => pick(random, &[16, 32, 64]) * (1 + random.below(4)) + pick(random, &[0, 0, 1]),
         7 | 8 => PRIMES[random.below(PRIMES.len())],
         _ => 1 + random.below(most),
     };
@@ -65,35 +82,40 @@ fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
 }
 
 fn drawn(op: &str, target: Target, random: &mut Random) -> Option<(Vec<usize>, Map<String, Value>)> {
+    let most = &Most::of(target);
     let (shape, params) = match op {
-        "attention" => attention(target, random),
-        "tile_ssm" => scan(random),
-        "fusion_gate" => gate(random),
-        "tile_pack" | "tile_unpack" | "fused_pack_op_unpack" => tiles(op, target, random),
+        "attention" => attention(target, most, random),
+        "tile_ssm" => scan(most, random),
+        "fusion_gate" => gate(most, random),
+        "tile_pack" | "tile_unpack" | "fused_pack_op_unpack" => tiles(op, target, most, random),
         "ff_path" => ff(target, random),
         "infer" => infer(random),
-        "copy" | "fma" => (vec![size(random, ELEMENTS_MAX)], json!({})),
+        "copy" | "fma" => (vec![size(random, most.elements)], json!({})),
         _ => return None,
     };
     let Value::Object(params) = params else { return None };
     Some((shape, params))
 }
 
-fn attention(target: Target, random: &mut Random) -> (Vec<usize>, Value) {
-    let heads = [1 + random.below(3), 1 + random.below(4)];
+fn attention(target: Target, most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
+    let heads = match target {
+        Target::Builtin | Target::Cuda => [1 + random.below(3), 1 + random.below(4)],
+        Target::External => [1 + random.below(2), 1 + random.below(3)],
+    };
     let width = match target {
         Target::Builtin => size(random, 128),
-        _ => pick(random, &[32, 64, 96, 128]),
+        Target::Cuda => pick(random, &[32, 64, 96, 128]),
+        Target::External => pick(random, &[16, 32, 64, 128]),
     };
-    let most = (COST_MAX / (heads[0] * heads[1] * width)).isqrt();
+    let most = (most.cost / (heads[0] * heads[1] * width)).isqrt();
     let steps = size(random, most.clamp(1, 600));
     (vec![heads[0], heads[1], steps, width], json!({"causal": random.below(2) == 0}))
 }
 
-fn scan(random: &mut Random) -> (Vec<usize>, Value) {
+fn scan(most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
     let batch = 1 + random.below(3);
     let channels = size(random, 260);
-    let steps = size(random, (ELEMENTS_MAX / (batch * channels)).clamp(1, 1200));
+    let steps = size(random, (most.elements / (batch * channels)).clamp(1, 1200));
     let params = json!({
         "direction": pick(random, &["forward", "backward", "bidirectional"]),
         "merge_mode": pick(random, &["sum", "avg", "gated"]),
@@ -102,9 +124,9 @@ fn scan(random: &mut Random) -> (Vec<usize>, Value) {
     (vec![batch, steps, channels], params)
 }
 
-fn gate(random: &mut Random) -> (Vec<usize>, Value) {
+fn gate(most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
     let [batch, height, width] = [1 + random.below(3), size(random, 67), size(random, 67)];
-    let channels = size(random, (ELEMENTS_MAX / (batch * height * width)).clamp(1, 130));
+    let channels = size(random, (most.elements / (batch * height * width)).clamp(1, 130));
     let params = match random.below(2) {
         0 => json!({}),
         _ => {
@@ -114,12 +136,12 @@ fn gate(random: &mut Random) -> (Vec<usize>, Value) {
     (vec![batch, channels, height, width], params)
 }
 
-fn tiles(op: &str, target: Target, random: &mut Random) -> (Vec<usize>, Value) {
+fn tiles(op: &str, target: Target, most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
     let tile = pick(random, &[1, 2, 3, 4, 5, 7, 8, 8, 16, 16]);
     let [rows, columns] = [1 + random.below(8), 1 + random.below(8)];
     let batch = 1 + random.below(3);
     let plane = rows * columns * tile * tile;
-    let channels = size(random, (ELEMENTS_MAX / (batch * plane)).clamp(1, 130));
+    let channels = size(random, (most.elements / (batch * plane)).clamp(1, 130));
     let shape = vec![batch, channels, rows * tile, columns * tile];
     let mut ids: Vec<usize> = (0..rows * columns).collect();
     random.shuffle(&mut ids);
@@ -211,6 +233,7 @@ mod tests {
                     "copy",
                 ],
             ),
+            (Target::External, super::super::arena::OPS),
         ] {
             for op in ops {
                 let shapes: BTreeSet<Vec<usize>> = (0..100)

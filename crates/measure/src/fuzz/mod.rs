@@ -5,16 +5,22 @@ mod arena;
 mod generate;
 pub(crate) mod own;
 mod shrink;
+mod times;
 
 use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};
 use arena::Arena;
-use holdpoint_model::fuzz::{Errors, Evaluated, FuzzFailure, FuzzedKernel};
+use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel};
 use holdpoint_model::suite::{Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
-use holdpoint_model::{FindingKind, FuzzCase, Suite, Values, WorkloadSpec};
+use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite, Values, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Elements by which a buffer may be moved: what a case from a file may ask for.
+const OFFSET_MAX: usize = 64;
+/// Answers of a worker that may stay out, each for the suite's time-out, before it is given up.
+const TIMEOUTS_MAX: u32 = 8;
 
 /// Who runs a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +48,16 @@ impl Target {
     /// Whether the op can do what a case asks.
     #[must_use]
     pub fn takes(self, case: &FuzzCase) -> bool {
+        if case.offset > OFFSET_MAX {
+            return false;
+        }
         match self {
             Self::Builtin => holdpoint_workloads::validate(&own::request(case)).is_ok(),
             Self::External => {
                 let request = holdpoint_workloads::Request { dtype: "f32", ..own::request(case) };
-                arena::OPS.contains(&case.op.as_str()) && holdpoint_workloads::validate(&request).is_ok()
+                arena::OPS.contains(&case.op.as_str())
+                    && holdpoint_cuda::Dtype::parse(&case.dtype).is_some()
+                    && holdpoint_workloads::validate(&request).is_ok()
             }
             Self::Cuda => crate::worker::cuda::case_request(case)
                 .is_some_and(|request| holdpoint_cuda::ops::validate(&request).is_ok()),
@@ -112,6 +123,8 @@ pub struct Plan {
     pub cases_count: u64,
     /// Cases are drawn from it.
     pub seed: u64,
+    /// Whether a kernel's first failure is the last of its cases.
+    pub fail_fast: bool,
 }
 
 /// Looks at one kernel after the other, each in the process that its worker has.
@@ -120,6 +133,7 @@ pub struct Fuzzer<'a> {
     slot: Slot<'a>,
     target: Target,
     arena: Option<Arena>,
+    timeouts_count: u32,
 }
 
 impl<'a> Fuzzer<'a> {
@@ -129,7 +143,8 @@ impl<'a> Fuzzer<'a> {
     /// When no file can be made there.
     pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
         let arena = (target == Target::External).then(|| Arena::new(dir)).transpose()?;
-        Ok(Self { suite, slot: Slot::new(suite, worker, Place::default()), target, arena })
+        let slot = Slot::new(suite, worker, Place::default());
+        Ok(Self { suite, slot, target, arena, timeouts_count: 0 })
     }
 
     /// Runs one case.
@@ -137,6 +152,22 @@ impl<'a> Fuzzer<'a> {
         self.with_worker(|worker, arena| match arena {
             Some(arena) => arena::evaluate(arena, worker, case),
             None => worker.fuzz(case),
+        })
+    }
+
+    /// Runs a case that was found wrong before, its times too where it was they.
+    pub fn replay(&mut self, case: &FuzzCase, kind: FindingKind) -> Evaluated {
+        let evaluated = self.evaluate(case);
+        if evaluated.finding.is_none() && evaluated.skipped.is_none() && kind.is_about_time() {
+            return self.look_at_times(case);
+        }
+        evaluated
+    }
+
+    fn look_at_times(&mut self, case: &FuzzCase) -> Evaluated {
+        self.with_worker(|worker, arena| match arena {
+            Some(arena) => times::look(arena, worker, case),
+            None => Ok(Evaluated::default()),
         })
     }
 
@@ -150,6 +181,7 @@ impl<'a> Fuzzer<'a> {
             if error.fatal {
                 self.slot.forget();
             }
+            self.timeouts_count += u32::from(error.cause == FailureCause::TimedOut);
             let mut detail = format!("{}: {}", error.cause.as_str(), error.detail);
             if let Some(last) = error.stderr_tail.last() {
                 detail = format!("{detail}; its last words: {last}");
@@ -167,6 +199,7 @@ impl<'a> Fuzzer<'a> {
             worker: spec.worker.clone(),
             cases_count: 0,
             passed_count: 0,
+            refused_count: 0,
             errors: Errors::default(),
             skipped: None,
             failures: Vec::new(),
@@ -178,62 +211,71 @@ impl<'a> Fuzzer<'a> {
         let given: Vec<FuzzCase> = given(self.suite, kernel).collect();
         let total = given.len() as u64 + plan.cases_count;
         let mut given = given.into_iter();
-        let mut largest: Option<FuzzCase> = None;
+        let mut passed: Vec<FuzzCase> = Vec::new();
+        let size = |case: &FuzzCase| case.shape.iter().product::<usize>();
         for _ in 0..total {
             let generated = || generate::generate(&spec.op, &kernel.dtype, self.target, &mut random);
             let Some(case) = given.next().or_else(generated) else {
-                found.skipped = Some(format!("no cases are known for op {:?} with this worker", spec.op));
+                let what = format!("no cases are known for op {:?} in {:?}", spec.op, kernel.dtype);
+                found.skipped = Some(format!("{what} with this worker"));
                 break;
             };
             let evaluated = self.evaluate(&case);
             if let Some(reason) = evaluated.skipped {
+                found.refused_count += 1;
                 found.skipped = Some(reason);
-                break;
+                // A worker of the user's may have kernels for some cases; ours say what the machine lacks.
+                if self.arena.is_some() { continue } else { break }
             }
             found.cases_count += 1;
             on_case(found.cases_count);
-            match evaluated.finding {
-                None => {
-                    found.passed_count += 1;
-                    found.errors = evaluated.errors.map_or(found.errors, |errors| found.errors.worse(errors));
-                    let size = |case: &FuzzCase| case.shape.iter().product::<usize>();
-                    if largest.as_ref().is_none_or(|known| size(known) < size(&case)) {
-                        largest = Some(case);
-                    }
+            let Some(finding) = evaluated.finding else {
+                found.passed_count += 1;
+                found.errors = evaluated.errors.map_or(found.errors, |errors| found.errors.worse(errors));
+                // The smallest and the largest.
+                passed.push(case);
+                passed.sort_by_key(size);
+                if passed.len() > 2 {
+                    passed.remove(1);
                 }
-                Some(finding) if found.failures.iter().any(|known| known.finding.kind == finding.kind) => {}
-                Some(finding) => {
-                    let small = shrink::shrink(&case, self.target, |case| {
-                        self.evaluate(case).finding.is_some_and(|other| other.kind == finding.kind)
-                    });
-                    let finding = self.evaluate(&small).finding.unwrap_or(finding);
-                    let found_after = found.cases_count;
-                    found.failures.push(FuzzFailure {
-                        finding,
-                        case: small,
-                        first: case,
-                        found_after,
-                        file: None,
-                    });
-                }
+                continue;
+            };
+            if found.failures.iter().all(|known| known.finding.kind != finding.kind) {
+                found.failures.push(self.made_small(case, finding, found.cases_count));
+            }
+            if self.timeouts_count >= TIMEOUTS_MAX {
+                let count = found.cases_count;
+                found.skipped = Some(format!(
+                    "given up after {count} of {total} cases: {TIMEOUTS_MAX} answers did not come in time"
+                ));
+                return found;
+            }
+            if plan.fail_fast {
+                return found;
             }
         }
-        if let (Some(case), true) = (largest, self.arena.is_some() && found.failures.is_empty()) {
-            let evaluated = self.with_worker(|worker, arena| match arena {
-                Some(arena) => arena::look_at_times(arena, worker, &case),
-                None => Ok(Evaluated::default()),
-            });
-            if let Some(finding) = evaluated.finding {
-                let found_after = found.cases_count;
-                found.failures.push(FuzzFailure {
-                    finding,
-                    case: case.clone(),
-                    first: case,
-                    found_after,
-                    file: None,
-                });
+        for case in passed {
+            if found.failures.is_empty()
+                && let Some(finding) = self.look_at_times(&case).finding
+            {
+                let (first, found_after) = (case.clone(), found.cases_count);
+                found.failures.push(FuzzFailure { finding, case, first, found_after, file: None });
             }
         }
         found
+    }
+
+    /// The smallest case that fails in the same way.
+    fn made_small(&mut self, first: FuzzCase, finding: Finding, found_after: u64) -> FuzzFailure {
+        let kind = finding.kind;
+        let mut seen = finding;
+        let case = shrink::shrink(&first, self.target, |case| {
+            if self.timeouts_count >= TIMEOUTS_MAX / 2 {
+                return false;
+            }
+            let same = self.evaluate(case).finding.filter(|finding| finding.kind == kind);
+            same.map(|finding| seen = finding).is_some()
+        });
+        FuzzFailure { finding: seen, case, first, found_after, file: None }
     }
 }

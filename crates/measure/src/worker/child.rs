@@ -6,7 +6,7 @@
 use super::groups::Group;
 use super::lines::{Line, read_line};
 use super::tail::Tail;
-use super::{Known, Place, Prepared, Worker, WorkerError};
+use super::{Computed, Known, Place, Prepared, Worker, WorkerError};
 use holdpoint_model::fuzz::{Evaluated, Evaluation, Finding};
 use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
 use holdpoint_model::machine::CudaVersions;
@@ -260,9 +260,10 @@ impl Worker for Child {
         }
     }
 
-    fn evaluate(&mut self, evaluation: &Evaluation) -> Result<u64, WorkerError> {
+    fn evaluate(&mut self, evaluation: &Evaluation) -> Result<Computed, WorkerError> {
         match self.ask(&Request::Evaluate(evaluation.clone()))? {
-            Response::Computed { elapsed_ns } => Ok(elapsed_ns),
+            Response::Computed { elapsed_ns } => Ok(Computed::Timed(elapsed_ns)),
+            Response::Skipped { reason, .. } => Ok(Computed::Skipped(clean_text(&reason))),
             other => self.unexpected("evaluate", &other),
         }
     }

@@ -78,11 +78,11 @@ pub trait Worker {
         Err(WorkerError::new(FailureCause::WorkerError, "this worker has no oracles"))
     }
 
-    /// Computes on tensors in a file, timed; workers of users can. Gives the time of all calls.
+    /// Computes on tensors in a file, timed; workers of users can.
     ///
     /// # Errors
     /// When it fails, or the worker cannot.
-    fn evaluate(&mut self, _: &Evaluation) -> Result<u64, WorkerError> {
+    fn evaluate(&mut self, _: &Evaluation) -> Result<Computed, WorkerError> {
         Err(WorkerError::new(FailureCause::WorkerError, "this worker does not take tensors"))
     }
 
@@ -123,6 +123,15 @@ pub enum Prepared {
     /// Ready, with what the worker knows about it.
     Ready(Box<Known>),
     /// Cannot run here; not a failure.
+    Skipped(String),
+}
+
+/// What came of computing on tensors in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Computed {
+    /// The time of all calls together.
+    Timed(u64),
+    /// The worker has no kernel for this; not a failure.
     Skipped(String),
 }
 

@@ -1,7 +1,7 @@
 //! The other end of the protocol: a worker of this process, served on a pair of streams.
 
 use super::lines::{Line, read_line};
-use super::{Known, Prepared, Worker, WorkerError};
+use super::{Computed, Known, Prepared, Worker, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
 use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response};
@@ -82,7 +82,10 @@ fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, Worke
             worker.release(workload)?;
             Response::Released { workload: workload.clone() }
         }
-        Request::Evaluate(evaluation) => Response::Computed { elapsed_ns: worker.evaluate(evaluation)? },
+        Request::Evaluate(evaluation) => match worker.evaluate(evaluation)? {
+            Computed::Timed(elapsed_ns) => Response::Computed { elapsed_ns },
+            Computed::Skipped(reason) => Response::Skipped { workload: evaluation.op.clone(), reason },
+        },
         Request::Fuzz { case } => Response::Evaluated(worker.fuzz(case)?),
         Request::Bye {} => Response::Bye {},
     })

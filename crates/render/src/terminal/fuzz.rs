@@ -6,7 +6,7 @@ use crate::remedy;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{entry, plural};
 use crate::units;
-use holdpoint_model::fuzz::{Evaluated, FuzzFailure, FuzzedKernel};
+use holdpoint_model::fuzz::{Evaluated, Finding, FuzzFailure, FuzzedKernel};
 use holdpoint_model::{FuzzCase, FuzzReport, Values};
 
 const COLUMNS: &[Column] = &[
@@ -34,9 +34,7 @@ pub fn fuzz(report: &FuzzReport, style: Style) -> String {
             notes += &failed(kernel, failure, style);
         }
         if let Some(reason) = &kernel.skipped {
-            let body =
-                format!("{} {} by {}: {}", kernel.op, kernel.dtype, kernel.worker, remedy::with(reason));
-            notes += &entry(style, Ink::Doubt, "skipped", &body);
+            notes += &entry(style, Ink::Doubt, "skipped", &skipped(kernel, reason));
         }
     }
     paragraphs(&[grid.render(style), notes, end(report, style)])
@@ -59,19 +57,25 @@ fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
     ]
 }
 
+/// What is wrong, the case, and how to see it again, each on a line of its own.
 fn failed(kernel: &FuzzedKernel, failure: &FuzzFailure, style: Style) -> String {
-    let mut body = format!(
-        "{}: {}: {}\n{}, found after {}",
-        kernel.op,
-        failure.finding.kind.name(),
-        failure.finding.detail,
-        spoken(&failure.case),
-        plural(usize::try_from(failure.found_after).unwrap_or(usize::MAX), "case"),
-    );
+    let Finding { kind, detail } = &failure.finding;
+    let found_after = plural(usize::try_from(failure.found_after).unwrap_or(usize::MAX), "case");
+    let case = format!("{}, found after {found_after}", spoken(&failure.case));
+    let mut text = entry(style, Ink::Bad, "wrong", &format!("{}: {}: {detail}", kernel.op, kind.name()));
+    text += &entry(style, Ink::Plain, "", &case);
     if let Some(file) = &failure.file {
-        body += &format!("\nagain: holdpoint fuzz replay {file}");
+        text += &entry(style, Ink::Plain, "", &format!("again: holdpoint fuzz replay {file}"));
     }
-    entry(style, Ink::Bad, "wrong", &body)
+    text
+}
+
+fn skipped(kernel: &FuzzedKernel, reason: &str) -> String {
+    let refused = match (kernel.refused_count, kernel.cases_count) {
+        (0, _) | (_, 0) => String::new(),
+        (count, _) => plural(usize::try_from(count).unwrap_or(usize::MAX), "case") + ", the last: ",
+    };
+    format!("{} {} by {}: {refused}{}", kernel.op, kernel.dtype, kernel.worker, remedy::with(reason))
 }
 
 /// `[1,1,17,64] f16 causal=true, normal values`.
@@ -95,6 +99,7 @@ fn values(values: Values) -> &'static str {
         Values::Constant => "constant",
         Values::Large => "large",
         Values::Tiny => "tiny",
+        Values::Small => "small",
         Values::Spikes => "spiked",
         Values::Nan => "NaN among normal",
         Values::Infinite => "infinity among normal",

@@ -1,0 +1,185 @@
+//! Whether the times that a worker of the user's tells are those of the work.
+//!
+//! Others may use the machine meanwhile, and an honest worker must not be called a liar for it: everything is the least of several
+//! tries, factors are wide, and what a worker does outside its clock (copies to and from a device, the conversation) cancels out.
+//! Answers are checked here too, so that no work can be left out because it is only timed.
+
+use super::arena::{Arena, Exchange};
+use crate::worker::{Worker, WorkerError};
+use holdpoint_model::fuzz::Evaluated;
+use holdpoint_model::{FindingKind, FuzzCase};
+
+/// Each figure is the least of so many.
+const TRIES: u64 = 3;
+/// Calls of the requests that tell new inputs from known ones.
+const CALLS: u64 = 4;
+/// Of less time than this by the worker's clock nothing is said: clocks have steps.
+const TOLD_NS_MIN: f64 = 100_000.0;
+/// An answer to known inputs that comes so many times faster was not computed. Caches of a processor explain less.
+const REMEMBERED: f64 = 8.0;
+/// A repetition that is so many times shorter than a call on new inputs was not made. Start-up costs explain less.
+const LEFT_OUT: f64 = 50.0;
+/// Repetitions grow until they take this long and `GROWN` times what one takes, so that the rest of a request weighs little.
+const REPEATED_NS_MIN: f64 = 20e6;
+const GROWN: f64 = 4.0;
+/// Where so many repetitions take no longer than that, nothing repeats.
+const REPEATS_MAX: u64 = 1 << 16;
+/// A case is repeated so often where that takes less than this.
+const OFTEN: f64 = 1000.0;
+const OFTEN_NS: f64 = 300e6;
+/// The clock may leave out this share of what repetitions add.
+const UNTOLD_SHARE: f64 = 0.5;
+
+/// Times of one request, or the least of several.
+#[derive(Clone, Copy)]
+struct Times {
+    /// Here, from request to answer.
+    passed_ns: f64,
+    /// By the worker's clock.
+    told_ns: f64,
+    /// The difference, which no disturbance inside the worker's clock changes.
+    untold_ns: f64,
+}
+
+impl Times {
+    fn least(self, other: Self) -> Self {
+        Self {
+            passed_ns: self.passed_ns.min(other.passed_ns),
+            told_ns: self.told_ns.min(other.told_ns),
+            untold_ns: self.untold_ns.min(other.untold_ns),
+        }
+    }
+}
+
+/// Why looking ended early.
+enum End {
+    Failed(WorkerError),
+    Found(Evaluated),
+}
+
+impl From<WorkerError> for End {
+    fn from(error: WorkerError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Looks at the times of a case that passed. A small one can be repeated often, a large one is measured better.
+///
+/// # Errors
+/// When the worker fails.
+pub(super) fn look(
+    arena: &mut Arena,
+    worker: &mut dyn Worker,
+    case: &FuzzCase,
+) -> Result<Evaluated, WorkerError> {
+    let mut ask = |exchange: &mut Exchange| {
+        let evaluated = exchange.run(arena, worker)?;
+        // Its answer was right when it was asked in another way.
+        if let Some(finding) = evaluated.finding {
+            if finding.kind.is_about_time() {
+                return Err(End::Found(Evaluated::wrong(finding.kind, finding.detail)));
+            }
+            let detail = format!("asked for {}: {}", exchange.asked(), finding.detail);
+            return Err(End::Found(Evaluated::wrong(FindingKind::WorkSkipped, detail)));
+        }
+        if evaluated.skipped.is_some() {
+            return Err(End::Found(Evaluated { skipped: evaluated.skipped, ..Evaluated::default() }));
+        }
+        let (passed_ns, told_ns) = (exchange.passed.as_nanos() as f64, exchange.elapsed_ns as f64);
+        Ok(Times { passed_ns, told_ns, untold_ns: passed_ns - told_ns })
+    };
+    let judged = often(case, &mut ask)
+        .and_then(|()| known_inputs(case, &mut ask))
+        .and_then(|call_ns| repeated(case, call_ns, &mut ask));
+    match judged {
+        Ok(()) => Ok(Evaluated::default()),
+        Err(End::Found(evaluated)) => Ok(evaluated),
+        Err(End::Failed(error)) => Err(error),
+    }
+}
+
+type Ask<'a> = dyn FnMut(&mut Exchange) -> Result<Times, End> + 'a;
+
+/// As many repetitions as measuring would ask for, whose answers are checked like any.
+fn often(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<(), End> {
+    let once = ask(&mut Exchange::new(case, case.seed, 1, 1)?)?;
+    let repeats = (OFTEN_NS / once.passed_ns).clamp(2.0, OFTEN) as u64;
+    ask(&mut Exchange::new(case, case.seed.wrapping_add(3), 2, repeats)?)?;
+    Ok(())
+}
+
+/// Inputs seen before must take as long as new ones. Gives the time of a call on new ones, where it is long enough to be known.
+fn known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>, End> {
+    let mut least: Option<[Times; 2]> = None;
+    for round in 1..=TRIES {
+        let mut exchange = Exchange::new(case, case.seed.wrapping_add(1000 * round), CALLS, 1)?;
+        let [fresh, known] = [ask(&mut exchange)?, ask(&mut exchange)?];
+        least = Some(least.map_or([fresh, known], |[a, b]| [a.least(fresh), b.least(known)]));
+    }
+    let Some([fresh, known]) = least else { return Ok(None) };
+    let by_clock = (fresh.told_ns, known.told_ns);
+    for (fresh_ns, known_ns) in [by_clock, (fresh.passed_ns, known.passed_ns)] {
+        if fresh_ns > TOLD_NS_MIN && known_ns * REMEMBERED < fresh_ns {
+            let per_call = |ns: f64| micros(ns / CALLS as f64);
+            let detail = format!(
+                "a call on new inputs takes {}, on inputs seen before {}",
+                per_call(fresh_ns),
+                per_call(known_ns)
+            );
+            return Err(End::Found(Evaluated::wrong(FindingKind::AnswersRemembered, detail)));
+        }
+    }
+    Ok(Some(fresh.told_ns).filter(|ns| *ns > TOLD_NS_MIN).map(|ns| ns / CALLS as f64))
+}
+
+/// What repetitions add to the time that passes must be what they add to the time told, and more than nothing.
+fn repeated(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<(), End> {
+    let mut asked = |repeats: u64, tries: u64| {
+        let mut exchange = Exchange::new(case, case.seed.wrapping_add(7), 1, repeats)?;
+        let mut least = ask(&mut exchange)?;
+        for _ in 1..tries {
+            least = least.least(ask(&mut exchange)?);
+        }
+        Ok::<Times, End>(least)
+    };
+    let one = asked(1, TRIES)?;
+    let is_long = |times: Times| times.passed_ns > REPEATED_NS_MIN.max(GROWN * one.passed_ns);
+    let mut repeats = 2;
+    let many = loop {
+        let mut many = asked(repeats, 1)?;
+        // One long try may be the machine's doing.
+        if repeats == REPEATS_MAX || is_long(many) {
+            many = many.least(asked(repeats, TRIES - 1)?);
+        }
+        if repeats == REPEATS_MAX || is_long(many) {
+            break many;
+        }
+        repeats *= 2;
+    };
+    let added_ns = many.passed_ns - one.passed_ns;
+    let each_ns = added_ns / (repeats - 1) as f64;
+    let is_nothing = repeats == REPEATS_MAX && many.passed_ns < 2.0 * one.passed_ns;
+    if is_nothing || call_ns.is_some_and(|call_ns| each_ns * LEFT_OUT < call_ns) {
+        let detail = format!(
+            "{repeats} repetitions of a call take {}, one takes {}",
+            micros(many.passed_ns),
+            micros(one.passed_ns)
+        );
+        return Err(End::Found(Evaluated::wrong(FindingKind::WorkSkipped, detail)));
+    }
+    let untold_ns = many.untold_ns - one.untold_ns;
+    if is_long(many) && untold_ns > UNTOLD_SHARE * added_ns {
+        let detail = format!(
+            "{} repetitions of a call add {} here, of which the worker's clock saw {}",
+            repeats - 1,
+            micros(added_ns),
+            micros((added_ns - untold_ns).max(0.0))
+        );
+        return Err(End::Found(Evaluated::wrong(FindingKind::TimeNotExplained, detail)));
+    }
+    Ok(())
+}
+
+fn micros(ns: f64) -> String {
+    format!("{:.0} us", ns / 1e3)
+}
