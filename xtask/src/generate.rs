@@ -3,8 +3,8 @@
 use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
-    AbReport, Baseline, Bisection, Calibration, FuzzFile, FuzzReport, Judgement, Profile, ProfileComparison,
-    Report, Roofline, SanitizeReport, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
+    AbReport, Baseline, Bisection, Calibration, CheckDocument, FuzzFile, FuzzReport, Judgement, Profile,
+    ProfileComparison, Report, Roofline, SanitizeReport, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -51,6 +51,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<Suite>("suite"),
         schema::<RuntimeCaps>("runtime-caps"),
         schema::<Vec<Tuning>>("tunings"),
+        schema::<CheckDocument>("check"),
         schema::<FuzzReport>("fuzz"),
         schema::<FuzzFile>("fuzz-case"),
         schema::<protocol::Request>("worker-request"),

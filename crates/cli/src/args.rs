@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod ab;
+mod check;
 mod inspect;
 mod roofline;
 
@@ -8,6 +9,7 @@ pub use ab::{
     AbArgs, AbFiles, AbPolicyName, BisectArgs, CalibrateArgs, DecideArgs, ROUND_MS, ROUNDS_PER_UNIT,
     UNITS_AT_ONCE,
 };
+pub use check::CheckArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 
 pub use roofline::RooflineArgs;
@@ -107,6 +109,8 @@ pub enum Command {
     Sanitize(SanitizeArgs),
     /// Find the quickest constants for a suite's CUDA kernels on this device, and keep them
     Tune(TuneArgs),
+    /// Check one kernel at one shape, or a matrix of them: right, quick, near the roof
+    Check(CheckArgs),
     /// Look for inputs to which a suite's kernels give wrong answers
     Fuzz(FuzzArgs),
     /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)

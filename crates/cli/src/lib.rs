@@ -64,6 +64,7 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Profile(args) => commands::profile::run(&args, output),
         Command::Sanitize(args) => commands::sanitize::run(&args, output),
         Command::Tune(args) => commands::tune::run(&args, output),
+        Command::Check(args) => commands::check::run(&args, output),
         Command::Fuzz(args) => commands::fuzz::run(&args, output),
         Command::Worker(args) => commands::worker::run(&args),
         Command::Completions(args) => commands::completions::run(&args, output),

@@ -12,6 +12,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("cpu", include_str!("../../../suites/cpu.toml")),
     ("cpu-ops", include_str!("../../../suites/cpu-ops.toml")),
     ("gpu", include_str!("../../../suites/gpu.toml")),
+    ("attention-10", include_str!("../../../suites/attention-10.toml")),
     ("attention-27", include_str!("../../../suites/attention-27.toml")),
     ("gpu-large", include_str!("../../../suites/gpu-large.toml")),
     ("ceilings", include_str!("../../../suites/ceilings.toml")),

@@ -413,6 +413,8 @@ fn worst(checks: Vec<Check>) -> Check {
         total: a.total + b.total,
         mismatches: a.mismatches + b.mismatches,
         max_abs_err: a.max_abs_err.max(b.max_abs_err),
+        mean_abs_err: (a.mean_abs_err * a.total as f64 + b.mean_abs_err * b.total as f64)
+            / (a.total + b.total).max(1) as f64,
         max_rel_err: a.max_rel_err.max(b.max_rel_err),
         rel_norm: a.rel_norm.max(b.rel_norm),
         correlation: a

@@ -148,6 +148,10 @@ pub struct Errors {
     #[serde(deserialize_with = "null_is_infinite")]
     #[schemars(with = "Option<f64>")]
     pub max_abs_err: f64,
+    /// Mean absolute difference, as above.
+    #[serde(default, deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub mean_abs_err: f64,
     /// Largest relative difference, as above.
     #[serde(deserialize_with = "null_is_infinite")]
     #[schemars(with = "Option<f64>")]
@@ -172,6 +176,7 @@ impl Errors {
         Self {
             values_count: self.values_count + other.values_count,
             max_abs_err: self.max_abs_err.max(other.max_abs_err),
+            mean_abs_err: self.mean_abs_err.max(other.mean_abs_err),
             max_rel_err: self.max_rel_err.max(other.max_rel_err),
             rel_norm: self.rel_norm.max(other.rel_norm),
             correlation,

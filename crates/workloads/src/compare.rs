@@ -61,6 +61,8 @@ pub struct Check {
     pub mismatches: u64,
     /// Largest absolute difference; infinite when a NaN or an unmatched infinity was seen.
     pub max_abs_err: f64,
+    /// Mean absolute difference of the floats; infinite as above.
+    pub mean_abs_err: f64,
     /// Largest difference relative to `max(|reference|, 1e-12)`; infinite as above.
     pub max_rel_err: f64,
     /// Norm of the difference over the norm of the reference, of the worst output; infinite as above.
@@ -80,6 +82,8 @@ pub struct Check {
 pub struct Comparison {
     tolerance: Tolerance,
     leeway: Leeway,
+    /// Of the floats so far: how many, and the sum of their differences.
+    floats: [f64; 2],
     check: Check,
 }
 
@@ -93,6 +97,7 @@ impl Comparison {
             total: 0,
             mismatches: 0,
             max_abs_err: 0.0,
+            mean_abs_err: 0.0,
             max_rel_err: 0.0,
             rel_norm: 0.0,
             correlation: None,
@@ -100,7 +105,7 @@ impl Comparison {
             atol,
             rtol,
         };
-        Self { tolerance, leeway: Leeway::NONE, check }
+        Self { tolerance, leeway: Leeway::NONE, floats: [0.0; 2], check }
     }
 
     /// With what the inputs allow.
@@ -132,6 +137,9 @@ impl Comparison {
     /// Holds the whole output against its norm.
     fn norms(&mut self, name: &str, moments: &Moments) {
         let rel_norm = moments.rel_norm();
+        self.floats = [self.floats[0] + moments.count, self.floats[1] + moments.error];
+        let mean = self.floats[1] / self.floats[0].max(1.0);
+        self.check.mean_abs_err = if mean.is_nan() { f64::INFINITY } else { mean };
         self.check.rel_norm = self.check.rel_norm.max(rel_norm);
         // Of few values or of rounding errors it says nothing.
         let rounding = 4.0 * self.tolerance.rtol;
@@ -221,6 +229,7 @@ struct Moments {
     got_squared: f64,
     want_squared: f64,
     product: f64,
+    error: f64,
     error_squared: f64,
 }
 
@@ -233,6 +242,7 @@ impl Moments {
         self.got_squared += got * got;
         self.want_squared += want * want;
         self.product += got * want;
+        self.error += (got - want).abs();
         self.error_squared += (got - want) * (got - want);
     }
 

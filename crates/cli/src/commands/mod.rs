@@ -4,6 +4,7 @@ pub mod ab;
 pub mod baseline;
 pub mod bisect;
 pub mod calibrate;
+pub mod check;
 pub mod compare;
 pub mod completions;
 pub mod doctor;

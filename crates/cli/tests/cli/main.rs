@@ -10,6 +10,7 @@ mod bad_places;
 mod bad_suites;
 mod bisect;
 mod calibrate;
+mod check;
 mod common;
 mod compare;
 mod examples;

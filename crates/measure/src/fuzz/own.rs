@@ -59,6 +59,7 @@ pub(crate) fn errors(check: &Check) -> Errors {
     Errors {
         values_count: check.total,
         max_abs_err: check.max_abs_err,
+        mean_abs_err: check.mean_abs_err,
         max_rel_err: check.max_rel_err,
         rel_norm: check.rel_norm,
         correlation: check.correlation,

@@ -1,0 +1,83 @@
+//! One kernel at one shape: right, quick, near the roof.
+
+use crate::common::Here;
+use serde_json::Value;
+
+#[test]
+fn one_kernel_gives_the_file_of_the_original() {
+    let here = Here::new();
+    let ran =
+        here.run(&["check", "attention", "--shape", "1,2,17,32", "--worker", "builtin", "-o", "check.json"]);
+    ran.ends(0).prints(&["attention", "1,2,17,32", "yes", "1 of 1 kernel right"]);
+    ran.notes(&["no roofline", "holdpoint roofline --measure"]);
+    let check = here.json("check.json");
+    assert_eq!(check["correctness"]["passed"], true);
+    assert!(check["correctness"]["max_abs_error"].as_f64().is_some_and(|error| error < 1e-4), "{check}");
+    assert!(check["correctness"]["correlation"].as_f64().is_some_and(|c| c > 0.9999), "{check}");
+    for key in
+        ["mean_time_ms", "std_dev_ms", "throughput_gflops", "bandwidth_gb_s", "median_ms", "p95_ms", "p99_ms"]
+    {
+        assert!(check["performance"][key].as_f64().is_some_and(|value| value >= 0.0), "{key}: {check}");
+    }
+    assert_eq!(check["config"]["seq_len"], 17);
+    assert_eq!((&check["config"]["dtype"], &check["kernel_name"]), (&"float32".into(), &"attention".into()));
+    assert!(check["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')));
+}
+
+#[test]
+fn a_matrix_goes_over_shapes_and_parameters() {
+    let here = Here::new();
+    let shapes = ["--shape", "1,1,5,8", "--shape", "1,2,9,4"];
+    let mut args =
+        vec!["check", "attention", "--worker", "builtin", "--param", "causal=false,true", "--format", "json"];
+    args.extend(shapes);
+    let checks: Value = serde_json::from_str(&here.run(&args).ends(0).stdout).unwrap();
+    let seen: Vec<(u64, bool)> = checks
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| {
+            (check["config"]["seq_len"].as_u64().unwrap(), check["config"]["causal"].as_bool().unwrap())
+        })
+        .collect();
+    assert_eq!(seen, [(5, false), (5, true), (9, false), (9, true)]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_the_words_that_were_typed() {
+    let here = Here::new();
+    let check = |args: &[&str], words: &[&str]| {
+        let args: Vec<&str> = ["check"].iter().chain(args).copied().collect();
+        here.run(&args).refuses(64, words);
+    };
+    check(&["attention", "--shape", "8,x"], &["8,x", "8,4,64,64"]);
+    check(&["nothing", "--shape", "3", "--worker", "builtin"], &["unknown op \"nothing\"", "attention"]);
+    check(&["attention", "--shape", "1,1,4,8", "--worker", "builtin", "--param", "colour=1"], &["colour"]);
+    check(&["attention", "--shape", "1,1,4,8", "--worker", "builtin", "--param", "causal"], &["NAME=VALUE"]);
+    check(&["attention", "--shape", "1,1,4,8", "--worker", "mine"], &["mine", "cuda or builtin"]);
+}
+
+#[test]
+fn a_wrong_kernel_ends_with_1_and_has_no_times() {
+    let here = Here::new();
+    let root = env!("CARGO_MANIFEST_DIR");
+    let suite = format!(
+        "
+        schema_version = 1
+        name = \"wrong\"
+        [workers.mine]
+        command = [\"python3\", \"{root}/tests/fuzz/planted.py\", \"{root}/../../examples\", \"wrong_scale\"]
+        [[workload]]
+        name = \"it\"
+        worker = \"mine\"
+        op = \"attention\"
+        shape = [1, 1, 8, 32]
+        dtype = \"f32\"
+        "
+    );
+    here.write("wrong.toml", &suite);
+    let ran = here.run(&["check", "--suite", "wrong.toml", "-o", "check.json"]);
+    ran.ends(1).prints(&["wrong_answer", "1 of 1 kernel"]);
+    let check = here.json("check.json");
+    assert_eq!((&check["correctness"]["passed"], &check["performance"]), (&Value::Bool(false), &Value::Null));
+}

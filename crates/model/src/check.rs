@@ -1,0 +1,199 @@
+//! One kernel at one shape: right, quick, and how near to what the device can do. The keys are cudadent42's, what is added stands
+//! beside them.
+
+use crate::fuzz::Finding;
+use crate::report::{Measured, null_is_infinite};
+use crate::roofline::Placed;
+use crate::suite::WorkloadSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// One kernel, or several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CheckDocument {
+    /// One: the file of the original.
+    One(Box<KernelCheck>),
+    /// A matrix of them.
+    Many(Vec<KernelCheck>),
+}
+
+/// One kernel at one shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelCheck {
+    /// Whether its answers are right; absent where it could not run.
+    pub correctness: Option<Correctness>,
+    /// How long it takes; absent where it is wrong or could not run.
+    pub performance: Option<Performance>,
+    /// How near it comes to what the device can do; absent without ceilings.
+    pub roofline: Option<CheckedRoofline>,
+    /// Shape and element type.
+    pub config: Map<String, Value>,
+    /// The kernel, or the op where the worker names none.
+    pub kernel_name: String,
+    /// When, ISO-8601 in UTC.
+    pub timestamp: String,
+    /// Why it could not run, or what failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What [`config`] tells apart from an op's own parameters.
+const KNOWN: &[&str] = &["batch_size", "num_heads", "seq_len", "head_dim", "dtype", "op", "shape", "worker"];
+
+impl KernelCheck {
+    /// A word of its configuration.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        self.config.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its sizes: `8,4,64,64`.
+    #[must_use]
+    pub fn shape(&self) -> String {
+        let sizes = self.config.get("shape").and_then(Value::as_array).into_iter().flatten();
+        sizes.map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    /// Its parameters: `causal=true`.
+    #[must_use]
+    pub fn params(&self) -> String {
+        let others = self.config.iter().filter(|(name, _)| !KNOWN.contains(&name.as_str()));
+        let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        others.map(|(name, value)| format!("{name}={}", plain(value))).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// How the answers compared with an oracle of higher precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Correctness {
+    /// Whether all of them are right.
+    pub passed: bool,
+    /// Largest absolute difference; infinite, in a file null, when a value is not a number.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub max_abs_error: f64,
+    /// Mean absolute difference, as above.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub mean_abs_error: f64,
+    /// Correlation with the oracle's answers.
+    pub correlation: Option<f64>,
+    /// Norm of the difference over that of the oracle's answers, as above.
+    #[serde(deserialize_with = "null_is_infinite")]
+    #[schemars(with = "Option<f64>")]
+    pub rel_norm: f64,
+    /// Cases that were run: kinds of values and seeds.
+    pub cases_count: u64,
+    /// What is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Finding>,
+}
+
+/// How long it takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Performance {
+    /// Mean time of a call.
+    pub mean_time_ms: f64,
+    /// Standard deviation.
+    pub std_dev_ms: f64,
+    /// Operations per second, in 10⁹, by the median.
+    pub throughput_gflops: Option<f64>,
+    /// Bytes per second, in 10⁹, by the median.
+    pub bandwidth_gb_s: Option<f64>,
+    /// Median time of a call.
+    pub median_ms: f64,
+    /// 95 % interval of the median, by how far rounds differ.
+    pub ci_95_ms: Option<[f64; 2]>,
+    /// 95th percentile.
+    pub p95_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// Standard deviation over mean.
+    pub cv: Option<f64>,
+    /// Samples behind it.
+    pub n_samples: u64,
+}
+
+impl Performance {
+    /// Of what was measured.
+    #[must_use]
+    pub fn of(measured: &Measured) -> Self {
+        let rate = |name: &str| measured.throughput.get(name).copied();
+        Self {
+            mean_time_ms: measured.mean_ms,
+            std_dev_ms: measured.cv.unwrap_or(0.0) * measured.mean_ms,
+            throughput_gflops: rate("gflops"),
+            bandwidth_gb_s: rate("gb_per_s"),
+            median_ms: measured.p50_ms,
+            ci_95_ms: measured.p50_interval_ms,
+            p95_ms: measured.p95_ms,
+            p99_ms: measured.p99_ms,
+            cv: measured.cv,
+            n_samples: measured.samples.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum(),
+        }
+    }
+}
+
+/// How near to what the device can do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedRoofline {
+    /// Operations per byte.
+    pub arithmetic_intensity: Option<f64>,
+    /// What holds it back.
+    pub bottleneck: String,
+    /// Share of the roof, 0 to 100; absent where it is above it, which is no efficiency.
+    pub efficiency_pct: Option<f64>,
+    /// What to do, each with the number that led to it.
+    pub recommendations: Vec<String>,
+}
+
+impl From<&Placed> for CheckedRoofline {
+    fn from(placed: &Placed) -> Self {
+        Self {
+            arithmetic_intensity: placed.arithmetic_intensity,
+            bottleneck: placed.bottleneck.as_str().to_owned(),
+            efficiency_pct: placed.efficiency_pct,
+            recommendations: placed.recommendations.clone(),
+        }
+    }
+}
+
+/// A workload's shape by the original's names where it is attention, and by ours.
+#[must_use]
+pub fn config(spec: &WorkloadSpec) -> Map<String, Value> {
+    let dtype = match spec.dtype.as_str() {
+        "f16" => "float16",
+        "bf16" => "bfloat16",
+        "f32" => "float32",
+        "e4m3" => "float8_e4m3fn",
+        other => other,
+    };
+    let mut config = Map::new();
+    if let ("attention", [batch, heads, steps, width]) = (spec.op.as_str(), &*spec.shape) {
+        let names = ["batch_size", "num_heads", "seq_len", "head_dim"];
+        config
+            .extend(names.map(str::to_owned).into_iter().zip([batch, heads, steps, width].map(|n| json!(n))));
+    }
+    config.insert("dtype".to_owned(), json!(dtype));
+    config.insert("op".to_owned(), json!(spec.op));
+    config.insert("shape".to_owned(), json!(spec.shape));
+    config.insert("worker".to_owned(), json!(spec.worker));
+    config.extend(spec.params.clone());
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attention_has_the_names_of_the_original() {
+        let text = r#"{"name": "a", "op": "attention", "worker": "cuda", "shape": [8, 4, 64, 32], "dtype": "f16", "params": {"causal": true}}"#;
+        let config = config(&serde_json::from_str(text).unwrap());
+        assert_eq!((&config["batch_size"], &config["num_heads"]), (&json!(8), &json!(4)));
+        assert_eq!((&config["seq_len"], &config["head_dim"]), (&json!(64), &json!(32)));
+        assert_eq!((&config["dtype"], &config["causal"]), (&json!("float16"), &json!(true)));
+    }
+}
