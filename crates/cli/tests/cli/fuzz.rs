@@ -4,6 +4,7 @@ use crate::common::{Here, Ran};
 use serde_json::Value;
 
 /// A suite with one workload, whose worker has one thing planted; none where there is no Python.
+#[allow(clippy::print_stdout)] // A test that does nothing says so.
 fn planted(name: &str, op: &str, timeout_ms: u32) -> Option<Here> {
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         println!("skipped: no python3");

@@ -3,6 +3,7 @@
 mod ab;
 mod apex;
 mod calibration;
+mod fuzz;
 mod markdown;
 mod profile;
 mod roofline;
