@@ -170,6 +170,7 @@ impl PolicyArgs {
         let has = |difference| self.allow.contains(&difference);
         Allow {
             machine: has(Difference::Machine),
+            environment: has(Difference::Environment),
             shape: has(Difference::Shape),
             dtype: has(Difference::Dtype),
             timer: has(Difference::Timer),
@@ -201,6 +202,8 @@ pub enum PolicyName {
 pub enum Difference {
     /// Another machine
     Machine,
+    /// Other precision modes, threads, seeds or versions
+    Environment,
     /// Another shape
     Shape,
     /// Another element type

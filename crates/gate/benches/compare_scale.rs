@@ -110,6 +110,7 @@ fn report(shift_ns: u64) -> Report {
             devices: Vec::new(),
         }),
         revision: None,
+        environment_lock: None,
         toolchain: Toolchain {
             holdpoint: "0.1.0".to_owned(),
             rustc: "1.95.0".to_owned(),

@@ -2,12 +2,15 @@
 
 use holdpoint_model::{Baseline, BaselineMetric, Current, Identity, Machine, Revision, Unmeasured};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Differences between the sides that the user has declared harmless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     /// Another machine.
     pub machine: bool,
+    /// Another environment lock.
+    pub environment: bool,
     /// Another shape.
     pub shape: bool,
     /// Another element type.
@@ -72,12 +75,14 @@ pub enum Found {
 /// Finds what the run has for each metric of the baseline.
 #[must_use]
 pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparison {
-    let machine_problem = machine_difference(current, baseline).filter(|_| !allow.machine);
+    let problem = machine_difference(current, baseline)
+        .filter(|_| !allow.machine)
+        .or_else(|| lock_difference(current, baseline).filter(|_| !allow.environment));
     let rows = baseline.metrics.iter().map(|(metric, was)| Row {
         metric: metric.clone(),
         workload: was.workload.clone().or_else(|| current.metrics.get(metric)?.workload.clone()),
         baseline: was.clone(),
-        found: find(current, metric, was, machine_problem.as_deref(), allow),
+        found: find(current, metric, was, problem.as_deref(), allow),
     });
     Comparison {
         suite: current.suite.clone(),
@@ -92,12 +97,12 @@ pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparis
     }
 }
 
-fn find(current: &Current, metric: &str, was: &BaselineMetric, machine: Option<&str>, allow: Allow) -> Found {
+fn find(current: &Current, metric: &str, was: &BaselineMetric, of_all: Option<&str>, allow: Allow) -> Found {
     match (current.metrics.get(metric), current.unmeasured.get(metric)) {
         (Some(is), _) => {
             let identities = was.identity.as_ref().zip(is.identity.as_ref());
             let problem = identities.and_then(|(was, is)| identity_difference(was, is, allow));
-            match problem.or_else(|| machine.map(str::to_owned)) {
+            match problem.or_else(|| of_all.map(str::to_owned)) {
                 Some(problem) => Found::Incomparable(is.value_ms, problem),
                 None => Found::Value(is.value_ms),
             }
@@ -119,6 +124,26 @@ fn machine_difference(current: &Current, baseline: &Baseline) -> Option<String> 
              or pass --allow machine",
             was.describe(),
             is.describe()
+        )
+    })
+}
+
+/// What is set otherwise than it was. What a file does not say cannot differ.
+fn lock_difference(current: &Current, baseline: &Baseline) -> Option<String> {
+    let (was, is) = baseline.environment_lock.as_ref().zip(current.environment_lock.as_ref())?;
+    let names: BTreeSet<&String> =
+        was.keys().chain(is.keys()).filter(|name| was.get(*name) != is.get(*name)).collect();
+    let spoken =
+        |value: Option<&String>| value.map_or_else(|| "not set".to_owned(), |value| format!("{value:?}"));
+    let differences: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name} was {}, is {}", spoken(was.get(*name)), spoken(is.get(*name))))
+        .collect();
+    (!differences.is_empty()).then(|| {
+        format!(
+            "the environment differs from the baseline's: {}; set it as it was, record a baseline with \
+             \"holdpoint baseline record\", or pass --allow environment",
+            differences.join(", ")
         )
     })
 }
@@ -182,6 +207,9 @@ fn notes(current: &Current, baseline: &Baseline, allow: Allow) -> Vec<String> {
             notes.push("compared across machines, as allowed".to_owned());
         }
         _ => {}
+    }
+    if allow.environment && lock_difference(current, baseline).is_some() {
+        notes.push("compared across environments, as allowed".to_owned());
     }
     notes.extend(allowed_difference(current, baseline, allow));
     if baseline.suite != current.suite {

@@ -175,6 +175,11 @@ fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
         if fingerprint(run) != fingerprint(first) {
             return Err(RecordError::Mixed("machines"));
         }
+        if run.environment_lock != first.environment_lock {
+            return Err(RecordError::Mixed(
+                "environments (precision, determinism, threads, seeds, versions)",
+            ));
+        }
         if !run.metrics.keys().eq(first.metrics.keys()) {
             return Err(RecordError::Mixed("metrics"));
         }
@@ -191,6 +196,7 @@ fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
         baseline_notes: String::new(),
         required_status: Some(first.status.clone().unwrap_or_else(|| "ok".to_owned())),
         machine: first.machine.clone(),
+        environment_lock: first.environment_lock.clone(),
         runs: runs
             .iter()
             .map(|run| BaselineRun {

@@ -1,16 +1,20 @@
 //! One run of a suite, from the first call to the report.
 
 use crate::{clock, machine, schedule};
+use holdpoint_model::machine::{CudaVersions, EnvironmentLock};
+use holdpoint_model::protocol::WorkerInfo;
 use holdpoint_model::report::RunConfig;
 use holdpoint_model::{Outcome, Report, RunStatus, SCHEMA_VERSION, Suite, Toolchain};
 use holdpoint_stats as stats;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
 /// Measures the suite and reports; `repository` is where the code under test is checked out. Nothing that goes wrong with a workload is lost: it is its outcome.
 pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
-    let (measurements, cuda) = schedule::measure(suite, on_event);
+    let (measurements, workers) = schedule::measure(suite, on_event);
+    let cuda = workers.values().find_map(|worker| Some(worker.device.as_ref()?.versions.clone()));
     let benchmarks: indexmap::IndexMap<_, _> = measurements.into_iter().collect();
     let status = RunStatus::of(benchmarks.values());
     let mut report = Report {
@@ -28,6 +32,7 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
         },
         machine: Some(machine::machine_for(suite)),
         revision: machine::revision(repository),
+        environment_lock: Some(environment_lock(suite, cuda.as_ref(), &workers)),
         toolchain: Toolchain { cuda, ..machine::toolchain() },
         metrics: std::collections::BTreeMap::new(),
         benchmarks,
@@ -35,6 +40,45 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
     report.reason = reason(&report);
     report.metrics = metrics(&report);
     report
+}
+
+/// Variables of the environment that change how fast things are computed, or what.
+const VARIABLES: &[&str] = &[
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_LAUNCH_BLOCKING",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "MALLOC_ARENA_MAX",
+    "MKL_NUM_THREADS",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "PYTHONHASHSEED",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "RAYON_NUM_THREADS",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+];
+
+/// What must be as it was for a comparison: what is set here, and what workers say of themselves.
+fn environment_lock(
+    suite: &Suite,
+    cuda: Option<&CudaVersions>,
+    workers: &BTreeMap<String, WorkerInfo>,
+) -> EnvironmentLock {
+    let set = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+    let mut lock: EnvironmentLock = VARIABLES.iter().filter_map(set).collect();
+    lock.insert("seed".to_owned(), suite.seed.to_string());
+    if let Some(cuda) = cuda {
+        lock.insert("cuda_driver".to_owned(), cuda.driver.clone());
+        lock.extend(cuda.nvrtc.iter().map(|version| ("nvrtc".to_owned(), version.clone())));
+    }
+    for (worker, info) in workers {
+        lock.extend(
+            info.environment_lock.iter().map(|(name, value)| (format!("{worker}.{name}"), value.clone())),
+        );
+    }
+    lock
 }
 
 /// The first workload that keeps the run from being `ok`.

@@ -1,6 +1,6 @@
 //! What a suite's metrics were, and how much worse they may become.
 
-use crate::machine::{Machine, Revision};
+use crate::machine::{EnvironmentLock, Machine, Revision};
 use crate::suite::Identity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub struct Baseline {
     /// The machine the values hold for. Absent in the seeds' files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
+    /// What else must be as it was. Absent in the seeds' files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_lock: Option<EnvironmentLock>,
     /// The runs the values come from. Absent in the seeds' files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<BaselineRun>,

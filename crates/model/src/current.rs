@@ -1,6 +1,6 @@
 //! The side under test, reduced to what a comparison needs, whatever file it came from.
 
-use crate::machine::{Machine, Revision};
+use crate::machine::{EnvironmentLock, Machine, Revision};
 use crate::report::{Outcome, Report};
 use crate::suite::{Identity, metric_name};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub struct Current {
     pub status: Option<String>,
     /// The machine, if its file says.
     pub machine: Option<Machine>,
+    /// What else must be as it was, if its file says.
+    pub environment_lock: Option<EnvironmentLock>,
     /// The revision, if its file says.
     pub revision: Option<Revision>,
     /// What was measured, by metric.
@@ -51,6 +53,7 @@ impl From<&Report> for Current {
             timestamp_utc: Some(report.timestamp_utc.clone()),
             status: Some(report.status.as_str().to_owned()),
             machine: report.machine.clone(),
+            environment_lock: report.environment_lock.clone(),
             revision: report.revision.clone(),
             ..Self::default()
         };

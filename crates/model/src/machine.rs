@@ -2,6 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What was set when times were taken and changes them, beside the machine: precision and determinism modes, threads, the seed,
+/// versions. By name; what is not set is not there.
+pub type EnvironmentLock = BTreeMap<String, String>;
 
 /// What makes two machines the same for a comparison of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! The worker protocol: JSON lines on stdin and stdout. `docs/worker-protocol.md` explains it.
 
 use crate::fuzz::{Evaluated, Evaluation, FuzzCase};
-use crate::machine::{CudaVersions, DeviceState};
+use crate::machine::{CudaVersions, DeviceState, EnvironmentLock};
 use crate::report::{Answer, FailureCause, KernelInfo};
 use crate::suite::Work;
 use schemars::JsonSchema;
@@ -139,6 +139,9 @@ pub struct WorkerInfo {
     /// The device it uses, where it uses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceInfo>,
+    /// What its times hang on: precision and determinism modes, threads, versions. Only equal ones are compared.
+    #[serde(default, skip_serializing_if = "EnvironmentLock::is_empty")]
+    pub environment_lock: EnvironmentLock,
 }
 
 /// The device that a worker uses.

@@ -1,6 +1,6 @@
 //! One run: what was measured, where, and how it came out.
 
-use crate::machine::{Machine, MachineState, Revision, Toolchain};
+use crate::machine::{EnvironmentLock, Machine, MachineState, Revision, Toolchain};
 use crate::suite::Identity;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -33,6 +33,9 @@ pub struct Report {
     pub revision: Option<Revision>,
     /// The versions behind the numbers.
     pub toolchain: Toolchain,
+    /// What else must be as it was for a comparison; absent in files from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_lock: Option<EnvironmentLock>,
     /// The metrics that are gated, flat, as the seeds name them: `infer_p50_ms`.
     pub metrics: BTreeMap<String, f64>,
     /// One measurement per workload, in the suite's order.

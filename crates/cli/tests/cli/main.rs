@@ -13,6 +13,7 @@ mod calibrate;
 mod check;
 mod common;
 mod compare;
+mod environment;
 mod examples;
 mod fakes;
 mod fuzz;

@@ -89,6 +89,7 @@ fn as_baseline(report: &Report) -> Baseline {
         baseline_notes: String::new(),
         required_status: None,
         machine: was.machine,
+        environment_lock: was.environment_lock,
         runs: Vec::new(),
         metrics: was.metrics.into_iter().map(|(name, value)| (name, metric(value))).collect(),
     }

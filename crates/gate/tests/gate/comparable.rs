@@ -2,7 +2,8 @@
 
 use super::*;
 
-const ALL: Allow = Allow { machine: true, shape: true, dtype: true, timer: true, params: true };
+const ALL: Allow =
+    Allow { machine: true, environment: true, shape: true, dtype: true, timer: true, params: true };
 
 fn pair() -> (Current, Baseline) {
     (run(&[("m_ms", 1.0)]), baseline(&[("m_ms", 1.0, 0.4, 0.0)]))
@@ -33,6 +34,37 @@ fn another_machine_is_judged_when_allowed_and_noted() {
     let judged = judge(&compare(&current, &baseline, allow), ALLOWED_MAX);
     assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
     assert_eq!(judged.notes, ["compared across machines, as allowed"]);
+}
+
+fn lock(entries: &[(&str, &str)]) -> Option<std::collections::BTreeMap<String, String>> {
+    Some(entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+}
+
+#[test]
+fn another_environment_is_inconclusive_and_every_difference_is_named() {
+    let (mut current, mut baseline) = pair();
+    baseline.environment_lock = lock(&[("seed", "1"), ("py.tf32", "off"), ("OMP_NUM_THREADS", "4")]);
+    current.environment_lock = lock(&[("seed", "1"), ("py.tf32", "on")]);
+    let judged = gate(&current, &baseline);
+    assert_one(&judged, "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+    let reason = &judged.checks[0].reason;
+    for word in
+        ["py.tf32 was \"off\", is \"on\"", "OMP_NUM_THREADS was \"4\", is not set", "--allow environment"]
+    {
+        assert!(reason.contains(word), "{reason:?} should contain {word:?}");
+    }
+    assert!(!reason.contains("seed"), "{reason}");
+    let allow = Allow { environment: true, ..Allow::default() };
+    let judged = judge(&compare(&current, &baseline, allow), ALLOWED_MAX);
+    assert_one(&judged, "pass", CheckStatus::Pass, Verdict::Pass);
+    assert_eq!(judged.notes, ["compared across environments, as allowed"]);
+}
+
+#[test]
+fn what_a_file_does_not_say_of_its_environment_cannot_differ() {
+    let (mut current, baseline) = pair();
+    current.environment_lock = lock(&[("seed", "1")]);
+    assert_one(&gate(&current, &baseline), "pass", CheckStatus::Pass, Verdict::Pass);
 }
 
 #[test]

@@ -52,6 +52,7 @@ fn run(metrics: &[(&str, f64)]) -> Current {
         timestamp_utc: Some("2026-02-14T10:00:00Z".to_owned()),
         status: Some("ok".to_owned()),
         machine: Some(machine("here")),
+        environment_lock: None,
         revision: None,
         metrics: metrics.iter().map(|(name, value_ms)| ((*name).to_owned(), value(*value_ms))).collect(),
         unmeasured: std::collections::BTreeMap::new(),
@@ -75,6 +76,7 @@ fn baseline(metrics: &[(&str, f64, f64, f64)]) -> Baseline {
         baseline_notes: String::new(),
         required_status: Some("ok".to_owned()),
         machine: Some(machine("here")),
+        environment_lock: None,
         runs: Vec::new(),
         metrics: metrics.iter().map(|(name, v, r, a)| ((*name).to_owned(), metric(*v, *r, *a))).collect(),
     }

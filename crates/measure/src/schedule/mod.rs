@@ -10,8 +10,8 @@ use crate::machine::StateReader;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared};
 use active::{Active, Unfit};
-use holdpoint_model::machine::CudaVersions;
 use holdpoint_model::protocol::RunResult;
+use holdpoint_model::protocol::WorkerInfo;
 use holdpoint_model::{MachineState, Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
@@ -47,19 +47,19 @@ pub const WARM_WINDOWS: u32 = 2;
 
 /// Measures every workload of the suite, in the suite's order.
 ///
-/// Also tells the versions behind a device's numbers, where a worker uses one.
+/// Also tells what the workers said of themselves, by their names.
 pub(crate) fn measure(
     suite: &Suite,
     on_event: &mut dyn FnMut(Event),
-) -> (Vec<(String, Measurement)>, Option<CudaVersions>) {
+) -> (Vec<(String, Measurement)>, BTreeMap<String, WorkerInfo>) {
     let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
     let slots = names.into_iter().map(|name| (name, Slot::new(suite, name, Place::default()))).collect();
     let mut scheduler =
         Scheduler { suite, slots, state: StateReader::default(), random: Random::new(suite.seed), on_event };
     let measured =
         suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect();
-    let mut devices = scheduler.slots.values().filter_map(|slot| slot.info()?.device.clone());
-    (measured, devices.next().map(|device| device.versions))
+    let told = |(name, slot): (&&str, &Slot<'_>)| Some(((*name).to_owned(), slot.info()?.clone()));
+    (measured, scheduler.slots.iter().filter_map(told).collect())
 }
 
 struct Scheduler<'a, 'e> {

@@ -185,6 +185,12 @@ impl Worker for Child {
                 version: clean_text(&info.version),
                 timer: clean_text(&info.timer),
                 device: info.device.map(cleaned_device),
+                environment_lock: info
+                    .environment_lock
+                    .iter()
+                    .take(LOCKED_MAX)
+                    .map(|(name, value)| (clean_text(name), clean_text(value)))
+                    .collect(),
                 ..info
             }),
             Response::Hello(info) => Err(self.end(
@@ -284,6 +290,9 @@ impl Drop for Child {
         self.kill();
     }
 }
+
+/// Entries of a worker's environment lock.
+const LOCKED_MAX: usize = 100;
 
 fn cleaned_device(device: DeviceInfo) -> DeviceInfo {
     DeviceInfo {

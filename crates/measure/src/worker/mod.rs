@@ -28,6 +28,7 @@ pub(crate) use tail::Tail;
 
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
+use holdpoint_model::machine::EnvironmentLock;
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
@@ -107,6 +108,7 @@ fn own_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
         timer: timer.to_owned(),
         clock_resolution_ns,
         device: None,
+        environment_lock: EnvironmentLock::new(),
     }
 }
 

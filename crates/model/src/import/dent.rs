@@ -66,6 +66,7 @@ pub(super) fn ratchet(file: &Value) -> Result<Baseline, FileError> {
         baseline_notes: String::new(),
         required_status: None,
         machine: None,
+        environment_lock: None,
         runs: Vec::new(),
         metrics: std::collections::BTreeMap::new(),
     };

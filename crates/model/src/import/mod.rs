@@ -223,6 +223,7 @@ fn from_current(current: Current) -> Baseline {
         baseline_notes: String::new(),
         required_status: None,
         machine: current.machine,
+        environment_lock: current.environment_lock,
         runs: current.timestamp_utc.map(run).into_iter().collect(),
         metrics: metrics.collect(),
     }

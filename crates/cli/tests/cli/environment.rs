@@ -1,0 +1,55 @@
+//! What must be as it was for a comparison, beside the machine.
+
+use crate::common::{Here, ran};
+
+#[test]
+fn a_run_with_another_environment_is_not_compared_unless_that_is_allowed() {
+    let here = Here::new();
+    let gate = |threads: &str, more: &[&str]| {
+        let arguments = [&["gate", "--suite", "suite.toml", "--runs", "1"], more].concat();
+        ran(here.command(&arguments).env("OMP_NUM_THREADS", threads).output().unwrap())
+    };
+    gate("1", &[]).ends(0);
+    gate("1", &[]).ends(0);
+    gate("2", &[]).ends(3).prints(&["OMP_NUM_THREADS was \"1\", is \"2\"", "--allow environment"]);
+    gate("2", &["--allow", "environment"]).ends(0).prints(&["compared across environments, as allowed"]);
+}
+
+#[test]
+fn a_report_keeps_what_a_worker_says_of_itself() {
+    let here = Here::new();
+    let worker = "
+import json, sys
+for line in sys.stdin:
+    ask = json.loads(line)
+    answers = {
+        'hello': {'type': 'hello', 'protocol': 1, 'name': 'w', 'version': '1', 'timer': 'host_monotonic',
+                  'clock_resolution_ns': 1, 'environment_lock': {'tf32': 'off', 'torch': '2.11'}},
+        'list': {'type': 'workloads', 'workloads': [{'name': 'w', 'op': 'w', 'shape': [1], 'dtype': 'f32'}]},
+        'prepare': {'type': 'skipped', 'workload': 'w', 'reason': 'not today'},
+        'bye': {'type': 'bye'},
+    }
+    print(json.dumps(answers[ask['type']]), flush=True)
+";
+    here.write("worker.py", worker);
+    let suite = "
+schema_version = 1
+name = \"mine\"
+seed = 5
+[workers.py]
+command = [\"python3\", \"worker.py\"]
+[[workload]]
+name = \"w\"
+worker = \"py\"
+op = \"w\"
+shape = [1]
+dtype = \"f32\"
+";
+    here.write("mine.toml", suite);
+    here.run(&["run", "--suite", "mine.toml", "-o", "r.json"]).ends(2);
+    let lock = &here.json("r.json")["environment_lock"];
+    assert_eq!(
+        (&lock["py.tf32"], &lock["py.torch"], &lock["seed"]),
+        (&"off".into(), &"2.11".into(), &"5".into())
+    );
+}
