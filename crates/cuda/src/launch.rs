@@ -1,12 +1,11 @@
 //! Kernels, and launches of them with everything but the stream.
 
-use crate::compile::{Compiler, Unit};
+use crate::compile::{Compiler, Unit, sass_sha256};
 use crate::device::{Buffer, Device};
 use crate::dtype::Dtype;
 use crate::error::CudaError;
 use cudarc::driver::sys::{self, CUdeviceptr, CUfunction_attribute as Attribute};
 use cudarc::driver::{CudaStream, result};
-use sha2::{Digest, Sha256};
 use std::ffi::{CString, c_void};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ impl Module {
         let cubin = compiler.cubin(unit, &device.arch)?;
         // SAFETY: the image is machine code for this device, and is copied.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
-        let code_sha256 = Sha256::digest(&cubin).iter().map(|byte| format!("{byte:02x}")).collect();
+        let code_sha256 = sass_sha256(&cubin);
         Ok(Rc::new(Self { module, code_sha256, _stream: device.stream.clone() }))
     }
 
@@ -200,6 +199,12 @@ impl Launch {
         // SAFETY: the function is alive.
         unsafe { result::function::set_function_attribute(self.kernel.function, limit, value) }?;
         Ok(self)
+    }
+
+    /// The kernel and how it is launched: `copy_fast (1024,1,1)x(512,1,1)+0`, grid, block and dynamic shared memory.
+    pub(crate) fn describe(&self) -> String {
+        let spoken = |Dim([x, y, z]): Dim| format!("({x},{y},{z})");
+        format!("{} {}x{}+{}", self.kernel.name, spoken(self.grid), spoken(self.block), self.shared)
     }
 
     pub(crate) fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {

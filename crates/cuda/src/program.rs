@@ -231,6 +231,7 @@ impl Prepared {
             local_bytes: kernels().filter_map(|kernel| kernel.local_bytes()).max(),
             code_sha256: Some(codes.join(" ")).filter(|codes| !codes.is_empty()),
             functions,
+            launches: program.launches.iter().map(Launch::describe).collect(),
         }
     }
 

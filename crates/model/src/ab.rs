@@ -150,6 +150,8 @@ pub enum Ended {
     Failed,
     /// It cannot run here, or one side does not have it.
     Skipped,
+    /// Both sides run the same machine code, launched in the same way on the same inputs: there was nothing to measure.
+    SameCode,
 }
 
 /// What went wrong on which side.

@@ -237,6 +237,17 @@ pub struct KernelInfo {
     /// Names of the kernels of a call as a profiler shows them, each once; empty where the worker does not tell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<String>,
+    /// The launches of a call, each with grid, block and dynamic shared memory; empty where the worker does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<String>,
+}
+
+impl KernelInfo {
+    /// Whether both are the same machine code, launched in the same way for the same sizes; what is not told is not the same.
+    #[must_use]
+    pub fn is_same_code(&self, other: &Self) -> bool {
+        self.code_sha256.is_some() && !self.launches.is_empty() && self == other
+    }
 }
 
 /// How the timed answer compared with the oracle's.

@@ -38,6 +38,9 @@ pub struct DecideArgs {
     /// Hold all processes of a pair on one CPU; workers that declare to be single-threaded are anyway
     #[arg(long, help_heading = "Decision side by side")]
     pub pin: bool,
+    /// Measure CUDA workloads too whose machine code, launches and inputs are the same on both sides
+    #[arg(long, help_heading = "Decision side by side")]
+    pub measure_same_code: bool,
 }
 
 impl DecideArgs {
@@ -146,6 +149,7 @@ pub struct AbFiles {
 
 /// `holdpoint calibrate`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("measure_same_code", |flag| flag.hide(true)))]
 pub struct CalibrateArgs {
     /// Which suite.
     #[command(flatten)]

@@ -187,7 +187,12 @@ impl Search<'_> {
             revision: Some(Revision { commit: commit.to_owned(), dirty: false }),
         };
         let prepared = Prepared {
-            sides: Sides { base: spec(base_built), head: spec(head_built), pin: self.args.decide.pin },
+            sides: Sides {
+                base: spec(base_built),
+                head: spec(head_built),
+                pin: self.args.decide.pin,
+                measure_same_code: self.args.decide.measure_same_code,
+            },
             base: side(&base.commit, &base.subject),
             head: side(&head.hash, &head.subject),
             _builds: None,

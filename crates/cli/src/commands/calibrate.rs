@@ -68,7 +68,9 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, CliError> {
     let side = |slowdown: f64| {
         Ok::<_, CliError>(SideSpec { suite: suites::separate(&args.suite, slowdown)?, dir: None })
     };
-    let sides = Sides { base: side(0.0)?, head: side(args.inject)?, pin: args.decide.pin };
+    // Code against itself is what is to be measured here.
+    let sides =
+        Sides { base: side(0.0)?, head: side(args.inject)?, pin: args.decide.pin, measure_same_code: true };
     let suite = &sides.head.suite;
     // A program in place of the built-in ops knows nothing of slowdowns.
     let as_written = suites::load(&args.suite.suite)?;

@@ -99,7 +99,7 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         }
     };
     let head = if args.dirty { Head::WorkingTree } else { Head::Checkout { remedy: "" } };
-    let prepared = sides::revisions(&args.suite, revision, head, args.decide.pin, output)?;
+    let prepared = sides::revisions(&args.suite, revision, head, &args.decide, output)?;
     let files = AbFiles {
         artifacts: args.artifacts.clone(),
         resume: args.resume,

@@ -193,6 +193,7 @@ fn a_report_names_everything_it_is_made_of() {
         "benchmarks",
         "config",
         "environment",
+        "environment_lock",
         "machine",
         "metrics",
         "revision",

@@ -2,12 +2,14 @@
 
 mod cache;
 mod nvrtc;
+mod sass;
 mod search;
 mod units;
 mod usage;
 
 pub use cache::kernels_dir;
 pub use nvrtc::Nvrtc;
+pub use sass::sass_sha256;
 pub use search::{Found, search};
 pub use units::{ARCHS, checked_units};
 pub use usage::{Usage, parse_usage};

@@ -65,7 +65,7 @@ impl Deciding {
             for unit in &workload.units {
                 deciding.push(index, unit.x);
             }
-            if matches!(workload.ended, Ended::Failed | Ended::Skipped) {
+            if matches!(workload.ended, Ended::Failed | Ended::Skipped | Ended::SameCode) {
                 deciding.drop_out(index);
             }
         }

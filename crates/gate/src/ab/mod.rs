@@ -74,6 +74,7 @@ fn judge_workload(workload: &mut AbWorkload, deciding: &Deciding, index: usize, 
     workload.disjoint_ci = None;
     let (verdict, reason) = match (&workload.failure, workload.ended, &workload.evidence) {
         (_, Ended::Skipped, _) => (Verdict::Skipped, skipped(workload)),
+        (None, Ended::SameCode, _) => (Verdict::Pass, workload.reason.clone()),
         (Some(_), ..) | (_, Ended::Failed, _) => (Verdict::Broken, failed(workload)),
         (None, _, None) => (Verdict::Inconclusive, not_measured(workload).to_owned()),
         (None, _, Some(evidence)) => match policy {

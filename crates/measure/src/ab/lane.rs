@@ -133,6 +133,9 @@ impl<'a> Lane<'a> {
             Some(Stop::Skipped(reason)) => {
                 self.end(workload, Ended::Skipped, Verdict::Skipped, reason, decide)
             }
+            Some(Stop::SameCode(reason)) => {
+                self.end(workload, Ended::SameCode, Verdict::Pass, reason, decide);
+            }
             Some(Stop::ThisUnit) | None => {}
         }
         if self.goes_on && workload.units.len() >= units_max {

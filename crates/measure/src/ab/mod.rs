@@ -41,6 +41,8 @@ pub struct Sides {
     pub head: SideSpec,
     /// Whether all processes of a unit are held on one CPU, programs that do not say they use one thread included.
     pub pin: bool,
+    /// Whether workloads whose machine code, launches and inputs are the same on both sides are measured all the same.
+    pub measure_same_code: bool,
 }
 
 impl Sides {

@@ -1,14 +1,14 @@
 //! A fresh pair of processes, one a side.
 
-use super::Sides;
 use super::lane::Lane;
 use super::trouble::{Watch, device_trouble};
+use super::{SideSpec, Sides};
 use crate::ask;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared, WorkerError};
 use holdpoint_model::protocol::RunResult;
-use holdpoint_model::suite::WORKER_BUILTIN;
+use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
 use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub(super) enum Stop {
     Failed(SideName, Box<WorkerError>),
     /// It cannot run here, or is not on both sides.
     Skipped(String),
+    /// Both sides run the same machine code in the same way: there is nothing to compare.
+    SameCode(String),
     /// Another workload ended the process that both were in; there will be another.
     ThisUnit,
 }
@@ -79,13 +81,14 @@ impl<'a> Pair<'a> {
         plan: &AbPlan,
         random: &mut Random,
     ) -> Result<(), Stop> {
+        let mut kernels = [None, None];
         for side in both(random) {
             let (spec, suite) = (lane.specs[side], &self.sides.both()[side].suite);
             let slot = self.slot(lane, side)?;
             slot.check_listed(spec).map_err(|error| not_on_both(side, error))?;
             let worker = slot.worker().map_err(|error| failed(side, error))?;
             match worker.prepare(&spec.name, suite.seed_of(spec)).map_err(|error| failed(side, error))? {
-                Prepared::Ready(_) => {}
+                Prepared::Ready(known) => kernels[side] = known.kernel,
                 Prepared::Skipped(reason) => {
                     return Err(Stop::Skipped(format!("{}: {reason}", SIDES[side].as_str())));
                 }
@@ -93,6 +96,22 @@ impl<'a> Pair<'a> {
         }
         if lane.samples_count > 0 {
             return Ok(());
+        }
+        if let [Some(base), Some(head)] = &kernels
+            && !self.sides.measure_same_code
+            && base.is_same_code(head)
+            && is_same_work(lane.specs, self.sides)
+        {
+            // Right before fast: answers are checked, though no time is taken.
+            for side in 0..SIDES.len() {
+                let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], "without timing");
+                answer.map_err(|error| failed(side, error))?;
+            }
+            let code = base.code_sha256.as_deref().unwrap_or_default();
+            return Err(Stop::SameCode(format!(
+                "the same machine code ({}), launches and inputs on both sides: not measured",
+                code.get(..12).unwrap_or(code)
+            )));
         }
         let mut sample_ns = 1;
         // Twice, so that the side that needs more calls settles them for the other as well.
@@ -169,6 +188,12 @@ impl<'a> Pair<'a> {
         lane.is_verified = true;
         Ok(())
     }
+}
+
+/// Whether both sides are asked for the same, and timed by a clock that the host's code is not in.
+fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
+    let seed = |side: &SideSpec, spec: &WorkloadSpec| side.suite.seed_of(spec);
+    base == head && base.timer() != TIMER_HOST && seed(&sides.base, base) == seed(&sides.head, head)
 }
 
 /// Whether the processes of a workload are held on one CPU. Both sides or none: one that is against one that is not

@@ -280,6 +280,7 @@ mod tests {
             registers: None,
             local_bytes: None,
             code_sha256: None,
+            launches: Vec::new(),
             functions: functions.iter().map(|name| (*name).to_owned()).collect(),
         };
         assert_eq!(own_kernels(&kernel(&["a_1", "b"])).as_deref(), Some("^(a_1|b)$"));

@@ -321,6 +321,7 @@ fn cleaned(kernel: KernelInfo) -> KernelInfo {
             .map(|(name, value)| (clean_text(name), *value))
             .collect(),
         code_sha256: kernel.code_sha256.as_deref().map(clean_text),
+        launches: kernel.launches.iter().map(|launch| clean_text(launch)).collect(),
         functions: kernel.functions.iter().map(|name| clean_text(name)).collect(),
         ..kernel
     }

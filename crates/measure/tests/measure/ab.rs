@@ -73,7 +73,8 @@ struct Ran {
 fn compare_with(plan: AbPlan, base: &str, head: &str, units: usize, stop: &(dyn Fn() -> bool + Sync)) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side(base, &pids), head: side(head, &pids), pin: false };
+    let sides =
+        Sides { base: side(base, &pids), head: side(head, &pids), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan, named("base"), named("head"));
     let mut decide = enough(units);
     ab::measure(&sides, &mut report, |_| true, &mut decide, stop, &mut |_| {});
@@ -140,7 +141,7 @@ fn a_workload_that_is_decided_stops_and_the_others_go_on() {
     }
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true };
+    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     let mut decide = Uneven(enough(5));
     ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |_| {});
@@ -182,7 +183,7 @@ fn a_side_that_cannot_be_started_is_named() {
     let pids = dir.path().join("pids");
     let mut head = side("", &pids);
     head.suite.workers.get_mut("w").unwrap().command = vec!["/nowhere/worker".to_owned()];
-    let sides = Sides { base: side("", &pids), head, pin: false };
+    let sides = Sides { base: side("", &pids), head, pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
     for workload in report.workloads.values() {
@@ -213,6 +214,44 @@ fn workers_with_other_workloads_are_not_compared() {
     }
 }
 
+/// A side whose worker stands in for a device's, and tells this hash of its kernel.
+fn device_side(code: &str, timer: &str, pids: &Path) -> SideSpec {
+    let script = format!(
+        "ok_prepare() {{ say \"{{\\\"type\\\":\\\"prepared\\\",\\\"workload\\\":\\\"$workload\\\",\\\"kernel\\\":{{\\\"op_name\\\":\\\"copy\\\",\\\"kernel_name\\\":\\\"copy_fast\\\",\\\"shape_bucket\\\":\\\"n=6\\\",\\\"selection_source\\\":\\\"heuristic\\\",\\\"launches_per_call\\\":1,\\\"code_sha256\\\":\\\"{code}\\\",\\\"launches\\\":[\\\"copy_fast (1,1,1)x(32,1,1)+0\\\"]}}}}\"; }}"
+    );
+    let rest = format!(
+        "[workers.cuda]\n{}[[workload]]\nname = \"other\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"cuda\"\ntimer = \"{timer}\"\n",
+        worker(&script, pids)
+    );
+    SideSpec { suite: suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest), dir: None }
+}
+
+#[test]
+fn the_same_machine_code_on_both_sides_passes_without_being_measured() {
+    let compare = |codes: [&str; 2], timer: &str, measure_same_code: bool| {
+        let dir = tempfile::tempdir().unwrap();
+        let pids = dir.path().join("pids");
+        let [base, head] = codes.map(|code| device_side(code, timer, &pids));
+        let sides = Sides { base, head, pin: false, measure_same_code };
+        let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+        let mut decide = enough(2);
+        ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |_| {});
+        (report.workloads["other"].clone(), decide.out)
+    };
+    let (same, out) = compare(["0123456789abcdef"; 2], "cuda_graph", false);
+    assert_eq!((same.ended, same.verdict, same.units.len()), (Ended::SameCode, Verdict::Pass, 0));
+    assert!(same.reason.contains("0123456789ab") && same.reason.contains("not measured"), "{}", same.reason);
+    assert_eq!(out, [0]);
+    for (codes, timer, measure_same_code) in [
+        (["a", "b"], "cuda_graph", false),
+        (["a", "a"], "cuda_graph", true),
+        (["a", "a"], "host_monotonic", false),
+    ] {
+        let (workload, _) = compare(codes, timer, measure_same_code);
+        assert_eq!((workload.ended, workload.units.len()), (Ended::Decided, 2), "{codes:?} {timer}");
+    }
+}
+
 #[test]
 fn what_only_one_suite_has_is_told() {
     let of = |names: &[&str]| {
@@ -223,7 +262,12 @@ fn what_only_one_suite_has_is_told() {
         let suite = Suite::parse(&format!("schema_version = 1\nname = \"s\"\n{text}")).unwrap();
         SideSpec { suite, dir: None }
     };
-    let sides = Sides { base: of(&["kept", "gone"]), head: of(&["kept", "new"]), pin: false };
+    let sides = Sides {
+        base: of(&["kept", "gone"]),
+        head: of(&["kept", "new"]),
+        pin: false,
+        measure_same_code: false,
+    };
     let report = ab::begin(&sides, plan(), named("base"), named("head"));
     assert_eq!(report.workloads.keys().collect::<Vec<_>>(), ["kept", "gone"]);
     assert_eq!(report.workloads["gone"].ended, Ended::Skipped);
@@ -239,7 +283,7 @@ fn suites_of_other_shapes_are_not_the_same_work() {
         );
         SideSpec { suite: Suite::parse(&text).unwrap(), dir: None }
     };
-    let sides = Sides { base: of(16), head: of(32), pin: false };
+    let sides = Sides { base: of(16), head: of(32), pin: false, measure_same_code: false };
     let report = ab::begin(&sides, plan(), named("base"), named("head"));
     assert!(report.workloads["w"].reason.contains("not the same work"), "{}", report.workloads["w"].reason);
 }
@@ -248,7 +292,7 @@ fn suites_of_other_shapes_are_not_the_same_work() {
 fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true };
+    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true, measure_same_code: false };
     let plan = AbPlan { units_at_once: 2, ..plan() };
     let mut report = ab::begin(&sides, plan, named("base"), named("head"));
     let mut decide = enough(4);
@@ -274,7 +318,7 @@ fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() 
 fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
-    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: false };
+    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     let units = AtomicU32::new(0);
     ab::measure(&sides, &mut report, |_| true, &mut enough(9), &|| units.load(SeqCst) >= 3, &mut |_| {
@@ -306,7 +350,7 @@ fn each_call_of_a_command_is_a_process_so_one_round_is_a_unit() {
         );
         SideSpec { suite: Suite::parse(&text).unwrap(), dir: None }
     };
-    let sides = Sides { base: of("true"), head: of("true"), pin: false };
+    let sides = Sides { base: of("true"), head: of("true"), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     ab::measure(&sides, &mut report, |_| true, &mut enough(4), &|| false, &mut |_| {});
     let units = &report.workloads["w"].units;
@@ -326,7 +370,8 @@ fn programs_are_looked_up_where_their_side_is() {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"./prog\"]\n";
         SideSpec { suite: Suite::parse(text).unwrap(), dir: Some(dir.to_owned()) }
     };
-    let sides = Sides { base: of(dirs[0].path()), head: of(dirs[1].path()), pin: false };
+    let sides =
+        Sides { base: of(dirs[0].path()), head: of(dirs[1].path()), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     ab::measure(&sides, &mut report, |_| true, &mut enough(2), &|| false, &mut |_| {});
     let failure = report.workloads["w"].failure.as_ref().unwrap();

@@ -3,7 +3,7 @@
 use super::{Group, Item, Items, changes, grouped};
 use crate::text::{self, clip_middle, revision};
 use crate::units::{self, MISSING};
-use holdpoint_model::ab::{AbEvidence, SideFailure, SideTimes};
+use holdpoint_model::ab::{AbEvidence, Ended, SideFailure, SideTimes};
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Side, Verdict};
 use std::collections::BTreeMap;
 
@@ -141,7 +141,9 @@ fn missing() -> String {
 /// Why, the worst first: for what is neither a pass nor an improvement, and for all where the seed's rule decided.
 pub(crate) fn reasons(r: &AbReport) -> Vec<Group<'_>> {
     let by_seed = is_disjoint_ci(r);
-    let workloads = r.workloads.iter().filter(|(_, w)| by_seed || w.verdict > Verdict::Pass);
+    // What passed without being measured says so.
+    let is_told = |w: &AbWorkload| by_seed || w.verdict > Verdict::Pass || w.ended == Ended::SameCode;
+    let workloads = r.workloads.iter().filter(|(_, w)| is_told(w));
     grouped(workloads.map(|(name, w)| {
         let sentence = w.disjoint_ci.as_ref().filter(|_| by_seed).map(|keys| keys.verdict.as_str());
         (w.verdict, sentence.unwrap_or(&w.reason), Some(name.as_str()))

@@ -214,3 +214,12 @@ fn ten_thousand_workloads_show_what_matters() {
     assert!(text.contains("\n… and 9 949 more passed\n"), "{text}");
     assert_eq!(text.matches("\npass ").count(), 50);
 }
+
+#[test]
+fn what_passed_without_being_measured_says_so() {
+    let reason = "the same machine code (0123456789ab), launches and inputs on both sides: not measured";
+    let r = ab(vec![("attention", bare(Verdict::Pass, Ended::SameCode, reason))]);
+    for text in [terminal::ab(&r, PLAIN), markdown::ab(&r)] {
+        assert!(text.contains("not measured") && text.contains("pass"), "{text}");
+    }
+}

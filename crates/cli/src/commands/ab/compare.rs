@@ -102,7 +102,7 @@ impl<'a> Comparison<'a> {
         let ended: Vec<Ended> = self.report.workloads.values().map(|workload| workload.ended).collect();
         // The seed's rule is of a fixed length, whatever the evidence.
         let wanted = |index: usize| match ended[index] {
-            Ended::Failed | Ended::Skipped => false,
+            Ended::Failed | Ended::Skipped | Ended::SameCode => false,
             _ => policy == AbPolicy::DisjointCi || before.wants_more(index),
         };
         let mut decider = Decider { deciding: &mut self.deciding, policy: self.policy };

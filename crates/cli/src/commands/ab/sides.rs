@@ -1,6 +1,6 @@
 //! Where the two sides come from.
 
-use crate::args::{AbArgs, SuiteArg};
+use crate::args::{AbArgs, DecideArgs, SuiteArg};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
@@ -27,11 +27,11 @@ pub struct Prepared {
 /// # Errors
 /// When no sides are given, a suite or a revision cannot be used, or a revision does not build.
 pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
-    let pin = args.decide.pin;
+    let (pin, measure_same_code) = (args.decide.pin, args.decide.measure_same_code);
     if let (Some(base), Some(head)) = (&args.base, &args.head) {
         let of = |text: &str| Ok::<_, CliError>(SideSpec { suite: command_suite(text)?, dir: None });
         return Ok(Prepared {
-            sides: Sides { base: of(base)?, head: of(head)?, pin },
+            sides: Sides { base: of(base)?, head: of(head)?, pin, measure_same_code },
             base: labelled(base),
             head: labelled(head),
             _builds: None,
@@ -43,7 +43,7 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
             Ok::<_, CliError>(SideSpec { suite: suites::separate(&arg, 0.0)?, dir: None })
         };
         return Ok(Prepared {
-            sides: Sides { base: of(base)?, head: of(head)?, pin },
+            sides: Sides { base: of(base)?, head: of(head)?, pin, measure_same_code },
             base: labelled(base),
             head: labelled(head),
             _builds: None,
@@ -55,7 +55,7 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
             Ok::<_, CliError>(SideSpec { suite, dir: None })
         };
         return Ok(Prepared {
-            sides: Sides { base: of(base)?, head: of(head)?, pin },
+            sides: Sides { base: of(base)?, head: of(head)?, pin, measure_same_code },
             base: labelled(base),
             head: labelled(head),
             _builds: None,
@@ -73,7 +73,7 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
         Some(rev) => Head::Rev(rev),
         None => Head::Checkout { remedy: ", or --head-rev HEAD to leave it out" },
     };
-    revisions(&args.suite, base_rev, head, pin, output)
+    revisions(&args.suite, base_rev, head, &args.decide, output)
 }
 
 /// What is under test, among revisions.
@@ -99,9 +99,10 @@ pub fn revisions(
     suite: &SuiteArg,
     base_rev: &str,
     head: Head,
-    pin: bool,
+    decide: &DecideArgs,
     output: &Output,
 ) -> Result<Prepared, CliError> {
+    let (pin, measure_same_code) = (decide.pin, decide.measure_same_code);
     let suite = revision_suite(&suite.suite)?;
     let builds = Builds::open(Path::new("."))?;
     let base_commit = builds.resolve(base_rev)?;
@@ -121,7 +122,7 @@ pub fn revisions(
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let side = |built: Built| SideSpec { suite: suite.clone(), dir: Some(built.dir) };
     Ok(Prepared {
-        sides: Sides { base: side(base_built), head: side(head_built), pin },
+        sides: Sides { base: side(base_built), head: side(head_built), pin, measure_same_code },
         base: Side {
             label: base_rev.to_owned(),
             revision: Some(Revision { commit: base_commit, dirty: false }),

@@ -143,6 +143,17 @@ fn a_side_that_failed_is_named_and_broken_is_the_worst() {
 }
 
 #[test]
+fn the_same_machine_code_passes_and_says_so() {
+    let mut same = workload(&[]);
+    (same.ended, same.reason) = (Ended::SameCode, "the same machine code".to_owned());
+    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
+        let report = judged(vec![same.clone()], policy);
+        assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
+        assert_eq!(report.workloads[0].reason, "the same machine code");
+    }
+}
+
+#[test]
 fn nothing_judged_is_nothing_known() {
     let report = judged(Vec::new(), AbPolicy::Sequential);
     assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Inconclusive, ExitCode::Inconclusive));
