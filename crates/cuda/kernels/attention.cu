@@ -40,29 +40,7 @@ typedef __half out_elem;
 typedef elem out_elem;
 #endif
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#define INF __int_as_float(0x7f800000)
-
-// Which head and which first query row a block works on. Causal blocks near the end of the sequence have the most keys: they start first, within groups of
-// heads whose keys and values stay in the L2 cache together.
-__device__ __forceinline__ void find_block(int rows, int heads, int s, int& head, int& first) {
-    const int blocks = (s + rows - 1) / rows;
-#if CAUSAL
-    const long long fits = (32LL << 20) / (4LL * s * HEAD_DIM);
-    const int group = fits < 1 ? 1 : fits < heads ? static_cast<int>(fits) : heads;
-    const int at = static_cast<int>(blockIdx.x) / (group * blocks), rest = static_cast<int>(blockIdx.x) % (group * blocks);
-    const int here = min(group, heads - at * group);
-    head = at * group + rest % here;
-    first = (blocks - 1 - rest / here) * rows;
-#else
-    head = static_cast<int>(blockIdx.x) / blocks;
-    first = static_cast<int>(blockIdx.x) % blocks * rows;
-#endif
-}
+#include "attention.cuh"
 
 extern "C" __global__ void __launch_bounds__(128) attention_reference(const elem* __restrict__ q, const elem* __restrict__ k, const elem* __restrict__ v,
                                                                       out_elem* __restrict__ o, int heads, int s, float scale) {
@@ -105,12 +83,6 @@ extern "C" __global__ void __launch_bounds__(128) attention_reference(const elem
 
 #if defined(ELEM_F16) || defined(ELEM_BF16) || defined(ELEM_E4M3)
 
-#if defined(ELEM_BF16)
-#define MMA_TYPE "bf16"
-#else
-#define MMA_TYPE "f16"
-#endif
-
 // Tiles are cut into columns of WIDE 16-bit elements, each a swizzled block of BLOCK_N rows of 128 or 64 bytes that ldmatrix reads without conflicts.
 constexpr int WIDE = HEAD_DIM % 64 == 0 ? 64 : 32;
 constexpr int ROW_BYTES = WIDE * 2;
@@ -122,20 +94,10 @@ constexpr int FITS = THREADS / CHUNKS < BLOCK_N ? THREADS / CHUNKS : BLOCK_N;
 constexpr int PASS = FITS >= 64 ? 64 : FITS >= 32 ? 32 : FITS >= 16 ? 16 : 8;
 static_assert(THREADS >= 8 * CHUNKS && BLOCK_N % PASS == 0, "WARPS or BLOCK_N do not suit HEAD_DIM");
 
-__device__ __forceinline__ u32 shared_address(const void* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
-
 // Byte offset in a tile of the 16-byte chunk that holds elements 8 * chunk.. of a row.
 __device__ __forceinline__ u32 tile_offset(int row, int chunk) {
     const int twist = WIDE == 64 ? row & 7 : (row >> 1) & 3;
     return chunk / (WIDE / 8) * BLOCK_N * ROW_BYTES + row * ROW_BYTES + ((chunk % (WIDE / 8)) ^ twist) * 16;
-}
-
-__device__ __forceinline__ void barrier_init(u32 barrier, int count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-
-__device__ __forceinline__ void barrier_arrive(u32 barrier) {
-    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared::cta.b64 t, [%0];\n}" ::"r"(barrier) : "memory");
 }
 
 __device__ __forceinline__ void barrier_wait(u32 barrier, int parity) {
@@ -150,19 +112,6 @@ __device__ __forceinline__ void barrier_wait(u32 barrier, int parity) {
                      : "r"(barrier), "r"(parity)
                      : "memory");
     } while (!done);
-}
-
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-// Two floats as 16-bit elements, the first in the low half.
-__device__ __forceinline__ u32 pack2(float low, float high) {
-    u32 y;
-    asm("cvt.rn." MMA_TYPE "x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-    return y;
 }
 
 // Two neighbouring elements of device memory as 16-bit elements.
@@ -311,21 +260,6 @@ struct Softmax {
         }
     }
 };
-
-// Four lanes exchange words so that lane i gets word i of each.
-__device__ __forceinline__ void transpose4(u32 (&x)[4], int lane) {
-#pragma unroll
-    for (int apart = 1; apart <= 2; ++apart) {
-        const bool upper = lane & apart;
-#pragma unroll
-        for (int j = 0; j < 2; ++j) {
-            u32& low = x[apart == 1 ? 2 * j : j];
-            u32& high = x[apart == 1 ? 2 * j + 1 : j + 2];
-            const u32 got = __shfl_xor_sync(~0u, upper ? low : high, apart);
-            (upper ? low : high) = got;
-        }
-    }
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) attention_fast(const elem* __restrict__ q, const elem* __restrict__ k,
                                                                                     const elem* __restrict__ v, out_elem* __restrict__ o, int heads, int s,

@@ -45,6 +45,7 @@ pub const SOURCES: &[(&str, &str)] = &[
 
 /// What the sources include besides the toolkit's own headers.
 pub(crate) const HEADERS: &[(&str, &str)] = &[
+    ("attention.cuh", include_str!("../../kernels/attention.cuh")),
     ("common.cuh", include_str!("../../kernels/common.cuh")),
     ("ff.cuh", include_str!("../../kernels/ff.cuh")),
     ("ff_film.cuh", include_str!("../../kernels/ff_film.cuh")),
