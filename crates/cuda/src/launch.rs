@@ -21,10 +21,13 @@ pub(crate) struct Module {
 
 impl Module {
     pub(crate) fn load(device: &Device, compiler: &Compiler, unit: &Unit) -> Result<Rc<Self>, CudaError> {
-        let cubin = compiler.cubin(unit, &device.arch)?;
+        Self::of(device, &compiler.cubin(unit, &device.arch)?)
+    }
+
+    pub(crate) fn of(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
         // SAFETY: the image is machine code for this device, and is copied.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
-        let code_sha256 = sass_sha256(&cubin);
+        let code_sha256 = sass_sha256(cubin);
         Ok(Rc::new(Self { module, code_sha256, _stream: device.stream.clone() }))
     }
 
@@ -65,6 +68,11 @@ impl Kernel {
     /// Bytes of local memory per thread.
     pub(crate) fn local_bytes(&self) -> Option<u32> {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+    }
+
+    /// Bytes of shared memory per block that it declares itself.
+    pub(crate) fn shared_bytes(&self) -> Option<u32> {
+        self.attribute(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
     }
 
     fn attribute(&self, attribute: Attribute) -> Option<u32> {
@@ -199,6 +207,16 @@ impl Launch {
         // SAFETY: the function is alive.
         unsafe { result::function::set_function_attribute(self.kernel.function, limit, value) }?;
         Ok(self)
+    }
+
+    /// The same arguments for another kernel.
+    pub(crate) fn with(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
+        Self { kernel, grid, block, shared: 0, arguments: self.arguments }
+    }
+
+    /// Shared memory of a block, the kernel's own and what the launch adds.
+    pub(crate) fn shared_bytes(&self) -> Option<u32> {
+        self.kernel.shared_bytes().map(|bytes| bytes + self.shared)
     }
 
     /// The kernel and how it is launched: `copy_fast (1024,1,1)x(512,1,1)+0`, grid, block and dynamic shared memory.

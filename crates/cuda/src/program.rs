@@ -10,6 +10,7 @@ use crate::ops::{self, Chosen};
 use crate::timing::{Cache, Call, Captured, Timed, Times, Timing};
 use holdpoint_model::FailureCause;
 use holdpoint_model::report::KernelInfo;
+use holdpoint_model::suite::KernelSpec;
 use holdpoint_workloads::compare::Comparison;
 use holdpoint_workloads::{BuildError, Check, Leeway, Tolerance, Work};
 use serde_json::{Map, Value};
@@ -42,6 +43,8 @@ pub struct Request<'a> {
     pub misalign: usize,
     /// Constants to compile with, in place of the registry's or the op's own.
     pub config: Option<Config>,
+    /// The user's own kernel, in place of the op's.
+    pub kernel: Option<&'a KernelSpec>,
 }
 
 /// Why an op cannot be prepared.
@@ -96,7 +99,7 @@ pub(crate) struct Program {
     pub oracle: Oracle,
     pub work: Work,
     /// The kernel's name for the report and the registry.
-    pub kernel_name: &'static str,
+    pub kernel_name: String,
     pub config: Config,
     pub source: &'static str,
     pub bucket: String,
@@ -124,7 +127,7 @@ impl Program {
             batch,
             oracle,
             work,
-            kernel_name,
+            kernel_name: kernel_name.to_owned(),
             config,
             source,
             bucket,
@@ -194,6 +197,7 @@ impl Prepared {
                 tolerance,
                 misalign: 0,
                 config: None,
+                kernel: None,
             };
             ops::build(gpu, &request)
         };
@@ -222,13 +226,14 @@ impl Prepared {
         functions.dedup();
         KernelInfo {
             op_name: self.op.clone(),
-            kernel_name: program.kernel_name.to_owned(),
+            kernel_name: program.kernel_name.clone(),
             shape_bucket: program.bucket.clone(),
             selected_config: program.config.clone(),
             selection_source: program.source.to_owned(),
             launches_per_call: u32::try_from(program.launches.len()).unwrap_or(u32::MAX),
             registers: kernels().filter_map(|kernel| kernel.registers()).max(),
             local_bytes: kernels().filter_map(|kernel| kernel.local_bytes()).max(),
+            shared_bytes: program.launches.iter().filter_map(Launch::shared_bytes).max(),
             code_sha256: Some(codes.join(" ")).filter(|codes| !codes.is_empty()),
             functions,
             launches: program.launches.iter().map(Launch::describe).collect(),

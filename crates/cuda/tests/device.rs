@@ -45,7 +45,18 @@ fn params(value: Value) -> Map<String, Value> {
 
 fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>, dtype: Dtype) -> Request<'a> {
     let variant = Variant::Fast;
-    Request { op, shape, dtype, variant, params, seed: 7, tolerance: None, misalign: 0, config: None }
+    Request {
+        op,
+        shape,
+        dtype,
+        variant,
+        params,
+        seed: 7,
+        tolerance: None,
+        misalign: 0,
+        config: None,
+        kernel: None,
+    }
 }
 
 /// Shapes and parameters of an op: tails, primes, one of everything, rows no access divides.

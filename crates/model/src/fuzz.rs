@@ -2,6 +2,7 @@
 
 use crate::machine::Revision;
 use crate::report::null_is_infinite;
+use crate::suite::KernelSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,6 +27,9 @@ pub struct FuzzCase {
     /// Elements by which every buffer is moved off its natural alignment.
     #[serde(default)]
     pub offset: usize,
+    /// The user's own kernel that is run, where it is not the op's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelSpec>,
 }
 
 /// Kinds of input values.
@@ -274,6 +278,9 @@ pub struct FuzzReport {
 pub struct FuzzedKernel {
     /// What it computes.
     pub op: String,
+    /// The workload that it is, where it is a kernel of the user's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// Element type.
     pub dtype: String,
     /// Who runs it.
@@ -293,6 +300,14 @@ pub struct FuzzedKernel {
     /// The first failure of each kind, made small.
     #[serde(default)]
     pub failures: Vec<FuzzFailure>,
+}
+
+impl FuzzedKernel {
+    /// Its workload where it has one, else its op.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.workload.as_deref().unwrap_or(&self.op)
+    }
 }
 
 /// A case that failed.

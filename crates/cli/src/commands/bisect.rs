@@ -22,7 +22,7 @@ use std::time::Instant;
 /// # Errors
 /// When the suite or the revisions cannot be used, or a file cannot be written.
 pub fn run(args: &BisectArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let mut suite = sides::revision_suite(&args.suite.suite)?;
+    let mut suite = sides::revision_suite(&args.suite)?;
     if let Some(name) = &args.workload {
         keep_only(&mut suite, name)?;
     }

@@ -180,6 +180,7 @@ fn correctness(
         seed,
         values,
         offset: 0,
+        kernel: spec.kernel.clone(),
     };
     if !target.takes(&case(CASES[0])) {
         return Ok(Err(format!("holdpoint has no oracle for op {:?} at this shape", spec.op)));

@@ -62,7 +62,7 @@ fn look(suite: &Suite, kernel: &Kernel<'_>, plan: Plan, output: &Output) -> Resu
     let dir = scratch_dir()?;
     let mut fuzzer = Fuzzer::new(suite, &kernel.spec.worker, kernel.target, dir.path())
         .map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
-    let name = format!("{} {} by {}", kernel.spec.op, kernel.dtype, kernel.spec.worker);
+    let name = format!("{} {} by {}", kernel.name(), kernel.dtype, kernel.spec.worker);
     output.progress(&name);
     Ok(fuzzer.run(kernel, plan, |count| {
         if count.is_multiple_of(1000) {
@@ -77,9 +77,9 @@ fn scratch_dir() -> Result<tempfile::TempDir, CliError> {
 
 /// Every failing case in a file of its own, named after what it is.
 fn save(kernel: &mut FuzzedKernel, suite: &str, dir: &Path) -> Result<(), CliError> {
+    let stem = format!("{}-{}-{}", kernel.worker, kernel.name(), kernel.dtype);
     for failure in &mut kernel.failures {
-        let name =
-            format!("{}-{}-{}-{}.json", kernel.worker, kernel.op, kernel.dtype, failure.finding.kind.name());
+        let name = format!("{stem}-{}.json", failure.finding.kind.name());
         let file = FuzzFile {
             schema_version: SCHEMA_VERSION,
             suite: suites::absolute(suite)?,

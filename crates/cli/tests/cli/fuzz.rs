@@ -268,3 +268,29 @@ fn files_that_are_no_cases_are_refused() {
     here.run(&["fuzz", "replay", "nowhere.json"]).refuses(64, &["nowhere.json"]);
     here.run(&["fuzz", "--suite", "planted.toml", "softmax"]).refuses(64, &["softmax"]);
 }
+
+/// The bugs in `planted_cuda.py`, each in a source of its own; where there is no device all of them are skipped aloud.
+#[test]
+#[allow(clippy::print_stdout)]
+fn bugs_planted_in_the_source_of_a_cuda_kernel_are_found() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let here = Here::new();
+    let script = format!("{root}/crates/cli/tests/fuzz/planted_cuda.py");
+    let source = format!("{root}/examples/attention.cu");
+    let folder = here.path(".").display().to_string();
+    match std::process::Command::new("python3").args([&script, &source, &folder]).status() {
+        Ok(status) => assert!(status.success()),
+        Err(_) => return println!("skipped: no python3"),
+    }
+    let (ran, report) = fuzz(&here, &["--fail-fast", "--cases", "199"]);
+    let kernels = report["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len(), 15);
+    if ran.code == 2 {
+        assert!(kernels.iter().all(|kernel| kernel["skipped"].is_string()), "{ran:#?}");
+        return println!("skipped: no device ({})", kernels[0]["skipped"]);
+    }
+    for kernel in kernels {
+        let (name, failures) = (kernel["workload"].as_str().unwrap(), kernel["failures"].as_array().unwrap());
+        assert_eq!(failures.is_empty(), name == "right", "{name}: {kernel:#}");
+    }
+}

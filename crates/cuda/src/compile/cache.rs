@@ -26,14 +26,9 @@ impl Cache {
 
     /// Hash over source, headers, options (which name the architecture) and driver.
     pub(super) fn key(&self, source: &str, options: &[String]) -> String {
-        let mut hash = Sha256::new();
         let headers = HEADERS.iter().map(|(_, text)| *text);
         let options = options.iter().map(String::as_str);
-        for part in [source, &*self.driver].into_iter().chain(headers).chain(options) {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        key_of([source, &*self.driver].into_iter().chain(headers).chain(options))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
@@ -54,6 +49,16 @@ impl Cache {
     fn path(&self, key: &str) -> PathBuf {
         self.dir.join(format!("{key}.cubin"))
     }
+}
+
+/// Hash over texts, each told apart from the next.
+pub(super) fn key_of<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod cache;
 mod nvrtc;
+mod own;
 mod sass;
 mod search;
 mod units;
@@ -80,6 +81,10 @@ impl Unit {
         SOURCES.iter().find(|(name, _)| *name == self.source).map_or("", |(_, text)| text)
     }
 
+    fn file(&self) -> String {
+        format!("{}.cu", self.source)
+    }
+
     /// Everything that decides what comes out, but for the compiler itself.
     fn options(&self, arch: &str) -> Vec<String> {
         let mut options = vec![
@@ -128,7 +133,7 @@ impl Compiler {
             let detail = format!("{error}; and {} was never compiled for {arch} here", unit.source);
             CudaError::new(FailureCause::NotStarted, detail)
         })?;
-        let compiled = nvrtc.compile(unit.source, unit.text(), &options)?;
+        let compiled = nvrtc.compile(&unit.file(), unit.text(), HEADERS, &options)?;
         // What cannot be kept is compiled again next time.
         let _ = self.cache.put(&key, &compiled.cubin);
         Ok(compiled.cubin)
@@ -140,7 +145,7 @@ impl Compiler {
 /// # Errors
 /// When it does not compile.
 pub fn compile_for(nvrtc: &Nvrtc, unit: &Unit, arch: &str) -> Result<Vec<Usage>, CudaError> {
-    Ok(parse_usage(&nvrtc.compile(unit.source, unit.text(), &unit.options(arch))?.log))
+    Ok(parse_usage(&nvrtc.compile(&unit.file(), unit.text(), HEADERS, &unit.options(arch))?.log))
 }
 
 #[cfg(test)]

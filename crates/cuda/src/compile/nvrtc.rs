@@ -1,6 +1,6 @@
 //! NVRTC, loaded when it is needed. A handful of its calls; cudarc's own loader cannot be told where it is.
 
-use super::{Found, HEADERS};
+use super::Found;
 use crate::error::{CudaError, Unavailable};
 use holdpoint_model::FailureCause;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
@@ -82,19 +82,20 @@ impl Nvrtc {
         }
     }
 
-    /// Compiles a source to machine code.
+    /// Compiles a source to machine code; it may include the headers that come with it.
     pub(super) fn compile(
         &self,
         name: &str,
         source: &str,
+        headers: &[(&str, &str)],
         options: &[String],
     ) -> Result<Compiled, CudaError> {
         let failed = |what: String| CudaError::new(FailureCause::CompileFailed, what);
         let text =
             |text: &str| CString::new(text).map_err(|_| failed(format!("{name}: a zero byte in the source")));
-        let (file, source) = (text(&format!("{name}.cu"))?, text(source)?);
-        let headers: Vec<CString> = HEADERS.iter().map(|(_, body)| text(body)).collect::<Result<_, _>>()?;
-        let names: Vec<CString> = HEADERS.iter().map(|(name, _)| text(name)).collect::<Result<_, _>>()?;
+        let (file, source) = (text(name)?, text(source)?);
+        let names: Vec<CString> = headers.iter().map(|(name, _)| text(name)).collect::<Result<_, _>>()?;
+        let headers: Vec<CString> = headers.iter().map(|(_, body)| text(body)).collect::<Result<_, _>>()?;
         let mut options: Vec<CString> =
             options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
         options.push(text(&format!("-I{}", self.include))?);
@@ -143,7 +144,7 @@ unsafe fn read(program: Program, (size, get): &(Symbol<Size>, Symbol<Get>)) -> V
 }
 
 /// The line that says what is wrong; the log also names what the good kernels need.
-fn first_error(log: &str) -> &str {
+pub(super) fn first_error(log: &str) -> &str {
     log.lines().find(|line| line.contains("error")).unwrap_or("no reason given")
 }
 

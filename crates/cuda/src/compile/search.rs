@@ -21,13 +21,8 @@ const LIBRARIES: &[&str] = &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 /// # Errors
 /// When there is none, or no headers for it.
 pub fn search() -> Result<Found, Unavailable> {
-    let set: Vec<PathBuf> = ["HOLDPOINT_CUDA", "CUDA_HOME", "CUDA_PATH"]
-        .iter()
-        .filter_map(|name| std::env::var_os(name).map(PathBuf::from))
-        .collect();
-    let usual = ["/usr/local/cuda", "/opt/cuda", "/usr"].map(PathBuf::from);
     let mut seen = None;
-    for root in set.into_iter().chain(usual) {
+    for root in roots() {
         match find_in(&root) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {}
@@ -46,6 +41,13 @@ pub fn search() -> Result<Found, Unavailable> {
                       or `pip install nvidia-cuda-nvrtc nvidia-cuda-runtime`, or set HOLDPOINT_CUDA to its folder";
         Unavailable::new("nvrtc_not_found", detail)
     }))
+}
+
+/// Where a toolkit may be: what the environment names, then the usual places.
+pub(super) fn roots() -> Vec<PathBuf> {
+    let set =
+        ["HOLDPOINT_CUDA", "CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
+    set.chain(["/usr/local/cuda", "/opt/cuda", "/usr"].map(PathBuf::from)).collect()
 }
 
 /// Looks under the root of a toolkit, or of a Python package that is laid out like one.

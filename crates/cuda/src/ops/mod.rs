@@ -6,6 +6,7 @@ mod copy;
 mod fault;
 mod ff;
 mod fusion;
+mod own;
 mod ssm;
 mod tiles;
 
@@ -78,7 +79,8 @@ pub fn validate(request: &Request<'_>) -> Result<(), BuildError> {
     if elements.is_none_or(|elements| elements > ELEMENTS_MAX) {
         return Err(shape_error(request, "at most 2^34 elements"));
     }
-    (entry(request.op)?.validate)(request)
+    (entry(request.op)?.validate)(request)?;
+    request.kernel.map_or(Ok(()), |kernel| own::validate(request, kernel))
 }
 
 /// 2^34 elements, 64 GiB in f32: beyond that a typing error is likelier than a wish.
@@ -87,11 +89,17 @@ const ELEMENTS_MAX: usize = 1 << 34;
 /// Builds an op on a device.
 pub(crate) fn build(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program, PrepareError> {
     validate(request)?;
+    if let Some(kernel) = request.kernel {
+        return own::build(gpu, request, kernel);
+    }
     (entry(request.op)?.build)(gpu, request)
 }
 
 /// Constants worth trying for a request, beside the op's own.
 pub(crate) fn candidates(request: &Request<'_>) -> Vec<Config> {
+    if request.kernel.is_some() {
+        return Vec::new();
+    }
     entry(request.op).map(|entry| (entry.candidates)(request)).unwrap_or_default()
 }
 
@@ -267,6 +275,7 @@ mod tests {
             tolerance: None,
             misalign: 0,
             config: None,
+            kernel: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Cases that kernels trip over: tiny and ragged sizes, primes, sizes beside powers of two, odd parameters and values.
 
-use super::Target;
+use super::{Kernel, Target};
 use holdpoint_model::{FuzzCase, Values};
 use holdpoint_stats::random::Random;
 use serde_json::{Map, Value, json};
@@ -25,24 +25,31 @@ impl Most {
 }
 
 /// Draws until one is a request that the op takes.
-const TRIES_MAX: usize = 200;
+const TRIES_MAX: usize = 2_000;
 
 const PRIMES: &[usize] =
     &[11, 13, 17, 19, 23, 29, 31, 37, 41, 53, 61, 67, 71, 97, 101, 127, 131, 193, 251, 257];
 const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r", "r2l", "u2d", "d2u"];
 
-/// A case of an op, or none where it cannot be generated.
-pub(super) fn generate(op: &str, dtype: &str, target: Target, random: &mut Random) -> Option<FuzzCase> {
+/// A case of a kernel, or none where it cannot be generated.
+pub(super) fn generate(kernel: &Kernel<'_>, random: &mut Random) -> Option<FuzzCase> {
+    let (op, target, own) = (&kernel.spec.op, kernel.target, &kernel.spec.kernel);
     for _ in 0..TRIES_MAX {
         let (shape, params) = drawn(op, target, random)?;
         let case = FuzzCase {
-            op: op.to_owned(),
+            op: op.clone(),
             shape,
-            dtype: dtype.to_owned(),
+            dtype: kernel.dtype.clone(),
             params,
             seed: random.bits() >> 12,
             values: values(op, random),
-            offset: if target == Target::Builtin || random.below(4) > 0 { 0 } else { 1 + random.below(3) },
+            // A kernel that is handed pointers may count on what allocators give.
+            offset: match target {
+                Target::Builtin => 0,
+                _ if own.is_some() || random.below(4) > 0 => 0,
+                _ => 1 + random.below(3),
+            },
+            kernel: own.clone(),
         };
         if target.takes(&case) {
             return Some(case);
@@ -213,7 +220,17 @@ fn infer(random: &mut Random) -> (Vec<usize>, Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdpoint_model::{Suite, WorkloadSpec};
     use std::collections::BTreeSet;
+
+    fn workload(op: &str) -> WorkloadSpec {
+        let text = format!("schema_version = 1\nname = \"a\"\n[[workload]]\nname = \"a\"\nop = {op:?}\n");
+        Suite::parse(&text).unwrap().workloads.remove(0)
+    }
+
+    fn kernel(spec: &WorkloadSpec, target: Target) -> Kernel<'_> {
+        Kernel { spec, dtype: "f32".to_owned(), target }
+    }
 
     #[test]
     fn every_op_has_cases_that_it_takes_and_they_differ() {
@@ -237,13 +254,27 @@ mod tests {
         ] {
             for op in ops {
                 let shapes: BTreeSet<Vec<usize>> = (0..100)
-                    .filter_map(|_| generate(op, "f32", target, &mut random))
+                    .filter_map(|_| generate(&kernel(&workload(op), target), &mut random))
                     .map(|c| c.shape)
                     .collect();
                 assert!(shapes.len() > 20, "{op}: {} shapes", shapes.len());
             }
         }
-        assert_eq!(generate("nothing", "f32", Target::Builtin, &mut random), None);
+        assert_eq!(generate(&kernel(&workload("nothing"), Target::Builtin), &mut random), None);
+    }
+
+    #[test]
+    fn a_kernel_of_the_users_gets_what_it_requires_and_nothing_off_alignment() {
+        let mut random = Random::new(3);
+        let mut spec = workload("attention");
+        let own = json!({ "source": "a.cu", "entry": "a", "grid": [1], "block": [64],
+            "requires": ["steps % 64 == 0", "head_dim == 64"] });
+        spec.kernel = serde_json::from_value(own).unwrap();
+        for _ in 0..50 {
+            let case = generate(&kernel(&spec, Target::Cuda), &mut random).unwrap();
+            assert_eq!((case.shape[2] % 64, case.shape[3], case.offset), (0, 64, 0));
+            assert_eq!(case.kernel, spec.kernel);
+        }
     }
 
     #[test]

@@ -76,6 +76,14 @@ pub struct Kernel<'a> {
     pub target: Target,
 }
 
+impl Kernel<'_> {
+    /// The workload of a kernel of the user's own, else the op.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        if self.spec.kernel.is_some() { &self.spec.name } else { &self.spec.op }
+    }
+}
+
 /// The kernels of a suite that can be looked at, each once; `dtypes` in place of the workloads' own where there are any.
 #[must_use]
 pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<Kernel<'a>> {
@@ -86,7 +94,9 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
         let Some(target) = Target::of(spec).filter(|_| is_wanted && spec.op != "fault") else { continue };
         let own = [spec.dtype.clone()];
         for dtype in if dtypes.is_empty() { &own } else { dtypes } {
-            if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone())) {
+            // A kernel of the user's own is one of its own, whatever it computes.
+            let own = spec.kernel.as_ref().map(|_| spec.name.clone());
+            if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
                 all.push(Kernel { spec, dtype: dtype.clone(), target });
             }
         }
@@ -97,7 +107,10 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
 /// The cases that a suite's own workloads are: their shapes and parameters, ordinary values.
 fn given<'a>(suite: &'a Suite, kernel: &'a Kernel<'_>) -> impl Iterator<Item = FuzzCase> + 'a {
     let is_same = |spec: &&WorkloadSpec| {
-        spec.op == kernel.spec.op && spec.worker == kernel.spec.worker && spec.variant == Variant::Fast
+        spec.op == kernel.spec.op
+            && spec.worker == kernel.spec.worker
+            && spec.variant == Variant::Fast
+            && spec.kernel == kernel.spec.kernel
     };
     let mut seen = Vec::new();
     suite.workloads.iter().filter(is_same).filter_map(move |spec| {
@@ -109,6 +122,7 @@ fn given<'a>(suite: &'a Suite, kernel: &'a Kernel<'_>) -> impl Iterator<Item = F
             seed: suite.seed_of(spec),
             values: Values::Normal,
             offset: 0,
+            kernel: spec.kernel.clone(),
         };
         let is_new = kernel.target.takes(&case) && !seen.contains(&case);
         seen.push(case.clone());
@@ -195,6 +209,7 @@ impl<'a> Fuzzer<'a> {
         let spec = kernel.spec;
         let mut found = FuzzedKernel {
             op: spec.op.clone(),
+            workload: spec.kernel.as_ref().map(|_| spec.name.clone()),
             dtype: kernel.dtype.clone(),
             worker: spec.worker.clone(),
             cases_count: 0,
@@ -204,7 +219,7 @@ impl<'a> Fuzzer<'a> {
             skipped: None,
             failures: Vec::new(),
         };
-        let name = format!("{} {} {}", spec.op, kernel.dtype, spec.worker);
+        let name = format!("{} {} {}", kernel.name(), kernel.dtype, spec.worker);
         let mut random = Random::new(
             plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
         );
@@ -214,7 +229,7 @@ impl<'a> Fuzzer<'a> {
         let mut passed: Vec<FuzzCase> = Vec::new();
         let size = |case: &FuzzCase| case.shape.iter().product::<usize>();
         for _ in 0..total {
-            let generated = || generate::generate(&spec.op, &kernel.dtype, self.target, &mut random);
+            let generated = || generate::generate(kernel, &mut random);
             let Some(case) = given.next().or_else(generated) else {
                 let what = format!("no cases are known for op {:?} in {:?}", spec.op, kernel.dtype);
                 found.skipped = Some(format!("{what} with this worker"));

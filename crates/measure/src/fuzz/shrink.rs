@@ -83,6 +83,7 @@ mod tests {
             seed: 1,
             values: Values::Large,
             offset: 0,
+            kernel: None,
         }
     }
 

@@ -279,6 +279,7 @@ mod tests {
             launches_per_call: 1,
             registers: None,
             local_bytes: None,
+            shared_bytes: None,
             code_sha256: None,
             launches: Vec::new(),
             functions: functions.iter().map(|name| (*name).to_owned()).collect(),

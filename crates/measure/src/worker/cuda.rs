@@ -66,6 +66,7 @@ pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Result<cuda::Request<'_
         tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
         misalign: 0,
         config: None,
+        kernel: spec.kernel.as_ref(),
     })
 }
 
@@ -82,6 +83,7 @@ pub(crate) fn case_request(case: &FuzzCase) -> Option<cuda::Request<'_>> {
         tolerance: None,
         misalign: case.offset * dtype.bytes(),
         config: None,
+        kernel: case.kernel.as_ref(),
     })
 }
 

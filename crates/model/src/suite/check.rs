@@ -1,7 +1,7 @@
 //! Reading a suite, and what makes no sense in one.
 
 use super::{
-    Cache, MeasurePlan, Suite, TIMER_HOST, TIMERS_CUDA, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA,
+    Cache, MeasurePlan, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA,
     WorkloadSpec,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX, clean_text};
@@ -138,6 +138,15 @@ impl Suite {
                 place,
                 "a cold cache goes with a timer on the device, not with host_monotonic".to_owned(),
             );
+        }
+        if let Some(kernel) = &workload.kernel {
+            if !is_cuda || workload.variant != Variant::Fast {
+                return invalid(
+                    place,
+                    "`kernel` is for worker \"cuda\", and takes the place of its fast variant".to_owned(),
+                );
+            }
+            kernel.check().or_else(|problem| invalid(place, problem))?;
         }
         if workload.metrics.is_empty() {
             return invalid(place, format!("metrics is empty; choose from {}", METRICS.join(", ")));

@@ -1,8 +1,12 @@
 //! Suites: workloads as data, read from TOML.
 
 mod check;
+mod kernel;
+mod size;
 
 pub use check::SuiteError;
+pub use kernel::{KernelCompiler, KernelSpec};
+pub use size::Size;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -170,6 +174,9 @@ pub struct WorkloadSpec {
     /// What else the op wants to know.
     #[serde(default)]
     pub params: Map<String, Value>,
+    /// A kernel of your own that a `cuda` workload runs in place of the op's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelSpec>,
     /// Seed of the inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,

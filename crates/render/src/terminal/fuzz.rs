@@ -45,7 +45,7 @@ fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
     let failed = kernel.cases_count - kernel.passed_count;
     let small = |value: f64| if value == 0.0 { "0".to_owned() } else { format!("{value:.1e}") };
     [
-        Cell::new(&kernel.op),
+        Cell::new(kernel.name()),
         Cell::new(&kernel.dtype),
         Cell::new(&kernel.worker),
         Cell::new(&units::count(kernel.cases_count)),
@@ -62,7 +62,7 @@ fn failed(kernel: &FuzzedKernel, failure: &FuzzFailure, style: Style) -> String 
     let Finding { kind, detail } = &failure.finding;
     let found_after = plural(usize::try_from(failure.found_after).unwrap_or(usize::MAX), "case");
     let case = format!("{}, found after {found_after}", spoken(&failure.case));
-    let mut text = entry(style, Ink::Bad, "wrong", &format!("{}: {}: {detail}", kernel.op, kind.name()));
+    let mut text = entry(style, Ink::Bad, "wrong", &format!("{}: {}: {detail}", kernel.name(), kind.name()));
     text += &entry(style, Ink::Plain, "", &case);
     if let Some(file) = &failure.file {
         text += &entry(style, Ink::Plain, "", &format!("again: holdpoint fuzz replay {file}"));
@@ -75,7 +75,7 @@ fn skipped(kernel: &FuzzedKernel, reason: &str) -> String {
         (0, _) | (_, 0) => String::new(),
         (count, _) => plural(usize::try_from(count).unwrap_or(usize::MAX), "case") + ", the last: ",
     };
-    format!("{} {} by {}: {refused}{}", kernel.op, kernel.dtype, kernel.worker, remedy::with(reason))
+    format!("{} {} by {}: {refused}{}", kernel.name(), kernel.dtype, kernel.worker, remedy::with(reason))
 }
 
 /// `[1,1,17,64] f16 causal=true, normal values`.

@@ -7,7 +7,7 @@ use crate::suites;
 use holdpoint_measure::ab::{SideSpec, Sides};
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
-use holdpoint_model::{Revision, Side, Suite};
+use holdpoint_model::{Revision, Side, Suite, WorkloadSpec};
 use std::path::Path;
 
 /// Two sides that can be started.
@@ -103,7 +103,7 @@ pub fn revisions(
     output: &Output,
 ) -> Result<Prepared, CliError> {
     let (pin, measure_same_code) = (decide.pin, decide.measure_same_code);
-    let suite = revision_suite(&suite.suite)?;
+    let suite = revision_suite(suite)?;
     let builds = Builds::open(Path::new("."))?;
     let base_commit = builds.resolve(base_rev)?;
     let (label, commit) = match head {
@@ -136,16 +136,19 @@ pub fn revisions(
 ///
 /// # Errors
 /// When it cannot be used, or has workloads that are the same at every revision.
-pub fn revision_suite(name: &str) -> Result<Suite, CliError> {
-    let suite = suites::load(name)?;
-    if let Some(workload) = suite.workloads.iter().find(|workload| suites::is_own(&suite, &workload.worker)) {
+pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, CliError> {
+    let suite = suites::load(&arg.suite)?;
+    // A kernel of the user's own is compiled from the revision's source.
+    let is_same =
+        |workload: &&WorkloadSpec| suites::is_own(&suite, &workload.worker) && workload.kernel.is_none();
+    if let Some(workload) = suite.workloads.iter().find(is_same) {
         return Err(CliError::Input(format!(
             "suite {:?}, workload {:?}: built-in ops are holdpoint's own, the same at every revision of your code; \
-             use a `command` or a worker that is built from it (docs/ab.md)",
+             use a `command`, a `kernel` or a worker that is built from it (docs/ab.md)",
             suite.name, workload.name
         )));
     }
-    Ok(suite)
+    suites::runnable(arg)
 }
 
 /// Checks a revision out and builds it, unless that has been done before.

@@ -129,6 +129,7 @@ mod tests {
                 tolerance: None,
                 misalign: 0,
                 config: None,
+                kernel: None,
             };
             Tiles::new(&request, tile, 1, None).unwrap().launch(&request, [256, 4, 256])
         };
