@@ -3,6 +3,7 @@
 mod ab;
 mod check;
 mod inspect;
+mod report;
 mod roofline;
 
 pub use ab::{
@@ -12,6 +13,7 @@ pub use ab::{
 pub use check::CheckArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 
+pub use report::{ReportArgs, ReportForm};
 pub use roofline::RooflineArgs;
 
 use clap::parser::ValueSource;
@@ -386,36 +388,6 @@ pub enum TrendCommand {
         #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
         dir: PathBuf,
     },
-}
-
-/// `holdpoint report`.
-#[derive(Debug, clap::Args)]
-pub struct ReportArgs {
-    /// A report, a side-by-side comparison, a calibration or a search
-    #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
-    pub report: PathBuf,
-    /// Its comparison, to be shown with it
-    #[arg(long, value_name = "FILE")]
-    pub comparison: Option<PathBuf>,
-    /// Also write it as Markdown; with the roofline and its picture, where ceilings are kept for the report's device
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-    /// With --markdown: ceilings from this report of a ceilings suite
-    #[arg(long, value_name = "REPORT", requires = "markdown", conflicts_with = "form")]
-    pub ceilings: Option<PathBuf>,
-    /// Show and write it in the form of another program
-    #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
-    pub form: Option<ReportForm>,
-    /// Where to write it in that form, as JSON
-    #[arg(long, short, value_name = "FILE", requires = "form")]
-    pub output: Option<PathBuf>,
-}
-
-/// The forms of other programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReportForm {
-    /// The GPU report of Apex-X, from the report of a GPU suite (docs/gpu-reports.md)
-    ApexGpu,
 }
 
 /// `holdpoint tune`.

@@ -100,7 +100,12 @@ fn draw(kind: Values, tensor: &mut Tensor<'_>, rng: &mut RandomState, range: Ran
         }
         return;
     }
-    let large = if tensor.domain == Domain::Exponent { range.large.min(4.0) } else { range.large };
+    let large = match (tensor.domain, kind) {
+        // Two that meet are beyond what the exponential of a float holds: whoever leaves the largest score in gets infinity.
+        (Domain::Exponent, Values::Spikes) => range.large.min(30.0),
+        (Domain::Exponent, _) => range.large.min(4.0),
+        _ => range.large,
+    };
     let drawn = match kind {
         Values::Uniform | Values::Spikes => rng.uniforms(len),
         _ => rng.normals(len),

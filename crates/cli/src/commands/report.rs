@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::output::Output;
 use holdpoint_model::import::Document;
 use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report};
-use holdpoint_render::{Style, markdown, svg, terminal};
+use holdpoint_render::{Style, html, markdown, svg, terminal};
 use serde::Serialize;
 
 /// Runs the command.
@@ -22,16 +22,16 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
         Document::Ab(report) => show(
             args,
             &*report,
-            &markdown::ab(&report),
+            &markdown::ab(&report).into(),
             |style| super::ab::compare::text(&report, true, style),
             output,
         ),
         Document::Calibration(calibration) => {
-            let page = markdown::calibration(&calibration);
+            let page = markdown::calibration(&calibration).into();
             show(args, &*calibration, &page, |style| terminal::calibration(&calibration, style), output)
         }
         Document::Bisection(bisection) => {
-            let page = markdown::bisection(&bisection);
+            let page = markdown::bisection(&bisection).into();
             show(args, &*bisection, &page, |style| terminal::bisection(&bisection, style), output)
         }
     }
@@ -40,7 +40,8 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
 fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<ExitCode, CliError> {
     let judgement: Option<Judgement> =
         args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
-    let page = markdown::report(report, judgement.as_ref()) + &roofline(args, report, output)?;
+    let mut page = Page::from(markdown::report(report, judgement.as_ref()));
+    add_roofline(&mut page, args, report)?;
     let text = |style| {
         let mut text = terminal::report(report, style);
         if let Some(judgement) = &judgement {
@@ -52,19 +53,36 @@ fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<Exi
     show(args, report, &page, text, output)
 }
 
-/// The roofline for the page, with its picture beside the page; nothing where no ceilings were named and none are kept.
-fn roofline(args: &ReportArgs, report: &Report, output: &Output) -> Result<String, CliError> {
-    let Some(page) = &args.markdown else { return Ok(String::new()) };
+/// A page of Markdown, and the picture it may have, beside it or in it.
+struct Page {
+    text: String,
+    picture: Option<Picture>,
+}
+
+struct Picture {
+    name: String,
+    svg: String,
+}
+
+impl From<String> for Page {
+    fn from(text: String) -> Self {
+        Self { text, picture: None }
+    }
+}
+
+/// The roofline for the page; nothing where no ceilings were named and none are kept.
+fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(), CliError> {
+    let Some(path) = args.markdown.as_ref().or(args.html.as_ref()) else { return Ok(()) };
     let roofline = match ceilings::roofline(report, args.ceilings.as_deref()) {
         Ok(roofline) => roofline,
-        Err(_) if args.ceilings.is_none() => return Ok(String::new()),
+        Err(_) if args.ceilings.is_none() => return Ok(()),
         Err(error) => return Err(error),
     };
-    let picture = page.with_extension("roofline.svg");
-    holdpoint_store::write_text(&picture, &svg::roofline(&roofline))?;
-    output.note(&format!("picture: {}", picture.display()));
-    let name = picture.file_name().map(|name| name.to_string_lossy());
-    Ok(format!("\n{}", markdown::roofline(&roofline, name.as_deref())))
+    let name = path.with_extension("roofline.svg");
+    let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    page.text += &format!("\n{}", markdown::roofline(&roofline, Some(&name)));
+    page.picture = Some(Picture { name, svg: svg::roofline(&roofline) });
+    Ok(())
 }
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.
@@ -77,19 +95,30 @@ fn run_apex_gpu(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError
         output.note(&format!("report: {}", path.display()));
     }
     let page = markdown::apex_gpu(&report);
-    show(args, &report, &page, |_| page.clone(), output)
+    let text = page.clone();
+    show(args, &report, &page.into(), |_| text, output)
 }
 
 fn show(
     args: &ReportArgs,
     document: &impl Serialize,
-    page: &str,
+    page: &Page,
     text: impl FnOnce(Style) -> String,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
     if let Some(path) = &args.markdown {
-        holdpoint_store::write_text(path, page)?;
+        if let Some(Picture { name, svg }) = &page.picture {
+            let picture = path.with_file_name(name);
+            holdpoint_store::write_text(&picture, svg)?;
+            output.note(&format!("picture: {}", picture.display()));
+        }
+        holdpoint_store::write_text(path, &page.text)?;
         output.note(&format!("markdown: {}", path.display()));
+    }
+    if let Some(path) = &args.html {
+        let picture = page.picture.as_ref().map(|picture| (&*picture.name, &*picture.svg));
+        holdpoint_store::write_text(path, &html::page(&page.text, picture))?;
+        output.note(&format!("html: {}", path.display()));
     }
     output.result(document, text)?;
     Ok(ExitCode::Ok)

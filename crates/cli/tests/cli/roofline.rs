@@ -110,3 +110,26 @@ fn a_picture_without_a_report_is_refused_before_anything_is_measured() {
     here.run(&["roofline", "--measure", "-o", "x.svg"]).refuses(64, &["--output", "report"]);
     here.run(&["roofline"]).refuses(64, &["artifacts/report.json"]);
 }
+
+#[test]
+fn a_page_of_html_needs_no_other_file_and_has_the_picture_in_it() {
+    let here = Here::new();
+    let ran = here.run(&[
+        "report",
+        &docs("gpu.json"),
+        "--ceilings",
+        &docs("ceilings-gpu.json"),
+        "--html",
+        "page.html",
+    ]);
+    ran.ends(0).notes(&["html: page.html"]);
+    let page = here.read("page.html");
+    assert!(page.starts_with("<!doctype html>") && page.contains("<title>holdpoint: gpu</title>"));
+    assert_eq!((page.matches("<svg").count(), page.matches("<img").count()), (1, 0));
+    assert!(page.contains("<code>attention.dispatch</code>") && page.contains("bound by"));
+    assert!(!["src=", "href=", "<script", "@import"].iter().any(|other| page.contains(other)));
+    assert!(!here.files().iter().any(|name| name.ends_with(".svg")));
+    let ran = here.run(&["report", &docs("gpu.json"), "--ceilings", &docs("ceilings-gpu.json")]);
+    ran.ends(64);
+    assert!(ran.stderr.contains("--html"), "{ran:#?}");
+}

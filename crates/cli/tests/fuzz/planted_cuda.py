@@ -37,6 +37,7 @@ source = "{source}"
 entry = "attention"
 grid = ["ceil_div(steps, 64)", "batch * heads"]
 block = [64]
+flags = ["-DTILE=16"]
 """
 
 

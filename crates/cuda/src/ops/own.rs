@@ -8,7 +8,7 @@ use holdpoint_model::suite::{KernelSpec, Size};
 use holdpoint_workloads::BuildError;
 
 /// The ops that can be had, with the names of their sizes and the parameters that count as sizes.
-const OPS: &[(&str, &[&str], &[(&str, u64)])] = &[
+const OPS: &[(&str, &[&str], Params)] = &[
     ("attention", &["batch", "heads", "steps", "head_dim"], &[("causal", 0)]),
     ("copy", &["elements"], &[]),
     ("fused_pack_op_unpack", MAPS, TILES),
@@ -17,8 +17,10 @@ const OPS: &[(&str, &[&str], &[(&str, u64)])] = &[
     ("tile_ssm", &["batch", "steps", "channels"], &[]),
     ("tile_unpack", MAPS, TILES),
 ];
+/// Names and defaults.
+type Params = &'static [(&'static str, u64)];
 const MAPS: &[&str] = &["batch", "channels", "height", "width"];
-const TILES: &[(&str, u64)] = &[("tile_size", 8), ("kmax", 1)];
+const TILES: Params = &[("tile_size", 8), ("kmax", 1)];
 
 /// Threads of a block that every device takes.
 const THREADS_MAX: u64 = 1024;

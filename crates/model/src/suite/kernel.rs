@@ -46,8 +46,8 @@ impl KernelSpec {
                 return Err(format!("kernel.{name} has {} sizes; one to three are wanted", sizes.len()));
             }
         }
-        let sizes = self.grid.iter().chain(&self.block).chain([&self.shared_bytes]).chain(&self.requires);
-        sizes.map(Size::check).collect::<Result<(), _>>().map_err(|error| format!("kernel: {error}"))
+        let mut sizes = self.grid.iter().chain(&self.block).chain([&self.shared_bytes]).chain(&self.requires);
+        sizes.try_for_each(Size::check).map_err(|error| format!("kernel: {error}"))
     }
 }
 

@@ -6,7 +6,7 @@ use holdpoint_render::markdown;
 use insta::assert_snapshot;
 
 /// A run of the GPU suite on an H200.
-fn h200() -> Report {
+pub fn h200() -> Report {
     let path = format!("{}/../model/tests/data/report-gpu-h200.json", env!("CARGO_MANIFEST_DIR"));
     import::report(&std::fs::read_to_string(path).expect("the file")).expect("a report")
 }

@@ -4,6 +4,7 @@ mod ab;
 mod apex;
 mod calibration;
 mod fuzz;
+mod html;
 mod markdown;
 mod profile;
 mod roofline;
