@@ -35,7 +35,7 @@ pub fn github(event: &GitHub, settings: &Settings) -> Result<Guarded, EventError
     match event.event_name {
         "push" => push(&parse(event)?),
         "pull_request" => pull_request(&parse(event)?, settings),
-        "workflow_dispatch" => dispatch(&parse(event)?, event.sha),
+        "workflow_dispatch" => dispatch(&parse(event)?, event.sha, settings),
         "schedule" => schedule(&parse(event)?, event.sha, settings),
         "issue_comment" => comment(&parse(event)?, event),
         name => {
@@ -78,6 +78,10 @@ fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded
     if pull.state != "open" {
         return Ok(Guarded::skip("the pull request is closed"));
     }
+    if settings.hosted {
+        let reason = format!("pull request {}, on a runner that is GitHub's", pull.number);
+        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered());
+    }
     let Some(repo) = &pull.head.repo else {
         return Ok(Guarded::refuse("the repository of the head is gone; a maintainer may comment /perf SHA"));
     };
@@ -98,10 +102,12 @@ fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded
 }
 
 /// Only those who may write can dispatch.
-fn dispatch(event: &DispatchEvent, own_sha: &str) -> Result<Guarded, EventError> {
-    let inputs = event.inputs.as_ref();
-    let is_asked =
-        |inputs: &&super::event::Inputs| inputs.run_mode == "self-hosted-gpu" || inputs.run_gpu == "true";
+fn dispatch(event: &DispatchEvent, own_sha: &str, settings: &Settings) -> Result<Guarded, EventError> {
+    let none = super::event::Inputs::default();
+    let inputs = event.inputs.as_ref().or(settings.hosted.then_some(&none));
+    let is_asked = |inputs: &&super::event::Inputs| {
+        settings.hosted || inputs.run_mode == "self-hosted-gpu" || inputs.run_gpu == "true"
+    };
     let Some(inputs) = inputs.filter(is_asked) else {
         return Ok(Guarded::skip("dispatched without asking for the GPU: run_mode is skip"));
     };
@@ -118,7 +124,7 @@ fn dispatch(event: &DispatchEvent, own_sha: &str) -> Result<Guarded, EventError>
 }
 
 fn schedule(event: &ScheduleEvent, own_sha: &str, settings: &Settings) -> Result<Guarded, EventError> {
-    if !settings.scheduled {
+    if !settings.scheduled && !settings.hosted {
         return Ok(Guarded::skip("scheduled runs are not enabled by the repository variable"));
     }
     let head = sha("GITHUB_SHA", own_sha)?;

@@ -48,7 +48,7 @@ pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventEr
             let base = if before.is_null() { head.clone() } else { before };
             Ok(Guarded::run(Mode::Baseline, head, base, "a push to the default branch".to_owned()).filtered())
         }
-        "schedule" if !settings.scheduled => {
+        "schedule" if !settings.scheduled && !settings.hosted => {
             Ok(Guarded::skip("scheduled runs are not enabled by the project's variable"))
         }
         "schedule" => {
@@ -67,6 +67,10 @@ fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, Even
         text => sha("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", text)?,
     };
     let base = sha("CI_MERGE_REQUEST_DIFF_BASE_SHA", &pipeline.merge_request_diff_base_sha)?;
+    if settings.hosted {
+        let reason = "a merge request, on a runner that is not yours".to_owned();
+        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered());
+    }
     let (target, source) = (&pipeline.merge_request_project_id, &pipeline.merge_request_source_project_id);
     if target.is_empty() || target != &pipeline.project_id {
         return Ok(Guarded::refuse("the pipeline does not run in the project that the change goes to"));

@@ -158,6 +158,8 @@ pub struct Settings {
     pub scheduled: bool,
     /// Only pull requests with this label are measured.
     pub label: Option<String>,
+    /// The runner is the forge's own and thrown away afterwards: strangers' code may run there, and no label is asked for.
+    pub hosted: bool,
 }
 
 /// An event that cannot be understood; nothing is allowed then.
