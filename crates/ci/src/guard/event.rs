@@ -85,7 +85,8 @@ pub struct Inputs {
 
 #[derive(Debug, Deserialize)]
 pub struct ScheduleEvent {
-    pub schedule: String,
+    #[serde(rename = "schedule")]
+    pub _schedule: String,
     #[serde(rename = "repository")]
     pub _repository: Repository,
 }
