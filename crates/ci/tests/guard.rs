@@ -163,6 +163,24 @@ fn a_dispatch_runs_only_when_it_asks_for_the_gpu() {
 }
 
 #[test]
+fn a_forges_own_runner_takes_everybody_and_compares_side_by_side() {
+    let hosted = Settings { hosted: true, label: Some("benchmark".to_owned()), ..Settings::default() };
+    let decide = |name: &str, event: &Value| decide(name, event, &hosted).unwrap();
+    runs(&decide("push", &event("push")), Mode::Against, AFTER, BASE);
+    runs(&decide("pull_request", &event("pull_request_fork")), Mode::Against, HEAD, BASE);
+    let gone = changed("pull_request_fork", "/pull_request/head/repo", Value::Null);
+    runs(&decide("pull_request", &gone), Mode::Against, HEAD, BASE);
+    let closed = changed("pull_request_fork", "/pull_request/state", "closed".into());
+    not(&decide("pull_request", &closed), Decision::Skip, "closed");
+    runs(&decide("schedule", &event("schedule")), Mode::Baseline, AFTER, AFTER);
+    let plain = changed("workflow_dispatch", "/inputs", Value::Null);
+    runs(&decide("workflow_dispatch", &plain), Mode::Baseline, AFTER, AFTER);
+    not(&decide("workflow_run", &event("push")), Decision::Refuse, "not trusted");
+    let fork = GitLab { merge_request_source_project_id: "99".to_owned(), ..merge_request() };
+    runs(&gitlab(&fork, &hosted).unwrap(), Mode::Against, HEAD, BASE);
+}
+
+#[test]
 fn a_schedule_runs_only_where_the_variable_says_so() {
     not(&plainly("schedule", &event("schedule")), Decision::Skip, "not enabled");
     let enabled = Settings { scheduled: true, ..Settings::default() };

@@ -33,7 +33,7 @@ pub struct GitHub<'a> {
 /// When the event is not understood. Nothing is allowed then.
 pub fn github(event: &GitHub, settings: &Settings) -> Result<Guarded, EventError> {
     match event.event_name {
-        "push" => push(&parse(event)?),
+        "push" => push(&parse(event)?, settings),
         "pull_request" => pull_request(&parse(event)?, settings),
         "workflow_dispatch" => dispatch(&parse(event)?, event.sha, settings),
         "schedule" => schedule(&parse(event)?, event.sha, settings),
@@ -55,7 +55,7 @@ fn document<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, EventError
 }
 
 /// Whoever pushes may write to the repository.
-fn push(event: &PushEvent) -> Result<Guarded, EventError> {
+fn push(event: &PushEvent, settings: &Settings) -> Result<Guarded, EventError> {
     if event.deleted {
         return Ok(Guarded::skip("a branch was deleted; there is nothing to measure"));
     }
@@ -64,7 +64,8 @@ fn push(event: &PushEvent) -> Result<Guarded, EventError> {
         return Ok(Guarded::skip(format!("{} is not the default branch", plain(&event.reference))));
     }
     let base = if before.is_null() { after.clone() } else { before };
-    Ok(Guarded::run(Mode::Baseline, after, base, "a push to the default branch".to_owned()).filtered())
+    let reason = "a push to the default branch".to_owned();
+    Ok(Guarded::run(settings.mode_of_push(), after, base, reason).filtered())
 }
 
 /// By the state of the pull request alone, whatever has happened to it: were the action looked at, a later event could

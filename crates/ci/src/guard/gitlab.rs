@@ -46,7 +46,8 @@ pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventEr
             }
             let before = sha("CI_COMMIT_BEFORE_SHA", &pipeline.commit_before_sha)?;
             let base = if before.is_null() { head.clone() } else { before };
-            Ok(Guarded::run(Mode::Baseline, head, base, "a push to the default branch".to_owned()).filtered())
+            let reason = "a push to the default branch".to_owned();
+            Ok(Guarded::run(settings.mode_of_push(), head, base, reason).filtered())
         }
         "schedule" if !settings.scheduled && !settings.hosted => {
             Ok(Guarded::skip("scheduled runs are not enabled by the project's variable"))

@@ -162,6 +162,13 @@ pub struct Settings {
     pub hosted: bool,
 }
 
+impl Settings {
+    /// A forge's machines are now of one kind, now of another, and have no baseline of their own.
+    fn mode_of_push(&self) -> Mode {
+        if self.hosted { Mode::Against } else { Mode::Baseline }
+    }
+}
+
 /// An event that cannot be understood; nothing is allowed then.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {

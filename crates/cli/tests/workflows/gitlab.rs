@@ -113,6 +113,24 @@ fn a_merge_request_of_another_project_never_reaches_the_gpu_and_does_not_pass_by
     assert_eq!(file["holdpoint-gpu"]["tags"], serde_json::json!(["self-hosted", "linux", "x64", "gpu"]));
 }
 
+/// GitLab refuses a file that says `when` both in a job and in its rules.
+#[test]
+fn the_deciding_jobs_run_whatever_came_before() {
+    let file = parsed(&written(&["--forge", "gitlab"])["holdpoint.yml"]);
+    for name in file.as_object().unwrap().keys().filter(|name| !name.starts_with('.')) {
+        let job = resolved(&file, name);
+        assert!(
+            !job.contains_key("when") && job["rules"].as_array().is_some_and(|rules| !rules.is_empty()),
+            "{name}"
+        );
+        let decides = ["perf-regression", "gpu-perf-regression"].contains(&name.as_str());
+        assert!(
+            !decides || job["rules"].as_array().unwrap().iter().all(|rule| rule["when"] == "always"),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn a_pipeline_without_a_verdict_fails() {
     let file = parsed(&written(&["--forge", "gitlab"])["holdpoint.yml"]);

@@ -132,6 +132,14 @@ fn the_cpu_gate_ends_by_the_same_rules() {
         ends(&run, "perf-regression", result, says);
         assert!(run.artifacts.join("perf-regression-artifacts/ab.json").exists());
     }
+    // What is merged is compared with what was there before: the forge's machines have no baseline.
+    let origin = Origin::new();
+    let base = origin.head();
+    let head = origin.commit("4000");
+    let payload = event("push", &head, &base);
+    let push =
+        Event { name: "push", payload, sha: &head, vars: json!({}), answers: [Value::Null, Value::Null] };
+    ends(&workflow("perf_cpu.yml", &[], &push, &origin), "perf-regression", "failure", "regressed");
     let origin = Origin::new();
     let base = origin.head();
     origin.branch("words");
