@@ -1,7 +1,7 @@
 //! GitHub Actions on this machine: jobs in order, steps in bash, outputs, artifacts, and the three actions the workflows use.
 
 use crate::expression::{fill, holds, word};
-use crate::repository::{Origin, git};
+use crate::repository::Origin;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -53,6 +53,13 @@ pub struct Event<'a> {
     pub vars: Value,
     /// What GitHub says of the pull request and of the author's permission.
     pub answers: [Value; 2],
+}
+
+impl<'a> Event<'a> {
+    /// In a repository without variables.
+    pub fn new(name: &'a str, payload: Value, sha: &'a str) -> Self {
+        Self { name, payload, sha, vars: json!({}), answers: [Value::Null, Value::Null] }
+    }
 }
 
 /// Runs every job of a workflow whose time comes.
@@ -237,11 +244,12 @@ pub fn written(flags: &[&str]) -> BTreeMap<String, String> {
     // The same binary in each job, put where a job finds it.
     command.args(["ci", "init", "--quiet", "--install", "cp \"$BUILT\" \"$BIN/holdpoint\"", "--dir"]);
     assert!(command.arg(dir.path()).args(flags).status().unwrap().success());
-    let files = git(dir.path(), &["ls-files", "--others"], true);
-    let read = |name: &str| {
-        (name.rsplit('/').next().unwrap().to_owned(), fs::read_to_string(dir.path().join(name)).unwrap())
+    let folder = [".github/workflows", ".gitlab"].map(|folder| dir.path().join(folder));
+    let folder = folder.iter().find(|folder| folder.exists()).unwrap();
+    let read = |entry: fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
     };
-    files.lines().map(read).collect()
+    fs::read_dir(folder).unwrap().map(|entry| read(entry.unwrap())).collect()
 }
 
 /// A file as what it means.

@@ -26,7 +26,7 @@ fn ends(run: &Run, job: &str, result: &str, says: &str) {
 
 fn pull_request<'a>(fixture: &str, head: &'a str, base: &str) -> Event<'a> {
     let payload = event(fixture, head, base);
-    Event { name: "pull_request", payload, sha: head, vars: json!({}), answers: [Value::Null, Value::Null] }
+    Event::new("pull_request", payload, head)
 }
 
 /// A pull request that makes the program as quick as told, through the GPU's gate.
@@ -41,8 +41,7 @@ fn pulled(time: &str, flags: &[&str]) -> Run {
 /// A push to the default branch, through the GPU's gate against a stored baseline.
 fn pushed(origin: &Origin, head: &str, base: &str) -> Run {
     let payload = event("push", head, base);
-    let event =
-        Event { name: "push", payload, sha: head, vars: json!({}), answers: [Value::Null, Value::Null] };
+    let event = Event::new("push", payload, head);
     workflow("perf_gpu.yml", &[], &event, origin)
 }
 
@@ -82,8 +81,7 @@ fn no_baseline_is_inconclusive_and_fails_unless_set_otherwise() {
     let head = origin.commit("2000");
     ends(&pushed(&origin, &head, &base), REQUIRED, "failure", "inconclusive: the evidence does not suffice");
     let payload = event("push", &head, &base);
-    let event =
-        Event { name: "push", payload, sha: &head, vars: json!({}), answers: [Value::Null, Value::Null] };
+    let event = Event::new("push", payload, &head);
     let lenient = workflow("perf_gpu.yml", &["--on-inconclusive", "pass"], &event, &origin);
     ends(&lenient, REQUIRED, "success", "inconclusive");
     assert_eq!(lenient.jobs["gpu"].outputs["code"], "3");
@@ -105,8 +103,7 @@ fn a_push_is_judged_by_the_baselines_from_before_it() {
 fn a_fork_never_reaches_the_gpu_and_does_not_pass_by_that() {
     let origin = Origin::new();
     let base = origin.head();
-    origin.branch("fork");
-    let head = origin.commit("1000");
+    let head = origin.commit_in_fork("1000");
     let fork = pull_request("pull_request_fork", &head, &base);
     let run = workflow("perf_gpu.yml", &[], &fork, &origin);
     assert_eq!(run.jobs["gpu"].result, "skipped");
@@ -137,8 +134,7 @@ fn the_cpu_gate_ends_by_the_same_rules() {
     let base = origin.head();
     let head = origin.commit("4000");
     let payload = event("push", &head, &base);
-    let push =
-        Event { name: "push", payload, sha: &head, vars: json!({}), answers: [Value::Null, Value::Null] };
+    let push = Event::new("push", payload, &head);
     ends(&workflow("perf_cpu.yml", &[], &push, &origin), "perf-regression", "failure", "regressed");
     let origin = Origin::new();
     let base = origin.head();
@@ -196,7 +192,7 @@ fn a_change_is_compared_with_where_it_left_the_default_branch() {
     let origin = Origin::new();
     origin.branch("topic");
     let head = origin.commit("2000");
-    repository::git(origin.path(), &["switch", "--quiet", "main"], false);
+    repository::git(origin.path(), &["switch", "--quiet", "main"]);
     // Since then the default branch has become quicker; the change has not become slower by that.
     let base = origin.commit("500");
     let run = workflow("perf_gpu.yml", &[], &pull_request("pull_request", &head, &base), &origin);
@@ -232,7 +228,7 @@ fn a_dispatch_and_a_night_use_the_gpu_only_when_asked_to() {
     ] {
         let mut payload = event(name, &head, &head);
         *payload.pointer_mut(pointer).unwrap() = value.into();
-        let event = Event { name, payload, sha: &head, vars, answers: [Value::Null, Value::Null] };
+        let event = Event { vars, ..Event::new(name, payload, &head) };
         let run = workflow("perf_gpu.yml", &[], &event, &origin);
         assert_eq!(run.jobs["gpu"].result, gate, "{:#?}", run.jobs);
         assert_eq!(run.jobs[REQUIRED].result, "success", "{:#?}", run.jobs);
@@ -254,8 +250,7 @@ fn the_weekly_trend_fails_for_what_is_worse_and_warns_of_what_is_not_known() {
         let head = origin.commit(time);
         let payload = event("schedule", &head, &head);
         let vars = json!({"HOLDPOINT_ENABLE_GPU_WEEKLY": "true"});
-        let event =
-            Event { name: "schedule", payload, sha: &head, vars, answers: [Value::Null, Value::Null] };
+        let event = Event { vars, ..Event::new("schedule", payload, &head) };
         let run = workflow("perf_trend_weekly.yml", &[], &event, &origin);
         for job in ["cpu-trend", "gpu-trend"] {
             ends(&run, job, result, says);
@@ -269,12 +264,11 @@ fn the_weekly_trend_fails_for_what_is_worse_and_warns_of_what_is_not_known() {
 fn commented(time: &str, change: impl FnOnce(&mut Value)) -> (Run, String) {
     let origin = Origin::new();
     let base = origin.head();
-    origin.branch("fork");
-    let head = origin.commit(time);
+    let head = origin.commit_in_fork(time);
     let mut payload = event("issue_comment", &head, &base);
     change(&mut payload);
     let answers = [event("api_pull_fork", &head, &base), event("api_permission", &head, &base)];
-    let event = Event { name: "issue_comment", payload, sha: &base, vars: json!({}), answers };
+    let event = Event { answers, ..Event::new("issue_comment", payload, &base) };
     (workflow("perf_command.yml", &[], &event, &origin), head)
 }
 
@@ -328,13 +322,7 @@ fn the_status_after_a_pull_request_believes_no_fork() {
                 "conclusion": conclusion, "head_repository": repository,
             },
         });
-        let event = Event {
-            name: "workflow_run",
-            payload,
-            sha: &head,
-            vars: json!({}),
-            answers: [Value::Null, Value::Null],
-        };
+        let event = Event::new("workflow_run", payload, &head);
         let run = workflow("perf_report.yml", &[], &event, &origin);
         ends(&run, "status", "success", "");
         ends(&run, "comment", "success", "");

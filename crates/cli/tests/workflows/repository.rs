@@ -52,11 +52,9 @@ op = \"copy\"
 shape = [2]
 ";
 
-/// Git's answer; it is no error if it may fail.
-pub fn git(dir: &Path, arguments: &[&str], anywhere: bool) -> String {
-    if anywhere {
-        git(dir, &["init", "--quiet", "--initial-branch", "main"], false);
-    }
+/// What git says.
+#[track_caller]
+pub fn git(dir: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(dir).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").args(arguments);
@@ -74,8 +72,8 @@ impl Origin {
     /// With one commit on `main`, which takes 2000 ns.
     pub fn new() -> Self {
         let origin = Self { dir: tempfile::tempdir().unwrap() };
-        git(origin.path(), &["init", "--quiet", "--initial-branch", "main"], false);
-        git(origin.path(), &["config", "uploadpack.allowAnySHA1InWant", "true"], false);
+        git(origin.path(), &["init", "--quiet", "--initial-branch", "main"]);
+        git(origin.path(), &["config", "uploadpack.allowAnySHA1InWant", "true"]);
         for (name, text) in
             [("worker.sh", WORKER), ("perf.toml", SUITE), ("perf-gpu.toml", SUITE), ("README", "x")]
         {
@@ -99,29 +97,38 @@ impl Origin {
         let path = self.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
-        git(self.path(), &["add", "--all"], false);
-        git(self.path(), &["commit", "--quiet", "--allow-empty", "--message", name], false);
+        git(self.path(), &["add", "--all"]);
+        git(self.path(), &["commit", "--quiet", "--allow-empty", "--message", name]);
         self.head()
     }
 
     pub fn head(&self) -> String {
-        git(self.path(), &["rev-parse", "HEAD"], false)
+        git(self.path(), &["rev-parse", "HEAD"])
     }
 
-    /// On a new branch from here; `pull` makes it one that only a pull request's reference leads to.
+    /// A commit that no branch of this repository has, only the pull request's reference.
+    pub fn commit_in_fork(&self, time: &str) -> String {
+        git(self.path(), &["switch", "--quiet", "--detach"]);
+        let head = self.commit(time);
+        git(self.path(), &["update-ref", "refs/pull/42/head", &head]);
+        git(self.path(), &["switch", "--quiet", "main"]);
+        head
+    }
+
+    /// On a new branch from here.
     pub fn branch(&self, name: &str) {
-        git(self.path(), &["switch", "--quiet", "--create", name], false);
+        git(self.path(), &["switch", "--quiet", "--create", name]);
     }
 
     /// What `actions/checkout` does without credentials.
     pub fn check_out(&self, path: &Path, reference: &str, is_whole: bool) -> bool {
         fs::create_dir_all(path).unwrap();
-        git(path, &["init", "--quiet", "--initial-branch", "x"], false);
+        git(path, &["init", "--quiet", "--initial-branch", "x"]);
         let url = format!("file://{}", self.path().display());
-        git(path, &["remote", "add", "origin", &url], false);
+        git(path, &["remote", "add", "origin", &url]);
         let depth: &[&str] = if is_whole { &["+refs/heads/*:refs/remotes/origin/*"] } else { &["--depth=1"] };
-        git(path, &[&["fetch", "--quiet", "origin", reference], depth].concat(), false);
-        git(path, &["checkout", "--quiet", "--detach", reference], false);
+        git(path, &[&["fetch", "--quiet", "origin", reference], depth].concat());
+        git(path, &["checkout", "--quiet", "--detach", reference]);
         true
     }
 
