@@ -1,9 +1,11 @@
 //! Steps for those who work on holdpoint: `cargo xtask gen` writes the generated files, `cargo xtask check` fails
-//! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check,
+//! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check and that
+//! commands in the documentation exist,
 //! `cargo xtask kernels` compiles every kernel and holds its registers and spills against those recorded,
 //! `cargo xtask unchanged REPORT…` counts false alarms among reports of one revision.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod commands;
 mod constants;
 mod generate;
 mod kernels;
@@ -20,7 +22,7 @@ fn main() -> ExitCode {
     let problems = match step.as_str() {
         "gen" => generate::write(&root),
         "check" => generate::check(&root),
-        "tidy" => tidy::check(&root),
+        "tidy" => [tidy::check(&root), commands::check(&root)].concat(),
         "kernels" => kernels::check(&root, &arguments),
         "unchanged" => unchanged::judge_all(&arguments),
         _ => vec![

@@ -67,6 +67,7 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Check(args) => commands::check::run(&args, output),
         Command::Fuzz(args) => commands::fuzz::run(&args, output),
         Command::Worker(args) => commands::worker::run(&args),
+        Command::Ci(args) => commands::ci::run(&args, output),
         Command::Completions(args) => commands::completions::run(&args, output),
     }
 }

@@ -5,6 +5,7 @@ pub mod baseline;
 pub mod bisect;
 pub mod calibrate;
 pub mod check;
+pub mod ci;
 pub mod compare;
 pub mod completions;
 pub mod doctor;

@@ -28,6 +28,9 @@ fn every_command_explains_itself() {
         "sanitize",
         "tune",
         "worker",
+        "ci",
+        "ci init",
+        "ci guard",
         "completions",
     ] {
         let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();

@@ -11,6 +11,7 @@ mod bad_suites;
 mod bisect;
 mod calibrate;
 mod check;
+mod ci;
 mod common;
 mod compare;
 mod environment;

@@ -1,0 +1,200 @@
+//! GitHub's events.
+
+use super::event::{
+    CommentEvent, DispatchEvent, Permission, PullRequest, PullRequestEvent, PushEvent, ScheduleEvent,
+};
+use super::{EventError, Guarded, Mode, Settings, Sha, plain, sha};
+use serde::de::DeserializeOwned;
+
+/// Who may say `/perf`, by the association that GitHub states. A contributor is anybody who once had a change merged.
+const TRUSTED_ASSOCIATIONS: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
+
+/// Who may say `/perf`, by permission; `maintain` and `triage` are told as `write` and `read`.
+const TRUSTED_PERMISSIONS: [&str; 2] = ["admin", "write"];
+
+/// What a run of a workflow knows of its event.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GitHub<'a> {
+    /// `GITHUB_EVENT_NAME`.
+    pub event_name: &'a str,
+    /// The content of `GITHUB_EVENT_PATH`.
+    pub payload: &'a str,
+    /// `GITHUB_SHA`, for events that name no commit.
+    pub sha: &'a str,
+    /// For a comment: the pull request as the API has it now. A comment's event does not know the head.
+    pub pull_request: Option<&'a str>,
+    /// For a comment: the author's permission as the API has it now.
+    pub permission: Option<&'a str>,
+}
+
+/// Decides on an event of GitHub.
+///
+/// # Errors
+/// When the event is not understood. Nothing is allowed then.
+pub fn github(event: &GitHub, settings: &Settings) -> Result<Guarded, EventError> {
+    match event.event_name {
+        "push" => push(&parse(event)?, settings),
+        "pull_request" => pull_request(&parse(event)?, settings),
+        "workflow_dispatch" => dispatch(&parse(event)?, event.sha, settings),
+        "schedule" => schedule(&parse(event)?, event.sha, settings),
+        "issue_comment" => comment(&parse(event)?, event),
+        name => {
+            Ok(Guarded::refuse(format!("events of the kind {} are not trusted with the GPU", plain(name))))
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(event: &GitHub) -> Result<T, EventError> {
+    document(&format!("the {} event", plain(event.event_name)), event.payload)
+}
+
+fn document<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, EventError> {
+    let form =
+        |error: serde_json::Error| EventError::Form { what: what.to_owned(), why: plain(&error.to_string()) };
+    serde_json::from_str(text).map_err(form)
+}
+
+/// Whoever pushes may write to the repository.
+fn push(event: &PushEvent, settings: &Settings) -> Result<Guarded, EventError> {
+    if event.deleted {
+        return Ok(Guarded::skip("a branch was deleted; there is nothing to measure"));
+    }
+    let (before, after) = (sha("before", &event.before)?, sha("after", &event.after)?);
+    if event.reference != format!("refs/heads/{}", event.repository.default_branch) {
+        return Ok(Guarded::skip(format!("{} is not the default branch", plain(&event.reference))));
+    }
+    let base = if before.is_null() { after.clone() } else { before };
+    let reason = "a push to the default branch".to_owned();
+    Ok(Guarded::run(settings.mode_of_push(), after, base, reason).filtered())
+}
+
+/// By the state of the pull request alone, whatever has happened to it: were the action looked at, a later event could
+/// turn a failed check into a skipped one.
+fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded, EventError> {
+    let pull = &event.pull_request;
+    let (head, base) = ends(pull)?;
+    if pull.number != event.number {
+        return Err(EventError::Missing("the event and its pull request have different numbers".to_owned()));
+    }
+    if pull.state != "open" {
+        return Ok(Guarded::skip("the pull request is closed"));
+    }
+    if settings.hosted {
+        let reason = format!("pull request {}, on a runner that is GitHub's", pull.number);
+        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered());
+    }
+    let Some(repo) = &pull.head.repo else {
+        return Ok(Guarded::refuse("the repository of the head is gone; a maintainer may comment /perf SHA"));
+    };
+    let of_this_one = |id| id == event.repository.id;
+    if !of_this_one(repo.id) || !pull.base.repo.as_ref().is_some_and(|repo| of_this_one(repo.id)) {
+        return Ok(Guarded::refuse(format!(
+            "the head is in the fork {}; a maintainer who has read it may comment /perf {head}",
+            plain(&repo.full_name)
+        )));
+    }
+    if let Some(label) = &settings.label
+        && !pull.labels.iter().any(|has| has.name == *label)
+    {
+        return Ok(Guarded::skip(format!("the pull request has no label {}", plain(label))));
+    }
+    let reason = format!("pull request {} comes from a branch of this repository", pull.number);
+    Ok(Guarded::run(Mode::Against, head, base, reason).filtered())
+}
+
+/// Only those who may write can dispatch.
+fn dispatch(event: &DispatchEvent, own_sha: &str, settings: &Settings) -> Result<Guarded, EventError> {
+    let none = super::event::Inputs::default();
+    let inputs = event.inputs.as_ref().or(settings.hosted.then_some(&none));
+    let is_asked = |inputs: &&super::event::Inputs| {
+        settings.hosted || inputs.run_mode == "self-hosted-gpu" || inputs.run_gpu == "true"
+    };
+    let Some(inputs) = inputs.filter(is_asked) else {
+        return Ok(Guarded::skip("dispatched without asking for the GPU: run_mode is skip"));
+    };
+    let base = sha("GITHUB_SHA", own_sha)?;
+    if inputs.sha.is_empty() {
+        let reason = "dispatched by somebody who may write".to_owned();
+        return Ok(Guarded::run(Mode::Baseline, base.clone(), base, reason));
+    }
+    let Some(head) = Sha::new(&inputs.sha) else {
+        return Ok(Guarded::refuse("the input sha is no full commit hash of 40 digits"));
+    };
+    let reason = format!("dispatched for {head} by somebody who may write");
+    Ok(Guarded::run(Mode::Against, head, base, reason))
+}
+
+fn schedule(_: &ScheduleEvent, own_sha: &str, settings: &Settings) -> Result<Guarded, EventError> {
+    if !settings.scheduled && !settings.hosted {
+        return Ok(Guarded::skip("scheduled runs are not enabled by the repository variable"));
+    }
+    let head = sha("GITHUB_SHA", own_sha)?;
+    Ok(Guarded::run(Mode::Baseline, head.clone(), head, "scheduled and enabled".to_owned()))
+}
+
+/// `/perf SHA`, new, by a maintainer, of what the head is now: what is measured is what the maintainer has read.
+fn comment(event: &CommentEvent, given: &GitHub) -> Result<Guarded, EventError> {
+    let author = &event.comment.user;
+    let refuse = |reason: String| Ok(Guarded::refuse(reason));
+    if event.issue.pull_request.is_none() {
+        return refuse(format!("issue {} is no pull request", event.issue.number));
+    }
+    if event.action != "created" {
+        return refuse(format!("only new comments count, this one was {}", plain(&event.action)));
+    }
+    let Some(wanted) = command(&event.comment.body) else {
+        return refuse("the comment is not /perf and a full commit hash, alone in its first line".to_owned());
+    };
+    if author.kind != "User" || event.sender.login != author.login {
+        return refuse(format!("{} is no person who speaks for themselves", plain(&event.sender.login)));
+    }
+    let association = event.comment.author_association.as_str();
+    if !TRUSTED_ASSOCIATIONS.contains(&association) {
+        return refuse(format!("{} is no maintainer but {}", plain(&author.login), plain(association)));
+    }
+    if let Some(permission) = given.permission {
+        let permission: Permission = document("the permission of the author", permission)?;
+        if permission.user.login != author.login
+            || !TRUSTED_PERMISSIONS.contains(&permission.permission.as_str())
+        {
+            return refuse(format!("{} may not write to this repository", plain(&author.login)));
+        }
+    }
+    let Some(pull) = given.pull_request else {
+        return Err(EventError::Missing(
+            "a comment's event does not know the head of its pull request; give it with --pull-request FILE"
+                .to_owned(),
+        ));
+    };
+    let pull: PullRequest = document("the pull request", pull)?;
+    let (head, base) = ends(&pull)?;
+    let is_here = pull.base.repo.as_ref().is_some_and(|repo| repo.id == event.repository.id);
+    if pull.number != event.issue.number || !is_here {
+        return Err(EventError::Missing(format!(
+            "the pull request given is {} of {}, the comment is on {} of {}",
+            pull.number,
+            pull.base.repo.as_ref().map_or_else(|| "nothing".to_owned(), |repo| plain(&repo.full_name)),
+            event.issue.number,
+            plain(&event.repository.full_name)
+        )));
+    }
+    if pull.state != "open" || event.issue.state != "open" {
+        return refuse(format!("pull request {} is closed", pull.number));
+    }
+    if wanted != head {
+        return refuse(format!("the head is {head} now, not {wanted}; look at it and comment again"));
+    }
+    let reason = format!("{} asked for {head} of pull request {}", plain(&author.login), pull.number);
+    Ok(Guarded::run(Mode::Against, head, base, reason))
+}
+
+/// The hash of `/perf SHA`: the first line, nothing else in it.
+fn command(body: &str) -> Option<Sha> {
+    let mut words = body.lines().next()?.split_ascii_whitespace();
+    let (command, hash, more) = (words.next()?, words.next()?, words.next());
+    if command == "/perf" && more.is_none() { Sha::new(hash) } else { None }
+}
+
+fn ends(pull: &PullRequest) -> Result<(Sha, Sha), EventError> {
+    Ok((sha("pull_request.head.sha", &pull.head.sha)?, sha("pull_request.base.sha", &pull.base.sha)?))
+}

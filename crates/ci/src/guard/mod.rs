@@ -1,0 +1,214 @@
+//! Whether this run of a workflow may touch the GPU: an event in, a decision with its reason out. Pure.
+//!
+//! Everything in an event that an outsider can write (titles, branch names, comments, labels) is data: nothing of it
+//! reaches a decision but by comparison, nor a reason but through [`plain`].
+
+mod event;
+mod github;
+mod gitlab;
+
+pub use github::{GitHub, github};
+pub use gitlab::{GitLab, gitlab};
+
+use serde::Serialize;
+use std::fmt;
+
+/// What becomes of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// The GPU may be used.
+    Run,
+    /// There is nothing to measure, by a rule that only those who may write to the repository can set: no reason to fail.
+    Skip,
+    /// There is something to measure, and this event is not trusted to do it: the required check must not pass.
+    Refuse,
+}
+
+/// What the head is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// The base revision, side by side: a change that is not merged yet.
+    Against,
+    /// A stored baseline: what has been merged.
+    Baseline,
+}
+
+/// A full commit hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Sha(String);
+
+impl Sha {
+    /// A hash of 40 or 64 lower-case hex digits. Short ones are not taken: one that begins alike can be made.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (matches!(text.len(), 40 | 64) && text.bytes().all(is_hex)).then(|| Self(text.to_owned()))
+    }
+
+    /// The digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Git's way to say that there is none.
+    fn is_null(&self) -> bool {
+        self.0.bytes().all(|byte| byte == b'0')
+    }
+}
+
+impl fmt::Display for Sha {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Guarded {
+    /// What becomes of the run.
+    pub decision: Decision,
+    /// Why, in one line of harmless characters.
+    pub reason: String,
+    /// What the head is compared with.
+    pub mode: Mode,
+    /// What is measured; absent unless the run is allowed.
+    pub head_sha: Option<Sha>,
+    /// Where suite, baselines, policy and waivers are read; absent unless the run is allowed.
+    pub base_sha: Option<Sha>,
+    /// Whether a filter of paths may still find that nothing of interest has changed.
+    #[serde(skip)]
+    pub may_filter: bool,
+}
+
+impl Guarded {
+    fn run(mode: Mode, head: Sha, base: Sha, reason: String) -> Self {
+        Self {
+            decision: Decision::Run,
+            reason,
+            mode,
+            head_sha: Some(head),
+            base_sha: Some(base),
+            may_filter: false,
+        }
+    }
+
+    fn not(decision: Decision, reason: String) -> Self {
+        Self { decision, reason, mode: Mode::Against, head_sha: None, base_sha: None, may_filter: false }
+    }
+
+    fn skip(reason: impl Into<String>) -> Self {
+        Self::not(Decision::Skip, reason.into())
+    }
+
+    fn refuse(reason: impl Into<String>) -> Self {
+        Self::not(Decision::Refuse, reason.into())
+    }
+
+    fn filtered(mut self) -> Self {
+        self.may_filter = true;
+        self
+    }
+
+    /// What is left when none of the paths that matter has changed.
+    #[must_use]
+    pub fn without_changes(self) -> Self {
+        if self.may_filter { Self::skip("no file that matters for speed has changed") } else { self }
+    }
+
+    /// Whether the GPU may be used.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.decision == Decision::Run
+    }
+
+    /// `name=value` lines for a step's outputs. No value can hold a line break: hashes are hex, reasons are [`plain`].
+    #[must_use]
+    pub fn outputs(&self) -> String {
+        let sha = |sha: &Option<Sha>| sha.as_ref().map(Sha::to_string).unwrap_or_default();
+        let (decision, mode) = (word(self.decision), word(self.mode));
+        let (head, base) = (sha(&self.head_sha), sha(&self.base_sha));
+        format!(
+            "allowed={}\ndecision={decision}\nreason={}\nmode={mode}\nhead_sha={head}\nbase_sha={base}\n",
+            self.is_allowed(),
+            self.reason
+        )
+    }
+}
+
+impl fmt::Display for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", word(self.decision), self.reason)
+    }
+}
+
+/// The word that a plain enum has in files.
+fn word(value: impl Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What the repository's owners have set.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Scheduled runs may use the GPU.
+    pub scheduled: bool,
+    /// Only pull requests with this label are measured.
+    pub label: Option<String>,
+    /// The runner is the forge's own and thrown away afterwards: strangers' code may run there, and no label is asked for.
+    pub hosted: bool,
+}
+
+impl Settings {
+    /// A forge's machines are now of one kind, now of another, and have no baseline of their own.
+    fn mode_of_push(&self) -> Mode {
+        if self.hosted { Mode::Against } else { Mode::Baseline }
+    }
+}
+
+/// An event that cannot be understood; nothing is allowed then.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// No JSON, or not of the form the forge documents.
+    #[error("{what} is not of the form it should have: {why}")]
+    Form {
+        /// Which document.
+        what: String,
+        /// What the parser says; it quotes the document, so only in harmless characters.
+        why: String,
+    },
+    /// A field that should hold a commit hash.
+    #[error("{field} is no full commit hash: {found:?}")]
+    Sha {
+        /// Which field.
+        field: &'static str,
+        /// What it holds.
+        found: String,
+    },
+    /// Something that this kind of event needs.
+    #[error("{0}")]
+    Missing(String),
+}
+
+/// A hash out of a field.
+fn sha(field: &'static str, text: &str) -> Result<Sha, EventError> {
+    Sha::new(text).ok_or_else(|| EventError::Sha { field, found: plain(text) })
+}
+
+/// Longest piece of an event that is shown in a reason.
+const PLAIN_CHARS_MAX: usize = 80;
+
+/// Text of others as it may stand in a log line, an output or a table: no line break, no workflow command
+/// (`::error`, `##[group]`), no markup, no expression; cut where it is long.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let harmless = |c: char| if c.is_ascii_alphanumeric() || "-_./@ ".contains(c) { c } else { '?' };
+    let mut plain: String = text.chars().take(PLAIN_CHARS_MAX).map(harmless).collect();
+    if text.chars().nth(PLAIN_CHARS_MAX).is_some() {
+        plain.push_str("...");
+    }
+    plain
+}

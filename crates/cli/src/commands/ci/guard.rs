@@ -1,0 +1,116 @@
+//! `holdpoint ci guard`: may this run touch the GPU?
+
+use crate::args::{ForgeName, GuardArgs};
+use crate::error::CliError;
+use crate::output::Output;
+use holdpoint_ci::guard::{EventError, GitHub, GitLab, Guarded, Settings, github, gitlab, plain};
+use holdpoint_model::ExitCode;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the event cannot be read or understood; no output is written then, and nothing allowed.
+pub fn run(args: &GuardArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let label = Some(args.label.clone()).filter(|label| !label.is_empty());
+    let settings = Settings { scheduled: args.scheduled == "true", label, hosted: args.hosted };
+    let is_gitlab = match args.forge {
+        Some(forge) => forge == ForgeName::Gitlab,
+        None => variable("GITLAB_CI") == "true",
+    };
+    let decided = if is_gitlab { of_gitlab(&settings) } else { of_github(args, &settings)? };
+    let mut guarded = decided.map_err(|error| CliError::Input(error.to_string()))?;
+    let paths: Vec<&String> = args.path.iter().filter(|path| !path.is_empty()).collect();
+    if guarded.may_filter && !paths.is_empty() && !touches(args, &guarded, &paths)? {
+        guarded = guarded.without_changes();
+    }
+    let file = args.output.clone().or_else(|| Some(PathBuf::from(variable("GITHUB_OUTPUT"))));
+    if let Some(file) = file.filter(|file| !file.as_os_str().is_empty()) {
+        append(&file, &guarded.outputs())
+            .map_err(|error| CliError::Internal(format!("cannot write to {}: {error}", file.display())))?;
+    }
+    output.result(&guarded, |_| guarded.to_string())?;
+    Ok(ExitCode::Ok)
+}
+
+fn of_github(args: &GuardArgs, settings: &Settings) -> Result<Result<Guarded, EventError>, CliError> {
+    let given = |flag: &str, value: Option<String>, name: &str| {
+        let value = value.unwrap_or_else(|| variable(name));
+        let missing = || CliError::Input(format!("which event? Give {flag}, or set {name} as GitHub does"));
+        if value.is_empty() { Err(missing()) } else { Ok(value) }
+    };
+    let event_name = given("--event-name", args.event_name.clone(), "GITHUB_EVENT_NAME")?;
+    let path = args.event_path.as_ref().map(|path| path.display().to_string());
+    let path = given("--event-path", path, "GITHUB_EVENT_PATH")?;
+    let read = |path: &Path| holdpoint_store::read_text(path);
+    let payload = read(Path::new(&path))?;
+    let pull_request = args.pull_request.as_deref().map(read).transpose()?;
+    let permission = args.permission.as_deref().map(read).transpose()?;
+    let sha = args.sha.clone().unwrap_or_else(|| variable("GITHUB_SHA"));
+    let event = GitHub {
+        event_name: &event_name,
+        payload: &payload,
+        sha: &sha,
+        pull_request: pull_request.as_deref(),
+        permission: permission.as_deref(),
+    };
+    Ok(github(&event, settings))
+}
+
+fn of_gitlab(settings: &Settings) -> Result<Guarded, EventError> {
+    let pipeline = GitLab {
+        pipeline_source: variable("CI_PIPELINE_SOURCE"),
+        project_id: variable("CI_PROJECT_ID"),
+        commit_sha: variable("CI_COMMIT_SHA"),
+        commit_before_sha: variable("CI_COMMIT_BEFORE_SHA"),
+        commit_branch: variable("CI_COMMIT_BRANCH"),
+        default_branch: variable("CI_DEFAULT_BRANCH"),
+        merge_request_project_id: variable("CI_MERGE_REQUEST_PROJECT_ID"),
+        merge_request_source_project_id: variable("CI_MERGE_REQUEST_SOURCE_PROJECT_ID"),
+        merge_request_source_branch_sha: variable("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"),
+        merge_request_diff_base_sha: variable("CI_MERGE_REQUEST_DIFF_BASE_SHA"),
+        merge_request_labels: variable("CI_MERGE_REQUEST_LABELS"),
+    };
+    gitlab(&pipeline, settings)
+}
+
+/// A variable of the environment; empty where it is not set, or is no text.
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+/// Whether what has changed since head left base touches a path that matters. Git only compares: nothing of the clone is run.
+fn touches(args: &GuardArgs, guarded: &Guarded, paths: &[&String]) -> Result<bool, CliError> {
+    let (Some(head), Some(base)) = (&guarded.head_sha, &guarded.base_sha) else { return Ok(true) };
+    let repository = args.repository.as_deref().unwrap_or(Path::new("."));
+    let mut git = Command::new("git");
+    git.arg("-C").arg(repository).args([
+        "diff",
+        "--name-only",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-renames",
+        "-z",
+    ]);
+    git.arg(format!("{base}...{head}")).arg("--");
+    git.args(paths.iter().map(|path| format!(":(glob,top){path}")));
+    let done = git.output().map_err(|error| CliError::Internal(format!("cannot run git: {error}")))?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr);
+        let said = said.lines().last().unwrap_or_default();
+        return Err(CliError::Input(format!(
+            "cannot tell what has changed between {base} and {head} in {}: {}; the clone needs both, with their history",
+            repository.display(),
+            plain(said)
+        )));
+    }
+    Ok(!done.stdout.is_empty())
+}
+
+/// Adds to a file that others have begun.
+fn append(path: &Path, text: &str) -> std::io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
+}

@@ -1,0 +1,150 @@
+//! `holdpoint ci init`: writes the workflows into a repository.
+
+use crate::args::{ForgeName, InitArgs, OnInconclusiveName};
+use crate::error::CliError;
+use crate::output::Output;
+use holdpoint_ci::workflows::{File, Forge, OnInconclusive, Settings, files};
+use holdpoint_model::ExitCode;
+use serde::Serialize;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// How a file stands to what would be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Missing,
+    Differs,
+    Same,
+}
+
+/// A file and how it stood before anything was written.
+#[derive(Serialize)]
+struct Found {
+    path: &'static str,
+    state: State,
+    #[serde(skip)]
+    text: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a setting cannot stand in a workflow, a file would be written over, or cannot be.
+pub fn run(args: &InitArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let files = files(&settings(args)).map_err(|error| CliError::Input(error.to_string()))?;
+    let found: Vec<Found> = files.into_iter().map(|file| look(&args.dir, file)).collect::<Result<_, _>>()?;
+    if args.check {
+        return check(&found, output);
+    }
+    if !args.force && found.iter().any(|file| file.state == State::Differs) {
+        return Err(CliError::Input(format!(
+            "nothing was written: {} there already, with other content; look at what is in it, then use --force to write over it",
+            is_there(&found)
+        )));
+    }
+    for file in found.iter().filter(|file| file.state != State::Same) {
+        holdpoint_store::write_text(&args.dir.join(file.path), &file.text)?;
+    }
+    output.result(&found, |_| listed(&found, ["written", "written over", "as it was"]))?;
+    output.note(
+        "next: commit them, let somebody who owns the repository review .github or .gitlab with every change (CODEOWNERS), \
+         and make the checks perf-regression and gpu-perf-regression required (docs/ci.md)",
+    );
+    Ok(ExitCode::Ok)
+}
+
+fn check(found: &[Found], output: &Output) -> Result<ExitCode, CliError> {
+    output.result(&found, |_| listed(found, ["missing", "differs", "as it should be"]))?;
+    let all_same = found.iter().all(|file| file.state == State::Same);
+    Ok(if all_same { ExitCode::Ok } else { ExitCode::Regressed })
+}
+
+fn listed(found: &[Found], words: [&str; 3]) -> String {
+    let line = |file: &Found| format!("{:<15}  {}\n", words[file.state as usize], file.path);
+    found.iter().map(line).collect()
+}
+
+fn is_there(found: &[Found]) -> String {
+    let names: Vec<&str> =
+        found.iter().filter(|file| file.state == State::Differs).map(|file| file.path).collect();
+    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+}
+
+fn look(dir: &Path, file: File) -> Result<Found, CliError> {
+    let path = dir.join(file.path);
+    let state = match std::fs::read(&path) {
+        Ok(bytes) if bytes == file.text.as_bytes() => State::Same,
+        Ok(_) => State::Differs,
+        Err(error) if error.kind() == ErrorKind::NotFound => State::Missing,
+        Err(error) => return Err(CliError::File { path, what: error.to_string() }),
+    };
+    Ok(Found { path: file.path, state, text: file.text })
+}
+
+fn settings(args: &InitArgs) -> Settings {
+    let install = args.install.clone().unwrap_or_else(|| {
+        format!(
+            "cargo install --locked --git {} --tag v{} holdpoint",
+            env!("CARGO_PKG_REPOSITORY"),
+            env!("CARGO_PKG_VERSION")
+        )
+    });
+    Settings {
+        forge: match args.forge {
+            ForgeName::Github => Forge::GitHub,
+            ForgeName::Gitlab => Forge::GitLab,
+        },
+        command: command(args),
+        suite: args.suite.clone(),
+        gpu_suite: args.gpu_suite.clone(),
+        paths: args.path.clone(),
+        branch: args.branch.clone(),
+        runner: args.runner.clone(),
+        label: args.label.clone().filter(|label| !label.is_empty()),
+        install,
+        build: args.build.clone(),
+        prefix: args.prefix.clone(),
+        on_inconclusive: match args.on_inconclusive {
+            OnInconclusiveName::Fail => OnInconclusive::Fail,
+            OnInconclusiveName::Pass => OnInconclusive::Pass,
+        },
+    }
+}
+
+/// The command that writes these files again: what differs from the defaults, in one order.
+fn command(args: &InitArgs) -> String {
+    let mut words = vec!["holdpoint ci init".to_owned()];
+    let mut add = |flag: &str, value: &str, default: &str| {
+        if value != default {
+            words.push(format!("--{flag} {}", shell_word(value)));
+        }
+    };
+    add("forge", if args.forge == ForgeName::Gitlab { "gitlab" } else { "github" }, "github");
+    add("suite", &args.suite, "perf.toml");
+    add("gpu-suite", &args.gpu_suite, "perf-gpu.toml");
+    for path in &args.path {
+        add("path", path, "");
+    }
+    add("branch", &args.branch, "main");
+    add("runner", &args.runner.join(","), "self-hosted,linux,x64,gpu");
+    add("label", args.label.as_deref().unwrap_or_default(), "");
+    add("install", args.install.as_deref().unwrap_or_default(), "");
+    add("build", args.build.as_deref().unwrap_or_default(), "");
+    add("prefix", &args.prefix, "HOLDPOINT");
+    add(
+        "on-inconclusive",
+        if args.on_inconclusive == OnInconclusiveName::Pass { "pass" } else { "fail" },
+        "fail",
+    );
+    words.join(" ")
+}
+
+/// A word as a shell reads it back.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=+@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,160 @@
+//! `holdpoint ci init` and `holdpoint ci guard` from the outside; what the workflows do is in tests/workflows.
+
+use crate::common::{Here, Ran, ran};
+
+const WORKFLOWS: [&str; 5] =
+    ["perf_command.yml", "perf_cpu.yml", "perf_gpu.yml", "perf_report.yml", "perf_trend_weekly.yml"];
+
+fn workflow(name: &str) -> String {
+    format!(".github/workflows/{name}")
+}
+
+#[test]
+fn init_writes_the_workflows_once_and_says_whether_they_are_as_it_would_write_them() {
+    let here = Here::new();
+    let ran = here.run(&["ci", "init"]);
+    ran.ends(0)
+        .prints(&["written          .github/workflows/perf_gpu.yml"])
+        .notes(&["gpu-perf-regression required"]);
+    let files = here.files();
+    assert_eq!(files.iter().filter(|name| name.starts_with(".github/")).count(), WORKFLOWS.len());
+    let first = here.read(&workflow("perf_gpu.yml"));
+    here.run(&["ci", "init"]).ends(0).prints(&["as it was        .github/workflows/perf_gpu.yml"]);
+    here.run(&["ci", "init", "--check"]).ends(0).prints(&["as it should be"]);
+    assert_eq!((here.read(&workflow("perf_gpu.yml")), here.files()), (first, files));
+    // The first line is the command that wrote it.
+    here.run(&["ci", "init", "--force", "--path", "src/**", "--label", "it's"])
+        .ends(0)
+        .prints(&["written over"]);
+    let line = here.read(&workflow("perf_cpu.yml")).lines().next().unwrap().to_owned();
+    assert_eq!(line, r"# Written by: holdpoint ci init --path 'src/**' --label 'it'\''s'");
+    here.run(&["ci", "init", "--check"]).ends(1).prints(&["differs"]);
+    here.run(&["ci", "init", "--check", "--path", "src/**", "--label", "it's"]).ends(0);
+}
+
+#[test]
+fn init_writes_over_nothing_unless_forced_and_nothing_by_halves() {
+    let here = Here::new();
+    std::fs::create_dir_all(here.path(".github/workflows")).unwrap();
+    here.write(&workflow("perf_report.yml"), "mine\n");
+    here.run(&["ci", "init"])
+        .refuses(64, &["nothing was written", "perf_report.yml is there already", "--force"]);
+    here.run(&["ci", "init", "--check"]).ends(1).prints(&["missing", "differs"]);
+    assert_eq!(here.read(&workflow("perf_report.yml")), "mine\n");
+    assert!(!here.path(&workflow("perf_gpu.yml")).exists());
+    here.run(&["ci", "init", "--force"]).ends(0);
+    here.run(&["ci", "init", "--check"]).ends(0);
+    std::fs::remove_file(here.path(&workflow("perf_cpu.yml"))).unwrap();
+    std::fs::create_dir(here.path(&workflow("perf_cpu.yml"))).unwrap();
+    here.run(&["ci", "init"]).refuses(64, &["perf_cpu.yml", "directory"]);
+}
+
+#[test]
+fn init_takes_no_setting_that_would_mean_something_else() {
+    let here = Here::new();
+    for (flag, value, why) in [
+        ("--suite", "../perf.toml", "in the repository"),
+        ("--suite", "/etc/passwd", "in the repository"),
+        ("--gpu-suite", "", "a file of the repository"),
+        ("--path", "a,b", "a comma"),
+        ("--path", "!src/**", "begin with a name"),
+        ("--path", ":(attr:x)", "begin with a name"),
+        ("--branch", "main\n  evil: true", "line break"),
+        ("--install", "echo ${{ secrets.TOKEN }}", "${{ begins an expression"),
+        ("--build", "make\nrm -rf /", "line break"),
+        ("--label", "@@INSTALL@@", "@@"),
+        ("--runner", "gpu,a\tb", "control character"),
+        ("--prefix", "a b", "capital letters"),
+    ] {
+        here.run(&["ci", "init", flag, value]).refuses(64, &[flag, why]);
+    }
+    assert!(!here.path(".github").exists());
+    here.run(&["ci", "init", "--dir", "nowhere/yet"]).ends(0);
+    assert!(here.path("nowhere/yet/.github/workflows/perf_cpu.yml").exists());
+}
+
+#[test]
+fn init_writes_for_gitlab_as_well() {
+    let here = Here::new();
+    here.run(&["ci", "init", "--forge", "gitlab"])
+        .ends(0)
+        .prints(&["written          .gitlab/holdpoint.yml"]);
+    here.run(&["ci", "init", "--forge", "gitlab", "--check"]).ends(0);
+    assert!(
+        here.read(".gitlab/holdpoint.yml").starts_with("# Written by: holdpoint ci init --forge gitlab\n")
+    );
+}
+
+/// The guard on an event of the fixtures.
+fn guard(here: &Here, event: &str, fixture: &str, more: &[&str]) -> Ran {
+    let path = format!("{}/../ci/tests/events/{fixture}.json", env!("CARGO_MANIFEST_DIR"));
+    let mut command = here.command(&["ci", "guard"]);
+    command.env_remove("GITLAB_CI").env("GITHUB_EVENT_NAME", event).env("GITHUB_EVENT_PATH", path);
+    command.env("GITHUB_OUTPUT", here.path("output")).args(more);
+    ran(command.output().unwrap())
+}
+
+#[test]
+fn the_guard_ends_well_whatever_it_decides_and_adds_to_the_outputs() {
+    let here = Here::new();
+    here.write("output", "earlier=1\n");
+    guard(&here, "pull_request", "pull_request_fork", &[])
+        .ends(0)
+        .prints(&["refuse: the head is in the fork mallory/kernels"]);
+    let lines = here.read("output");
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines[..3], ["earlier=1", "allowed=false", "decision=refuse"]);
+    assert_eq!(lines[5..], ["head_sha=", "base_sha="]);
+    let ran = guard(&here, "pull_request", "pull_request", &["--format", "json"]);
+    let decided: serde_json::Value = serde_json::from_str(&ran.ends(0).stdout).unwrap();
+    assert_eq!((&decided["decision"], &decided["mode"]), (&"run".into(), &"against".into()));
+    assert_eq!(decided["head_sha"], "6113728f27ae82c7b1a177c8d03f9e96e0adf246");
+    guard(&here, "pull_request", "pull_request_fork", &["--hosted"])
+        .ends(0)
+        .prints(&["run: pull request 42"]);
+    guard(&here, "pull_request", "pull_request", &["--label", "benchmark"])
+        .ends(0)
+        .prints(&["skip: ", "no label"]);
+}
+
+#[test]
+fn a_guard_that_cannot_decide_allows_nothing() {
+    let here = Here::new();
+    here.write("broken.json", "{\"action\": \"opened\", ");
+    guard(&here, "pull_request", "push", &[]).refuses(64, &["the pull_request event is not of the form"]);
+    let broken = ["--event-path", "broken.json"];
+    guard(&here, "pull_request", "push", &broken).refuses(64, &["not of the form"]);
+    guard(&here, "push", "push", &["--event-path", "nowhere.json"]).ends(64);
+    guard(&here, "issue_comment", "issue_comment", &[]).refuses(64, &["--pull-request FILE"]);
+    // The clone has neither commit.
+    here.git(&["init", "--quiet"]);
+    let paths = ["--repository", ".", "--path", "src/**"];
+    guard(&here, "pull_request", "pull_request", &paths)
+        .refuses(64, &["cannot tell what has changed", "history"]);
+    guard(&here, "pull_request", "pull_request", &["--path", "src/**"]).ends(64);
+    assert!(!here.path("output").exists(), "{}", here.read("output"));
+    let mut nothing = here.command(&["ci", "guard"]);
+    nothing.env_remove("GITHUB_EVENT_NAME").env_remove("GITHUB_EVENT_PATH").env_remove("GITLAB_CI");
+    ran(nothing.output().unwrap()).refuses(64, &["which event?", "GITHUB_EVENT_NAME"]);
+    guard(&here, "push", "push", &["--output", "nowhere/output"]).ends(70);
+}
+
+#[test]
+fn the_guard_reads_gitlabs_variables() {
+    let here = Here::new();
+    let mut command = here.command(&["ci", "guard", "--output", "output"]);
+    let sha = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
+    command
+        .env("GITLAB_CI", "true")
+        .env("CI_PIPELINE_SOURCE", "merge_request_event")
+        .env("CI_COMMIT_SHA", sha);
+    command
+        .env("CI_PROJECT_ID", "41")
+        .env("CI_MERGE_REQUEST_PROJECT_ID", "41")
+        .env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "99");
+    command.env("CI_MERGE_REQUEST_DIFF_BASE_SHA", sha);
+    ran(command.output().unwrap()).ends(0).prints(&["refuse: the change comes from another project, 99"]);
+    assert!(here.read("output").starts_with("allowed=false\n"));
+    let mut unset = here.command(&["ci", "guard", "--forge", "gitlab"]);
+    ran(unset.env_remove("CI_COMMIT_SHA").output().unwrap()).refuses(64, &["CI_COMMIT_SHA"]);
+}

@@ -1,0 +1,258 @@
+//! GitHub Actions on this machine: jobs in order, steps in bash, outputs, artifacts, and the three actions the workflows use.
+
+use crate::expression::{fill, holds, word};
+use crate::repository::Origin;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Steps that call commands which this version does not have; they count as done.
+const NOT_YET: &[&str] = &["Draft the release evidence", "Comment on the pull request"];
+
+/// `gh`, as far as the workflows use it: answers from files, and keeps what it was told.
+const GH: &str = r#"#!/bin/sh
+case "$*" in
+"api repos/octo-org/kernels/pulls/42") exec cat "$GH_ANSWERS/pull.json" ;;
+"api repos/octo-org/kernels/collaborators/mona/permission") exec cat "$GH_ANSWERS/permission.json" ;;
+"api --method POST repos/octo-org/kernels/statuses/"*) shift 3; printf '%s\n' "$*" >> "$GH_ANSWERS/said" ;;
+*) echo "gh: $*: 404" >&2; exit 1 ;;
+esac
+"#;
+
+/// What came of a job.
+#[derive(Debug, Default)]
+pub struct Job {
+    /// `success`, `failure` or `skipped`.
+    pub result: String,
+    pub outputs: Map<String, Value>,
+    /// What its steps printed.
+    pub log: String,
+}
+
+/// A run of a workflow.
+pub struct Run {
+    pub jobs: BTreeMap<String, Job>,
+    /// Names and folders of artifacts.
+    pub artifacts: PathBuf,
+    /// What `gh` was told to write.
+    pub said: String,
+    _dir: TempDir,
+}
+
+/// What starts a run.
+pub struct Event<'a> {
+    pub name: &'a str,
+    pub payload: Value,
+    /// `GITHUB_SHA`.
+    pub sha: &'a str,
+    /// The repository's variables.
+    pub vars: Value,
+    /// What GitHub says of the pull request and of the author's permission.
+    pub answers: [Value; 2],
+}
+
+impl<'a> Event<'a> {
+    /// In a repository without variables.
+    pub fn new(name: &'a str, payload: Value, sha: &'a str) -> Self {
+        Self { name, payload, sha, vars: json!({}), answers: [Value::Null, Value::Null] }
+    }
+}
+
+/// Runs every job of a workflow whose time comes.
+pub fn run(workflow: &Value, event: &Event, origin: &Origin) -> Run {
+    let dir = tempfile::tempdir().unwrap();
+    let machine = Machine { dir: dir.path(), event, origin };
+    machine.set_up();
+    let jobs = workflow["jobs"].as_object().unwrap();
+    let mut done: BTreeMap<String, Job> = BTreeMap::new();
+    while done.len() < jobs.len() {
+        let is_ready = |job: &Value| needs(job).iter().all(|need| done.contains_key(need));
+        let ready = jobs.iter().find(|(name, job)| !done.contains_key(*name) && is_ready(job));
+        let (name, job) = ready.expect("jobs need each other in no circle");
+        let result = machine.job(name, job, &done);
+        done.insert(name.clone(), result);
+    }
+    let said = fs::read_to_string(dir.path().join("answers/said")).unwrap_or_default();
+    Run { jobs: done, artifacts: dir.path().join("artifacts"), said, _dir: dir }
+}
+
+fn needs(job: &Value) -> Vec<String> {
+    match &job["needs"] {
+        Value::Null => Vec::new(),
+        Value::String(one) => vec![one.clone()],
+        many => many.as_array().unwrap().iter().map(word).collect(),
+    }
+}
+
+struct Machine<'a> {
+    dir: &'a Path,
+    event: &'a Event<'a>,
+    origin: &'a Origin,
+}
+
+impl Machine<'_> {
+    fn set_up(&self) {
+        for folder in ["artifacts", "answers", "gh"] {
+            fs::create_dir(self.dir.join(folder)).unwrap();
+        }
+        fs::write(self.dir.join("event.json"), self.event.payload.to_string()).unwrap();
+        for (name, answer) in ["pull.json", "permission.json"].iter().zip(&self.event.answers) {
+            fs::write(self.dir.join("answers").join(name), answer.to_string()).unwrap();
+        }
+        let gh = self.dir.join("gh/gh");
+        fs::write(&gh, GH).unwrap();
+        fs::set_permissions(&gh, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn job(&self, name: &str, job: &Value, done: &BTreeMap<String, Job>) -> Job {
+        let needs = needs(job);
+        let is_success = needs.iter().all(|need| done[need].result == "success");
+        let of = |need: &String| {
+            let outcome = &done[need];
+            (need.clone(), json!({"result": outcome.result, "outputs": outcome.outputs}))
+        };
+        let needs: Map<String, Value> = needs.iter().map(of).collect();
+        let home = self.dir.join("jobs").join(name);
+        for folder in ["workspace", "temp", "bin"] {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        let mut contexts = json!({
+            "github": {
+                "event_name": self.event.name, "event": self.event.payload, "sha": self.event.sha,
+                "ref": "refs/heads/main", "run_id": "77", "token": "ghs_x",
+            },
+            "vars": self.event.vars, "secrets": {}, "needs": needs, "steps": {},
+            "runner": {"temp": home.join("temp")},
+        });
+        if !holds(job.get("if"), is_success, &contexts) {
+            return Job { result: "skipped".to_owned(), ..Job::default() };
+        }
+        let (mut ended, mut log) = ("success", String::new());
+        for (index, step) in job["steps"].as_array().unwrap().iter().enumerate() {
+            let mut outcome = "skipped";
+            let mut outputs = Map::new();
+            if holds(step.get("if"), ended == "success", &contexts) {
+                let ok = self.step(index, step, &home, &contexts, &mut outputs, &mut log);
+                outcome = if ok { "success" } else { "failure" };
+            }
+            if outcome == "failure" && step["continue-on-error"] != true {
+                ended = "failure";
+            }
+            if let Some(id) = step["id"].as_str() {
+                contexts["steps"][id] = json!({"outputs": outputs, "outcome": outcome});
+            }
+        }
+        let outputs = job["outputs"].as_object().cloned().unwrap_or_default();
+        let filled = outputs.iter().map(|(name, text)| (name.clone(), fill(&word(text), &contexts).into()));
+        Job { result: ended.to_owned(), outputs: filled.collect(), log }
+    }
+
+    fn step(
+        &self,
+        index: usize,
+        step: &Value,
+        home: &Path,
+        contexts: &Value,
+        outputs: &mut Map<String, Value>,
+        log: &mut String,
+    ) -> bool {
+        let name = step["name"].as_str().expect("every step has a name");
+        *log += &format!("== {name}\n");
+        if NOT_YET.contains(&name) {
+            return true;
+        }
+        let workspace = home.join("workspace");
+        if let Some(action) = step["uses"].as_str() {
+            let with = |key: &str| fill(&word(&step["with"][key]), contexts);
+            return match action.split('@').next().unwrap() {
+                "actions/checkout" => {
+                    let is_whole = with("fetch-depth") == "0";
+                    self.origin.check_out(&workspace.join(with("path")), &with("ref"), is_whole)
+                }
+                "actions/upload-artifact" => {
+                    copy(Path::new(&with("path")), &self.dir.join("artifacts").join(with("name")))
+                }
+                "actions/download-artifact" if !with("pattern").is_empty() => true,
+                "actions/download-artifact" => {
+                    copy(&self.dir.join("artifacts").join(with("name")), &workspace.join(with("path")))
+                }
+                other => panic!("{other}: no such action here"),
+            };
+        }
+        let file = |what: &str| {
+            let path = home.join(format!("{index}-{what}"));
+            fs::write(&path, "").unwrap();
+            path
+        };
+        let (script, output) = (file("script"), file("output"));
+        fs::write(&script, fill(step["run"].as_str().unwrap(), contexts)).unwrap();
+        let mut bash = Command::new("bash");
+        match step["shell"].as_str() {
+            Some("bash") => bash.args(["--noprofile", "--norc", "-eo", "pipefail"]),
+            None => bash.arg("-e"),
+            Some(other) => panic!("{other}: no such shell here"),
+        };
+        let folder = step["working-directory"].as_str().unwrap_or(".");
+        bash.arg(&script).current_dir(workspace.join(folder)).env_clear();
+        let path = std::env::var("PATH").unwrap();
+        let (own, gh) = (home.join("bin"), self.dir.join("gh"));
+        bash.env("PATH", format!("{}:{}:{path}", own.display(), gh.display()));
+        bash.env("HOME", home).env("BIN", own).env("BUILT", env!("CARGO_BIN_EXE_holdpoint"));
+        bash.env("GH_ANSWERS", self.dir.join("answers"));
+        bash.env("GITHUB_ACTIONS", "true").env("CI", "true").env("GITHUB_REPOSITORY", "octo-org/kernels");
+        bash.env("GITHUB_SERVER_URL", "https://github.com").env("GITHUB_RUN_ID", "77");
+        bash.env("GITHUB_EVENT_NAME", self.event.name).env("GITHUB_EVENT_PATH", self.dir.join("event.json"));
+        bash.env("GITHUB_SHA", self.event.sha)
+            .env("GITHUB_WORKSPACE", &workspace)
+            .env("RUNNER_TEMP", home.join("temp"));
+        bash.env("GITHUB_OUTPUT", &output).env("GITHUB_ENV", file("env")).env("GITHUB_PATH", file("path"));
+        bash.env("GITHUB_STEP_SUMMARY", file("summary"));
+        for (name, value) in step["env"].as_object().into_iter().flatten() {
+            bash.env(name, fill(&word(value), contexts));
+        }
+        let done = bash.output().unwrap();
+        *log += &String::from_utf8_lossy(&done.stdout);
+        *log += &String::from_utf8_lossy(&done.stderr);
+        for line in fs::read_to_string(output).unwrap().lines() {
+            let (name, value) = line.split_once('=').expect("outputs are name=value");
+            assert_eq!(
+                outputs.insert(name.to_owned(), value.into()),
+                None,
+                "{name} is set once, by the step itself"
+            );
+        }
+        done.status.success()
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> bool {
+    if !from.exists() {
+        return false;
+    }
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap().success()
+}
+
+/// The files that `ci init` writes with these flags, by name.
+pub fn written(flags: &[&str]) -> BTreeMap<String, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
+    // The same binary in each job, put where a job finds it.
+    command.args(["ci", "init", "--quiet", "--install", "cp \"$BUILT\" \"$BIN/holdpoint\"", "--dir"]);
+    assert!(command.arg(dir.path()).args(flags).status().unwrap().success());
+    let folder = [".github/workflows", ".gitlab"].map(|folder| dir.path().join(folder));
+    let folder = folder.iter().find(|folder| folder.exists()).unwrap();
+    let read = |entry: fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
+    };
+    fs::read_dir(folder).unwrap().map(|entry| read(entry.unwrap())).collect()
+}
+
+/// A file as what it means.
+pub fn parsed(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap()
+}
