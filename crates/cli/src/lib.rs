@@ -66,6 +66,9 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Tune(args) => commands::tune::run(&args, output),
         Command::Check(args) => commands::check::run(&args, output),
         Command::Fuzz(args) => commands::fuzz::run(&args, output),
+        Command::Replay(args) => commands::replay::run(&args, output),
+        Command::Attest(args) => commands::attest::run(&args, output),
+        Command::Checklist(args) => commands::checklist::run(&args, output),
         Command::Worker(args) => commands::worker::run(&args),
         Command::Completions(args) => commands::completions::run(&args, output),
     }

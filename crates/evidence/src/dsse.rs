@@ -32,6 +32,14 @@ pub fn sign(payload: &[u8], key: &SigningKey) -> Envelope {
     }
 }
 
+/// The payload, whoever signed it.
+///
+/// # Errors
+/// When it is not Base64.
+pub fn payload(envelope: &Envelope) -> Result<Vec<u8>, String> {
+    STANDARD.decode(&envelope.payload).map_err(|_| "its payload is not Base64".to_owned())
+}
+
 /// The payload, if this key has signed it.
 ///
 /// # Errors
@@ -40,7 +48,7 @@ pub fn open(envelope: &Envelope, key: &VerifyingKey) -> Result<Vec<u8>, String> 
     if envelope.payload_type != PAYLOAD_TYPE {
         return Err(format!("its payload is {:?}, not {PAYLOAD_TYPE:?}", envelope.payload_type));
     }
-    let payload = STANDARD.decode(&envelope.payload).map_err(|_| "its payload is not Base64")?;
+    let payload = payload(envelope)?;
     let keyid = keys::key_id(key);
     let own = envelope.signatures.iter().filter(|signature| signature.keyid == keyid);
     let own: Vec<&EnvelopeSignature> = own.collect();
