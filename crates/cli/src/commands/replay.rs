@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::suites;
 use holdpoint_evidence::{hash, replay};
 use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Target, compare};
+use holdpoint_measure::run::environment_lock;
 use holdpoint_measure::{clock, doctor, machine};
 use holdpoint_model::replay::{
     ArtifactHash, ReplayCase, ReplayCompared, ReplayConfig, ReplayEnvironment, ReplayedOutput, ReplayedWorkload,
@@ -117,7 +118,7 @@ fn environment(suite: &Suite) -> ReplayEnvironment {
         machine: machine::machine_for(suite),
         cpu_features: doctor::cpu_features(),
         toolchain: machine::toolchain(),
-        environment_lock: BTreeMap::new(),
+        environment_lock: environment_lock(suite, None, &BTreeMap::new()),
     }
 }
 

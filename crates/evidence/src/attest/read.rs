@@ -93,18 +93,18 @@ fn document(key: &str, text: &str, file: &Path, commit: &str) -> Result<String, 
         "performance_report" => match import::report(text) {
             Ok(report) => {
                 verdict::check_report(&report, commit)?;
-                Ok(clean_text(&format!("report of {}, {} workloads", report.suite, report.benchmarks.len())))
+                Ok(clean_text(&format!("report of {}, {}", report.suite, verdict::plural(report.benchmarks.len(), "workload"))))
             }
             // The seeds' own reports hold no samples.
             Err(_) => {
                 let current = import::current(text).map_err(|error| error.to_string())?;
-                Ok(clean_text(&format!("report of {}, {} metrics", current.suite, current.metrics.len())))
+                Ok(clean_text(&format!("report of {}, {}", current.suite, verdict::plural(current.metrics.len(), "metric"))))
             }
         },
         "parity_report" => Ok(verdict::read(text, key)?.detail),
         "runtime_capability_snapshot" => Ok(verdict::read(text, key)?.detail),
         _ => match value.as_object() {
-            Some(map) if !map.is_empty() => Ok(format!("JSON with {} keys", map.len())),
+            Some(map) if !map.is_empty() => Ok(format!("JSON with {}", verdict::plural(map.len(), "key"))),
             _ => Err("not a JSON object, or an empty one".to_owned()),
         },
     }

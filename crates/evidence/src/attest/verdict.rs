@@ -45,6 +45,11 @@ impl Said {
     }
 }
 
+/// `1 metric`, `9 metrics`.
+pub(super) fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Reads a verdict file for a gate.
 ///
 /// # Errors
@@ -89,7 +94,7 @@ fn judgement(j: &Judgement) -> Result<Said, String> {
             return Err(clean_text(&format!("{what}: it was edited")));
         }
     }
-    let detail = format!("{}: {}, {} metrics, policy {}", j.suite, j.verdict.as_str(), j.checks.len(), j.policy);
+    let detail = format!("{}: {}, {}, policy {}", j.suite, j.verdict.as_str(), plural(j.checks.len(), "metric"), j.policy);
     let on_device = j.machine.as_ref().is_some_and(|machine| !machine.devices.is_empty());
     Ok(Said { on_device: Some(on_device), ..Said::new(status_of(j.verdict), detail).of(j.revision.as_ref()) })
 }
@@ -110,7 +115,10 @@ fn side_by_side(ab: &AbReport) -> Result<Said, String> {
     }
     let on_device = Some(ab.machine.as_ref().is_some_and(|machine| !machine.devices.is_empty()));
     let said = if ab.finished {
-        let detail = format!("{}: {}, {} workloads side by side", ab.suite, ab.verdict.as_str(), ab.workloads.len());
+        let detail = {
+            let count = plural(ab.workloads.len(), "workload");
+            format!("{}: {}, {count} side by side", ab.suite, ab.verdict.as_str())
+        };
         Said::new(status_of(ab.verdict), detail)
     } else {
         Said::new(GateStatus::Pending, format!("{}: not finished", ab.suite))
@@ -141,7 +149,7 @@ fn replayed(found: &ReplayVerification) -> Result<Said, String> {
     }
     let (status, detail) = match found.differences.first() {
         Some(first) => (GateStatus::Fail, first.clone()),
-        None if is_same => (GateStatus::Pass, format!("{} answers replayed the same", found.outputs_count)),
+        None if is_same => (GateStatus::Pass, format!("{} replayed the same", plural(found.outputs_count as usize, "answer"))),
         None => (GateStatus::Pending, format!("{} could not be replayed", found.skipped.len())),
     };
     Ok(Said::new(status, detail).of(found.revision.as_ref()))
@@ -167,7 +175,7 @@ fn checked(document: &CheckDocument) -> Result<Said, String> {
         (right, 0) if right == checks.len() && right > 0 => GateStatus::Pass,
         _ => GateStatus::Pending,
     };
-    Ok(Said::new(status, format!("{right} of {} kernels right", checks.len())))
+    Ok(Said::new(status, format!("{right} of {} right", plural(checks.len(), "kernel"))))
 }
 
 fn signed_off(sign_off: &SignOff, gate: &str) -> Result<Said, String> {
@@ -216,7 +224,7 @@ fn jobs(value: &Value) -> Result<Said, String> {
     }
     let names: Vec<&str> = bad.iter().map(|(_, text)| text.as_str()).collect();
     Ok(match () {
-        () if bad.is_empty() => Said::new(GateStatus::Pass, format!("{} jobs succeeded", jobs.len())),
+        () if bad.is_empty() => Said::new(GateStatus::Pass, format!("{} succeeded", plural(jobs.len(), "job"))),
         () if bad.iter().any(|(result, _)| *result == "failure") => Said::new(GateStatus::Fail, names.join(", ")),
         () => Said::new(GateStatus::Pending, names.join(", ")),
     })

@@ -2,12 +2,8 @@
 
 use super::escape;
 use super::tables::{left, table};
-use crate::text::clip;
 use holdpoint_model::Attestation;
 use holdpoint_model::attest::GateStatus;
-
-/// Characters of a hash in a table; the whole one is in the JSON.
-const HASH_CHARS: usize = 16;
 
 /// The page.
 #[must_use]
@@ -76,7 +72,7 @@ fn metadata(a: &Attestation) -> String {
     if let Some(name) = &m.ref_name {
         out.push_str(&format!("- Branch or tag built: {}\n", escape::name(name)));
     }
-    out + &format!("- Inputs SHA256: `{}`\n", escape::text(&a.inputs_sha256))
+    out + &format!("- Inputs SHA256: {}\n", escape::name(&a.inputs_sha256))
 }
 
 fn artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> String {
@@ -85,7 +81,7 @@ fn artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>)
     columns.extend(tick.map(|_| left("Seen")));
     let yes = |yes: bool| if yes { "Yes" } else { "No" }.to_owned();
     let rows = a.artifacts.iter().map(|artifact| {
-        let hash = artifact.sha256.as_deref().map(|sha256| format!("`{}`", clip(sha256, HASH_CHARS)));
+        let hash = artifact.sha256.as_deref().map(|sha256| escape::name(sha256));
         let shown = if artifact.exists { path(&artifact.path) } else { escape::name(&artifact.path) };
         let mut row = vec![escape::prose(&artifact.label), shown, escape::prose(&artifact.producer)];
         row.extend([yes(artifact.required), yes(artifact.exists), hash.unwrap_or_else(|| "-".to_owned())]);
@@ -103,7 +99,7 @@ fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> 
         let evidence = gate.inputs.iter().map(|i| format!("{}: {}", path(&i.path), escape::prose(&i.detail)));
         let evidence: Vec<String> = evidence.collect();
         let hashes: Vec<String> =
-            gate.inputs.iter().map(|input| format!("`{}`", clip(&input.sha256, HASH_CHARS))).collect();
+            gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
         let said = if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
         let hashes = if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") };
         let mut row = vec![escape::prose(&gate.label), said, hashes, status(gate.status)];
