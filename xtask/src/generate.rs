@@ -4,8 +4,8 @@ use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Envelope, FuzzFile, FuzzReport,
-    Judgement, Profile, ProfileComparison, ReplayManifest, ReplayVerification, Report, Roofline, SanitizeReport,
-    SignOff, Statement, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
+    Judgement, Profile, ProfileComparison, ReplayManifest, ReplayVerification, Report, Roofline,
+    SanitizeReport, SignOff, Statement, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;

@@ -56,9 +56,12 @@ impl CliError {
             // Nothing of it could be measured, and that is the revision's doing.
             Self::Build(error) if error.is_of_one_revision() => ExitCode::Broken,
             Self::Build(error) if !error.is_input() => ExitCode::Internal,
-            Self::Store(_) | Self::Kept { .. } | Self::Build(_) | Self::Evidence(_) | Self::Input(_) | Self::File { .. } => {
-                ExitCode::Usage
-            }
+            Self::Store(_)
+            | Self::Kept { .. }
+            | Self::Build(_)
+            | Self::Evidence(_)
+            | Self::Input(_)
+            | Self::File { .. } => ExitCode::Usage,
             Self::Inconclusive(_) => ExitCode::Inconclusive,
             Self::Internal(_) => ExitCode::Internal,
         }

@@ -64,17 +64,28 @@ pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Resu
                 }
                 seen.push(name);
                 let Some(block) = text_of(name) else {
-                    return refused(number, format!("no block {name:?} is known; there are metadata, artifacts, gates and summary"));
+                    return refused(
+                        number,
+                        format!(
+                            "no block {name:?} is known; there are metadata, artifacts, gates and summary"
+                        ),
+                    );
                 };
                 let line_end = if line.ends_with("\r\n") { "\r\n" } else { "\n" };
                 open = Some(Open { name, since: number, block, line_end, old: String::new() });
                 out.push_str(line);
             }
             (Some(Marker::Begin(name)), Some(Open { name: outer, since, .. })) => {
-                return refused(number, format!("block {name:?} begins inside block {outer:?}, which began in line {since}"));
+                return refused(
+                    number,
+                    format!("block {name:?} begins inside block {outer:?}, which began in line {since}"),
+                );
             }
             (Some(Marker::End(name)), Some(Open { name: began, since, .. })) if name != *began => {
-                return refused(number, format!("block {began:?}, which began in line {since}, is ended as {name:?}"));
+                return refused(
+                    number,
+                    format!("block {began:?}, which began in line {since}, is ended as {name:?}"),
+                );
             }
             (Some(Marker::End(_)), Some(_)) => {
                 if let Some(Open { block, line_end, old, .. }) = open.take() {
@@ -83,17 +94,23 @@ pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Resu
                 out.push_str(line);
             }
             (Some(Marker::End(name)), None) => {
-                return refused(number, format!("block {name:?} ends and has not begun; add {BEGIN}{name}{CLOSE}"));
+                return refused(
+                    number,
+                    format!("block {name:?} ends and has not begun; add {BEGIN}{name}{CLOSE}"),
+                );
             }
             (None, Some(block)) => block.old.push_str(line),
             (None, None) => out.push_str(line),
         }
     }
     match open {
-        Some(Open { name, since, .. }) => refused(since, format!("block {name:?} has no end; add {END}{name}{CLOSE}")),
-        None if seen.is_empty() => {
-            refused(1, format!("no markers; put {BEGIN}gates{CLOSE} and {END}gates{CLOSE} where evidence belongs"))
+        Some(Open { name, since, .. }) => {
+            refused(since, format!("block {name:?} has no end; add {END}{name}{CLOSE}"))
         }
+        None if seen.is_empty() => refused(
+            1,
+            format!("no markers; put {BEGIN}gates{CLOSE} and {END}gates{CLOSE} where evidence belongs"),
+        ),
         None => Ok(out),
     }
 }
@@ -189,7 +206,9 @@ mod tests {
     }
 
     fn page(inside: &str) -> String {
-        format!("# Mine\n\n- [x] done by me\n<!-- holdpoint:begin gates -->\n{inside}<!-- holdpoint:end gates -->\nend, no newline")
+        format!(
+            "# Mine\n\n- [x] done by me\n<!-- holdpoint:begin gates -->\n{inside}<!-- holdpoint:end gates -->\nend, no newline"
+        )
     }
 
     #[test]
@@ -201,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_tick_stays_and_says_when_the_evidence_has_changed() {
-        let ticked = page(&TABLE.replace("| 1 | [ ] |", "| 1 | [X] |").replace("| 2 | [ ] |", "| old | [x] |"));
+        let ticked =
+            page(&TABLE.replace("| 1 | [ ] |", "| 1 | [X] |").replace("| 2 | [ ] |", "| old | [x] |"));
         let now = filled(&ticked).unwrap();
         assert!(now.contains("| a | 1 | [x] |"), "{now}");
         assert!(now.contains("| b\\|c | 2 | [x] before this evidence |"), "{now}");
@@ -213,10 +233,17 @@ mod tests {
         let refused = |text: &str| filled(text).unwrap_err().to_string();
         let (begin, end) = ("<!-- holdpoint:begin gates -->\n", "<!-- holdpoint:end gates -->\n");
         assert!(refused(&format!("a\n{begin}b\n")).starts_with("line 2: block \"gates\" has no end"));
-        assert!(refused(&format!("a\n\n{end}")).starts_with("line 3: block \"gates\" ends and has not begun"));
-        assert!(refused(&format!("{begin}{begin}{end}")).starts_with("line 2: block \"gates\" begins inside"));
+        assert!(
+            refused(&format!("a\n\n{end}")).starts_with("line 3: block \"gates\" ends and has not begun")
+        );
+        assert!(
+            refused(&format!("{begin}{begin}{end}")).starts_with("line 2: block \"gates\" begins inside")
+        );
         assert!(refused(&format!("{begin}<!-- holdpoint:end other -->\n")).contains("ended as \"other\""));
-        assert!(refused(&format!("{begin}{end}{begin}{end}")).starts_with("line 3: block \"gates\" is there twice"));
+        assert!(
+            refused(&format!("{begin}{end}{begin}{end}"))
+                .starts_with("line 3: block \"gates\" is there twice")
+        );
         assert!(refused("<!-- holdpoint:begin colours -->\n").contains("no block \"colours\""));
         assert!(refused("nothing\n").contains("no markers"));
     }

@@ -53,7 +53,8 @@ pub fn open(envelope: &Envelope, key: &VerifyingKey) -> Result<Vec<u8>, String> 
     let own = envelope.signatures.iter().filter(|signature| signature.keyid == keyid);
     let own: Vec<&EnvelopeSignature> = own.collect();
     if own.is_empty() {
-        let by: Vec<String> = envelope.signatures.iter().map(|s| s.keyid.chars().take(16).collect()).collect();
+        let by: Vec<String> =
+            envelope.signatures.iter().map(|s| s.keyid.chars().take(16).collect()).collect();
         let by = if by.is_empty() { "nobody".to_owned() } else { format!("key {}", by.join(", ")) };
         return Err(format!("it is signed by {by}, not by the key given, {keyid}"));
     }
@@ -61,7 +62,9 @@ pub fn open(envelope: &Envelope, key: &VerifyingKey) -> Result<Vec<u8>, String> 
     for signature in own {
         let bytes: Option<[u8; 64]> =
             STANDARD.decode(&signature.sig).ok().and_then(|bytes| bytes.try_into().ok());
-        let signature = bytes.map(|bytes| Signature::from_bytes(&bytes)).ok_or("its signature is not 64 bytes in Base64")?;
+        let signature = bytes
+            .map(|bytes| Signature::from_bytes(&bytes))
+            .ok_or("its signature is not 64 bytes in Base64")?;
         key.verify_strict(&message, &signature).map_err(|_| "its signature is not that of its content")?;
     }
     Ok(payload)
@@ -73,7 +76,10 @@ mod tests {
 
     #[test]
     fn the_encoding_is_that_of_the_specification() {
-        assert_eq!(pae("http://example.com/HelloWorld", b"hello world"), b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+        assert_eq!(
+            pae("http://example.com/HelloWorld", b"hello world"),
+            b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+        );
         assert_eq!(pae("", b""), b"DSSEv1 0  0 ");
     }
 
@@ -106,7 +112,9 @@ mod tests {
         let unsigned = Envelope { signatures: Vec::new(), ..envelope.clone() };
         assert!(open(&unsigned, &key.verifying_key()).unwrap_err().contains("nobody"));
         let mut twice = envelope.clone();
-        twice.signatures.push(EnvelopeSignature { sig: STANDARD.encode([0; 64]), ..envelope.signatures[0].clone() });
+        twice
+            .signatures
+            .push(EnvelopeSignature { sig: STANDARD.encode([0; 64]), ..envelope.signatures[0].clone() });
         assert!(open(&twice, &key.verifying_key()).is_err(), "each signature of the key must hold");
         let typed = Envelope { payload_type: "text/plain".to_owned(), ..envelope };
         assert!(open(&typed, &key.verifying_key()).unwrap_err().contains("text/plain"));

@@ -94,7 +94,9 @@ fn bytes_of(place: &str, text: &str, label: &str, prefix: &[u8]) -> Result<[u8; 
     // Some CI systems hand line ends over as two characters.
     let text = text.replace("\\n", "\n");
     let body = match text.trim().strip_prefix(&begin) {
-        Some(rest) => rest.trim_end().strip_suffix(&end).ok_or_else(|| problem("its last line is missing"))?,
+        Some(rest) => {
+            rest.trim_end().strip_suffix(&end).ok_or_else(|| problem("its last line is missing"))?
+        }
         None if text.contains("-----BEGIN") => {
             return Err(problem(&format!("not an Ed25519 {} in PEM", label.to_lowercase())));
         }
@@ -131,10 +133,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// The key pair of RFC 8410, section 10.
-    const RFC_PRIVATE: &str =
-        "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
-    const RFC_PUBLIC: &str =
-        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+    const RFC_PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+    const RFC_PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
 
     #[test]
     fn the_keys_of_the_standard_belong_together_and_are_written_the_same() {

@@ -94,7 +94,10 @@ pub fn contradictions(manifest: &ReplayManifest) -> Result<Vec<String>, Evidence
         for output in &replayed.outputs {
             let name = holdpoint_model::replay::artifact_name(workload, &output.name);
             if !manifest.artifact_hashes.contains_key(&name) {
-                found.push(format!("workload {workload:?} names output {:?}, of which there is no hash", output.name));
+                found.push(format!(
+                    "workload {workload:?} names output {:?}, of which there is no hash",
+                    output.name
+                ));
             }
         }
     }
@@ -111,7 +114,10 @@ pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String
     for (name, artifact) in &manifest.artifact_hashes {
         let path = Path::new(&artifact.path);
         if !stays_below(path) {
-            found.push(format!("artifact {name:?} lies at {:?}, outside the manifest's folder", artifact.path));
+            found.push(format!(
+                "artifact {name:?} lies at {:?}, outside the manifest's folder",
+                artifact.path
+            ));
             continue;
         }
         let path = dir.join(path);
@@ -129,7 +135,8 @@ pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String
 /// Whether a path from a file leads nowhere but below.
 #[must_use]
 pub fn stays_below(path: &Path) -> bool {
-    !path.as_os_str().is_empty() && path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    !path.as_os_str().is_empty()
+        && path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 #[cfg(test)]
@@ -138,7 +145,8 @@ mod tests {
 
     fn traced() -> ReplayManifest {
         let config = json!({"profile": "quality", "kmax": 32}).as_object().unwrap().clone();
-        let file = ArtifactHash { path: "t.json".to_owned(), sha256: hash::bytes(b"{\"selected\":[0,1,2]}\n") };
+        let file =
+            ArtifactHash { path: "t.json".to_owned(), sha256: hash::bytes(b"{\"selected\":[0,1,2]}\n") };
         manifest(11, config, [("trace".to_owned(), file)].into()).unwrap()
     }
 
@@ -176,7 +184,9 @@ mod tests {
             contradictions(&manifest).unwrap()
         };
         assert!(change(|m| m.seed = 12)[0].starts_with("manifest_sha256"));
-        assert!(change(|m| drop(m.config.insert("kmax".to_owned(), json!(33))))[0].starts_with("config_sha256"));
+        assert!(
+            change(|m| drop(m.config.insert("kmax".to_owned(), json!(33))))[0].starts_with("config_sha256")
+        );
         assert!(change(|m| m.config_sha256 = "0".repeat(64)).len() == 2);
         let other = change(|m| m.artifact_hashes.get_mut("trace").unwrap().sha256 = "1".repeat(64));
         assert!(other[0].contains("\"trace\"") && other.len() == 1, "{other:?}");
@@ -187,7 +197,11 @@ mod tests {
     fn files_are_held_against_their_hashes_and_stay_in_their_folder() {
         let dir = tempfile::tempdir().unwrap();
         let mut manifest = traced();
-        assert_eq!(changed_files(&manifest, dir.path()).unwrap(), Vec::<String>::new(), "gone is not changed");
+        assert_eq!(
+            changed_files(&manifest, dir.path()).unwrap(),
+            Vec::<String>::new(),
+            "gone is not changed"
+        );
         std::fs::write(dir.path().join("t.json"), "{\"selected\":[0,1,2]}\n").unwrap();
         assert_eq!(changed_files(&manifest, dir.path()).unwrap(), Vec::<String>::new());
         std::fs::write(dir.path().join("t.json"), "{\"selected\":[0,2,1]}\n").unwrap();

@@ -75,7 +75,8 @@ pub fn saved(trace: &Value) -> Result<String, EvidenceError> {
     let mut out = String::new();
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
     let chars: Vec<char> = canonical.chars().collect();
-    let new_line = |out: &mut String, depth: usize| out.extend(std::iter::once('\n').chain("  ".repeat(depth).chars()));
+    let new_line =
+        |out: &mut String, depth: usize| out.extend(std::iter::once('\n').chain("  ".repeat(depth).chars()));
     for (at, &c) in chars.iter().enumerate() {
         if in_string {
             out.push(c);
@@ -130,7 +131,10 @@ mod tests {
         let permutation = "ordered_indices must be a permutation of indices";
         assert_eq!(words(selection("l0", &[1, 3, 3], 0.0)), permutation);
         for spent in [f64::NAN, f64::INFINITY, -0.5] {
-            assert_eq!(words(selection("l0", &[1, 1, 3], spent)), "budgets_used values must be finite and >= 0");
+            assert_eq!(
+                words(selection("l0", &[1, 1, 3], spent)),
+                "budgets_used values must be finite and >= 0"
+            );
         }
         assert!(selection(" L2 ", &[1, 1, 3], 0.0).is_ok());
         assert_eq!(trace(&[], Map::new()).unwrap_err().to_string(), "selections must not be empty");

@@ -62,7 +62,10 @@ fn complete() -> TempDir {
     std::fs::write(dir.path().join("model.onnx"), [0x08, 0x09, 0x12]).unwrap();
     at("fuzz.json", fuzz(0));
     // One of Apex-X's own.
-    at("perf/perf_report.json", json!({"schema_version": 1, "suite": "cpu", "metrics": {"infer_p50_ms": 1.2}}));
+    at(
+        "perf/perf_report.json",
+        json!({"schema_version": 1, "suite": "cpu", "metrics": {"infer_p50_ms": 1.2}}),
+    );
     at("eval.json", json!({"top1": 0.7}));
     let caps = include_str!("fixtures/caps.json");
     std::fs::write(dir.path().join("doctor.json"), caps).unwrap();
@@ -121,13 +124,20 @@ fn a_complete_cpu_release_passes_strictly() {
         ("pass", 6, 6),
         "{attestation:#?}"
     );
-    assert_eq!((s.gates_total, s.gates_passed, s.gates_failed, s.gates_pending), (7, 6, 0, 0), "{attestation:#?}");
+    assert_eq!(
+        (s.gates_total, s.gates_passed, s.gates_failed, s.gates_pending),
+        (7, 6, 0, 0),
+        "{attestation:#?}"
+    );
     assert_eq!(gate(&attestation, "gpu_perf_regression").0, GateStatus::NotApplicable);
     let tensorrt: Vec<GateStatus> =
         attestation.artifacts.iter().filter(|a| a.key.starts_with("trt_")).map(|a| a.status).collect();
     assert_eq!(tensorrt, [GateStatus::NotApplicable; 2]);
     assert_eq!(problems(attestation.clone(), dir.path(), true), Vec::<String>::new());
-    let bare = verify(Signed::Bare(attestation), dir.path(), Trust { is_strict: true, commit_sha: None }).unwrap().0;
+    let bare =
+        verify(Signed::Bare(Box::new(attestation)), dir.path(), Trust { is_strict: true, commit_sha: None })
+            .unwrap()
+            .0;
     assert_eq!(bare, ["it is not signed"]);
 }
 
@@ -136,7 +146,10 @@ fn tensorrt_needs_all_eight_and_a_gpu_gate() {
     let dir = complete();
     let attestation = create(&asked(dir.path(), RuntimeTarget::Tensorrt)).unwrap();
     assert_eq!(attestation.summary.required_artifacts_total, 8);
-    assert_eq!((attestation.summary.required_artifacts_failed, attestation.summary.overall_status.as_str()), (2, "fail"));
+    assert_eq!(
+        (attestation.summary.required_artifacts_failed, attestation.summary.overall_status.as_str()),
+        (2, "fail")
+    );
     assert_eq!(gate(&attestation, "gpu_perf_regression").0, GateStatus::Pending);
 }
 
@@ -151,10 +164,15 @@ fn what_is_missing_is_named_and_what_a_project_does_not_have_says_why() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("eval_report") && found[1].contains("lint_type_tests is PENDING"), "{found:?}");
     let mut asked = asked(dir.path(), RuntimeTarget::Cpu);
-    asked.without = [("eval_report".to_owned(), "no model".to_owned()), ("lint_type_tests".to_owned(), "x".to_owned())].into();
+    asked.without =
+        [("eval_report".to_owned(), "no model".to_owned()), ("lint_type_tests".to_owned(), "x".to_owned())]
+            .into();
     let attestation = create(&asked).unwrap();
     assert_eq!(attestation.summary.overall_status, "pass");
-    assert_eq!(gate(&attestation, "lint_type_tests"), (GateStatus::NotApplicable, "not of this project: x".to_owned()));
+    assert_eq!(
+        gate(&attestation, "lint_type_tests"),
+        (GateStatus::NotApplicable, "not of this project: x".to_owned())
+    );
     assert_eq!(problems(attestation, dir.path(), true), Vec::<String>::new());
 }
 
@@ -209,7 +227,10 @@ fn parity_jobs_sign_offs_and_capabilities_are_read_too() {
     let mut caps: Value = serde_json::from_str(include_str!("fixtures/caps.json")).unwrap();
     caps["nvml"] = json!({"available": false, "reason": null});
     let (status, said) = with("doctor.json", caps, "runtime_capability_transparency");
-    assert!(status == GateStatus::Fail && said.contains("nvml is not available and does not say why"), "{said}");
+    assert!(
+        status == GateStatus::Fail && said.contains("nvml is not available and does not say why"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -226,7 +247,8 @@ fn artifacts_are_read_and_their_own_hashes_checked() {
     assert_eq!(artifact("onnx_graph").status, GateStatus::Fail);
     std::fs::write(dir.path().join("eval.json"), "{}").unwrap();
     assert_eq!(artifact("eval_report").status, GateStatus::Fail);
-    std::fs::write(dir.path().join("perf/perf_report.json"), "{\"schema_version\": 2, \"metrics\": {}}").unwrap();
+    std::fs::write(dir.path().join("perf/perf_report.json"), "{\"schema_version\": 2, \"metrics\": {}}")
+        .unwrap();
     assert!(artifact("performance_report").detail.contains("schema_version"));
 }
 
@@ -258,13 +280,19 @@ fn an_attestation_that_was_typed_is_found_even_when_it_is_signed() {
     let dir = complete();
     write(dir.path(), "comparison.json", &comparison("regressed", 2.0));
     let honest = attested(dir.path());
-    assert_eq!(problems(honest.clone(), dir.path(), false), Vec::<String>::new(), "a failed gate is evidence too");
+    assert_eq!(
+        problems(honest.clone(), dir.path(), false),
+        Vec::<String>::new(),
+        "a failed gate is evidence too"
+    );
     let edit = |change: fn(&mut Attestation)| {
         let mut attestation = honest.clone();
         change(&mut attestation);
         problems(attestation, dir.path(), false).join("; ")
     };
-    assert!(edit(|a| a.gates[1].status = GateStatus::Pass).contains("cpu_perf_regression is FAIL by its files"));
+    assert!(
+        edit(|a| a.gates[1].status = GateStatus::Pass).contains("cpu_perf_regression is FAIL by its files")
+    );
     assert!(edit(|a| a.gates[1].inputs[0].status = GateStatus::Pass).contains("comparison.json says FAIL"));
     assert!(edit(|a| a.summary.overall_status = "pass".to_owned()).contains("summary"));
     assert!(edit(|a| a.gates.truncate(6)).contains("not the seven"));
@@ -282,7 +310,9 @@ fn a_statement_is_about_the_files_and_nothing_else() {
     let opened = |statement: &holdpoint_model::Statement, commit_sha| {
         let payload = to_canonical(statement).unwrap();
         let (envelope, public) = (dsse::sign(payload.as_bytes(), &key), key.verifying_key());
-        verify(Signed::Envelope(envelope, &public), dir.path(), Trust { is_strict: false, commit_sha }).unwrap().0
+        verify(Signed::Envelope(envelope, &public), dir.path(), Trust { is_strict: false, commit_sha })
+            .unwrap()
+            .0
     };
     let whole = statement(attested(dir.path()));
     assert_eq!(whole.subject.len(), 10);

@@ -34,7 +34,8 @@ fn by_greedy(i: &Value) -> (Value, Vec<Selection>) {
         "selected_indices": r.selected, "ordered_candidates": r.ordered_candidates, "kmax_buffer": r.kmax_buffer,
         "valid_count": r.valid_count(), "spent_budget": r.spent,
     });
-    let meta = json!({"ordered_candidates": r.ordered_candidates, "kmax_buffer": r.kmax_buffer, "scores": r.scores});
+    let meta =
+        json!({"ordered_candidates": r.ordered_candidates, "kmax_buffer": r.kmax_buffer, "scores": r.scores});
     let spent = [("b1".to_owned(), r.spent)].into();
     (summary, vec![Selection::new("l0", r.selected.clone(), r.selected, map(meta), spent).unwrap()])
 }
@@ -65,7 +66,8 @@ fn by_two_stages(i: &Value) -> (Value, Vec<Selection>) {
         "split_parent_indices": r.l1.parents, "split_parent_order": r.l1.parent_order, "l1_kmax_buffer": r.l1.kmax_buffer
     });
     let spent = |name: &str, spent: f64| [(name.to_owned(), spent)].into();
-    let l0 = Selection::new("l0", r.l0.selected.clone(), r.l0.selected, map(l0_meta), spent("b1", r.l0.spent));
+    let l0 =
+        Selection::new("l0", r.l0.selected.clone(), r.l0.selected, map(l0_meta), spent("b1", r.l0.spent));
     let l1 = Selection::new("l1", r.l1.children, r.l1.ordered, map(l1_meta), spent("b2", r.l1.spent));
     (summary, vec![l0.unwrap(), l1.unwrap()])
 }
@@ -91,8 +93,11 @@ fn the_golden_fixtures_are_chosen_ordered_and_hashed_the_same() {
             let (sha256, _) = hash::file(&dir.path().join(place)).unwrap();
             let artifact = ArtifactHash { path: place.to_owned(), sha256 };
             let seed = fixture["seed"].as_u64().unwrap();
-            let manifest =
-                replay::manifest(seed, map(fixture["config"].clone()), [("trace".to_owned(), artifact)].into());
+            let manifest = replay::manifest(
+                seed,
+                map(fixture["config"].clone()),
+                [("trace".to_owned(), artifact)].into(),
+            );
             assert_eq!(manifest.unwrap().manifest_sha256, expected["manifest_sha256"], "{name} at {place}");
         }
     }

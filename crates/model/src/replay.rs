@@ -76,7 +76,12 @@ impl ReplayEnvironment {
     #[must_use]
     pub fn gives_the_same_bits(&self, other: &Self) -> bool {
         let of = |env: &Self| {
-            (env.machine.arch.clone(), env.machine.os.clone(), env.machine.devices.clone(), env.cpu_features.clone())
+            (
+                env.machine.arch.clone(),
+                env.machine.os.clone(),
+                env.machine.devices.clone(),
+                env.cpu_features.clone(),
+            )
         };
         of(self) == of(other)
     }

@@ -44,9 +44,14 @@ fn keygen(key: &Path, public: Option<&Path>, output: &Output) -> Result<ExitCode
     let pair = keys::generate()?;
     keys::write_pair(&pair, key, &public)?;
     let keyid = keys::key_id(&pair.verifying_key());
-    let told = json!({"key": key.display().to_string(), "public_key": public.display().to_string(), "keyid": keyid});
+    let told =
+        json!({"key": key.display().to_string(), "public_key": public.display().to_string(), "keyid": keyid});
     output.result(&told, |_| {
-        format!("private key {} (keep it secret), public key {}\nkeyid {keyid}\n", key.display(), public.display())
+        format!(
+            "private key {} (keep it secret), public key {}\nkeyid {keyid}\n",
+            key.display(),
+            public.display()
+        )
     })?;
     Ok(ExitCode::Ok)
 }
@@ -66,9 +71,14 @@ fn create(args: &AttestCreateArgs, output: &Output) -> Result<ExitCode, CliError
         without: pairs("--without", &args.without, &all_keys)?.into_iter().collect(),
         holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    for (key, path) in asked.artifact_paths.iter().chain(asked.gate_files.iter().map(|(key, path)| (key, path))) {
+    for (key, path) in
+        asked.artifact_paths.iter().chain(asked.gate_files.iter().map(|(key, path)| (key, path)))
+    {
         if !args.artifacts.join(path).is_file() {
-            let what = format!("{key}={path}: no such file in {}; paths are below that folder", args.artifacts.display());
+            let what = format!(
+                "{key}={path}: no such file in {}; paths are below that folder",
+                args.artifacts.display()
+            );
             return Err(CliError::Input(what));
         }
     }
@@ -114,7 +124,10 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, CliError> {
     let revision = machine::revision(Path::new("."));
     let commit_sha = match (&args.commit_sha, &revision) {
         (Some(commit), Some(revision)) if *commit != revision.commit => {
-            let what = format!("--commit-sha {commit}: the tree here is at {}, check out what is attested", revision.commit);
+            let what = format!(
+                "--commit-sha {commit}: the tree here is at {}, check out what is attested",
+                revision.commit
+            );
             return Err(CliError::Input(what));
         }
         (Some(commit), _) => commit.clone(),
@@ -123,7 +136,8 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, CliError> {
         (None, None) => first(&["GITHUB_SHA", "CI_COMMIT_SHA"]).unwrap_or_else(|| "unknown".to_owned()),
     };
     // A branch is no release.
-    let github_tag = || variable("GITHUB_REF_NAME").filter(|_| variable("GITHUB_REF_TYPE").as_deref() == Some("tag"));
+    let github_tag =
+        || variable("GITHUB_REF_NAME").filter(|_| variable("GITHUB_REF_TYPE").as_deref() == Some("tag"));
     let tag = args.release_tag.clone().or_else(github_tag).or_else(|| variable("CI_COMMIT_TAG"));
     let github_run = || {
         let parts = ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(variable);
@@ -131,7 +145,8 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, CliError> {
         let is_known = ![&server, &repository, &run].iter().any(|part| part.is_empty());
         is_known.then(|| format!("{server}/{repository}/actions/runs/{run}"))
     };
-    let run = args.ci_run_url.clone().or_else(github_run).or_else(|| first(&["CI_JOB_URL", "CI_PIPELINE_URL"]));
+    let run =
+        args.ci_run_url.clone().or_else(github_run).or_else(|| first(&["CI_JOB_URL", "CI_PIPELINE_URL"]));
     let owner = args.release_owner.clone().or_else(|| first(&["GITHUB_ACTOR", "GITLAB_USER_LOGIN"]));
     Ok(ReleaseMetadata {
         release_tag: tag.unwrap_or_else(|| "unversioned".to_owned()),
@@ -158,7 +173,7 @@ fn sign(
     // What does not hold is not signed.
     let head = machine::revision(Path::new(".")).map(|revision| revision.commit);
     let trust = Trust { is_strict: false, commit_sha: head.as_deref() };
-    let (problems, _) = attest::verify(Signed::Bare(attestation.clone()), artifacts, trust)?;
+    let (problems, _) = attest::verify(Signed::Bare(Box::new(attestation.clone())), artifacts, trust)?;
     if !problems.is_empty() {
         output.result(&problems, |style| terminal::verified(&problems, "", style))?;
         output.note("nothing was signed; make the attestation again with \"holdpoint attest create\"");
@@ -205,7 +220,8 @@ fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, CliError> 
     let what = |what: String| CliError::File { path: PathBuf::from(path), what };
     let payload = dsse::payload(envelope).map_err(what)?;
     let text = String::from_utf8(payload).map_err(|_| what("its payload is not UTF-8 text".to_owned()))?;
-    let statement: holdpoint_model::Statement = json::parse(&text).map_err(|e| what(format!("its payload: {e}")))?;
+    let statement: holdpoint_model::Statement =
+        json::parse(&text).map_err(|e| what(format!("its payload: {e}")))?;
     Ok(statement.predicate)
 }
 
@@ -226,7 +242,7 @@ fn verify(
     };
     let key;
     let (document, signer) = match document {
-        Document::Bare(attestation) => (Signed::Bare(*attestation), "not signed".to_owned()),
+        Document::Bare(attestation) => (Signed::Bare(attestation), "not signed".to_owned()),
         Document::Envelope(envelope) => {
             key = keys::public(public, std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())?;
             let signer = format!("signed by {}", keys::key_id(&key));

@@ -59,7 +59,9 @@ fn to_folder(checklist: &Path, folder: &Path) -> String {
         }
         parts
     };
-    let here = parts(&checklist.parent().map(PathBuf::from).filter(|p| !p.as_os_str().is_empty()).unwrap_or(".".into()));
+    let here = parts(
+        &checklist.parent().map(PathBuf::from).filter(|p| !p.as_os_str().is_empty()).unwrap_or(".".into()),
+    );
     let there = parts(folder);
     let shared = here.iter().zip(&there).take_while(|(a, b)| a == b).count();
     let up = "../".repeat(here.len() - shared);

@@ -9,11 +9,13 @@ use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Target, compare};
 use holdpoint_measure::run::environment_lock;
 use holdpoint_measure::{clock, doctor, machine};
 use holdpoint_model::replay::{
-    ArtifactHash, ReplayCase, ReplayCompared, ReplayConfig, ReplayEnvironment, ReplayedOutput, ReplayedWorkload,
-    artifact_name,
+    ArtifactHash, ReplayCase, ReplayCompared, ReplayConfig, ReplayEnvironment, ReplayedOutput,
+    ReplayedWorkload, artifact_name,
 };
 use holdpoint_model::suite::Variant;
-use holdpoint_model::{ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec};
+use holdpoint_model::{
+    ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
+};
 use holdpoint_render::terminal;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,7 +75,12 @@ fn record(arg: &SuiteArg, seed: Option<u64>, path: &Path, output: &Output) -> Re
             }
             Answered::Skipped(reason) => replayed.skipped = Some(reason),
             Answered::Wrong(finding) => {
-                output.note(&format!("holdpoint: {}: {}: {}", spec.name, finding.kind.name(), finding.detail));
+                output.note(&format!(
+                    "holdpoint: {}: {}: {}",
+                    spec.name,
+                    finding.kind.name(),
+                    finding.detail
+                ));
                 output.note("nothing was recorded: an answer that is wrong is no evidence");
                 return Ok(ExitCode::Broken);
             }
@@ -124,15 +131,20 @@ fn environment(suite: &Suite) -> ReplayEnvironment {
 
 fn answer(suite: &Suite, spec: &WorkloadSpec, case: &FuzzCase, dir: &Path) -> Result<Answered, CliError> {
     let skipped = |reason: &str| Ok(Answered::Skipped(reason.to_owned()));
-    let Some(target) = Target::of(spec) else { return skipped("a command has no tensors that could be kept") };
+    let Some(target) = Target::of(spec) else {
+        return skipped("a command has no tensors that could be kept");
+    };
     if spec.variant == Variant::Reference {
         return skipped("the plain variant is the oracle, which every answer is held against");
     }
     if !target.takes(case) {
-        return skipped("holdpoint has no inputs for this op, shape, dtype or these parameters with this worker");
+        return skipped(
+            "holdpoint has no inputs for this op, shape, dtype or these parameters with this worker",
+        );
     }
     let answerer = Answerer::new(suite, &spec.worker, dir);
-    let mut answerer = answerer.map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
+    let mut answerer =
+        answerer.map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
     Ok(answerer.answer(case))
 }
 
@@ -170,7 +182,8 @@ fn verify(
     let (Ok(config), Some(name)) = (config, asked.suite.or(manifest.suite.as_deref())) else {
         found.skipped.insert(
             "the manifest".to_owned(),
-            "its hashes are right, but its config names no workloads that holdpoint could run again".to_owned(),
+            "its hashes are right, but its config names no workloads that holdpoint could run again"
+                .to_owned(),
         );
         return Ok(found);
     };
@@ -190,15 +203,13 @@ fn verify(
         match answer(&suite, spec, &case.into(), scratch.path())? {
             Answered::Right(answers) => {
                 let is_exact = is_exact && (recorded.deterministic || how == ReplayCompare::Exact);
-                let at = Recorded { manifest: &manifest, dir: beside(path), name: &spec.name, workload: recorded };
+                let at =
+                    Recorded { manifest: &manifest, dir: beside(path), name: &spec.name, workload: recorded };
                 at.compare(&answers, is_exact, &mut found)?;
             }
-            Answered::Wrong(finding) => found.differences.push(format!(
-                "{}: {}: {}",
-                spec.name,
-                finding.kind.name(),
-                finding.detail
-            )),
+            Answered::Wrong(finding) => {
+                found.differences.push(format!("{}: {}: {}", spec.name, finding.kind.name(), finding.detail))
+            }
             Answered::Skipped(reason) => {
                 found.skipped.insert(spec.name.clone(), reason);
             }
@@ -244,7 +255,8 @@ struct Recorded<'a> {
 impl Recorded<'_> {
     fn compare(&self, now: &Answers, is_exact: bool, found: &mut ReplayVerification) -> Result<(), CliError> {
         if self.workload.inputs_sha256.as_ref() != Some(&now.inputs_sha256) {
-            let what = "its inputs are not those that were recorded: how they are drawn from the seed has changed";
+            let what =
+                "its inputs are not those that were recorded: how they are drawn from the seed has changed";
             found.differences.push(format!("{}: {what}", self.name));
             return Ok(());
         }
@@ -254,7 +266,12 @@ impl Recorded<'_> {
         let old = names(&mut self.workload.outputs.iter().map(|output| (&output.name, &output.shape)));
         let new = names(&mut now.outputs.iter().map(|output| (&output.name, &output.shape)));
         if old != new {
-            found.differences.push(format!("{}: outputs were {}, now {}", self.name, old.join(", "), new.join(", ")));
+            found.differences.push(format!(
+                "{}: outputs were {}, now {}",
+                self.name,
+                old.join(", "),
+                new.join(", ")
+            ));
             return Ok(());
         }
         for (output, tensor) in self.workload.outputs.iter().zip(&now.outputs) {

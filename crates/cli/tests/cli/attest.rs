@@ -6,9 +6,21 @@ use std::os::unix::fs::PermissionsExt;
 
 /// What CI would tell, and must not be there.
 const VARIABLES: &[&str] = &[
-    "GITHUB_SHA", "GITHUB_REF_NAME", "GITHUB_REF_TYPE", "GITHUB_RUN_ID", "GITHUB_SERVER_URL", "GITHUB_REPOSITORY",
-    "GITHUB_ACTOR", "CI_COMMIT_TAG", "CI_COMMIT_SHA", "CI_JOB_URL", "CI_PIPELINE_URL", "CI_COMMIT_REF_NAME",
-    "GITLAB_USER_LOGIN", "HOLDPOINT_SIGNING_KEY", "HOLDPOINT_PUBLIC_KEY",
+    "GITHUB_SHA",
+    "GITHUB_REF_NAME",
+    "GITHUB_REF_TYPE",
+    "GITHUB_RUN_ID",
+    "GITHUB_SERVER_URL",
+    "GITHUB_REPOSITORY",
+    "GITHUB_ACTOR",
+    "CI_COMMIT_TAG",
+    "CI_COMMIT_SHA",
+    "CI_JOB_URL",
+    "CI_PIPELINE_URL",
+    "CI_COMMIT_REF_NAME",
+    "GITLAB_USER_LOGIN",
+    "HOLDPOINT_SIGNING_KEY",
+    "HOLDPOINT_PUBLIC_KEY",
 ];
 const WITHOUT: &[&str] = &["--without", "onnx_graph=no model", "--without", "eval_report=no model"];
 
@@ -72,14 +84,25 @@ fn from_the_keys_to_a_strict_verification() {
     let here = Here::signed();
     let mode = std::fs::metadata(here.path("holdpoint.key")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    here.verify(&["--strict"]).ends(0).prints(&["verified: unversioned at", "signed by", "overall status pass"]);
-    here.attest(&["show"], &[]).ends(0).prints(&["export_manifest", "replay manifest", "cpu_perf_regression", "comparison.json"]);
+    here.verify(&["--strict"]).ends(0).prints(&[
+        "verified: unversioned at",
+        "signed by",
+        "overall status pass",
+    ]);
+    here.attest(&["show"], &[]).ends(0).prints(&[
+        "export_manifest",
+        "replay manifest",
+        "cpu_perf_regression",
+        "comparison.json",
+    ]);
     here.attest(&["show", "artifacts/release/release_attestation.dsse.json"], &[]).ends(0).prints(&["PASS"]);
     let commit = here.git(&["rev-parse", "HEAD"]);
     here.verify(&["--commit-sha", &commit]).ends(0);
     here.verify(&["--commit-sha", "0000"]).ends(5).prints(&["not of 0000"]);
     let markdown = here.read("artifacts/release/release_attestation.md");
-    for heading in ["# Release Evidence", "## Metadata", "## Artifact Evidence", "## Gate Evidence", "## Summary"] {
+    for heading in
+        ["# Release Evidence", "## Metadata", "## Artifact Evidence", "## Gate Evidence", "## Summary"]
+    {
         assert!(markdown.contains(heading), "{markdown}");
     }
     // Without a signature there is something left to want.
@@ -96,11 +119,16 @@ fn the_keys_of_the_seed_are_all_there() {
     for key in ["schema_version", "generated_at_utc", "release_metadata", "artifacts", "gates", "summary"] {
         assert!(keys(&a).contains(&key), "{key}");
     }
-    for key in ["release_tag", "commit_sha", "build_date_utc", "release_owner", "runtime_target", "ci_run_url"] {
+    for key in
+        ["release_tag", "commit_sha", "build_date_utc", "release_owner", "runtime_target", "ci_run_url"]
+    {
         assert!(keys(&a["release_metadata"]).contains(&key), "{key}");
     }
     for key in ["key", "label", "path", "producer", "required", "exists", "sha256", "size_bytes", "status"] {
-        assert!(a["artifacts"].as_array().unwrap().iter().all(|artifact| keys(artifact).contains(&key)), "{key}");
+        assert!(
+            a["artifacts"].as_array().unwrap().iter().all(|artifact| keys(artifact).contains(&key)),
+            "{key}"
+        );
     }
     for key in ["key", "label", "evidence", "status"] {
         assert!(a["gates"].as_array().unwrap().iter().all(|gate| keys(gate).contains(&key)), "{key}");
@@ -117,7 +145,8 @@ fn a_hand_edited_report_and_a_swapped_artifact_are_refused() {
     here.verify(&[]).ends(5).prints(&["performance_report (report.json) is another file", "not verified: "]);
     // Made again from the edited report, it says so itself.
     let a = here.created();
-    let performance = a["artifacts"].as_array().unwrap().iter().find(|a| a["key"] == "performance_report").unwrap();
+    let performance =
+        a["artifacts"].as_array().unwrap().iter().find(|a| a["key"] == "performance_report").unwrap();
     assert_eq!(performance["status"], "FAIL");
     assert!(performance["detail"].as_str().unwrap().contains("the median of its samples"), "{performance}");
     here.write("artifacts/report.json", &report);
@@ -140,7 +169,9 @@ fn a_typed_verdict_is_neither_attested_nor_signed() {
     let ran = here.attest(&["sign", "--key", "holdpoint.key"], &[]);
     ran.ends(5).prints(&["cpu_perf_regression is FAIL by its files"]).notes(&["nothing was signed"]);
     assert!(!here.files().iter().any(|name| name.ends_with("dsse.json")));
-    here.attest(&[&["create", "--strict"], WITHOUT].concat(), &[]).ends(5).notes(&["gate cpu_perf_regression is FAIL"]);
+    here.attest(&[&["create", "--strict"], WITHOUT].concat(), &[])
+        .ends(5)
+        .notes(&["gate cpu_perf_regression is FAIL"]);
 }
 
 #[test]
@@ -180,8 +211,13 @@ fn keys_come_from_files_or_the_environment_and_are_never_overwritten() {
 fn ci_tells_who_what_and_where() {
     let here = Here::released();
     let github = [
-        ("GITHUB_REF_NAME", "v1.2"), ("GITHUB_REF_TYPE", "tag"), ("GITHUB_RUN_ID", "42"), ("GITHUB_ACTOR", "ada"),
-        ("GITHUB_SERVER_URL", "https://github.com"), ("GITHUB_REPOSITORY", "a/b"), ("GITHUB_SHA", "ffff"),
+        ("GITHUB_REF_NAME", "v1.2"),
+        ("GITHUB_REF_TYPE", "tag"),
+        ("GITHUB_RUN_ID", "42"),
+        ("GITHUB_ACTOR", "ada"),
+        ("GITHUB_SERVER_URL", "https://github.com"),
+        ("GITHUB_REPOSITORY", "a/b"),
+        ("GITHUB_SHA", "ffff"),
     ];
     here.attest(&["create", "-q"], &github).ends(0);
     let m = here.json("artifacts/release/release_attestation.json")["release_metadata"].clone();
@@ -192,11 +228,15 @@ fn ci_tells_who_what_and_where() {
     here.attest(&["create", "-q"], &branch).ends(0);
     let m = here.json("artifacts/release/release_attestation.json")["release_metadata"].clone();
     assert_eq!((&m["release_tag"], &m["ref_name"]), (&json!("unversioned"), &json!("main")));
-    let gitlab = [("CI_COMMIT_TAG", "v2"), ("CI_JOB_URL", "https://gitlab.com/j/1"), ("GITLAB_USER_LOGIN", "bob")];
+    let gitlab =
+        [("CI_COMMIT_TAG", "v2"), ("CI_JOB_URL", "https://gitlab.com/j/1"), ("GITLAB_USER_LOGIN", "bob")];
     here.write("suite.toml", "changed");
     here.attest(&["create", "-q"], &gitlab).ends(0);
     let m = here.json("artifacts/release/release_attestation.json")["release_metadata"].clone();
-    assert_eq!((&m["release_tag"], &m["release_owner"], &m["dirty"]), (&json!("v2"), &json!("bob"), &json!(true)));
+    assert_eq!(
+        (&m["release_tag"], &m["release_owner"], &m["dirty"]),
+        (&json!("v2"), &json!("bob"), &json!(true))
+    );
 }
 
 #[test]
@@ -220,7 +260,9 @@ fn a_checklist_is_filled_again_and_again_and_people_keep_what_they_wrote() {
     let here = Here::released();
     here.created();
     here.run(&["checklist"]).refuses(64, &["CHECKLIST.md", "no such file"]);
-    here.run(&["checklist", "docs/CHECKLIST.md", "--init"]).ends(0).prints(&["filled: docs/CHECKLIST.md", "pass"]);
+    here.run(&["checklist", "docs/CHECKLIST.md", "--init"])
+        .ends(0)
+        .prints(&["filled: docs/CHECKLIST.md", "pass"]);
     let first = here.read("docs/CHECKLIST.md");
     assert!(first.contains("[comparison.json](../artifacts/comparison.json)"), "{first}");
     here.run(&["checklist", "docs/CHECKLIST.md"]).ends(0).prints(&["unchanged"]);
@@ -241,5 +283,6 @@ fn a_checklist_is_filled_again_and_again_and_people_keep_what_they_wrote() {
     assert!(row("| Parity report").ends_with("| [x] |"), "{last}");
     assert!(row("| Performance report").ends_with("| [x] before this evidence |"), "{last}");
     here.write("docs/CHECKLIST.md", &last.replace("<!-- holdpoint:end gates -->", ""));
-    here.run(&["checklist", "docs/CHECKLIST.md"]).refuses(64, &["docs/CHECKLIST.md: line ", "begins inside block \"gates\""]);
+    here.run(&["checklist", "docs/CHECKLIST.md"])
+        .refuses(64, &["docs/CHECKLIST.md: line ", "begins inside block \"gates\""]);
 }

@@ -12,7 +12,13 @@ fn golden(name: &str) -> String {
 fn recorded() -> Here {
     let here = Here::new();
     let ran = here.run(&["replay", "record", "--suite", "suite.toml"]);
-    ran.ends(0).prints(&["pack.packed", "builtin", "skipped", "a command has no tensors", "recorded: 1 answer in artifacts/replay.json"]);
+    ran.ends(0).prints(&[
+        "pack.packed",
+        "builtin",
+        "skipped",
+        "a command has no tensors",
+        "recorded: 1 answer in artifacts/replay.json",
+    ]);
     here
 }
 
@@ -34,7 +40,8 @@ impl Here {
             let seed = manifest["seed"].as_u64().unwrap();
             let config_sha256 = manifest["config_sha256"].as_str().unwrap();
             let alone = [("pack.packed".to_owned(), sha256)].into();
-            manifest["manifest_sha256"] = json!(replay::manifest_sha256(seed, config_sha256, &alone).unwrap());
+            manifest["manifest_sha256"] =
+                json!(replay::manifest_sha256(seed, config_sha256, &alone).unwrap());
         });
     }
 }
@@ -42,8 +49,13 @@ impl Here {
 #[test]
 fn the_same_code_gives_the_same_answers_and_another_seed_others() {
     let here = recorded();
-    here.replay(&["-o", "found.json"]).ends(0).prints(&["same: 1 answer with 768 values compared bit by bit"]);
-    assert_eq!((&here.json("found.json")["same"], &here.json("found.json")["compared"]), (&json!(true), &json!("exact")));
+    here.replay(&["-o", "found.json"])
+        .ends(0)
+        .prints(&["same: 1 answer with 768 values compared bit by bit"]);
+    assert_eq!(
+        (&here.json("found.json")["same"], &here.json("found.json")["compared"]),
+        (&json!(true), &json!("exact"))
+    );
     let first = here.json("artifacts/replay.json");
     here.run(&["replay", "record", "--suite", "suite.toml"]).ends(0);
     let again = here.json("artifacts/replay.json");
@@ -106,7 +118,8 @@ fn a_record_that_was_changed_is_refused_before_anything_is_computed() {
 fn a_manifest_of_the_seeds_is_checked_and_not_computed() {
     let here = Here::new();
     let config = json!({"kmax": 32}).as_object().unwrap().clone();
-    let mut manifest = serde_json::to_value(replay::manifest(11, config, Default::default()).unwrap()).unwrap();
+    let mut manifest =
+        serde_json::to_value(replay::manifest(11, config, Default::default()).unwrap()).unwrap();
     manifest.as_object_mut().unwrap().remove("schema_version");
     here.write("seeds.json", &manifest.to_string());
     here.replay(&["seeds.json"]).ends(2).prints(&["its hashes are right", "not decided"]);

@@ -80,14 +80,24 @@ pub(super) struct GateKind {
 }
 
 /// Where verdicts over times are written.
-const TIMES: &[&str] =
-    &["comparison.json", "ab.json", "cpu/comparison.json", "cpu/ab.json", "gpu/comparison.json", "gpu/ab.json"];
+const TIMES: &[&str] = &[
+    "comparison.json",
+    "ab.json",
+    "cpu/comparison.json",
+    "cpu/ab.json",
+    "gpu/comparison.json",
+    "gpu/ab.json",
+];
 pub(super) const CPU_TIMES: &str = "cpu_perf_regression";
 pub(super) const GPU_TIMES: &str = "gpu_perf_regression";
 
 /// The seven.
 pub(super) const GATES: [GateKind; 7] = [
-    GateKind { key: "lint_type_tests", label: "Lint + typecheck + tests", files: &["needs.json", "signoff/lint_type_tests.json"] },
+    GateKind {
+        key: "lint_type_tests",
+        label: "Lint + typecheck + tests",
+        files: &["needs.json", "signoff/lint_type_tests.json"],
+    },
     GateKind { key: CPU_TIMES, label: "CPU perf regression", files: TIMES },
     GateKind { key: GPU_TIMES, label: "GPU perf regression (if GPU scope)", files: TIMES },
     GateKind {
@@ -101,7 +111,11 @@ pub(super) const GATES: [GateKind; 7] = [
         files: &["runtime/caps.json", "doctor.json"],
     },
     GateKind { key: "security_review", label: "Security review", files: &["signoff/security_review.json"] },
-    GateKind { key: "documentation_sync", label: "Documentation sync", files: &["signoff/documentation_sync.json"] },
+    GateKind {
+        key: "documentation_sync",
+        label: "Documentation sync",
+        files: &["signoff/documentation_sync.json"],
+    },
 ];
 
 /// Whether there is an artifact of this key.

@@ -21,7 +21,8 @@ use std::path::Path;
 /// The type of every in-toto statement of version 1.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// What our predicate is.
-pub const PREDICATE_TYPE: &str = "https://github.com/holdpoint/holdpoint/blob/main/docs/attest.md#predicate-v1";
+pub const PREDICATE_TYPE: &str =
+    "https://github.com/holdpoint/holdpoint/blob/main/docs/attest.md#predicate-v1";
 
 /// What an attestation is made from, beside the files.
 #[derive(Clone, Debug)]
@@ -100,7 +101,8 @@ fn files<'a>(
     gates: &'a [AttestedGate],
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     let of_artifacts = artifacts.iter().filter_map(|a| Some((a.path.as_str(), a.sha256.as_deref()?)));
-    let of_gates = gates.iter().flat_map(|gate| &gate.inputs).map(|input| (input.path.as_str(), input.sha256.as_str()));
+    let of_gates =
+        gates.iter().flat_map(|gate| &gate.inputs).map(|input| (input.path.as_str(), input.sha256.as_str()));
     of_artifacts.chain(of_gates)
 }
 

@@ -93,12 +93,20 @@ fn document(key: &str, text: &str, file: &Path, commit: &str) -> Result<String, 
         "performance_report" => match import::report(text) {
             Ok(report) => {
                 verdict::check_report(&report, commit)?;
-                Ok(clean_text(&format!("report of {}, {}", report.suite, verdict::plural(report.benchmarks.len(), "workload"))))
+                Ok(clean_text(&format!(
+                    "report of {}, {}",
+                    report.suite,
+                    verdict::plural(report.benchmarks.len(), "workload")
+                )))
             }
             // The seeds' own reports hold no samples.
             Err(_) => {
                 let current = import::current(text).map_err(|error| error.to_string())?;
-                Ok(clean_text(&format!("report of {}, {}", current.suite, verdict::plural(current.metrics.len(), "metric"))))
+                Ok(clean_text(&format!(
+                    "report of {}, {}",
+                    current.suite,
+                    verdict::plural(current.metrics.len(), "metric")
+                )))
             }
         },
         "parity_report" => Ok(verdict::read(text, key)?.detail),
@@ -122,7 +130,8 @@ pub(super) fn gate(
     let mut inputs: Vec<GateInput> = Vec::new();
     for path in files {
         let file = dir.join(path);
-        if inputs.iter().any(|known| known.path == *path) || !stays_below(Path::new(path)) || !file.is_file() {
+        if inputs.iter().any(|known| known.path == *path) || !stays_below(Path::new(path)) || !file.is_file()
+        {
             continue;
         }
         let (sha256, _) = hash::file(&file)?;
@@ -155,14 +164,15 @@ pub(super) fn gate(
                 () if inputs.iter().all(|input| input.status == GateStatus::Pass) => GateStatus::Pass,
                 () => GateStatus::Pending,
             };
-            let said: Vec<String> = inputs.iter().map(|input| format!("{}: {}", input.path, input.detail)).collect();
+            let said: Vec<String> =
+                inputs.iter().map(|input| format!("{}: {}", input.path, input.detail)).collect();
             (status, clean_text(&said.join("; ")))
         }
     };
     Ok(AttestedGate { key: kind.key.to_owned(), label: kind.label.to_owned(), evidence, status, inputs })
 }
 
-/// A comparison is held against the report that lies beside it, unless it was made from several runs.
+/// A comparison is held against the report that lies beside it, ours or the seeds', unless it was made from several runs.
 fn beside(file: &Path, text: &str) -> Result<(), String> {
     let dir = file.parent().unwrap_or(Path::new("."));
     let report = dir.join("report.json");
@@ -171,6 +181,6 @@ fn beside(file: &Path, text: &str) -> Result<(), String> {
         return Ok(());
     }
     let judgement = import::judgement(text).map_err(|error| error.to_string())?;
-    let report = holdpoint_store::read_report(&report).map_err(|error| clean_text(&error.to_string()))?;
+    let report = holdpoint_store::read_current(&report).map_err(|error| clean_text(&error.to_string()))?;
     verdict::check_same_run(&judgement, &report)
 }

@@ -3,8 +3,8 @@
 use holdpoint_model::attest::{GateStatus, SignOff};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{
-    AbReport, CheckDocument, Current, FuzzReport, Judgement, KernelCheck, Outcome, ReplayVerification, Report, Revision,
-    Verdict, import, json,
+    AbReport, CheckDocument, Current, FuzzReport, Judgement, KernelCheck, Outcome, ReplayVerification,
+    Report, Revision, Verdict, import, json,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -88,13 +88,21 @@ fn judgement(j: &Judgement) -> Result<Said, String> {
         return Err(format!("its verdict is {said}, yet the worst of its checks is {is}: it was edited"));
     }
     for check in &j.checks {
-        let is_over = check.current_ms.zip(check.allowed_max_ms).is_some_and(|(current, most)| current > most);
+        let is_over =
+            check.current_ms.zip(check.allowed_max_ms).is_some_and(|(current, most)| current > most);
         if is_over && check.verdict <= Verdict::Pass {
-            let what = format!("{} is above its allowed_max_ms, yet {}", check.metric, check.verdict.as_str());
+            let what =
+                format!("{} is above its allowed_max_ms, yet {}", check.metric, check.verdict.as_str());
             return Err(clean_text(&format!("{what}: it was edited")));
         }
     }
-    let detail = format!("{}: {}, {}, policy {}", j.suite, j.verdict.as_str(), plural(j.checks.len(), "metric"), j.policy);
+    let detail = format!(
+        "{}: {}, {}, policy {}",
+        j.suite,
+        j.verdict.as_str(),
+        plural(j.checks.len(), "metric"),
+        j.policy
+    );
     let on_device = j.machine.as_ref().is_some_and(|machine| !machine.devices.is_empty());
     Ok(Said { on_device: Some(on_device), ..Said::new(status_of(j.verdict), detail).of(j.revision.as_ref()) })
 }
@@ -127,11 +135,15 @@ fn side_by_side(ab: &AbReport) -> Result<Said, String> {
 }
 
 fn fuzz(report: &FuzzReport) -> Result<Said, String> {
-    let sum = |count: fn(&holdpoint_model::fuzz::FuzzedKernel) -> u64| report.kernels.iter().map(count).sum::<u64>();
+    let sum = |count: fn(&holdpoint_model::fuzz::FuzzedKernel) -> u64| {
+        report.kernels.iter().map(count).sum::<u64>()
+    };
     let (cases, passed) = (sum(|kernel| kernel.cases_count), sum(|kernel| kernel.passed_count));
     let failures = report.kernels.iter().map(|kernel| kernel.failures.len()).sum::<usize>();
     if (passed < cases) != (failures > 0) {
-        return Err(format!("{passed} of {cases} cases passed and {failures} failures are kept: it was edited"));
+        return Err(format!(
+            "{passed} of {cases} cases passed and {failures} failures are kept: it was edited"
+        ));
     }
     let detail = format!("{}: {passed} of {cases} fuzzed cases right", report.suite);
     let status = match (cases, failures) {
@@ -149,7 +161,10 @@ fn replayed(found: &ReplayVerification) -> Result<Said, String> {
     }
     let (status, detail) = match found.differences.first() {
         Some(first) => (GateStatus::Fail, first.clone()),
-        None if is_same => (GateStatus::Pass, format!("{} replayed the same", plural(found.outputs_count as usize, "answer"))),
+        None if is_same => (
+            GateStatus::Pass,
+            format!("{} replayed the same", plural(found.outputs_count as usize, "answer")),
+        ),
         None => (GateStatus::Pending, format!("{} could not be replayed", found.skipped.len())),
     };
     Ok(Said::new(status, detail).of(found.revision.as_ref()))
@@ -192,7 +207,11 @@ fn capabilities(value: Value) -> Result<Said, String> {
     let mut silent = Vec::new();
     find_silent("", &value, &mut silent);
     let caps: holdpoint_model::caps::RuntimeCaps = typed(value)?;
-    let detail = format!("{}; GPU runtime {}", caps.cpu.model, if caps.any_gpu_runtime { "there" } else { "not there" });
+    let detail = format!(
+        "{}; GPU runtime {}",
+        caps.cpu.model,
+        if caps.any_gpu_runtime { "there" } else { "not there" }
+    );
     Ok(match silent.first() {
         None => Said::new(GateStatus::Pass, detail),
         Some(first) => Said::new(GateStatus::Fail, format!("{first} is not available and does not say why")),
@@ -201,8 +220,8 @@ fn capabilities(value: Value) -> Result<Said, String> {
 
 fn find_silent(name: &str, value: &Value, silent: &mut Vec<String>) {
     let Value::Object(map) = value else { return };
-    let is_silent = map.get("available") == Some(&Value::Bool(false))
-        && map.get("reason").is_some_and(Value::is_null);
+    let is_silent =
+        map.get("available") == Some(&Value::Bool(false)) && map.get("reason").is_some_and(Value::is_null);
     if is_silent {
         silent.push(name.trim_start_matches('.').to_owned());
     }
@@ -213,7 +232,9 @@ fn find_silent(name: &str, value: &Value, silent: &mut Vec<String>) {
 
 /// GitHub's `toJSON(needs)`: what became of the jobs before this one.
 fn jobs(value: &Value) -> Result<Said, String> {
-    let unknown = || "not a verdict file: compare, gate, ab, fuzz, check, replay verify or doctor write them".to_owned();
+    let unknown = || {
+        "not a verdict file: compare, gate, ab, fuzz, check, replay verify or doctor write them".to_owned()
+    };
     let jobs: &Map<String, Value> = value.as_object().filter(|map| !map.is_empty()).ok_or_else(unknown)?;
     let mut bad = Vec::new();
     for (name, job) in jobs {
@@ -224,8 +245,12 @@ fn jobs(value: &Value) -> Result<Said, String> {
     }
     let names: Vec<&str> = bad.iter().map(|(_, text)| text.as_str()).collect();
     Ok(match () {
-        () if bad.is_empty() => Said::new(GateStatus::Pass, format!("{} succeeded", plural(jobs.len(), "job"))),
-        () if bad.iter().any(|(result, _)| *result == "failure") => Said::new(GateStatus::Fail, names.join(", ")),
+        () if bad.is_empty() => {
+            Said::new(GateStatus::Pass, format!("{} succeeded", plural(jobs.len(), "job")))
+        }
+        () if bad.iter().any(|(result, _)| *result == "failure") => {
+            Said::new(GateStatus::Fail, names.join(", "))
+        }
         () => Said::new(GateStatus::Pending, names.join(", ")),
     })
 }
@@ -262,14 +287,14 @@ pub(super) fn check_report(report: &Report, commit: &str) -> Result<(), String> 
 ///
 /// # Errors
 /// With the first that does not.
-pub(super) fn check_same_run(j: &Judgement, report: &Report) -> Result<(), String> {
-    let current = Current::from(report);
+pub(super) fn check_same_run(j: &Judgement, current: &Current) -> Result<(), String> {
     for check in &j.checks {
         let measured = current.metrics.get(&check.metric).map(|metric| metric.value_ms);
         if let (Some(judged), Some(measured)) = (check.current_ms, measured)
             && judged != measured
         {
-            let what = format!("{}: {judged} ms was judged, the report beside it says {measured} ms", check.metric);
+            let what =
+                format!("{}: {judged} ms was judged, the report beside it says {measured} ms", check.metric);
             return Err(clean_text(&what));
         }
     }

@@ -27,7 +27,7 @@ pub enum Signed<'a> {
     /// With a signature, and the key that it must be of.
     Envelope(Envelope, &'a VerifyingKey),
     /// Without one.
-    Bare(Attestation),
+    Bare(Box<Attestation>),
 }
 
 /// Holds a document against its signature, itself and the files in a folder. The attestation comes back where there is one that can
@@ -46,7 +46,7 @@ pub fn verify(
             if trust.is_strict {
                 problems.push("it is not signed".to_owned());
             }
-            attestation
+            *attestation
         }
         Signed::Envelope(envelope, key) => match opened(&envelope, key) {
             Ok(statement) => {
@@ -64,7 +64,8 @@ pub fn verify(
     if let Some(commit) = trust.commit_sha
         && commit != attestation.release_metadata.commit_sha
     {
-        problems.push(format!("it is of commit {}, not of {commit}", attestation.release_metadata.commit_sha));
+        problems
+            .push(format!("it is of commit {}, not of {commit}", attestation.release_metadata.commit_sha));
     }
     if trust.is_strict {
         strictly(&attestation, &mut problems);
@@ -113,10 +114,15 @@ fn contradictions(attestation: &Attestation, problems: &mut Problems) -> Result<
 }
 
 /// Reads the folder again, and names whatever is not as it was.
-fn against_files(attestation: &Attestation, dir: &Path, problems: &mut Problems) -> Result<(), EvidenceError> {
+fn against_files(
+    attestation: &Attestation,
+    dir: &Path,
+    problems: &mut Problems,
+) -> Result<(), EvidenceError> {
     let metadata = &attestation.release_metadata;
     let reason = |text: &str| text.strip_prefix(read::WITHOUT).map(str::to_owned);
-    for (kind, was) in ARTIFACTS.iter().zip(&attestation.artifacts).filter(|(kind, was)| kind.key == was.key) {
+    for (kind, was) in ARTIFACTS.iter().zip(&attestation.artifacts).filter(|(kind, was)| kind.key == was.key)
+    {
         let without = reason(&was.detail);
         let is = read::artifact(
             kind,
@@ -131,7 +137,8 @@ fn against_files(attestation: &Attestation, dir: &Path, problems: &mut Problems)
     for (kind, was) in GATES.iter().zip(&attestation.gates).filter(|(kind, was)| kind.key == was.key) {
         let paths: Vec<&str> = was.inputs.iter().map(|input| input.path.as_str()).collect();
         let without = reason(&was.evidence);
-        let is = read::gate(kind, dir, &paths, metadata.runtime_target, without.as_deref(), &metadata.commit_sha)?;
+        let is =
+            read::gate(kind, dir, &paths, metadata.runtime_target, without.as_deref(), &metadata.commit_sha)?;
         gate_problem(was, &is, problems);
     }
     Ok(())
@@ -149,7 +156,12 @@ fn artifact_problem(was: &AttestedArtifact, is: &AttestedArtifact, problems: &mu
             format!("{name} is another file: SHA-256 {new}, attested {old}")
         }
         _ if was.status != is.status => {
-            format!("{name} is {} by its content ({}), attested {}", is.status.as_str(), is.detail, was.status.as_str())
+            format!(
+                "{name} is {} by its content ({}), attested {}",
+                is.status.as_str(),
+                is.detail,
+                was.status.as_str()
+            )
         }
         _ => format!("{name} is not described as it is: {}", is.detail),
     };
@@ -165,7 +177,10 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
         let text = match is.inputs.iter().find(|new| new.path == old.path) {
             None => format!("gate {}: {} is not there any more, or is no verdict for it", was.key, old.path),
             Some(new) if new.sha256 != old.sha256 => {
-                format!("gate {}: {} is another file: SHA-256 {}, attested {}", was.key, old.path, new.sha256, old.sha256)
+                format!(
+                    "gate {}: {} is another file: SHA-256 {}, attested {}",
+                    was.key, old.path, new.sha256, old.sha256
+                )
             }
             Some(new) if new != old => {
                 format!("gate {}: {} says {} ({})", was.key, old.path, new.status.as_str(), new.detail)
@@ -182,11 +197,17 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
 
 fn strictly(attestation: &Attestation, problems: &mut Problems) {
     for artifact in attestation.artifacts.iter().filter(|a| a.required && a.status != GateStatus::Pass) {
-        problems.push(clean_text(&format!("artifact {} ({}): {}", artifact.key, artifact.path, artifact.detail)));
+        problems
+            .push(clean_text(&format!("artifact {} ({}): {}", artifact.key, artifact.path, artifact.detail)));
     }
     let is_open = |gate: &&AttestedGate| !matches!(gate.status, GateStatus::Pass | GateStatus::NotApplicable);
     for gate in attestation.gates.iter().filter(is_open) {
-        problems.push(clean_text(&format!("gate {} is {}: {}", gate.key, gate.status.as_str(), gate.evidence)));
+        problems.push(clean_text(&format!(
+            "gate {} is {}: {}",
+            gate.key,
+            gate.status.as_str(),
+            gate.evidence
+        )));
     }
     match attestation.release_metadata.dirty {
         Some(false) => {}

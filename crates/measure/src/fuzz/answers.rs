@@ -37,10 +37,11 @@ pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Resu
     let tolerance = Tolerance::new(2.0 * atol, 2.0 * rtol);
     let width = dtype.bytes();
     let same = |(old, new): (&[u8], &[u8])| {
-        old == new || !is_exact && {
-            let (old, new) = (dtype.decode(old)[0], dtype.decode(new)[0]);
-            tolerance.accepts(f64::from(new), f64::from(old)) || old.is_nan() && new.is_nan()
-        }
+        old == new
+            || !is_exact && {
+                let (old, new) = (dtype.decode(old)[0], dtype.decode(new)[0]);
+                tolerance.accepts(f64::from(new), f64::from(old)) || old.is_nan() && new.is_nan()
+            }
     };
     let different: Vec<usize> = recorded
         .chunks(width)
@@ -144,7 +145,8 @@ mod tests {
 
     #[test]
     fn the_first_value_that_differs_is_named_with_both() {
-        let differs = compare("f32", &bytes(&[1.0, 2.0, 3.0]), &bytes(&[1.0, 2.5, 3.5]), true).unwrap().unwrap();
+        let differs =
+            compare("f32", &bytes(&[1.0, 2.0, 3.0]), &bytes(&[1.0, 2.5, 3.5]), true).unwrap().unwrap();
         assert_eq!(differs, Differs { mismatches: 2, first_index: 1, recorded: 2.0, now: 2.5 });
         assert_eq!(compare("f32", &bytes(&[f32::NAN]), &bytes(&[f32::NAN]), true), Ok(None));
     }
@@ -162,7 +164,9 @@ mod tests {
 
     #[test]
     fn every_built_in_op_answers_and_the_same_twice() {
-        let suite = Suite::parse("schema_version = 1\nname = \"a\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nshape = [3]\n");
+        let suite = Suite::parse(
+            "schema_version = 1\nname = \"a\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nshape = [3]\n",
+        );
         let (suite, dir) = (suite.unwrap(), tempfile::tempdir().unwrap());
         let mut answerer = Answerer::new(&suite, "builtin", dir.path()).unwrap();
         let tiles = json!({"tile_size": 4, "indices": [1, 0, 3]});
@@ -173,7 +177,11 @@ mod tests {
             ("fusion_gate", vec![1, 2, 8, 8], json!({})),
             ("tile_ssm", vec![1, 9, 3], json!({"direction": "bidirectional"})),
             ("fused_pack_op_unpack", vec![1, 2, 8, 8], tiles),
-            ("ff_path", vec![1, 4, 16, 16], json!({"tile_size_l0": 8, "tile_size_l1": 4, "kmax_l0": 2, "kmax_l1": 4})),
+            (
+                "ff_path",
+                vec![1, 4, 16, 16],
+                json!({"tile_size_l0": 8, "tile_size_l1": 4, "kmax_l0": 2, "kmax_l1": 4}),
+            ),
             ("attention", vec![1, 2, 5, 8], json!({"causal": true})),
             ("copy", vec![7], json!({})),
         ] {
@@ -191,7 +199,9 @@ mod tests {
             let Answered::Right(answers) = &answered else { panic!("{op}: {answered:?}") };
             assert!(answers.is_deterministic && !answers.outputs.is_empty(), "{op}");
             assert_eq!(answerer.answer(&case), answered, "{op}");
-            let Answered::Right(other) = answerer.answer(&FuzzCase { seed: 6, ..case }) else { panic!("{op}") };
+            let Answered::Right(other) = answerer.answer(&FuzzCase { seed: 6, ..case }) else {
+                panic!("{op}")
+            };
             assert_ne!(other.inputs_sha256, answers.inputs_sha256, "{op}");
         }
     }

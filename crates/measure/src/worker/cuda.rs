@@ -258,11 +258,13 @@ impl Worker for Cuda {
                 return Ok(Computed::Skipped(reason));
             };
             for place in &call.outputs {
-                let output = computed.outputs.iter().find(|(name, output)| {
-                    *name == place.name && output.len() == bytes(place)
-                });
+                let output = computed
+                    .outputs
+                    .iter()
+                    .find(|(name, output)| *name == place.name && output.len() == bytes(place));
                 let Some((_, output)) = output else {
-                    let reason = format!("on a device {:?} does not give {:?} in this form", asked.op, place.name);
+                    let reason =
+                        format!("on a device {:?} does not give {:?} in this form", asked.op, place.name);
                     return Ok(Computed::Skipped(reason));
                 };
                 tensors.write(place, output)?;

@@ -116,6 +116,7 @@ fn check_places(places: &[TensorPlace], tensors: &[Tensor<'_>]) -> Result<(), Wo
     if places.len() == tensors.len() && places.iter().zip(tensors).all(is_same) {
         return Ok(());
     }
-    let wanted: Vec<String> = tensors.iter().map(|tensor| format!("{} {:?}", tensor.name, tensor.dims)).collect();
+    let wanted: Vec<String> =
+        tensors.iter().map(|tensor| format!("{} {:?}", tensor.name, tensor.dims)).collect();
     Err(refused(format!("the op has tensors {}", wanted.join(", "))))
 }

@@ -15,7 +15,8 @@ use crate::json::{self, JsonError};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
 use crate::{
-    AbReport, Attestation, Bisection, Calibration, Envelope, Judgement, Profile, ReplayManifest, SCHEMA_VERSION, Trend,
+    AbReport, Attestation, Bisection, Calibration, Envelope, Judgement, Profile, ReplayManifest,
+    SCHEMA_VERSION, Trend,
 };
 use head::Head;
 pub use ncu::{NcuLaunch, ncu_page};

@@ -85,7 +85,7 @@ pub fn documents() -> Vec<Document> {
 
 fn read_documents() -> Vec<Document> {
     type Kind = (&'static [&'static str], fn(&str) -> Result<(), String>, Body);
-    let kinds: [Kind; 8] = [
+    let kinds: [Kind; 11] = [
         (
             &["report-gpu-h200.json", "report-outcomes.json", "report-v1.json"],
             |text| accepted(import::report(text)),

@@ -21,7 +21,12 @@ pub fn attestation(a: &Attestation) -> String {
 /// A block of a checklist by its name; `link` turns a path below the artifacts folder into a link's target. The last column is
 /// `untick`, for people.
 #[must_use]
-pub fn checklist_block(name: &str, a: &Attestation, link: &dyn Fn(&str) -> String, untick: &str) -> Option<String> {
+pub fn checklist_block(
+    name: &str,
+    a: &Attestation,
+    link: &dyn Fn(&str) -> String,
+    untick: &str,
+) -> Option<String> {
     let linked = |path: &str| format!("[{}]({})", escape::text(path), target(&link(path)));
     match name {
         "metadata" => Some(metadata(a)),
@@ -81,7 +86,7 @@ fn artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>)
     columns.extend(tick.map(|_| left("Seen")));
     let yes = |yes: bool| if yes { "Yes" } else { "No" }.to_owned();
     let rows = a.artifacts.iter().map(|artifact| {
-        let hash = artifact.sha256.as_deref().map(|sha256| escape::name(sha256));
+        let hash = artifact.sha256.as_deref().map(escape::name);
         let shown = if artifact.exists { path(&artifact.path) } else { escape::name(&artifact.path) };
         let mut row = vec![escape::prose(&artifact.label), shown, escape::prose(&artifact.producer)];
         row.extend([yes(artifact.required), yes(artifact.exists), hash.unwrap_or_else(|| "-".to_owned())]);
@@ -98,8 +103,7 @@ fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> 
     let rows = a.gates.iter().map(|gate| {
         let evidence = gate.inputs.iter().map(|i| format!("{}: {}", path(&i.path), escape::prose(&i.detail)));
         let evidence: Vec<String> = evidence.collect();
-        let hashes: Vec<String> =
-            gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
+        let hashes: Vec<String> = gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
         let said = if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
         let hashes = if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") };
         let mut row = vec![escape::prose(&gate.label), said, hashes, status(gate.status)];

@@ -11,8 +11,14 @@ use holdpoint_model::{Attestation, ReplayManifest, ReplayVerification};
 
 /// Characters of a hash that are shown.
 const HASH_CHARS: usize = 16;
-const OUTPUTS: &[Column] =
-    &[names("answer"), words("worker"), words("dtype"), numbers("values"), words("twice the same"), words("SHA-256")];
+const OUTPUTS: &[Column] = &[
+    names("answer"),
+    words("worker"),
+    words("dtype"),
+    numbers("values"),
+    words("twice the same"),
+    words("SHA-256"),
+];
 
 /// The answers that were kept.
 #[must_use]
@@ -78,16 +84,24 @@ pub fn replay_verification(v: &ReplayVerification, style: Style) -> String {
         (0, true) => last_line(style, Ink::Good, "same", &compared),
         (0, false) => last_line(style, Ink::Doubt, "not decided", &compared),
         (count, _) if v.compared == ReplayCompared::Nothing => {
-            let what = format!("{} of the record with itself; nothing was computed", plural(count, "contradiction"));
+            let what = format!("{} with the record itself; nothing was computed", plural(count, "problem"));
             last_line(style, Ink::Bad, "differs", &what)
         }
-        (count, _) => last_line(style, Ink::Bad, "differs", &format!("{}; {compared}", plural(count, "difference"))),
+        (count, _) => {
+            last_line(style, Ink::Bad, "differs", &format!("{}; {compared}", plural(count, "difference")))
+        }
     };
     paragraphs(&[notes, end])
 }
 
-const ARTIFACTS: &[Column] =
-    &[words("status"), words("artifact"), words("required").drop(1), names("path"), words("SHA-256").drop(2), names("read as")];
+const ARTIFACTS: &[Column] = &[
+    words("status"),
+    words("artifact"),
+    words("required").drop(1),
+    names("path"),
+    words("SHA-256").drop(2),
+    names("read as"),
+];
 const GATES: &[Column] = &[words("status"), words("gate"), names("read from")];
 
 fn ink(status: GateStatus) -> Ink {
@@ -123,7 +137,9 @@ pub fn attestation(a: &Attestation, style: Style) -> String {
             Cell::new(&artifact.key),
             Cell::new(if artifact.required { "yes" } else { "no" }),
             Cell::new(&artifact.path),
-            Cell::new(&artifact.sha256.as_deref().map_or_else(|| "–".to_owned(), |hash| clip(hash, HASH_CHARS))),
+            Cell::new(
+                &artifact.sha256.as_deref().map_or_else(|| "–".to_owned(), |hash| clip(hash, HASH_CHARS)),
+            ),
             Cell::new(&artifact.detail),
         ]);
     }
