@@ -1,7 +1,7 @@
 //! One artifact and one gate, read from the folder.
 
 use super::kinds::{ArtifactKind, CPU_TIMES, GPU_TIMES, GateKind};
-use super::verdict;
+use super::verdict::{self, Said};
 use crate::replay::{changed_files, contradictions, stays_below};
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateInput, GateStatus, RuntimeTarget};
@@ -85,7 +85,10 @@ fn document(key: &str, text: &str, file: &Path, commit: &str) -> Result<String, 
             let mut problems = contradictions(&manifest).map_err(|error| error.to_string())?;
             problems.extend(changed_files(&manifest, dir).map_err(|error| clean_text(&error.to_string()))?);
             match problems.into_iter().next() {
-                None => Ok(format!("replay manifest {}", manifest.manifest_sha256)),
+                None => Ok(format!(
+                    "replay manifest, {}",
+                    verdict::plural(manifest.artifact_hashes.len(), "answer")
+                )),
                 Some(problem) => Err(problem),
             }
         }
@@ -137,9 +140,11 @@ pub(super) fn gate(
         let (sha256, _) = hash::file(&file)?;
         let text = holdpoint_store::read_text(&file);
         let said = text.map_err(|error| clean_text(&error.to_string())).and_then(|text| {
-            let said = verdict::read(&text, kind.key)?;
-            beside(&file, &text)?;
-            Ok(said.at(commit))
+            let said = verdict::read(&text, kind.key)?.at(commit);
+            Ok(match beside(&file, &text) {
+                Ok(()) => said,
+                Err(problem) => Said { status: GateStatus::Fail, detail: problem, ..said },
+            })
         });
         // A verdict over times belongs to one of the two gates; what cannot be read belongs to both.
         let is_other = |on_device: bool| kind.key == if on_device { CPU_TIMES } else { GPU_TIMES };

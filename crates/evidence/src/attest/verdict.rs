@@ -15,7 +15,7 @@ pub(super) struct Said {
     pub status: GateStatus,
     pub detail: String,
     /// The code that it speaks of, where it tells.
-    revision: Option<Revision>,
+    pub revision: Option<Revision>,
     /// Whether it speaks of times on a device, where it speaks of times.
     pub on_device: Option<bool>,
 }

@@ -12,7 +12,7 @@ pub fn attestation(a: &Attestation) -> String {
     format!(
         "# Release Evidence\n\n## Metadata\n\n{}\n## Artifact Evidence\n\n{}\n## Gate Evidence\n\n{}\n## Summary\n\n{}\nWritten by `holdpoint attest create`; `holdpoint checklist` fills the same into a checklist.\n",
         metadata(a),
-        artifacts(a, &plain, None),
+        artifacts(a),
         gates(a, &plain, None),
         summary(a)
     )
@@ -30,7 +30,7 @@ pub fn checklist_block(
     let linked = |path: &str| format!("[{}]({})", escape::text(path), target(&link(path)));
     match name {
         "metadata" => Some(metadata(a)),
-        "artifacts" => Some(artifacts(a, &linked, Some(untick))),
+        "artifacts" => Some(checklist_artifacts(a, &linked, untick)),
         "gates" => Some(gates(a, &linked, Some(untick))),
         "summary" => Some(summary(a)),
         _ => None,
@@ -80,19 +80,32 @@ fn metadata(a: &Attestation) -> String {
     out + &format!("- Inputs SHA256: {}\n", escape::name(&a.inputs_sha256))
 }
 
-fn artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> String {
-    let titles = ["Artifact", "Path", "Producer", "Required", "Exists", "SHA256", "Status", "Read as"];
-    let mut columns: Vec<_> = titles.map(left).into();
-    columns.extend(tick.map(|_| left("Seen")));
+/// The seed's table, and below it what is to be said of an artifact.
+fn artifacts(a: &Attestation) -> String {
+    let titles = ["Artifact", "Path", "Producer", "Required", "Exists", "SHA256", "Status"];
     let yes = |yes: bool| if yes { "Yes" } else { "No" }.to_owned();
     let rows = a.artifacts.iter().map(|artifact| {
-        let hash = artifact.sha256.as_deref().map(escape::name);
-        let shown = if artifact.exists { path(&artifact.path) } else { escape::name(&artifact.path) };
-        let mut row = vec![escape::prose(&artifact.label), shown, escape::prose(&artifact.producer)];
-        row.extend([yes(artifact.required), yes(artifact.exists), hash.unwrap_or_else(|| "-".to_owned())]);
-        row.extend([status(artifact.status), escape::prose(&artifact.detail)]);
-        row.extend(tick.map(str::to_owned));
+        let hash = artifact.sha256.as_deref().map_or_else(|| "-".to_owned(), escape::name);
+        let mut row = vec![escape::prose(&artifact.label), escape::name(&artifact.path)];
+        row.extend([escape::prose(&artifact.producer), yes(artifact.required), yes(artifact.exists), hash]);
+        row.push(status(artifact.status));
         row
+    });
+    let table = table(&titles.map(left), &rows.collect::<Vec<_>>());
+    let said = a.artifacts.iter().map(|artifact| {
+        let (label, detail) = (escape::prose(&artifact.label), escape::prose(&artifact.detail));
+        format!("- {} {label}: {detail}\n", status(artifact.status))
+    });
+    format!("{table}\n{}", said.collect::<String>())
+}
+
+fn checklist_artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: &str) -> String {
+    let columns = ["Artifact", "Evidence", "SHA256", "Status", "Seen"].map(left);
+    let rows = a.artifacts.iter().map(|artifact| {
+        let detail = escape::prose(&artifact.detail);
+        let evidence = if artifact.exists { format!("{}: {detail}", path(&artifact.path)) } else { detail };
+        let hash = artifact.sha256.as_deref().map_or_else(|| "-".to_owned(), escape::name);
+        vec![escape::prose(&artifact.label), evidence, hash, status(artifact.status), tick.to_owned()]
     });
     table(&columns, &rows.collect::<Vec<_>>())
 }
