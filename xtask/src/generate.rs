@@ -3,8 +3,9 @@
 use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
-    AbReport, Baseline, Bisection, Calibration, CheckDocument, FuzzFile, FuzzReport, Judgement, Profile,
-    ProfileComparison, Report, Roofline, SanitizeReport, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
+    AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Envelope, FuzzFile, FuzzReport,
+    Judgement, Profile, ProfileComparison, ReplayManifest, ReplayVerification, Report, Roofline,
+    SanitizeReport, SignOff, Statement, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -54,6 +55,12 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<CheckDocument>("check"),
         schema::<FuzzReport>("fuzz"),
         schema::<FuzzFile>("fuzz-case"),
+        schema::<ReplayManifest>("replay"),
+        schema::<ReplayVerification>("replay-verification"),
+        schema::<Attestation>("attestation"),
+        schema::<Statement>("attestation-statement"),
+        schema::<Envelope>("envelope"),
+        schema::<SignOff>("sign-off"),
         schema::<protocol::Request>("worker-request"),
         schema::<protocol::Response>("worker-response"),
     ];

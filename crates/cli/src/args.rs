@@ -3,6 +3,7 @@
 mod ab;
 mod check;
 mod ci;
+mod evidence;
 mod fuzz;
 mod inspect;
 mod report;
@@ -14,6 +15,9 @@ pub use ab::{
 };
 pub use check::CheckArgs;
 pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};
+pub use evidence::{
+    AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReplayArgs, ReplayCommand, ReplayCompare,
+};
 pub use fuzz::{FuzzArgs, FuzzCommand};
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 
@@ -119,6 +123,12 @@ pub enum Command {
     Check(CheckArgs),
     /// Look for inputs to which a suite's kernels give wrong answers
     Fuzz(FuzzArgs),
+    /// Keep the answers of a suite's kernels with their hashes, and compute them again
+    Replay(ReplayArgs),
+    /// Say what a release rests on, sign it, and check it again
+    Attest(AttestArgs),
+    /// Fill evidence into a release checklist, between its markers
+    Checklist(ChecklistArgs),
     /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)
     Worker(WorkerArgs),
     /// Work in the pipelines of GitHub and GitLab

@@ -1,5 +1,6 @@
 //! What can go wrong, and which exit code it has.
 
+use holdpoint_evidence::EvidenceError;
 use holdpoint_measure::builds::BuildError;
 use holdpoint_model::ExitCode;
 use holdpoint_store::StoreError;
@@ -22,6 +23,9 @@ pub enum CliError {
     /// A revision that cannot be had.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// Evidence that could not be made or read.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
     /// Input that cannot be used.
     #[error("{0}")]
     Input(String),
@@ -47,12 +51,17 @@ impl CliError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Store(error) | Self::Kept { source: error, .. } if !error.is_input() => ExitCode::Internal,
+            Self::Evidence(EvidenceError::Store(error)) if !error.is_input() => ExitCode::Internal,
+            Self::Evidence(EvidenceError::Json(_) | EvidenceError::Random(_)) => ExitCode::Internal,
             // Nothing of it could be measured, and that is the revision's doing.
             Self::Build(error) if error.is_of_one_revision() => ExitCode::Broken,
             Self::Build(error) if !error.is_input() => ExitCode::Internal,
-            Self::Store(_) | Self::Kept { .. } | Self::Build(_) | Self::Input(_) | Self::File { .. } => {
-                ExitCode::Usage
-            }
+            Self::Store(_)
+            | Self::Kept { .. }
+            | Self::Build(_)
+            | Self::Evidence(_)
+            | Self::Input(_)
+            | Self::File { .. } => ExitCode::Usage,
             Self::Inconclusive(_) => ExitCode::Inconclusive,
             Self::Internal(_) => ExitCode::Internal,
         }

@@ -72,8 +72,19 @@ pub fn separate(arg: &SuiteArg, slowdown: f64) -> Result<Suite, CliError> {
     in_processes(arg, OWN_WORKERS, slowdown)
 }
 
+/// A suite whose workloads are not those of its file: its ops on a device run in a process of their own as well.
+///
+/// # Errors
+/// When this program cannot be found.
+pub fn in_own_process(suite: Suite, arg: &SuiteArg) -> Result<Suite, CliError> {
+    placed(suite, arg, &[WORKER_CUDA], 0.0)
+}
+
 fn in_processes(arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, CliError> {
-    let mut suite = load(&arg.suite)?;
+    placed(load(&arg.suite)?, arg, names, slowdown)
+}
+
+fn placed(mut suite: Suite, arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, CliError> {
     suite.device = arg.device.unwrap_or(suite.device);
     for name in names {
         if !is_own(&suite, name) {

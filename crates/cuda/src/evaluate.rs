@@ -3,8 +3,10 @@
 use crate::error::CudaError;
 use crate::gpu::{Draw, Gpu};
 use crate::program::Prepared;
+use crate::timing::Call;
 use holdpoint_model::{FindingKind, Values};
 use holdpoint_workloads::{Check, Domain, Tensor, values};
+use std::time::{Duration, Instant};
 
 /// What came of a case.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +15,27 @@ pub enum Evaluation {
     Checked(Check),
     /// Something else is wrong.
     Wrong(FindingKind, String),
+}
+
+/// What came of computing on inputs that were brought.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Computation {
+    /// The time of all calls.
+    pub elapsed: Duration,
+    /// The outputs by name.
+    pub outputs: Vec<(&'static str, Vec<u8>)>,
+}
+
+/// The inputs of an op by the names they have on the CPU, in the order they have here; none for ops with weights of their own.
+fn input_names(op: &str) -> &'static [&'static str] {
+    match op {
+        "attention" => &["q", "k", "v"],
+        "tile_ssm" => &["tokens", "decay", "input_gain", "output_gain", "state_bias", "merge_gate"],
+        "fusion_gate" => &["boundary", "uncertainty", "base", "heavy"],
+        "tile_pack" | "fused_pack_op_unpack" => &["feature_map"],
+        "tile_unpack" => &["base_map", "packed"],
+        _ => &[],
+    }
 }
 
 impl Prepared {
@@ -73,6 +96,40 @@ impl Prepared {
             return Ok(Evaluation::Wrong(FindingKind::NotDeterministic, detail));
         }
         Ok(Evaluation::Checked(check))
+    }
+
+    /// Computes on inputs that are brought, by name and in the request's element type: the time of so many calls, and the outputs by
+    /// name. Absent where the op takes or gives other tensors than these.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub fn compute(
+        &mut self,
+        gpu: &mut Gpu,
+        inputs: &[(&str, Vec<u8>)],
+        repeats: u64,
+    ) -> Result<Option<Computation>, CudaError> {
+        let names = input_names(&self.op);
+        if names.len() != self.program.inputs.len() || names.len() != inputs.len() {
+            return Ok(None);
+        }
+        for (input, name) in self.program.inputs.iter_mut().zip(names) {
+            match inputs.iter().find(|(given, bytes)| given == name && bytes.len() == input.buffer.bytes) {
+                Some((_, bytes)) => input.buffer.upload(bytes)?,
+                None => return Ok(None),
+            }
+        }
+        // Poisons the outputs, and pays for what only a first call costs.
+        self.call_once(gpu)?;
+        let start = Instant::now();
+        for _ in 0..repeats {
+            self.program.host()?;
+            self.program.enqueue(&gpu.device)?;
+        }
+        gpu.device.synchronize()?;
+        let elapsed = start.elapsed();
+        let named = self.program.outputs.iter().map(|output| output.name);
+        Ok(Some(Computation { elapsed, outputs: named.zip(self.outputs()?).collect() }))
     }
 
     fn outputs(&self) -> Result<Vec<Vec<u8>>, CudaError> {

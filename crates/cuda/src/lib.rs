@@ -20,7 +20,7 @@ mod tune;
 pub use device::{Device, caps, device_count, device_name, driver_version};
 pub use dtype::Dtype;
 pub use error::{CudaError, Unavailable};
-pub use evaluate::Evaluation;
+pub use evaluate::{Computation, Evaluation};
 pub use gpu::Gpu;
 pub use program::{PrepareError, Prepared, Request, Variant};
 pub use registry::{Entry, Registry};

@@ -77,8 +77,10 @@ fn cpu_caps() -> CpuCaps {
     }
 }
 
+/// Instructions of this CPU that the built-in ops use where it has them.
 #[cfg(target_arch = "x86_64")]
-fn cpu_features() -> Vec<String> {
+#[must_use]
+pub fn cpu_features() -> Vec<String> {
     let detected = [
         ("sse4.2", is_x86_feature_detected!("sse4.2")),
         ("avx2", is_x86_feature_detected!("avx2")),
@@ -88,8 +90,10 @@ fn cpu_features() -> Vec<String> {
     detected.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
 }
 
+/// Instructions of this CPU that the built-in ops use where it has them.
 #[cfg(not(target_arch = "x86_64"))]
-fn cpu_features() -> Vec<String> {
+#[must_use]
+pub fn cpu_features() -> Vec<String> {
     Vec::new()
 }
 

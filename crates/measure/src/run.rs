@@ -61,7 +61,8 @@ const VARIABLES: &[&str] = &[
 ];
 
 /// What must be as it was for a comparison: what is set here, and what workers say of themselves.
-fn environment_lock(
+#[must_use]
+pub fn environment_lock(
     suite: &Suite,
     cuda: Option<&CudaVersions>,
     workers: &BTreeMap<String, WorkerInfo>,

@@ -251,6 +251,12 @@ pub struct Evaluation {
     pub calls: Vec<CallPlaces>,
     /// How often to make them; each time all of it, and all of it timed.
     pub repeats: u64,
+    /// For ops with weights of their own, which only holdpoint's workers have: the weights are drawn from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// For the worker `cuda`: the user's own kernel that is to compute it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelSpec>,
 }
 
 /// What looking for wrong answers came to.

@@ -5,6 +5,7 @@
 
 pub mod ab;
 pub mod apex;
+pub mod attest;
 pub mod baseline;
 pub mod bisect;
 pub mod calibration;
@@ -21,6 +22,7 @@ pub mod machine;
 mod measurement;
 pub mod profile;
 pub mod protocol;
+pub mod replay;
 pub mod report;
 pub mod roofline;
 pub mod suite;
@@ -29,6 +31,7 @@ pub mod tune;
 
 pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit};
 pub use apex::{ApexError, ApexGpuReport};
+pub use attest::{Attestation, Envelope, SignOff, Statement};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use calibration::{Calibrated, Calibration};
@@ -41,6 +44,7 @@ pub use machine::{Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
 };
+pub use replay::{ReplayManifest, ReplayVerification};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use roofline::{Ceilings, Roofline};
 pub use suite::{Identity, Suite, WorkloadSpec};

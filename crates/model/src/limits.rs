@@ -2,6 +2,8 @@
 
 /// Largest file read whole: 10 000 workloads with 100 samples each take about 42 MB (`compare_scale`).
 pub const FILE_BYTES_MAX: u64 = 512 << 20;
+/// Largest file hashed: an engine of 64 GiB fits no GPU.
+pub const ARTIFACT_BYTES_MAX: u64 = 64 << 30;
 /// Largest line of the worker protocol: 100 000 samples of 20 digits fit.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 /// Most samples that one `run` request may ask for.

@@ -102,13 +102,14 @@ impl StoreError {
 
 /// Kinds of failure that another path would cure.
 fn is_wrong_path(kind: ErrorKind) -> bool {
-    use ErrorKind::{InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
-    matches!(kind, NotFound | IsADirectory | NotADirectory | InvalidFilename | InvalidInput)
+    use ErrorKind::{AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound};
+    matches!(kind, AlreadyExists | NotFound | IsADirectory | NotADirectory | InvalidFilename | InvalidInput)
 }
 
 /// What failed and what to do about it.
 fn cause(error: &io::Error) -> String {
     let remedy = match error.kind() {
+        ErrorKind::AlreadyExists => "it is there already and is never overwritten; choose another name",
         ErrorKind::NotFound => "no such file; check the path",
         ErrorKind::IsADirectory => "it is a directory; name a file",
         ErrorKind::NotADirectory => "a part of the path is a file, not a folder; choose another path",

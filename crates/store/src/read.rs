@@ -2,11 +2,14 @@
 
 use crate::error::StoreError;
 use holdpoint_model::import::{self, Document, FileError};
-use holdpoint_model::limits::FILE_BYTES_MAX;
+use holdpoint_model::limits::{ARTIFACT_BYTES_MAX, FILE_BYTES_MAX};
 use holdpoint_model::{AbReport, Baseline, Calibration, Current, Judgement, Profile, Report, Suite, Trend};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+
+/// Read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// Reads a whole text file. Every path is a path: `-` is a file of that name.
 ///
@@ -15,6 +18,40 @@ use std::path::Path;
 pub fn read_text(path: &Path) -> Result<String, StoreError> {
     let file = File::open(path).map_err(StoreError::read(path))?;
     read_open(&file, path)
+}
+
+/// Reads a whole file of any content, at most [`FILE_BYTES_MAX`].
+///
+/// # Errors
+/// When there is no such file, it is a directory, or larger.
+pub fn read_binary(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let file = File::open(path).map_err(StoreError::read(path))?;
+    read_bytes(&file, path)
+}
+
+/// Reads a file piece by piece, whatever its content, and tells its size: engines are larger than memory should hold.
+///
+/// # Errors
+/// When there is no such file, it is a directory, or larger than [`ARTIFACT_BYTES_MAX`].
+pub fn read_chunks(path: &Path, mut on_chunk: impl FnMut(&[u8])) -> Result<u64, StoreError> {
+    let mut file = File::open(path).map_err(StoreError::read(path))?;
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut size_bytes = 0;
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok(size_bytes),
+            Ok(read) => {
+                size_bytes += read as u64;
+                if size_bytes > ARTIFACT_BYTES_MAX {
+                    let (path, limit_bytes) = (path.to_owned(), ARTIFACT_BYTES_MAX);
+                    return Err(StoreError::TooLarge { path, size_bytes: None, limit_bytes });
+                }
+                on_chunk(&chunk[..read]);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(StoreError::read(path)(error)),
+        }
+    }
 }
 
 /// Reads what is left of an open file as text.

@@ -26,6 +26,34 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), StoreError> {
     write_bytes(path, text.as_bytes()).map_err(StoreError::write(path))
 }
 
+/// Writes any bytes, creating the folders above them.
+///
+/// # Errors
+/// When the file cannot be written; what was there before still is.
+pub fn write_binary(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write_bytes(path, bytes).map_err(StoreError::write(path))
+}
+
+/// Writes a text to a file that must not be there yet, which only `mode` lets others read: no moment exists in which a key could be
+/// read by somebody else, and none is ever overwritten.
+///
+/// # Errors
+/// When the file is there already, or cannot be written; then it is not left behind in part.
+#[cfg(unix)]
+pub fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let folder = folder_of(path);
+    fs::create_dir_all(&folder)
+        .map_err(|error| folder_error(&folder, error))
+        .map_err(StoreError::write(path))?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let file = file.map_err(StoreError::write(path))?;
+    fill(&file, text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
+        let _ = fs::remove_file(path);
+        StoreError::write(path)(error)
+    })
+}
+
 /// Whether a file could be written there, tried before the work that would fill it. Folders above it are
 /// created; the file itself is neither created nor changed.
 ///

@@ -1,10 +1,12 @@
 //! One module per command.
 
 pub mod ab;
+pub mod attest;
 pub mod baseline;
 pub mod bisect;
 pub mod calibrate;
 pub mod check;
+pub mod checklist;
 pub mod ci;
 pub mod compare;
 pub mod completions;
@@ -12,6 +14,7 @@ pub mod doctor;
 pub mod fuzz;
 pub mod gate;
 pub mod profile;
+pub mod replay;
 pub mod report;
 pub mod roofline;
 pub mod run;

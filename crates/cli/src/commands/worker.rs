@@ -17,7 +17,10 @@ pub fn run(args: &WorkerArgs) -> Result<ExitCode, CliError> {
     let suite = suites::load(&args.suite.suite)?;
     let names = [WORKER_BUILTIN, WORKER_CUDA];
     let wanted = |name: &&&str| args.worker.as_deref().is_none_or(|worker| worker == **name);
-    let has = |name: &&&str| suite.workloads.iter().any(|workload| workload.worker == **name);
+    // One that is named is served whatever the suite asks for: answers can be computed by another worker than the suite's.
+    let has = |name: &&&str| {
+        args.worker.is_some() || suite.workloads.iter().any(|workload| workload.worker == **name)
+    };
     let mut worker: Box<dyn Worker> = match names.iter().filter(wanted).find(has) {
         Some(&WORKER_CUDA) => {
             let device = args.suite.device.unwrap_or(suite.device);

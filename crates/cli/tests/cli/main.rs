@@ -5,6 +5,7 @@
 mod ab;
 mod ab_sides;
 mod against;
+mod attest;
 mod bad_files;
 mod bad_places;
 mod bad_suites;
@@ -24,6 +25,7 @@ mod help;
 mod interrupted;
 mod keep;
 mod profile;
+mod replay;
 mod repository;
 mod roofline;
 mod sanitize;

@@ -1,11 +1,14 @@
 //! Looks for inputs to which a kernel's answer is wrong: generated cases, an oracle of higher precision, and a small case in the
 //! end. Must not decide what is tolerable: that is by element type, in one place.
 
+mod answers;
 mod arena;
 mod generate;
 pub(crate) mod own;
 mod shrink;
 mod times;
+
+pub use answers::{Answered, Answerer, Answers, Differs, OutputTensor, compare};
 
 use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};

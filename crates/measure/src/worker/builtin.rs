@@ -2,9 +2,9 @@
 
 use super::slowdown::prolong;
 use super::waits::Waits;
-use super::{Known, Prepared, Worker, WorkerError};
+use super::{Computed, Known, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
-use holdpoint_model::fuzz::Evaluated;
+use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpec};
@@ -162,6 +162,10 @@ impl Worker for Builtin {
     fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
         crate::fuzz::own::evaluate(case)
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
+    }
+
+    fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
+        super::evaluate::on_the_cpu(asked)
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

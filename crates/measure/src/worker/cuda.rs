@@ -1,10 +1,11 @@
 //! The built-in ops on a CUDA device as a worker. A fault or a hang takes its process with it, so it gets one of its own.
 
-use super::{Known, Prepared, Worker, WorkerError};
+use super::evaluate::Tensors;
+use super::{Computed, Known, Prepared, Worker, WorkerError};
 use crate::fuzz::own;
 use crate::machine;
 use holdpoint_cuda::{self as cuda, CudaError, Dtype, Gpu, PrepareError, Timing, Unavailable};
-use holdpoint_model::fuzz::Evaluated;
+use holdpoint_model::fuzz::{Evaluated, Evaluation, TensorPlace};
 use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{
@@ -14,6 +15,7 @@ use holdpoint_model::{FailureCause, FuzzCase};
 use holdpoint_workloads::{BuildError, Tolerance};
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// A sample lasts a thousand of these: events step by half a microsecond.
 const EVENT_RESOLUTION_NS: u64 = 500;
@@ -214,6 +216,65 @@ impl Worker for Cuda {
             cuda::Evaluation::Checked(check) => own::wrong(&check),
             cuda::Evaluation::Wrong(kind, detail) => Evaluated::wrong(kind, detail),
         })
+    }
+
+    fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
+        let gpu = match &mut self.gpu {
+            Ok(gpu) => gpu,
+            Err(unavailable) => return Ok(Computed::Skipped(unavailable.reason.to_owned())),
+        };
+        let refused = |detail: String| WorkerError::new(FailureCause::WorkerError, detail);
+        let no_dtype = || refused(format!("no such dtype: {:?}", asked.dtype));
+        let dtype = Dtype::parse(&asked.dtype).ok_or_else(no_dtype)?;
+        let request = cuda::Request {
+            op: &asked.op,
+            shape: &asked.shape,
+            dtype,
+            variant: cuda::Variant::Fast,
+            params: &asked.params,
+            seed: asked.seed.unwrap_or(0),
+            tolerance: None,
+            misalign: 0,
+            config: None,
+            kernel: asked.kernel.as_ref(),
+        };
+        let mut prepared = match cuda::Prepared::new(gpu, &request) {
+            Ok(prepared) => prepared,
+            Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
+            Err(PrepareError::Request(error)) => return Ok(Computed::Skipped(error.to_string())),
+            Err(PrepareError::Device(error)) if error.cause == FailureCause::NotStarted => {
+                return Ok(Computed::Skipped("nvrtc_not_found".to_owned()));
+            }
+            Err(PrepareError::Device(error)) => return Err(error.into()),
+        };
+        let tensors = Tensors::open(asked)?;
+        let bytes = |place: &TensorPlace| place.shape.iter().product::<usize>() * dtype.bytes();
+        let mut elapsed = Duration::ZERO;
+        for call in &asked.calls {
+            let mut inputs: Vec<(&str, Vec<u8>)> = Vec::new();
+            for place in &call.inputs {
+                inputs.push((&place.name, tensors.read(place, bytes(place))?));
+            }
+            let computed = prepared.compute(gpu, &inputs, asked.repeats)?;
+            let Some(computed) = computed else {
+                let reason = format!("on a device {:?} takes other tensors than these", asked.op);
+                return Ok(Computed::Skipped(reason));
+            };
+            for place in &call.outputs {
+                let output = computed
+                    .outputs
+                    .iter()
+                    .find(|(name, output)| *name == place.name && output.len() == bytes(place));
+                let Some((_, output)) = output else {
+                    let reason =
+                        format!("on a device {:?} does not give {:?} in this form", asked.op, place.name);
+                    return Ok(Computed::Skipped(reason));
+                };
+                tensors.write(place, output)?;
+            }
+            elapsed += computed.elapsed;
+        }
+        Ok(Computed::Timed(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).max(1)))
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

@@ -7,6 +7,7 @@ mod builtin;
 mod child;
 mod commands;
 pub(crate) mod cuda;
+mod evaluate;
 mod groups;
 mod lines;
 mod place;

@@ -14,7 +14,10 @@ use crate::current::Current;
 use crate::json::{self, JsonError};
 use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
-use crate::{AbReport, Bisection, Calibration, Judgement, Profile, SCHEMA_VERSION, Trend};
+use crate::{
+    AbReport, Attestation, Bisection, Calibration, Envelope, Judgement, Profile, ReplayManifest,
+    SCHEMA_VERSION, Trend,
+};
 use head::Head;
 pub use ncu::{NcuLaunch, ncu_page};
 pub use sanitizer::{SanitizerLog, sanitizer_log};
@@ -186,6 +189,30 @@ pub fn calibration(text: &str) -> Result<Calibration, FileError> {
 /// When the text is not one.
 pub fn profile(text: &str) -> Result<Profile, FileError> {
     own(text, "profile", &["profiles", "suite", "timestamp_utc"])
+}
+
+/// Reads a replay manifest, ours or the seeds'. Whether its hashes are right is not looked at here.
+///
+/// # Errors
+/// When the text is not one.
+pub fn replay_manifest(text: &str) -> Result<ReplayManifest, FileError> {
+    own(text, "replay manifest", &["seed", "config_sha256", "artifact_sha256", "manifest_sha256"])
+}
+
+/// Reads a release attestation that is not signed.
+///
+/// # Errors
+/// When the text is not one.
+pub fn attestation(text: &str) -> Result<Attestation, FileError> {
+    own(text, "release attestation", &["release_metadata", "artifacts", "gates", "summary"])
+}
+
+/// Reads a DSSE envelope. Who signed it is not looked at here.
+///
+/// # Errors
+/// When the text is not one.
+pub fn envelope(text: &str) -> Result<Envelope, FileError> {
+    own(text, "DSSE envelope", &["payload", "payloadType", "signatures"])
 }
 
 /// A file of ours that has these keys.

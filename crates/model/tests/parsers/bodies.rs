@@ -67,6 +67,21 @@ pub fn profile_json(data: &[u8]) {
     file(data, import::profile);
 }
 
+/// A replay manifest.
+pub fn replay_json(data: &[u8]) {
+    file(data, import::replay_manifest);
+}
+
+/// A release attestation.
+pub fn attestation_json(data: &[u8]) {
+    file(data, import::attestation);
+}
+
+/// A DSSE envelope.
+pub fn envelope_json(data: &[u8]) {
+    file(data, import::envelope);
+}
+
 /// A profiler's table: whatever it holds, a counter that is kept is a number.
 pub fn ncu_csv(data: &[u8]) {
     match import::ncu_page(&String::from_utf8_lossy(data)) {

@@ -85,7 +85,7 @@ pub fn documents() -> Vec<Document> {
 
 fn read_documents() -> Vec<Document> {
     type Kind = (&'static [&'static str], fn(&str) -> Result<(), String>, Body);
-    let kinds: [Kind; 8] = [
+    let kinds: [Kind; 11] = [
         (
             &["report-gpu-h200.json", "report-outcomes.json", "report-v1.json"],
             |text| accepted(import::report(text)),
@@ -121,6 +121,9 @@ fn read_documents() -> Vec<Document> {
         (&["calibration-v1.json"], |text| accepted(import::calibration(text)), bodies::calibration_json),
         (&["profile-v1.json"], |text| accepted(import::profile(text)), bodies::profile_json),
         (&["trend-v1.json"], |text| accepted(import::trend(text)), bodies::trend_json),
+        (&["replay-v1.json"], |text| accepted(import::replay_manifest(text)), bodies::replay_json),
+        (&["attestation-v1.json"], |text| accepted(import::attestation(text)), bodies::attestation_json),
+        (&["envelope-v1.json"], |text| accepted(import::envelope(text)), bodies::envelope_json),
     ];
     let files = kinds.into_iter().flat_map(|(names, accept, body)| {
         names.iter().map(move |name| Document { name, text: data(name), accept, body, is_closed: true })

@@ -10,7 +10,7 @@ use documents::{Document, documents};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const BODIES: [Body; 12] = [
+const BODIES: [Body; 15] = [
     bodies::suite_toml,
     bodies::report_json,
     bodies::baseline_json,
@@ -19,6 +19,9 @@ const BODIES: [Body; 12] = [
     bodies::calibration_json,
     bodies::trend_json,
     bodies::profile_json,
+    bodies::replay_json,
+    bodies::attestation_json,
+    bodies::envelope_json,
     bodies::ncu_csv,
     bodies::sanitizer_log,
     bodies::protocol_request,

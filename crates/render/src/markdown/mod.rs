@@ -2,6 +2,7 @@
 
 mod ab;
 mod apex;
+mod attestation;
 mod bisection;
 mod calibration;
 mod escape;
@@ -10,6 +11,7 @@ mod tables;
 
 pub use ab::ab;
 pub use apex::apex_gpu;
+pub use attestation::{attestation, checklist_block};
 pub use bisection::bisection;
 pub use calibration::calibration;
 pub use roofline::roofline;

@@ -3,6 +3,7 @@
 mod ab;
 mod apex;
 mod calibration;
+mod evidence;
 mod fuzz;
 mod html;
 mod markdown;

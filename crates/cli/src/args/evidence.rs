@@ -1,0 +1,213 @@
+//! What can be typed after `replay`, `attest` and `checklist`.
+
+use super::SuiteArg;
+use clap::{Subcommand, ValueEnum};
+use holdpoint_model::attest::RuntimeTarget;
+use std::path::PathBuf;
+
+/// `holdpoint replay`.
+#[derive(Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ReplayCommand,
+}
+
+/// What to do with answers.
+#[derive(Debug, Subcommand)]
+pub enum ReplayCommand {
+    /// Compute a suite's workloads once from the seed, and keep the answers with their hashes
+    Record {
+        /// Which suite.
+        #[command(flatten)]
+        suite: SuiteArg,
+        /// Draw all inputs from this seed instead of the suite's
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+        /// Where to write the manifest; the answers go into a folder beside it
+        #[arg(long, short, value_name = "FILE", default_value = "artifacts/replay.json")]
+        output: PathBuf,
+    },
+    /// Compute the same again, and say what differs first
+    Verify {
+        /// The manifest
+        #[arg(value_name = "MANIFEST", default_value = "artifacts/replay.json")]
+        manifest: PathBuf,
+        /// The suite that has the workers [default: the one in the manifest]
+        #[arg(long, value_name = "NAME|FILE")]
+        suite: Option<String>,
+        /// Ask this worker instead of those that were recorded, such as cuda
+        #[arg(long, value_name = "NAME")]
+        worker: Option<String>,
+        /// The CUDA device, counted from 0
+        #[arg(long, value_name = "N")]
+        device: Option<u32>,
+        /// How to compare
+        #[arg(long, value_enum, value_name = "HOW", default_value_t = ReplayCompare::Auto)]
+        compare: ReplayCompare,
+        /// Where to write what was found
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// How answers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReplayCompare {
+    /// Bit by bit where worker, instructions and device are those that were recorded, else by tolerance
+    Auto,
+    /// Bit by bit
+    Exact,
+    /// By the tolerance of the element type
+    Tolerance,
+}
+
+/// `holdpoint attest`.
+#[derive(Debug, clap::Args)]
+pub struct AttestArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: AttestCommand,
+}
+
+/// What to do with attestations.
+#[derive(Debug, Subcommand)]
+pub enum AttestCommand {
+    /// Make a pair of Ed25519 keys; the private one can be read by its owner alone
+    Keygen {
+        /// Where to write the private key; nothing is ever overwritten
+        #[arg(long, value_name = "FILE", default_value = "holdpoint.key")]
+        key: PathBuf,
+        /// Where to write the public key [default: the same name, ending in .pub]
+        #[arg(long, value_name = "FILE")]
+        public_key: Option<PathBuf>,
+    },
+    /// Read artifacts and verdicts from a folder, and write what a release rests on
+    Create(AttestCreateArgs),
+    /// Sign an attestation: an in-toto statement in a DSSE envelope
+    Sign {
+        /// The attestation
+        #[arg(value_name = "FILE", default_value = ATTESTATION)]
+        attestation: PathBuf,
+        /// The folder with the files it speaks of: what does not hold is not signed
+        #[arg(long, value_name = "DIR", default_value = "artifacts")]
+        artifacts: PathBuf,
+        /// The private key [default: the variable HOLDPOINT_SIGNING_KEY]
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
+        /// Where to write the envelope [default: beside it, ending in .dsse.json]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Check an envelope or an attestation against a public key and the files it speaks of
+    Verify {
+        /// The envelope, or an attestation that is not signed
+        #[arg(value_name = "FILE", default_value = ENVELOPE)]
+        file: PathBuf,
+        /// The folder with the files it speaks of
+        #[arg(long, value_name = "DIR", default_value = "artifacts")]
+        artifacts: PathBuf,
+        /// The public key [default: the variable HOLDPOINT_PUBLIC_KEY]
+        #[arg(long, value_name = "FILE")]
+        public_key: Option<PathBuf>,
+        /// The commit that it must be of
+        #[arg(long, value_name = "SHA")]
+        commit_sha: Option<String>,
+        /// Also ask for every required artifact, every gate passed, a clean tree and a signature
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Show an envelope or an attestation; nothing is checked
+    Show {
+        /// The file
+        #[arg(value_name = "FILE", default_value = ATTESTATION)]
+        file: PathBuf,
+    },
+}
+
+/// Where attestations lie if nothing else is said.
+pub const ATTESTATION: &str = "artifacts/release/release_attestation.json";
+/// And envelopes.
+pub const ENVELOPE: &str = "artifacts/release/release_attestation.dsse.json";
+
+/// `holdpoint attest create`.
+#[derive(Debug, clap::Args)]
+pub struct AttestCreateArgs {
+    /// The folder with artifacts and verdict files
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// The tag [default: the one that CI builds, else "unversioned"]
+    #[arg(long, value_name = "TAG")]
+    pub release_tag: Option<String>,
+    /// The commit [default: CI's, else HEAD]
+    #[arg(long, value_name = "SHA")]
+    pub commit_sha: Option<String>,
+    /// Who answers for the release [default: who started the CI run]
+    #[arg(long, value_name = "NAME")]
+    pub release_owner: Option<String>,
+    /// What the release runs on
+    #[arg(long, value_enum, value_name = "TARGET", default_value_t = TargetName::Cpu)]
+    pub runtime_target: TargetName,
+    /// The CI run [default: this one]
+    #[arg(long, value_name = "URL")]
+    pub ci_run_url: Option<String>,
+    /// An artifact that lies elsewhere in the folder; may be given several times
+    #[arg(long, value_name = "KEY=PATH")]
+    pub artifact_path: Vec<String>,
+    /// A verdict file for a gate, beside those that are found by name; may be given several times
+    #[arg(long, value_name = "KEY=PATH")]
+    pub gate_evidence: Vec<String>,
+    /// An artifact or gate that this project does not have, and why; may be given several times
+    #[arg(long, value_name = "KEY=REASON")]
+    pub without: Vec<String>,
+    /// Where to write the attestation [default: release/release_attestation.json in the folder]
+    #[arg(long, value_name = "FILE")]
+    pub output_json: Option<PathBuf>,
+    /// Where to write it as Markdown [default: beside it, ending in .md]
+    #[arg(long, value_name = "FILE")]
+    pub output_md: Option<PathBuf>,
+    /// End with 5 unless every required artifact is good, every gate has passed and the tree is clean; the files are written all the same
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// What a release runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TargetName {
+    /// The CPU
+    Cpu,
+    /// PyTorch
+    Torch,
+    /// Triton
+    Triton,
+    /// TensorRT
+    Tensorrt,
+}
+
+impl From<TargetName> for RuntimeTarget {
+    fn from(name: TargetName) -> Self {
+        match name {
+            TargetName::Cpu => Self::Cpu,
+            TargetName::Torch => Self::Torch,
+            TargetName::Triton => Self::Triton,
+            TargetName::Tensorrt => Self::Tensorrt,
+        }
+    }
+}
+
+/// `holdpoint checklist`.
+#[derive(Debug, clap::Args)]
+pub struct ChecklistArgs {
+    /// The checklist
+    #[arg(value_name = "FILE", default_value = "CHECKLIST.md")]
+    pub file: PathBuf,
+    /// The attestation that it is filled from
+    #[arg(long, value_name = "FILE", default_value = ATTESTATION)]
+    pub attestation: PathBuf,
+    /// The folder with the files it speaks of, for links
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// Write a new checklist with all five sections first, where there is none
+    #[arg(long)]
+    pub init: bool,
+}

@@ -1,0 +1,84 @@
+//! `holdpoint checklist`: evidence into a checklist, between its markers.
+
+use crate::args::ChecklistArgs;
+use crate::error::CliError;
+use crate::output::Output;
+use holdpoint_evidence::{EvidenceError, checklist};
+use holdpoint_model::{ExitCode, import};
+use holdpoint_render::markdown;
+use serde_json::json;
+use std::path::{Component, Path, PathBuf};
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be used, or the markers do not fit.
+pub fn run(args: &ChecklistArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let text = holdpoint_store::read_text(&args.attestation)?;
+    let attestation = import::attestation(&text)
+        .map_err(|source| EvidenceError::Format { path: args.attestation.clone(), source })?;
+    let old = match args.init && !args.file.exists() {
+        true => checklist::TEMPLATE.to_owned(),
+        false => holdpoint_store::read_text(&args.file)?,
+    };
+    let up = to_folder(&args.file, &args.artifacts);
+    let link = |path: &str| format!("{up}{path}");
+    let new = checklist::fill(&old, |name| {
+        markdown::checklist_block(name, &attestation, &link, checklist::UNTICKED)
+    });
+    let new = new.map_err(|error| match error {
+        EvidenceError::Marker { .. } => CliError::File { path: args.file.clone(), what: error.to_string() },
+        other => other.into(),
+    })?;
+    let is_new = new != old || !args.file.exists();
+    if is_new {
+        holdpoint_store::write_text(&args.file, &new)?;
+    }
+    let told = json!({
+        "file": args.file.display().to_string(), "changed": is_new,
+        "overall_status": attestation.summary.overall_status,
+    });
+    output.result(&told, |_| {
+        let what = if is_new { "filled" } else { "unchanged" };
+        format!("{what}: {}, overall status {}\n", args.file.display(), attestation.summary.overall_status)
+    })?;
+    Ok(ExitCode::Ok)
+}
+
+/// From the checklist's folder to another, as a link has it.
+fn to_folder(checklist: &Path, folder: &Path) -> String {
+    let parts = |path: &Path| -> Vec<String> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let mut parts: Vec<String> = Vec::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => drop(parts.pop()),
+                Component::Normal(name) => parts.push(name.to_string_lossy().into_owned()),
+                _ => {}
+            }
+        }
+        parts
+    };
+    let here = parts(
+        &checklist.parent().map(PathBuf::from).filter(|p| !p.as_os_str().is_empty()).unwrap_or(".".into()),
+    );
+    let there = parts(folder);
+    let shared = here.iter().zip(&there).take_while(|(a, b)| a == b).count();
+    let up = "../".repeat(here.len() - shared);
+    let down: String = there[shared..].iter().map(|part| format!("{part}/")).collect();
+    up + &down
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_lead_from_the_checklist_to_the_artifacts() {
+        let from = |checklist: &str, folder: &str| to_folder(Path::new(checklist), Path::new(folder));
+        assert_eq!(from("CHECKLIST.md", "artifacts"), "artifacts/");
+        assert_eq!(from("docs/release/CHECKLIST.md", "artifacts"), "../../artifacts/");
+        assert_eq!(from("artifacts/CHECKLIST.md", "artifacts"), "");
+        assert_eq!(from("a/../b/C.md", "./b/x"), "x/");
+    }
+}

@@ -1,0 +1,344 @@
+//! `holdpoint replay`: keep the answers of a suite's workloads with their hashes, and compute them again.
+
+use crate::args::{ReplayArgs, ReplayCommand, ReplayCompare, SuiteArg};
+use crate::error::CliError;
+use crate::output::Output;
+use crate::suites;
+use holdpoint_evidence::{hash, replay};
+use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Target, compare};
+use holdpoint_measure::run::environment_lock;
+use holdpoint_measure::{clock, doctor, machine};
+use holdpoint_model::replay::{
+    ArtifactHash, ReplayCase, ReplayCompared, ReplayConfig, ReplayEnvironment, ReplayedOutput,
+    ReplayedWorkload, artifact_name,
+};
+use holdpoint_model::suite::Variant;
+use holdpoint_model::{
+    ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
+};
+use holdpoint_render::terminal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite or a file cannot be used.
+pub fn run(args: &ReplayArgs, output: &Output) -> Result<ExitCode, CliError> {
+    match &args.command {
+        ReplayCommand::Record { suite, seed, output: path } => record(suite, *seed, path, output),
+        ReplayCommand::Verify { manifest, suite, worker, device, compare, output: path } => {
+            let asked = Asked { suite: suite.as_deref(), worker: worker.as_deref(), device: *device };
+            let found = verify(manifest, &asked, *compare, output)?;
+            if let Some(path) = path {
+                holdpoint_store::write_json(path, &found)?;
+            }
+            output.result(&found, |style| terminal::replay_verification(&found, style))?;
+            Ok(exit_code(&found))
+        }
+    }
+}
+
+/// A wrong answer is no golden one, and nothing is written then.
+fn record(arg: &SuiteArg, seed: Option<u64>, path: &Path, output: &Output) -> Result<ExitCode, CliError> {
+    let suite = suites::runnable(arg)?;
+    holdpoint_store::check_writable(path)?;
+    let scratch = scratch()?;
+    let (mut cases, mut workloads, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    let mut artifacts = BTreeMap::new();
+    let folder = format!("{}.outputs", path.file_stem().unwrap_or_default().to_string_lossy());
+    for spec in &suite.workloads {
+        output.progress(&spec.name);
+        let case = case_of(spec, seed.unwrap_or(suite.seed_of(spec)));
+        let answered = answer(&suite, spec, &case.clone().into(), scratch.path())?;
+        let mut replayed = ReplayedWorkload {
+            worker: spec.worker.clone(),
+            inputs_sha256: None,
+            deterministic: false,
+            outputs: Vec::new(),
+            skipped: None,
+        };
+        match answered {
+            Answered::Right(Answers { inputs_sha256, outputs, is_deterministic }) => {
+                (replayed.inputs_sha256, replayed.deterministic) = (Some(inputs_sha256), is_deterministic);
+                for tensor in outputs {
+                    let name = artifact_name(&spec.name, &tensor.name);
+                    let file = format!("{folder}/{name}.{}", spec.dtype);
+                    let sha256 = hash::bytes(&tensor.bytes);
+                    files.push((beside(path).join(&file), tensor.bytes));
+                    artifacts.insert(name, ArtifactHash { path: file, sha256 });
+                    let (name, shape, dtype) = (tensor.name, tensor.shape, spec.dtype.clone());
+                    replayed.outputs.push(ReplayedOutput { name, shape, dtype });
+                }
+                cases.push(case);
+            }
+            Answered::Skipped(reason) => replayed.skipped = Some(reason),
+            Answered::Wrong(finding) => {
+                output.note(&format!(
+                    "holdpoint: {}: {}: {}",
+                    spec.name,
+                    finding.kind.name(),
+                    finding.detail
+                ));
+                output.note("nothing was recorded: an answer that is wrong is no evidence");
+                return Ok(ExitCode::Broken);
+            }
+        }
+        workloads.push((spec.name.clone(), replayed));
+    }
+    let config = ReplayConfig { suite: suite.name.clone(), workloads: cases };
+    let Ok(Value::Object(config)) = serde_json::to_value(&config) else {
+        return Err(CliError::Internal("a configuration is an object".to_owned()));
+    };
+    let manifest = ReplayManifest {
+        suite: Some(arg.suite.clone()),
+        workloads: workloads.into_iter().collect(),
+        timestamp_utc: Some(clock::timestamp_utc()),
+        revision: machine::revision(Path::new(".")),
+        environment: Some(environment(&suite)),
+        ..replay::manifest(seed.unwrap_or(suite.seed), config, artifacts)?
+    };
+    for (file, bytes) in &files {
+        holdpoint_store::write_binary(file, bytes)?;
+    }
+    holdpoint_store::write_json(path, &manifest)?;
+    let path = path.display().to_string();
+    output.result(&manifest, |style| terminal::replay_manifest(&manifest, &path, style))?;
+    Ok(if manifest.artifact_hashes.is_empty() { ExitCode::Skipped } else { ExitCode::Ok })
+}
+
+fn case_of(spec: &WorkloadSpec, seed: u64) -> ReplayCase {
+    ReplayCase {
+        name: spec.name.clone(),
+        op: spec.op.clone(),
+        shape: spec.shape.clone(),
+        dtype: spec.dtype.clone(),
+        params: spec.params.clone(),
+        seed,
+        values: Values::Normal,
+    }
+}
+
+fn environment(suite: &Suite) -> ReplayEnvironment {
+    ReplayEnvironment {
+        machine: machine::machine_for(suite),
+        cpu_features: doctor::cpu_features(),
+        toolchain: machine::toolchain(),
+        environment_lock: environment_lock(suite, None, &BTreeMap::new()),
+    }
+}
+
+fn answer(suite: &Suite, spec: &WorkloadSpec, case: &FuzzCase, dir: &Path) -> Result<Answered, CliError> {
+    let skipped = |reason: &str| Ok(Answered::Skipped(reason.to_owned()));
+    let Some(target) = Target::of(spec) else {
+        return skipped("a command has no tensors that could be kept");
+    };
+    if spec.variant == Variant::Reference {
+        return skipped("the plain variant is the oracle, which every answer is held against");
+    }
+    // Who computes it is the suite's to say.
+    let case = &FuzzCase { kernel: spec.kernel.clone(), ..case.clone() };
+    if !target.takes(case) {
+        return skipped(
+            "holdpoint has no inputs for this op, shape, dtype or these parameters with this worker",
+        );
+    }
+    let answerer = Answerer::new(suite, &spec.worker, dir);
+    let mut answerer =
+        answerer.map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
+    Ok(answerer.answer(case))
+}
+
+/// Who is asked again.
+struct Asked<'a> {
+    suite: Option<&'a str>,
+    worker: Option<&'a str>,
+    device: Option<u32>,
+}
+
+fn verify(
+    path: &Path,
+    asked: &Asked<'_>,
+    how: ReplayCompare,
+    output: &Output,
+) -> Result<ReplayVerification, CliError> {
+    let manifest = replay::read(path)?;
+    let mut found = ReplayVerification {
+        schema_version: SCHEMA_VERSION,
+        manifest_sha256: manifest.manifest_sha256.clone(),
+        revision: machine::revision(Path::new(".")),
+        compared: ReplayCompared::Nothing,
+        same: false,
+        differences: replay::contradictions(&manifest)?,
+        skipped: BTreeMap::new(),
+        outputs_count: 0,
+        values_count: 0,
+        timestamp_utc: clock::timestamp_utc(),
+    };
+    found.differences.extend(replay::changed_files(&manifest, &beside(path))?);
+    if !found.differences.is_empty() {
+        return Ok(found);
+    }
+    let config: Result<ReplayConfig, _> = serde_json::from_value(Value::Object(manifest.config.clone()));
+    let (Ok(config), Some(name)) = (config, asked.suite.or(manifest.suite.as_deref())) else {
+        found.skipped.insert(
+            "the manifest".to_owned(),
+            "its hashes are right, but its config names no workloads that holdpoint could run again"
+                .to_owned(),
+        );
+        return Ok(found);
+    };
+    let suite = asked_suite(&manifest, &config, name, asked)?;
+    let here = environment(&suite);
+    let is_same_place = manifest.environment.as_ref().is_some_and(|there| there.gives_the_same_bits(&here));
+    let is_exact = match how {
+        ReplayCompare::Auto => is_same_place && asked.worker.is_none(),
+        ReplayCompare::Exact => true,
+        ReplayCompare::Tolerance => false,
+    };
+    found.compared = if is_exact { ReplayCompared::Exact } else { ReplayCompared::Tolerance };
+    let scratch = scratch()?;
+    for (case, spec) in config.workloads.into_iter().zip(&suite.workloads) {
+        output.progress(&spec.name);
+        let recorded = &manifest.workloads[&spec.name];
+        match answer(&suite, spec, &case.into(), scratch.path())? {
+            Answered::Right(answers) => {
+                let is_exact = is_exact && (recorded.deterministic || how == ReplayCompare::Exact);
+                let at =
+                    Recorded { manifest: &manifest, dir: beside(path), name: &spec.name, workload: recorded };
+                at.compare(&answers, is_exact, &mut found)?;
+            }
+            Answered::Wrong(finding) => {
+                found.differences.push(format!("{}: {}: {}", spec.name, finding.kind.name(), finding.detail))
+            }
+            Answered::Skipped(reason) => {
+                found.skipped.insert(spec.name.clone(), reason);
+            }
+        }
+    }
+    found.same = found.differences.is_empty() && found.skipped.is_empty() && found.outputs_count > 0;
+    Ok(found)
+}
+
+/// The suite that has the workers, with the workloads of the manifest: what the suite has become does not matter.
+fn asked_suite(
+    manifest: &ReplayManifest,
+    config: &ReplayConfig,
+    name: &str,
+    asked: &Asked<'_>,
+) -> Result<Suite, CliError> {
+    let mut suite = suites::load(name)?;
+    suite.workloads.clear();
+    for case in &config.workloads {
+        let Some(recorded) = manifest.workloads.get(&case.name) else {
+            let what = format!("workload {:?} is in its config and not among its workloads", case.name);
+            return Err(CliError::Input(what));
+        };
+        let spec = serde_json::json!({
+            "name": case.name, "op": case.op, "shape": case.shape, "dtype": case.dtype, "params": case.params,
+            "worker": asked.worker.unwrap_or(&recorded.worker),
+        });
+        let spec = serde_json::from_value(spec).map_err(|error| CliError::Input(error.to_string()))?;
+        suite.workloads.push(spec);
+    }
+    let arg = SuiteArg { suite: name.to_owned(), device: asked.device };
+    suites::in_own_process(suite, &arg)
+}
+
+/// What a manifest says of a workload.
+struct Recorded<'a> {
+    manifest: &'a ReplayManifest,
+    dir: PathBuf,
+    name: &'a str,
+    workload: &'a ReplayedWorkload,
+}
+
+impl Recorded<'_> {
+    fn compare(&self, now: &Answers, is_exact: bool, found: &mut ReplayVerification) -> Result<(), CliError> {
+        if self.workload.inputs_sha256.as_ref() != Some(&now.inputs_sha256) {
+            let what =
+                "its inputs are not those that were recorded: how they are drawn from the seed has changed";
+            found.differences.push(format!("{}: {what}", self.name));
+            return Ok(());
+        }
+        let names = |outputs: &mut dyn Iterator<Item = (&String, &Vec<usize>)>| -> Vec<String> {
+            outputs.map(|(name, shape)| format!("{name}{shape:?}")).collect()
+        };
+        let old = names(&mut self.workload.outputs.iter().map(|output| (&output.name, &output.shape)));
+        let new = names(&mut now.outputs.iter().map(|output| (&output.name, &output.shape)));
+        if old != new {
+            found.differences.push(format!(
+                "{}: outputs were {}, now {}",
+                self.name,
+                old.join(", "),
+                new.join(", ")
+            ));
+            return Ok(());
+        }
+        for (output, tensor) in self.workload.outputs.iter().zip(&now.outputs) {
+            let name = artifact_name(self.name, &output.name);
+            let artifact = &self.manifest.artifact_hashes[&name];
+            found.outputs_count += 1;
+            found.values_count += output.shape.iter().product::<usize>() as u64;
+            if hash::bytes(&tensor.bytes) == artifact.sha256 {
+                continue;
+            }
+            let file = self.dir.join(&artifact.path);
+            if !file.exists() {
+                // Only a hash is left, and that has no tolerance.
+                match is_exact {
+                    true => found.differences.push(format!(
+                        "{name}: other bits than were recorded; where is not known, {} is gone",
+                        file.display()
+                    )),
+                    false => drop(found.skipped.insert(name, format!("{} is gone", file.display()))),
+                }
+                continue;
+            }
+            let recorded = holdpoint_store::read_binary(&file)?;
+            match compare(&output.dtype, &recorded, &tensor.bytes, is_exact) {
+                Ok(None) => {}
+                Ok(Some(differs)) => found.differences.push(format!(
+                    "{name}[{}]: was {:?}, is {:?}; {} of {} values differ",
+                    place(differs.first_index, &output.shape),
+                    differs.recorded,
+                    differs.now,
+                    differs.mismatches,
+                    output.shape.iter().product::<usize>()
+                )),
+                Err(what) => found.differences.push(format!("{name}: {what}")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A flat position as coordinates, the last dimension fastest.
+fn place(at: usize, shape: &[usize]) -> String {
+    let mut rest = at;
+    let mut parts: Vec<String> = Vec::new();
+    for &size in shape.iter().rev() {
+        parts.push((rest % size.max(1)).to_string());
+        rest /= size.max(1);
+    }
+    parts.reverse();
+    parts.join(",")
+}
+
+fn exit_code(found: &ReplayVerification) -> ExitCode {
+    match (found.differences.is_empty(), found.skipped.is_empty(), found.outputs_count) {
+        (false, ..) => ExitCode::Unverified,
+        (true, true, 1..) => ExitCode::Ok,
+        (true, _, 0) => ExitCode::Skipped,
+        (true, false, _) => ExitCode::Inconclusive,
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+fn scratch() -> Result<tempfile::TempDir, CliError> {
+    tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))
+}

@@ -1,0 +1,132 @@
+//! Release attestations: what a release rests on, read from the files and held against them again. Nothing in one is typed by whoever
+//! asks for it but who, what for, and what a project does not have.
+
+mod kinds;
+mod read;
+mod verdict;
+mod verify;
+
+pub use kinds::{is_artifact, is_gate, known_keys};
+pub use verify::{Problems, Signed, Trust, missing_for_release, verify};
+
+use crate::{EvidenceError, hash};
+use holdpoint_model::attest::{
+    AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseMetadata, Subject,
+};
+use holdpoint_model::{Attestation, SCHEMA_VERSION, Statement};
+use kinds::{ARTIFACTS, GATES};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The type of every in-toto statement of version 1.
+pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+/// What our predicate is.
+pub const PREDICATE_TYPE: &str =
+    "https://github.com/holdpoint/holdpoint/blob/main/docs/attest.md#predicate-v1";
+
+/// What an attestation is made from, beside the files.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// The artifacts folder.
+    pub dir: &'a Path,
+    /// Of what, by whom; its date is the attestation's.
+    pub metadata: ReleaseMetadata,
+    /// Artifacts that lie at another place in the folder, by key.
+    pub artifact_paths: BTreeMap<String, String>,
+    /// Further verdict files, by the key of their gate.
+    pub gate_files: Vec<(String, String)>,
+    /// What the project does not have, by key, and why.
+    pub without: BTreeMap<String, String>,
+    /// Version of holdpoint.
+    pub holdpoint: String,
+}
+
+/// Reads the folder.
+///
+/// # Errors
+/// When a file is there and cannot be read at all.
+pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
+    let commit = &asked.metadata.commit_sha;
+    let artifacts = ARTIFACTS.iter().map(|kind| {
+        let place = asked.artifact_paths.get(kind.key).map(String::as_str);
+        let without = asked.without.get(kind.key).map(String::as_str);
+        read::artifact(kind, asked.dir, place, asked.metadata.runtime_target, without, commit)
+    });
+    let artifacts: Vec<AttestedArtifact> = artifacts.collect::<Result<_, _>>()?;
+    let gates = GATES.iter().map(|kind| {
+        let given = asked.gate_files.iter().filter(|(key, _)| key == kind.key).map(|(_, path)| path.as_str());
+        let files: Vec<&str> = kind.files.iter().copied().chain(given).collect();
+        let without = asked.without.get(kind.key).map(String::as_str);
+        read::gate(kind, asked.dir, &files, asked.metadata.runtime_target, without, commit)
+    });
+    let gates: Vec<AttestedGate> = gates.collect::<Result<_, _>>()?;
+    Ok(Attestation {
+        schema_version: SCHEMA_VERSION,
+        generated_at_utc: asked.metadata.build_date_utc.clone(),
+        release_metadata: asked.metadata.clone(),
+        summary: summary(&artifacts, &gates),
+        inputs_sha256: inputs_sha256(&artifacts, &gates)?,
+        artifacts,
+        gates,
+        holdpoint: asked.holdpoint.clone(),
+    })
+}
+
+fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> AttestationSummary {
+    let required = || artifacts.iter().filter(|artifact| artifact.required);
+    let passed = required().filter(|artifact| artifact.status == GateStatus::Pass).count();
+    let total = required().count();
+    let count = |status| gates.iter().filter(|gate| gate.status == status).count();
+    let (failed, pending) = (count(GateStatus::Fail), count(GateStatus::Pending));
+    let overall = match (total - passed, failed, pending) {
+        (0, 0, 0) => "pass",
+        (0, 0, _) => "pending",
+        _ => "fail",
+    };
+    AttestationSummary {
+        overall_status: overall.to_owned(),
+        required_artifacts_total: total,
+        required_artifacts_passed: passed,
+        required_artifacts_failed: total - passed,
+        gates_total: gates.len(),
+        gates_passed: count(GateStatus::Pass),
+        gates_failed: failed,
+        gates_pending: pending,
+    }
+}
+
+/// Every file that is spoken of, with its hash.
+fn files<'a>(
+    artifacts: &'a [AttestedArtifact],
+    gates: &'a [AttestedGate],
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let of_artifacts = artifacts.iter().filter_map(|a| Some((a.path.as_str(), a.sha256.as_deref()?)));
+    let of_gates =
+        gates.iter().flat_map(|gate| &gate.inputs).map(|input| (input.path.as_str(), input.sha256.as_str()));
+    of_artifacts.chain(of_gates)
+}
+
+fn inputs_sha256(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Result<String, EvidenceError> {
+    let all: BTreeMap<&str, &str> = files(artifacts, gates).collect();
+    Ok(hash::json(&all)?)
+}
+
+fn subjects(attestation: &Attestation) -> Vec<Subject> {
+    let all: BTreeSet<(&str, &str)> = files(&attestation.artifacts, &attestation.gates).collect();
+    let subject = |(name, sha256): (&str, &str)| Subject {
+        name: name.to_owned(),
+        digest: [("sha256".to_owned(), sha256.to_owned())].into(),
+    };
+    all.into_iter().map(subject).collect()
+}
+
+/// The statement that is signed: the attestation, about the files it speaks of.
+#[must_use]
+pub fn statement(attestation: Attestation) -> Statement {
+    Statement {
+        statement_type: STATEMENT_TYPE.to_owned(),
+        subject: subjects(&attestation),
+        predicate_type: PREDICATE_TYPE.to_owned(),
+        predicate: attestation,
+    }
+}

@@ -1,0 +1,225 @@
+//! Holding an attestation against its signature, itself and the files it speaks of. Every problem is named, not only the first.
+
+use super::kinds::{ARTIFACTS, GATES};
+use super::{PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, subjects, summary};
+use crate::{EvidenceError, dsse};
+use ed25519_dalek::VerifyingKey;
+use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateStatus};
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::{Attestation, Envelope, Statement, json};
+use std::path::Path;
+
+/// What does not hold; empty when all does.
+pub type Problems = Vec<String>;
+
+/// What must hold beside the hashes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trust<'a> {
+    /// Every required artifact good, every gate passed, a clean tree, a signature.
+    pub is_strict: bool,
+    /// The commit that it must be of.
+    pub commit_sha: Option<&'a str>,
+}
+
+/// A document to be verified.
+#[derive(Clone, Debug)]
+pub enum Signed<'a> {
+    /// With a signature, and the key that it must be of.
+    Envelope(Envelope, &'a VerifyingKey),
+    /// Without one.
+    Bare(Box<Attestation>),
+}
+
+/// Holds a document against its signature, itself and the files in a folder. The attestation comes back where there is one that can
+/// be read; it may be shown, and is not to be believed while there are problems.
+///
+/// # Errors
+/// When a file is there and cannot be read at all.
+pub fn verify(
+    document: Signed<'_>,
+    dir: &Path,
+    trust: Trust<'_>,
+) -> Result<(Problems, Option<Attestation>), EvidenceError> {
+    let mut problems = Problems::new();
+    let attestation = match document {
+        Signed::Bare(attestation) => {
+            if trust.is_strict {
+                problems.push("it is not signed".to_owned());
+            }
+            *attestation
+        }
+        Signed::Envelope(envelope, key) => match opened(&envelope, key) {
+            Ok(statement) => {
+                if statement.subject != subjects(&statement.predicate) {
+                    problems.push("its subject is not the files that its attestation speaks of".to_owned());
+                }
+                statement.predicate
+            }
+            // Nothing in it can be believed, so nothing more is said of it.
+            Err(problem) => return Ok((vec![problem], None)),
+        },
+    };
+    contradictions(&attestation, &mut problems)?;
+    against_files(&attestation, dir, &mut problems)?;
+    if let Some(commit) = trust.commit_sha
+        && commit != attestation.release_metadata.commit_sha
+    {
+        problems
+            .push(format!("it is of commit {}, not of {commit}", attestation.release_metadata.commit_sha));
+    }
+    if trust.is_strict {
+        strictly(&attestation, &mut problems);
+    }
+    Ok((problems, Some(attestation)))
+}
+
+fn opened(envelope: &Envelope, key: &VerifyingKey) -> Result<Statement, String> {
+    let payload = dsse::open(envelope, key)?;
+    let text = String::from_utf8(payload).map_err(|_| "its payload is not UTF-8 text")?;
+    let statement: Statement = json::parse(&text).map_err(|error| format!("its payload: {error}"))?;
+    if statement.statement_type != STATEMENT_TYPE {
+        return Err(clean_text(&format!("its payload is of type {:?}", statement.statement_type)));
+    }
+    if statement.predicate_type != PREDICATE_TYPE {
+        return Err(clean_text(&format!("its predicate is of type {:?}", statement.predicate_type)));
+    }
+    Ok(statement)
+}
+
+/// Where an attestation contradicts itself.
+fn contradictions(attestation: &Attestation, problems: &mut Problems) -> Result<(), EvidenceError> {
+    let Attestation { artifacts, gates, .. } = attestation;
+    if !artifacts.iter().map(|a| a.key.as_str()).eq(ARTIFACTS.iter().map(|kind| kind.key)) {
+        problems.push("its artifacts are not the eight, in their order".to_owned());
+    }
+    if !gates.iter().map(|gate| gate.key.as_str()).eq(GATES.iter().map(|kind| kind.key)) {
+        problems.push("its gates are not the seven, in their order".to_owned());
+    }
+    if attestation.summary != summary(artifacts, gates) {
+        problems.push("its summary does not follow from its artifacts and gates".to_owned());
+    }
+    if attestation.inputs_sha256 != inputs_sha256(artifacts, gates)? {
+        problems.push("inputs_sha256 is not the hash of the files it speaks of".to_owned());
+    }
+    if attestation.generated_at_utc != attestation.release_metadata.build_date_utc {
+        problems.push("it has two dates".to_owned());
+    }
+    let mut hashes = std::collections::BTreeMap::new();
+    for (path, sha256) in files(artifacts, gates) {
+        if *hashes.entry(path).or_insert(sha256) != sha256 {
+            problems.push(clean_text(&format!("{path} has two hashes in it")));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the folder again, and names whatever is not as it was.
+fn against_files(
+    attestation: &Attestation,
+    dir: &Path,
+    problems: &mut Problems,
+) -> Result<(), EvidenceError> {
+    let metadata = &attestation.release_metadata;
+    let reason = |text: &str| text.strip_prefix(read::WITHOUT).map(str::to_owned);
+    for (kind, was) in ARTIFACTS.iter().zip(&attestation.artifacts).filter(|(kind, was)| kind.key == was.key)
+    {
+        let without = reason(&was.detail);
+        let is = read::artifact(
+            kind,
+            dir,
+            Some(&was.path),
+            metadata.runtime_target,
+            without.as_deref(),
+            &metadata.commit_sha,
+        )?;
+        artifact_problem(was, &is, problems);
+    }
+    for (kind, was) in GATES.iter().zip(&attestation.gates).filter(|(kind, was)| kind.key == was.key) {
+        let paths: Vec<&str> = was.inputs.iter().map(|input| input.path.as_str()).collect();
+        let without = reason(&was.evidence);
+        let is =
+            read::gate(kind, dir, &paths, metadata.runtime_target, without.as_deref(), &metadata.commit_sha)?;
+        gate_problem(was, &is, problems);
+    }
+    Ok(())
+}
+
+fn artifact_problem(was: &AttestedArtifact, is: &AttestedArtifact, problems: &mut Problems) {
+    if was == is {
+        return;
+    }
+    let name = format!("artifact {} ({})", was.key, was.path);
+    let text = match (&was.sha256, &is.sha256) {
+        (Some(_), None) => format!("{name} is not there any more"),
+        (None, Some(_)) => format!("{name} was not there when it was attested, and is now"),
+        (Some(old), Some(new)) if old != new => {
+            format!("{name} is another file: SHA-256 {new}, attested {old}")
+        }
+        _ if was.status != is.status => {
+            format!(
+                "{name} is {} by its content ({}), attested {}",
+                is.status.as_str(),
+                is.detail,
+                was.status.as_str()
+            )
+        }
+        _ => format!("{name} is not described as it is: {}", is.detail),
+    };
+    problems.push(clean_text(&text));
+}
+
+fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) {
+    if was == is {
+        return;
+    }
+    let before = problems.len();
+    for old in &was.inputs {
+        let text = match is.inputs.iter().find(|new| new.path == old.path) {
+            None => format!("gate {}: {} is not there any more, or is no verdict for it", was.key, old.path),
+            Some(new) if new.sha256 != old.sha256 => {
+                format!(
+                    "gate {}: {} is another file: SHA-256 {}, attested {}",
+                    was.key, old.path, new.sha256, old.sha256
+                )
+            }
+            Some(new) if new != old => {
+                format!("gate {}: {} says {} ({})", was.key, old.path, new.status.as_str(), new.detail)
+            }
+            Some(_) => continue,
+        };
+        problems.push(clean_text(&text));
+    }
+    if problems.len() == before || was.status != is.status {
+        let (old, new) = (was.status.as_str(), is.status.as_str());
+        problems.push(clean_text(&format!("gate {} is {new} by its files, attested {old}", was.key)));
+    }
+}
+
+fn strictly(attestation: &Attestation, problems: &mut Problems) {
+    for artifact in attestation.artifacts.iter().filter(|a| a.required && a.status != GateStatus::Pass) {
+        problems
+            .push(clean_text(&format!("artifact {} ({}): {}", artifact.key, artifact.path, artifact.detail)));
+    }
+    let is_open = |gate: &&AttestedGate| !matches!(gate.status, GateStatus::Pass | GateStatus::NotApplicable);
+    for gate in attestation.gates.iter().filter(is_open) {
+        problems.push(clean_text(&format!(
+            "gate {} is {}: {}",
+            gate.key,
+            gate.status.as_str(),
+            gate.evidence
+        )));
+    }
+    match attestation.release_metadata.dirty {
+        Some(false) => {}
+        Some(true) => problems.push("it was made from a tree with uncommitted changes".to_owned()),
+        None => problems.push("whether the tree was clean is not known".to_owned()),
+    }
+}
+
+/// What a strict release lacks; for an attestation that was just made and is not signed yet.
+#[must_use]
+pub fn missing_for_release(attestation: &Attestation) -> Problems {
+    let mut problems = Problems::new();
+    strictly(attestation, &mut problems);
+    problems
+}

@@ -1,0 +1,298 @@
+//! The release checklist: text of ours between markers, all else left as people wrote it, to the byte.
+//!
+//! `<!-- holdpoint:begin gates -->` and `<!-- holdpoint:end gates -->`, each on a line of its own, hold one block. A tick that a person
+//! set in the last column of a row stays; where the row's evidence has changed since, it says so.
+
+use crate::EvidenceError;
+
+const BEGIN: &str = "<!-- holdpoint:begin ";
+const END: &str = "<!-- holdpoint:end ";
+const CLOSE: &str = " -->";
+/// A row that nobody has looked at.
+pub const UNTICKED: &str = "[ ]";
+const TICKED: &str = "[x]";
+/// A row that somebody has looked at, when it said something else.
+const OUTDATED: &str = "[x] before this evidence";
+
+enum Marker<'a> {
+    Begin(&'a str),
+    End(&'a str),
+}
+
+fn marker(line: &str) -> Option<Marker<'_>> {
+    let line = line.trim();
+    let name = |start: &str| line.strip_prefix(start)?.strip_suffix(CLOSE).map(str::trim);
+    name(BEGIN).map(Marker::Begin).or_else(|| name(END).map(Marker::End))
+}
+
+/// A block whose end has not come yet.
+struct Open<'a> {
+    name: &'a str,
+    since: usize,
+    block: String,
+    line_end: &'static str,
+    /// What stands in it now: looked at for ticks, then replaced.
+    old: String,
+}
+
+/// Whether a line opens or closes a block of code, in which markers are only shown.
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("```") || line.starts_with("~~~")
+}
+
+/// Fills every block; `text_of` knows what belongs into one by its name.
+///
+/// # Errors
+/// With the line, when markers do not fit, a block is there twice, its name is unknown, or there is none at all.
+pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Result<String, EvidenceError> {
+    let refused = |line: usize, what: String| Err(EvidenceError::Marker { line, what });
+    let mut out = String::with_capacity(text.len());
+    let mut open: Option<Open<'_>> = None;
+    let mut seen: Vec<&str> = Vec::new();
+    let mut is_code = false;
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        let number = at + 1;
+        if open.is_none() && is_fence(line) {
+            is_code = !is_code;
+        }
+        let found = if is_code { None } else { marker(line) };
+        match (found, &mut open) {
+            (Some(Marker::Begin(name)), None) => {
+                if seen.contains(&name) {
+                    return refused(number, format!("block {name:?} is there twice; keep one"));
+                }
+                seen.push(name);
+                let Some(block) = text_of(name) else {
+                    return refused(
+                        number,
+                        format!(
+                            "no block {name:?} is known; there are metadata, artifacts, gates and summary"
+                        ),
+                    );
+                };
+                let line_end = if line.ends_with("\r\n") { "\r\n" } else { "\n" };
+                open = Some(Open { name, since: number, block, line_end, old: String::new() });
+                out.push_str(line);
+            }
+            (Some(Marker::Begin(name)), Some(Open { name: outer, since, .. })) => {
+                return refused(
+                    number,
+                    format!("block {name:?} begins inside block {outer:?}, which began in line {since}"),
+                );
+            }
+            (Some(Marker::End(name)), Some(Open { name: began, since, .. })) if name != *began => {
+                return refused(
+                    number,
+                    format!("block {began:?}, which began in line {since}, is ended as {name:?}"),
+                );
+            }
+            (Some(Marker::End(_)), Some(_)) => {
+                if let Some(Open { block, line_end, old, .. }) = open.take() {
+                    out.push_str(&with_ticks(&block, &old).replace('\n', line_end));
+                }
+                out.push_str(line);
+            }
+            (Some(Marker::End(name)), None) => {
+                return refused(
+                    number,
+                    format!("block {name:?} ends and has not begun; add {BEGIN}{name}{CLOSE}"),
+                );
+            }
+            (None, Some(block)) => block.old.push_str(line),
+            (None, None) => out.push_str(line),
+        }
+    }
+    match open {
+        Some(Open { name, since, .. }) => {
+            refused(since, format!("block {name:?} has no end; add {END}{name}{CLOSE}"))
+        }
+        None if seen.is_empty() => refused(
+            1,
+            format!("no markers; put {BEGIN}gates{CLOSE} and {END}gates{CLOSE} where evidence belongs"),
+        ),
+        None => Ok(out),
+    }
+}
+
+/// The new text, with the ticks that people set in the old one.
+fn with_ticks(new: &str, old: &str) -> String {
+    let old_rows: Vec<Vec<&str>> = old.lines().filter_map(cells).collect();
+    let mut out = String::with_capacity(new.len());
+    for line in new.split_inclusive('\n') {
+        let ticked = cells(line).and_then(|row| {
+            let (last, evidence) = row.split_last()?;
+            let before = old_rows.iter().find(|old| old.first() == row.first())?;
+            let (tick, old_evidence) = before.split_last()?;
+            let is_ticked = *last == UNTICKED && tick.to_lowercase().starts_with(TICKED);
+            let is_current = evidence == old_evidence && tick.eq_ignore_ascii_case(TICKED);
+            is_ticked.then_some(if is_current { TICKED } else { OUTDATED })
+        });
+        match (ticked, line.rfind(UNTICKED)) {
+            (Some(tick), Some(at)) => {
+                out.push_str(&line[..at]);
+                out.push_str(tick);
+                out.push_str(&line[at + UNTICKED.len()..]);
+            }
+            _ => out.push_str(line),
+        }
+    }
+    out
+}
+
+/// The cells of a row of a table.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    let mut cells = Vec::new();
+    let (mut start, mut is_escaped) = (0, false);
+    for (at, c) in inner.char_indices() {
+        if c == '|' && !is_escaped {
+            cells.push(inner[start..at].trim());
+            start = at + 1;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    cells.push(inner[start..].trim());
+    Some(cells)
+}
+
+/// A new checklist: the seed's five sections, blocks where evidence belongs, and the rest for people.
+pub const TEMPLATE: &str = "\
+# Release checklist
+
+Filled by `holdpoint checklist`. What stands between two `holdpoint` comments is written again each time, but for ticks in the last
+column; everything else is yours.
+
+## 1. Release Metadata
+
+<!-- holdpoint:begin metadata -->
+<!-- holdpoint:end metadata -->
+
+## 2. Mandatory Artifacts
+
+<!-- holdpoint:begin artifacts -->
+<!-- holdpoint:end artifacts -->
+
+## 3. Gating Checks
+
+<!-- holdpoint:begin gates -->
+<!-- holdpoint:end gates -->
+
+<!-- holdpoint:begin summary -->
+<!-- holdpoint:end summary -->
+
+## 4. Rollback Plan (mandatory)
+
+- [ ] Last good release:
+- [ ] How to go back:
+- [ ] Who decides:
+
+## 5. Sign-Off
+
+- [ ] Release owner:
+- [ ] Performance:
+- [ ] Security:
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TABLE: &str = "| what | hash | seen |\n|---|---|---|\n| a | 1 | [ ] |\n| b\\|c | 2 | [ ] |\n";
+
+    fn filled(text: &str) -> Result<String, EvidenceError> {
+        fill(text, |name| (name == "gates").then(|| TABLE.to_owned()))
+    }
+
+    fn page(inside: &str) -> String {
+        format!(
+            "# Mine\n\n- [x] done by me\n<!-- holdpoint:begin gates -->\n{inside}<!-- holdpoint:end gates -->\nend, no newline"
+        )
+    }
+
+    #[test]
+    fn only_what_is_between_the_markers_is_written_again_and_again() {
+        let once = filled(&page("old\n")).unwrap();
+        assert_eq!(once, page(TABLE));
+        assert_eq!(filled(&once).unwrap(), once);
+    }
+
+    #[test]
+    fn a_tick_stays_and_says_when_the_evidence_has_changed() {
+        let ticked =
+            page(&TABLE.replace("| 1 | [ ] |", "| 1 | [X] |").replace("| 2 | [ ] |", "| old | [x] |"));
+        let now = filled(&ticked).unwrap();
+        assert!(now.contains("| a | 1 | [x] |"), "{now}");
+        assert!(now.contains("| b\\|c | 2 | [x] before this evidence |"), "{now}");
+        assert_eq!(filled(&now).unwrap(), now, "until somebody ticks it again");
+    }
+
+    #[test]
+    fn markers_that_do_not_fit_are_refused_with_their_line() {
+        let refused = |text: &str| filled(text).unwrap_err().to_string();
+        let (begin, end) = ("<!-- holdpoint:begin gates -->\n", "<!-- holdpoint:end gates -->\n");
+        assert!(refused(&format!("a\n{begin}b\n")).starts_with("line 2: block \"gates\" has no end"));
+        assert!(
+            refused(&format!("a\n\n{end}")).starts_with("line 3: block \"gates\" ends and has not begun")
+        );
+        assert!(
+            refused(&format!("{begin}{begin}{end}")).starts_with("line 2: block \"gates\" begins inside")
+        );
+        assert!(refused(&format!("{begin}<!-- holdpoint:end other -->\n")).contains("ended as \"other\""));
+        assert!(
+            refused(&format!("{begin}{end}{begin}{end}"))
+                .starts_with("line 3: block \"gates\" is there twice")
+        );
+        assert!(refused("<!-- holdpoint:begin colours -->\n").contains("no block \"colours\""));
+        assert!(refused("nothing\n").contains("no markers"));
+    }
+
+    #[test]
+    fn markers_shown_as_code_are_no_markers() {
+        let shown = format!("```\n<!-- holdpoint:begin gates -->\n```\n{}", page(""));
+        assert!(filled(&shown).unwrap().starts_with("```\n<!-- holdpoint:begin gates -->\n```\n# Mine"));
+    }
+
+    #[test]
+    fn the_template_can_be_filled_and_line_ends_stay() {
+        let any = |text: &str| fill(text, |name| Some(format!("{name}!\n")));
+        let out = any(TEMPLATE).unwrap();
+        assert!(["metadata!", "artifacts!", "gates!", "summary!"].iter().all(|block| out.contains(block)));
+        let windows = any(&TEMPLATE.replace('\n', "\r\n")).unwrap();
+        assert_eq!(windows, out.replace('\n', "\r\n"));
+    }
+
+    fn outside(text: &str) -> Vec<String> {
+        let mut is_inside = false;
+        let mut kept = Vec::new();
+        for line in text.split_inclusive('\n') {
+            is_inside &= !line.starts_with(END);
+            if !is_inside {
+                kept.push(line.to_owned());
+            }
+            is_inside |= line.starts_with(BEGIN);
+        }
+        kept
+    }
+
+    proptest! {
+        #[test]
+        fn text_outside_the_markers_never_changes(
+            before in "([-|x\\[\\] a`~ü\0\r]{0,12}\n){0,4}",
+            inside in "([-|x\\[\\] aü\0]{0,12}\n){0,4}",
+            after in "([-|x\\[\\] aü\0]{0,12}\n?){0,4}",
+        ) {
+            let text = format!("{before}<!-- holdpoint:begin gates -->\n{inside}<!-- holdpoint:end gates -->\n{after}");
+            match filled(&text) {
+                Ok(out) => {
+                    prop_assert_eq!(outside(&out), outside(&text));
+                    prop_assert_eq!(filled(&out).unwrap(), out.clone());
+                    prop_assert!(out.contains("| a | 1 | ["));
+                }
+                // An open block of code hides them.
+                Err(error) => prop_assert!(error.to_string().contains("no markers"), "{}", error),
+            }
+        }
+    }
+}

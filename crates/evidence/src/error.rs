@@ -1,0 +1,46 @@
+//! What can go wrong before anything can be verified.
+
+use holdpoint_model::import::FileError;
+use holdpoint_store::StoreError;
+use std::path::PathBuf;
+
+/// Evidence that could not be made or read. Evidence that was read and does not hold is a finding, not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// A file that could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file that is not what was wanted.
+    #[error("{}: {source}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FileError,
+    },
+    /// A key that cannot be used.
+    #[error("{place}: {what}")]
+    Key {
+        /// The file or the environment variable.
+        place: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A checklist whose markers do not fit.
+    #[error("line {line}: {what}")]
+    Marker {
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A selection that makes no sense, in the seeds' words.
+    #[error("{0}")]
+    Trace(&'static str),
+    /// A value that has no JSON form.
+    #[error("cannot be hashed: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The operating system gave no random bytes.
+    #[error("no random bytes: {0}")]
+    Random(String),
+}

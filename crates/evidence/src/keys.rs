@@ -1,0 +1,183 @@
+//! Ed25519 keys as PEM: PKCS#8 for the private one, SubjectPublicKeyInfo for the public one, as `openssl genpkey -algorithm
+//! ed25519` writes them. In the environment a key may also stand as the Base64 between the two lines alone.
+
+use crate::{EvidenceError, hash};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{SigningKey, VerifyingKey};
+use std::path::Path;
+
+/// The variable that may hold the private key.
+pub const PRIVATE_VARIABLE: &str = "HOLDPOINT_SIGNING_KEY";
+/// The variable that may hold the public key.
+pub const PUBLIC_VARIABLE: &str = "HOLDPOINT_PUBLIC_KEY";
+
+/// All of a PKCS#8 document of version 1 but the 32 bytes of the key (RFC 8410).
+const PRIVATE_PREFIX: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+/// The same of a SubjectPublicKeyInfo.
+const PUBLIC_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+const PRIVATE_LABEL: &str = "PRIVATE KEY";
+const PUBLIC_LABEL: &str = "PUBLIC KEY";
+
+/// A new private key.
+///
+/// # Errors
+/// When the operating system gives no random bytes.
+pub fn generate() -> Result<SigningKey, EvidenceError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| EvidenceError::Random(error.to_string()))?;
+    Ok(SigningKey::from_bytes(&seed))
+}
+
+/// Writes a pair of keys to files that must not be there yet; the private one can be read by its owner alone.
+///
+/// # Errors
+/// When one of them is there, or cannot be written.
+pub fn write_pair(key: &SigningKey, private: &Path, public: &Path) -> Result<(), EvidenceError> {
+    holdpoint_store::write_new(public, &public_pem(&key.verifying_key()), 0o644)?;
+    if let Err(error) = holdpoint_store::write_new(private, &private_pem(key), 0o600) {
+        // A public key whose private one does not exist is of no use.
+        holdpoint_store::remove(public)?;
+        return Err(error.into());
+    }
+    Ok(())
+}
+
+/// Who a key is: SHA-256 of the public key's 32 bytes.
+#[must_use]
+pub fn key_id(key: &VerifyingKey) -> String {
+    hash::bytes(key.as_bytes())
+}
+
+/// The private key from a file, or from [`PRIVATE_VARIABLE`]'s value.
+///
+/// # Errors
+/// When there is none, or it is not one.
+pub fn private(file: Option<&Path>, variable: Option<&str>) -> Result<SigningKey, EvidenceError> {
+    let (place, text) = source(file, variable, PRIVATE_VARIABLE, "--key FILE")?;
+    Ok(SigningKey::from_bytes(&bytes_of(&place, &text, PRIVATE_LABEL, &PRIVATE_PREFIX)?))
+}
+
+/// The public key from a file, or from [`PUBLIC_VARIABLE`]'s value.
+///
+/// # Errors
+/// When there is none, or it is not one.
+pub fn public(file: Option<&Path>, variable: Option<&str>) -> Result<VerifyingKey, EvidenceError> {
+    let (place, text) = source(file, variable, PUBLIC_VARIABLE, "--public-key FILE")?;
+    let bytes = bytes_of(&place, &text, PUBLIC_LABEL, &PUBLIC_PREFIX)?;
+    VerifyingKey::from_bytes(&bytes)
+        .map_err(|_| EvidenceError::Key { place, what: "not a point of the curve".to_owned() })
+}
+
+fn source(
+    file: Option<&Path>,
+    variable: Option<&str>,
+    name: &str,
+    flag: &str,
+) -> Result<(String, String), EvidenceError> {
+    match (file, variable.filter(|text| !text.trim().is_empty())) {
+        (Some(file), _) => Ok((file.display().to_string(), holdpoint_store::read_text(file)?)),
+        (None, Some(text)) => Ok((name.to_owned(), text.to_owned())),
+        (None, None) => Err(EvidenceError::Key {
+            place: "no key".to_owned(),
+            what: format!("give {flag}, or set {name}; \"holdpoint attest keygen\" makes a pair"),
+        }),
+    }
+}
+
+/// The 32 bytes of a key. Nothing of the text is ever part of an error.
+fn bytes_of(place: &str, text: &str, label: &str, prefix: &[u8]) -> Result<[u8; 32], EvidenceError> {
+    let problem = |what: &str| EvidenceError::Key { place: place.to_owned(), what: what.to_owned() };
+    let (begin, end) = (format!("-----BEGIN {label}-----"), format!("-----END {label}-----"));
+    // Some CI systems hand line ends over as two characters.
+    let text = text.replace("\\n", "\n");
+    let body = match text.trim().strip_prefix(&begin) {
+        Some(rest) => {
+            rest.trim_end().strip_suffix(&end).ok_or_else(|| problem("its last line is missing"))?
+        }
+        None if text.contains("-----BEGIN") => {
+            return Err(problem(&format!("not an Ed25519 {} in PEM", label.to_lowercase())));
+        }
+        None => text.trim(),
+    };
+    let body: String = body.split_whitespace().collect();
+    let der = STANDARD.decode(body).map_err(|_| problem("not Base64"))?;
+    der.strip_prefix(prefix)
+        .and_then(|key| key.try_into().ok())
+        .ok_or_else(|| problem(&format!("not an Ed25519 {}", label.to_lowercase())))
+}
+
+/// The private key as PEM.
+#[must_use]
+pub fn private_pem(key: &SigningKey) -> String {
+    pem(PRIVATE_LABEL, &PRIVATE_PREFIX, &key.to_bytes())
+}
+
+/// The public key as PEM.
+#[must_use]
+pub fn public_pem(key: &VerifyingKey) -> String {
+    pem(PUBLIC_LABEL, &PUBLIC_PREFIX, key.as_bytes())
+}
+
+fn pem(label: &str, prefix: &[u8], key: &[u8; 32]) -> String {
+    // 44 or 48 bytes are 64 characters at most: one line.
+    let body = STANDARD.encode([prefix, key].concat());
+    format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// The key pair of RFC 8410, section 10.
+    const RFC_PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
+    const RFC_PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
+
+    #[test]
+    fn the_keys_of_the_standard_belong_together_and_are_written_the_same() {
+        let key = private(None, Some(RFC_PRIVATE)).unwrap();
+        assert_eq!(private_pem(&key), RFC_PRIVATE);
+        assert_eq!(public_pem(&key.verifying_key()), RFC_PUBLIC);
+        assert_eq!(public(None, Some(RFC_PUBLIC)).unwrap(), key.verifying_key());
+    }
+
+    #[test]
+    fn one_line_and_escaped_line_ends_are_read_from_the_environment() {
+        let key = private(None, Some(RFC_PRIVATE)).unwrap();
+        let body = RFC_PRIVATE.lines().nth(1).unwrap();
+        assert_eq!(private(None, Some(body)).unwrap(), key);
+        assert_eq!(private(None, Some(&RFC_PRIVATE.replace('\n', "\\n"))).unwrap(), key);
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_and_not_quoted() {
+        let secret = "c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHNlY3JldA==";
+        for text in [secret, "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "!!!!", RFC_PUBLIC] {
+            let error = private(None, Some(text)).unwrap_err().to_string();
+            assert!(error.starts_with(PRIVATE_VARIABLE) && !error.contains("c2Vj"), "{error}");
+        }
+        assert!(private(None, None).unwrap_err().to_string().contains("keygen"));
+        assert!(public(None, Some(RFC_PRIVATE)).is_err());
+    }
+
+    #[test]
+    fn a_pair_is_private_new_and_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (private_file, public_file) = (dir.path().join("a.key"), dir.path().join("a.pub"));
+        let key = generate().unwrap();
+        write_pair(&key, &private_file, &public_file).unwrap();
+        assert_eq!(std::fs::metadata(&private_file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(private(Some(&private_file), None).unwrap(), key);
+        let before = std::fs::read(&private_file).unwrap();
+        let other = generate().unwrap();
+        let error = write_pair(&other, &private_file, &public_file).unwrap_err().to_string();
+        assert!(error.contains("never overwritten"), "{error}");
+        let elsewhere = dir.path().join("b.pub");
+        assert!(write_pair(&other, &private_file, &elsewhere).is_err());
+        assert!(!elsewhere.exists(), "no public key without its private one");
+        assert_eq!(std::fs::read(&private_file).unwrap(), before);
+    }
+}

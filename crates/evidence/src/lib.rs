@@ -1,0 +1,15 @@
+//! Evidence that can be checked again: replay manifests, release attestations, signatures, the release checklist.
+//!
+//! Runs nothing and prints nothing. What a file says is read from the file, never taken from whoever asks.
+
+pub mod attest;
+pub mod canonical;
+pub mod checklist;
+pub mod dsse;
+mod error;
+pub mod hash;
+pub mod keys;
+pub mod replay;
+pub mod trace;
+
+pub use error::EvidenceError;

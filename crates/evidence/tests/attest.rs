@@ -1,0 +1,332 @@
+//! What a release rests on, read from files that are good, bad, missing, edited or swapped.
+
+#![allow(clippy::unwrap_used)]
+
+use ed25519_dalek::SigningKey;
+use holdpoint_evidence::attest::{Asked, Signed, Trust, create, statement, verify};
+use holdpoint_evidence::canonical::to_canonical;
+use holdpoint_evidence::dsse;
+use holdpoint_model::Attestation;
+use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tempfile::TempDir;
+
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+fn comparison(verdict: &str, current_ms: f64) -> Value {
+    let status = if verdict == "pass" { "pass" } else { "fail" };
+    json!({
+        "schema_version": 1, "suite": "cpu", "status": status, "verdict": verdict, "policy": "allowed-max",
+        "required_status": "ok", "revision": {"commit": COMMIT, "dirty": false},
+        "checks": [{
+            "metric": "infer_p50_ms", "status": status, "verdict": verdict, "reason": "", "baseline_ms": 1.0,
+            "allowed_max_ms": 1.5, "current_ms": current_ms, "regression_ratio": current_ms - 1.0
+        }],
+    })
+}
+
+fn fuzz(failures: usize) -> Value {
+    let case = json!({"op": "x", "shape": [1], "dtype": "f32", "seed": 1, "values": "normal"});
+    let failure = json!({"finding": {"kind": "wrong_answer", "detail": "d"}, "case": case, "first": case, "found_after": 1});
+    json!({
+        "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "seed": 1, "elapsed_s": 1.0,
+        "revision": {"commit": COMMIT, "dirty": false},
+        "kernels": [{
+            "op": "x", "dtype": "f32", "worker": "builtin", "cases_count": 10, "passed_count": 10 - failures,
+            "errors": {"values_count": 1, "max_abs_err": 0.0, "mean_abs_err": 0.0, "max_rel_err": 0.0, "rel_norm": 0.0},
+            "failures": vec![failure; failures],
+        }],
+    })
+}
+
+fn sign_off(gate: &str, commit: &str) -> Value {
+    json!({
+        "schema_version": 1, "gate": gate, "status": "PASS", "signed_off_by": "ada", "commit_sha": commit,
+        "evidence": "read all of it"
+    })
+}
+
+fn write(dir: &Path, name: &str, value: &Value) {
+    holdpoint_store::write_text(&dir.join(name), &value.to_string()).unwrap();
+}
+
+/// A folder in which all is well for a release on the CPU.
+fn complete() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str, value: Value| write(dir.path(), name, &value);
+    let config = json!({"kmax": 32}).as_object().unwrap().clone();
+    let manifest = holdpoint_evidence::replay::manifest(7, config, BTreeMap::new()).unwrap();
+    at("replay.json", serde_json::to_value(manifest).unwrap());
+    std::fs::write(dir.path().join("model.onnx"), [0x08, 0x09, 0x12]).unwrap();
+    at("fuzz.json", fuzz(0));
+    // One of Apex-X's own.
+    at(
+        "perf/perf_report.json",
+        json!({"schema_version": 1, "suite": "cpu", "metrics": {"infer_p50_ms": 1.2}}),
+    );
+    at("eval.json", json!({"top1": 0.7}));
+    let caps = include_str!("fixtures/caps.json");
+    std::fs::write(dir.path().join("doctor.json"), caps).unwrap();
+    at("comparison.json", comparison("pass", 1.2));
+    at("needs.json", json!({"lint": {"result": "success"}, "tests": {"result": "success"}}));
+    at("signoff/security_review.json", sign_off("security_review", COMMIT));
+    at("signoff/documentation_sync.json", sign_off("documentation_sync", COMMIT));
+    dir
+}
+
+fn asked(dir: &Path, target: RuntimeTarget) -> Asked<'_> {
+    let now = "2026-01-02T03:04:05Z";
+    Asked {
+        dir,
+        metadata: ReleaseMetadata {
+            release_tag: "v1".to_owned(),
+            commit_sha: COMMIT.to_owned(),
+            build_date_utc: now.to_owned(),
+            release_owner: "ada".to_owned(),
+            runtime_target: target,
+            ci_run_url: None,
+            dirty: Some(false),
+            ref_name: None,
+        },
+        artifact_paths: BTreeMap::new(),
+        gate_files: Vec::new(),
+        without: BTreeMap::new(),
+        holdpoint: "0.1.0".to_owned(),
+    }
+}
+
+fn attested(dir: &Path) -> Attestation {
+    create(&asked(dir, RuntimeTarget::Cpu)).unwrap()
+}
+
+fn gate(attestation: &Attestation, key: &str) -> (GateStatus, String) {
+    let gate = attestation.gates.iter().find(|gate| gate.key == key).unwrap();
+    (gate.status, gate.evidence.clone())
+}
+
+fn problems(attestation: Attestation, dir: &Path, is_strict: bool) -> Vec<String> {
+    let key = SigningKey::from_bytes(&[3; 32]);
+    let payload = to_canonical(&statement(attestation)).unwrap();
+    let envelope = dsse::sign(payload.as_bytes(), &key);
+    let public = key.verifying_key();
+    verify(Signed::Envelope(envelope, &public), dir, Trust { is_strict, commit_sha: None }).unwrap().0
+}
+
+#[test]
+fn a_complete_cpu_release_passes_strictly() {
+    let dir = complete();
+    let attestation = attested(dir.path());
+    let s = &attestation.summary;
+    assert_eq!(
+        (s.overall_status.as_str(), s.required_artifacts_total, s.required_artifacts_passed),
+        ("pass", 6, 6),
+        "{attestation:#?}"
+    );
+    assert_eq!(
+        (s.gates_total, s.gates_passed, s.gates_failed, s.gates_pending),
+        (7, 6, 0, 0),
+        "{attestation:#?}"
+    );
+    assert_eq!(gate(&attestation, "gpu_perf_regression").0, GateStatus::NotApplicable);
+    let tensorrt: Vec<GateStatus> =
+        attestation.artifacts.iter().filter(|a| a.key.starts_with("trt_")).map(|a| a.status).collect();
+    assert_eq!(tensorrt, [GateStatus::NotApplicable; 2]);
+    assert_eq!(problems(attestation.clone(), dir.path(), true), Vec::<String>::new());
+    let bare =
+        verify(Signed::Bare(Box::new(attestation)), dir.path(), Trust { is_strict: true, commit_sha: None })
+            .unwrap()
+            .0;
+    assert_eq!(bare, ["it is not signed"]);
+}
+
+#[test]
+fn tensorrt_needs_all_eight_and_a_gpu_gate() {
+    let dir = complete();
+    let attestation = create(&asked(dir.path(), RuntimeTarget::Tensorrt)).unwrap();
+    assert_eq!(attestation.summary.required_artifacts_total, 8);
+    assert_eq!(
+        (attestation.summary.required_artifacts_failed, attestation.summary.overall_status.as_str()),
+        (2, "fail")
+    );
+    assert_eq!(gate(&attestation, "gpu_perf_regression").0, GateStatus::Pending);
+}
+
+#[test]
+fn what_is_missing_is_named_and_what_a_project_does_not_have_says_why() {
+    let dir = complete();
+    std::fs::remove_file(dir.path().join("eval.json")).unwrap();
+    std::fs::remove_file(dir.path().join("needs.json")).unwrap();
+    let attestation = attested(dir.path());
+    assert_eq!(attestation.summary.overall_status, "fail");
+    let found = problems(attestation, dir.path(), true);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("eval_report") && found[1].contains("lint_type_tests is PENDING"), "{found:?}");
+    let mut asked = asked(dir.path(), RuntimeTarget::Cpu);
+    asked.without =
+        [("eval_report".to_owned(), "no model".to_owned()), ("lint_type_tests".to_owned(), "x".to_owned())]
+            .into();
+    let attestation = create(&asked).unwrap();
+    assert_eq!(attestation.summary.overall_status, "pass");
+    assert_eq!(
+        gate(&attestation, "lint_type_tests"),
+        (GateStatus::NotApplicable, "not of this project: x".to_owned())
+    );
+    assert_eq!(problems(attestation, dir.path(), true), Vec::<String>::new());
+}
+
+#[test]
+fn a_gate_stands_as_its_verdict_file_says() {
+    let dir = complete();
+    let cpu = |value: &Value| {
+        write(dir.path(), "comparison.json", value);
+        gate(&attested(dir.path()), "cpu_perf_regression")
+    };
+    assert_eq!(cpu(&comparison("regressed", 2.0)).0, GateStatus::Fail);
+    assert_eq!(cpu(&comparison("inconclusive", 1.0)).0, GateStatus::Pending);
+    let mut edited = comparison("regressed", 2.0);
+    edited["verdict"] = json!("pass");
+    assert!(cpu(&edited).1.contains("worst of its checks is regressed: it was edited"));
+    edited["checks"][0]["verdict"] = json!("pass");
+    let (status, said) = cpu(&edited);
+    assert!(status == GateStatus::Fail && said.contains("above its allowed_max_ms"), "{said}");
+    let mut other = comparison("pass", 1.2);
+    other["revision"]["commit"] = json!("f".repeat(40));
+    assert!(cpu(&other).1.contains("it is of commit ffff"));
+    let mut dirty = comparison("pass", 1.2);
+    dirty["revision"]["dirty"] = json!(true);
+    assert_eq!(cpu(&dirty).0, GateStatus::Pending);
+    assert!(cpu(&json!({"verdict": "PASS"})).1.contains("not a verdict file"));
+    let mut on_device = comparison("pass", 1.2);
+    on_device["machine"] = json!({
+        "fingerprint": "x", "cpu_model": "c", "cpus": 1, "memory_gib": 1, "arch": "x86_64", "os": "linux", "devices": ["H200"]
+    });
+    assert_eq!(cpu(&on_device).0, GateStatus::Pending, "a GPU's verdict is none about the CPU");
+    assert_eq!(gate(&attested(dir.path()), "gpu_perf_regression").0, GateStatus::Pass);
+}
+
+#[test]
+fn parity_jobs_sign_offs_and_capabilities_are_read_too() {
+    let dir = complete();
+    let with = |name: &str, value: Value, key: &str| {
+        write(dir.path(), name, &value);
+        gate(&attested(dir.path()), key)
+    };
+    assert_eq!(with("fuzz.json", fuzz(2), "runtime_backend_parity").0, GateStatus::Fail);
+    let mut hidden = fuzz(2);
+    hidden["kernels"][0]["failures"] = json!([]);
+    assert!(with("fuzz.json", hidden, "runtime_backend_parity").1.contains("it was edited"));
+    let jobs = |result: &str| json!({"lint": {"result": "success"}, "tests": {"result": result}});
+    assert_eq!(with("needs.json", jobs("failure"), "lint_type_tests").0, GateStatus::Fail);
+    assert_eq!(with("needs.json", jobs("skipped"), "lint_type_tests").0, GateStatus::Pending);
+    let other = sign_off("security_review", &"e".repeat(40));
+    assert_eq!(with("signoff/security_review.json", other, "security_review").0, GateStatus::Fail);
+    let wrong = sign_off("documentation_sync", COMMIT);
+    assert!(with("signoff/security_review.json", wrong, "security_review").1.contains("signs off"));
+    let mut caps: Value = serde_json::from_str(include_str!("fixtures/caps.json")).unwrap();
+    caps["nvml"] = json!({"available": false, "reason": null});
+    let (status, said) = with("doctor.json", caps, "runtime_capability_transparency");
+    assert!(
+        status == GateStatus::Fail && said.contains("nvml is not available and does not say why"),
+        "{said}"
+    );
+}
+
+#[test]
+fn artifacts_are_read_and_their_own_hashes_checked() {
+    let dir = complete();
+    let artifact = |key: &str| attested(dir.path()).artifacts.into_iter().find(|a| a.key == key).unwrap();
+    let mut manifest: Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.path().join("replay.json")).unwrap()).unwrap();
+    manifest["seed"] = json!(8);
+    write(dir.path(), "replay.json", &manifest);
+    let found = artifact("export_manifest");
+    assert!(found.status == GateStatus::Fail && found.detail.starts_with("manifest_sha256"), "{found:?}");
+    std::fs::write(dir.path().join("model.onnx"), "<html>").unwrap();
+    assert_eq!(artifact("onnx_graph").status, GateStatus::Fail);
+    std::fs::write(dir.path().join("eval.json"), "{}").unwrap();
+    assert_eq!(artifact("eval_report").status, GateStatus::Fail);
+    std::fs::write(dir.path().join("perf/perf_report.json"), "{\"schema_version\": 2, \"metrics\": {}}")
+        .unwrap();
+    assert!(artifact("performance_report").detail.contains("schema_version"));
+}
+
+#[test]
+fn every_byte_of_a_small_artifact_counts_and_a_swapped_one_is_found() {
+    let dir = complete();
+    let attestation = attested(dir.path());
+    for name in ["eval.json", "model.onnx", "needs.json"] {
+        let path = dir.path().join(name);
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(!problems(attestation.clone(), dir.path(), false).is_empty(), "byte {at} of {name}");
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+    assert_eq!(problems(attestation.clone(), dir.path(), false), Vec::<String>::new());
+    std::fs::copy(dir.path().join("eval.json"), dir.path().join("model.onnx")).unwrap();
+    let found = problems(attestation.clone(), dir.path(), false);
+    assert!(found.len() == 1 && found[0].contains("onnx_graph (model.onnx) is another file"), "{found:?}");
+    std::fs::remove_file(dir.path().join("model.onnx")).unwrap();
+    assert!(problems(attestation, dir.path(), false)[0].contains("not there any more"));
+}
+
+#[test]
+fn an_attestation_that_was_typed_is_found_even_when_it_is_signed() {
+    let dir = complete();
+    write(dir.path(), "comparison.json", &comparison("regressed", 2.0));
+    let honest = attested(dir.path());
+    assert_eq!(
+        problems(honest.clone(), dir.path(), false),
+        Vec::<String>::new(),
+        "a failed gate is evidence too"
+    );
+    let edit = |change: fn(&mut Attestation)| {
+        let mut attestation = honest.clone();
+        change(&mut attestation);
+        problems(attestation, dir.path(), false).join("; ")
+    };
+    assert!(
+        edit(|a| a.gates[1].status = GateStatus::Pass).contains("cpu_perf_regression is FAIL by its files")
+    );
+    assert!(edit(|a| a.gates[1].inputs[0].status = GateStatus::Pass).contains("comparison.json says FAIL"));
+    assert!(edit(|a| a.summary.overall_status = "pass".to_owned()).contains("summary"));
+    assert!(edit(|a| a.gates.truncate(6)).contains("not the seven"));
+    assert!(edit(|a| a.artifacts.swap(0, 1)).contains("not the eight"));
+    assert!(edit(|a| a.artifacts[0].required = false).contains("export_manifest"));
+    assert!(edit(|a| a.inputs_sha256 = "0".repeat(64)).contains("inputs_sha256"));
+    assert!(edit(|a| a.generated_at_utc.push('0')).contains("two dates"));
+    assert!(edit(|a| a.artifacts[0].path = "../../etc/passwd".to_owned()).contains("export_manifest"));
+}
+
+#[test]
+fn a_statement_is_about_the_files_and_nothing_else() {
+    let dir = complete();
+    let key = SigningKey::from_bytes(&[3; 32]);
+    let opened = |statement: &holdpoint_model::Statement, commit_sha| {
+        let payload = to_canonical(statement).unwrap();
+        let (envelope, public) = (dsse::sign(payload.as_bytes(), &key), key.verifying_key());
+        verify(Signed::Envelope(envelope, &public), dir.path(), Trust { is_strict: false, commit_sha })
+            .unwrap()
+            .0
+    };
+    let whole = statement(attested(dir.path()));
+    assert_eq!(whole.subject.len(), 10);
+    let names: Vec<&str> = whole.subject.iter().map(|subject| subject.name.as_str()).collect();
+    assert!(names.contains(&"model.onnx") && names.contains(&"signoff/security_review.json"), "{names:?}");
+    assert_eq!(opened(&whole, Some(COMMIT)), Vec::<String>::new());
+    assert!(opened(&whole, Some("other"))[0].contains("not of other"));
+    let mut fewer = whole.clone();
+    fewer.subject.pop();
+    assert!(opened(&fewer, None)[0].contains("its subject is not"));
+    let mut other = whole.clone();
+    other.predicate_type = "https://slsa.dev/provenance/v1".to_owned();
+    assert!(opened(&other, None)[0].contains("slsa"));
+    let mut old = whole;
+    old.statement_type = "https://in-toto.io/Statement/v0.1".to_owned();
+    assert!(opened(&old, None)[0].contains("v0.1"));
+}

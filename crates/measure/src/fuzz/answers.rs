@@ -1,0 +1,209 @@
+//! The answers themselves: what a worker computes from inputs that are drawn here, checked, and handed over as they are. For
+//! replays; must not compare one answer with another.
+
+use super::arena::{Arena, Exchange};
+use crate::slot::Slot;
+use crate::worker::{Place, WorkerError};
+use holdpoint_cuda::Dtype;
+use holdpoint_model::fuzz::Finding;
+use holdpoint_model::{FindingKind, FuzzCase, Suite};
+use holdpoint_workloads::Tolerance;
+use std::path::Path;
+
+/// How two answers to the same inputs differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Differs {
+    /// Which values differ by more than is allowed.
+    pub mismatches: u64,
+    /// The first of them, counted from 0 over the whole output.
+    pub first_index: usize,
+    /// What was recorded there.
+    pub recorded: f32,
+    /// What is there now.
+    pub now: f32,
+}
+
+/// Compares an answer with a recorded one: bit by bit, or by the tolerance of the element type.
+///
+/// # Errors
+/// When the element type is not known, or the lengths differ.
+pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Result<Option<Differs>, String> {
+    let dtype = Dtype::parse(dtype).ok_or_else(|| format!("no element type {dtype:?} is known"))?;
+    if recorded.len() != now.len() || !recorded.len().is_multiple_of(dtype.bytes()) {
+        return Err(format!("{} bytes were recorded, {} are there now", recorded.len(), now.len()));
+    }
+    let [atol, rtol] = dtype.tolerance();
+    // Two devices may both be off by the tolerance, one up, one down.
+    let tolerance = Tolerance::new(2.0 * atol, 2.0 * rtol);
+    let width = dtype.bytes();
+    let same = |(old, new): (&[u8], &[u8])| {
+        old == new
+            || !is_exact && {
+                let (old, new) = (dtype.decode(old)[0], dtype.decode(new)[0]);
+                tolerance.accepts(f64::from(new), f64::from(old)) || old.is_nan() && new.is_nan()
+            }
+    };
+    let different: Vec<usize> = recorded
+        .chunks(width)
+        .zip(now.chunks(width))
+        .enumerate()
+        .filter_map(|(at, pair)| (!same(pair)).then_some(at))
+        .collect();
+    Ok(different.first().map(|&first_index| {
+        let at = |bytes: &[u8]| dtype.decode(&bytes[first_index * width..][..width])[0];
+        Differs { mismatches: different.len() as u64, first_index, recorded: at(recorded), now: at(now) }
+    }))
+}
+
+/// One output of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputTensor {
+    /// Its name.
+    pub name: String,
+    /// Its sizes, the last varying fastest.
+    pub shape: Vec<usize>,
+    /// Its values, little-endian, in the case's element type.
+    pub bytes: Vec<u8>,
+}
+
+/// What a worker made of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answers {
+    /// SHA-256 of all inputs, one after the other.
+    pub inputs_sha256: String,
+    /// Its outputs, in the op's order.
+    pub outputs: Vec<OutputTensor>,
+    /// Whether a second call gave the same bits.
+    pub is_deterministic: bool,
+}
+
+/// What came of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answered {
+    /// Right answers.
+    Right(Answers),
+    /// A wrong answer, or none.
+    Wrong(Finding),
+    /// The worker has no kernel for it; not a failure.
+    Skipped(String),
+}
+
+/// Asks a worker of a suite for answers.
+pub struct Answerer<'a> {
+    slot: Slot<'a>,
+    arena: Arena,
+}
+
+impl<'a> Answerer<'a> {
+    /// For a worker of the suite; `dir` is for the tensors.
+    ///
+    /// # Errors
+    /// When no file can be made there.
+    pub fn new(suite: &'a Suite, worker: &'a str, dir: &Path) -> std::io::Result<Self> {
+        Ok(Self { slot: Slot::new(suite, worker, Place::default()), arena: Arena::new(dir)? })
+    }
+
+    /// Asks twice.
+    pub fn answer(&mut self, case: &FuzzCase) -> Answered {
+        self.ask(case).unwrap_or_else(|error| {
+            if error.fatal {
+                self.slot.forget();
+            }
+            let last = error.stderr_tail.last().map(|last| format!("; its last words: {last}"));
+            let detail = format!("{}: {}{}", error.cause.as_str(), error.detail, last.unwrap_or_default());
+            Answered::Wrong(Finding { kind: FindingKind::Failed, detail })
+        })
+    }
+
+    fn ask(&mut self, case: &FuzzCase) -> Result<Answered, WorkerError> {
+        let mut exchange = Exchange::new(case, case.seed, 1, 1)?.completed();
+        let mut answers: Vec<Answers> = Vec::new();
+        for _ in 0..2 {
+            let evaluated = exchange.run(&mut self.arena, self.slot.worker()?)?;
+            if let Some(reason) = evaluated.skipped {
+                return Ok(Answered::Skipped(reason));
+            }
+            if let Some(finding) = evaluated.finding {
+                return Ok(Answered::Wrong(finding));
+            }
+            answers.push(exchange.answers());
+        }
+        let is_deterministic = answers[0].outputs == answers[1].outputs;
+        Ok(Answered::Right(Answers { is_deterministic, ..answers.swap_remove(0) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdpoint_model::Values;
+    use serde_json::{Map, json};
+
+    fn bytes(values: &[f32]) -> Vec<u8> {
+        Dtype::F32.encode(values)
+    }
+
+    #[test]
+    fn the_first_value_that_differs_is_named_with_both() {
+        let differs =
+            compare("f32", &bytes(&[1.0, 2.0, 3.0]), &bytes(&[1.0, 2.5, 3.5]), true).unwrap().unwrap();
+        assert_eq!(differs, Differs { mismatches: 2, first_index: 1, recorded: 2.0, now: 2.5 });
+        assert_eq!(compare("f32", &bytes(&[f32::NAN]), &bytes(&[f32::NAN]), true), Ok(None));
+    }
+
+    #[test]
+    fn a_last_bit_counts_by_bits_and_not_by_tolerance() {
+        let (old, new) = (bytes(&[1.0, 0.0]), bytes(&[1.0 + f32::EPSILON, -0.0]));
+        assert_eq!(compare("f32", &old, &new, true).unwrap().unwrap().mismatches, 2);
+        assert_eq!(compare("f32", &old, &new, false), Ok(None));
+        let far = bytes(&[1.0, 1e-3]);
+        assert_eq!(compare("f32", &old, &far, false).unwrap().unwrap().first_index, 1);
+        assert!(compare("f32", &bytes(&[1.0]), &bytes(&[f32::NAN]), false).unwrap().is_some());
+        assert!(compare("f32", &old, &bytes(&[1.0]), false).is_err());
+    }
+
+    #[test]
+    fn every_built_in_op_answers_and_the_same_twice() {
+        let suite = Suite::parse(
+            "schema_version = 1\nname = \"a\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nshape = [3]\n",
+        );
+        let (suite, dir) = (suite.unwrap(), tempfile::tempdir().unwrap());
+        let mut answerer = Answerer::new(&suite, "builtin", dir.path()).unwrap();
+        let tiles = json!({"tile_size": 4, "indices": [1, 0, 3]});
+        for (op, shape, params) in [
+            ("infer", vec![1, 3, 32, 32], json!({"tile_size_l0": 1})),
+            ("tile_pack", vec![1, 2, 8, 8], tiles.clone()),
+            ("tile_unpack", vec![1, 2, 8, 8], tiles.clone()),
+            ("fusion_gate", vec![1, 2, 8, 8], json!({})),
+            ("tile_ssm", vec![1, 9, 3], json!({"direction": "bidirectional"})),
+            ("fused_pack_op_unpack", vec![1, 2, 8, 8], tiles),
+            (
+                "ff_path",
+                vec![1, 4, 16, 16],
+                json!({"tile_size_l0": 8, "tile_size_l1": 4, "kmax_l0": 2, "kmax_l1": 4}),
+            ),
+            ("attention", vec![1, 2, 5, 8], json!({"causal": true})),
+            ("copy", vec![7], json!({})),
+        ] {
+            let params: Map<_, _> = params.as_object().unwrap().clone();
+            let case = FuzzCase {
+                op: op.to_owned(),
+                shape,
+                dtype: "f32".to_owned(),
+                params,
+                seed: 5,
+                values: Values::Normal,
+                offset: 0,
+                kernel: None,
+            };
+            let answered = answerer.answer(&case);
+            let Answered::Right(answers) = &answered else { panic!("{op}: {answered:?}") };
+            assert!(answers.is_deterministic && !answers.outputs.is_empty(), "{op}");
+            assert_eq!(answerer.answer(&case), answered, "{op}");
+            let Answered::Right(other) = answerer.answer(&FuzzCase { seed: 6, ..case }) else {
+                panic!("{op}")
+            };
+            assert_ne!(other.inputs_sha256, answers.inputs_sha256, "{op}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Release attestations: which artifacts and which verdicts a release rests on, and the envelope that signs them. The keys of the
+//! attestation are the first seed's; what is added stands beside them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a release rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attestation {
+    /// Always 1.
+    pub schema_version: u32,
+    /// When it was made.
+    pub generated_at_utc: String,
+    /// Of what, by whom.
+    pub release_metadata: ReleaseMetadata,
+    /// The eight artifacts, in the seed's order.
+    pub artifacts: Vec<AttestedArtifact>,
+    /// The seven gates, in the seed's order.
+    pub gates: Vec<AttestedGate>,
+    /// Counts, and what they come to.
+    pub summary: AttestationSummary,
+    /// SHA-256 of the canonical JSON of path → SHA-256 of every file above.
+    pub inputs_sha256: String,
+    /// Version of holdpoint that made it.
+    pub holdpoint: String,
+}
+
+/// Of what, by whom.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseMetadata {
+    /// The tag; `unversioned` where there is none.
+    pub release_tag: String,
+    /// The commit.
+    pub commit_sha: String,
+    /// The same moment as `generated_at_utc`.
+    pub build_date_utc: String,
+    /// Who answers for it.
+    pub release_owner: String,
+    /// What it runs on.
+    pub runtime_target: RuntimeTarget,
+    /// The run that made the evidence.
+    pub ci_run_url: Option<String>,
+    /// Whether tracked files differed from the commit; absent where git could not tell.
+    pub dirty: Option<bool>,
+    /// The branch or tag that was built, where CI tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ref_name: Option<String>,
+}
+
+/// What a release runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuntimeTarget {
+    /// The CPU.
+    #[default]
+    Cpu,
+    /// PyTorch.
+    Torch,
+    /// Triton.
+    Triton,
+    /// TensorRT.
+    Tensorrt,
+}
+
+impl RuntimeTarget {
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Torch => "torch",
+            Self::Triton => "triton",
+            Self::Tensorrt => "tensorrt",
+        }
+    }
+}
+
+/// How an artifact or a gate stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum GateStatus {
+    /// Good.
+    #[serde(rename = "PASS")]
+    Pass,
+    /// Bad, missing, or not what it claims to be.
+    #[serde(rename = "FAIL")]
+    Fail,
+    /// Not decided.
+    #[serde(rename = "PENDING")]
+    Pending,
+    /// Not of this release.
+    #[serde(rename = "N/A")]
+    NotApplicable,
+}
+
+impl GateStatus {
+    /// The word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "PASS",
+            Self::Fail => "FAIL",
+            Self::Pending => "PENDING",
+            Self::NotApplicable => "N/A",
+        }
+    }
+}
+
+/// One of the eight.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttestedArtifact {
+    /// The seed's key.
+    pub key: String,
+    /// For people.
+    pub label: String,
+    /// Below the artifacts folder.
+    pub path: String,
+    /// What makes it.
+    pub producer: String,
+    /// Whether the release needs it.
+    pub required: bool,
+    /// Whether it is there.
+    pub exists: bool,
+    /// SHA-256 of its bytes.
+    pub sha256: Option<String>,
+    /// Its size.
+    pub size_bytes: Option<u64>,
+    /// How it stands.
+    pub status: GateStatus,
+    /// What it was read as, or what is wrong with it.
+    pub detail: String,
+}
+
+/// One of the seven.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttestedGate {
+    /// The seed's key.
+    pub key: String,
+    /// For people.
+    pub label: String,
+    /// What the status was read from.
+    pub evidence: String,
+    /// How it stands.
+    pub status: GateStatus,
+    /// The files it was read from.
+    pub inputs: Vec<GateInput>,
+}
+
+/// A verdict file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateInput {
+    /// Below the artifacts folder.
+    pub path: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+    /// How the gate stands by it alone.
+    pub status: GateStatus,
+    /// What it says, or what is wrong with it.
+    pub detail: String,
+}
+
+/// Counts, and what they come to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttestationSummary {
+    /// `pass`, `pending` or `fail`.
+    pub overall_status: String,
+    /// Artifacts that are needed.
+    pub required_artifacts_total: usize,
+    /// Those that are there and good.
+    pub required_artifacts_passed: usize,
+    /// Those that are not.
+    pub required_artifacts_failed: usize,
+    /// Gates.
+    pub gates_total: usize,
+    /// Passed.
+    pub gates_passed: usize,
+    /// Failed.
+    pub gates_failed: usize,
+    /// Not decided.
+    pub gates_pending: usize,
+}
+
+/// What a person signs off, in a file of its own: who, which gate, and of which commit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignOff {
+    /// Always 1.
+    pub schema_version: u32,
+    /// The gate.
+    pub gate: String,
+    /// What was found.
+    pub status: GateStatus,
+    /// Who looked.
+    pub signed_off_by: String,
+    /// What was looked at.
+    pub commit_sha: String,
+    /// Where it can be read.
+    pub evidence: String,
+}
+
+/// An in-toto statement of version 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// Always `https://in-toto.io/Statement/v1`.
+    #[serde(rename = "_type")]
+    pub statement_type: String,
+    /// The files it speaks of.
+    pub subject: Vec<Subject>,
+    /// What the predicate is.
+    #[serde(rename = "predicateType")]
+    pub predicate_type: String,
+    /// The attestation.
+    pub predicate: Attestation,
+}
+
+/// A file that a statement speaks of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Subject {
+    /// Its path below the artifacts folder.
+    pub name: String,
+    /// Its hashes by name; ours is `sha256`.
+    pub digest: BTreeMap<String, String>,
+}
+
+/// A DSSE envelope: bytes, what they are, and who signed them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Envelope {
+    /// The statement's bytes, in Base64.
+    pub payload: String,
+    /// What the payload is: `application/vnd.in-toto+json`.
+    #[serde(rename = "payloadType")]
+    pub payload_type: String,
+    /// Who signed.
+    pub signatures: Vec<EnvelopeSignature>,
+}
+
+/// One signature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnvelopeSignature {
+    /// SHA-256 of the public key's 32 bytes.
+    pub keyid: String,
+    /// The signature, in Base64.
+    pub sig: String,
+}

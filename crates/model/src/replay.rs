@@ -1,0 +1,200 @@
+//! Replay manifests: what was computed from which seed and configuration, and the hashes of the answers. The hashed keys are the
+//! seeds'; what is added stands beside them and outside the hash.
+
+use crate::machine::{EnvironmentLock, Machine, Revision, Toolchain};
+use crate::{FuzzCase, SCHEMA_VERSION, Values};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What was computed, and the hashes of the answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayManifest {
+    /// Always 1; the seeds' own manifests do not say.
+    #[serde(default = "version")]
+    pub schema_version: u32,
+    /// The suite: a built-in one, or its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// Inputs and weights are drawn from it.
+    pub seed: u64,
+    /// What was asked for; ours holds a [`ReplayConfig`].
+    pub config: Map<String, Value>,
+    /// SHA-256 of the configuration's canonical JSON.
+    pub config_sha256: String,
+    /// The files with the answers.
+    pub artifact_hashes: BTreeMap<String, ArtifactHash>,
+    /// The same hashes alone.
+    pub artifact_sha256: BTreeMap<String, String>,
+    /// SHA-256 of the canonical JSON of `seed`, `config_sha256` and `artifact_sha256`.
+    pub manifest_sha256: String,
+    /// What came of each workload.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub workloads: IndexMap<String, ReplayedWorkload>,
+    /// When the answers were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp_utc: Option<String>,
+    /// The revision of the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// Where and with what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<ReplayEnvironment>,
+}
+
+fn version() -> u32 {
+    SCHEMA_VERSION
+}
+
+/// A file and its hash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactHash {
+    /// Where it lies, beside the manifest.
+    pub path: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+}
+
+/// Where and with what answers were computed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayEnvironment {
+    /// The machine.
+    pub machine: Machine,
+    /// Instructions of its CPU that the built-in ops use where it has them.
+    pub cpu_features: Vec<String>,
+    /// The versions.
+    pub toolchain: Toolchain,
+    /// What was set and may change answers.
+    #[serde(default)]
+    pub environment_lock: EnvironmentLock,
+}
+
+impl ReplayEnvironment {
+    /// Whether the same code gives the same bits there: the same instructions, and the same device where one is used.
+    #[must_use]
+    pub fn gives_the_same_bits(&self, other: &Self) -> bool {
+        let of = |env: &Self| {
+            (
+                env.machine.arch.clone(),
+                env.machine.os.clone(),
+                env.machine.devices.clone(),
+                env.cpu_features.clone(),
+            )
+        };
+        of(self) == of(other)
+    }
+}
+
+/// What a manifest of ours holds as its configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayConfig {
+    /// Name of the suite.
+    pub suite: String,
+    /// What is computed, in this order.
+    pub workloads: Vec<ReplayCase>,
+}
+
+/// A workload and its inputs. Who computes it is not part of it, so that another worker can be asked for the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayCase {
+    /// Name of the workload.
+    pub name: String,
+    /// The op.
+    pub op: String,
+    /// Sizes of the main input.
+    pub shape: Vec<usize>,
+    /// Element type.
+    pub dtype: String,
+    /// The op's parameters.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// Its inputs are drawn from it.
+    pub seed: u64,
+    /// What values they have.
+    pub values: Values,
+}
+
+impl From<ReplayCase> for FuzzCase {
+    fn from(case: ReplayCase) -> Self {
+        let ReplayCase { op, shape, dtype, params, seed, values, .. } = case;
+        Self { op, shape, dtype, params, seed, values, offset: 0, kernel: None }
+    }
+}
+
+/// What came of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayedWorkload {
+    /// Who computed it.
+    pub worker: String,
+    /// SHA-256 of all inputs, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs_sha256: Option<String>,
+    /// Whether a second call gave the same bits.
+    #[serde(default)]
+    pub deterministic: bool,
+    /// Its answers, in the op's order; the artifact of each is called `workload.output`.
+    #[serde(default)]
+    pub outputs: Vec<ReplayedOutput>,
+    /// Why it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayedOutput {
+    /// Its name.
+    pub name: String,
+    /// Its sizes, the last varying fastest.
+    pub shape: Vec<usize>,
+    /// Its element type, little-endian in its file.
+    pub dtype: String,
+}
+
+/// How answers were compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayCompared {
+    /// Bit by bit.
+    Exact,
+    /// By the tolerance of the element type.
+    Tolerance,
+    /// Not at all: the manifest or its files are not what was recorded, or hold nothing that could be run again.
+    Nothing,
+}
+
+/// What running a manifest again has shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayVerification {
+    /// Always 1.
+    pub schema_version: u32,
+    /// The manifest that was run again.
+    pub manifest_sha256: String,
+    /// The revision that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// How answers were compared.
+    pub compared: ReplayCompared,
+    /// Whether all is as it was.
+    pub same: bool,
+    /// What differs, the first thing first.
+    pub differences: Vec<String>,
+    /// What could not be run again, and why.
+    pub skipped: BTreeMap<String, String>,
+    /// Answers that were compared.
+    pub outputs_count: u64,
+    /// Values in them.
+    pub values_count: u64,
+    /// When.
+    pub timestamp_utc: String,
+}
+
+/// Name of an answer among a manifest's artifacts.
+#[must_use]
+pub fn artifact_name(workload: &str, output: &str) -> String {
+    format!("{workload}.{output}")
+}

@@ -1,0 +1,149 @@
+//! What a release rests on, in the first seed's sections, and its tables as blocks of a checklist.
+
+use super::escape;
+use super::tables::{left, table};
+use holdpoint_model::Attestation;
+use holdpoint_model::attest::GateStatus;
+
+/// The page.
+#[must_use]
+pub fn attestation(a: &Attestation) -> String {
+    let plain = |path: &str| escape::name(path);
+    format!(
+        "# Release Evidence\n\n## Metadata\n\n{}\n## Artifact Evidence\n\n{}\n## Gate Evidence\n\n{}\n## Summary\n\n{}\nWritten by `holdpoint attest create`; `holdpoint checklist` fills the same into a checklist.\n",
+        metadata(a),
+        artifacts(a),
+        gates(a, &plain, None),
+        summary(a)
+    )
+}
+
+/// A block of a checklist by its name; `link` turns a path below the artifacts folder into a link's target. The last column is
+/// `untick`, for people.
+#[must_use]
+pub fn checklist_block(
+    name: &str,
+    a: &Attestation,
+    link: &dyn Fn(&str) -> String,
+    untick: &str,
+) -> Option<String> {
+    let linked = |path: &str| format!("[{}]({})", escape::text(path), target(&link(path)));
+    match name {
+        "metadata" => Some(metadata(a)),
+        "artifacts" => Some(checklist_artifacts(a, &linked, untick)),
+        "gates" => Some(gates(a, &linked, Some(untick))),
+        "summary" => Some(summary(a)),
+        _ => None,
+    }
+}
+
+/// A link's target: only what cannot end it or a cell.
+fn target(raw: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-~".contains(c);
+    let mut out = String::new();
+    for c in raw.chars() {
+        match c {
+            c if is_plain(c) => out.push(c),
+            c => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| out.push_str(&format!("%{byte:02X}"))),
+        }
+    }
+    out
+}
+
+fn metadata(a: &Attestation) -> String {
+    let m = &a.release_metadata;
+    let tree = match m.dirty {
+        Some(false) => "clean",
+        Some(true) => "**uncommitted changes**",
+        None => "not known",
+    };
+    // An address is shown as one only where it is plainly one.
+    let is_address = |url: &&String| {
+        url.starts_with("https://") && url.chars().all(|c| c.is_ascii_alphanumeric() || "/:._-~".contains(c))
+    };
+    let run = match &m.ci_run_url {
+        Some(url) if is_address(&url) => format!("<{url}>"),
+        Some(url) => escape::text(url),
+        None => "–".to_owned(),
+    };
+    let mut out = format!(
+        "- Release tag: {}\n- Commit SHA: {}\n- Tree: {tree}\n- Build date (UTC): {}\n- Release owner: {}\n- Runtime target: {}\n- CI run: {run}\n",
+        escape::name(&m.release_tag),
+        escape::name(&m.commit_sha),
+        escape::prose(&m.build_date_utc),
+        escape::prose(&m.release_owner),
+        m.runtime_target.as_str(),
+    );
+    if let Some(name) = &m.ref_name {
+        out.push_str(&format!("- Branch or tag built: {}\n", escape::name(name)));
+    }
+    out + &format!("- Inputs SHA256: {}\n", escape::name(&a.inputs_sha256))
+}
+
+/// The seed's table, and below it what is to be said of an artifact.
+fn artifacts(a: &Attestation) -> String {
+    let titles = ["Artifact", "Path", "Producer", "Required", "Exists", "SHA256", "Status"];
+    let yes = |yes: bool| if yes { "Yes" } else { "No" }.to_owned();
+    let rows = a.artifacts.iter().map(|artifact| {
+        let hash = artifact.sha256.as_deref().map_or_else(|| "-".to_owned(), escape::name);
+        let mut row = vec![escape::prose(&artifact.label), escape::name(&artifact.path)];
+        row.extend([escape::prose(&artifact.producer), yes(artifact.required), yes(artifact.exists), hash]);
+        row.push(status(artifact.status));
+        row
+    });
+    let table = table(&titles.map(left), &rows.collect::<Vec<_>>());
+    let said = a.artifacts.iter().map(|artifact| {
+        let (label, detail) = (escape::prose(&artifact.label), escape::prose(&artifact.detail));
+        format!("- {} {label}: {detail}\n", status(artifact.status))
+    });
+    format!("{table}\n{}", said.collect::<String>())
+}
+
+fn checklist_artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: &str) -> String {
+    let columns = ["Artifact", "Evidence", "SHA256", "Status", "Seen"].map(left);
+    let rows = a.artifacts.iter().map(|artifact| {
+        let detail = escape::prose(&artifact.detail);
+        let evidence = if artifact.exists { format!("{}: {detail}", path(&artifact.path)) } else { detail };
+        let hash = artifact.sha256.as_deref().map_or_else(|| "-".to_owned(), escape::name);
+        vec![escape::prose(&artifact.label), evidence, hash, status(artifact.status), tick.to_owned()]
+    });
+    table(&columns, &rows.collect::<Vec<_>>())
+}
+
+fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> String {
+    let mut columns: Vec<_> = ["Gate", "Evidence", "SHA256", "Status"].map(left).into();
+    columns.extend(tick.map(|_| left("Seen")));
+    let rows = a.gates.iter().map(|gate| {
+        let evidence = gate.inputs.iter().map(|i| format!("{}: {}", path(&i.path), escape::prose(&i.detail)));
+        let evidence: Vec<String> = evidence.collect();
+        let hashes: Vec<String> = gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
+        let said = if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
+        let hashes = if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") };
+        let mut row = vec![escape::prose(&gate.label), said, hashes, status(gate.status)];
+        row.extend(tick.map(str::to_owned));
+        row
+    });
+    table(&columns, &rows.collect::<Vec<_>>())
+}
+
+fn status(status: GateStatus) -> String {
+    match status {
+        GateStatus::Fail => "**FAIL**".to_owned(),
+        other => other.as_str().to_owned(),
+    }
+}
+
+fn summary(a: &Attestation) -> String {
+    let s = &a.summary;
+    format!(
+        "- Overall status: **{}**\n- Required artifacts: `{}/{}` passed (`failed={}`)\n- Gates: `{}/{}` passed (`failed={}`, `pending={}`)\n",
+        escape::prose(&s.overall_status),
+        s.required_artifacts_passed,
+        s.required_artifacts_total,
+        s.required_artifacts_failed,
+        s.gates_passed,
+        s.gates_total,
+        s.gates_failed,
+        s.gates_pending
+    )
+}
