@@ -3,6 +3,7 @@
 mod check;
 
 pub use check::SuiteError;
+pub(crate) use check::syntax_error;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
