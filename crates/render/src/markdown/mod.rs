@@ -4,6 +4,7 @@ mod ab;
 mod apex;
 mod bisection;
 mod calibration;
+pub mod comment;
 mod escape;
 mod roofline;
 mod tables;
