@@ -1,17 +1,24 @@
 //! What can be typed.
 
 mod ab;
+mod baseline;
 mod check;
+mod ci;
+mod comment;
 mod inspect;
+mod report;
 mod roofline;
 
 pub use ab::{
     AbArgs, AbFiles, AbPolicyName, BisectArgs, CalibrateArgs, DecideArgs, ROUND_MS, ROUNDS_PER_UNIT,
     UNITS_AT_ONCE,
 };
+pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};
 pub use check::CheckArgs;
+pub use ci::{CiArgs, CiCommand};
+pub use comment::{CommentArgs, NotifyArgs};
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
-
+pub use report::{ReportArgs, ReportForm};
 pub use roofline::RooflineArgs;
 
 use clap::parser::ValueSource;
@@ -115,6 +122,8 @@ pub enum Command {
     Fuzz(FuzzArgs),
     /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)
     Worker(WorkerArgs),
+    /// Speak to GitHub and to people: the comment on a pull request, notifications
+    Ci(CiArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -130,12 +139,12 @@ pub struct SuiteArg {
     pub device: Option<u32>,
 }
 
-/// Where baselines are kept.
+/// Slowdowns that somebody answers for.
 #[derive(Clone, Debug, clap::Args)]
-pub struct BaselineDir {
-    /// Folder with one baseline per suite and machine
-    #[arg(long, value_name = "DIR", default_value = ".holdpoint/baselines")]
-    pub baseline_dir: PathBuf,
+pub struct WaiversArg {
+    /// Slowdowns that do not fail, each with owner, reason, limit and expiry (docs/waivers.md)
+    #[arg(long, value_name = "FILE")]
+    pub waivers: Option<PathBuf>,
 }
 
 /// How to decide.
@@ -241,6 +250,9 @@ pub struct GateArgs {
     /// Decision between revisions.
     #[command(flatten)]
     pub decide: DecideArgs,
+    /// Waivers.
+    #[command(flatten)]
+    pub waivers: WaiversArg,
     /// Folder with what `calibrate` has shown
     #[arg(long, value_name = "DIR", default_value = ".holdpoint/calibration")]
     pub calibration_dir: PathBuf,
@@ -291,67 +303,15 @@ pub struct CompareArgs {
     /// How to decide.
     #[command(flatten)]
     pub policy: PolicyArgs,
+    /// Waivers.
+    #[command(flatten)]
+    pub waivers: WaiversArg,
     /// Where to write the comparison
     #[arg(long, value_name = "FILE", visible_alias = "output")]
     pub summary: Option<PathBuf>,
     /// Where to write the trend point
     #[arg(long, value_name = "FILE")]
     pub trend_output: Option<PathBuf>,
-}
-
-/// `holdpoint baseline`.
-#[derive(Debug, clap::Args)]
-pub struct BaselineArgs {
-    /// What to do with baselines.
-    #[command(subcommand)]
-    pub command: BaselineCommand,
-}
-
-/// What to do with baselines.
-#[derive(Debug, Subcommand)]
-pub enum BaselineCommand {
-    /// Measure the suite several times and keep the result as the baseline
-    Record(RecordArgs),
-    /// Show a baseline
-    Show(ShowArgs),
-    /// Write a baseline with the seeds' wide template tolerances
-    Template(RecordArgs),
-    /// Set the tolerances from the spread between the baseline's runs
-    Tighten(ShowArgs),
-}
-
-/// Where a baseline comes from and goes to.
-#[derive(Debug, clap::Args)]
-pub struct RecordArgs {
-    /// Take these reports instead of measuring
-    #[arg(value_name = "REPORT")]
-    pub reports: Vec<PathBuf>,
-    /// Which suite.
-    #[command(flatten)]
-    pub suite: SuiteArg,
-    /// Runs to take, each in a process of its own
-    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub runs: u32,
-    /// Write to this file instead of this machine's own
-    #[arg(long, value_name = "FILE")]
-    pub baseline: Option<PathBuf>,
-    /// Where baselines are kept.
-    #[command(flatten)]
-    pub baseline_dir: BaselineDir,
-}
-
-/// Which baseline.
-#[derive(Debug, clap::Args)]
-pub struct ShowArgs {
-    /// The baseline; this machine's own for the suite if not given
-    #[arg(value_name = "FILE")]
-    pub baseline: Option<PathBuf>,
-    /// Which suite.
-    #[command(flatten)]
-    pub suite: SuiteArg,
-    /// Where baselines are kept.
-    #[command(flatten)]
-    pub baseline_dir: BaselineDir,
 }
 
 /// `holdpoint trend`.
@@ -386,36 +346,6 @@ pub enum TrendCommand {
         #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
         dir: PathBuf,
     },
-}
-
-/// `holdpoint report`.
-#[derive(Debug, clap::Args)]
-pub struct ReportArgs {
-    /// A report, a side-by-side comparison, a calibration or a search
-    #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
-    pub report: PathBuf,
-    /// Its comparison, to be shown with it
-    #[arg(long, value_name = "FILE")]
-    pub comparison: Option<PathBuf>,
-    /// Also write it as Markdown; with the roofline and its picture, where ceilings are kept for the report's device
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-    /// With --markdown: ceilings from this report of a ceilings suite
-    #[arg(long, value_name = "REPORT", requires = "markdown", conflicts_with = "form")]
-    pub ceilings: Option<PathBuf>,
-    /// Show and write it in the form of another program
-    #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
-    pub form: Option<ReportForm>,
-    /// Where to write it in that form, as JSON
-    #[arg(long, short, value_name = "FILE", requires = "form")]
-    pub output: Option<PathBuf>,
-}
-
-/// The forms of other programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ReportForm {
-    /// The GPU report of Apex-X, from the report of a GPU suite (docs/gpu-reports.md)
-    ApexGpu,
 }
 
 /// `holdpoint tune`.

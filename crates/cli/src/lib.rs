@@ -1,6 +1,7 @@
 //! Flags and glue: what was typed becomes calls into the other crates. The only crate that prints and exits.
 
 pub mod args;
+mod artifacts;
 mod ceilings;
 mod commands;
 mod error;
@@ -8,6 +9,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod suites;
+mod waivers;
 
 use args::{Args, Command};
 use clap::{CommandFactory, FromArgMatches};
@@ -67,6 +69,7 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Check(args) => commands::check::run(&args, output),
         Command::Fuzz(args) => commands::fuzz::run(&args, output),
         Command::Worker(args) => commands::worker::run(&args),
+        Command::Ci(args) => commands::ci::run(&args, output),
         Command::Completions(args) => commands::completions::run(&args, output),
     }
 }

@@ -1,0 +1,32 @@
+//! `holdpoint ci`: what a job says to its code host and to people.
+
+mod comment;
+mod notify;
+
+use crate::args::{CiArgs, CiCommand};
+use crate::error::CliError;
+use crate::output::Output;
+use holdpoint_model::ExitCode;
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be used, or somebody could not be told.
+pub fn run(args: &CiArgs, output: &Output) -> Result<ExitCode, CliError> {
+    match &args.command {
+        CiCommand::Comment(args) => comment::run(args, output),
+        CiCommand::Notify(args) => notify::run(args, output),
+    }
+}
+
+/// A variable of the environment, if it is set and not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The page of this job, from what the runner says.
+fn own_url() -> Option<String> {
+    let (server, repository, run) =
+        (variable("GITHUB_SERVER_URL")?, variable("GITHUB_REPOSITORY")?, variable("GITHUB_RUN_ID")?);
+    Some(format!("{server}/{repository}/actions/runs/{run}"))
+}
