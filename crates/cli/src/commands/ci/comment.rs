@@ -143,7 +143,8 @@ fn client() -> Result<Client, CliError> {
         })
     };
     let api_url = variable("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
-    Client::new(&api_url, &wanted("GITHUB_REPOSITORY")?, &wanted("GITHUB_TOKEN")?, std::thread::sleep).map_err(of_api)
+    Client::new(&api_url, &wanted("GITHUB_REPOSITORY")?, &wanted("GITHUB_TOKEN")?, std::thread::sleep)
+        .map_err(of_api)
 }
 
 fn of_api(error: ApiError) -> CliError {
