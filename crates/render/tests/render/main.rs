@@ -3,6 +3,8 @@
 mod ab;
 mod apex;
 mod calibration;
+mod comment;
+mod forms;
 mod fuzz;
 mod markdown;
 mod profile;
