@@ -4,7 +4,8 @@ use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Baseline, Bisection, Calibration, CheckDocument, FuzzFile, FuzzReport, Judgement, Profile,
-    ProfileComparison, Report, Roofline, SanitizeReport, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
+    ProfileComparison, Report, Roofline, SanitizeReport, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps,
+    notice::Notice, notify::NotifyConfig, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -49,6 +50,9 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<SanitizeReport>("sanitize"),
         schema::<Roofline>("roofline"),
         schema::<Suite>("suite"),
+        schema::<Waivers>("waivers"),
+        schema::<NotifyConfig>("notify"),
+        schema::<Notice>("notice"),
         schema::<RuntimeCaps>("runtime-caps"),
         schema::<Vec<Tuning>>("tunings"),
         schema::<CheckDocument>("check"),

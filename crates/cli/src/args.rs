@@ -42,7 +42,7 @@ pub struct Args {
 /// One table for all commands.
 const EXIT_CODES: &str = "\
 Exit codes:
-   0  pass, improved, or done
+   0  pass, improved, waived, or done
    1  regressed, a required metric is missing, or errors found (sanitize)
    2  skipped: nothing could be measured
    3  inconclusive

@@ -10,8 +10,10 @@ use documents::{Document, documents};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const BODIES: [Body; 12] = [
+const BODIES: [Body; 14] = [
     bodies::suite_toml,
+    bodies::waivers_toml,
+    bodies::notify_toml,
     bodies::report_json,
     bodies::baseline_json,
     bodies::comparison_json,

@@ -68,8 +68,7 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
         "ruleId": rule_id(row.verdict),
         "ruleIndex": index,
         "level": RULES[index].1,
-        // Braces would be placeholders, brackets links.
-        "message": {"text": format!("{metric}: {}", sentence(row)).replace('{', "{{").replace('}', "}}").replace('[', "\\[").replace(']', "\\]")},
+        "message": {"text": plain(&format!("{metric}: {}", sentence(row)))},
         "locations": [place],
         "partialFingerprints": {"holdpoint/v1": format!("{suite}/{metric}")},
         "properties": {"change": row.change, "allowed": row.allowed, "interval": row.interval},
@@ -82,6 +81,11 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
         }]);
     }
     Some(result)
+}
+
+/// Text of a message, in which braces would be placeholders and a bracket before a parenthesis a link.
+fn plain(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
 }
 
 /// A path as a URI reference.

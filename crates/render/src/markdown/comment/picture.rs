@@ -33,7 +33,7 @@ pub(super) fn picture(rows: &[&Row<'_>]) -> String {
         // A runner takes a line that begins with two colons for a command.
         out.push_str(&format!("· {}\n", line.trim_end()));
     }
-    out.push_str(&format!("  {}\n```\n", scale.legend(shown.iter().any(|row| row.allowed.is_some()))));
+    out.push_str(&format!("  {}\n```\n", scale.legend(shown)));
     out
 }
 
@@ -83,9 +83,11 @@ impl Scale {
         line.iter().collect()
     }
 
-    fn legend(&self, has_allowed: bool) -> String {
-        let allowed = if has_allowed { ", ┊ allowed" } else { "" };
+    fn legend(&self, rows: &[&&Row<'_>]) -> String {
+        let has = |is: fn(&Row<'_>) -> bool| rows.iter().any(|row| is(row));
+        let allowed = if has(|row| row.allowed.is_some()) { ", ┊ allowed" } else { "" };
+        let interval = if has(|row| row.interval.is_some()) { ", ├─┤ 95 % interval" } else { "" };
         let (low, high) = (units::percent(self.low), units::percent(self.high));
-        format!("from {low} to {high}; │ no change{allowed}, ● measured, ├─┤ 95 % interval")
+        format!("from {low} to {high}; │ no change{allowed}, ● measured{interval}")
     }
 }

@@ -8,7 +8,7 @@ use crate::remedy;
 use crate::summary::ab as sides;
 use crate::text::{clip, plural};
 use crate::units::{self, MISSING};
-use holdpoint_model::{AbReport, Verdict};
+use holdpoint_model::{AbReport, Revision, Verdict};
 
 /// Last lines of a program that failed.
 const STDERR_LINES: usize = 5;
@@ -20,6 +20,7 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget, rows_left: &mut usize) 
     *rows_left -= shown;
     let of = |is: fn(&Row<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
     let moved = of(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Waived | Verdict::Improved));
+    let missing = of(|row| row.verdict == Verdict::Regressed && row.change.is_none());
     let broken = of(|row| row.verdict == Verdict::Broken);
     let undecided = of(|row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Skipped));
     let passed = of(|row| row.verdict == Verdict::Pass);
@@ -28,6 +29,7 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget, rows_left: &mut usize) 
         head(judged, budget),
         table(judged, &moved, budget),
         picture::picture(&drawn),
+        titled("Missing", missing.iter().map(|row| reason(row, budget)).collect()),
         titled("Waived", waived(&moved, budget)),
         titled("Broken", broken.iter().map(|row| failed(row, budget)).collect()),
         titled("Not decided", undecided.iter().map(|row| reason(row, budget)).collect()),
@@ -121,7 +123,7 @@ fn failed(row: &Row<'_>, budget: Budget) -> String {
         let line =
             |line: &String| format!("│ {}", escape::html(&clip(line, budget.chars)).replace('#', "&#35;"));
         let lines: Vec<String> = last.iter().map(line).collect();
-        out.push_str(&format!("\n<pre>\n{}\n</pre>\n\n", lines.join("\n")));
+        out.push_str(&format!("\n<pre>\n{}\n</pre>\n", lines.join("\n")));
     }
     out
 }
@@ -212,12 +214,12 @@ pub(super) fn reproduce(c: &Comment<'_>) -> String {
 
 fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
     let suite = Some(judged.suite()).filter(|suite| escape::is_command_word(suite) && suite.len() <= 80);
-    let commit = |side: &holdpoint_model::Side| {
-        side.revision.as_ref().map(|at| at.commit.clone()).filter(|c| is_hash(c))
-    };
+    // Uncommitted changes are in no commit.
+    let commit =
+        |at: Option<&Revision>| at.filter(|at| !at.dirty && is_hash(&at.commit)).map(|at| at.commit.clone());
     match judged {
-        Judged::Run(..) => {
-            let checkout = judged.commit().filter(|commit| is_hash(commit));
+        Judged::Run(j, _) => {
+            let checkout = commit(j.revision.as_ref());
             let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
             Some(format!("{checkout}holdpoint gate --suite {}    # or the suite's file", suite?))
         }
@@ -227,7 +229,9 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
                 units::setting(r.plan.tolerance).replace(' ', ""),
                 r.plan.seed
             );
-            if let (Some(base), Some(head)) = (commit(&r.base), commit(&r.head)) {
+            if let (Some(base), Some(head)) =
+                (commit(r.base.revision.as_ref()), commit(r.head.revision.as_ref()))
+            {
                 return Some(format!(
                     "holdpoint ab --suite {} --base-rev {base} --head-rev {head} {flags}    # or the suite's file",
                     suite?
