@@ -57,7 +57,8 @@ impl Client {
             }
             Event::Comment { number } => self.pull(*number, measured_sha),
             Event::WorkflowRun { head_sha, head_branch, head_owner } => {
-                self.pull_at(measured_sha.unwrap_or(head_sha), head_branch, head_owner)
+                // Whatever else is said was said by the job that ran a stranger's code.
+                self.pull_at(head_sha, head_branch, head_owner)
             }
         }
     }

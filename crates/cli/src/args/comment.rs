@@ -21,10 +21,11 @@ pub struct CommentArgs {
     /// What an hour of the machine costs, such as '2.49 USD'
     #[arg(long, value_name = "MONEY", value_parser = rate)]
     pub rate: Option<Rate>,
-    /// The pull request [default: the event's]; not in a workflow_run, where it is looked up
+    /// The pull request [default: the event's]; not in a workflow_run, where it is looked up by the run's commit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub pr: Option<u64>,
-    /// The commit that was measured [default: the event's]; nothing is posted if the pull request has moved on
+    /// The commit that was measured [default: the event's]; nothing is posted if the pull request has moved on; not in a
+    /// workflow_run
     #[arg(long, value_name = "SHA", value_parser = sha)]
     pub sha: Option<String>,
     /// Who posts the comment, so that only that one's is updated [default: whose token it is, or github-actions[bot]]

@@ -113,8 +113,10 @@ fn in_a_workflow_run_the_artifact_chooses_nothing() {
         .prints(&["comment created on pull request 7 of o/r"]);
     let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
     assert!(body.contains("the pull request's own code") && !body.contains("<b>"), "{body}");
-    job(&here, &server, "workflow_run", &workflow_run(), &["--pr", "8"])
-        .refuses(64, &["--pr is refused in a workflow_run"]);
+    for choice in [["--pr", "8"], ["--sha", SHA]] {
+        job(&here, &server, "workflow_run", &workflow_run(), &choice)
+            .refuses(64, &["--pr and --sha are refused in a workflow_run"]);
+    }
     assert!(server.requests().iter().all(|request| !request.target.contains("/8")));
 }
 
@@ -140,7 +142,9 @@ fn what_is_missing_is_named() {
     let bare = |arguments: &[&str]| {
         let mut command = here.command(&[&["ci", "comment"], arguments].concat());
         let names = ["TOKEN", "REPOSITORY", "EVENT_NAME", "EVENT_PATH", "STEP_SUMMARY", "API_URL"];
-        names.iter().for_each(|name| drop(command.env_remove(format!("GITHUB_{name}"))));
+        for name in names {
+            command.env_remove(format!("GITHUB_{name}"));
+        }
         ran(command.output().unwrap())
     };
     bare(&[]).refuses(64, &["GITHUB_REPOSITORY is not set"]);

@@ -28,6 +28,7 @@ mod promote;
 mod repository;
 mod roofline;
 mod sanitize;
+#[allow(dead_code)]
 #[path = "../../../ci/tests/ci/server.rs"]
 mod server;
 mod talk;

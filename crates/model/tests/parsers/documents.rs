@@ -1,8 +1,8 @@
 //! Valid documents of every kind, to start from.
 
 use crate::bodies::{self, Body};
-use holdpoint_model::protocol::{Request, Response};
 use holdpoint_model::notify::NotifyConfig;
+use holdpoint_model::protocol::{Request, Response};
 use holdpoint_model::{Date, Suite, Waivers, import, json};
 use std::sync::LazyLock;
 

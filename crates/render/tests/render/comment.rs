@@ -31,7 +31,7 @@ pub fn waiver(owner: &str, reason: &str, state: WaiverState) -> UsedWaiver {
         reason: reason.to_owned(),
         metric: "sort*".to_owned(),
         limit: 0.08,
-        expires: Date::parse("2025-06-30").unwrap(),
+        expires: Date::parse("2025-06-30").expect("a day"),
     }
 }
 

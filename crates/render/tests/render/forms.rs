@@ -47,8 +47,11 @@ fn more_than_ten_annotations_are_counted_in_the_last() {
     assert!(text.contains("and 16 more"), "{text}");
 }
 
+/// Level, properties and message of a command.
+type Command = (String, Vec<(String, String)>, String);
+
 /// What a runner would make of a line: level, properties, message. None where it is not a command.
-fn read(line: &str) -> Option<(String, Vec<(String, String)>, String)> {
+fn read(line: &str) -> Option<Command> {
     let rest = line.trim_start().strip_prefix("::")?;
     let (head, data) = rest.split_once("::")?;
     let (level, properties) = head.split_once(' ').unwrap_or((head, ""));

@@ -68,10 +68,10 @@ impl Started {
         let (Some(name), Some(path)) = (variable("GITHUB_EVENT_NAME"), variable("GITHUB_EVENT_PATH")) else {
             return Ok(None);
         };
-        if name == WORKFLOW_RUN && args.pr.is_some() {
+        if name == WORKFLOW_RUN && (args.pr.is_some() || args.sha.is_some()) {
             return Err(CliError::Input(
-                "--pr is refused in a workflow_run: the pull request is looked up by the run's commit, so that nothing a \
-                 pull request wrote can choose another; leave --pr out"
+                "--pr and --sha are refused in a workflow_run: the pull request is looked up by the run's commit, so that \
+                 nothing a pull request wrote can choose another; leave them out"
                     .to_owned(),
             ));
         }

@@ -209,7 +209,8 @@ pub(super) fn reproduce(c: &Comment<'_>) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    format!("**Reproduce**\n\n```sh\n{}\n```\n", lines.join("\n"))
+    let hint = "# where the suite is a file, --suite takes its path";
+    format!("**Reproduce**\n\n```sh\n{hint}\n{}\n```\n", lines.join("\n"))
 }
 
 fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
@@ -221,7 +222,7 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
         Judged::Run(j, _) => {
             let checkout = commit(j.revision.as_ref());
             let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
-            Some(format!("{checkout}holdpoint gate --suite {}    # or the suite's file", suite?))
+            Some(format!("{checkout}holdpoint gate --suite {}", suite?))
         }
         Judged::Sides(r) => {
             let flags = format!(
@@ -232,9 +233,9 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
             if let (Some(base), Some(head)) =
                 (commit(r.base.revision.as_ref()), commit(r.head.revision.as_ref()))
             {
+                let suite = suite?;
                 return Some(format!(
-                    "holdpoint ab --suite {} --base-rev {base} --head-rev {head} {flags}    # or the suite's file",
-                    suite?
+                    "holdpoint ab --suite {suite} \\\n  --base-rev {base} \\\n  --head-rev {head} \\\n  {flags}"
                 ));
             }
             // What a stranger's file says is no command to be copied.
