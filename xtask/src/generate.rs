@@ -5,7 +5,8 @@ use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Envelope, FuzzFile, FuzzReport,
     Judgement, Profile, ProfileComparison, ReplayManifest, ReplayVerification, Report, Roofline,
-    SanitizeReport, SignOff, Statement, Suite, Trend, Tuning, caps::RuntimeCaps, protocol,
+    SanitizeReport, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps, notice::Notice,
+    notify::NotifyConfig, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -50,6 +51,9 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<SanitizeReport>("sanitize"),
         schema::<Roofline>("roofline"),
         schema::<Suite>("suite"),
+        schema::<Waivers>("waivers"),
+        schema::<NotifyConfig>("notify"),
+        schema::<Notice>("notice"),
         schema::<RuntimeCaps>("runtime-caps"),
         schema::<Vec<Tuning>>("tunings"),
         schema::<CheckDocument>("check"),

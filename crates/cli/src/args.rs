@@ -1,8 +1,10 @@
 //! What can be typed.
 
 mod ab;
+mod baseline;
 mod check;
 mod ci;
+mod comment;
 mod evidence;
 mod fuzz;
 mod inspect;
@@ -13,14 +15,15 @@ pub use ab::{
     AbArgs, AbFiles, AbPolicyName, BisectArgs, CalibrateArgs, DecideArgs, ROUND_MS, ROUNDS_PER_UNIT,
     UNITS_AT_ONCE,
 };
+pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};
 pub use check::CheckArgs;
 pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};
+pub use comment::{CommentArgs, NotifyArgs};
 pub use evidence::{
     AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReplayArgs, ReplayCommand, ReplayCompare,
 };
 pub use fuzz::{FuzzArgs, FuzzCommand};
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
-
 pub use report::{ReportArgs, ReportForm};
 pub use roofline::RooflineArgs;
 
@@ -45,7 +48,7 @@ pub struct Args {
 /// One table for all commands.
 const EXIT_CODES: &str = "\
 Exit codes:
-   0  pass, improved, or done
+   0  pass, improved, waived, or done
    1  regressed, a required metric is missing, or errors found (sanitize)
    2  skipped: nothing could be measured
    3  inconclusive
@@ -131,7 +134,7 @@ pub enum Command {
     Checklist(ChecklistArgs),
     /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)
     Worker(WorkerArgs),
-    /// Work in the pipelines of GitHub and GitLab
+    /// Work in the pipelines of GitHub and GitLab: workflows, the guard, the comment, notifications
     Ci(CiArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -148,12 +151,12 @@ pub struct SuiteArg {
     pub device: Option<u32>,
 }
 
-/// Where baselines are kept.
+/// Slowdowns that somebody answers for.
 #[derive(Clone, Debug, clap::Args)]
-pub struct BaselineDir {
-    /// Folder with one baseline per suite and machine
-    #[arg(long, value_name = "DIR", default_value = ".holdpoint/baselines")]
-    pub baseline_dir: PathBuf,
+pub struct WaiversArg {
+    /// Slowdowns that do not fail, each with owner, reason, limit and expiry (docs/waivers.md)
+    #[arg(long, value_name = "FILE")]
+    pub waivers: Option<PathBuf>,
 }
 
 /// How to decide.
@@ -259,6 +262,9 @@ pub struct GateArgs {
     /// Decision between revisions.
     #[command(flatten)]
     pub decide: DecideArgs,
+    /// Waivers.
+    #[command(flatten)]
+    pub waivers: WaiversArg,
     /// Folder with what `calibrate` has shown
     #[arg(long, value_name = "DIR", default_value = ".holdpoint/calibration")]
     pub calibration_dir: PathBuf,
@@ -309,67 +315,15 @@ pub struct CompareArgs {
     /// How to decide.
     #[command(flatten)]
     pub policy: PolicyArgs,
+    /// Waivers.
+    #[command(flatten)]
+    pub waivers: WaiversArg,
     /// Where to write the comparison
     #[arg(long, value_name = "FILE", visible_alias = "output")]
     pub summary: Option<PathBuf>,
     /// Where to write the trend point
     #[arg(long, value_name = "FILE")]
     pub trend_output: Option<PathBuf>,
-}
-
-/// `holdpoint baseline`.
-#[derive(Debug, clap::Args)]
-pub struct BaselineArgs {
-    /// What to do with baselines.
-    #[command(subcommand)]
-    pub command: BaselineCommand,
-}
-
-/// What to do with baselines.
-#[derive(Debug, Subcommand)]
-pub enum BaselineCommand {
-    /// Measure the suite several times and keep the result as the baseline
-    Record(RecordArgs),
-    /// Show a baseline
-    Show(ShowArgs),
-    /// Write a baseline with the seeds' wide template tolerances
-    Template(RecordArgs),
-    /// Set the tolerances from the spread between the baseline's runs
-    Tighten(ShowArgs),
-}
-
-/// Where a baseline comes from and goes to.
-#[derive(Debug, clap::Args)]
-pub struct RecordArgs {
-    /// Take these reports instead of measuring
-    #[arg(value_name = "REPORT")]
-    pub reports: Vec<PathBuf>,
-    /// Which suite.
-    #[command(flatten)]
-    pub suite: SuiteArg,
-    /// Runs to take, each in a process of its own
-    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub runs: u32,
-    /// Write to this file instead of this machine's own
-    #[arg(long, value_name = "FILE")]
-    pub baseline: Option<PathBuf>,
-    /// Where baselines are kept.
-    #[command(flatten)]
-    pub baseline_dir: BaselineDir,
-}
-
-/// Which baseline.
-#[derive(Debug, clap::Args)]
-pub struct ShowArgs {
-    /// The baseline; this machine's own for the suite if not given
-    #[arg(value_name = "FILE")]
-    pub baseline: Option<PathBuf>,
-    /// Which suite.
-    #[command(flatten)]
-    pub suite: SuiteArg,
-    /// Where baselines are kept.
-    #[command(flatten)]
-    pub baseline_dir: BaselineDir,
 }
 
 /// `holdpoint trend`.

@@ -1,6 +1,7 @@
 //! Flags and glue: what was typed becomes calls into the other crates. The only crate that prints and exits.
 
 pub mod args;
+mod artifacts;
 mod ceilings;
 mod commands;
 mod error;
@@ -8,6 +9,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod suites;
+mod waivers;
 
 use args::{Args, Command};
 use clap::{CommandFactory, FromArgMatches};

@@ -102,6 +102,7 @@ fn workload(random: &mut Random) -> AbWorkload {
         evidence: None,
         disjoint_ci: None,
         calibrated: None,
+        waiver: None,
         failure: None,
         calls_per_sample: 4,
         units: (0..UNITS).map(|process| unit(random, process)).collect(),

@@ -233,7 +233,7 @@ fn threshold(row: &Row, current_ms: f64, threshold_pct: f64) -> Check {
 /// The seeds' word for a verdict over times.
 pub(crate) fn status_of(verdict: Verdict) -> CheckStatus {
     match verdict {
-        Verdict::Improved | Verdict::Pass => CheckStatus::Pass,
+        Verdict::Improved | Verdict::Pass | Verdict::Waived => CheckStatus::Pass,
         Verdict::Skipped => CheckStatus::Skipped,
         Verdict::Inconclusive => CheckStatus::Inconclusive,
         Verdict::Regressed | Verdict::Broken => CheckStatus::Fail,
@@ -265,5 +265,6 @@ fn blank(metric: &str, status: CheckStatus, verdict: Verdict, reason: String) ->
         expected: None,
         current: None,
         threshold: None,
+        waiver: None,
     }
 }

@@ -11,7 +11,10 @@ pub mod confirm;
 pub mod judge;
 mod noise;
 pub mod profile;
+pub mod promote;
 pub mod record;
+mod waive;
 
 pub use compare::{Allow, Comparison, Found, Row, compare};
 pub use judge::{Policy, judge};
+pub use waive::{waive, waive_ab};

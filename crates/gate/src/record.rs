@@ -204,6 +204,7 @@ fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
                 revision: run.revision.clone(),
             })
             .collect(),
+        promoted: None,
         metrics: metrics(runs, first),
     })
 }

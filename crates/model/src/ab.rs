@@ -5,6 +5,7 @@ use crate::judgement::Verdict;
 use crate::machine::{Machine, MachineState, Revision, Toolchain};
 use crate::report::Failure;
 use crate::suite::Identity;
+use crate::waiver::UsedWaiver;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,9 @@ pub struct AbWorkload {
     /// What comparing unchanged code on this machine has shown about this workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<Calibrated>,
+    /// The waiver that is about this regression, and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiver: Option<UsedWaiver>,
     /// What went wrong, and on which side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<SideFailure>,

@@ -28,8 +28,24 @@ pub struct Baseline {
     /// The runs the values come from. Absent in the seeds' files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<BaselineRun>,
+    /// Who made it the baseline, and of what; absent where it was recorded by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promoted: Option<Promotion>,
     /// The metrics by name.
     pub metrics: BTreeMap<String, BaselineMetric>,
+}
+
+/// How reports of a revision became the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Promotion {
+    /// The revision, in full.
+    pub commit: String,
+    /// Who promoted it.
+    pub by: String,
+    /// When, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// SHA-256 of each report file, in the order of `runs`.
+    pub report_sha256: Vec<String>,
 }
 
 /// One run behind a baseline.

@@ -27,7 +27,7 @@ pub enum ExitCode {
 impl From<Verdict> for ExitCode {
     fn from(verdict: Verdict) -> Self {
         match verdict {
-            Verdict::Improved | Verdict::Pass => Self::Ok,
+            Verdict::Improved | Verdict::Pass | Verdict::Waived => Self::Ok,
             Verdict::Skipped => Self::Skipped,
             Verdict::Inconclusive => Self::Inconclusive,
             Verdict::Regressed => Self::Regressed,

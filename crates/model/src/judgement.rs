@@ -1,6 +1,7 @@
 //! What was decided, `comparison.json`.
 
 use crate::machine::{Machine, Revision};
+use crate::waiver::UsedWaiver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ pub enum Verdict {
     Improved,
     /// Not slower than allowed.
     Pass,
+    /// Slower than allowed, and somebody answers for it for a while.
+    Waived,
     /// Could not be measured here.
     Skipped,
     /// Measured, yet the evidence does not suffice.
@@ -29,6 +32,7 @@ impl Verdict {
         match self {
             Self::Improved => "improved",
             Self::Pass => "pass",
+            Self::Waived => "waived",
             Self::Skipped => "skipped",
             Self::Inconclusive => "inconclusive",
             Self::Regressed => "regressed",
@@ -139,6 +143,9 @@ pub struct Check {
     /// Run-to-run spread in the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_spread: Option<f64>,
+    /// The waiver that is about this regression, and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiver: Option<UsedWaiver>,
     /// For `__status__`: what was required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,

@@ -12,6 +12,7 @@ pub mod calibration;
 pub mod caps;
 pub mod check;
 pub mod current;
+pub mod date;
 pub mod exit;
 pub mod fuzz;
 pub mod import;
@@ -20,6 +21,8 @@ pub mod judgement;
 pub mod limits;
 pub mod machine;
 mod measurement;
+pub mod notice;
+pub mod notify;
 pub mod profile;
 pub mod protocol;
 pub mod replay;
@@ -28,15 +31,17 @@ pub mod roofline;
 pub mod suite;
 pub mod trend;
 pub mod tune;
+pub mod waiver;
 
 pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit};
 pub use apex::{ApexError, ApexGpuReport};
 pub use attest::{Attestation, Envelope, SignOff, Statement};
-pub use baseline::{Baseline, BaselineMetric, BaselineRun};
+pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use calibration::{Calibrated, Calibration};
 pub use check::{CheckDocument, KernelCheck};
 pub use current::{Current, MetricValue, Unmeasured};
+pub use date::Date;
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
 pub use judgement::{Check, CheckStatus, Judgement, ThresholdKeys, Verdict};
@@ -50,6 +55,7 @@ pub use roofline::{Ceilings, Roofline};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};
+pub use waiver::{UsedWaiver, Waiver, WaiverState, Waivers};
 
 /// The version of every file format that holdpoint writes. It is the seeds' own version number: what
 /// holdpoint adds, it adds beside their keys. Raise it only when a key changes its meaning.

@@ -4,8 +4,11 @@
 //! from the judgement as it stands. Text that came from outside is neutralised on its way in, so that a
 //! worker can neither paint on a terminal nor write HTML or Markdown of its own.
 
+pub mod forms;
 pub mod html;
+pub mod judged;
 pub mod markdown;
+pub mod notice;
 mod paint;
 mod remedy;
 mod summary;

@@ -43,7 +43,7 @@ impl From<Verdict> for Ink {
         match verdict {
             Verdict::Improved => Self::Good,
             Verdict::Pass => Self::Calm,
-            Verdict::Skipped | Verdict::Inconclusive => Self::Doubt,
+            Verdict::Waived | Verdict::Skipped | Verdict::Inconclusive => Self::Doubt,
             Verdict::Regressed | Verdict::Broken => Self::Bad,
         }
     }

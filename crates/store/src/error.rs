@@ -3,6 +3,7 @@
 use holdpoint_model::import::FileError;
 use holdpoint_model::json::JsonError;
 use holdpoint_model::suite::SuiteError;
+use holdpoint_model::waiver::WaiverError;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -69,6 +70,14 @@ pub enum StoreError {
         /// What is wrong with it.
         source: SuiteError,
     },
+    /// The waivers cannot be used.
+    #[error("{}: {source}", path.display())]
+    Waivers {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: WaiverError,
+    },
     /// The value has no JSON form.
     #[error("{}: cannot be written: {source}", path.display())]
     Unwritable {
@@ -86,7 +95,7 @@ impl StoreError {
         match self {
             Self::Read { source, .. } | Self::Write { source, .. } => is_wrong_path(source.kind()),
             Self::TooLarge { .. } | Self::NotText { .. } => true,
-            Self::Format { .. } | Self::Line { .. } | Self::Suite { .. } => true,
+            Self::Format { .. } | Self::Line { .. } | Self::Suite { .. } | Self::Waivers { .. } => true,
             Self::Unwritable { .. } => false,
         }
     }

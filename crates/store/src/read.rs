@@ -3,7 +3,9 @@
 use crate::error::StoreError;
 use holdpoint_model::import::{self, Document, FileError};
 use holdpoint_model::limits::{ARTIFACT_BYTES_MAX, FILE_BYTES_MAX};
-use holdpoint_model::{AbReport, Baseline, Calibration, Current, Judgement, Profile, Report, Suite, Trend};
+use holdpoint_model::{
+    AbReport, Baseline, Calibration, Current, Date, Judgement, Profile, Report, Suite, Trend, Waivers,
+};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -162,4 +164,13 @@ pub fn read_profile(path: &Path) -> Result<Profile, StoreError> {
 /// When the file cannot be read or is no usable suite.
 pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
     Suite::parse(&read_text(path)?).map_err(|source| StoreError::Suite { path: path.to_owned(), source })
+}
+
+/// Reads waivers as they are to be used today.
+///
+/// # Errors
+/// When the file cannot be read or is no usable waiver file.
+pub fn read_waivers(path: &Path, today: Date) -> Result<Waivers, StoreError> {
+    Waivers::parse(&read_text(path)?, today)
+        .map_err(|source| StoreError::Waivers { path: path.to_owned(), source })
 }

@@ -1,6 +1,6 @@
 //! What can be typed about two sides.
 
-use super::{ProfileOn, SuiteArg};
+use super::{ProfileOn, SuiteArg, WaiversArg};
 use clap::ValueEnum;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 use std::path::PathBuf;
@@ -142,6 +142,9 @@ pub struct AbFiles {
     /// Folder with what `calibrate` has shown
     #[arg(long, value_name = "DIR", default_value = ".holdpoint/calibration")]
     pub calibration_dir: PathBuf,
+    /// Waivers.
+    #[command(flatten)]
+    pub waivers: WaiversArg,
     /// Profile the kernels of what regressed, base and head, into the same folder
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ProfileOn::Never)]
     pub profile_on: ProfileOn,

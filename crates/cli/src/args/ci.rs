@@ -1,5 +1,6 @@
 //! What can be typed after `ci`.
 
+use super::comment::{CommentArgs, NotifyArgs};
 use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,6 +19,10 @@ pub enum CiCommand {
     Init(InitArgs),
     /// Decide from the event whether this run may touch the GPU, and say why
     Guard(GuardArgs),
+    /// Say how it came out in one comment on the pull request, updated in place
+    Comment(CommentArgs),
+    /// Tell people by mail and webhooks how it came out
+    Notify(NotifyArgs),
 }
 
 /// Whose pipelines.

@@ -1,4 +1,4 @@
-//! What can be typed after `report`.
+//! What can be typed about showing a document again.
 
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("page").args(["markdown", "html"]).multiple(true)))]
 pub struct ReportArgs {
-    /// A report, a side-by-side comparison, a calibration or a search
+    /// A report, a comparison, a side-by-side comparison, a calibration or a search
     #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
     pub report: PathBuf,
     /// Its comparison, to be shown with it
@@ -25,9 +25,12 @@ pub struct ReportArgs {
     /// Show and write it in the form of another program
     #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
     pub form: Option<ReportForm>,
-    /// Where to write it in that form, as JSON
+    /// Where to write it in that form
     #[arg(long, short, value_name = "FILE", requires = "form")]
     pub output: Option<PathBuf>,
+    /// With --as github or sarif: the file of the repository that they are to point to, such as the suite
+    #[arg(long, value_name = "PATH", requires = "form")]
+    pub location: Option<String>,
 }
 
 /// The forms of other programs.
@@ -35,4 +38,10 @@ pub struct ReportArgs {
 pub enum ReportForm {
     /// The GPU report of Apex-X, from the report of a GPU suite (docs/gpu-reports.md)
     ApexGpu,
+    /// Annotations of a GitHub Actions job, from a comparison
+    Github,
+    /// JUnit's XML, from a comparison
+    Junit,
+    /// SARIF 2.1.0, from a comparison
+    Sarif,
 }

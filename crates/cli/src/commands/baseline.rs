@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 pub fn run(args: &BaselineArgs, output: &Output) -> Result<ExitCode, CliError> {
     match &args.command {
         BaselineCommand::Record(args) => make(args, record::record, output),
+        BaselineCommand::Promote(args) => super::promote::run(args, output),
         BaselineCommand::Template(args) => make(args, record::template, output),
         BaselineCommand::Show(args) => {
             let baseline = holdpoint_store::read_baseline(&path_of(args)?)?;
@@ -57,7 +58,11 @@ fn make(
     finish(&path, &baseline, output)
 }
 
-fn finish(path: &std::path::Path, baseline: &Baseline, output: &Output) -> Result<ExitCode, CliError> {
+pub(super) fn finish(
+    path: &std::path::Path,
+    baseline: &Baseline,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
     holdpoint_store::write_json(path, baseline)?;
     output.result(baseline, |style| terminal::baseline(baseline, style))?;
     output.note(&format!("baseline: {}", path.display()));

@@ -150,7 +150,8 @@ impl Search<'_> {
         let outcome = match report.verdict {
             Verdict::Improved | Verdict::Pass => StepOutcome::NotSlower,
             Verdict::Skipped | Verdict::Inconclusive => StepOutcome::Undecided,
-            Verdict::Regressed => StepOutcome::Slower,
+            // No waivers are read here; a waived slowdown is one all the same.
+            Verdict::Regressed | Verdict::Waived => StepOutcome::Slower,
             // One workload may be broken and another slower: that is then found.
             Verdict::Broken if slowest(&report).is_some() => StepOutcome::Slower,
             Verdict::Broken => StepOutcome::Broken,

@@ -3,6 +3,7 @@
 use crate::args::{CompareArgs, PolicyArgs, PolicyName};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::waivers::InForce;
 use holdpoint_gate::ab::{compare_reports_disjoint_ci, exit_code_of};
 use holdpoint_gate::{Policy, compare, judge};
 use holdpoint_measure::clock;
@@ -16,7 +17,8 @@ const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave o
 /// # Errors
 /// When a file cannot be read, used or written.
 pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let judgement = if args.policy.policy == Some(PolicyName::DisjointCi) {
+    let waivers = InForce::read(&args.waivers)?;
+    let mut judgement = if args.policy.policy == Some(PolicyName::DisjointCi) {
         if args.policy.threshold.is_some() {
             return Err(CliError::Input(THRESHOLD_ALONE.to_owned()));
         }
@@ -29,6 +31,7 @@ pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
         let baseline = holdpoint_store::read_baseline(&args.baseline)?;
         judge(&compare(&current, &baseline, args.policy.allow()), policy_of(&args.policy)?)
     };
+    waivers.put_to(&mut judgement);
     if let Some(path) = &args.summary {
         holdpoint_store::write_json(path, &judgement)?;
     }

@@ -6,6 +6,7 @@ use crate::args::{AbFiles, GateArgs, PolicyName, ProfileOn};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
+use crate::waivers::InForce;
 use holdpoint_gate::ab::AbPolicy;
 use holdpoint_gate::{confirm, judge};
 use holdpoint_measure::ab::SideSpec;
@@ -26,6 +27,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
     let policy = compare::policy_of(&args.policy)?;
+    let waivers = InForce::read(&args.waivers)?;
     if args.baseline.is_none() && !own.exists() {
         tell_others(&args.baseline_dir.baseline_dir, &suite, output);
         if args.require_baseline {
@@ -40,8 +42,11 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let report = run::measure(&suite, output);
     artifacts.clear()?;
     run::save(&artifacts.report(), &report)?;
-    let decide =
-        |current: &Current| judge(&holdpoint_gate::compare(current, &baseline, args.policy.allow()), policy);
+    let decide = |current: &Current| {
+        let mut judgement = judge(&holdpoint_gate::compare(current, &baseline, args.policy.allow()), policy);
+        waivers.put_to(&mut judgement);
+        judgement
+    };
     let mut judgement = decide(&Current::from(&report));
     let mut reports = vec![report];
     let mut judged = 0;
@@ -104,6 +109,7 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         artifacts: args.artifacts.clone(),
         resume: args.resume,
         calibration_dir: args.calibration_dir.clone(),
+        waivers: args.waivers.clone(),
         profile_on: args.profile_on,
     };
     ab::decide(&prepared, ab::compare::plan(&args.decide), policy, &files, false, output)

@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod fuzz;
 pub mod gate;
 pub mod profile;
+mod promote;
 pub mod replay;
 pub mod report;
 pub mod roofline;

@@ -3,10 +3,11 @@
 use crate::args::{ReportArgs, ReportForm};
 use crate::ceilings;
 use crate::error::CliError;
-use crate::output::Output;
+use crate::output::{Output, print};
 use holdpoint_model::import::Document;
-use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report};
-use holdpoint_render::{Style, html, markdown, svg, terminal};
+use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report, json};
+use holdpoint_render::judged::Judged;
+use holdpoint_render::{Style, forms, html, markdown, svg, terminal};
 use serde::Serialize;
 
 /// Runs the command.
@@ -14,8 +15,10 @@ use serde::Serialize;
 /// # Errors
 /// When a file cannot be read, used or written.
 pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
-    if let Some(ReportForm::ApexGpu) = args.form {
-        return run_apex_gpu(args, output);
+    match args.form {
+        Some(ReportForm::ApexGpu) => return run_apex_gpu(args, output),
+        Some(form) => return run_form(args, form, output),
+        None => {}
     }
     match holdpoint_store::read_document(&args.report)? {
         Document::Report(report) => run_report(args, &report, output),
@@ -26,6 +29,14 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
             |style| super::ab::compare::text(&report, true, style),
             output,
         ),
+        Document::Judgement(judgement) => {
+            if args.markdown.is_some() || args.html.is_some() {
+                let what = "a comparison alone has no page; give its report, and this with --comparison";
+                return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
+            }
+            let page = String::new().into();
+            show(args, &*judgement, &page, |style| terminal::judgement(&judgement, None, style), output)
+        }
         Document::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
             show(args, &*calibration, &page, |style| terminal::calibration(&calibration, style), output)
@@ -83,6 +94,34 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
     page.text += &format!("\n{}", markdown::roofline(&roofline, Some(&name)));
     page.picture = Some(Picture { name, svg: svg::roofline(&roofline) });
     Ok(())
+}
+
+/// A comparison in the form of a program that shows what was found.
+fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<ExitCode, CliError> {
+    let document = holdpoint_store::read_document(&args.report)?;
+    let judged = match &document {
+        Document::Ab(report) => Judged::Sides(report),
+        Document::Judgement(judgement) => Judged::Run(judgement, None),
+        _ => {
+            let what = "nothing was decided in it; give a comparison.json or an ab.json";
+            return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
+        }
+    };
+    let location = args.location.as_deref();
+    let text = match form {
+        ReportForm::Github => forms::github(judged, location),
+        ReportForm::Junit => forms::junit(judged),
+        ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, location))
+            .map_err(|error| CliError::Internal(error.to_string()))?,
+    };
+    match &args.output {
+        Some(path) => {
+            holdpoint_store::write_text(path, &text)?;
+            output.note(&format!("report: {}", path.display()));
+        }
+        None => print(&text)?,
+    }
+    Ok(ExitCode::Ok)
 }
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.

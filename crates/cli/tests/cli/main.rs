@@ -13,6 +13,7 @@ mod bisect;
 mod calibrate;
 mod check;
 mod ci;
+mod comment;
 mod common;
 mod compare;
 mod environment;
@@ -25,9 +26,14 @@ mod help;
 mod interrupted;
 mod keep;
 mod profile;
+mod promote;
 mod replay;
 mod repository;
 mod roofline;
 mod sanitize;
+#[allow(dead_code)]
+#[path = "../../../ci/tests/ci/server.rs"]
+mod server;
 mod talk;
 mod told;
+mod waivers;

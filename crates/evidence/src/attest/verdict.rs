@@ -2,6 +2,7 @@
 
 use holdpoint_model::attest::{GateStatus, SignOff};
 use holdpoint_model::limits::clean_text;
+use holdpoint_model::waiver::{UsedWaiver, WaiverState};
 use holdpoint_model::{
     AbReport, CheckDocument, Current, FuzzReport, Judgement, KernelCheck, Outcome, ReplayVerification,
     Report, Revision, Verdict, import, json,
@@ -75,10 +76,28 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 
 fn status_of(verdict: Verdict) -> GateStatus {
     match verdict {
-        Verdict::Improved | Verdict::Pass => GateStatus::Pass,
+        Verdict::Improved | Verdict::Pass | Verdict::Waived => GateStatus::Pass,
         Verdict::Skipped | Verdict::Inconclusive => GateStatus::Pending,
         Verdict::Regressed | Verdict::Broken => GateStatus::Fail,
     }
+}
+
+/// A regression that passes has a waiver beside it that covers it.
+fn waived(
+    name: &str,
+    verdict: Verdict,
+    waiver: Option<&UsedWaiver>,
+    change: Option<f64>,
+) -> Result<(), String> {
+    let covers = |waiver: &UsedWaiver| {
+        waiver.state == WaiverState::Waived && change.is_some_and(|change| change <= waiver.limit)
+    };
+    if verdict == Verdict::Waived && !waiver.is_some_and(covers) {
+        return Err(clean_text(&format!(
+            "{name} is waived, and no waiver beside it covers it: it was edited"
+        )));
+    }
+    Ok(())
 }
 
 fn judgement(j: &Judgement) -> Result<Said, String> {
@@ -95,6 +114,7 @@ fn judgement(j: &Judgement) -> Result<Said, String> {
                 format!("{} is above its allowed_max_ms, yet {}", check.metric, check.verdict.as_str());
             return Err(clean_text(&format!("{what}: it was edited")));
         }
+        waived(&check.metric, check.verdict, check.waiver.as_ref(), check.regression_ratio)?;
     }
     let detail = format!(
         "{}: {}, {}, policy {}",
@@ -120,6 +140,9 @@ fn side_by_side(ab: &AbReport) -> Result<Said, String> {
             let what = format!("{name} is slower than the tolerance, yet {}", workload.verdict.as_str());
             return Err(clean_text(&format!("{what}: it was edited")));
         }
+        let by_interval = workload.disjoint_ci.as_ref().map(|keys| keys.delta_pct / 100.0);
+        let change = by_interval.or(workload.evidence.as_ref().map(|evidence| evidence.ratio - 1.0));
+        waived(name, workload.verdict, workload.waiver.as_ref(), change)?;
     }
     let on_device = Some(ab.machine.as_ref().is_some_and(|machine| !machine.devices.is_empty()));
     let said = if ab.finished {

@@ -91,6 +91,7 @@ fn as_baseline(report: &Report) -> Baseline {
         machine: was.machine,
         environment_lock: was.environment_lock,
         runs: Vec::new(),
+        promoted: None,
         metrics: was.metrics.into_iter().map(|(name, value)| (name, metric(value))).collect(),
     }
 }

@@ -14,6 +14,7 @@ mod profile;
 mod properties;
 mod record;
 mod threshold;
+mod waive;
 
 use holdpoint_gate::{Allow, Policy, compare, judge};
 use holdpoint_model::*;
@@ -78,6 +79,7 @@ fn baseline(metrics: &[(&str, f64, f64, f64)]) -> Baseline {
         machine: Some(machine("here")),
         environment_lock: None,
         runs: Vec::new(),
+        promoted: None,
         metrics: metrics.iter().map(|(name, v, r, a)| ((*name).to_owned(), metric(*v, *r, *a))).collect(),
     }
 }

@@ -118,6 +118,7 @@ fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
         evidence: None,
         disjoint_ci: None,
         calibrated: None,
+        waiver: None,
         failure: None,
         calls_per_sample: 1,
         units: Vec::new(),

@@ -68,6 +68,7 @@ pub(super) fn ratchet(file: &Value) -> Result<Baseline, FileError> {
         machine: None,
         environment_lock: None,
         runs: Vec::new(),
+        promoted: None,
         metrics: std::collections::BTreeMap::new(),
     };
     for (name, config) in configs {

@@ -145,6 +145,8 @@ pub enum Document {
     Report(Box<Report>),
     /// Two sides.
     Ab(Box<AbReport>),
+    /// A run against its baseline, judged.
+    Judgement(Box<Judgement>),
     /// A suite against itself.
     Calibration(Box<Calibration>),
     /// A search among revisions.
@@ -159,6 +161,7 @@ pub fn document(text: &str) -> Result<Document, FileError> {
     let head = Head::of(text)?;
     Ok(match () {
         () if head.has("plan") => Document::Ab(Box::new(ab(text)?)),
+        () if head.has("checks") && head.has("verdict") => Document::Judgement(Box::new(judgement(text)?)),
         () if head.has("trials") => Document::Calibration(Box::new(calibration(text)?)),
         () if head.has("culprits") => {
             Document::Bisection(Box::new(own(text, "search", &["culprits", "steps"])?))
@@ -252,6 +255,7 @@ fn from_current(current: Current) -> Baseline {
         machine: current.machine,
         environment_lock: current.environment_lock,
         runs: current.timestamp_utc.map(run).into_iter().collect(),
+        promoted: None,
         metrics: metrics.collect(),
     }
 }

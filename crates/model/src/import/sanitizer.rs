@@ -26,7 +26,8 @@ pub fn sanitizer_log(text: &str) -> SanitizerLog {
     for line in text.lines() {
         let Some(rest) = line.split_once(MARK).map(|(_, rest)| rest) else { continue };
         let (indent, words) = (rest.len() - rest.trim_start().len(), rest.trim());
-        if words.is_empty() {
+        // What nobody can read is not there.
+        if words.chars().all(char::is_control) {
             is_open = false;
         } else if let Some(count) = summary(words) {
             log.errors_count = Some(log.errors_count.unwrap_or(0).saturating_add(count));

@@ -185,7 +185,7 @@ impl Suite {
 }
 
 /// What is wrong, in one line that names the place.
-fn syntax_error(text: &str, error: &toml::de::Error) -> String {
+pub(crate) fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let place = before.map_or_else(String::new, |before| {
         let line = before.matches('\n').count() + 1;

@@ -5,6 +5,7 @@ mod kernel;
 mod size;
 
 pub use check::SuiteError;
+pub(crate) use check::syntax_error;
 pub use kernel::{KernelCompiler, KernelSpec};
 pub use size::Size;
 

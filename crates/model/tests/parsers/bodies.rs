@@ -2,9 +2,10 @@
 //! both call these: no panic, an accepted document survives being written and read again, and an error is one
 //! line that a terminal can show.
 
+use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Request, Response};
 use holdpoint_model::suite::SuiteError;
-use holdpoint_model::{Suite, import, json};
+use holdpoint_model::{Date, Suite, Waivers, import, json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::{Debug, Display};
@@ -26,6 +27,28 @@ pub fn suite_toml(data: &[u8]) {
             assert!(text.starts_with("TOML parse error"), "{text:?} should begin with the place");
             text.lines().for_each(|line| assert_one_line(&line));
         }
+    }
+}
+
+/// A waiver file.
+pub fn waivers_toml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let today = Date::new(2026, 11, 15).expect("a day");
+    match Waivers::parse(text, today) {
+        Ok(read) => assert!(read.waivers.iter().all(|waiver| waiver.expires <= today.a_year_later())),
+        Err(error) => assert_one_line(&error),
+    }
+}
+
+/// A configuration of notifications.
+pub fn notify_toml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match NotifyConfig::parse(text) {
+        Ok(config) => {
+            let written = serde_json::to_string(&config).expect("a configuration can be written");
+            assert_eq!(serde_json::from_str::<NotifyConfig>(&written).expect("and read again"), config);
+        }
+        Err(error) => assert_one_line(&error),
     }
 }
 

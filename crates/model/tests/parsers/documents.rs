@@ -1,8 +1,9 @@
 //! Valid documents of every kind, to start from.
 
 use crate::bodies::{self, Body};
+use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Request, Response};
-use holdpoint_model::{Suite, import, json};
+use holdpoint_model::{Date, Suite, Waivers, import, json};
 use std::sync::LazyLock;
 
 /// A valid document.
@@ -51,6 +52,38 @@ iterations = 100
 name = "list"
 command = ["ls", "-l"]
 expect_stdout = ""
+"#;
+
+const WAIVERS: &str = r#"schema_version = 1
+
+[[waiver]]
+owner = "@ada"
+reason = "bounds are checked now"
+metric = "sort_*"
+limit = "8%"
+expires = 2026-12-31
+"#;
+
+const NOTIFY: &str = r#"schema_version = 1
+on = ["regressed", "broken"]
+
+[[mail]]
+name = "team"
+server = "smtp.example.org"
+from = "holdpoint <perf@example.org>"
+to = ["team@example.org"]
+username_env = "SMTP_USER"
+password_env = "SMTP_PASSWORD"
+
+[[slack]]
+name = "room"
+url_env = "SLACK_URL"
+
+[[webhook]]
+name = "hook"
+url = "https://example.org/hook"
+secret_env = "HOOK_KEY"
+on = ["improved"]
 "#;
 
 const REQUESTS: [&str; 7] = [
@@ -145,6 +178,19 @@ fn read_documents() -> Vec<Document> {
         is_closed: false,
         ..line("a suite", SUITE, |text| accepted(Suite::parse(text)), bodies::suite_toml)
     };
+    let waivers = Document {
+        is_closed: false,
+        ..line(
+            "waivers",
+            WAIVERS,
+            |text| accepted(Waivers::parse(text, Date::new(2026, 11, 15).expect("a day"))),
+            bodies::waivers_toml,
+        )
+    };
+    let notify = Document {
+        is_closed: false,
+        ..line("notifications", NOTIFY, |text| accepted(NotifyConfig::parse(text)), bodies::notify_toml)
+    };
     let page = Document {
         is_closed: false,
         ..line(
@@ -166,7 +212,7 @@ fn read_documents() -> Vec<Document> {
             bodies::sanitizer_log,
         )
     };
-    files.chain(requests).chain(responses).chain([suite, page, log]).collect()
+    files.chain(requests).chain(responses).chain([suite, waivers, notify, page, log]).collect()
 }
 
 fn accepted<T, E: std::fmt::Display>(outcome: Result<T, E>) -> Result<(), String> {

@@ -10,8 +10,10 @@ use documents::{Document, documents};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const BODIES: [Body; 15] = [
+const BODIES: [Body; 17] = [
     bodies::suite_toml,
+    bodies::waivers_toml,
+    bodies::notify_toml,
     bodies::report_json,
     bodies::baseline_json,
     bodies::comparison_json,

@@ -16,6 +16,9 @@ pub(super) fn text(raw: &str) -> String {
             '>' => out.push_str("&gt;"),
             // A name called with @ gets a message from GitHub: a zero-width space comes between.
             '@' => out.push_str("@&#8203;"),
+            // So does a number behind # or GH-, which GitHub links to an issue of somebody's.
+            '#' if is_digit_next(&raw[i + 1..]) => out.push_str("\\#&#8203;"),
+            '-' if ends_with_gh(&raw[..i]) && is_digit_next(&raw[i + 1..]) => out.push_str("-&#8203;"),
             // Bare addresses become links of themselves.
             ':' if raw[i..].starts_with("://") => out.push_str("&#58;"),
             '.' if ends_with_www(&raw[..i]) => out.push_str("&#46;"),
@@ -24,6 +27,14 @@ pub(super) fn text(raw: &str) -> String {
         }
     }
     out
+}
+
+fn is_digit_next(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn ends_with_gh(text: &str) -> bool {
+    text.as_bytes().last_chunk::<2>().is_some_and(|end| end.eq_ignore_ascii_case(b"gh"))
 }
 
 fn ends_with_www(text: &str) -> bool {
@@ -77,6 +88,7 @@ mod tests {
         assert_eq!(text("a|b`c<script>&\n\u{1b}"), "a\\|b\\`c&lt;script&gt;&amp; \\\\u\\{1b\\}");
         assert_eq!(text("ask @team"), "ask @&#8203;team");
         assert_eq!(text("https://x.y www.z"), "https&#58;//x.y www&#46;z");
+        assert_eq!(text("fixes #12, gh-3, a#b"), "fixes \\#&#8203;12, gh-&#8203;3, a\\#b");
         assert_eq!(text("![x](y)"), "\\!\\[x\\]\\(y\\)");
     }
 

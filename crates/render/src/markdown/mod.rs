@@ -5,6 +5,7 @@ mod apex;
 mod attestation;
 mod bisection;
 mod calibration;
+pub mod comment;
 mod escape;
 mod roofline;
 mod tables;

@@ -104,7 +104,7 @@ pub(crate) fn cells(r: &AbReport, w: &AbWorkload) -> [String; 8] {
 }
 
 /// The medians that were compared.
-fn medians_ms(r: &AbReport, w: &AbWorkload) -> [Option<f64>; 2] {
+pub(crate) fn medians_ms(r: &AbReport, w: &AbWorkload) -> [Option<f64>; 2] {
     match (&w.disjoint_ci, &w.evidence) {
         (Some(keys), _) if is_disjoint_ci(r) => {
             [Some(keys.baseline_median_ms), Some(keys.candidate_median_ms)]
@@ -146,6 +146,8 @@ pub(crate) fn reasons(r: &AbReport) -> Vec<Group<'_>> {
     let workloads = r.workloads.iter().filter(|(_, w)| is_told(w));
     grouped(workloads.map(|(name, w)| {
         let sentence = w.disjoint_ci.as_ref().filter(|_| by_seed).map(|keys| keys.verdict.as_str());
+        // What a waiver has to say stands in the reason, behind the sentence.
+        let sentence = sentence.filter(|_| w.waiver.is_none());
         (w.verdict, sentence.unwrap_or(&w.reason), Some(name.as_str()))
     }))
 }
@@ -218,6 +220,7 @@ pub(crate) fn of_ab(r: &AbReport) -> String {
         Verdict::Improved => format!("{} {faster} ({})", all("is", "are"), changes(&hit)),
         Verdict::Pass if is_disjoint_ci(r) => items.passed("base by that rule"),
         Verdict::Pass => items.passed(&units::setting(r.plan.tolerance)),
+        Verdict::Waived => format!("{} {slower}, waived ({})", all("is", "are"), changes(&hit)),
         Verdict::Skipped => format!("{} not compared{}", all("was", "were"), items.which(&hit)),
         Verdict::Inconclusive => {
             let undecided = "could not be decided";

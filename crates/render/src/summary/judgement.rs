@@ -16,6 +16,7 @@ pub(crate) fn of_judgement(j: &Judgement) -> String {
         _ if hit.is_empty() => without_metrics(j),
         Verdict::Improved => format!("{} faster by more than the tolerance", all("is", "are")),
         Verdict::Pass => items.passed("allowed"),
+        Verdict::Waived => format!("{} slower than allowed, waived ({})", all("is", "are"), changes(&hit)),
         Verdict::Skipped => format!("{} not measured{}", all("was", "were"), items.which(&hit)),
         Verdict::Inconclusive => format!("{} undecided{}", all("is", "are"), items.which(&hit)),
         Verdict::Regressed => regressed(j, &items),

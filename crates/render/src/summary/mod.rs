@@ -119,7 +119,8 @@ impl<'a> Items<'a> {
 
     /// The sentence, with what else there is that is not good.
     fn also(&self, said: String, but: Verdict) -> String {
-        let others = [Verdict::Broken, Verdict::Regressed, Verdict::Inconclusive, Verdict::Skipped];
+        let others =
+            [Verdict::Broken, Verdict::Regressed, Verdict::Inconclusive, Verdict::Skipped, Verdict::Waived];
         let counted = others.iter().filter(|other| **other != but).filter_map(|other| {
             let n = self.all.iter().filter(|item| item.verdict == *other).count();
             (n > 0).then(|| format!("{} {}", units::count(n as u64), other.as_str()))

@@ -60,6 +60,11 @@ fn facts(b: &Baseline, style: Style) -> String {
         let revision = run.revision.as_ref().map_or_else(|| "no revision".to_owned(), text::revision);
         out += &entry(style, Ink::Strong, "run", &format!("{}  {revision}", run.timestamp_utc));
     }
+    if let Some(promoted) = &b.promoted {
+        let commit: String = promoted.commit.chars().take(12).collect();
+        let body = format!("{}  {commit} by {}", promoted.timestamp_utc, promoted.by);
+        out += &entry(style, Ink::Strong, "promoted", &body);
+    }
     out += &entry(style, Ink::Strong, "requires", &format!("a run of status {:?}", b.required_status()));
     if !b.baseline_notes.trim().is_empty() {
         out += &entry(style, Ink::Strong, "note", &b.baseline_notes);

@@ -3,7 +3,9 @@
 mod ab;
 mod apex;
 mod calibration;
+mod comment;
 mod evidence;
+mod forms;
 mod fuzz;
 mod html;
 mod markdown;

@@ -70,6 +70,7 @@ pub fn bare(verdict: Verdict, ended: Ended, reason: &str) -> AbWorkload {
         evidence: None,
         disjoint_ci: None,
         calibrated: None,
+        waiver: None,
         failure: None,
         calls_per_sample: 1,
         units: Vec::new(),

@@ -60,6 +60,7 @@ pub fn check(metric: &str, status: CheckStatus, verdict: Verdict, reason: &str) 
         expected: None,
         current: None,
         threshold: None,
+        waiver: None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::args::{AbArgs, AbPolicyName, ProfileOn};
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
+use crate::waivers::InForce;
 use compare::Comparison;
 use holdpoint_gate::ab::AbPolicy;
 use holdpoint_model::{ExitCode, Verdict};
@@ -39,6 +40,7 @@ pub fn decide(
     output: &Output,
 ) -> Result<ExitCode, CliError> {
     let path = files.artifacts.join("ab.json");
+    let waivers = InForce::read(&files.waivers)?;
     holdpoint_store::check_writable(&path)?;
     interrupt::hold();
     let mut comparison = if files.resume {
@@ -48,6 +50,7 @@ pub fn decide(
     };
     comparison.measure(Some(&path), output);
     let mut report = comparison.finish();
+    waivers.put_to_ab(&mut report);
     compare::add_calibration(&mut report, &files.calibration_dir);
     if files.profile_on == ProfileOn::Regression && !interrupt::has_come() {
         let regressed =

@@ -1,7 +1,9 @@
 //! `holdpoint ci`: what pipelines call.
 
+mod comment;
 mod guard;
 mod init;
+mod notify;
 
 use crate::args::{CiArgs, CiCommand};
 use crate::error::CliError;
@@ -16,5 +18,19 @@ pub fn run(args: &CiArgs, output: &Output) -> Result<ExitCode, CliError> {
     match &args.command {
         CiCommand::Init(args) => init::run(args, output),
         CiCommand::Guard(args) => guard::run(args, output),
+        CiCommand::Comment(args) => comment::run(args, output),
+        CiCommand::Notify(args) => notify::run(args, output),
     }
+}
+
+/// A variable of the environment, if it is set and not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The page of this job, from what the runner says.
+fn own_url() -> Option<String> {
+    let (server, repository, run) =
+        (variable("GITHUB_SERVER_URL")?, variable("GITHUB_REPOSITORY")?, variable("GITHUB_RUN_ID")?);
+    Some(format!("{server}/{repository}/actions/runs/{run}"))
 }

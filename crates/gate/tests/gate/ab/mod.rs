@@ -64,6 +64,7 @@ pub(super) fn workload(xs: &[f64]) -> AbWorkload {
         evidence: None,
         disjoint_ci: None,
         calibrated: None,
+        waiver: None,
         failure: None,
         calls_per_sample: 10,
         units: (0..).zip(xs).map(|(process, x)| unit(process, *x)).collect(),

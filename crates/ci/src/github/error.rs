@@ -1,0 +1,138 @@
+//! What GitHub may answer, and what to do about it.
+
+use crate::http::Answer;
+use holdpoint_model::limits::clean_text;
+use std::time::Duration;
+
+/// A request that did not do its work. No text in it has the token.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The environment does not say where to, or with what.
+    #[error("{0}")]
+    Setting(String),
+    /// No answer.
+    #[error("GitHub could not be reached ({place}): {what}")]
+    Unreachable {
+        /// What was asked for.
+        place: String,
+        /// Why not.
+        what: String,
+    },
+    /// An answer that says to come back later, or that something broke there.
+    #[error("GitHub answered {status} ({place}): {what}{}", asked(.retry_after_s))]
+    Busy {
+        /// The status.
+        status: u16,
+        /// What was asked for.
+        place: String,
+        /// What it said.
+        what: String,
+        /// Seconds it asked to be left alone for.
+        retry_after_s: Option<u64>,
+        /// When its limit is lifted, in seconds since 1970.
+        reset_s: Option<u64>,
+    },
+    /// An answer that will not change.
+    #[error("GitHub answered {status} ({place}): {what}; {remedy}")]
+    Refused {
+        /// The status.
+        status: u16,
+        /// What was asked for.
+        place: String,
+        /// What it said.
+        what: String,
+        /// What helps.
+        remedy: String,
+    },
+    /// An answer that is not understood.
+    #[error("GitHub's answer is not understood ({place}): {what}")]
+    Strange {
+        /// What was asked for.
+        place: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+fn asked(retry_after_s: &Option<u64>) -> String {
+    retry_after_s.map(|seconds| format!("; it asked to wait for {seconds} s")).unwrap_or_default()
+}
+
+impl ApiError {
+    /// Whether the same may succeed later.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Busy { .. })
+    }
+
+    /// Whether the user's settings or permissions are to blame, and not a network or a host.
+    #[must_use]
+    pub fn is_input(&self) -> bool {
+        matches!(self, Self::Setting(_) | Self::Refused { .. })
+    }
+
+    /// The status, where there was an answer.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Busy { status, .. } | Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// How long the answer asks to wait, if it does.
+    pub(super) fn asks_for(&self, now_s: u64) -> Option<Duration> {
+        let Self::Busy { retry_after_s, reset_s, .. } = self else { return None };
+        let reset_s = reset_s.map(|reset_s| reset_s.saturating_sub(now_s).max(1));
+        retry_after_s.or(reset_s).map(Duration::from_secs)
+    }
+}
+
+/// An answer that is a success, or what is wrong.
+pub(super) fn check(answer: Answer, place: &str) -> Result<Answer, ApiError> {
+    let status = answer.status;
+    if (200..300).contains(&status) {
+        return Ok(answer);
+    }
+    let (place, what) = (place.to_owned(), message(&answer));
+    let is_spent = answer.number("x-ratelimit-remaining") == Some(0);
+    let retry_after_s = answer.number("retry-after");
+    let is_limited = is_spent || retry_after_s.is_some() || what.contains("rate limit");
+    match status {
+        403 | 429 if status == 429 || is_limited => {
+            let reset_s = answer.number("x-ratelimit-reset").filter(|_| is_spent);
+            Err(ApiError::Busy { status, place, what, retry_after_s, reset_s })
+        }
+        500.. => Err(ApiError::Busy { status, place, what, retry_after_s, reset_s: None }),
+        _ => {
+            let remedy = remedy(&answer);
+            Err(ApiError::Refused { status, place, what, remedy })
+        }
+    }
+}
+
+/// What the answer says of itself, on one line.
+fn message(answer: &Answer) -> String {
+    let said = serde_json::from_str::<serde_json::Value>(&answer.body).ok();
+    let said = said.and_then(|value| Some(value.get("message")?.as_str()?.to_owned()));
+    let said: String = clean_text(said.as_deref().unwrap_or("no message")).chars().take(300).collect();
+    said
+}
+
+fn remedy(answer: &Answer) -> String {
+    // Tells which permissions would have done.
+    let accepted = answer.header("x-accepted-github-permissions").map(clean_text);
+    match answer.status {
+        300..=399 => "the repository has moved: set GITHUB_REPOSITORY to its new name".to_owned(),
+        401 => "GITHUB_TOKEN is not valid, or has expired".to_owned(),
+        403 => format!(
+            "the token lacks a permission{}; in a workflow: permissions: pull-requests: write (a pull request from a fork \
+             has a token that may only read: comment from a workflow_run job)",
+            accepted.map(|accepted| format!(" ({accepted})")).unwrap_or_default()
+        ),
+        404 => "there is no such thing, or the token may not see it: check GITHUB_REPOSITORY and the token's permissions \
+                (pull-requests: write)"
+            .to_owned(),
+        _ => "look at what it says".to_owned(),
+    }
+}

@@ -1,0 +1,163 @@
+//! GitHub's API: asked politely, again where that may help, with the missing permission named where it does not.
+
+mod comment;
+mod error;
+mod event;
+mod pulls;
+
+pub use comment::{Author, Posted};
+pub use error::ApiError;
+pub use event::{Event, EventError};
+pub use pulls::{Resolved, Unposted};
+
+use crate::http::{self, Answer};
+use serde_json::Value;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use ureq::Agent;
+
+/// How often a request is made before it is given up.
+const ATTEMPTS_MAX: u32 = 5;
+/// The longest wait that is honoured; a host that asks for more is given up on.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
+/// Pages of a hundred that are read at most.
+const PAGES_MAX: u32 = 100;
+
+/// A client for one repository.
+pub struct Client {
+    api_url: String,
+    repository: String,
+    token: String,
+    agent: Agent,
+    pause: Box<dyn Fn(Duration)>,
+}
+
+impl Client {
+    /// A client for `owner/name` at an address such as `https://api.github.com`. Waiting is the caller's business.
+    ///
+    /// # Errors
+    /// When the address is not one a token may be sent to, or the repository or the token is none.
+    pub fn new(
+        api_url: &str,
+        repository: &str,
+        token: &str,
+        pause: impl Fn(Duration) + 'static,
+    ) -> Result<Self, ApiError> {
+        let is_part = |part: &str| {
+            let is_usable = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+            !part.is_empty() && part.chars().all(is_usable) && !part.chars().all(|c| c == '.')
+        };
+        let is_repository =
+            repository.split_once('/').is_some_and(|(owner, name)| is_part(owner) && is_part(name));
+        let token = token.trim();
+        if !http::is_private(api_url) {
+            return Err(ApiError::Setting("GITHUB_API_URL must begin with https://".to_owned()));
+        }
+        if !is_repository {
+            return Err(ApiError::Setting("GITHUB_REPOSITORY must be owner/name".to_owned()));
+        }
+        if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+            return Err(ApiError::Setting("GITHUB_TOKEN is empty, or no token".to_owned()));
+        }
+        Ok(Self {
+            api_url: api_url.trim_end_matches('/').to_owned(),
+            repository: repository.to_owned(),
+            token: token.to_owned(),
+            agent: http::agent(),
+            pause: Box::new(pause),
+        })
+    }
+
+    /// The repository.
+    #[must_use]
+    pub fn repository(&self) -> &str {
+        &self.repository
+    }
+
+    /// One request to a place below the API's root.
+    fn ask(&self, method: &str, place: &str, body: Option<&Value>) -> Result<Answer, ApiError> {
+        let (url, bearer) = (format!("{}{place}", self.api_url), format!("Bearer {}", self.token));
+        let headers = [
+            ("accept", "application/vnd.github+json"),
+            ("x-github-api-version", "2022-11-28"),
+            ("authorization", bearer.as_str()),
+        ];
+        let body = body.map(Value::to_string);
+        http::send(&self.agent, method, &url, &headers, body.as_deref())
+            .map_err(|error| ApiError::Unreachable { place: place.to_owned(), what: error.to_string() })
+    }
+
+    /// The same again and again while it is worth it; for requests that may be made twice.
+    fn ask_patiently(&self, method: &str, place: &str, body: Option<&Value>) -> Result<Answer, ApiError> {
+        let mut attempt = 0;
+        loop {
+            let outcome = self.ask(method, place, body).and_then(|answer| error::check(answer, place));
+            match outcome {
+                Err(error) if error.is_passing() => self.wait_after(error, &mut attempt)?,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Waits as long as the answer asks for, or longer each time; gives up where that is too long or was tried often enough.
+    fn wait_after(&self, error: ApiError, attempt: &mut u32) -> Result<(), ApiError> {
+        *attempt += 1;
+        if *attempt >= ATTEMPTS_MAX {
+            return Err(error);
+        }
+        let wait = match error.asks_for(now_s()) {
+            Some(wait) => wait,
+            None => Duration::from_secs(1 << *attempt.min(&mut 6)),
+        };
+        if wait > WAIT_MAX {
+            return Err(error);
+        }
+        (self.pause)(wait);
+        Ok(())
+    }
+
+    /// One object.
+    fn get(&self, place: &str) -> Result<Value, ApiError> {
+        parse(&self.ask_patiently("GET", place, None)?, place)
+    }
+
+    /// Every element of a list, page by page.
+    fn list(&self, place: &str) -> Result<Vec<Value>, ApiError> {
+        let mut all = Vec::new();
+        for page in 1..=PAGES_MAX {
+            let and = if place.contains('?') { '&' } else { '?' };
+            let place = format!("{place}{and}per_page=100&page={page}");
+            let answer = self.ask_patiently("GET", &place, None)?;
+            let Value::Array(elements) = parse(&answer, &place)? else {
+                return Err(ApiError::Strange { place, what: "not a list".to_owned() });
+            };
+            all.extend(elements);
+            // The address in the header is not followed: the next page is this list's.
+            if !answer.header("link").is_some_and(|link| link.contains("rel=\"next\"")) {
+                break;
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn parse(answer: &Answer, place: &str) -> Result<Value, ApiError> {
+    serde_json::from_str(&answer.body)
+        .map_err(|error| ApiError::Strange { place: place.to_owned(), what: error.to_string() })
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Text in a query or a path of an address.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

@@ -1,0 +1,112 @@
+//! One request, one answer; both bounded.
+
+use std::time::Duration;
+use ureq::Agent;
+
+/// How long a request may take as a whole.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest answer read: a hundred comments of GitHub's largest size.
+const ANSWER_BYTES_MAX: u64 = 32 << 20;
+
+/// A request that came to no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NoAnswer(String);
+
+/// What came back, whatever its status.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Answer {
+    /// A header by its name in small letters.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A header that is a number.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.header(name)?.trim().parse().ok()
+    }
+}
+
+/// An agent that takes no status for an error and follows no redirection: a token goes to the host it was meant for.
+pub(crate) fn agent() -> Agent {
+    let config = Agent::config_builder()
+        .timeout_global(Some(TIMEOUT))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(concat!("holdpoint/", env!("CARGO_PKG_VERSION")));
+    config.build().into()
+}
+
+/// Sends one request; a body goes as JSON.
+pub(crate) fn send(
+    agent: &Agent,
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: Option<&str>,
+) -> Result<Answer, NoAnswer> {
+    let failed =
+        |error: &dyn std::fmt::Display| NoAnswer(holdpoint_model::limits::clean_text(&error.to_string()));
+    let mut request = ureq::http::Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut response = match body {
+        Some(body) => {
+            let request = request.header("content-type", "application/json").body(body);
+            agent.run(request.map_err(|error| failed(&error))?)
+        }
+        None => agent.run(request.body(()).map_err(|error| failed(&error))?),
+    }
+    .map_err(|error| failed(&error))?;
+    let text = |value: &ureq::http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let headers =
+        response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let status = response.status().as_u16();
+    let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
+    Ok(Answer { status, headers, body: body.map_err(|error| failed(&error))? })
+}
+
+/// Whether a secret may be sent there: over TLS, or to this very machine.
+pub(crate) fn is_private(url: &str) -> bool {
+    let rest = match url.split_once("://") {
+        Some(("https", rest)) if !rest.is_empty() => return true,
+        Some(("http", rest)) => rest,
+        _ => return false,
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // A user before the host could make it look like this machine.
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    !authority.contains('@') && ["localhost", "127.0.0.1", "[::1]"].contains(&host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_goes_over_tls_or_stays_on_the_machine() {
+        for good in
+            ["https://api.github.com", "http://127.0.0.1:8080/x", "http://localhost", "http://[::1]:1"]
+        {
+            assert!(is_private(good), "{good}");
+        }
+        for bad in [
+            "http://api.github.com",
+            "http://localhost@evil.example",
+            "http://127.0.0.1.evil",
+            "ftp://x",
+            "",
+            "https://",
+        ] {
+            assert!(!is_private(bad), "{bad}");
+        }
+    }
+}

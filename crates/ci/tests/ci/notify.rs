@@ -1,0 +1,162 @@
+//! Mail and webhooks, received.
+
+use crate::server::{Reply, Server};
+use crate::smtp::MailServer;
+use holdpoint_ci::notify::{Message, NotTold, Outcome, Told, World, notify, rehearse};
+use holdpoint_model::Verdict;
+use holdpoint_model::notice::Notice;
+use holdpoint_model::notify::NotifyConfig;
+use serde_json::json;
+use std::cell::RefCell;
+use std::time::Duration;
+
+fn notice(verdict: Verdict) -> Notice {
+    Notice {
+        schema_version: 1,
+        suite: "cpu".to_owned(),
+        verdict,
+        summary: "größer".to_owned(),
+        commit: None,
+        machine: None,
+        run_url: None,
+        rows: Vec::new(),
+        rows_left_out: 0,
+    }
+}
+
+/// Tells all targets of the text; variables are name and value.
+fn tell(config: &str, verdict: Verdict, variables: &[(&str, &str)]) -> (Vec<Outcome>, Vec<u64>) {
+    let config = NotifyConfig::parse(&format!("schema_version = 1\n{config}")).unwrap();
+    let waits = RefCell::new(Vec::new());
+    let variable =
+        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let pause = |wait: Duration| waits.borrow_mut().push(wait.as_secs());
+    let document = notice(verdict);
+    let message =
+        Message { notice: &document, subject: "[holdpoint] größer", plain: "line\n.dot\n", slack: "*x*" };
+    let outcomes = notify(&config, message, &World { variable: &variable, pause: &pause });
+    (outcomes, waits.into_inner())
+}
+
+fn mail_config(port: u16, to: &str, more: &str) -> String {
+    format!(
+        "[[mail]]\nname = \"team\"\nserver = \"127.0.0.1\"\nport = {port}\nsecurity = \"none\"\nfrom = \"holdpoint <hp@example.org>\"\nto = [{to}]\n{more}\n"
+    )
+}
+
+#[test]
+fn a_mail_arrives_with_subject_text_and_everybody_it_is_for() {
+    let server = MailServer::start("");
+    let more = "username_env = \"U\"\npassword_env = \"P\"";
+    let config = mail_config(server.port, "\"a@example.org\", \"Bee <b@example.org>\"", more);
+    let (outcomes, _) = tell(&config, Verdict::Regressed, &[("U", "user"), ("P", "hunter2")]);
+    assert_eq!(outcomes[0].result, Ok(Told::Sent), "{outcomes:?}");
+    assert_eq!(outcomes[0].target, "mail team");
+    let mail = server.mails.recv().unwrap();
+    for wanted in
+        ["AUTH PLAIN", "MAIL FROM:<hp@example.org>", "RCPT TO:<a@example.org>", "RCPT TO:<b@example.org>"]
+    {
+        assert!(
+            mail.commands.iter().any(|command| command.starts_with(wanted)),
+            "{wanted}: {:?}",
+            mail.commands
+        );
+    }
+    for wanted in [
+        "From: holdpoint <hp@example.org>",
+        "Subject: ",
+        "Content-Type: text/plain; charset=utf-8",
+        "\nline\n..dot\n",
+    ] {
+        assert!(mail.text.contains(wanted), "{wanted}: {}", mail.text);
+    }
+    assert!(!mail.text.contains("größer"), "a subject travels encoded: {}", mail.text);
+}
+
+#[test]
+fn a_webhook_gets_the_document_signed_and_slack_its_text() {
+    let server = Server::start(|_, _| Reply::json(200, json!({})));
+    let config = format!(
+        "[[slack]]\nname = \"room\"\nurl_env = \"S\"\n[[webhook]]\nname = \"hook\"\nurl = \"{}/hook\"\ntoken_env = \"T\"\nsecret_env = \"K\"\n",
+        server.url
+    );
+    let slack_url = format!("{}/services/s3cret", server.url);
+    let (outcomes, _) = tell(&config, Verdict::Broken, &[("S", &slack_url), ("T", "t0ken"), ("K", "key")]);
+    assert!(outcomes.iter().all(|outcome| outcome.result == Ok(Told::Sent)), "{outcomes:?}");
+    let [slack, hook] = server.requests().try_into().unwrap();
+    assert_eq!((slack.path(), slack.json()["text"].as_str()), ("/services/s3cret", Some("*x*")));
+    assert_eq!(slack.json()["link_names"], false);
+    assert_eq!(serde_json::from_str::<Notice>(&hook.body).unwrap(), notice(Verdict::Broken));
+    assert_eq!(hook.header("authorization"), Some("Bearer t0ken"));
+    let signature = hook.header("x-holdpoint-signature-256").unwrap();
+    assert!(signature.starts_with("sha256=") && signature.len() == 7 + 64);
+    assert_eq!(hook.header("content-type"), Some("application/json"));
+}
+
+#[test]
+fn one_that_fails_does_not_keep_the_others_from_being_told() {
+    let server = Server::start(|request, _| match request.path() {
+        "/bad" => Reply::json(410, json!({})),
+        _ => Reply::json(200, json!({})),
+    });
+    let mail = MailServer::start("nobody");
+    let hook = |name: &str, url: &str| format!("[[webhook]]\nname = \"{name}\"\nurl = \"{url}\"\n");
+    let config = mail_config(mail.port, "\"nobody@example.org\"", "")
+        + &mail_config(mail.port, "\"not an address\"", "")
+        + "[[slack]]\nname = \"unset\"\nurl_env = \"NOT_SET\"\n"
+        + &hook("bad", &format!("{}/bad", server.url))
+        + &hook("clear", "http://example.org/hook")
+        + &hook("good", &format!("{}/good", server.url));
+    let (outcomes, _) = tell(&config, Verdict::Regressed, &[]);
+    let results: Vec<String> = outcomes
+        .iter()
+        .map(|outcome| match &outcome.result {
+            Ok(told) => format!("{told:?}"),
+            Err(NotTold::Setting(what)) => format!("setting: {what}"),
+            Err(NotTold::Failed(what)) => format!("failed: {what}"),
+        })
+        .collect();
+    let wanted = [
+        "no such person",
+        "setting: \"not an address\" is no address",
+        "setting: the environment variable NOT_SET is not set",
+        "failed: it answered 410",
+        "setting: its address must begin with https://",
+        "Sent",
+    ];
+    for (is, wanted) in results.iter().zip(wanted) {
+        assert!(is.contains(wanted), "{wanted}: {results:?}");
+    }
+    assert_eq!(results.len(), wanted.len());
+}
+
+#[test]
+fn a_receiver_that_is_busy_is_tried_again_and_one_that_stays_so_is_given_up() {
+    let server = Server::start(|_, count| match count {
+        0 => Reply::json(429, json!({})).with("Retry-After", "5"),
+        1 => Reply::json(503, json!({})),
+        _ => Reply::json(204, json!({})),
+    });
+    let config = format!("[[webhook]]\nname = \"hook\"\nurl = \"{}\"\n", server.url);
+    let (outcomes, waits) = tell(&config, Verdict::Regressed, &[]);
+    assert_eq!((&outcomes[0].result, waits), (&Ok(Told::Sent), vec![5, 4]));
+    let server = Server::start(|_, _| Reply::json(503, json!({})).with("Retry-After", "999"));
+    let config = "[[slack]]\nname = \"room\"\nurl_env = \"S\"\n";
+    let (outcomes, waits) = tell(config, Verdict::Regressed, &[("S", &format!("{}/s3cret", server.url))]);
+    let error = outcomes[0].result.as_ref().unwrap_err().to_string();
+    assert!(error.contains("503") && !error.contains("s3cret") && waits.is_empty(), "{error}");
+    let (outcomes, waits) = tell(config, Verdict::Regressed, &[("S", "http://127.0.0.1:1/s3cret")]);
+    let error = outcomes[0].result.as_ref().unwrap_err().to_string();
+    assert!(!error.contains("s3cret") && waits.len() == 2, "{error}");
+}
+
+#[test]
+fn only_the_verdicts_asked_for_are_told() {
+    let config = "on = [\"improved\"]\n[[slack]]\nname = \"a\"\nurl_env = \"A\"\n[[slack]]\nname = \"b\"\nurl_env = \"B\"\non = [\"inconclusive\"]\n";
+    let config = NotifyConfig::parse(&format!("schema_version = 1\n{config}")).unwrap();
+    let told =
+        |verdict| rehearse(&config, verdict).into_iter().map(|o| o.result.unwrap()).collect::<Vec<_>>();
+    assert_eq!(told(Verdict::Improved), [Told::Sent, Told::NotWanted]);
+    assert_eq!(told(Verdict::Inconclusive), [Told::NotWanted, Told::Sent]);
+    assert_eq!(told(Verdict::Regressed), [Told::NotWanted, Told::NotWanted]);
+}

@@ -1,0 +1,165 @@
+//! `holdpoint ci comment`: one comment on the pull request, updated in place.
+
+use super::{own_url, variable};
+use crate::args::CommentArgs;
+use crate::artifacts::Found;
+use crate::error::CliError;
+use crate::output::{self, Output};
+use holdpoint_ci::github::{ApiError, Author, Client, Event, Posted, Resolved, Unposted};
+use holdpoint_model::ExitCode;
+use holdpoint_render::markdown::comment::{self, Comment, Trust};
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The event whose files come from a job that ran a stranger's code.
+const WORKFLOW_RUN: &str = "workflow_run";
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file or a setting cannot be used, or GitHub refuses or cannot be reached. A comment is posted even where a file of the
+/// folder cannot be used, and says so.
+pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let found = Found::read(&args.artifacts)?;
+    let started = Started::read(args)?;
+    let is_foreign = started.as_ref().is_some_and(|started| started.name == WORKFLOW_RUN);
+    let run_url = started.as_ref().and_then(|started| started.run_url.clone()).or_else(own_url);
+    let page = Comment {
+        key: &args.key,
+        judged: found.judged(),
+        report: found.report(),
+        calibration: found.calibration.as_ref(),
+        machine_s: found.machine_s(),
+        rate: args.rate.as_ref(),
+        problems: &found.problems,
+        run_url: run_url.as_deref(),
+        trust: if is_foreign { Trust::Foreign } else { Trust::Own },
+    };
+    let body = comment::comment(&page);
+    if args.summary {
+        append_summary(&body)?;
+    }
+    if args.dry_run {
+        output::print(&body)?;
+    } else {
+        let mut told = post(args, started.as_ref(), &body, output)?;
+        told["verdict"] = page.verdict().as_str().into();
+        output.result(&told, |_| told["said"].as_str().unwrap_or_default().to_owned())?;
+    }
+    match found.problems.first() {
+        Some(problem) => Err(CliError::File { path: args.artifacts.clone(), what: problem.clone() }),
+        None => Ok(ExitCode::Ok),
+    }
+}
+
+/// What started this job, as the runner tells it.
+struct Started {
+    name: String,
+    path: PathBuf,
+    payload: String,
+    run_url: Option<String>,
+}
+
+impl Started {
+    /// Absent outside of a job.
+    fn read(args: &CommentArgs) -> Result<Option<Self>, CliError> {
+        let (Some(name), Some(path)) = (variable("GITHUB_EVENT_NAME"), variable("GITHUB_EVENT_PATH")) else {
+            return Ok(None);
+        };
+        if name == WORKFLOW_RUN && (args.pr.is_some() || args.sha.is_some()) {
+            return Err(CliError::Input(
+                "--pr and --sha are refused in a workflow_run: the pull request is looked up by the run's commit, so that \
+                 nothing a pull request wrote can choose another; leave them out"
+                    .to_owned(),
+            ));
+        }
+        let path = PathBuf::from(path);
+        let payload = holdpoint_store::read_text(&path)?;
+        let value: Option<Value> = serde_json::from_str(&payload).ok();
+        let measured_by = value.as_ref().and_then(|value| value.pointer("/workflow_run/html_url")?.as_str());
+        let run_url = measured_by.map(str::to_owned);
+        Ok(Some(Self { name, path, payload, run_url }))
+    }
+
+    fn event(&self) -> Result<Event, CliError> {
+        Event::parse(&self.name, &self.payload)
+            .map_err(|error| CliError::File { path: self.path.clone(), what: error.to_string() })
+    }
+}
+
+/// Posts it, and says what became of it.
+fn post(
+    args: &CommentArgs,
+    started: Option<&Started>,
+    body: &str,
+    output: &Output,
+) -> Result<Value, CliError> {
+    let client = client()?;
+    let resolved = match (args.pr, started) {
+        (Some(number), _) => client.pull(number, args.sha.as_deref()),
+        (None, Some(started)) => client.resolve(&started.event()?, args.sha.as_deref()),
+        (None, None) => {
+            return Err(CliError::Input(
+                "which pull request? Give --pr N, or run it in a job that has GITHUB_EVENT_NAME and GITHUB_EVENT_PATH; \
+                 --dry-run only prints"
+                    .to_owned(),
+            ));
+        }
+    };
+    let Resolved { number, head_sha } = match resolved.map_err(of_api)? {
+        Ok(resolved) => resolved,
+        Err(unposted) => return Ok(unsaid(&unposted)),
+    };
+    let author = match &args.author {
+        Some(login) => Author::Login(login.clone()),
+        None => client.author().map_err(of_api)?,
+    };
+    let (posted, forged_count) =
+        client.post(number, &comment::marker(&args.key), &author, body).map_err(of_api)?;
+    if forged_count > 0 {
+        output.note(&format!(
+            "comments of others that carry the marker of this one, left alone: {forged_count}"
+        ));
+    }
+    let word = match posted {
+        Posted::Created => "created",
+        Posted::Updated => "updated",
+        Posted::Unchanged => "unchanged",
+    };
+    let said = format!("comment {word} on pull request {number} of {}", client.repository());
+    Ok(json!({"posted": word, "pull_request": number, "head_sha": head_sha, "said": said}))
+}
+
+fn unsaid(unposted: &Unposted) -> Value {
+    json!({"posted": null, "said": format!("nothing was posted: {unposted}")})
+}
+
+fn client() -> Result<Client, CliError> {
+    let wanted = |name: &str| {
+        variable(name).ok_or_else(|| {
+            CliError::Input(format!("the environment variable {name} is not set; --dry-run only prints"))
+        })
+    };
+    let api_url = variable("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
+    Client::new(&api_url, &wanted("GITHUB_REPOSITORY")?, &wanted("GITHUB_TOKEN")?, std::thread::sleep)
+        .map_err(of_api)
+}
+
+fn of_api(error: ApiError) -> CliError {
+    if error.is_input() { CliError::Input(error.to_string()) } else { CliError::Internal(error.to_string()) }
+}
+
+/// Appended, because other steps write there too.
+fn append_summary(body: &str) -> Result<(), CliError> {
+    let Some(path) = variable("GITHUB_STEP_SUMMARY") else {
+        return Err(CliError::Input(
+            "--summary needs the environment variable GITHUB_STEP_SUMMARY".to_owned(),
+        ));
+    };
+    let path = Path::new(&path);
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    let written = file.and_then(|mut file| writeln!(file, "{body}"));
+    written.map_err(|error| CliError::Internal(format!("{}: cannot be written: {error}", path.display())))
+}

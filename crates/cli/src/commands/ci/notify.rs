@@ -1,0 +1,86 @@
+//! `holdpoint ci notify`: tell people how it came out.
+
+use super::{own_url, variable};
+use crate::args::NotifyArgs;
+use crate::artifacts::Found;
+use crate::error::CliError;
+use crate::output::Output;
+use holdpoint_ci::notify::{self, Message, NotTold, Outcome, Told, World};
+use holdpoint_model::ExitCode;
+use holdpoint_model::notice::Notice;
+use holdpoint_model::notify::NotifyConfig;
+use holdpoint_render::notice;
+use serde_json::{Value, json};
+
+/// Runs the command.
+///
+/// # Errors
+/// When the configuration or the folder cannot be used, or somebody could not be told.
+pub fn run(args: &NotifyArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let config = NotifyConfig::parse(&holdpoint_store::read_text(&args.config)?)
+        .map_err(|error| CliError::File { path: args.config.clone(), what: error.to_string() })?;
+    let found = Found::read(&args.artifacts)?;
+    if let Some(problem) = found.problems.first() {
+        return Err(CliError::File { path: args.artifacts.clone(), what: problem.clone() });
+    }
+    // The worst speaks, as it does for the exit code.
+    let Some(judged) = found.judged().into_iter().max_by_key(|judged| judged.verdict()) else {
+        let what = "neither comparison.json nor ab.json is there: run \"holdpoint gate\" first";
+        return Err(CliError::File { path: args.artifacts.clone(), what: what.to_owned() });
+    };
+    let document = notice::notice(judged, own_url().as_deref());
+    let (subject, plain, slack) =
+        (notice::subject(&document), notice::plain(&document), notice::slack(&document));
+    let message = Message { notice: &document, subject: &subject, plain: &plain, slack: &slack };
+    let outcomes = if args.dry_run {
+        notify::rehearse(&config, document.verdict)
+    } else {
+        notify::notify(&config, message, &World { variable: &variable, pause: &std::thread::sleep })
+    };
+    let words = Words { is_dry: args.dry_run, document: &document, text: &format!("{subject}\n\n{plain}") };
+    output.result(&words.json(&outcomes), |_| words.human(&outcomes))?;
+    end(&outcomes)
+}
+
+struct Words<'a> {
+    is_dry: bool,
+    document: &'a Notice,
+    text: &'a str,
+}
+
+impl Words<'_> {
+    fn of(&self, outcome: &Outcome) -> String {
+        match &outcome.result {
+            Ok(Told::Sent) if self.is_dry => "would be told".to_owned(),
+            Ok(Told::Sent) => "told".to_owned(),
+            Ok(Told::NotWanted) => format!("is not told of {}", self.document.verdict.as_str()),
+            Err(error) => format!("could not be told: {error}"),
+        }
+    }
+
+    fn human(&self, outcomes: &[Outcome]) -> String {
+        let lines = outcomes.iter().map(|outcome| format!("{}: {}\n", outcome.target, self.of(outcome)));
+        let lines: String = lines.collect();
+        if self.is_dry { format!("{lines}\n{}", self.text) } else { lines }
+    }
+
+    fn json(&self, outcomes: &[Outcome]) -> Value {
+        let targets =
+            outcomes.iter().map(|outcome| json!({"target": outcome.target, "outcome": self.of(outcome)}));
+        json!({"dry_run": self.is_dry, "notice": self.document, "targets": targets.collect::<Vec<_>>()})
+    }
+}
+
+fn end(outcomes: &[Outcome]) -> Result<ExitCode, CliError> {
+    let failed: Vec<(&str, &NotTold)> = outcomes
+        .iter()
+        .filter_map(|outcome| Some((outcome.target.as_str(), outcome.result.as_ref().err()?)))
+        .collect();
+    if failed.is_empty() {
+        return Ok(ExitCode::Ok);
+    }
+    let said: Vec<String> = failed.iter().map(|(target, error)| format!("{target}: {error}")).collect();
+    let said = format!("not everybody was told: {}", said.join("; "));
+    let is_input = failed.iter().all(|(_, error)| matches!(error, NotTold::Setting(_)));
+    Err(if is_input { CliError::Input(said) } else { CliError::Internal(said) })
+}

@@ -1,0 +1,39 @@
+//! Waivers as they hold today: the one place that asks the clock which day it is.
+
+use crate::args::WaiversArg;
+use crate::error::CliError;
+use holdpoint_gate::{waive, waive_ab};
+use holdpoint_measure::clock;
+use holdpoint_model::{AbReport, Date, Judgement, Waivers};
+
+/// Waivers and the day they are used on.
+pub struct InForce {
+    waivers: Waivers,
+    today: Date,
+}
+
+impl InForce {
+    /// The file that was named; nothing is waived where none was.
+    ///
+    /// # Errors
+    /// When it cannot be read or used.
+    pub fn read(args: &WaiversArg) -> Result<Self, CliError> {
+        let today = Date::parse(&clock::timestamp_utc())
+            .ok_or_else(|| CliError::Internal("the clock names no day".to_owned()))?;
+        let waivers = match &args.waivers {
+            Some(path) => holdpoint_store::read_waivers(path, today)?,
+            None => Waivers::default(),
+        };
+        Ok(Self { waivers, today })
+    }
+
+    /// Puts them to a judged run.
+    pub fn put_to(&self, judgement: &mut Judgement) {
+        waive(judgement, &self.waivers, self.today);
+    }
+
+    /// Puts them to two sides.
+    pub fn put_to_ab(&self, report: &mut AbReport) {
+        waive_ab(report, &self.waivers, self.today);
+    }
+}

@@ -1,0 +1,223 @@
+//! `holdpoint ci comment` and `holdpoint ci notify`, against servers on this machine.
+
+use crate::common::{Here, Ran, data, ran};
+use crate::server::{Reply, Server};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
+const COMMENTS: &str = "/repos/o/r/issues/7/comments";
+
+/// A folder with a comparison that regressed.
+fn here() -> Here {
+    let here = Here::new();
+    here.write("report.json", &std::fs::read_to_string(data("apex-cpu-report.json")).unwrap());
+    here.edit("report.json", |report| report["metrics"]["infer_p50_ms"] = 2.5.into());
+    let baseline = data("apex-cpu-baseline.json");
+    let summary = ["--summary", "artifacts/comparison.json"];
+    here.run(&[&["compare", "report.json", "--baseline", &baseline][..], &summary].concat()).ends(1);
+    here
+}
+
+/// GitHub with pull request 7 at SHA, and its comments.
+fn github() -> (Server, Arc<Mutex<Vec<Value>>>) {
+    let comments: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let kept = Arc::clone(&comments);
+    let pull =
+        json!({"number": 7, "state": "open", "head": {"sha": SHA}, "base": {"repo": {"full_name": "o/r"}}});
+    let server = Server::start(move |request, _| {
+        let mut comments = kept.lock().unwrap();
+        match (request.method.as_str(), request.path()) {
+            ("GET", "/user") => {
+                Reply::json(403, json!({"message": "Resource not accessible by integration"}))
+            }
+            ("GET", "/repos/o/r/pulls/7") => Reply::json(200, pull.clone()),
+            ("GET", "/repos/o/r/pulls") => Reply::json(200, json!([pull])),
+            ("GET", COMMENTS) => Reply::json(200, json!(*comments)),
+            ("GET", _) => Reply::json(404, json!({"message": "Not Found"})),
+            (method, _) => {
+                let user = json!({"login": "github-actions[bot]", "type": "Bot"});
+                let comment = json!({"id": 1, "user": user, "body": request.json()["body"]});
+                assert_eq!(method == "POST", comments.is_empty());
+                *comments = vec![comment.clone()];
+                Reply::json(if method == "POST" { 201 } else { 200 }, comment)
+            }
+        }
+    });
+    (server, comments)
+}
+
+/// The command as a job of this event would run it.
+fn job(here: &Here, server: &Server, event: &str, payload: &Value, arguments: &[&str]) -> Ran {
+    here.write("event.json", &payload.to_string());
+    let mut command = here.command(&[&["ci", "comment"], arguments].concat());
+    command
+        .env("GITHUB_TOKEN", "t0ken")
+        .env("GITHUB_REPOSITORY", "o/r")
+        .env("GITHUB_API_URL", &server.url)
+        .env("GITHUB_EVENT_NAME", event)
+        .env("GITHUB_EVENT_PATH", here.path("event.json"))
+        .env("GITHUB_STEP_SUMMARY", here.path("summary.md"));
+    ran(command.output().unwrap())
+}
+
+fn pull_request(sha: &str) -> Value {
+    json!({"pull_request": {"number": 7, "head": {"sha": sha}}})
+}
+
+fn workflow_run() -> Value {
+    json!({"workflow_run": {"head_sha": SHA, "head_branch": "b", "head_repository": {"owner": {"login": "mallory"}}}})
+}
+
+#[test]
+fn a_comment_is_created_then_updated_and_the_summary_has_the_same_text() {
+    let (here, (server, comments)) = (here(), github());
+    let event = pull_request(SHA);
+    job(&here, &server, "pull_request", &event, &["--summary"])
+        .ends(0)
+        .prints(&["comment created on pull request 7 of o/r"]);
+    let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
+    assert!(body.starts_with("<!-- holdpoint:comment:holdpoint -->\n### holdpoint: regressed\n"), "{body}");
+    assert_eq!(here.read("summary.md").trim_end(), body.trim_end());
+    assert_eq!(here.run(&["ci", "comment", "--dry-run"]).stdout, body);
+    job(&here, &server, "pull_request", &event, &[]).ends(0).prints(&["comment unchanged"]);
+    here.edit("artifacts/comparison.json", |judged| judged["notes"] = json!(["something new"]));
+    let ran = job(&here, &server, "pull_request", &event, &["--format", "json"]);
+    let told: Value = serde_json::from_str(&ran.ends(0).stdout).unwrap();
+    assert_eq!((&told["posted"], &told["verdict"]), (&"updated".into(), &"regressed".into()));
+    assert!(comments.lock().unwrap()[0]["body"].as_str().unwrap().contains("something new"));
+}
+
+#[test]
+fn a_stale_head_posts_nothing_and_says_so() {
+    let (here, (server, comments)) = (here(), github());
+    let event = pull_request(&"f".repeat(40));
+    job(&here, &server, "pull_request", &event, &[])
+        .ends(0)
+        .prints(&["nothing was posted: pull request 7 has moved on"]);
+    assert!(comments.lock().unwrap().is_empty());
+}
+
+#[test]
+fn in_a_workflow_run_the_artifact_chooses_nothing() {
+    let (here, (server, comments)) = (here(), github());
+    // Whatever the artifact says, it is text.
+    here.edit("artifacts/comparison.json", |judged| {
+        judged["suite"] = "x --> <b> @all".into();
+        judged["pull_request"] = 8.into();
+        judged["revision"] = json!({"commit": "f".repeat(40), "dirty": false});
+    });
+    here.write("artifacts/pr_number", "8");
+    job(&here, &server, "workflow_run", &workflow_run(), &[])
+        .ends(0)
+        .prints(&["comment created on pull request 7 of o/r"]);
+    let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
+    assert!(body.contains("the pull request's own code") && !body.contains("<b>"), "{body}");
+    for choice in [["--pr", "8"], ["--sha", SHA]] {
+        job(&here, &server, "workflow_run", &workflow_run(), &choice)
+            .refuses(64, &["--pr and --sha are refused in a workflow_run"]);
+    }
+    assert!(server.requests().iter().all(|request| !request.target.contains("/8")));
+}
+
+#[test]
+fn an_artifact_that_cannot_be_used_is_told_of_and_is_no_pass() {
+    let (here, (server, comments)) = (here(), github());
+    here.write("secret", "{\"schema_version\": 1, \"k3y\": 1}");
+    std::fs::remove_file(here.path("artifacts/comparison.json")).unwrap();
+    std::os::unix::fs::symlink(here.path("secret"), here.path("artifacts/comparison.json")).unwrap();
+    here.write("artifacts/ab.json", "{\"schema_version\": 1, \"plan\": ");
+    let ran = job(&here, &server, "workflow_run", &workflow_run(), &[]);
+    ran.ends(64).notes(&["comparison.json: it is not a plain file"]);
+    let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
+    for words in ["### holdpoint: inconclusive", "comparison.json: it is not a plain file", "ab.json: EOF"] {
+        assert!(body.contains(words), "{words}: {body}");
+    }
+    assert!(!body.contains("k3y"));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let (here, (server, _)) = (here(), github());
+    let bare = |arguments: &[&str]| {
+        let mut command = here.command(&[&["ci", "comment"], arguments].concat());
+        let names = ["TOKEN", "REPOSITORY", "EVENT_NAME", "EVENT_PATH", "STEP_SUMMARY", "API_URL"];
+        for name in names {
+            command.env_remove(format!("GITHUB_{name}"));
+        }
+        ran(command.output().unwrap())
+    };
+    bare(&[]).refuses(64, &["GITHUB_REPOSITORY is not set"]);
+    bare(&["--summary", "--dry-run"]).refuses(64, &["GITHUB_STEP_SUMMARY"]);
+    bare(&["--artifacts", "nowhere", "--dry-run"]).refuses(64, &["nowhere: no such folder"]);
+    job(&here, &server, "push", &json!({}), &[]).refuses(64, &["has no pull request; give --pr N"]);
+    job(&here, &server, "push", &json!({}), &["--pr", "7"]).ends(0).prints(&["created"]);
+    job(&here, &server, "push", &json!({}), &["--pr", "9"]).refuses(64, &["404", "Not Found"]);
+    for bad in
+        [&["--key", "a--b"][..], &["--key", "<b>"], &["--rate", "2.5"], &["--sha", "abc"], &["--pr", "0"]]
+    {
+        assert_eq!(bare(bad).code, 64, "{bad:?}");
+    }
+}
+
+#[test]
+fn an_empty_folder_makes_an_inconclusive_comment() {
+    let here = Here::new();
+    std::fs::create_dir(here.path("artifacts")).unwrap();
+    here.run(&["ci", "comment", "--dry-run"])
+        .ends(0)
+        .prints(&["### holdpoint: inconclusive", "left no comparison"]);
+    here.write("c.toml", "schema_version = 1\n[[slack]]\nname = \"a\"\nurl_env = \"A\"\n");
+    here.run(&["ci", "notify", "--config", "c.toml"]).refuses(64, &["neither comparison.json nor ab.json"]);
+}
+
+#[test]
+fn people_are_told_and_one_that_fails_does_not_stop_the_others() {
+    let here = here();
+    let server = Server::start(|_, _| Reply::json(200, json!({})));
+    let hook =
+        format!("[[webhook]]\nname = \"hook\"\nurl = \"{}/hook\"\nsecret_env = \"HOOK_KEY\"\n", server.url);
+    let unset = "[[slack]]\nname = \"room\"\nurl_env = \"SLACK_NOT_SET\"\n";
+    here.write("c.toml", &format!("schema_version = 1\n{unset}{hook}"));
+    let arguments = ["ci", "notify", "--config", "c.toml"];
+    let told = ran(here.command(&arguments).env("HOOK_KEY", "s3cret").output().unwrap());
+    told.ends(64)
+        .prints(&["slack room: could not be told", "webhook hook: told"])
+        .notes(&["SLACK_NOT_SET is not set"]);
+    assert!(!format!("{told:?}").contains("s3cret"));
+    let document = server.requests()[0].json();
+    assert_eq!(
+        (&document["verdict"], &document["rows"][0]["name"]),
+        (&"regressed".into(), &"infer_p50_ms".into())
+    );
+    here.run(&["ci", "notify", "--config", "c.toml", "--dry-run"]).ends(0).prints(&[
+        "webhook hook: would be told",
+        "[holdpoint] regressed",
+        "infer_p50_ms +900 %",
+    ]);
+    assert_eq!(server.requests().len(), 1);
+    here.write("c.toml", &format!("schema_version = 1\non = [\"improved\"]\n{unset}"));
+    here.run(&arguments).ends(0).prints(&["slack room: is not told of regressed"]);
+    here.write("c.toml", &format!("schema_version = 1\n{unset}token = \"x\"\n"));
+    here.run(&arguments).refuses(64, &["c.toml: slack 1: token is refused"]);
+}
+
+#[test]
+fn forms_need_a_comparison_and_go_to_a_file_where_one_is_named() {
+    let here = here();
+    here.run(&[
+        "report",
+        "artifacts/comparison.json",
+        "--as",
+        "sarif",
+        "--location",
+        "perf.toml",
+        "--output",
+        "out.sarif",
+    ])
+    .ends(0);
+    assert_eq!(here.json("out.sarif")["version"], "2.1.0");
+    here.run(&["-q", "run", "--suite", "suite.toml", "--output", "run.json"]).ends(0);
+    here.run(&["report", "run.json", "--as", "junit"]).refuses(64, &["run.json: nothing was decided in it"]);
+    here.run(&["report", "artifacts/comparison.json", "--markdown", "x.md"]).refuses(64, &["--comparison"]);
+}

@@ -1,0 +1,111 @@
+//! A new baseline from reports of a revision that was merged: nothing that would make the gate weaker unseen gets in.
+
+use crate::record::{RUNS_MIN, RecordError, record};
+use holdpoint_model::{Baseline, Current, Promotion};
+
+/// A report that cannot become the baseline.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PromoteError {
+    /// No baseline can be made of these runs at all.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Report number so-and-so.
+    #[error("report {number} {what}")]
+    Report {
+        /// Counted from 1, in the order given.
+        number: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Something that the baseline had and this one would not.
+    #[error("{0}")]
+    Lost(String),
+}
+
+/// A baseline of runs that are all of the promoted revision, and clean. Where there are too few for a spread, metrics keep
+/// the tolerances of the baseline before.
+///
+/// # Errors
+/// When a run is failed, skipped, of another revision or with uncommitted changes, when they do not belong together, or when
+/// the baseline before is of another suite or machine or has what these runs have not.
+pub fn promote(
+    runs: &[Current],
+    before: Option<&Baseline>,
+    promotion: Promotion,
+) -> Result<Baseline, PromoteError> {
+    for (index, run) in runs.iter().enumerate() {
+        check_run(run, &promotion.commit).map_err(|what| PromoteError::Report { number: index + 1, what })?;
+    }
+    let mut baseline = record(runs)?;
+    if let Some(before) = before {
+        check_before(before, &baseline).map_err(PromoteError::Lost)?;
+        baseline.baseline_notes.clone_from(&before.baseline_notes);
+        if runs.len() < RUNS_MIN {
+            keep_tolerances(&mut baseline, before);
+        }
+    }
+    baseline.promoted = Some(promotion);
+    Ok(baseline)
+}
+
+fn check_run(run: &Current, commit: &str) -> Result<(), String> {
+    match run.status.as_deref() {
+        Some("ok" | "partial") => {}
+        Some(status) => return Err(format!("is of a run that {}: no baseline", past(status))),
+        None => return Err("does not say how its run ended".to_owned()),
+    }
+    let revision = run.revision.as_ref().ok_or("names no revision; run it in the repository")?;
+    if revision.commit != commit {
+        return Err(format!("is of revision {}, not of {commit}", revision.commit));
+    }
+    if revision.dirty {
+        return Err("was made with uncommitted changes, which no revision names".to_owned());
+    }
+    match run.machine {
+        Some(_) => Ok(()),
+        None => Err("names no machine".to_owned()),
+    }
+}
+
+fn past(status: &str) -> &str {
+    match status {
+        "skipped" => "was skipped",
+        _ => "failed",
+    }
+}
+
+fn check_before(before: &Baseline, now: &Baseline) -> Result<(), String> {
+    if before.suite != now.suite {
+        return Err(format!(
+            "the baseline is of suite {:?}, the reports are of {:?}",
+            before.suite, now.suite
+        ));
+    }
+    if let (Some(was), Some(is)) = (&before.machine, &now.machine)
+        && was.fingerprint != is.fingerprint
+    {
+        return Err(format!(
+            "the baseline is of another machine ({}), the reports are of {}; give it a file of its own",
+            was.describe(),
+            is.describe()
+        ));
+    }
+    if before.required_status() == "ok" && now.required_status() != "ok" {
+        return Err("workloads that the baseline has were skipped in these reports".to_owned());
+    }
+    match before.metrics.keys().find(|metric| !now.metrics.contains_key(*metric)) {
+        Some(lost) => Err(format!(
+            "the baseline has {lost:?}, the reports have not; if that is meant: \"holdpoint baseline record REPORT…\""
+        )),
+        None => Ok(()),
+    }
+}
+
+fn keep_tolerances(baseline: &mut Baseline, before: &Baseline) {
+    for (name, metric) in &mut baseline.metrics {
+        if let Some(was) = before.metrics.get(name) {
+            metric.max_regression_ratio = was.max_regression_ratio;
+            metric.max_regression_abs_ms = was.max_regression_abs_ms;
+        }
+    }
+}

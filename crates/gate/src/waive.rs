@@ -1,0 +1,99 @@
+//! Waivers on judged comparisons: a regression that somebody answers for does not fail, for a while and up to a limit.
+//!
+//! Only what was measured and found slower can be waived: what is broken, undecided, skipped or missing stays so. The
+//! measured change is held against the limit, not the end of its interval: a comparison stops once it is decided, long before its
+//! interval is narrow. Which day it is, the caller says.
+
+use crate::judge::status_of;
+use holdpoint_model::{
+    AbReport, AbWorkload, CheckStatus, Date, Judgement, UsedWaiver, Verdict, Waiver, WaiverState, Waivers,
+};
+
+/// Waives what may be waived in a judged run, and says of every waiver that has expired.
+pub fn waive(judgement: &mut Judgement, waivers: &Waivers, today: Date) {
+    for check in &mut judgement.checks {
+        let is_slower = check.verdict == Verdict::Regressed && check.status == CheckStatus::Fail;
+        let Some(change) = check.regression_ratio.filter(|_| is_slower) else { continue };
+        let names = [Some(check.metric.as_str()), check.workload.as_deref()];
+        let Some(used) = choose(waivers, &names, change, today) else { continue };
+        (check.verdict, check.reason) = outcome(&used, &check.reason);
+        check.status = status_of(check.verdict);
+        check.waiver = Some(used);
+    }
+    judgement.notes.extend(expired(waivers, today));
+    if let Some(worst) = judgement.checks.iter().map(|check| check.verdict).max() {
+        judgement.verdict = worst;
+        let passed = judgement.checks.iter().all(|check| check.status == CheckStatus::Pass);
+        if passed { "pass" } else { "fail" }.clone_into(&mut judgement.status);
+    }
+}
+
+/// The same for two sides; a waiver is about a workload there, by its name or by that of its median.
+pub fn waive_ab(report: &mut AbReport, waivers: &Waivers, today: Date) {
+    for (name, workload) in &mut report.workloads {
+        let change = change_of(workload).filter(|_| workload.verdict == Verdict::Regressed);
+        let Some(change) = change else { continue };
+        let metric = format!("{name}_p50_ms");
+        let Some(used) = choose(waivers, &[Some(name), Some(&metric)], change, today) else { continue };
+        (workload.verdict, workload.reason) = outcome(&used, &workload.reason);
+        workload.waiver = Some(used);
+    }
+    report.notes.extend(expired(waivers, today));
+    if let Some(worst) = report.workloads.values().map(|workload| workload.verdict).max() {
+        report.verdict = worst;
+    }
+}
+
+/// The change that the verdict is about.
+fn change_of(workload: &AbWorkload) -> Option<f64> {
+    match (&workload.disjoint_ci, &workload.evidence) {
+        (Some(keys), _) => Some(keys.delta_pct / 100.0),
+        (None, Some(evidence)) => Some(evidence.ratio - 1.0),
+        (None, None) => None,
+    }
+}
+
+/// The first waiver that covers the change; where none does, the first that is about it, and why it does not.
+fn choose(waivers: &Waivers, names: &[Option<&str>], change: f64, today: Date) -> Option<UsedWaiver> {
+    let is_about = |waiver: &&Waiver| names.iter().flatten().any(|name| waiver.is_about(name));
+    let state = |waiver: &Waiver| match () {
+        () if waiver.expires < today => WaiverState::Expired,
+        () if change <= waiver.limit.share() => WaiverState::Waived,
+        () => WaiverState::BeyondLimit,
+    };
+    let about: Vec<&Waiver> = waivers.waivers.iter().filter(is_about).collect();
+    let covers = about.iter().find(|waiver| state(waiver) == WaiverState::Waived);
+    covers.or(about.first()).map(|waiver| waiver.used(state(waiver)))
+}
+
+fn outcome(used: &UsedWaiver, reason: &str) -> (Verdict, String) {
+    let UsedWaiver { owner, limit, expires, .. } = used;
+    let limit = limit * 100.0;
+    match used.state {
+        WaiverState::Waived => {
+            let why = &used.reason;
+            (
+                Verdict::Waived,
+                format!("{reason}; waived up to {limit:+.1} % by {owner} until {expires}: {why}"),
+            )
+        }
+        WaiverState::BeyondLimit => {
+            (Verdict::Regressed, format!("{reason}; beyond the {limit:+.1} % that {owner} waived"))
+        }
+        WaiverState::Expired => {
+            (Verdict::Regressed, format!("{reason}; refused: the waiver of {owner} expired on {expires}"))
+        }
+    }
+}
+
+/// A sentence for each waiver that holds no more, whether or not it would have been used.
+fn expired(waivers: &Waivers, today: Date) -> Vec<String> {
+    let gone = waivers.waivers.iter().filter(|waiver| waiver.expires < today);
+    gone.map(|waiver| {
+        format!(
+            "the waiver for {:?} of {} expired on {} and is refused; remove it or renew it",
+            waiver.metric, waiver.owner, waiver.expires
+        )
+    })
+    .collect()
+}

@@ -1,0 +1,79 @@
+//! Annotations of a GitHub Actions job: commands to its runner, a line each.
+
+use super::{name, sentence};
+use crate::judged::{Judged, Row};
+use crate::text::{clean, clip};
+use crate::units;
+use holdpoint_model::Verdict;
+
+/// GitHub keeps ten errors and ten warnings of a step; the last one tells how many are not shown.
+const SHOWN_MAX: usize = 9;
+
+/// An error for what regressed or is broken, a warning for what is undecided or skipped, a notice for what is waived; then
+/// the sentence about the whole. `location` is a file of the repository that all of them point to.
+#[must_use]
+pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
+    let rows = judged.rows();
+    let mut out = String::new();
+    for level in [Level::Error, Level::Warning, Level::Notice] {
+        let of_level: Vec<&Row<'_>> =
+            rows.iter().filter(|row| Level::of(row.verdict) == Some(level)).collect();
+        for row in of_level.iter().take(SHOWN_MAX) {
+            let title = format!("{} {}", name(row.name), row.verdict.as_str());
+            out += &command(level, location, &title, &sentence(row));
+        }
+        if let Some(more) = of_level.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+            let said = format!("and {} more; GitHub shows ten", units::count(more as u64));
+            out += &command(level, location, judged.suite(), &said);
+        }
+    }
+    let level = Level::of(judged.verdict()).unwrap_or(Level::Notice);
+    let said = format!("{}: {}", judged.verdict().as_str(), judged.sentence());
+    out + &command(
+        level,
+        location,
+        &format!("holdpoint {}", name(judged.suite())),
+        &clip(&clean(&said), 2_000),
+    )
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Error,
+    Warning,
+    Notice,
+}
+
+impl Level {
+    fn of(verdict: Verdict) -> Option<Self> {
+        match verdict {
+            Verdict::Broken | Verdict::Regressed => Some(Self::Error),
+            Verdict::Inconclusive | Verdict::Skipped => Some(Self::Warning),
+            Verdict::Waived => Some(Self::Notice),
+            Verdict::Pass | Verdict::Improved => None,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+        }
+    }
+}
+
+fn command(level: Level, location: Option<&str>, title: &str, said: &str) -> String {
+    let file = location.map(|file| format!("file={},", property(&clean(file)))).unwrap_or_default();
+    format!("::{} {file}title={}::{}\n", level.as_str(), property(title), data(said))
+}
+
+/// As the runner reads it back. A bracket behind two hashes would be a command of the old form, anywhere in a line.
+fn data(text: &str) -> String {
+    let escaped = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    escaped.replace("##[", "#%23[")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,102 @@
+//! SARIF 2.1.0: a result for whatever is not a pass.
+
+use super::{name, sentence};
+use crate::judged::{Judged, Row};
+use crate::text::clean;
+use holdpoint_model::Verdict;
+use serde_json::{Value, json};
+
+/// The rules, which are the verdicts; where each stands is its `ruleIndex`.
+const RULES: [(Verdict, &str, &str); 5] = [
+    (Verdict::Regressed, "error", "Slower than allowed, or a required metric is missing"),
+    (Verdict::Broken, "error", "A wrong answer or a crash while measuring"),
+    (Verdict::Inconclusive, "warning", "Measured, yet the evidence does not suffice"),
+    (Verdict::Skipped, "note", "Could not be measured here"),
+    (Verdict::Waived, "note", "Slower than allowed, and somebody answers for it for a while"),
+];
+
+/// The log. `location` is a file of the repository, such as the suite: code hosts show results that have one.
+#[must_use]
+pub fn sarif(judged: Judged<'_>, location: Option<&str>) -> Value {
+    let rules = RULES.map(|(verdict, level, what)| {
+        json!({
+            "id": rule_id(verdict),
+            "name": verdict.as_str(),
+            "shortDescription": {"text": what},
+            "defaultConfiguration": {"level": level},
+        })
+    });
+    let results: Vec<Value> = judged.rows().iter().filter_map(|row| result(row, judged, location)).collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "holdpoint",
+                "informationUri": "https://github.com/holdpoint/holdpoint",
+                "rules": rules,
+            }},
+            "automationDetails": {"id": format!("holdpoint/{}/", name(judged.suite()))},
+            "results": results,
+            "properties": {
+                "verdict": judged.verdict().as_str(),
+                "summary": clean(&judged.sentence()),
+            },
+        }],
+    })
+}
+
+fn rule_id(verdict: Verdict) -> String {
+    format!("holdpoint/{}", verdict.as_str())
+}
+
+fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<Value> {
+    let index = RULES.iter().position(|(verdict, ..)| *verdict == row.verdict)?;
+    let (suite, metric) = (name(judged.suite()), name(row.name));
+    let mut place = json!({
+        "logicalLocations": [{
+            "name": metric,
+            "fullyQualifiedName": format!("{suite}/{metric}"),
+            "kind": judged.noun(),
+        }],
+    });
+    if let Some(file) = location {
+        place["physicalLocation"] =
+            json!({"artifactLocation": {"uri": uri(file)}, "region": {"startLine": 1}});
+    }
+    let mut result = json!({
+        "ruleId": rule_id(row.verdict),
+        "ruleIndex": index,
+        "level": RULES[index].1,
+        "message": {"text": plain(&format!("{metric}: {}", sentence(row)))},
+        "locations": [place],
+        "partialFingerprints": {"holdpoint/v1": format!("{suite}/{metric}")},
+        "properties": {"change": row.change, "allowed": row.allowed, "interval": row.interval},
+    });
+    if let Some(waiver) = row.waiver.filter(|_| row.verdict == Verdict::Waived) {
+        result["suppressions"] = json!([{
+            "kind": "external",
+            "status": "accepted",
+            "justification": clean(&format!("{}, until {}: {}", waiver.owner, waiver.expires, waiver.reason)),
+        }]);
+    }
+    Some(result)
+}
+
+/// Text of a message, in which braces would be placeholders and a bracket before a parenthesis a link.
+fn plain(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
+}
+
+/// A path as a URI reference.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

@@ -1,0 +1,164 @@
+//! The one comment on a pull request, and the same text for a job's summary.
+//!
+//! Whatever a file said is text here: no mark-up, link, picture, mention or command of a runner survives. The comment always
+//! fits: what is left out is counted, the least bad first.
+
+mod picture;
+mod sections;
+
+use super::escape;
+use crate::judged::{Judged, Rate};
+use crate::text::clip;
+use holdpoint_model::{Calibration, Report, Verdict};
+
+/// GitHub takes 65 536 characters. Counted in bytes, which are never fewer, with some left for what a host adds.
+pub const BYTES_MAX: usize = 65_000;
+
+/// What a comment is made of.
+#[derive(Clone, Debug)]
+pub struct Comment<'a> {
+    /// Tells the comments of several gates apart; letters, digits, `_`, `.`, `-`.
+    pub key: &'a str,
+    /// The comparisons that were found.
+    pub judged: Vec<Judged<'a>>,
+    /// A run that was compared with nothing.
+    pub report: Option<&'a Report>,
+    /// What comparing code with itself has shown on the machine.
+    pub calibration: Option<&'a Calibration>,
+    /// Machine time of everything that was found, in seconds.
+    pub machine_s: Option<f64>,
+    /// What an hour of the machine costs.
+    pub rate: Option<&'a Rate>,
+    /// Files that could not be used, and why.
+    pub problems: &'a [String],
+    /// The page of the job, from the runner.
+    pub run_url: Option<&'a str>,
+    /// Whose files these are.
+    pub trust: Trust,
+}
+
+/// Whose files a comment is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Written by the job itself.
+    Own,
+    /// Written by a job that ran the pull request's own code.
+    Foreign,
+}
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// Rows of tables and lists, over all of the comment.
+    rows: usize,
+    /// Characters of a name or a sentence.
+    chars: usize,
+    /// Notes of a comparison.
+    notes: usize,
+}
+
+/// Tried in turn until the comment fits; the last always does.
+const BUDGETS: [Budget; 6] = [
+    Budget { rows: 1_000, chars: 600, notes: 20 },
+    Budget { rows: 250, chars: 400, notes: 20 },
+    Budget { rows: 80, chars: 300, notes: 10 },
+    Budget { rows: 25, chars: 200, notes: 5 },
+    Budget { rows: 8, chars: 120, notes: 2 },
+    Budget { rows: 0, chars: 80, notes: 0 },
+];
+
+/// The hidden line that the comment is found again by. It proves nothing: anybody can write it.
+#[must_use]
+pub fn marker(key: &str) -> String {
+    format!("<!-- holdpoint:comment:{key} -->")
+}
+
+impl Comment<'_> {
+    /// The worst of all comparisons; inconclusive where there is none, or a file could not be used.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let unknown = (self.judged.is_empty() || !self.problems.is_empty()).then_some(Verdict::Inconclusive);
+        let worst = self.judged.iter().map(|judged| judged.verdict()).chain(unknown).max();
+        worst.unwrap_or(Verdict::Inconclusive)
+    }
+}
+
+/// The comment.
+#[must_use]
+pub fn comment(c: &Comment<'_>) -> String {
+    let mut text = String::new();
+    for budget in BUDGETS {
+        text = with(c, budget);
+        if text.len() <= BYTES_MAX {
+            break;
+        }
+    }
+    text
+}
+
+fn with(c: &Comment<'_>, budget: Budget) -> String {
+    let mut rows_left = budget.rows;
+    let mut left_out = 0;
+    let mut parts = vec![format!("{}\n### holdpoint: {}\n", marker(c.key), c.verdict().as_str())];
+    parts.extend(nothing_judged(c));
+    for judged in &c.judged {
+        let (section, missing) = sections::judged(*judged, budget, &mut rows_left);
+        parts.push(section);
+        left_out += missing;
+    }
+    parts.push(problems(c, budget));
+    parts.push(sections::machine(c, budget));
+    parts.push(sections::reproduce(c));
+    parts.push(foot(c, left_out));
+    super::joined(&parts)
+}
+
+/// Says what there is where nothing was decided.
+fn nothing_judged(c: &Comment<'_>) -> Option<String> {
+    if !c.judged.is_empty() {
+        return None;
+    }
+    Some(match c.report {
+        Some(report) => format!(
+            "{} was measured and compared with nothing: there was no baseline, or the gate did not end.\n",
+            escape::name(&clip(&report.suite, 80))
+        ),
+        None => {
+            "The gate left no comparison: it did not end, or there was nothing to compare with.\n".to_owned()
+        }
+    })
+}
+
+fn problems(c: &Comment<'_>, budget: Budget) -> String {
+    let line =
+        |problem: &String| format!("- could not be used: {}\n", escape::prose(&clip(problem, budget.chars)));
+    c.problems.iter().take(5).map(line).collect()
+}
+
+fn foot(c: &Comment<'_>, left_out: usize) -> String {
+    let mut lines = Vec::new();
+    if left_out > 0 {
+        lines.push(format!(
+            "{} left out, the least bad first, to stay below GitHub's 65 536 characters; all are in the job's artifacts.",
+            match left_out {
+                1 => "1 row is".to_owned(),
+                n => format!("{} rows are", crate::units::count(n as u64)),
+            }
+        ));
+    }
+    if c.trust == Trust::Foreign {
+        lines.push(
+            "These numbers come from a job that ran the pull request's own code: they are what it says, not proof."
+                .to_owned(),
+        );
+    }
+    if let Some(url) = c.run_url.filter(|url| is_plain_url(url)) {
+        lines.push(format!("[The job, with its artifacts]({url})"));
+    }
+    if lines.is_empty() { String::new() } else { format!("<sub>{}</sub>\n", lines.join(" ")) }
+}
+
+/// An address that needs no escaping; it is the runner's, yet nothing else is put into a link.
+fn is_plain_url(url: &str) -> bool {
+    url.starts_with("https://") && url.chars().all(|c| c.is_ascii_alphanumeric() || "/._-:".contains(c))
+}

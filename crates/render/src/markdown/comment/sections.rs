@@ -1,0 +1,256 @@
+//! The sections of the comment.
+
+use super::super::tables::{self, left, right};
+use super::super::{escape, joined};
+use super::{Budget, Comment, Trust, picture};
+use crate::judged::{Judged, Row};
+use crate::remedy;
+use crate::summary::ab as sides;
+use crate::text::{clip, plural};
+use crate::units::{self, MISSING};
+use holdpoint_model::{AbReport, Revision, Verdict};
+
+/// Last lines of a program that failed.
+const STDERR_LINES: usize = 5;
+
+/// One comparison: how it came out, what moved, what was not decided; and how many rows had to stay out.
+pub(super) fn judged(judged: Judged<'_>, budget: Budget, rows_left: &mut usize) -> (String, usize) {
+    let rows = judged.rows();
+    let shown = rows.len().min(*rows_left);
+    *rows_left -= shown;
+    let of = |is: fn(&Row<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
+    let moved = of(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Waived | Verdict::Improved));
+    let missing = of(|row| row.verdict == Verdict::Regressed && row.change.is_none());
+    let broken = of(|row| row.verdict == Verdict::Broken);
+    let undecided = of(|row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Skipped));
+    let passed = of(|row| row.verdict == Verdict::Pass);
+    let drawn: Vec<&Row<'_>> = moved.iter().chain(&undecided).copied().collect();
+    let text = joined(&[
+        head(judged, budget),
+        table(judged, &moved, budget),
+        picture::picture(&drawn),
+        titled("Missing", missing.iter().map(|row| reason(row, budget)).collect()),
+        titled("Waived", waived(&moved, budget)),
+        titled("Broken", broken.iter().map(|row| failed(row, budget)).collect()),
+        titled("Not decided", undecided.iter().map(|row| reason(row, budget)).collect()),
+        details(&format!("{} passed", units::count(passed.len() as u64)), table(judged, &passed, budget)),
+        notes(judged, budget),
+    ]);
+    (text, rows.len() - shown)
+}
+
+fn titled(title: &str, body: String) -> String {
+    if body.is_empty() { body } else { format!("**{title}**\n\n{body}") }
+}
+
+/// The empty lines around the body let it be Markdown inside of HTML.
+fn details(summary: &str, body: String) -> String {
+    if body.is_empty() {
+        return body;
+    }
+    format!("<details>\n<summary>{summary}</summary>\n\n{body}\n</details>\n")
+}
+
+fn head(judged: Judged<'_>, budget: Budget) -> String {
+    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let verdict = judged.verdict().as_str();
+    let sentence = escape::prose(&clip(&judged.sentence(), 2 * budget.chars));
+    let mut facts = vec![format!("suite {}", name(judged.suite(), budget))];
+    facts.extend(judged.facts().iter().map(|fact| said(fact)));
+    format!("**{verdict}**: {sentence}\n\n{}\n", facts.join(" · "))
+}
+
+fn name(raw: &str, budget: Budget) -> String {
+    escape::name(&clip(raw, budget.chars.min(120)))
+}
+
+fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
+    let number =
+        |value: Option<f64>, format: fn(f64) -> String| value.map_or_else(|| MISSING.to_owned(), format);
+    let (was, is) = match judged {
+        Judged::Run(..) => ("baseline", "current"),
+        Judged::Sides(_) => ("base p50", "head p50"),
+    };
+    let columns = [
+        left("verdict"),
+        left(judged.noun()),
+        right(was),
+        right(is),
+        right("change"),
+        right("95 % interval"),
+        right("allowed"),
+    ];
+    let cells = |row: &&Row<'_>| {
+        let interval = row.interval.map(|[low, high]| units::percent_interval(low, high));
+        vec![
+            tables::verdict(row.verdict),
+            name(row.name, budget),
+            number(row.was_ms, units::time),
+            number(row.is_ms, units::time),
+            number(row.change, units::percent),
+            interval.unwrap_or_else(|| MISSING.to_owned()),
+            number(row.allowed, units::percent),
+        ]
+    };
+    tables::table(&columns, &rows.iter().map(cells).collect::<Vec<_>>())
+}
+
+fn waived(rows: &[&Row<'_>], budget: Budget) -> String {
+    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let line = |row: &&Row<'_>| {
+        let waiver = row.waiver.filter(|_| row.verdict == Verdict::Waived)?;
+        let (owner, reason, expires) = (said(&waiver.owner), said(&waiver.reason), waiver.expires);
+        let limit = units::percent(waiver.limit);
+        Some(format!("- {}: up to {limit} by {owner} until {expires}: {reason}\n", name(row.name, budget)))
+    };
+    let kept: String = rows.iter().filter_map(line).collect();
+    // Waivers that did not help are told too.
+    let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.waiver.is_some());
+    kept + &refused.map(|row| reason(row, budget)).collect::<String>()
+}
+
+fn reason(row: &Row<'_>, budget: Budget) -> String {
+    let reason = escape::prose(&clip(&remedy::with(row.reason), budget.chars));
+    format!("- {} **{}**: {reason}\n", name(row.name, budget), row.verdict.as_str())
+}
+
+fn failed(row: &Row<'_>, budget: Budget) -> String {
+    let mut out = reason(row, budget);
+    let tail = row.failure.map(|failed| failed.failure.stderr_tail.as_slice()).unwrap_or_default();
+    let last = &tail[tail.len().saturating_sub(STDERR_LINES)..];
+    if !last.is_empty() && budget.notes > 0 {
+        // The bar keeps a line from being taken for a command by a runner that prints it.
+        let line =
+            |line: &String| format!("│ {}", escape::html(&clip(line, budget.chars)).replace('#', "&#35;"));
+        let lines: Vec<String> = last.iter().map(line).collect();
+        out.push_str(&format!("\n<pre>\n{}\n</pre>\n", lines.join("\n")));
+    }
+    out
+}
+
+fn notes(judged: Judged<'_>, budget: Budget) -> String {
+    let notes = judged.notes();
+    let shown = notes.iter().take(budget.notes);
+    let mut out: String =
+        shown.map(|note| format!("- {}\n", escape::prose(&clip(note, budget.chars)))).collect();
+    match notes.len().saturating_sub(budget.notes) {
+        0 => {}
+        n => out.push_str(&format!("- and {} more\n", plural(n, "note"))),
+    }
+    titled("Notes", out)
+}
+
+/// Where it was measured, how often unchanged code was called slower there, and what it cost.
+pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
+    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let mut lines = Vec::new();
+    let machines = c.judged.iter().filter_map(|judged| judged.machine());
+    if let Some(machine) = machines.chain(c.report.and_then(|report| report.machine.as_ref())).next() {
+        let fingerprint = said(&clip(&machine.fingerprint, 12));
+        lines.push(format!("- **Machine**: {} (fingerprint {fingerprint})\n", said(&machine.describe())));
+    }
+    let sides = c.judged.iter().find_map(|judged| match judged {
+        Judged::Sides(report) => Some(*report),
+        Judged::Run(..) => None,
+    });
+    lines.extend(calibration(c, sides).map(|line| format!("- **A/A**: {line}\n")));
+    let judged = c.judged.first();
+    let versions = judged.and_then(|judged| Some((judged.toolchain()?, judged.began()?)));
+    if let Some((tools, began)) = versions {
+        let (version, profile) = (said(&tools.holdpoint), said(&tools.profile));
+        lines.push(format!("- **Made by** holdpoint {version} ({profile}), {}\n", said(began)));
+    }
+    lines.push(cost(c));
+    titled("Where, and at what cost", lines.concat())
+}
+
+fn calibration(c: &Comment<'_>, sides: Option<&AbReport>) -> Option<String> {
+    if let Some(seen) = c.calibration.filter(|seen| seen.inject <= 0.0) {
+        let upper = seen
+            .false_alarm_rate_upper
+            .map(|rate| format!("; with 95 % confidence at most {} of them are", units::small_share(rate)));
+        return Some(format!(
+            "{} unchanged suites were called slower at a tolerance of {}{}",
+            sides::out_of(seen.false_alarms, seen.trials).replace('/', " of "),
+            units::setting(seen.tolerance),
+            upper.unwrap_or_default()
+        ));
+    }
+    let report = sides?;
+    let seen = report.workloads.values().filter_map(|w| w.calibrated.as_ref());
+    let seen: Vec<_> = seen.filter(|seen| seen.inject <= 0.0).collect();
+    let sum = |of: fn(&holdpoint_model::Calibrated) -> u32| {
+        seen.iter().map(|seen| u64::from(of(seen))).sum::<u64>()
+    };
+    Some(match (seen.len(), sides::is_disjoint_ci(report)) {
+        (_, true) => return None,
+        (0, _) => "this machine is not calibrated for this suite (`holdpoint calibrate`)".to_owned(),
+        (n, _) => format!(
+            "unchanged code was called slower in {} of {} comparisons of {} on this machine",
+            units::count(sum(|seen| seen.false_alarms)),
+            units::count(sum(|seen| seen.trials)),
+            plural(n, "workload"),
+        ),
+    })
+}
+
+/// Machine time, and money where it is known what an hour costs.
+fn cost(c: &Comment<'_>) -> String {
+    let Some(seconds) = c.machine_s.filter(|seconds| seconds.is_finite() && *seconds > 0.0) else {
+        return String::new();
+    };
+    let money = c.rate.map(|rate| format!(", {}", escape::prose(&rate.of(seconds))));
+    format!("- **Cost**: {} s of machine time{}\n", units::seconds(seconds), money.unwrap_or_default())
+}
+
+/// The commands that do it again; only of words that are safe in a shell.
+pub(super) fn reproduce(c: &Comment<'_>) -> String {
+    let lines: Vec<String> = c.judged.iter().filter_map(|judged| command(*judged, c.trust)).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let hint = "# where the suite is a file, --suite takes its path";
+    format!("**Reproduce**\n\n```sh\n{hint}\n{}\n```\n", lines.join("\n"))
+}
+
+fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
+    let suite = Some(judged.suite()).filter(|suite| escape::is_command_word(suite) && suite.len() <= 80);
+    // Uncommitted changes are in no commit.
+    let commit =
+        |at: Option<&Revision>| at.filter(|at| !at.dirty && is_hash(&at.commit)).map(|at| at.commit.clone());
+    match judged {
+        Judged::Run(j, _) => {
+            let checkout = commit(j.revision.as_ref());
+            let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
+            Some(format!("{checkout}holdpoint gate --suite {}", suite?))
+        }
+        Judged::Sides(r) => {
+            let flags = format!(
+                "--tolerance {} --seed {}",
+                units::setting(r.plan.tolerance).replace(' ', ""),
+                r.plan.seed
+            );
+            if let (Some(base), Some(head)) =
+                (commit(r.base.revision.as_ref()), commit(r.head.revision.as_ref()))
+            {
+                let suite = suite?;
+                return Some(format!(
+                    "holdpoint ab --suite {suite} \\\n  --base-rev {base} \\\n  --head-rev {head} \\\n  {flags}"
+                ));
+            }
+            // What a stranger's file says is no command to be copied.
+            let is_command = r.suite == "command" && trust == Trust::Own;
+            let quoted = |label: &str| format!("'{}'", label.replace('\'', "'\\''"));
+            let is_plain = |label: &str| {
+                label.len() <= 200 && label.chars().all(|c| (c == ' ' || c.is_ascii_graphic()) && c != '`')
+            };
+            let (base, head) = (&r.base.label, &r.head.label);
+            (is_command && is_plain(base) && is_plain(head) && !base.contains("##[") && !head.contains("##["))
+                .then(|| format!("holdpoint ab --base {} --head {} {flags}", quoted(base), quoted(head)))
+        }
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}

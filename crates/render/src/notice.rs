@@ -1,0 +1,82 @@
+//! What people are told when something happened: a subject, a text, and the same for Slack.
+
+use crate::judged::{Judged, Row};
+use crate::text::{clean, clip};
+use crate::{remedy, units};
+use holdpoint_model::Verdict;
+use holdpoint_model::notice::{Notice, NoticeRow};
+
+/// Rows in a notification; how many there are is told.
+const ROWS_MAX: usize = 20;
+/// Characters of a name or a sentence.
+const CHARS_MAX: usize = 400;
+/// Characters of a subject.
+const SUBJECT_CHARS: usize = 150;
+
+/// What is sent to programs, and what the texts are made of.
+#[must_use]
+pub fn notice(judged: Judged<'_>, run_url: Option<&str>) -> Notice {
+    let rows: Vec<Row<'_>> = judged.rows().into_iter().filter(|row| row.verdict != Verdict::Pass).collect();
+    let said = |text: &str| clip(&clean(text), CHARS_MAX);
+    Notice {
+        schema_version: holdpoint_model::SCHEMA_VERSION,
+        suite: said(judged.suite()),
+        verdict: judged.verdict(),
+        summary: said(&judged.sentence()),
+        commit: judged.commit().map(said),
+        machine: judged.machine().map(|machine| said(&machine.describe())),
+        run_url: run_url.map(str::to_owned),
+        rows_left_out: rows.len().saturating_sub(ROWS_MAX),
+        rows: rows.iter().take(ROWS_MAX).map(row).collect(),
+    }
+}
+
+fn row(row: &Row<'_>) -> NoticeRow {
+    NoticeRow {
+        name: clip(&clean(row.name), CHARS_MAX),
+        verdict: row.verdict,
+        change: row.change,
+        interval: row.interval,
+        allowed: row.allowed,
+        reason: clip(&clean(&remedy::with(row.reason)), CHARS_MAX),
+        waiver: row.waiver.cloned(),
+    }
+}
+
+/// One line.
+#[must_use]
+pub fn subject(notice: &Notice) -> String {
+    let Notice { suite, verdict, summary, .. } = notice;
+    clip(&format!("[holdpoint] {} {suite}: {summary}", verdict.as_str()), SUBJECT_CHARS)
+}
+
+/// The text of a mail.
+#[must_use]
+pub fn plain(notice: &Notice) -> String {
+    lines(notice, |text| text.to_owned(), "").join("\n") + "\n"
+}
+
+/// The text of a message in Slack: what would be a link, a mention or a channel there is text.
+#[must_use]
+pub fn slack(notice: &Notice) -> String {
+    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    lines(notice, escape, "*").join("\n")
+}
+
+fn lines(notice: &Notice, escape: impl Fn(&str) -> String, strong: &str) -> Vec<String> {
+    let verdict = notice.verdict.as_str();
+    let mut lines =
+        vec![format!("{strong}{verdict}{strong} {}: {}", escape(&notice.suite), escape(&notice.summary))];
+    for row in &notice.rows {
+        let change = row.change.map(|change| format!(" {}", units::percent(change))).unwrap_or_default();
+        let (word, name, reason) = (row.verdict.as_str(), escape(&row.name), escape(&row.reason));
+        lines.push(format!("- {word} {name}{change}: {reason}"));
+    }
+    if notice.rows_left_out > 0 {
+        lines.push(format!("- and {} more", units::count(notice.rows_left_out as u64)));
+    }
+    lines.extend(notice.commit.as_ref().map(|commit| format!("commit {}", escape(commit))));
+    lines.extend(notice.machine.as_ref().map(|machine| format!("machine {}", escape(machine))));
+    lines.extend(notice.run_url.as_ref().map(|url| escape(url)));
+    lines
+}

@@ -1,0 +1,138 @@
+//! Annotations, JUnit's XML, SARIF and notices: each read back by a reader of its own.
+
+use crate::comment::{mixed, names, waiver};
+use crate::sides::{ab, measured};
+use crate::values::{self, judgement};
+use holdpoint_model::{AbReport, Verdict, WaiverState};
+use holdpoint_render::judged::Judged;
+use holdpoint_render::{forms, notice};
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+#[test]
+fn each_form_by_snapshot() {
+    let r = mixed();
+    let judged = Judged::Sides(&r);
+    assert_snapshot!("github", forms::github(judged, Some("perf/a,b.toml")));
+    assert_snapshot!("junit", forms::junit(judged));
+    assert_snapshot!(
+        "sarif",
+        serde_json::to_string_pretty(&forms::sarif(judged, Some("perf/a b.toml"))).unwrap()
+    );
+    let told = notice::notice(judged, Some("https://github.com/o/r/actions/runs/1"));
+    assert_snapshot!(
+        "notice",
+        format!("{}\n\n{}\n{}", notice::subject(&told), notice::plain(&told), notice::slack(&told))
+    );
+}
+
+#[test]
+fn a_run_against_its_baseline_in_each_form() {
+    let j = judgement(
+        Verdict::Regressed,
+        vec![values::regressed("infer_p50_ms", 1.373, 1.841), values::status("odd", Verdict::Regressed)],
+    );
+    let judged = Judged::Run(&j, None);
+    assert!(forms::github(judged, None).starts_with("::error title=infer_p50_ms regressed::"));
+    assert!(forms::junit(judged).contains("name=\"status of the run\""));
+    assert_eq!(forms::sarif(judged, None)["runs"][0]["results"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn more_than_ten_annotations_are_counted_in_the_last() {
+    let checks = (0..25).map(|i| values::regressed(&format!("m{i}_p50_ms"), 1.0, 2.0)).collect();
+    let j = judgement(Verdict::Regressed, checks);
+    let text = forms::github(Judged::Run(&j, None), None);
+    assert_eq!(text.lines().count(), 9 + 1 + 1);
+    assert!(text.contains("and 16 more"), "{text}");
+}
+
+/// Level, properties and message of a command.
+type Command = (String, Vec<(String, String)>, String);
+
+/// What a runner would make of a line: level, properties, message. None where it is not a command.
+fn read(line: &str) -> Option<Command> {
+    let rest = line.trim_start().strip_prefix("::")?;
+    let (head, data) = rest.split_once("::")?;
+    let (level, properties) = head.split_once(' ').unwrap_or((head, ""));
+    let back = |text: &str| {
+        let text = text.replace("%3A", ":").replace("%2C", ",").replace("%0D", "\r").replace("%0A", "\n");
+        text.replace("%23", "#").replace("%25", "%")
+    };
+    let properties = properties.split(',').filter_map(|pair| pair.split_once('='));
+    let properties = properties.map(|(key, value)| (key.to_owned(), back(value))).collect();
+    Some((level.to_owned(), properties, back(data)))
+}
+
+fn report(name: &str, reason: &str, owner: &str) -> AbReport {
+    let mut waived = measured(Verdict::Waived, 1.0, 1.1, 9, reason);
+    waived.waiver = Some(waiver(owner, reason, WaiverState::Waived));
+    let mut r = ab(vec![
+        (name, measured(Verdict::Regressed, 1.0, 1.2, 9, reason)),
+        ("w", waived),
+        ("u", measured(Verdict::Inconclusive, 1.0, 1.0, 3, reason)),
+        ("s", measured(Verdict::Skipped, 1.0, 1.0, 3, owner)),
+        ("b", measured(Verdict::Broken, 1.0, 1.0, 3, owner)),
+    ]);
+    r.suite = name.to_owned();
+    r.timestamp_utc = owner.to_owned();
+    r
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn annotations_are_one_command_a_line(name in names(), reason in names(), owner in names()) {
+        let r = report(&name, &reason, &owner);
+        let text = forms::github(Judged::Sides(&r), Some(&owner));
+        let levels: Vec<String> = text.lines().map(|line| read(line).expect(line).0).collect();
+        prop_assert_eq!(levels, ["error", "error", "warning", "warning", "notice", "error"]);
+        for line in text.lines() {
+            let (_, properties, _) = read(line).unwrap();
+            let keys: Vec<&str> = properties.iter().map(|(key, _)| key.as_str()).collect();
+            prop_assert_eq!(keys, ["file", "title"]);
+            prop_assert!(!line.contains("##["));
+        }
+    }
+
+    #[test]
+    fn junit_is_xml_with_every_row_once(name in names(), reason in names(), owner in names()) {
+        let r = report(&name, &reason, &owner);
+        let text = forms::junit(Judged::Sides(&r));
+        let xml = roxmltree::Document::parse(&text).expect(&text);
+        let count = |tag: &str| xml.descendants().filter(|node| node.has_tag_name(tag)).count();
+        prop_assert_eq!(
+            [count("testcase"), count("failure"), count("error"), count("skipped")],
+            [r.workloads.len(), 1, 2, 1]
+        );
+        let suite = xml.descendants().find(|node| node.has_tag_name("testsuite")).unwrap();
+        prop_assert_eq!(suite.attribute("errors"), Some("2"));
+    }
+
+    #[test]
+    fn sarif_is_json_with_known_levels(name in names(), reason in names(), owner in names()) {
+        let r = report(&name, &reason, &owner);
+        let text = forms::sarif(Judged::Sides(&r), Some(&owner)).to_string();
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let results = read["runs"][0]["results"].as_array().unwrap();
+        prop_assert_eq!(results.len(), r.workloads.len());
+        for result in results {
+            let index = result["ruleIndex"].as_u64().unwrap() as usize;
+            prop_assert_eq!(&read["runs"][0]["tool"]["driver"]["rules"][index]["id"], &result["ruleId"]);
+            let uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
+            prop_assert!(uri.bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert_eq!(result.get("suppressions").is_some(), result["ruleId"] == "holdpoint/waived");
+        }
+    }
+
+    #[test]
+    fn notices_are_lines_without_mentions(name in names(), reason in names(), owner in names()) {
+        let r = report(&name, &reason, &owner);
+        let told = notice::notice(Judged::Sides(&r), None);
+        prop_assert!(notice::subject(&told).chars().all(|c| !c.is_control()));
+        prop_assert!(!notice::slack(&told).contains(['<', '>']));
+        let wanted = 1 + told.rows.len() + usize::from(told.commit.is_some()) + usize::from(told.machine.is_some());
+        prop_assert_eq!(notice::plain(&told).lines().count(), wanted);
+    }
+}
