@@ -12,7 +12,7 @@ use holdpoint_model::replay::{
     ArtifactHash, ReplayCase, ReplayCompared, ReplayConfig, ReplayEnvironment, ReplayedOutput,
     ReplayedWorkload, artifact_name,
 };
-use holdpoint_model::suite::Variant;
+use holdpoint_model::suite::{Variant, WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{
     ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
 };
@@ -229,6 +229,15 @@ fn asked_suite(
     asked: &Asked<'_>,
 ) -> Result<Suite, CliError> {
     let mut suite = suites::load(name)?;
+    if let Some(worker) = asked.worker
+        && ![WORKER_BUILTIN, WORKER_CUDA].contains(&worker)
+        && !suite.workers.contains_key(worker)
+    {
+        let what = format!(
+            "--worker {worker:?}: suite {name:?} has no such worker; builtin and cuda are always there"
+        );
+        return Err(CliError::Input(what));
+    }
     suite.workloads.clear();
     for case in &config.workloads {
         let Some(recorded) = manifest.workloads.get(&case.name) else {

@@ -125,6 +125,7 @@ fn a_manifest_of_the_seeds_is_checked_and_not_computed() {
     here.replay(&["seeds.json"]).ends(2).prints(&["its hashes are right", "not decided"]);
     here.write("none.json", "{\"a\": 1}");
     here.replay(&["none.json"]).refuses(64, &["none.json", "not a replay manifest"]);
+    recorded().replay(&["--worker", "mine"]).refuses(64, &["no such worker", "builtin and cuda"]);
     here.replay(&["--suite", "cpu", "gone.json"]).refuses(64, &["gone.json", "no such file"]);
 }
 
