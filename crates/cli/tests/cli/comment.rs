@@ -1,12 +1,11 @@
 //! `holdpoint ci comment` and `holdpoint ci notify`, against servers on this machine.
 
 use crate::common::{Here, Ran, data, ran};
+use crate::github::Comments;
 use crate::server::{Reply, Server};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
 
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
-const COMMENTS: &str = "/repos/o/r/issues/7/comments";
 
 /// A folder with a comparison that regressed.
 fn here() -> Here {
@@ -19,32 +18,10 @@ fn here() -> Here {
     here
 }
 
-/// GitHub with pull request 7 at SHA, and its comments.
-fn github() -> (Server, Arc<Mutex<Vec<Value>>>) {
-    let comments: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let kept = Arc::clone(&comments);
-    let pull =
-        json!({"number": 7, "state": "open", "head": {"sha": SHA}, "base": {"repo": {"full_name": "o/r"}}});
-    let server = Server::start(move |request, _| {
-        let mut comments = kept.lock().unwrap();
-        match (request.method.as_str(), request.path()) {
-            ("GET", "/user") => {
-                Reply::json(403, json!({"message": "Resource not accessible by integration"}))
-            }
-            ("GET", "/repos/o/r/pulls/7") => Reply::json(200, pull.clone()),
-            ("GET", "/repos/o/r/pulls") => Reply::json(200, json!([pull])),
-            ("GET", COMMENTS) => Reply::json(200, json!(*comments)),
-            ("GET", _) => Reply::json(404, json!({"message": "Not Found"})),
-            (method, _) => {
-                let user = json!({"login": "github-actions[bot]", "type": "Bot"});
-                let comment = json!({"id": 1, "user": user, "body": request.json()["body"]});
-                assert_eq!(method == "POST", comments.is_empty());
-                *comments = vec![comment.clone()];
-                Reply::json(if method == "POST" { 201 } else { 200 }, comment)
-            }
-        }
-    });
-    (server, comments)
+/// GitHub with pull request 7 at SHA.
+fn github() -> (Server, Comments) {
+    let (head, base) = (json!({"sha": SHA}), json!({"repo": {"full_name": "o/r"}}));
+    crate::github::github("o/r", json!({"number": 7, "state": "open", "head": head, "base": base}))
 }
 
 /// The command as a job of this event would run it.

@@ -21,6 +21,8 @@ mod examples;
 mod fakes;
 mod fuzz;
 mod gate;
+#[path = "../github.rs"]
+mod github;
 mod gpu_reports;
 mod help;
 mod interrupted;

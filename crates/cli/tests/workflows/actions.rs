@@ -1,6 +1,7 @@
 //! GitHub Actions on this machine: jobs in order, steps in bash, outputs, artifacts, and the three actions the workflows use.
 
 use crate::expression::{fill, holds, word};
+use crate::github::github;
 use crate::repository::Origin;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -9,9 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-
-/// Steps that call commands which this version does not have; they count as done.
-const NOT_YET: &[&str] = &["Draft the release evidence", "Comment on the pull request"];
 
 /// `gh`, as far as the workflows use it: answers from files, and keeps what it was told.
 const GH: &str = r#"#!/bin/sh
@@ -40,6 +38,8 @@ pub struct Run {
     pub artifacts: PathBuf,
     /// What `gh` was told to write.
     pub said: String,
+    /// The comments on the pull request.
+    pub comments: Vec<String>,
     _dir: TempDir,
 }
 
@@ -53,19 +53,22 @@ pub struct Event<'a> {
     pub vars: Value,
     /// What GitHub says of the pull request and of the author's permission.
     pub answers: [Value; 2],
+    /// What an earlier run has left.
+    pub evidence: Option<PathBuf>,
 }
 
 impl<'a> Event<'a> {
     /// In a repository without variables.
     pub fn new(name: &'a str, payload: Value, sha: &'a str) -> Self {
-        Self { name, payload, sha, vars: json!({}), answers: [Value::Null, Value::Null] }
+        Self { name, payload, sha, vars: json!({}), answers: [Value::Null, Value::Null], evidence: None }
     }
 }
 
 /// Runs every job of a workflow whose time comes.
 pub fn run(workflow: &Value, event: &Event, origin: &Origin) -> Run {
     let dir = tempfile::tempdir().unwrap();
-    let machine = Machine { dir: dir.path(), event, origin };
+    let (server, comments) = github("octo-org/kernels", event.answers[0].clone());
+    let machine = Machine { dir: dir.path(), event, origin, api: &server.url };
     machine.set_up();
     let jobs = workflow["jobs"].as_object().unwrap();
     let mut done: BTreeMap<String, Job> = BTreeMap::new();
@@ -77,7 +80,8 @@ pub fn run(workflow: &Value, event: &Event, origin: &Origin) -> Run {
         done.insert(name.clone(), result);
     }
     let said = fs::read_to_string(dir.path().join("answers/said")).unwrap_or_default();
-    Run { jobs: done, artifacts: dir.path().join("artifacts"), said, _dir: dir }
+    let comments = comments.lock().unwrap().iter().map(|comment| word(&comment["body"])).collect();
+    Run { jobs: done, artifacts: dir.path().join("artifacts"), said, comments, _dir: dir }
 }
 
 fn needs(job: &Value) -> Vec<String> {
@@ -92,6 +96,8 @@ struct Machine<'a> {
     dir: &'a Path,
     event: &'a Event<'a>,
     origin: &'a Origin,
+    /// Where GitHub's API is.
+    api: &'a str,
 }
 
 impl Machine<'_> {
@@ -162,9 +168,6 @@ impl Machine<'_> {
     ) -> bool {
         let name = step["name"].as_str().expect("every step has a name");
         *log += &format!("== {name}\n");
-        if NOT_YET.contains(&name) {
-            return true;
-        }
         let workspace = home.join("workspace");
         if let Some(action) = step["uses"].as_str() {
             let with = |key: &str| fill(&word(&step["with"][key]), contexts);
@@ -176,7 +179,9 @@ impl Machine<'_> {
                 "actions/upload-artifact" => {
                     copy(Path::new(&with("path")), &self.dir.join("artifacts").join(with("name")))
                 }
-                "actions/download-artifact" if !with("pattern").is_empty() => true,
+                "actions/download-artifact" if !with("pattern").is_empty() => {
+                    self.event.evidence.as_ref().is_none_or(|from| copy(from, &workspace.join(with("path"))))
+                }
                 "actions/download-artifact" => {
                     copy(&self.dir.join("artifacts").join(with("name")), &workspace.join(with("path")))
                 }
@@ -204,6 +209,7 @@ impl Machine<'_> {
         bash.env("HOME", home).env("BIN", own).env("BUILT", env!("CARGO_BIN_EXE_holdpoint"));
         bash.env("GH_ANSWERS", self.dir.join("answers"));
         bash.env("GITHUB_ACTIONS", "true").env("CI", "true").env("GITHUB_REPOSITORY", "octo-org/kernels");
+        bash.env("GITHUB_API_URL", self.api);
         bash.env("GITHUB_SERVER_URL", "https://github.com").env("GITHUB_RUN_ID", "77");
         bash.env("GITHUB_EVENT_NAME", self.event.name).env("GITHUB_EVENT_PATH", self.dir.join("event.json"));
         bash.env("GITHUB_SHA", self.event.sha)

@@ -4,9 +4,14 @@
 
 mod actions;
 mod expression;
+#[path = "../github.rs"]
+mod github;
 mod gitlab;
 mod hardening;
 mod repository;
+#[allow(dead_code, reason = "other tests look at requests and headers too")]
+#[path = "../../../ci/tests/ci/server.rs"]
+mod server;
 
 use actions::{Event, Run, parsed, run, written};
 use repository::{Origin, event};
@@ -282,6 +287,12 @@ fn a_maintainers_perf_measures_a_fork_and_sets_the_status() {
     ] {
         let (run, head) = commented(time, |_| {});
         ends(&run, "report", "success", "Comment on the pull request");
+        let words = if state == "success" { "pass" } else { what };
+        let comment = &run.comments[0];
+        assert!(
+            comment.starts_with("<!-- holdpoint") && comment.contains(&format!("holdpoint: {words}")),
+            "{comment}"
+        );
         let said = format!(
             "repos/octo-org/kernels/statuses/{head} --raw-field state={state} --raw-field context=holdpoint/gpu"
         );
@@ -328,4 +339,45 @@ fn the_status_after_a_pull_request_believes_no_fork() {
         ends(&run, "comment", "success", "");
         assert!(run.said.contains(&format!("statuses/{head} --raw-field state={state} ")), "{}", run.said);
     }
+}
+
+#[test]
+fn what_a_pull_request_left_becomes_one_comment() {
+    let origin = Origin::new();
+    let base = origin.head();
+    origin.branch("wider-loads");
+    let head = origin.commit("4000");
+    let measured = workflow("perf_gpu.yml", &[], &pull_request("pull_request", &head, &base), &origin);
+    let payload = json!({
+        "action": "completed",
+        "repository": {"id": 186_853_002},
+        "workflow_run": {
+            "id": 30_433_642, "name": "GPU Perf Regression", "event": "pull_request", "head_sha": head,
+            "head_branch": "wider-loads", "conclusion": "failure",
+            "head_repository": {"id": 186_853_002, "owner": {"login": "octo-org"}},
+        },
+    });
+    let answers = [event("api_pull_fork", &head, &base), Value::Null];
+    let evidence = Some(measured.artifacts.join("perf-gpu-regression-artifacts"));
+    let event = Event { answers, evidence, ..Event::new("workflow_run", payload, &base) };
+    let run = workflow("perf_report.yml", &[], &event, &origin);
+    ends(&run, "comment", "success", "created");
+    assert!(run.comments[0].contains("holdpoint: regressed"), "{}", run.comments[0]);
+    // What was there before this run began is somebody else's evidence by now.
+    let moved = event_at(&event, "4444444444444444444444444444444444444444");
+    let late = workflow("perf_report.yml", &[], &moved, &origin);
+    assert_eq!(
+        (late.jobs["comment"].result.as_str(), late.comments.len()),
+        ("success", 0),
+        "{:#?}",
+        late.jobs
+    );
+}
+
+/// The same event, when the pull request is at another commit by now.
+fn event_at<'a>(event: &Event<'a>, sha: &str) -> Event<'a> {
+    let mut answers = event.answers.clone();
+    answers[0]["head"]["sha"] = sha.into();
+    let (payload, evidence) = (event.payload.clone(), event.evidence.clone());
+    Event { answers, evidence, ..Event::new(event.name, payload, event.sha) }
 }
