@@ -21,7 +21,6 @@ mod examples;
 mod fakes;
 mod fuzz;
 mod gate;
-#[path = "../github.rs"]
 mod github;
 mod gpu_reports;
 mod help;

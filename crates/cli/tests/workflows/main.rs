@@ -4,7 +4,7 @@
 
 mod actions;
 mod expression;
-#[path = "../github.rs"]
+#[path = "../cli/github.rs"]
 mod github;
 mod gitlab;
 mod hardening;
