@@ -2,7 +2,7 @@
 
 use crate::machine::Revision;
 use crate::report::null_is_infinite;
-use crate::suite::KernelSpec;
+use crate::suite::{KernelSpec, OpSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,6 +30,9 @@ pub struct FuzzCase {
     /// The user's own kernel that is run, where it is not the op's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSpec>,
+    /// What the op is, where the suite declares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<OpSpec>,
 }
 
 /// Kinds of input values.

@@ -121,7 +121,7 @@ pub struct ReplayCase {
 impl From<ReplayCase> for FuzzCase {
     fn from(case: ReplayCase) -> Self {
         let ReplayCase { op, shape, dtype, params, seed, values, .. } = case;
-        Self { op, shape, dtype, params, seed, values, offset: 0, kernel: None }
+        Self { op, shape, dtype, params, seed, values, offset: 0, kernel: None, declared: None }
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::compare::Leeway;
 use crate::rng::RandomState;
 use holdpoint_model::Values;
+use std::borrow::Cow;
 
 /// One input or output of an op.
 #[derive(Debug)]
 pub struct Tensor<'a> {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its sizes, the last varying fastest.
     pub dims: Vec<usize>,
     /// What it may hold.
@@ -19,8 +20,13 @@ pub struct Tensor<'a> {
 
 impl<'a> Tensor<'a> {
     /// A tensor over these values.
-    pub fn new(name: &'static str, dims: &[usize], domain: Domain, values: &'a mut [f32]) -> Self {
-        Self { name, dims: dims.to_vec(), domain, values }
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        dims: &[usize],
+        domain: Domain,
+        values: &'a mut [f32],
+    ) -> Self {
+        Self { name: name.into(), dims: dims.to_vec(), domain, values }
     }
 }
 

@@ -181,6 +181,7 @@ fn correctness(
         values,
         offset: 0,
         kernel: spec.kernel.clone(),
+        declared: target.declared(suite, spec).cloned(),
     };
     if !target.takes(&case(CASES[0])) {
         return Ok(Err(format!("holdpoint has no oracle for op {:?} at this shape", spec.op)));

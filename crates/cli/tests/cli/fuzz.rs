@@ -294,3 +294,54 @@ fn bugs_planted_in_the_source_of_a_cuda_kernel_are_found() {
         assert_eq!(failures.is_empty(), name == "right", "{name}: {kernel:#}");
     }
 }
+
+/// An op that only its suite knows, with a worker of this body in place of the kernel's.
+#[allow(clippy::print_stdout)]
+fn declared(kernel: &str) -> Option<Here> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: no python3");
+        return None;
+    }
+    let here = Here::new();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let suite = std::fs::read_to_string(format!("{examples}/matmul.toml")).unwrap();
+    let suite = suite.replacen("\"examples/matmul.py\"", "\"mine.py\"", 1);
+    here.write("planted.toml", &suite.replace("examples/", &format!("{examples}/")));
+    let head = format!("import sys\nsys.path.insert(0, {examples:?})\nimport kernel_worker, matmul\n");
+    here.write("mine.py", &format!("{head}{kernel}\nkernel_worker.main()\n"));
+    Some(here)
+}
+
+#[test]
+fn an_op_that_the_suite_declares_is_held_against_the_worker_that_it_names() {
+    let Some(here) = declared("") else { return };
+    let (ran, report) = fuzz(&here, &["--cases", "60", "--dtype", "f32,f16"]);
+    assert_eq!((ran.code, &report["kernels"][1]["passed_count"]), (0, &61.into()), "{ran:#?}");
+    here.run(&["check", "--suite", "planted.toml"]).prints(&["matmul", "yes"]);
+    let wrong = "kernel_worker.KERNELS['matmul'] = \\\n    lambda shape, params, a, b: matmul.product(shape, params, a[:-1] + [0.0], b)";
+    let here = declared(wrong).unwrap();
+    let (ran, report) = fuzz(&here, &["--cases", "60", "--fail-fast"]);
+    let failure = &report["kernels"][0]["failures"][0];
+    assert_eq!((ran.code, &failure["finding"]["kind"]), (1, &"wrong_answer".into()), "{ran:#?}");
+    assert_eq!(failure["case"]["shape"], serde_json::json!([1, 1, 1]), "{failure:#}");
+    here.run(&["fuzz", "replay", failure["file"].as_str().unwrap()]).ends(1).prints(&["wrong_answer"]);
+}
+
+#[test]
+fn an_oracle_that_fails_is_not_the_kernels_fault() {
+    let Some(here) = declared("") else { return };
+    let suite = here.read("planted.toml");
+    here.write(
+        "planted.toml",
+        &suite.replace("\"exact\"]", "\"exact\", \"||\"]").replace("matmul.py", "none.py"),
+    );
+    let (ran, report) = fuzz(&here, &["--cases", "3"]);
+    assert_eq!(ran.code, 2, "{ran:#?}");
+    assert!(
+        report["kernels"][0]["skipped"].as_str().unwrap().contains("the oracle has no answer"),
+        "{ran:#?}"
+    );
+    here.write("planted.toml", &suite.replace("oracle = \"exact\"", "oracle = \"nobody\""));
+    here.run(&["fuzz", "--suite", "planted.toml"])
+        .refuses(64, &["ops.matmul", "oracle \"nobody\" is not declared"]);
+}

@@ -91,7 +91,7 @@ pub enum Answered {
 /// Asks a worker of a suite for answers.
 pub struct Answerer<'a> {
     slot: Slot<'a>,
-    arena: Arena,
+    arena: Arena<'a>,
 }
 
 impl<'a> Answerer<'a> {
@@ -100,7 +100,7 @@ impl<'a> Answerer<'a> {
     /// # Errors
     /// When no file can be made there.
     pub fn new(suite: &'a Suite, worker: &'a str, dir: &Path) -> std::io::Result<Self> {
-        Ok(Self { slot: Slot::new(suite, worker, Place::default()), arena: Arena::new(dir)? })
+        Ok(Self { slot: Slot::new(suite, worker, Place::default()), arena: Arena::new(suite, dir)? })
     }
 
     /// Asks twice.
@@ -195,6 +195,7 @@ mod tests {
                 values: Values::Normal,
                 offset: 0,
                 kernel: None,
+                declared: None,
             };
             let answered = answerer.answer(&case);
             let Answered::Right(answers) = &answered else { panic!("{op}: {answered:?}") };

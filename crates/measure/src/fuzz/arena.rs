@@ -5,20 +5,22 @@
 //! checked. Calls of one request have inputs and outputs of their own, so an answer kept from one is wrong for the next.
 
 use super::answers::{Answers, OutputTensor};
+use super::declared::{Declared, Oracle};
 use super::own;
 use crate::worker::{Computed, Worker, WorkerError};
 use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{CallPlaces, Errors, Evaluated, Evaluation, TensorPlace};
-use holdpoint_model::{FailureCause, FindingKind, FuzzCase};
-use holdpoint_workloads::{BuildError, Leeway, PreparedOp, Request, Tensor, Tolerance, build, values};
+use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
+use holdpoint_workloads::{Leeway, PreparedOp, Request, Tensor, Tolerance, build, values};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Bytes between tensors. All ones: not a number in any float type, so that what is read there spoils the answer.
-const GAP_BYTES: usize = 256;
-const POISON: u8 = 0xff;
+pub(super) const GAP_BYTES: usize = 256;
+pub(super) const POISON: u8 = 0xff;
 /// Calls of one request, each with inputs of its own.
 const CALLS: u64 = 2;
 
@@ -28,30 +30,57 @@ pub(super) const OPS: &[&str] =
 
 /// The oracle's side of one call.
 struct Call {
-    op: Box<dyn PreparedOp>,
+    op: Op,
     leeway: Leeway,
     places: CallPlaces,
 }
 
-/// The file that both sides see.
-pub(super) struct Arena {
-    file: File,
-    path: String,
+/// An op of ours, or one that the suite declares.
+enum Op {
+    Known(Box<dyn PreparedOp>),
+    Declared(Declared),
 }
 
-impl Arena {
+impl Op {
+    fn get(&mut self) -> &mut dyn PreparedOp {
+        match self {
+            Self::Known(op) => &mut **op,
+            Self::Declared(op) => op,
+        }
+    }
+}
+
+/// The file that both sides see, and who knows the answers to declared ops.
+pub(super) struct Arena<'a> {
+    tensors: Tensors,
+    oracle: Oracle<'a>,
+}
+
+impl<'a> Arena<'a> {
     /// An empty one.
     ///
     /// # Errors
     /// When no file can be made.
-    pub(super) fn new(dir: &std::path::Path) -> std::io::Result<Self> {
-        let path = dir.join("tensors");
+    pub(super) fn new(suite: &'a Suite, dir: &Path) -> std::io::Result<Self> {
+        Ok(Self { tensors: Tensors::new(dir, "tensors")?, oracle: Oracle::new(suite, dir)? })
+    }
+}
+
+/// A file of tensors.
+pub(super) struct Tensors {
+    file: File,
+    path: String,
+}
+
+impl Tensors {
+    pub(super) fn new(dir: &Path, name: &str) -> std::io::Result<Self> {
+        let path = dir.join(name);
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
         Ok(Self { file, path: path.display().to_string() })
     }
 
     /// Asks, and times the answer.
-    fn exchange(
+    pub(super) fn exchange(
         &mut self,
         worker: &mut dyn Worker,
         request: &mut Evaluation,
@@ -76,7 +105,7 @@ impl Arena {
 /// # Errors
 /// When the worker fails.
 pub(super) fn evaluate(
-    arena: &mut Arena,
+    arena: &mut Arena<'_>,
     worker: &mut dyn Worker,
     case: &FuzzCase,
 ) -> Result<Evaluated, WorkerError> {
@@ -131,7 +160,7 @@ impl Exchange {
         let calls: Vec<Call> = (0..calls)
             .map(|call| Self::call(case, dtype, seed.wrapping_add(call), &mut bytes))
             .collect::<Result<_, _>>()
-            .map_err(|error| refused(error.to_string()))?;
+            .map_err(refused)?;
         let request = Evaluation {
             op: case.op.clone(),
             shape: case.shape.clone(),
@@ -141,7 +170,7 @@ impl Exchange {
             bytes: bytes.len() as u64,
             calls: calls.iter().map(|call| call.places.clone()).collect(),
             repeats,
-            seed: (!OPS.contains(&case.op.as_str())).then_some(seed),
+            seed: (!OPS.contains(&case.op.as_str()) && case.declared.is_none()).then_some(seed),
             kernel: case.kernel.clone(),
         };
         let (after, elapsed_ns, passed) = (Vec::new(), 0, Duration::ZERO);
@@ -171,19 +200,25 @@ impl Exchange {
         Answers { inputs_sha256, outputs: outputs.collect(), is_deterministic: true }
     }
 
-    fn call(case: &FuzzCase, dtype: Dtype, seed: u64, bytes: &mut Vec<u8>) -> Result<Call, BuildError> {
+    fn call(case: &FuzzCase, dtype: Dtype, seed: u64, bytes: &mut Vec<u8>) -> Result<Call, String> {
         let [atol, rtol] = dtype.tolerance();
         // The oracle computes in 32 and 64 bits, on inputs that the element type can hold.
         let tolerance = (dtype != Dtype::F32).then_some(Tolerance { atol, rtol });
-        let mut op = build(&Request { dtype: "f32", tolerance, seed, ..own::request(case) })?;
+        let mut op = match &case.declared {
+            Some(declared) => Op::Declared(Declared::new(declared, &case.shape, dtype)?),
+            None => {
+                let request = Request { dtype: "f32", tolerance, seed, ..own::request(case) };
+                Op::Known(build(&request).map_err(|error| error.to_string())?)
+            }
+        };
         let round = |value: f32| dtype.decode(&dtype.encode(&[value]))[0];
-        let leeway = values::fill(case.values, &mut op.inputs(), seed, dtype.range(), &round);
+        let leeway = values::fill(case.values, &mut op.get().inputs(), seed, dtype.range(), &round);
         let mut lay = |tensors: Vec<Tensor<'_>>, is_input: bool| -> Vec<TensorPlace> {
             let mut places = Vec::new();
             for tensor in tensors {
                 // Aligned to 64 bytes, then moved by the case's offset.
                 bytes.resize(bytes.len().next_multiple_of(64) + case.offset * dtype.bytes(), POISON);
-                let (name, shape) = (tensor.name.to_owned(), tensor.dims.clone());
+                let (name, shape) = (tensor.name.into_owned(), tensor.dims.clone());
                 places.push(TensorPlace { name, shape, byte_offset: bytes.len() as u64 });
                 match is_input {
                     true => bytes.extend(dtype.encode(tensor.values)),
@@ -193,8 +228,8 @@ impl Exchange {
             }
             places
         };
-        let inputs = lay(op.inputs(), true);
-        let outputs = lay(op.outputs(), false);
+        let inputs = lay(op.get().inputs(), true);
+        let outputs = lay(op.get().outputs(), false);
         Ok(Call { op, leeway, places: CallPlaces { inputs, outputs } })
     }
 
@@ -209,15 +244,22 @@ impl Exchange {
     /// When the worker fails.
     pub(super) fn run(
         &mut self,
-        arena: &mut Arena,
+        arena: &mut Arena<'_>,
         worker: &mut dyn Worker,
     ) -> Result<Evaluated, WorkerError> {
         self.after.clone_from(&self.before);
         let computed;
-        (computed, self.passed) = arena.exchange(worker, &mut self.request, &mut self.after)?;
+        (computed, self.passed) = arena.tensors.exchange(worker, &mut self.request, &mut self.after)?;
         match computed {
             Computed::Timed(elapsed_ns) => self.elapsed_ns = elapsed_ns,
             Computed::Skipped(reason) => {
+                return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
+            }
+        }
+        for call in &mut self.calls {
+            let Op::Declared(declared) = &mut call.op else { continue };
+            if let Err(problem) = arena.oracle.answer(&self.request, declared) {
+                let reason = format!("the oracle has no answer: {problem}");
                 return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
             }
         }
@@ -235,10 +277,10 @@ impl Exchange {
         let mut changed: Vec<bool> = self.before.iter().zip(&self.after).map(|(a, b)| a != b).collect();
         for call in &mut self.calls {
             if self.is_completed {
-                call.op.poison();
-                call.op.call();
+                call.op.get().poison();
+                call.op.get().call();
             }
-            for (place, tensor) in call.places.outputs.iter().zip(call.op.outputs()) {
+            for (place, tensor) in call.places.outputs.iter().zip(call.op.get().outputs()) {
                 let start = place.byte_offset as usize;
                 let end = start + tensor.values.len() * dtype.bytes();
                 changed[start..end].fill(false);
@@ -251,7 +293,7 @@ impl Exchange {
                 }
                 tensor.values.copy_from_slice(&dtype.decode(got));
             }
-            let check = call.op.check_given(call.leeway);
+            let check = call.op.get().check_given(call.leeway);
             if !check.passed {
                 return own::wrong(&check);
             }
@@ -262,7 +304,7 @@ impl Exchange {
             return Evaluated { errors, ..Evaluated::default() };
         };
         let inputs = self.calls.iter_mut().flat_map(|call| {
-            let lens: Vec<usize> = call.op.inputs().iter().map(|tensor| tensor.values.len()).collect();
+            let lens: Vec<usize> = call.op.get().inputs().iter().map(|tensor| tensor.values.len()).collect();
             call.places.inputs.iter().zip(lens)
         });
         for (place, len) in inputs {

@@ -1,6 +1,7 @@
 //! Cases that kernels trip over: tiny and ragged sizes, primes, sizes beside powers of two, odd parameters and values.
 
 use super::{Kernel, Target};
+use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FuzzCase, Values};
 use holdpoint_stats::random::Random;
 use serde_json::{Map, Value, json};
@@ -27,6 +28,9 @@ impl Most {
 /// Draws until one is a request that the op takes.
 const TRIES_MAX: usize = 2_000;
 
+/// A size of a declared op, at most.
+const DECLARED_MAX: usize = 300;
+
 const PRIMES: &[usize] =
     &[11, 13, 17, 19, 23, 29, 31, 37, 41, 53, 61, 67, 71, 97, 101, 127, 131, 193, 251, 257];
 const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r", "r2l", "u2d", "d2u"];
@@ -35,14 +39,20 @@ const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r", "r2l", "u
 pub(super) fn generate(kernel: &Kernel<'_>, random: &mut Random) -> Option<FuzzCase> {
     let (op, target, own) = (&kernel.spec.op, kernel.target, &kernel.spec.kernel);
     for _ in 0..TRIES_MAX {
-        let (shape, params) = drawn(op, target, random)?;
+        let (shape, params) = match kernel.declared {
+            Some(declared) => (sizes(declared, random), kernel.spec.params.clone()),
+            None => drawn(op, target, random)?,
+        };
         let case = FuzzCase {
             op: op.clone(),
             shape,
             dtype: kernel.dtype.clone(),
             params,
             seed: random.bits() >> 12,
-            values: values(op, random),
+            values: match kernel.declared {
+                Some(declared) => pick(random, &declared.values),
+                None => values(op, random),
+            },
             // A kernel that is handed pointers may count on what allocators give.
             offset: match target {
                 Target::Builtin => 0,
@@ -50,12 +60,27 @@ pub(super) fn generate(kernel: &Kernel<'_>, random: &mut Random) -> Option<FuzzC
                 _ => 1 + random.below(3),
             },
             kernel: own.clone(),
+            declared: kernel.declared.cloned(),
         };
-        if target.takes(&case) {
+        if target.takes(&case) && is_small(&case) {
             return Some(case);
         }
     }
     None
+}
+
+/// Sizes of a declared op.
+fn sizes(op: &OpSpec, random: &mut Random) -> Vec<usize> {
+    op.sizes.iter().map(|_| size(random, DECLARED_MAX)).collect()
+}
+
+/// Whether all tensors of a declared op are small enough for a worker in plain Python.
+fn is_small(case: &FuzzCase) -> bool {
+    let Some(op) = &case.declared else { return true };
+    let elements = |dims: &[usize]| dims.iter().product::<usize>();
+    let most = Most::of(Target::External).elements;
+    op.tensors(&case.shape)
+        .is_ok_and(|(inputs, outputs)| inputs.iter().chain(&outputs).all(|(_, dims)| elements(dims) <= most))
 }
 
 /// Ordinary values half of the time. Ops that choose tiles by their values get none that tie, and nothing that is not finite:
@@ -229,7 +254,7 @@ mod tests {
     }
 
     fn kernel(spec: &WorkloadSpec, target: Target) -> Kernel<'_> {
-        Kernel { spec, dtype: "f32".to_owned(), target }
+        Kernel { spec, dtype: "f32".to_owned(), target, declared: None }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod answers;
 mod arena;
+mod declared;
 mod generate;
 pub(crate) mod own;
 mod shrink;
@@ -14,7 +15,7 @@ use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};
 use arena::Arena;
 use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel};
-use holdpoint_model::suite::{Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
+use holdpoint_model::suite::{OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite, Values, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeSet;
@@ -48,6 +49,12 @@ impl Target {
         }
     }
 
+    /// What a workload's op is, where the suite declares it and a worker of the user's runs it.
+    #[must_use]
+    pub fn declared<'a>(self, suite: &'a Suite, spec: &WorkloadSpec) -> Option<&'a OpSpec> {
+        suite.ops.get(&spec.op).filter(|_| self == Self::External)
+    }
+
     /// Whether the op can do what a case asks.
     #[must_use]
     pub fn takes(self, case: &FuzzCase) -> bool {
@@ -56,6 +63,9 @@ impl Target {
         }
         match self {
             Self::Builtin => holdpoint_workloads::validate(&own::request(case)).is_ok(),
+            Self::External if case.declared.is_some() => {
+                case.declared.as_ref().is_some_and(|op| declared::takes(op, case))
+            }
             Self::External => {
                 let request = holdpoint_workloads::Request { dtype: "f32", ..own::request(case) };
                 arena::OPS.contains(&case.op.as_str())
@@ -77,6 +87,8 @@ pub struct Kernel<'a> {
     pub dtype: String,
     /// Who runs it.
     pub target: Target,
+    /// What its op is, where the suite declares it.
+    pub declared: Option<&'a OpSpec>,
 }
 
 impl Kernel<'_> {
@@ -100,7 +112,8 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
             // A kernel of the user's own is one of its own, whatever it computes.
             let own = spec.kernel.as_ref().map(|_| spec.name.clone());
             if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
-                all.push(Kernel { spec, dtype: dtype.clone(), target });
+                let declared = target.declared(suite, spec);
+                all.push(Kernel { spec, dtype: dtype.clone(), target, declared });
             }
         }
     }
@@ -126,6 +139,7 @@ fn given<'a>(suite: &'a Suite, kernel: &'a Kernel<'_>) -> impl Iterator<Item = F
             values: Values::Normal,
             offset: 0,
             kernel: spec.kernel.clone(),
+            declared: kernel.declared.cloned(),
         };
         let is_new = kernel.target.takes(&case) && !seen.contains(&case);
         seen.push(case.clone());
@@ -149,7 +163,7 @@ pub struct Fuzzer<'a> {
     suite: &'a Suite,
     slot: Slot<'a>,
     target: Target,
-    arena: Option<Arena>,
+    arena: Option<Arena<'a>>,
     timeouts_count: u32,
 }
 
@@ -159,7 +173,7 @@ impl<'a> Fuzzer<'a> {
     /// # Errors
     /// When no file can be made there.
     pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
-        let arena = (target == Target::External).then(|| Arena::new(dir)).transpose()?;
+        let arena = (target == Target::External).then(|| Arena::new(suite, dir)).transpose()?;
         let slot = Slot::new(suite, worker, Place::default());
         Ok(Self { suite, slot, target, arena, timeouts_count: 0 })
     }
@@ -190,7 +204,7 @@ impl<'a> Fuzzer<'a> {
 
     fn with_worker(
         &mut self,
-        ask: impl FnOnce(&mut dyn crate::worker::Worker, Option<&mut Arena>) -> Result<Evaluated, WorkerError>,
+        ask: impl FnOnce(&mut dyn crate::worker::Worker, Option<&mut Arena<'_>>) -> Result<Evaluated, WorkerError>,
     ) -> Evaluated {
         let arena = self.arena.as_mut();
         let outcome = self.slot.worker().and_then(|worker| ask(worker, arena));

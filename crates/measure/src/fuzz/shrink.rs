@@ -84,6 +84,7 @@ mod tests {
             values: Values::Large,
             offset: 0,
             kernel: None,
+            declared: None,
         }
     }
 

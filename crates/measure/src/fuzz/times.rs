@@ -70,7 +70,7 @@ impl From<WorkerError> for End {
 /// # Errors
 /// When the worker fails.
 pub(super) fn look(
-    arena: &mut Arena,
+    arena: &mut Arena<'_>,
     worker: &mut dyn Worker,
     case: &FuzzCase,
 ) -> Result<Evaluated, WorkerError> {

@@ -100,6 +100,17 @@ impl Suite {
                 return invalid(&place, "command is empty; give the program and its arguments".to_owned());
             }
         }
+        for (name, op) in &self.ops {
+            let place = format!("ops.{name}");
+            check_name(&place, name)?;
+            op.check().or_else(|problem| invalid(&place, problem))?;
+            if !self.workers.contains_key(&op.oracle) {
+                return invalid(
+                    &place,
+                    format!("oracle {:?} is not declared; add [workers.{}]", op.oracle, op.oracle),
+                );
+            }
+        }
         Ok(())
     }
 

@@ -2,11 +2,13 @@
 
 mod check;
 mod kernel;
+mod op;
 mod size;
 
 pub use check::SuiteError;
 pub(crate) use check::syntax_error;
 pub use kernel::{KernelCompiler, KernelSpec};
+pub use op::OpSpec;
 pub use size::Size;
 
 use schemars::JsonSchema;
@@ -40,6 +42,9 @@ pub struct Suite {
     /// Programs that speak the worker protocol, by name; `builtin` replaces the built-in ops by a program that has them.
     #[serde(default)]
     pub workers: BTreeMap<String, WorkerSpec>,
+    /// Ops of your own, by name, for `fuzz` and `check`: their tensors, and the worker that knows the right answer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ops: BTreeMap<String, OpSpec>,
     /// The workloads, in order.
     #[serde(default, rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
