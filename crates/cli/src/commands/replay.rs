@@ -12,7 +12,7 @@ use holdpoint_model::replay::{
     ArtifactHash, ReplayCase, ReplayCompared, ReplayConfig, ReplayEnvironment, ReplayedOutput,
     ReplayedWorkload, artifact_name,
 };
-use holdpoint_model::suite::{Variant, WORKER_BUILTIN, WORKER_CUDA};
+use holdpoint_model::suite::{KernelSpec, Variant, WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{
     ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
 };
@@ -238,7 +238,9 @@ fn asked_suite(
         );
         return Err(CliError::Input(what));
     }
-    suite.workloads.clear();
+    // The source of a user's own kernel is the suite's to name, as it is now.
+    let kernels: BTreeMap<String, Option<KernelSpec>> =
+        suite.workloads.drain(..).map(|spec| (spec.name, spec.kernel)).collect();
     for case in &config.workloads {
         let Some(recorded) = manifest.workloads.get(&case.name) else {
             let what = format!("workload {:?} is in its config and not among its workloads", case.name);
@@ -248,7 +250,9 @@ fn asked_suite(
             "name": case.name, "op": case.op, "shape": case.shape, "dtype": case.dtype, "params": case.params,
             "worker": asked.worker.unwrap_or(&recorded.worker),
         });
-        let spec = serde_json::from_value(spec).map_err(|error| CliError::Input(error.to_string()))?;
+        let mut spec: WorkloadSpec =
+            serde_json::from_value(spec).map_err(|error| CliError::Input(error.to_string()))?;
+        spec.kernel = kernels.get(&case.name).cloned().flatten().filter(|_| spec.worker == WORKER_CUDA);
         suite.workloads.push(spec);
     }
     let arg = SuiteArg { suite: name.to_owned(), device: asked.device };
