@@ -20,9 +20,14 @@ enum Marker<'a> {
 }
 
 fn marker(line: &str) -> Option<Marker<'_>> {
-    let line = line.trim();
-    let name = |start: &str| line.strip_prefix(start)?.strip_suffix(CLOSE).map(str::trim);
-    name(BEGIN).map(Marker::Begin).or_else(|| name(END).map(Marker::End))
+    let inner = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim().strip_prefix("holdpoint:")?;
+    // A name must be apart from the word before it.
+    let name = |word: &str| {
+        let rest = inner.strip_prefix(word)?;
+        (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+    };
+    // Any other is a slip, and told as a block that nobody knows.
+    name("begin").map(Marker::Begin).or_else(|| name("end").map(Marker::End)).or(Some(Marker::Begin(inner)))
 }
 
 /// A block whose end has not come yet.
@@ -35,10 +40,14 @@ struct Open<'a> {
     old: String,
 }
 
-/// Whether a line opens or closes a block of code, in which markers are only shown.
-fn is_fence(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("```") || line.starts_with("~~~")
+/// What opens or closes a block of code, in which markers are only shown: its character, how often, and whether nothing else is there.
+fn fence(line: &str) -> Option<(char, usize, bool)> {
+    let line = line.trim();
+    let first = line.chars().next().filter(|c| ['`', '~'].contains(c))?;
+    let count = line.chars().take_while(|c| *c == first).count();
+    let rest = &line[count..];
+    // What has more of them behind it is code within a line.
+    (count >= 3 && !(first == '`' && rest.contains('`'))).then_some((first, count, rest.is_empty()))
 }
 
 /// Fills every block; `text_of` knows what belongs into one by its name.
@@ -50,13 +59,19 @@ pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Resu
     let mut out = String::with_capacity(text.len());
     let mut open: Option<Open<'_>> = None;
     let mut seen: Vec<&str> = Vec::new();
-    let mut is_code = false;
+    let mut code: Option<(char, usize)> = None;
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let number = at + 1;
-        if open.is_none() && is_fence(line) {
-            is_code = !is_code;
+        if open.is_none()
+            && let Some((c, count, is_bare)) = fence(line)
+        {
+            code = match code {
+                None => Some((c, count)),
+                Some((began, least)) if c == began && count >= least && is_bare => None,
+                still => still,
+            };
         }
-        let found = if is_code { None } else { marker(line) };
+        let found = if code.is_some() { None } else { marker(line) };
         match (found, &mut open) {
             (Some(Marker::Begin(name)), None) => {
                 if seen.contains(&name) {
@@ -252,6 +267,25 @@ mod tests {
     fn markers_shown_as_code_are_no_markers() {
         let shown = format!("```\n<!-- holdpoint:begin gates -->\n```\n{}", page(""));
         assert!(filled(&shown).unwrap().starts_with("```\n<!-- holdpoint:begin gates -->\n```\n# Mine"));
+    }
+
+    #[test]
+    fn blanks_in_a_marker_do_not_matter_and_slips_are_refused() {
+        let tight = "<!--holdpoint:begin gates-->\n<!--  holdpoint:end  gates  -->\n";
+        assert!(filled(tight).unwrap().contains("| a | 1 | [ ] |"));
+        let slip = filled("<!-- holdpoint:begin-gates -->\n").unwrap_err().to_string();
+        assert!(slip.contains("no block \"begin-gates\""), "{slip}");
+    }
+
+    #[test]
+    fn a_block_of_code_ends_as_it_began() {
+        for (open, inner) in [("````", "```"), ("~~~", "```"), ("```", "~~~"), ("```", "```rust")] {
+            let shown = format!("{open}\n{inner}\n<!-- holdpoint:begin other -->\n{open}\n");
+            let text = format!("{shown}{}", page(""));
+            assert_eq!(filled(&text).unwrap(), format!("{shown}{}", page(TABLE)), "{open} {inner}");
+        }
+        let in_line = format!("```not code```\n{}", page(""));
+        assert!(filled(&in_line).unwrap().contains("| a | 1 | [ ] |"));
     }
 
     #[test]

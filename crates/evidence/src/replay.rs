@@ -90,6 +90,22 @@ pub fn contradictions(manifest: &ReplayManifest) -> Result<Vec<String>, Evidence
             manifest.manifest_sha256
         ));
     }
+    // The seeds' own manifests have no workloads; ours have one behind every hash.
+    let known: Vec<String> = manifest
+        .workloads
+        .iter()
+        .flat_map(|(workload, replayed)| {
+            let name = |output: &holdpoint_model::replay::ReplayedOutput| {
+                holdpoint_model::replay::artifact_name(workload, &output.name)
+            };
+            replayed.outputs.iter().map(name).collect::<Vec<_>>()
+        })
+        .collect();
+    for name in manifest.artifact_hashes.keys() {
+        if !manifest.workloads.is_empty() && !known.contains(name) {
+            found.push(format!("artifact {name:?} is the output of none of its workloads"));
+        }
+    }
     for (workload, replayed) in &manifest.workloads {
         for output in &replayed.outputs {
             let name = holdpoint_model::replay::artifact_name(workload, &output.name);

@@ -149,7 +149,7 @@ fn lock_difference(current: &Current, baseline: &Baseline) -> Option<String> {
 }
 
 /// The first difference that matters. What a file does not say cannot differ.
-fn identity_difference(was: &Identity, is: &Identity, allow: Allow) -> Option<String> {
+pub(crate) fn identity_difference(was: &Identity, is: &Identity, allow: Allow) -> Option<String> {
     if was.op != is.op {
         return Some(format!("another op: baseline {:?}, now {:?}", was.op, is.op));
     }

@@ -1,5 +1,6 @@
 //! A new baseline from reports of a revision that was merged: nothing that would make the gate weaker unseen gets in.
 
+use crate::compare::{Allow, identity_difference};
 use crate::record::{RUNS_MIN, RecordError, record};
 use holdpoint_model::{Baseline, Current, Promotion};
 
@@ -35,6 +36,12 @@ pub fn promote(
 ) -> Result<Baseline, PromoteError> {
     for (index, run) in runs.iter().enumerate() {
         check_run(run, &promotion.commit).map_err(|what| PromoteError::Report { number: index + 1, what })?;
+    }
+    for (index, sha256) in promotion.report_sha256.iter().enumerate() {
+        if let Some(first) = promotion.report_sha256[..index].iter().position(|other| other == sha256) {
+            let what = format!("is report {} again; one run given twice is no second run", first + 1);
+            return Err(PromoteError::Report { number: index + 1, what });
+        }
     }
     let mut baseline = record(runs)?;
     if let Some(before) = before {
@@ -92,6 +99,13 @@ fn check_before(before: &Baseline, now: &Baseline) -> Result<(), String> {
     }
     if before.required_status() == "ok" && now.required_status() != "ok" {
         return Err("workloads that the baseline has were skipped in these reports".to_owned());
+    }
+    for (name, was) in &before.metrics {
+        let identities = was.identity.as_ref().zip(now.metrics.get(name).and_then(|is| is.identity.as_ref()));
+        let differs = identities.and_then(|(was, is)| identity_difference(was, is, Allow::default()));
+        if let Some(what) = differs {
+            return Err(format!("{name}: {what}; if that is meant: \"holdpoint baseline record REPORT…\""));
+        }
     }
     match before.metrics.keys().find(|metric| !now.metrics.contains_key(*metric)) {
         Some(lost) => Err(format!(

@@ -21,6 +21,13 @@ pub fn waive(judgement: &mut Judgement, waivers: &Waivers, today: Date) {
         check.waiver = Some(used);
     }
     judgement.notes.extend(expired(waivers, today));
+    let names: Vec<&str> = judgement
+        .checks
+        .iter()
+        .flat_map(|check| [Some(check.metric.as_str()), check.workload.as_deref()])
+        .flatten()
+        .collect();
+    judgement.notes.extend(unused(waivers, &names));
     if let Some(worst) = judgement.checks.iter().map(|check| check.verdict).max() {
         judgement.verdict = worst;
         let passed = judgement.checks.iter().all(|check| check.status == CheckStatus::Pass);
@@ -39,6 +46,10 @@ pub fn waive_ab(report: &mut AbReport, waivers: &Waivers, today: Date) {
         workload.waiver = Some(used);
     }
     report.notes.extend(expired(waivers, today));
+    let metrics: Vec<String> = report.workloads.keys().map(|name| format!("{name}_p50_ms")).collect();
+    let names: Vec<&str> =
+        report.workloads.keys().map(String::as_str).chain(metrics.iter().map(String::as_str)).collect();
+    report.notes.extend(unused(waivers, &names));
     if let Some(worst) = report.workloads.values().map(|workload| workload.verdict).max() {
         report.verdict = worst;
     }
@@ -84,6 +95,15 @@ fn outcome(used: &UsedWaiver, reason: &str) -> (Verdict, String) {
             (Verdict::Regressed, format!("{reason}; refused: the waiver of {owner} expired on {expires}"))
         }
     }
+}
+
+/// A sentence for each waiver that is about nothing here: most likely its name is not right, or no longer.
+fn unused(waivers: &Waivers, names: &[&str]) -> Vec<String> {
+    let about_nothing = |waiver: &&Waiver| !names.iter().any(|name| waiver.is_about(name));
+    let sentence = |waiver: &Waiver| {
+        format!("the waiver for {:?} of {} is about nothing that was compared", waiver.metric, waiver.owner)
+    };
+    waivers.waivers.iter().filter(about_nothing).map(sentence).collect()
 }
 
 /// A sentence for each waiver that holds no more, whether or not it would have been used.

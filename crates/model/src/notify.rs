@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Most targets of one kind.
 const TARGETS_MAX: usize = 100;
+/// A part of an address with letters and digits is taken for a token from this length on.
+const TOKEN_CHARS_MIN: usize = 16;
 
 /// The configuration of notifications.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -245,9 +247,18 @@ fn check_variables<'a>(
     }
 }
 
-/// Addresses with a user, a query or a path that lets their holder in.
+/// Addresses with a user or a query, of services whose addresses let their holder in, or with a part that looks like a token.
 fn holds_secret(url: &str) -> bool {
-    url.contains(['@', '?', '#']) || url.contains("hooks.slack.com") || url.contains("/api/webhooks/")
+    let is_token = |part: &str| {
+        let has = |is: fn(&char) -> bool| part.chars().any(|c| is(&c));
+        part.len() >= TOKEN_CHARS_MIN && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+    };
+    let path = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').skip(1);
+    url.contains(['@', '?', '#'])
+        || ["hooks.slack.com", "/api/webhooks/", "webhook.office.com", "/hooks/"]
+            .iter()
+            .any(|p| url.contains(p))
+        || path.into_iter().any(is_token)
 }
 
 fn invalid<T>(place: &str, what: &str) -> Result<T, NotifyError> {
@@ -285,6 +296,8 @@ mod tests {
             (format!("{HOOK}secret_env = \"hunter2\""), "names an environment variable"),
             (HOOK.replace("example.org/", "u:hunter2@example.org/"), "may hold a secret"),
             (HOOK.replace("/hook\"", "/hook?key=hunter2\""), "may hold a secret"),
+            (HOOK.replace("/hook\"", "/hooks/hunter2\""), "may hold a secret"),
+            (HOOK.replace("/hook\"", "/in/hunter2hunter2hunter2\""), "may hold a secret"),
         ] {
             let error = parse(&text).expect_err(&text);
             assert!(error.contains(words) && !error.contains("hunter2"), "{error}");

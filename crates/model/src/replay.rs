@@ -177,8 +177,11 @@ pub struct ReplayVerification {
     /// The revision that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<Revision>,
-    /// How answers were compared.
+    /// How answers were compared: bit by bit only where all were.
     pub compared: ReplayCompared,
+    /// Answers that were compared bit by bit; the others were by tolerance.
+    #[serde(default)]
+    pub exact_count: u64,
     /// Whether all is as it was.
     pub same: bool,
     /// What differs, the first thing first.

@@ -11,6 +11,10 @@ use std::borrow::Cow;
 const WAIVERS_MAX: usize = 1_000;
 /// Largest slowdown that can be waived, as a share: eleven times the time.
 const LIMIT_MAX: f64 = 10.0;
+/// Fewest characters of a pattern beside its stars: fewer are in nearly every name.
+const LITERAL_CHARS_MIN: usize = 2;
+/// How the names of all metrics end.
+const METRIC_ENDS: [&str; 6] = ["_p50_ms", "_p95_ms", "_p99_ms", "_mean_ms", "_min_ms", "_cpu_p50_ms"];
 
 /// A waiver file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -148,6 +152,16 @@ impl Waiver {
         if self.metric.chars().all(|c| c == '*' || c.is_whitespace()) {
             return Err("metric would waive everything; name a metric or a workload".to_owned());
         }
+        if self.metric.contains('*') {
+            let is_short = self.metric.chars().filter(|c| *c != '*').count() < LITERAL_CHARS_MIN;
+            if is_short || METRIC_ENDS.iter().any(|end| matches(&self.metric, end)) {
+                return Err(
+                    "metric would waive nearly everything: it names nothing but what all metrics have; name a \
+                     metric or a workload"
+                        .to_owned(),
+                );
+            }
+        }
         let last = today.a_year_later();
         if self.expires > last {
             return Err(format!("expires is more than a year away; {last} at the latest"));
@@ -206,6 +220,31 @@ pub struct UsedWaiver {
     pub expires: Date,
 }
 
+impl UsedWaiver {
+    /// What is wrong with it where it is said to cover a change of something of these names, judged on this day.
+    ///
+    /// # Errors
+    /// With the first thing.
+    pub fn covers(&self, names: &[&str], change: Option<f64>, day: Option<Date>) -> Result<(), String> {
+        let is_said = |text: &str| text.chars().any(char::is_alphanumeric);
+        let what = match (change, day) {
+            _ if self.state != WaiverState::Waived => "the waiver beside it does not cover it",
+            (None, _) => "how much slower it is, it does not say",
+            (Some(change), _) if !(change <= self.limit) => "it is beyond the limit of its waiver",
+            _ if !(self.limit > 0.0 && self.limit <= LIMIT_MAX) => "no waiver may have that limit",
+            _ if !names.iter().any(|name| matches(&self.metric, name)) => {
+                "its waiver is about something else"
+            }
+            _ if !is_said(&self.owner) || !is_said(&self.reason) => "its waiver names no owner or no reason",
+            (_, None) => "the day that it was judged on is not known",
+            (_, Some(day)) if self.expires < day => "its waiver had expired",
+            (_, Some(day)) if self.expires > day.a_year_later() => "its waiver holds for more than a year",
+            _ => return Ok(()),
+        };
+        Err(what.to_owned())
+    }
+}
+
 /// What became of a waiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -261,6 +300,10 @@ mod tests {
             ("schema_version = 1", "schema_version = 2", "schema_version: 2 is not known here"),
             ("sort_*", "**", "would waive everything"),
             ("sort_*", "", "would waive everything"),
+            ("sort_*", "*_ms", "would waive nearly everything"),
+            ("sort_*", "*_p50_ms*", "would waive nearly everything"),
+            ("sort_*", "*p*_ms", "would waive nearly everything"),
+            ("sort_*", "*t*", "would waive nearly everything"),
             ("\"5%\"", "\"5\"", "a percentage in quotes is wanted"),
             ("\"5%\"", "0.05", "expected a string"),
             ("\"5%\"", "\"0%\"", "above 0%"),
@@ -276,6 +319,28 @@ mod tests {
             assert!(error.contains(words) && !error.contains('\n'), "{to}: {error}");
         }
         assert!(parse("2026-12-31", "2027-11-15").is_ok());
+    }
+
+    #[test]
+    fn a_waiver_that_is_said_to_cover_something_must() {
+        let good = parse("schema", "schema").unwrap().waivers[0].used(WaiverState::Waived);
+        let says = |edit: fn(&mut UsedWaiver), names: &[&str], change, day: Option<&str>| {
+            let mut used = good.clone();
+            edit(&mut used);
+            used.covers(names, change, day.and_then(Date::parse)).err().unwrap_or_default()
+        };
+        let (names, day) = (&["sort_p50_ms"][..], Some("2026-11-15"));
+        assert_eq!(says(|_| {}, names, Some(0.04), day), "");
+        assert!(says(|_| {}, names, Some(0.06), day).contains("beyond the limit"));
+        assert!(says(|_| {}, names, Some(f64::NAN), day).contains("beyond the limit"));
+        assert!(says(|_| {}, names, None, day).contains("does not say"));
+        assert!(says(|_| {}, &["zip_p50_ms"], Some(0.04), day).contains("something else"));
+        assert!(says(|_| {}, names, Some(0.04), None).contains("not known"));
+        assert!(says(|_| {}, names, Some(0.04), Some("2027-01-01")).contains("expired"));
+        assert!(says(|w| w.limit = 1e9, names, Some(0.04), day).contains("that limit"));
+        assert!(says(|w| w.owner.clear(), names, Some(0.04), day).contains("no owner"));
+        assert!(says(|w| w.reason = " - ".to_owned(), names, Some(0.04), day).contains("no reason"));
+        assert!(says(|w| w.state = WaiverState::Expired, names, Some(0.04), day).contains("does not cover"));
     }
 
     #[test]

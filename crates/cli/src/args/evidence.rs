@@ -33,7 +33,7 @@ pub enum ReplayCommand {
         /// The manifest
         #[arg(value_name = "MANIFEST", default_value = "artifacts/replay.json")]
         manifest: PathBuf,
-        /// The suite that has the workers [default: the one in the manifest]
+        /// The suite that has the workers [default: the one in the manifest, unless it names programs]
         #[arg(long, value_name = "NAME|FILE")]
         suite: Option<String>,
         /// Ask this worker instead of those that were recorded, such as cuda
@@ -201,10 +201,13 @@ pub struct ChecklistArgs {
     /// The checklist
     #[arg(value_name = "FILE", default_value = "CHECKLIST.md")]
     pub file: PathBuf,
-    /// The attestation that it is filled from
+    /// The attestation or its envelope that it is filled from; it must hold
     #[arg(long, value_name = "FILE", default_value = ATTESTATION)]
     pub attestation: PathBuf,
-    /// The folder with the files it speaks of, for links
+    /// The public key that an envelope must be signed with [default: the variable HOLDPOINT_PUBLIC_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub public_key: Option<PathBuf>,
+    /// The folder with the files it speaks of
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
     /// Write a new checklist with all five sections first, where there is none

@@ -10,6 +10,7 @@ use holdpoint_measure::{clock, machine};
 use holdpoint_model::attest::ReleaseMetadata;
 use holdpoint_model::{Attestation, Envelope, ExitCode, import, json};
 use holdpoint_render::{markdown, terminal};
+use holdpoint_store::StoreError;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,10 @@ pub fn run(args: &AttestArgs, output: &Output) -> Result<ExitCode, CliError> {
 
 fn keygen(key: &Path, public: Option<&Path>, output: &Output) -> Result<ExitCode, CliError> {
     let public = public.map_or_else(|| key.with_extension("pub"), Path::to_path_buf);
+    if key == public {
+        let what = "the private and the public key cannot be one file; name another with --public-key";
+        return Err(CliError::File { path: public, what: what.to_owned() });
+    }
     let pair = keys::generate()?;
     keys::write_pair(&pair, key, &public)?;
     let keyid = keys::key_id(&pair.verifying_key());
@@ -74,7 +79,7 @@ fn create(args: &AttestCreateArgs, output: &Output) -> Result<ExitCode, CliError
     for (key, path) in
         asked.artifact_paths.iter().chain(asked.gate_files.iter().map(|(key, path)| (key, path)))
     {
-        if !args.artifacts.join(path).is_file() {
+        if !holdpoint_evidence::replay::stays_below(Path::new(path)) || !args.artifacts.join(path).is_file() {
             let what = format!(
                 "{key}={path}: no such file in {}; paths are below that folder",
                 args.artifacts.display()
@@ -83,6 +88,7 @@ fn create(args: &AttestCreateArgs, output: &Output) -> Result<ExitCode, CliError
         }
     }
     let attestation = attest::create(&asked)?;
+    refuse_without(&attestation, &asked)?;
     let json_path =
         args.output_json.clone().unwrap_or_else(|| args.artifacts.join("release/release_attestation.json"));
     let md_path = args.output_md.clone().unwrap_or_else(|| json_path.with_extension("md"));
@@ -97,6 +103,20 @@ fn create(args: &AttestCreateArgs, output: &Output) -> Result<ExitCode, CliError
         output.note(&format!("holdpoint: {problem}"));
     }
     Ok(if problems.is_empty() { ExitCode::Ok } else { ExitCode::Unverified })
+}
+
+/// What is there cannot be declared away.
+fn refuse_without(attestation: &Attestation, asked: &Asked<'_>) -> Result<(), CliError> {
+    let artifacts = attestation.artifacts.iter().filter(|artifact| artifact.exists);
+    let artifacts = artifacts.map(|artifact| (&artifact.key, &artifact.path));
+    let gates = attestation.gates.iter().filter_map(|gate| Some((&gate.key, &gate.inputs.first()?.path)));
+    match artifacts.chain(gates).find(|(key, _)| asked.without.contains_key(*key)) {
+        Some((key, path)) => Err(CliError::Input(format!(
+            "--without {key}: {} is there; remove the file or the flag",
+            asked.dir.join(path).display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// `KEY=TEXT`, each key a known one.
@@ -171,9 +191,16 @@ fn sign(
     let attestation = import::attestation(&text).map_err(|source| format_error(path, source))?;
     let key = keys::private(key, std::env::var(keys::PRIVATE_VARIABLE).ok().as_deref())?;
     // What does not hold is not signed.
-    let head = machine::revision(Path::new(".")).map(|revision| revision.commit);
-    let trust = Trust { is_strict: false, commit_sha: head.as_deref() };
-    let (problems, _) = attest::verify(Signed::Bare(Box::new(attestation.clone())), artifacts, trust)?;
+    let here = machine::revision(Path::new("."));
+    let head = here.as_ref().map(|revision| revision.commit.as_str());
+    let trust = Trust { is_strict: false, commit_sha: head };
+    let (mut problems, _) = attest::verify(Signed::Bare(Box::new(attestation.clone())), artifacts, trust)?;
+    if let Some(here) = here
+        && attestation.release_metadata.dirty != Some(here.dirty)
+    {
+        let is = if here.dirty { "has uncommitted changes" } else { "is clean" };
+        problems.push(format!("the tree here {is}, which it does not say"));
+    }
     if !problems.is_empty() {
         output.result(&problems, |style| terminal::verified(&problems, "", style))?;
         output.note("nothing was signed; make the attestation again with \"holdpoint attest create\"");
@@ -192,13 +219,13 @@ fn sign(
 }
 
 /// What can be verified or shown.
-enum Document {
+pub(super) enum Document {
     Bare(Box<Attestation>),
     Envelope(Envelope),
 }
 
 impl Document {
-    fn read(path: &Path) -> Result<Self, CliError> {
+    pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = holdpoint_store::read_text(path)?;
         match import::envelope(&text) {
             Ok(envelope) => Ok(Self::Envelope(envelope)),
@@ -232,29 +259,51 @@ fn verify(
     trust: Trust<'_>,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
-    // A file that cannot even be read as one was tampered with, or is another; both mean that nothing is verified.
-    let document = match Document::read(path) {
-        Err(CliError::Evidence(EvidenceError::Format { path, source })) => {
-            let problems = vec![format!("{}: {source}", path.display())];
-            return told(&problems, "", None, output);
-        }
-        other => other?,
-    };
-    let key;
-    let (document, signer) = match document {
-        Document::Bare(attestation) => (Signed::Bare(attestation), "not signed".to_owned()),
-        Document::Envelope(envelope) => {
-            key = keys::public(public, std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())?;
-            let signer = format!("signed by {}", keys::key_id(&key));
-            (Signed::Envelope(envelope, &key), signer)
-        }
-    };
-    let (problems, attestation) = attest::verify(document, artifacts, trust)?;
+    let (problems, attestation, signer) = checked(path, artifacts, public, trust)?;
     let holds = attestation.as_ref().map(|a| {
         let (m, s) = (&a.release_metadata, &a.summary);
         format!("{} at {}, {signer}; overall status {}", m.release_tag, m.commit_sha, s.overall_status)
     });
     told(&problems, &holds.unwrap_or_default(), attestation.as_ref(), output)
+}
+
+/// What does not hold of a file, what it holds, and who signed it.
+pub(super) fn checked(
+    path: &Path,
+    artifacts: &Path,
+    public: Option<&Path>,
+    trust: Trust<'_>,
+) -> Result<(Vec<String>, Option<Attestation>, String), CliError> {
+    // A file that cannot even be read as one was tampered with, or is another; both mean that nothing is verified.
+    let document = match Document::read(path) {
+        Err(CliError::Evidence(error @ EvidenceError::Format { .. })) => {
+            return Ok((vec![error.to_string()], None, String::new()));
+        }
+        Err(CliError::Store(error @ StoreError::NotText { .. })) => {
+            return Ok((vec![error.to_string()], None, String::new()));
+        }
+        other => other?,
+    };
+    let variable = std::env::var(keys::PUBLIC_VARIABLE).ok().filter(|text| !text.trim().is_empty());
+    let key;
+    let mut is_unsigned = false;
+    let (document, signer) = match document {
+        Document::Bare(attestation) => {
+            // Whoever names a key asks for its signature; strictly it is asked for anyway.
+            is_unsigned = !trust.is_strict && (public.is_some() || variable.is_some());
+            (Signed::Bare(attestation), "not signed".to_owned())
+        }
+        Document::Envelope(envelope) => {
+            key = keys::public(public, variable.as_deref())?;
+            let signer = format!("signed by {}", keys::key_id(&key));
+            (Signed::Envelope(envelope, &key), signer)
+        }
+    };
+    let (mut problems, attestation) = attest::verify(document, artifacts, trust)?;
+    if is_unsigned {
+        problems.insert(0, "it is not signed, and a public key was given".to_owned());
+    }
+    Ok((problems, attestation, signer))
 }
 
 fn told(

@@ -1,11 +1,13 @@
 //! `holdpoint checklist`: evidence into a checklist, between its markers.
 
+use super::attest;
 use crate::args::ChecklistArgs;
 use crate::error::CliError;
 use crate::output::Output;
+use holdpoint_evidence::attest::Trust;
 use holdpoint_evidence::{EvidenceError, checklist};
-use holdpoint_model::{ExitCode, import};
-use holdpoint_render::markdown;
+use holdpoint_model::ExitCode;
+use holdpoint_render::{markdown, terminal};
 use serde_json::json;
 use std::path::{Component, Path, PathBuf};
 
@@ -14,9 +16,18 @@ use std::path::{Component, Path, PathBuf};
 /// # Errors
 /// When a file cannot be used, or the markers do not fit.
 pub fn run(args: &ChecklistArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let text = holdpoint_store::read_text(&args.attestation)?;
-    let attestation = import::attestation(&text)
-        .map_err(|source| EvidenceError::Format { path: args.attestation.clone(), source })?;
+    // What does not hold is no evidence, and fills nothing.
+    let trust = Trust { is_strict: false, commit_sha: None };
+    let (problems, attestation, _) =
+        attest::checked(&args.attestation, &args.artifacts, args.public_key.as_deref(), trust)?;
+    let attestation = match attestation {
+        Some(attestation) if problems.is_empty() => attestation,
+        _ => {
+            output.result(&problems, |style| terminal::verified(&problems, "", style))?;
+            output.note("nothing was filled in; make the attestation again with \"holdpoint attest create\"");
+            return Ok(ExitCode::Unverified);
+        }
+    };
     let old = match args.init && !args.file.exists() {
         true => checklist::TEMPLATE.to_owned(),
         false => holdpoint_store::read_text(&args.file)?,

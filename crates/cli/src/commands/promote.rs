@@ -19,11 +19,13 @@ pub fn run(args: &PromoteArgs, output: &Output) -> Result<ExitCode, CliError> {
     let commit = Builds::open(Path::new("."))?.resolve(&args.rev)?;
     let mut report_sha256 = Vec::new();
     let mut currents = Vec::new();
+    let mut edited: Option<(PathBuf, String)> = None;
     for path in &args.reports {
         // The hash is of the very bytes that were read.
         let text = holdpoint_store::read_text(path)?;
         let report = import::report(&text)
             .map_err(|error| CliError::File { path: path.clone(), what: error.to_string() })?;
+        edited = edited.or_else(|| Some((path.clone(), report.contradiction()?)));
         let hash = Sha256::digest(text.as_bytes());
         report_sha256.push(hash.iter().map(|byte| format!("{byte:02x}")).collect());
         currents.push(Current::from(&report));
@@ -34,6 +36,9 @@ pub fn run(args: &PromoteArgs, output: &Output) -> Result<ExitCode, CliError> {
     let before = path.exists().then(|| holdpoint_store::read_baseline(&path)).transpose()?;
     let baseline = promote(&currents, before.as_ref(), promotion)
         .map_err(|error| CliError::Input(format!("not promoted: {error}")))?;
+    if let Some((path, what)) = edited {
+        return Err(CliError::File { path, what: format!("not promoted: {what}: it was edited") });
+    }
     baseline::finish(&path, &baseline, output)
 }
 

@@ -4,7 +4,7 @@ use crate::args::{ReplayArgs, ReplayCommand, ReplayCompare, SuiteArg};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
-use holdpoint_evidence::{hash, replay};
+use holdpoint_evidence::{EvidenceError, hash, replay};
 use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Target, compare};
 use holdpoint_measure::run::environment_lock;
 use holdpoint_measure::{clock, doctor, machine};
@@ -17,6 +17,7 @@ use holdpoint_model::{
     ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
 };
 use holdpoint_render::terminal;
+use holdpoint_store::StoreError;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -163,20 +164,32 @@ fn verify(
     how: ReplayCompare,
     output: &Output,
 ) -> Result<ReplayVerification, CliError> {
-    let manifest = replay::read(path)?;
     let mut found = ReplayVerification {
         schema_version: SCHEMA_VERSION,
-        manifest_sha256: manifest.manifest_sha256.clone(),
+        manifest_sha256: String::new(),
         revision: machine::revision(Path::new(".")),
         compared: ReplayCompared::Nothing,
+        exact_count: 0,
         same: false,
-        differences: replay::contradictions(&manifest)?,
+        differences: Vec::new(),
         skipped: BTreeMap::new(),
         outputs_count: 0,
         values_count: 0,
         timestamp_utc: clock::timestamp_utc(),
     };
-    found.differences.extend(replay::changed_files(&manifest, &beside(path))?);
+    let manifest = match replay::read(path) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            found.differences.push(damage(error)?);
+            return Ok(found);
+        }
+    };
+    found.manifest_sha256.clone_from(&manifest.manifest_sha256);
+    found.differences = replay::contradictions(&manifest)?;
+    match replay::changed_files(&manifest, &beside(path)) {
+        Ok(changed) => found.differences.extend(changed),
+        Err(error) => found.differences.push(damage(error)?),
+    }
     if !found.differences.is_empty() {
         return Ok(found);
     }
@@ -197,7 +210,6 @@ fn verify(
         ReplayCompare::Exact => true,
         ReplayCompare::Tolerance => false,
     };
-    found.compared = if is_exact { ReplayCompared::Exact } else { ReplayCompared::Tolerance };
     let scratch = scratch()?;
     for (case, spec) in config.workloads.into_iter().zip(&suite.workloads) {
         output.progress(&spec.name);
@@ -217,6 +229,8 @@ fn verify(
             }
         }
     }
+    let is_exact = if found.outputs_count == 0 { is_exact } else { found.exact_count == found.outputs_count };
+    found.compared = if is_exact { ReplayCompared::Exact } else { ReplayCompared::Tolerance };
     found.same = found.differences.is_empty() && found.skipped.is_empty() && found.outputs_count > 0;
     Ok(found)
 }
@@ -229,6 +243,14 @@ fn asked_suite(
     asked: &Asked<'_>,
 ) -> Result<Suite, CliError> {
     let mut suite = suites::load(name)?;
+    // Which suite it is stands outside the manifest's hash: whoever can edit that must not choose what is run here.
+    if asked.suite.is_none() && !suite.workers.is_empty() {
+        let what = format!(
+            "the manifest names suite {name:?}, which starts programs of its own (workers {}); if you trust them: --suite {name}",
+            suite.workers.keys().cloned().collect::<Vec<_>>().join(", ")
+        );
+        return Err(CliError::Input(what));
+    }
     if let Some(worker) = asked.worker
         && ![WORKER_BUILTIN, WORKER_CUDA].contains(&worker)
         && !suite.workers.contains_key(worker)
@@ -293,6 +315,7 @@ impl Recorded<'_> {
             let name = artifact_name(self.name, &output.name);
             let artifact = &self.manifest.artifact_hashes[&name];
             found.outputs_count += 1;
+            found.exact_count += u64::from(is_exact);
             found.values_count += output.shape.iter().product::<usize>() as u64;
             if hash::bytes(&tensor.bytes) == artifact.sha256 {
                 continue;
@@ -337,6 +360,21 @@ fn place(at: usize, shape: &[usize]) -> String {
     }
     parts.reverse();
     parts.join(",")
+}
+
+/// A manifest or an answer that is there and cannot be read is not what was recorded; one that is not there is the caller's mistake.
+fn damage(error: EvidenceError) -> Result<String, CliError> {
+    match &error {
+        EvidenceError::Format { .. } | EvidenceError::Store(StoreError::NotText { .. }) => {
+            Ok(error.to_string())
+        }
+        EvidenceError::Store(StoreError::Read { source, .. })
+            if source.kind() != std::io::ErrorKind::NotFound =>
+        {
+            Ok(error.to_string())
+        }
+        _ => Err(error.into()),
+    }
 }
 
 fn exit_code(found: &ReplayVerification) -> ExitCode {

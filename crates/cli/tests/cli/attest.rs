@@ -107,7 +107,10 @@ fn from_the_keys_to_a_strict_verification() {
     }
     // Without a signature there is something left to want.
     let bare = "artifacts/release/release_attestation.json";
-    here.verify(&[bare]).ends(0).prints(&["not signed"]);
+    here.attest(&["verify", bare], &[]).ends(0).prints(&["not signed"]);
+    here.verify(&[bare]).ends(5).prints(&["it is not signed, and a public key was given"]);
+    let public = here.read("holdpoint.pub");
+    here.attest(&["verify", bare], &[("HOLDPOINT_PUBLIC_KEY", &public)]).ends(5);
     here.verify(&[bare, "--strict"]).ends(5).prints(&["problem", "it is not signed"]);
 }
 
@@ -175,6 +178,35 @@ fn a_typed_verdict_is_neither_attested_nor_signed() {
 }
 
 #[test]
+fn a_tree_that_has_changed_since_is_not_signed_as_clean() {
+    let here = Here::released();
+    here.created();
+    here.attest(&["keygen"], &[]).ends(0);
+    let suite = here.read("suite.toml");
+    here.write("suite.toml", &format!("{suite}\n"));
+    let ran = here.attest(&["sign", "--key", "holdpoint.key"], &[]);
+    ran.ends(5).prints(&["the tree here has uncommitted changes"]).notes(&["nothing was signed"]);
+}
+
+#[test]
+fn a_checklist_is_filled_from_what_holds_only() {
+    let here = Here::signed();
+    let envelope = "artifacts/release/release_attestation.dsse.json";
+    let from = |file: &str| {
+        here.run(&["checklist", "--init", "--attestation", file, "--public-key", "holdpoint.pub"])
+    };
+    from(envelope).ends(0).prints(&["filled"]);
+    let filled = here.read("CHECKLIST.md");
+    from("artifacts/release/release_attestation.json").ends(5).prints(&["it is not signed"]);
+    here.edit("artifacts/release/release_attestation.json", |a| {
+        a["release_metadata"]["release_owner"] = json!("eve")
+    });
+    here.edit("artifacts/release/release_attestation.json", |a| a["gates"][1]["status"] = json!("FAIL"));
+    here.run(&["checklist"]).ends(5).prints(&["problem", "not verified"]).notes(&["nothing was filled in"]);
+    assert_eq!(here.read("CHECKLIST.md"), filled);
+}
+
+#[test]
 fn an_envelope_that_was_touched_is_not_verified() {
     let here = Here::signed();
     let path = "artifacts/release/release_attestation.dsse.json";
@@ -185,8 +217,10 @@ fn an_envelope_that_was_touched_is_not_verified() {
         bytes[at] ^= 1;
         std::fs::write(here.path(path), &bytes).unwrap();
         let ran = here.verify(&[]);
-        assert!([5, 64].contains(&ran.code), "byte {at}: {ran:?}");
+        assert_eq!(ran.code, 5, "byte {at}: {ran:?}");
     }
+    std::fs::write(here.path(path), [0xff, 0xfe]).unwrap();
+    here.verify(&[]).ends(5).prints(&["not UTF-8 text"]);
     here.write(path, &whole);
     here.attest(&["keygen", "--key", "other.key"], &[]).ends(0);
     let other = ["verify", "--public-key", "other.pub"];
@@ -250,6 +284,12 @@ fn what_was_typed_wrong_is_refused_in_one_line() {
     create(&["--without", "colour=x"], &["no such key", "security_review"]);
     create(&["--without", "eval_report="], &["nothing stands behind"]);
     create(&["--artifact-path", "onnx_graph=gone.onnx"], &["gone.onnx", "no such file"]);
+    here.write("outside.onnx", "x");
+    create(&["--artifact-path", "onnx_graph=../outside.onnx"], &["paths are below that folder"]);
+    create(&["--gate-evidence", "security_review=../suite.toml"], &["paths are below that folder"]);
+    create(&["--without", "performance_report=x"], &["report.json is there; remove the file or the flag"]);
+    create(&["--without", "cpu_perf_regression=x"], &["comparison.json is there"]);
+    here.attest(&["keygen", "--key", "one", "--public-key", "one"], &[]).refuses(64, &["cannot be one file"]);
     create(&["--commit-sha", "abc"], &["--commit-sha abc", "the tree here is at"]);
     here.attest(&["verify", "suite.toml"], &[]).ends(5).prints(&["suite.toml", "not verified"]);
     here.attest(&["show", "artifacts/doctor.json"], &[]).refuses(64, &["not a release attestation"]);

@@ -47,7 +47,13 @@ fn one_report_keeps_the_tolerances_and_notes_of_the_baseline_before() {
     assert_eq!(baseline["metrics"]["pack_p50_ms"]["max_regression_ratio"], 0.125);
     assert_eq!(baseline["baseline_notes"], "kept");
     // Three reports tell their spread themselves.
-    promote(&here, &["artifacts/report.json", "artifacts/report.json", "artifacts/report.json"]).ends(0);
+    let report = "artifacts/report.json";
+    promote(&here, &[report, report, report]).refuses(64, &["not promoted: report 2 is report 1 again"]);
+    for name in ["two.json", "three.json"] {
+        here.write(name, &here.read(report));
+        here.edit(name, |other| other["timestamp_utc"] = name.into());
+    }
+    promote(&here, &[report, "two.json", "three.json"]).ends(0);
     assert_eq!(here.json(&name)["metrics"]["pack_p50_ms"]["max_regression_ratio"], 0.25);
 }
 
@@ -72,6 +78,15 @@ fn what_is_failed_skipped_dirty_or_of_another_revision_or_machine_is_refused() {
         report["benchmarks"].as_object_mut().unwrap().remove("true");
     };
     refuse(&drop, "the reports have not");
+    let pack = |key: &'static str, value: serde_json::Value| {
+        move |report: &mut serde_json::Value| report["benchmarks"]["pack"][key] = value.clone()
+    };
+    refuse(&pack("p50_ms", 1e-9.into()), "p50_ms is 0.000000001, the median of its samples");
+    refuse(&pack("answer", serde_json::json!({"passed": false})), "its answer is wrong");
+    let reshape = |report: &mut serde_json::Value| {
+        report["benchmarks"]["pack"]["identity"]["shape"] = serde_json::json!([1]);
+    };
+    refuse(&reshape, "pack_p50_ms: shape differs");
     here.write("artifacts/report.json", &report);
     here.git(&["commit", "--quiet", "--allow-empty", "--message", "second"]);
     promote(&here, &[]).refuses(64, &["not promoted: report 1 is of revision"]);

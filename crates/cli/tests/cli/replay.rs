@@ -115,6 +115,27 @@ fn a_record_that_was_changed_is_refused_before_anything_is_computed() {
 }
 
 #[test]
+fn a_manifest_that_names_another_suite_starts_none_of_its_programs() {
+    let here = recorded();
+    let suite = "schema_version = 1\nname = \"evil\"\n[workers.x]\ncommand = [\"touch\", \"pwned\"]\n\
+         [[workload]]\nname = \"x\"\nworker = \"x\"\nop = \"attention\"\nshape = [1, 1, 8, 32]\ndtype = \"f32\"\n";
+    here.write("evil.toml", suite);
+    here.edit("artifacts/replay.json", |manifest| {
+        manifest["suite"] = json!("evil.toml");
+        manifest["workloads"]["pack"]["worker"] = json!("x");
+    });
+    here.replay(&[]).refuses(64, &["suite \"evil.toml\"", "starts programs of its own (workers x)"]);
+    assert!(!here.path("pwned").exists());
+}
+
+#[test]
+fn hashes_that_no_workload_stands_for_are_a_contradiction() {
+    let here = recorded();
+    here.edit("artifacts/replay.json", |m| m["workloads"]["pack"]["outputs"] = json!([]));
+    here.replay(&[]).ends(5).prints(&["is the output of none of its workloads"]);
+}
+
+#[test]
 fn a_manifest_of_the_seeds_is_checked_and_not_computed() {
     let here = Here::new();
     let config = json!({"kmax": 32}).as_object().unwrap().clone();
@@ -124,7 +145,13 @@ fn a_manifest_of_the_seeds_is_checked_and_not_computed() {
     here.write("seeds.json", &manifest.to_string());
     here.replay(&["seeds.json"]).ends(2).prints(&["its hashes are right", "not decided"]);
     here.write("none.json", "{\"a\": 1}");
-    here.replay(&["none.json"]).refuses(64, &["none.json", "not a replay manifest"]);
+    here.replay(&["none.json"]).ends(5).prints(&[
+        "none.json",
+        "not a replay manifest",
+        "nothing was computed",
+    ]);
+    std::fs::write(here.path("bytes.json"), [0xff]).unwrap();
+    here.replay(&["bytes.json"]).ends(5).prints(&["not UTF-8 text"]);
     recorded().replay(&["--worker", "mine"]).refuses(64, &["no such worker", "builtin and cuda"]);
     here.replay(&["--suite", "cpu", "gone.json"]).refuses(64, &["gone.json", "no such file"]);
 }
@@ -147,11 +174,19 @@ fn a_worker_in_another_language_is_recorded_and_asked_again() {
     let here = Here::new();
     worker(&here, None);
     here.run(&["replay", "record", "--suite", "mine.toml"]).ends(0).prints(&["it.out", "mine"]);
-    here.replay(&[]).ends(0).prints(&["same: 1 answer with 256 values compared bit by bit"]);
+    // The name of the suite is not under the hash, and this one starts a program.
+    here.replay(&[]).refuses(64, &["starts programs of its own (workers mine)", "--suite mine.toml"]);
+    let mine = ["--suite", "mine.toml"];
+    here.replay(&mine).ends(0).prints(&["same: 1 answer with 256 values compared bit by bit"]);
+    // One that did not give the same bits twice is compared by tolerance, and that is said.
+    let whole = here.read("artifacts/replay.json");
+    here.edit("artifacts/replay.json", |m| m["workloads"]["it"]["deterministic"] = json!(false));
+    here.replay(&mine).ends(0).prints(&["compared by the tolerance"]);
+    here.write("artifacts/replay.json", &whole);
     // The built-in op computes the same, by tolerance.
-    here.replay(&["--worker", "builtin"]).ends(0).prints(&["by the tolerance"]);
+    here.replay(&["--suite", "mine.toml", "--worker", "builtin"]).ends(0).prints(&["by the tolerance"]);
     worker(&here, Some("wrong_scale"));
-    here.replay(&[]).ends(5).prints(&["differs first", "it: wrong_answer"]);
+    here.replay(&mine).ends(5).prints(&["differs first", "it: wrong_answer"]);
     let recorded = here.run(&["replay", "record", "--suite", "mine.toml", "-o", "wrong.json"]);
     recorded.ends(4).notes(&["wrong_answer", "nothing was recorded"]);
     assert!(!here.files().contains(&"wrong.json".to_owned()));

@@ -71,12 +71,45 @@ pub(super) const ARTIFACTS: [ArtifactKind; 8] = [
     },
 ];
 
+/// What a verdict file may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Judged,
+    SideBySide,
+    Fuzzed,
+    Replayed,
+    SignedOff,
+    Capabilities,
+    Checked,
+    Jobs,
+}
+
+impl Form {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Judged => "a comparison",
+            Self::SideBySide => "two sides side by side",
+            Self::Fuzzed => "a fuzzing report",
+            Self::Replayed => "a replay's verification",
+            Self::SignedOff => "a sign-off",
+            Self::Capabilities => "a capability snapshot",
+            Self::Checked => "a check",
+            Self::Jobs => "jobs' results",
+        }
+    }
+}
+
+/// What the parity of backends is told by.
+pub(super) const PARITY: &[Form] = &[Form::Checked, Form::Fuzzed, Form::Replayed];
+
 /// A gate.
 pub(super) struct GateKind {
     pub key: &'static str,
     pub label: &'static str,
     /// Verdict files below the artifacts folder; all that are there count.
     pub files: &'static [&'static str],
+    /// What they may hold: anything else says nothing about it.
+    pub forms: &'static [Form],
 }
 
 /// Where verdicts over times are written.
@@ -88,6 +121,7 @@ const TIMES: &[&str] = &[
     "gpu/comparison.json",
     "gpu/ab.json",
 ];
+const OVER_TIMES: &[Form] = &[Form::Judged, Form::SideBySide];
 pub(super) const CPU_TIMES: &str = "cpu_perf_regression";
 pub(super) const GPU_TIMES: &str = "gpu_perf_regression";
 
@@ -97,24 +131,33 @@ pub(super) const GATES: [GateKind; 7] = [
         key: "lint_type_tests",
         label: "Lint + typecheck + tests",
         files: &["needs.json", "signoff/lint_type_tests.json"],
+        forms: &[Form::Jobs, Form::SignedOff],
     },
-    GateKind { key: CPU_TIMES, label: "CPU perf regression", files: TIMES },
-    GateKind { key: GPU_TIMES, label: "GPU perf regression (if GPU scope)", files: TIMES },
+    GateKind { key: CPU_TIMES, label: "CPU perf regression", files: TIMES, forms: OVER_TIMES },
+    GateKind { key: GPU_TIMES, label: "GPU perf regression (if GPU scope)", files: TIMES, forms: OVER_TIMES },
     GateKind {
         key: "runtime_backend_parity",
         label: "Runtime backend parity",
         files: &["parity/parity_report.json", "check.json", "fuzz.json", "replay-verify.json"],
+        forms: PARITY,
     },
     GateKind {
         key: "runtime_capability_transparency",
         label: "Runtime capability transparency",
         files: &["runtime/caps.json", "doctor.json"],
+        forms: &[Form::Capabilities],
     },
-    GateKind { key: "security_review", label: "Security review", files: &["signoff/security_review.json"] },
+    GateKind {
+        key: "security_review",
+        label: "Security review",
+        files: &["signoff/security_review.json"],
+        forms: &[Form::SignedOff],
+    },
     GateKind {
         key: "documentation_sync",
         label: "Documentation sync",
         files: &["signoff/documentation_sync.json"],
+        forms: &[Form::SignedOff],
     },
 ];
 

@@ -3,6 +3,7 @@
 
 mod kinds;
 mod read;
+mod times;
 mod verdict;
 mod verify;
 
@@ -78,10 +79,12 @@ fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Attestatio
     let total = required().count();
     let count = |status| gates.iter().filter(|gate| gate.status == status).count();
     let (failed, pending) = (count(GateStatus::Fail), count(GateStatus::Pending));
-    let overall = match (total - passed, failed, pending) {
-        (0, 0, 0) => "pass",
-        (0, 0, _) => "pending",
-        _ => "fail",
+    // What is there and bad counts, needed or not.
+    let is_bad = artifacts.iter().any(|artifact| artifact.status == GateStatus::Fail);
+    let overall = match (is_bad || failed > 0, total - passed + pending) {
+        (true, _) => "fail",
+        (false, 0) => "pass",
+        (false, _) => "pending",
     };
     AttestationSummary {
         overall_status: overall.to_owned(),

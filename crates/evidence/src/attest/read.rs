@@ -1,6 +1,7 @@
 //! One artifact and one gate, read from the folder.
 
-use super::kinds::{ArtifactKind, CPU_TIMES, GPU_TIMES, GateKind};
+use super::kinds::{ArtifactKind, CPU_TIMES, Form, GPU_TIMES, GateKind, PARITY};
+use super::times;
 use super::verdict::{self, Said};
 use crate::replay::{changed_files, contradictions, stays_below};
 use crate::{EvidenceError, hash};
@@ -47,7 +48,7 @@ pub(super) fn artifact(
         let (sha256, size_bytes) = hash::file(&file)?;
         (artifact.sha256, artifact.size_bytes) = (Some(sha256), Some(size_bytes));
         (artifact.status, artifact.detail) = match content(kind.key, &file, commit) {
-            Ok(detail) => (GateStatus::Pass, detail),
+            Ok(found) => found,
             Err(problem) => (GateStatus::Fail, problem),
         };
     }
@@ -55,10 +56,11 @@ pub(super) fn artifact(
 }
 
 /// What an artifact is, or what is wrong with it.
-fn content(key: &str, file: &Path, commit: &str) -> Result<String, String> {
+fn content(key: &str, file: &Path, commit: &str) -> Result<(GateStatus, String), String> {
+    let good = |detail| (GateStatus::Pass, detail);
     match key {
-        "onnx_graph" => starts_with(file, |first| first.first() == Some(&0x08), "ONNX model"),
-        "trt_engine" => starts_with(file, |first| !first.is_empty(), "engine"),
+        "onnx_graph" => starts_with(file, |first| first.first() == Some(&0x08), "ONNX model").map(good),
+        "trt_engine" => starts_with(file, |first| !first.is_empty(), "engine").map(good),
         _ => {
             let text = holdpoint_store::read_text(file).map_err(|error| clean_text(&error.to_string()))?;
             document(key, &text, file, commit)
@@ -76,48 +78,67 @@ fn starts_with(file: &Path, is_one: fn(&[u8]) -> bool, name: &str) -> Result<Str
     if is_one(&first.unwrap_or_default()) { Ok(name.to_owned()) } else { Err(format!("not an {name}")) }
 }
 
-fn document(key: &str, text: &str, file: &Path, commit: &str) -> Result<String, String> {
+fn document(key: &str, text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String), String> {
     let value: Value = json::parse(text).map_err(|error| error.to_string())?;
+    // A verdict is good evidence of how it came out; how the gate stands by it is the gate's to say.
+    let read = |forms: &[Form]| match verdict::read(text, key, forms)?.at(commit) {
+        Said { revision: Some(revision), detail, .. } if revision.commit != commit => Err(detail),
+        said => Ok((GateStatus::Pass, said.detail)),
+    };
     match key {
-        "export_manifest" if value.get("manifest_sha256").is_some() => {
-            let manifest = import::replay_manifest(text).map_err(|error| error.to_string())?;
-            let dir = file.parent().unwrap_or(Path::new("."));
-            let mut problems = contradictions(&manifest).map_err(|error| error.to_string())?;
-            problems.extend(changed_files(&manifest, dir).map_err(|error| clean_text(&error.to_string()))?);
-            match problems.into_iter().next() {
-                None => Ok(format!(
-                    "replay manifest, {}",
-                    verdict::plural(manifest.artifact_hashes.len(), "answer")
-                )),
-                Some(problem) => Err(problem),
-            }
-        }
-        "performance_report" if value.get("plan").is_some() => Ok(verdict::read(text, CPU_TIMES)?.detail),
+        "export_manifest" if value.get("manifest_sha256").is_some() => manifest(text, file, commit),
+        "performance_report" if value.get("plan").is_some() => read(&[Form::SideBySide]),
         "performance_report" => match import::report(text) {
-            Ok(report) => {
-                verdict::check_report(&report, commit)?;
-                Ok(clean_text(&format!(
-                    "report of {}, {}",
-                    report.suite,
-                    verdict::plural(report.benchmarks.len(), "workload")
-                )))
-            }
-            // The seeds' own reports hold no samples.
-            Err(_) => {
+            Ok(report) => times::report(&report, commit),
+            // The seeds' own reports hold neither samples nor a commit.
+            Err(import::FileError::Kind { .. }) if !has_samples(&value) => {
                 let current = import::current(text).map_err(|error| error.to_string())?;
-                Ok(clean_text(&format!(
-                    "report of {}, {}",
-                    current.suite,
-                    verdict::plural(current.metrics.len(), "metric")
-                )))
+                if current.metrics.is_empty() {
+                    return Err("it holds no metrics".to_owned());
+                }
+                let count = verdict::plural(current.metrics.len(), "metric");
+                Ok((GateStatus::Pass, clean_text(&format!("report of {}, {count}", current.suite))))
             }
+            Err(error) => Err(error.to_string()),
         },
-        "parity_report" => Ok(verdict::read(text, key)?.detail),
-        "runtime_capability_snapshot" => Ok(verdict::read(text, key)?.detail),
+        "parity_report" => read(PARITY),
+        "runtime_capability_snapshot" => read(&[Form::Capabilities]),
         _ => match value.as_object() {
-            Some(map) if !map.is_empty() => Ok(format!("JSON with {}", verdict::plural(map.len(), "key"))),
+            Some(map) if !map.is_empty() => {
+                Ok((GateStatus::Pass, format!("JSON with {}", verdict::plural(map.len(), "key"))))
+            }
             _ => Err("not a JSON object, or an empty one".to_owned()),
         },
+    }
+}
+
+/// Whether a report was one of ours before something was cut out of it.
+fn has_samples(report: &Value) -> bool {
+    let has = |benchmark: &Value| benchmark.get("samples").is_some() || benchmark.get("identity").is_some();
+    report.get("benchmarks").and_then(Value::as_object).is_some_and(|all| all.values().any(has))
+}
+
+fn manifest(text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String), String> {
+    let manifest = import::replay_manifest(text).map_err(|error| error.to_string())?;
+    let dir = file.parent().unwrap_or(Path::new("."));
+    let mut problems = contradictions(&manifest).map_err(|error| error.to_string())?;
+    problems.extend(changed_files(&manifest, dir).map_err(|error| clean_text(&error.to_string()))?);
+    match &manifest.revision {
+        Some(revision) if revision.commit != commit => {
+            problems.push(format!("it is of commit {}, not of {commit}", revision.commit));
+        }
+        Some(revision) if revision.dirty => {
+            problems.push("it was recorded from a tree with uncommitted changes".to_owned());
+        }
+        _ => {}
+    }
+    match problems.into_iter().next() {
+        Some(problem) => Err(clean_text(&problem)),
+        None => {
+            let count = verdict::plural(manifest.artifact_hashes.len(), "answer");
+            let of = if manifest.revision.is_none() { ", which names no commit" } else { "" };
+            Ok((GateStatus::Pass, format!("replay manifest, {count}{of}")))
+        }
     }
 }
 
@@ -140,8 +161,8 @@ pub(super) fn gate(
         let (sha256, _) = hash::file(&file)?;
         let text = holdpoint_store::read_text(&file);
         let said = text.map_err(|error| clean_text(&error.to_string())).and_then(|text| {
-            let said = verdict::read(&text, kind.key)?.at(commit);
-            Ok(match beside(&file, &text) {
+            let said = verdict::read(&text, kind.key, kind.forms)?.at(commit);
+            Ok(match beside(&file, &text, commit) {
                 Ok(()) => said,
                 Err(problem) => Said { status: GateStatus::Fail, detail: problem, ..said },
             })
@@ -177,15 +198,23 @@ pub(super) fn gate(
     Ok(AttestedGate { key: kind.key.to_owned(), label: kind.label.to_owned(), evidence, status, inputs })
 }
 
-/// A comparison is held against the report that lies beside it, ours or the seeds', unless it was made from several runs.
-fn beside(file: &Path, text: &str) -> Result<(), String> {
+/// A comparison is held against the reports that lie beside it, ours or the seeds', and a replay's verification against its manifest.
+fn beside(file: &Path, text: &str, commit: &str) -> Result<(), String> {
     let dir = file.parent().unwrap_or(Path::new("."));
-    let report = dir.join("report.json");
-    let is_comparison = file.file_name().is_some_and(|name| name == "comparison.json");
-    if !is_comparison || !report.is_file() || dir.join("report-2.json").is_file() {
-        return Ok(());
+    let manifest = dir.join("replay.json");
+    match file.file_name().and_then(|name| name.to_str()) {
+        Some("comparison.json") => {
+            let judgement = import::judgement(text).map_err(|error| error.to_string())?;
+            times::beside(&judgement, dir, commit)
+        }
+        Some("replay-verify.json") if manifest.is_file() => {
+            let found: Value = json::parse(text).map_err(|error| error.to_string())?;
+            let manifest = crate::replay::read(&manifest).map_err(|error| clean_text(&error.to_string()))?;
+            match found.get("manifest_sha256").and_then(Value::as_str) {
+                Some(sha256) if sha256 == manifest.manifest_sha256 => Ok(()),
+                _ => Err("it is about another manifest than the replay.json beside it".to_owned()),
+            }
+        }
+        _ => Ok(()),
     }
-    let judgement = import::judgement(text).map_err(|error| error.to_string())?;
-    let report = holdpoint_store::read_current(&report).map_err(|error| clean_text(&error.to_string()))?;
-    verdict::check_same_run(&judgement, &report)
 }

@@ -1,14 +1,16 @@
-//! Verdicts read from the files that hold them. A file that contradicts itself, or is of another commit, passes nothing.
+//! Verdicts read from the files that hold them. A file that contradicts itself, is of another kind than its gate takes, or of another
+//! commit, passes nothing.
 
+use super::kinds::Form;
+use super::times;
 use holdpoint_model::attest::{GateStatus, SignOff};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::waiver::{UsedWaiver, WaiverState};
 use holdpoint_model::{
-    AbReport, CheckDocument, Current, FuzzReport, Judgement, KernelCheck, Outcome, ReplayVerification,
-    Report, Revision, Verdict, import, json,
+    CheckDocument, FuzzReport, KernelCheck, ReplayVerification, Revision, SCHEMA_VERSION, Verdict, import,
+    json,
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What a verdict file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,17 +19,20 @@ pub(super) struct Said {
     pub detail: String,
     /// The code that it speaks of, where it tells.
     pub revision: Option<Revision>,
+    /// Whether files of its kind tell.
+    pub names_commit: bool,
     /// Whether it speaks of times on a device, where it speaks of times.
     pub on_device: Option<bool>,
 }
 
 impl Said {
-    fn new(status: GateStatus, detail: impl Into<String>) -> Self {
-        Self { status, detail: clean_text(&detail.into()), revision: None, on_device: None }
+    pub(super) fn new(status: GateStatus, detail: impl Into<String>) -> Self {
+        let detail = clean_text(&detail.into());
+        Self { status, detail, revision: None, names_commit: false, on_device: None }
     }
 
-    fn of(self, revision: Option<&Revision>) -> Self {
-        Self { revision: revision.cloned(), ..self }
+    pub(super) fn of(self, revision: Option<&Revision>) -> Self {
+        Self { revision: revision.cloned(), names_commit: true, ..self }
     }
 
     /// Held against the commit that is attested.
@@ -41,6 +46,10 @@ impl Said {
                 let detail = format!("{}, but from a tree with uncommitted changes", self.detail);
                 Self { status: GateStatus::Pending, detail, ..self }
             }
+            None if self.names_commit && self.status == GateStatus::Pass => {
+                let detail = format!("{}, but it names no commit", self.detail);
+                Self { status: GateStatus::Pending, detail, ..self }
+            }
             _ => self,
         }
     }
@@ -51,22 +60,48 @@ pub(super) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Reads a verdict file for a gate.
+/// What kind of verdict a file holds.
+fn form_of(value: &Value) -> Option<Form> {
+    let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
+    let is_job = |job: &Value| job.get("result").is_some_and(Value::is_string);
+    Some(match () {
+        () if has(&["verdict", "checks"]) => Form::Judged,
+        () if has(&["plan", "base", "head"]) => Form::SideBySide,
+        () if has(&["kernels", "seed"]) => Form::Fuzzed,
+        () if has(&["manifest_sha256", "differences"]) => Form::Replayed,
+        () if has(&["signed_off_by"]) => Form::SignedOff,
+        () if has(&["cpu", "cuda"]) => Form::Capabilities,
+        () if has(&["correctness"]) || value.is_array() => Form::Checked,
+        () if value.as_object().is_some_and(|map| !map.is_empty() && map.values().all(is_job)) => Form::Jobs,
+        () => return None,
+    })
+}
+
+/// Reads a verdict file for a gate that takes these forms.
 ///
 /// # Errors
 /// With what is wrong with it: it is no such file, or contradicts itself.
-pub(super) fn read(text: &str, gate: &str) -> Result<Said, String> {
+pub(super) fn read(text: &str, gate: &str, forms: &[Form]) -> Result<Said, String> {
     let value: Value = json::parse(text).map_err(|error| error.to_string())?;
-    let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
-    match () {
-        () if has(&["verdict", "checks"]) => judgement(&import::judgement(text).map_err(|e| e.to_string())?),
-        () if has(&["plan", "base", "head"]) => side_by_side(&import::ab(text).map_err(|e| e.to_string())?),
-        () if has(&["kernels", "seed"]) => fuzz(&typed(value)?),
-        () if has(&["manifest_sha256", "differences"]) => replayed(&typed(value)?),
-        () if has(&["signed_off_by"]) => signed_off(&typed(value)?, gate),
-        () if has(&["cpu", "cuda"]) => capabilities(value),
-        () if has(&["correctness"]) || value.is_array() => checked(&typed(value)?),
-        () => jobs(&value),
+    let form = form_of(&value)
+        .ok_or("not a verdict file: compare, gate, ab, fuzz, check, replay verify or doctor write them")?;
+    if !forms.contains(&form) {
+        let wanted: Vec<&str> = forms.iter().map(|form| form.as_str()).collect();
+        return Err(format!(
+            "{} says nothing about {gate}; wanted is {}",
+            form.as_str(),
+            wanted.join(" or ")
+        ));
+    }
+    match form {
+        Form::Judged => times::judgement(&import::judgement(text).map_err(|e| e.to_string())?),
+        Form::SideBySide => times::side_by_side(&import::ab(text).map_err(|e| e.to_string())?),
+        Form::Fuzzed => fuzz(&typed(value)?),
+        Form::Replayed => replayed(&typed(value)?),
+        Form::SignedOff => signed_off(&typed(value)?, gate),
+        Form::Capabilities => capabilities(value),
+        Form::Checked => checked(&typed(value)?),
+        Form::Jobs => Ok(jobs(value.as_object().into_iter().flatten())),
     }
 }
 
@@ -74,87 +109,12 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| clean_text(&error.to_string()))
 }
 
-fn status_of(verdict: Verdict) -> GateStatus {
+pub(super) fn status_of(verdict: Verdict) -> GateStatus {
     match verdict {
         Verdict::Improved | Verdict::Pass | Verdict::Waived => GateStatus::Pass,
         Verdict::Skipped | Verdict::Inconclusive => GateStatus::Pending,
         Verdict::Regressed | Verdict::Broken => GateStatus::Fail,
     }
-}
-
-/// A regression that passes has a waiver beside it that covers it.
-fn waived(
-    name: &str,
-    verdict: Verdict,
-    waiver: Option<&UsedWaiver>,
-    change: Option<f64>,
-) -> Result<(), String> {
-    let covers = |waiver: &UsedWaiver| {
-        waiver.state == WaiverState::Waived && change.is_some_and(|change| change <= waiver.limit)
-    };
-    if verdict == Verdict::Waived && !waiver.is_some_and(covers) {
-        return Err(clean_text(&format!(
-            "{name} is waived, and no waiver beside it covers it: it was edited"
-        )));
-    }
-    Ok(())
-}
-
-fn judgement(j: &Judgement) -> Result<Said, String> {
-    let worst = j.checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Inconclusive);
-    if worst != j.verdict {
-        let (said, is) = (j.verdict.as_str(), worst.as_str());
-        return Err(format!("its verdict is {said}, yet the worst of its checks is {is}: it was edited"));
-    }
-    for check in &j.checks {
-        let is_over =
-            check.current_ms.zip(check.allowed_max_ms).is_some_and(|(current, most)| current > most);
-        if is_over && check.verdict <= Verdict::Pass {
-            let what =
-                format!("{} is above its allowed_max_ms, yet {}", check.metric, check.verdict.as_str());
-            return Err(clean_text(&format!("{what}: it was edited")));
-        }
-        waived(&check.metric, check.verdict, check.waiver.as_ref(), check.regression_ratio)?;
-    }
-    let detail = format!(
-        "{}: {}, {}, policy {}",
-        j.suite,
-        j.verdict.as_str(),
-        plural(j.checks.len(), "metric"),
-        j.policy
-    );
-    let on_device = j.machine.as_ref().is_some_and(|machine| !machine.devices.is_empty());
-    Ok(Said { on_device: Some(on_device), ..Said::new(status_of(j.verdict), detail).of(j.revision.as_ref()) })
-}
-
-fn side_by_side(ab: &AbReport) -> Result<Said, String> {
-    let worst = ab.workloads.values().map(|workload| workload.verdict).max().unwrap_or(Verdict::Inconclusive);
-    // While it runs, the verdict is not out.
-    if ab.finished && worst != ab.verdict {
-        let (said, is) = (ab.verdict.as_str(), worst.as_str());
-        return Err(format!("its verdict is {said}, yet the worst of its workloads is {is}: it was edited"));
-    }
-    for (name, workload) in &ab.workloads {
-        let is_slower = workload.evidence.as_ref().is_some_and(|e| e.ratio > 1.0 + ab.plan.tolerance);
-        if is_slower && workload.verdict <= Verdict::Pass {
-            let what = format!("{name} is slower than the tolerance, yet {}", workload.verdict.as_str());
-            return Err(clean_text(&format!("{what}: it was edited")));
-        }
-        let by_interval = workload.disjoint_ci.as_ref().map(|keys| keys.delta_pct / 100.0);
-        let change = by_interval.or(workload.evidence.as_ref().map(|evidence| evidence.ratio - 1.0));
-        waived(name, workload.verdict, workload.waiver.as_ref(), change)?;
-    }
-    let on_device = Some(ab.machine.as_ref().is_some_and(|machine| !machine.devices.is_empty()));
-    let said = if ab.finished {
-        let detail = {
-            let count = plural(ab.workloads.len(), "workload");
-            format!("{}: {}, {count} side by side", ab.suite, ab.verdict.as_str())
-        };
-        Said::new(status_of(ab.verdict), detail)
-    } else {
-        Said::new(GateStatus::Pending, format!("{}: not finished", ab.suite))
-    };
-    Ok(Said { on_device, ..said.of(ab.head.revision.as_ref()) })
 }
 
 fn fuzz(report: &FuzzReport) -> Result<Said, String> {
@@ -220,6 +180,12 @@ fn signed_off(sign_off: &SignOff, gate: &str) -> Result<Said, String> {
     if sign_off.gate != gate {
         return Err(clean_text(&format!("it signs off {:?}, not {gate:?}", sign_off.gate)));
     }
+    if sign_off.schema_version != SCHEMA_VERSION {
+        return Err(format!("schema_version {} is not known here", sign_off.schema_version));
+    }
+    if !sign_off.signed_off_by.chars().any(char::is_alphanumeric) {
+        return Err("signed_off_by is empty: nobody answers for it".to_owned());
+    }
     let revision = Revision { commit: sign_off.commit_sha.clone(), dirty: false };
     let detail = format!("signed off by {}: {}", sign_off.signed_off_by, sign_off.evidence);
     Ok(Said::new(sign_off.status, detail).of(Some(&revision)))
@@ -243,9 +209,8 @@ fn capabilities(value: Value) -> Result<Said, String> {
 
 fn find_silent(name: &str, value: &Value, silent: &mut Vec<String>) {
     let Value::Object(map) = value else { return };
-    let is_silent =
-        map.get("available") == Some(&Value::Bool(false)) && map.get("reason").is_some_and(Value::is_null);
-    if is_silent {
+    let says_why = map.get("reason").and_then(Value::as_str).is_some_and(|why| !why.trim().is_empty());
+    if map.get("available") == Some(&Value::Bool(false)) && !says_why {
         silent.push(name.trim_start_matches('.').to_owned());
     }
     for (key, inner) in map {
@@ -254,72 +219,21 @@ fn find_silent(name: &str, value: &Value, silent: &mut Vec<String>) {
 }
 
 /// GitHub's `toJSON(needs)`: what became of the jobs before this one.
-fn jobs(value: &Value) -> Result<Said, String> {
-    let unknown = || {
-        "not a verdict file: compare, gate, ab, fuzz, check, replay verify or doctor write them".to_owned()
-    };
-    let jobs: &Map<String, Value> = value.as_object().filter(|map| !map.is_empty()).ok_or_else(unknown)?;
-    let mut bad = Vec::new();
-    for (name, job) in jobs {
-        match job.get("result").and_then(Value::as_str).ok_or_else(unknown)? {
-            "success" => {}
-            result => bad.push((result, format!("{name}: {result}"))),
-        }
-    }
-    let names: Vec<&str> = bad.iter().map(|(_, text)| text.as_str()).collect();
-    Ok(match () {
+fn jobs<'a>(jobs: impl Iterator<Item = (&'a String, &'a Value)>) -> Said {
+    let results: Vec<(&String, &str)> =
+        jobs.map(|(name, job)| (name, job["result"].as_str().unwrap_or_default())).collect();
+    let bad: Vec<String> = results
+        .iter()
+        .filter(|(_, result)| *result != "success")
+        .map(|(name, result)| format!("{name}: {result}"))
+        .collect();
+    match () {
         () if bad.is_empty() => {
-            Said::new(GateStatus::Pass, format!("{} succeeded", plural(jobs.len(), "job")))
+            Said::new(GateStatus::Pass, format!("{} succeeded", plural(results.len(), "job")))
         }
-        () if bad.iter().any(|(result, _)| *result == "failure") => {
-            Said::new(GateStatus::Fail, names.join(", "))
+        () if results.iter().any(|(_, result)| *result == "failure") => {
+            Said::new(GateStatus::Fail, bad.join(", "))
         }
-        () => Said::new(GateStatus::Pending, names.join(", ")),
-    })
-}
-
-/// Whether a report's numbers are those of its samples, and it is of the commit.
-///
-/// # Errors
-/// With what is not.
-pub(super) fn check_report(report: &Report, commit: &str) -> Result<(), String> {
-    for (name, measurement) in &report.benchmarks {
-        let Outcome::Measured(measured) = &measurement.outcome else { continue };
-        let mut times_ms: Vec<f64> = measured.samples.per_call_ns().map(|ns| ns / 1e6).collect();
-        times_ms.sort_by(f64::total_cmp);
-        let half = times_ms.len() / 2;
-        let median = match times_ms.len() % 2 {
-            _ if times_ms.is_empty() => return Err(clean_text(&format!("{name} has no samples"))),
-            1 => times_ms[half],
-            _ => f64::midpoint(times_ms[half - 1], times_ms[half]),
-        };
-        if (median - measured.p50_ms).abs() > 1e-9 * median {
-            let what = format!("{name}: p50_ms is {}, the median of its samples {median}", measured.p50_ms);
-            return Err(clean_text(&format!("{what}: it was edited")));
-        }
+        () => Said::new(GateStatus::Pending, bad.join(", ")),
     }
-    match &report.revision {
-        Some(revision) if revision.commit != commit => {
-            Err(format!("it is of commit {}, not of {commit}", revision.commit))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether a comparison is of this report: every time it judged stands there.
-///
-/// # Errors
-/// With the first that does not.
-pub(super) fn check_same_run(j: &Judgement, current: &Current) -> Result<(), String> {
-    for check in &j.checks {
-        let measured = current.metrics.get(&check.metric).map(|metric| metric.value_ms);
-        if let (Some(judged), Some(measured)) = (check.current_ms, measured)
-            && judged != measured
-        {
-            let what =
-                format!("{}: {judged} ms was judged, the report beside it says {measured} ms", check.metric);
-            return Err(clean_text(&what));
-        }
-    }
-    Ok(())
 }

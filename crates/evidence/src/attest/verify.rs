@@ -124,10 +124,12 @@ fn against_files(
     for (kind, was) in ARTIFACTS.iter().zip(&attestation.artifacts).filter(|(kind, was)| kind.key == was.key)
     {
         let without = reason(&was.detail);
+        // What was not there is looked for where it would be found.
+        let place = was.exists.then_some(was.path.as_str());
         let is = read::artifact(
             kind,
             dir,
-            Some(&was.path),
+            place,
             metadata.runtime_target,
             without.as_deref(),
             &metadata.commit_sha,
@@ -135,7 +137,9 @@ fn against_files(
         artifact_problem(was, &is, problems);
     }
     for (kind, was) in GATES.iter().zip(&attestation.gates).filter(|(kind, was)| kind.key == was.key) {
-        let paths: Vec<&str> = was.inputs.iter().map(|input| input.path.as_str()).collect();
+        // Those that it names and those that it should have: one that was left out or has come since counts too.
+        let named = was.inputs.iter().map(|input| input.path.as_str());
+        let paths: Vec<&str> = kind.files.iter().copied().chain(named).collect();
         let without = reason(&was.evidence);
         let is =
             read::gate(kind, dir, &paths, metadata.runtime_target, without.as_deref(), &metadata.commit_sha)?;
@@ -148,7 +152,7 @@ fn artifact_problem(was: &AttestedArtifact, is: &AttestedArtifact, problems: &mu
     if was == is {
         return;
     }
-    let name = format!("artifact {} ({})", was.key, was.path);
+    let name = format!("artifact {} ({})", was.key, if was.exists { &was.path } else { &is.path });
     let text = match (&was.sha256, &is.sha256) {
         (Some(_), None) => format!("{name} is not there any more"),
         (None, Some(_)) => format!("{name} was not there when it was attested, and is now"),
@@ -189,6 +193,13 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
         };
         problems.push(clean_text(&text));
     }
+    for new in is.inputs.iter().filter(|new| !was.inputs.iter().any(|old| old.path == new.path)) {
+        let (status, detail) = (new.status.as_str(), &new.detail);
+        problems.push(clean_text(&format!(
+            "gate {}: {} is there, says {status} ({detail}), and was not attested",
+            was.key, new.path
+        )));
+    }
     if problems.len() == before || was.status != is.status {
         let (old, new) = (was.status.as_str(), is.status.as_str());
         problems.push(clean_text(&format!("gate {} is {new} by its files, attested {old}", was.key)));
@@ -196,7 +207,9 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
 }
 
 fn strictly(attestation: &Attestation, problems: &mut Problems) {
-    for artifact in attestation.artifacts.iter().filter(|a| a.required && a.status != GateStatus::Pass) {
+    let is_bad =
+        |a: &&AttestedArtifact| a.status == GateStatus::Fail || a.required && a.status != GateStatus::Pass;
+    for artifact in attestation.artifacts.iter().filter(is_bad) {
         problems
             .push(clean_text(&format!("artifact {} ({}): {}", artifact.key, artifact.path, artifact.detail)));
     }

@@ -143,3 +143,12 @@ fn a_broken_or_undecided_side_is_never_waived() {
         assert_eq!(report, before);
     }
 }
+
+#[test]
+fn a_waiver_that_is_about_nothing_gets_a_note() {
+    let judgement =
+        slower(0.0, &waivers(&[("m_ms", "80%", "2026-06-30"), ("gone_*", "5%", "2026-06-30")]), "2026-06-30");
+    let notes: Vec<&String> =
+        judgement.notes.iter().filter(|said| said.contains("is about nothing")).collect();
+    assert_eq!(notes, ["the waiver for \"gone_*\" of ada is about nothing that was compared"]);
+}

@@ -6,15 +6,18 @@ use crate::text::{clean, clip};
 use crate::units;
 use holdpoint_model::Verdict;
 
-/// GitHub keeps ten errors and ten warnings of a step; the last one tells how many are not shown.
-const SHOWN_MAX: usize = 9;
+/// GitHub keeps the first ten errors and the first ten warnings of a step: one is the verdict, one may tell how many are not shown.
+const SHOWN_MAX: usize = 8;
 
-/// An error for what regressed or is broken, a warning for what is undecided or skipped, a notice for what is waived; then
-/// the sentence about the whole. `location` is a file of the repository that all of them point to.
+/// The sentence about the whole; then an error for what regressed or is broken, a warning for what is undecided or skipped, a notice
+/// for what is waived. `location` is a file of the repository that all of them point to.
 #[must_use]
 pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
     let rows = judged.rows();
-    let mut out = String::new();
+    let level = Level::of(judged.verdict()).unwrap_or(Level::Notice);
+    let said = format!("{}: {}", judged.verdict().as_str(), judged.sentence());
+    let title = format!("holdpoint {}", name(judged.suite()));
+    let mut out = command(level, location, &title, &clip(&clean(&said), 2_000));
     for level in [Level::Error, Level::Warning, Level::Notice] {
         let of_level: Vec<&Row<'_>> =
             rows.iter().filter(|row| Level::of(row.verdict) == Some(level)).collect();
@@ -27,14 +30,7 @@ pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
             out += &command(level, location, judged.suite(), &said);
         }
     }
-    let level = Level::of(judged.verdict()).unwrap_or(Level::Notice);
-    let said = format!("{}: {}", judged.verdict().as_str(), judged.sentence());
-    out + &command(
-        level,
-        location,
-        &format!("holdpoint {}", name(judged.suite())),
-        &clip(&clean(&said), 2_000),
-    )
+    out
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

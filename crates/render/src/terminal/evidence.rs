@@ -70,10 +70,14 @@ pub fn replay_verification(v: &ReplayVerification, style: Style) -> String {
     for (name, reason) in &v.skipped {
         notes += &entry(style, Ink::Doubt, "not replayed", &format!("{name}: {reason}"));
     }
+    let by_tolerance = v.outputs_count.saturating_sub(v.exact_count);
     let how = match v.compared {
-        ReplayCompared::Exact => "bit by bit",
-        ReplayCompared::Tolerance => "by the tolerance of the element type",
-        ReplayCompared::Nothing => "by their hashes alone",
+        ReplayCompared::Exact => "bit by bit".to_owned(),
+        ReplayCompared::Tolerance if v.exact_count > 0 => {
+            format!("{} bit by bit, {by_tolerance} by the tolerance of the element type", v.exact_count)
+        }
+        ReplayCompared::Tolerance => "by the tolerance of the element type".to_owned(),
+        ReplayCompared::Nothing => "by their hashes alone".to_owned(),
     };
     let compared = format!(
         "{} with {} compared {how}",

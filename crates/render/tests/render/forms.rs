@@ -33,7 +33,11 @@ fn a_run_against_its_baseline_in_each_form() {
         vec![values::regressed("infer_p50_ms", 1.373, 1.841), values::status("odd", Verdict::Regressed)],
     );
     let judged = Judged::Run(&j, None);
-    assert!(forms::github(judged, None).starts_with("::error title=infer_p50_ms regressed::"));
+    let annotations = forms::github(judged, None);
+    assert!(
+        annotations.starts_with("::error title=holdpoint ")
+            && annotations.contains("\n::error title=infer_p50_ms regressed::")
+    );
     assert!(forms::junit(judged).contains("name=\"status of the run\""));
     assert_eq!(forms::sarif(judged, None)["runs"][0]["results"].as_array().unwrap().len(), 2);
 }
@@ -43,8 +47,8 @@ fn more_than_ten_annotations_are_counted_in_the_last() {
     let checks = (0..25).map(|i| values::regressed(&format!("m{i}_p50_ms"), 1.0, 2.0)).collect();
     let j = judgement(Verdict::Regressed, checks);
     let text = forms::github(Judged::Run(&j, None), None);
-    assert_eq!(text.lines().count(), 9 + 1 + 1);
-    assert!(text.contains("and 16 more"), "{text}");
+    assert_eq!(text.lines().count(), 1 + 8 + 1, "GitHub keeps the first ten");
+    assert!(text.starts_with("::error title=holdpoint ") && text.contains("and 17 more"), "{text}");
 }
 
 /// Level, properties and message of a command.
