@@ -15,7 +15,7 @@ fn init_writes_the_workflows_once_and_says_whether_they_are_as_it_would_write_th
     let ran = here.run(&["ci", "init"]);
     ran.ends(0)
         .prints(&["written          .github/workflows/perf_gpu.yml"])
-        .notes(&["gpu-perf-regression required"]);
+        .notes(&["check perf-regression required", "where forks are welcome, the status holdpoint/gpu"]);
     let files = here.files();
     assert_eq!(files.iter().filter(|name| name.starts_with(".github/")).count(), WORKFLOWS.len());
     let first = here.read(&workflow("perf_gpu.yml"));

@@ -227,7 +227,9 @@ impl Machine<'_> {
         bash.env("GH_ANSWERS", self.dir.join("answers"));
         bash.env("GITHUB_ACTIONS", "true").env("CI", "true").env("GITHUB_REPOSITORY", "octo-org/kernels");
         bash.env("GITHUB_API_URL", self.api);
-        bash.env("GITHUB_SERVER_URL", "https://github.com").env("GITHUB_RUN_ID", "77");
+        bash.env("GITHUB_SERVER_URL", "https://github.com")
+            .env("GITHUB_RUN_ID", "77")
+            .env("GITHUB_ACTOR", "mona");
         bash.env("GITHUB_EVENT_NAME", self.event.name).env("GITHUB_EVENT_PATH", self.dir.join("event.json"));
         bash.env("GITHUB_SHA", self.event.sha)
             .env("GITHUB_WORKSPACE", &workspace)

@@ -101,6 +101,42 @@ fn a_run_that_passed_is_proposed_as_the_baseline_and_a_proposal_is_not() {
     assert_eq!(run.said, "");
 }
 
+#[test]
+fn a_waived_run_is_not_proposed_as_the_baseline() {
+    let origin = Origin::new();
+    origin.record_baseline();
+    // A waiver holds for a year at most.
+    let soon =
+        std::process::Command::new("date").args(["-u", "-d", "+30 days", "+%F"]).output().unwrap().stdout;
+    let soon = String::from_utf8(soon).unwrap();
+    let waiver = "owner = \"@mona\"\nreason = \"known\"\nmetric = \"scan*\"\nlimit = \"900%\"";
+    let waivers = format!("schema_version = 1\n[[waiver]]\n{waiver}\nexpires = {soon}");
+    let base = origin.commit_file(".holdpoint/waivers.toml", &waivers);
+    let head = origin.commit("9000");
+    let vars = json!({"HOLDPOINT_PROMOTE_BASELINE": "true"});
+    let event = Event { vars, ..Event::new("push", event("push", &head, &base), &head) };
+    let run = workflow("perf_gpu.yml", &[], &event, &origin);
+    ends(&run, REQUIRED, "success", "pass");
+    ends(&run, "promote", "success", "the verdict is waived");
+    assert_eq!(run.said, "");
+}
+
+#[test]
+fn people_are_told_of_a_push_that_did_not_pass() {
+    let config = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"SLACK_WEBHOOK_URL\"\n";
+    for (time, told) in [("4000", "failure"), ("2000", "skipped")] {
+        let origin = Origin::new();
+        let base = origin.commit_file(".holdpoint/notify.toml", config);
+        let head = origin.commit(time);
+        let vars = json!({"HOLDPOINT_NOTIFY": "true"});
+        let event = Event { vars, ..Event::new("push", event("push", &head, &base), &head) };
+        let run = workflow("perf_cpu.yml", &[], &event, &origin);
+        // The secret is not there, so that nobody can be told; that somebody was to be is seen by it.
+        let says = if told == "failure" { "slack room: could not be told" } else { "" };
+        ends(&run, "notify", told, says);
+    }
+}
+
 const REQUIRED: &str = "gpu-perf-regression";
 
 #[test]
