@@ -4,6 +4,7 @@
 //! at the same depth. Settings come from whoever owns the repository; what would not stand in YAML or in a shell as
 //! itself is refused.
 
+use crate::guard::unmatchable;
 use std::collections::BTreeMap;
 
 /// Actions, by the commit that the tag named when it was looked up. Dependabot reads and moves both.
@@ -153,15 +154,15 @@ fn values(settings: &Settings) -> Result<Values, SettingError> {
     };
     set("CPU_PATHS", paths(&settings.suite)?);
     set("GPU_PATHS", paths(&settings.gpu_suite)?);
-    set("BRANCH", quoted(&one_line("--branch", &settings.branch)?));
-    let runner = settings.runner.iter().map(|label| Ok(quoted(&one_line("--runner", label)?)));
+    set("BRANCH", quoted(&some("--branch", &settings.branch)?));
+    let runner = settings.runner.iter().map(|label| Ok(quoted(&some("--runner", label)?)));
     set("RUNNER", runner.collect::<Result<Vec<_>, _>>()?.join(", "));
     set("LABEL", quoted(&one_line("--label", settings.label.as_deref().unwrap_or_default())?));
-    let types = "opened, synchronize, reopened";
+    let types = "opened, synchronize, reopened, edited";
     let types =
         if settings.label.is_some() { format!("{types}, labeled, unlabeled") } else { types.to_owned() };
     set("PULL_TYPES", types);
-    set("INSTALL", quoted(&one_line("--install", &settings.install)?));
+    set("INSTALL", quoted(&some("--install", &settings.install)?));
     set("BUILD", quoted(&one_line("--build", settings.build.as_deref().unwrap_or_default())?));
     set("PREFIX", variable("--prefix", &settings.prefix)?);
     let is_pass = settings.on_inconclusive == OnInconclusive::Pass;
@@ -231,6 +232,14 @@ fn one_line(name: &'static str, value: &str) -> Result<String, SettingError> {
     }
 }
 
+/// A line that says something.
+fn some(name: &'static str, value: &str) -> Result<String, SettingError> {
+    match value.trim() {
+        "" => Err(SettingError::Unfit { name, value: value.to_owned(), why: "it is empty" }),
+        value => one_line(name, value),
+    }
+}
+
 /// A file inside the repository.
 fn file(name: &'static str, value: &str) -> Result<String, SettingError> {
     let unfit = |why| Err(SettingError::Unfit { name, value: value.to_owned(), why });
@@ -240,6 +249,7 @@ fn file(name: &'static str, value: &str) -> Result<String, SettingError> {
             unfit("it must lie in the repository, and be given from its root")
         }
         _ if value.contains(',') => unfit("a comma separates paths"),
+        _ if unmatchable(value).is_some() => unfit(unmatchable(value).unwrap_or_default()),
         _ => one_line(name, value),
     }
 }
@@ -252,6 +262,7 @@ fn glob(name: &'static str, value: &str) -> Result<String, SettingError> {
         _ if value.starts_with([':', '!', '-', '/']) => {
             unfit("globs begin with a name or a star, at the repository's root")
         }
+        _ if unmatchable(value).is_some() => unfit(unmatchable(value).unwrap_or_default()),
         _ => one_line(name, value),
     }
 }

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_ci::guard::{Decision, EventError, GitHub, GitLab, Guarded, Mode, Settings, github, gitlab};
+use holdpoint_ci::guard::{
+    Decision, EventError, Filter, GitHub, GitLab, Guarded, Mode, Settings, github, gitlab, unmatchable,
+};
 use serde_json::{Value, json};
 
 const HEAD: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
@@ -97,6 +99,57 @@ fn a_pull_request_from_a_branch_of_the_repository_runs() {
 }
 
 #[test]
+fn only_what_goes_to_the_default_branch_is_judged() {
+    let hosted = Settings { hosted: true, ..Settings::default() };
+    for name in ["pull_request", "pull_request_fork"] {
+        let old = changed(name, "/pull_request/base/ref", "old-and-slow".into());
+        for settings in [&hosted, &Settings::default()] {
+            let decided = decide("pull_request", &old, settings).unwrap();
+            not(&decided, Decision::Refuse, "goes to old-and-slow; only what goes to main is judged");
+            // Nor does a filter of paths make it green.
+            not(&decided.without_changes(), Decision::Refuse, "old-and-slow");
+        }
+    }
+    let old = changed("api_pull_fork", "/base/ref", "old-and-slow".into());
+    let asked = comment(&event("issue_comment"), &old, &event("api_permission")).unwrap();
+    not(&asked, Decision::Refuse, "goes to old-and-slow");
+    let reason = plainly("pull_request", &event("pull_request")).reason;
+    assert!(reason.contains("pull request 42 to main"), "{reason}");
+    let elsewhere = GitLab { merge_request_target_branch: "old".to_owned(), ..merge_request() };
+    not(&gitlab(&elsewhere, &hosted).unwrap(), Decision::Refuse, "goes to old");
+}
+
+#[test]
+fn a_merge_queue_is_compared_with_what_it_puts_the_change_on() {
+    let queue = json!({
+        "action": "checks_requested",
+        "merge_group": {
+            "head_sha": HEAD, "head_ref": "refs/heads/gh-readonly-queue/main/pr-42", "base_sha": BASE,
+            "base_ref": "refs/heads/main",
+        },
+        "repository": event("push")["repository"],
+    });
+    let guarded = plainly("merge_group", &queue);
+    runs(&guarded, Mode::Against, HEAD, BASE);
+    assert_eq!(guarded.filter, Some(Filter::SinceBase));
+    let mut other = queue.clone();
+    other["merge_group"]["base_ref"] = "refs/heads/old".into();
+    not(&plainly("merge_group", &other), Decision::Refuse, "not the default branch");
+    other["merge_group"]["base_ref"] = 7.into();
+    assert!(decide("merge_group", &other, &Settings::default()).is_err());
+}
+
+#[test]
+fn paths_that_no_file_has_are_known() {
+    for path in ["./src/**", "src//**", "src/", "../x", "a/../b", "a/./b", "/src", "."] {
+        assert!(unmatchable(path).is_some(), "{path}");
+    }
+    for path in ["src/**", "**/*.cu", "..a/.b", "*"] {
+        assert_eq!(unmatchable(path), None, "{path}");
+    }
+}
+
+#[test]
 fn a_fork_is_refused_whatever_it_says_of_itself() {
     let event_name = "pull_request";
     not(&plainly(event_name, &event("pull_request_fork")), Decision::Refuse, "fork mallory/kernels");
@@ -137,6 +190,8 @@ fn a_label_decides_by_being_there_and_never_for_a_fork() {
     // Another label has been added now; the one that counts is still there, and a failed check stays a failed check.
     let other = changed("pull_request_labeled", "/label/name", "documentation".into());
     runs(&decide("pull_request", &other, &benchmark).unwrap(), Mode::Against, HEAD, BASE);
+    let capital = changed("pull_request_labeled", "/pull_request/labels", json!([{"name": "Benchmark"}]));
+    runs(&decide("pull_request", &capital, &benchmark).unwrap(), Mode::Against, HEAD, BASE);
     // Only said to be added.
     let claimed = changed("pull_request_labeled", "/pull_request/labels", json!([{"name": "benchmark\n"}]));
     not(&decide("pull_request", &claimed, &benchmark).unwrap(), Decision::Skip, "no label benchmark");
@@ -266,8 +321,13 @@ fn a_comment_on_a_closed_pull_request_is_refused() {
 }
 
 #[test]
-fn a_comment_needs_the_pull_request_it_is_on() {
+fn a_comment_needs_the_pull_request_it_is_on_and_what_its_author_may_do() {
     let alone = decide("issue_comment", &event("issue_comment"), &Settings::default()).unwrap_err();
+    assert!(alone.to_string().contains("--permission"), "{alone}");
+    let (payload, permission) = (event("issue_comment").to_string(), event("api_permission").to_string());
+    let given = GitHub { event_name: "issue_comment", payload: &payload, sha: AFTER, ..GitHub::default() };
+    let given = GitHub { permission: Some(&permission), ..given };
+    let alone = github(&given, &Settings::default()).unwrap_err();
     assert!(alone.to_string().contains("--pull-request"), "{alone}");
     for (pointer, value) in [("/number", json!(43)), ("/base/repo/id", json!(7)), ("/base/repo", Value::Null)]
     {
@@ -355,6 +415,7 @@ fn merge_request() -> GitLab {
         merge_request_project_id: "41".to_owned(),
         merge_request_source_project_id: "41".to_owned(),
         merge_request_diff_base_sha: BASE.to_owned(),
+        merge_request_target_branch: "main".to_owned(),
         merge_request_labels: "documentation,benchmark".to_owned(),
         ..GitLab::default()
     }

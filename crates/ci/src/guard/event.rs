@@ -24,6 +24,9 @@ pub struct Label {
 /// One end of a pull request.
 #[derive(Debug, Deserialize)]
 pub struct End {
+    /// The branch.
+    #[serde(rename = "ref")]
+    pub reference: String,
     pub sha: String,
     /// Null when the fork was deleted.
     pub repo: Option<EndRepository>,
@@ -49,6 +52,20 @@ pub struct PullRequestEvent {
     pub number: u64,
     pub pull_request: PullRequest,
     pub repository: Repository,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct MergeGroupEvent {
+    pub merge_group: MergeGroup,
+    pub repository: Repository,
+}
+
+/// What a merge queue would make of the default branch.
+#[derive(Debug, Deserialize)]
+pub struct MergeGroup {
+    pub head_sha: String,
+    pub base_sha: String,
+    pub base_ref: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,9 +1,10 @@
 //! GitHub's events.
 
 use super::event::{
-    CommentEvent, DispatchEvent, Permission, PullRequest, PullRequestEvent, PushEvent, ScheduleEvent,
+    CommentEvent, DispatchEvent, MergeGroupEvent, Permission, PullRequest, PullRequestEvent, PushEvent,
+    ScheduleEvent,
 };
-use super::{EventError, Guarded, Mode, Settings, Sha, plain, sha};
+use super::{EventError, Filter, Guarded, Mode, Settings, Sha, plain, sha};
 use serde::de::DeserializeOwned;
 
 /// Who may say `/perf`, by the association that GitHub states. A contributor is anybody who once had a change merged.
@@ -34,6 +35,7 @@ pub struct GitHub<'a> {
 pub fn github(event: &GitHub, settings: &Settings) -> Result<Guarded, EventError> {
     match event.event_name {
         "push" => push(&parse(event)?, settings),
+        "merge_group" => merge_group(&parse(event)?),
         "pull_request" => pull_request(&parse(event)?, settings),
         "workflow_dispatch" => dispatch(&parse(event)?, event.sha, settings),
         "schedule" => schedule(&parse(event)?, event.sha, settings),
@@ -65,7 +67,33 @@ fn push(event: &PushEvent, settings: &Settings) -> Result<Guarded, EventError> {
     }
     let base = if before.is_null() { after.clone() } else { before };
     let reason = "a push to the default branch".to_owned();
-    Ok(Guarded::run(settings.mode_of_push(), after, base, reason).filtered())
+    Ok(Guarded::run(settings.mode_of_push(), after, base, reason).filtered(Filter::SinceBase))
+}
+
+/// Who may write has put it into the merge queue; it is compared with what the queue puts it on.
+fn merge_group(event: &MergeGroupEvent) -> Result<Guarded, EventError> {
+    let group = &event.merge_group;
+    let (head, base) =
+        (sha("merge_group.head_sha", &group.head_sha)?, sha("merge_group.base_sha", &group.base_sha)?);
+    if group.base_ref != format!("refs/heads/{}", event.repository.default_branch) {
+        return Ok(Guarded::refuse(format!("{} is not the default branch", plain(&group.base_ref))));
+    }
+    let reason = "the merge queue of the default branch".to_owned();
+    Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceBase))
+}
+
+/// Why a pull request is not judged: a green check belongs to a commit, and would go along if the pull request were
+/// pointed at the default branch afterwards.
+fn other_base(pull: &PullRequest, default_branch: &str) -> Option<Guarded> {
+    let base = &pull.base.reference;
+    (base != default_branch).then(|| {
+        Guarded::refuse(format!(
+            "pull request {} goes to {}; only what goes to {} is judged",
+            pull.number,
+            plain(base),
+            plain(default_branch)
+        ))
+    })
 }
 
 /// By the state of the pull request alone, whatever has happened to it: were the action looked at, a later event could
@@ -79,9 +107,13 @@ fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded
     if pull.state != "open" {
         return Ok(Guarded::skip("the pull request is closed"));
     }
+    if let Some(refused) = other_base(pull, &event.repository.default_branch) {
+        return Ok(refused);
+    }
+    let to = plain(&pull.base.reference);
     if settings.hosted {
-        let reason = format!("pull request {}, on a runner that is GitHub's", pull.number);
-        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered());
+        let reason = format!("pull request {} to {to}, on a runner that is GitHub's", pull.number);
+        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
     }
     let Some(repo) = &pull.head.repo else {
         return Ok(Guarded::refuse("the repository of the head is gone; a maintainer may comment /perf SHA"));
@@ -94,12 +126,13 @@ fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded
         )));
     }
     if let Some(label) = &settings.label
-        && !pull.labels.iter().any(|has| has.name == *label)
+        // GitHub's labels are the same in small and in capital letters.
+        && !pull.labels.iter().any(|has| has.name.to_lowercase() == label.to_lowercase())
     {
         return Ok(Guarded::skip(format!("the pull request has no label {}", plain(label))));
     }
-    let reason = format!("pull request {} comes from a branch of this repository", pull.number);
-    Ok(Guarded::run(Mode::Against, head, base, reason).filtered())
+    let reason = format!("pull request {} to {to} comes from a branch of this repository", pull.number);
+    Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase))
 }
 
 /// Only those who may write can dispatch.
@@ -152,13 +185,16 @@ fn comment(event: &CommentEvent, given: &GitHub) -> Result<Guarded, EventError> 
     if !TRUSTED_ASSOCIATIONS.contains(&association) {
         return refuse(format!("{} is no maintainer but {}", plain(&author.login), plain(association)));
     }
-    if let Some(permission) = given.permission {
-        let permission: Permission = document("the permission of the author", permission)?;
-        if permission.user.login != author.login
-            || !TRUSTED_PERMISSIONS.contains(&permission.permission.as_str())
-        {
-            return refuse(format!("{} may not write to this repository", plain(&author.login)));
-        }
+    let Some(permission) = given.permission else {
+        return Err(EventError::Missing(
+            "a comment's event does not know what its author may do; give it with --permission FILE"
+                .to_owned(),
+        ));
+    };
+    let permission: Permission = document("the permission of the author", permission)?;
+    if permission.user.login != author.login || !TRUSTED_PERMISSIONS.contains(&permission.permission.as_str())
+    {
+        return refuse(format!("{} may not write to this repository", plain(&author.login)));
     }
     let Some(pull) = given.pull_request else {
         return Err(EventError::Missing(
@@ -184,7 +220,11 @@ fn comment(event: &CommentEvent, given: &GitHub) -> Result<Guarded, EventError> 
     if wanted != head {
         return refuse(format!("the head is {head} now, not {wanted}; look at it and comment again"));
     }
-    let reason = format!("{} asked for {head} of pull request {}", plain(&author.login), pull.number);
+    if let Some(refused) = other_base(&pull, &event.repository.default_branch) {
+        return Ok(refused);
+    }
+    let (who, to) = (plain(&author.login), plain(&pull.base.reference));
+    let reason = format!("{who} asked for {head} of pull request {} to {to}", pull.number);
     Ok(Guarded::run(Mode::Against, head, base, reason))
 }
 

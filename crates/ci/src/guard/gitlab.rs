@@ -1,6 +1,6 @@
 //! GitLab's predefined variables.
 
-use super::{EventError, Guarded, Mode, Settings, plain, sha};
+use super::{EventError, Filter, Guarded, Mode, Settings, plain, sha};
 
 /// The predefined variables that a decision needs, under GitLab's names; empty where they are not set.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub struct GitLab {
     pub merge_request_source_branch_sha: String,
     /// `CI_MERGE_REQUEST_DIFF_BASE_SHA`: where the change left the target branch.
     pub merge_request_diff_base_sha: String,
+    /// `CI_MERGE_REQUEST_TARGET_BRANCH_NAME`.
+    pub merge_request_target_branch: String,
     /// `CI_MERGE_REQUEST_LABELS`, separated by commas.
     pub merge_request_labels: String,
 }
@@ -47,10 +49,15 @@ pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventEr
             let before = sha("CI_COMMIT_BEFORE_SHA", &pipeline.commit_before_sha)?;
             let base = if before.is_null() { head.clone() } else { before };
             let reason = "a push to the default branch".to_owned();
-            Ok(Guarded::run(settings.mode_of_push(), head, base, reason).filtered())
+            Ok(Guarded::run(settings.mode_of_push(), head, base, reason).filtered(Filter::SinceBase))
         }
         "schedule" if !settings.scheduled && !settings.hosted => {
             Ok(Guarded::skip("scheduled runs are not enabled by the project's variable"))
+        }
+        "schedule"
+            if pipeline.commit_branch.is_empty() || pipeline.commit_branch != pipeline.default_branch =>
+        {
+            Ok(Guarded::skip("not scheduled for the default branch"))
         }
         "schedule" => {
             Ok(Guarded::run(Mode::Baseline, head.clone(), head, "scheduled and enabled".to_owned()))
@@ -68,9 +75,17 @@ fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, Even
         text => sha("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", text)?,
     };
     let base = sha("CI_MERGE_REQUEST_DIFF_BASE_SHA", &pipeline.merge_request_diff_base_sha)?;
+    let (to, default_branch) = (&pipeline.merge_request_target_branch, &pipeline.default_branch);
+    if to.is_empty() || to != default_branch {
+        return Ok(Guarded::refuse(format!(
+            "the merge request goes to {}; only what goes to {} is judged",
+            plain(to),
+            plain(default_branch)
+        )));
+    }
     if settings.hosted {
         let reason = "a merge request, on a runner that is not yours".to_owned();
-        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered());
+        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
     }
     let (target, source) = (&pipeline.merge_request_project_id, &pipeline.merge_request_source_project_id);
     if target.is_empty() || target != &pipeline.project_id {
@@ -85,5 +100,5 @@ fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, Even
         return Ok(Guarded::skip(format!("the merge request has no label {}", plain(label))));
     }
     let reason = "the merge request comes from a branch of this project".to_owned();
-    Ok(Guarded::run(Mode::Against, head, base, reason).filtered())
+    Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase))
 }

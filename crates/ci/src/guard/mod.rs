@@ -79,9 +79,27 @@ pub struct Guarded {
     pub head_sha: Option<Sha>,
     /// Where suite, baselines, policy and waivers are read; absent unless the run is allowed.
     pub base_sha: Option<Sha>,
-    /// Whether a filter of paths may still find that nothing of interest has changed.
+    /// Whether, and by which comparison, a filter of paths may still find that nothing of interest has changed.
     #[serde(skip)]
-    pub may_filter: bool,
+    pub filter: Option<Filter>,
+}
+
+/// What has changed, for a filter of paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// Since head left base.
+    SinceMergeBase,
+    /// Between base and head: a push by force also takes away.
+    SinceBase,
+}
+
+/// Why a path of `--path` would never match a file of git's, if so.
+#[must_use]
+pub fn unmatchable(path: &str) -> Option<&'static str> {
+    let is_bad = |part: &str| matches!(part, "" | "." | "..");
+    path.split('/')
+        .any(is_bad)
+        .then_some("it has a part that is empty, . or .., which no file of git's has; give it as src/**")
 }
 
 impl Guarded {
@@ -92,12 +110,12 @@ impl Guarded {
             mode,
             head_sha: Some(head),
             base_sha: Some(base),
-            may_filter: false,
+            filter: None,
         }
     }
 
     fn not(decision: Decision, reason: String) -> Self {
-        Self { decision, reason, mode: Mode::Against, head_sha: None, base_sha: None, may_filter: false }
+        Self { decision, reason, mode: Mode::Against, head_sha: None, base_sha: None, filter: None }
     }
 
     fn skip(reason: impl Into<String>) -> Self {
@@ -108,15 +126,15 @@ impl Guarded {
         Self::not(Decision::Refuse, reason.into())
     }
 
-    fn filtered(mut self) -> Self {
-        self.may_filter = true;
+    fn filtered(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
         self
     }
 
     /// What is left when none of the paths that matter has changed.
     #[must_use]
     pub fn without_changes(self) -> Self {
-        if self.may_filter { Self::skip("no file that matters for speed has changed") } else { self }
+        if self.filter.is_some() { Self::skip("no file that matters for speed has changed") } else { self }
     }
 
     /// Whether the GPU may be used.

@@ -15,7 +15,7 @@ fn init_writes_the_workflows_once_and_says_whether_they_are_as_it_would_write_th
     let ran = here.run(&["ci", "init"]);
     ran.ends(0)
         .prints(&["written          .github/workflows/perf_gpu.yml"])
-        .notes(&["gpu-perf-regression required"]);
+        .notes(&["check perf-regression required", "where forks are welcome, the status holdpoint/gpu"]);
     let files = here.files();
     assert_eq!(files.iter().filter(|name| name.starts_with(".github/")).count(), WORKFLOWS.len());
     let first = here.read(&workflow("perf_gpu.yml"));
@@ -56,6 +56,14 @@ fn init_takes_no_setting_that_would_mean_something_else() {
         ("--suite", "../perf.toml", "in the repository"),
         ("--suite", "/etc/passwd", "in the repository"),
         ("--gpu-suite", "", "a file of the repository"),
+        ("--suite", "./perf.toml", "part that is empty, . or .."),
+        ("--path", "./src/**", "part that is empty, . or .."),
+        ("--path", "src//**", "part that is empty, . or .."),
+        ("--path", "src/", "part that is empty, . or .."),
+        ("--path", "a/../b", "part that is empty, . or .."),
+        ("--runner", " ", "it is empty"),
+        ("--runner", "gpu,", "it is empty"),
+        ("--install", " ", "it is empty"),
         ("--path", "a,b", "a comma"),
         ("--path", "!src/**", "begin with a name"),
         ("--path", ":(attr:x)", "begin with a name"),
@@ -125,7 +133,7 @@ fn a_guard_that_cannot_decide_allows_nothing() {
     let broken = ["--event-path", "broken.json"];
     guard(&here, "pull_request", "push", &broken).refuses(64, &["not of the form"]);
     guard(&here, "push", "push", &["--event-path", "nowhere.json"]).ends(64);
-    guard(&here, "issue_comment", "issue_comment", &[]).refuses(64, &["--pull-request FILE"]);
+    guard(&here, "issue_comment", "issue_comment", &[]).refuses(64, &["--permission FILE"]);
     // The clone has neither commit.
     here.git(&["init", "--quiet"]);
     let paths = ["--repository", ".", "--path", "src/**"];
@@ -137,6 +145,32 @@ fn a_guard_that_cannot_decide_allows_nothing() {
     nothing.env_remove("GITHUB_EVENT_NAME").env_remove("GITHUB_EVENT_PATH").env_remove("GITLAB_CI");
     ran(nothing.output().unwrap()).refuses(64, &["which event?", "GITHUB_EVENT_NAME"]);
     guard(&here, "push", "push", &["--output", "nowhere/output"]).ends(70);
+}
+
+#[test]
+fn the_guard_sees_submodules_and_what_a_push_by_force_took_away() {
+    let here = Here::new();
+    here.git(&["init", "--quiet"]);
+    let commit = |name: &str| {
+        here.git(&["commit", "--quiet", "--allow-empty", "--message", name]);
+        here.git(&["rev-parse", "HEAD"]).trim().to_owned()
+    };
+    let push = |before: &str, after: &str, path: &str| {
+        let text = include_str!("../../../ci/tests/events/push.json");
+        let text = text.replace("ec26c3e57ca3a959ca5aad62de7213c562f8c821", before);
+        here.write("event.json", &text.replace("9f2c1d7e5b8a4036c2f1e0d9b8a7c6d5e4f3a2b1", after));
+        guard(&here, "push", "push", &["--event-path", "event.json", "--repository", ".", "--path", path])
+    };
+    let first = commit("first");
+    here.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{first},deps/lib")]);
+    let second = commit("a submodule");
+    push(&first, &second, "deps/lib/**").ends(0).prints(&["run: "]);
+    push(&first, &second, "src/**").ends(0).prints(&["skip: no file that matters"]);
+    // Back to the first by force: the submodule is gone.
+    push(&second, &first, "deps/lib/**").ends(0).prints(&["run: "]);
+    // From a commit that nobody has any more.
+    push(&"1".repeat(40), &second, "src/**").ends(0).prints(&["run: "]);
+    push(&first, &second, "./src/**").refuses(64, &["--path", "part that is empty"]);
 }
 
 #[test]
@@ -153,6 +187,7 @@ fn the_guard_reads_gitlabs_variables() {
         .env("CI_MERGE_REQUEST_PROJECT_ID", "41")
         .env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "99");
     command.env("CI_MERGE_REQUEST_DIFF_BASE_SHA", sha);
+    command.env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main").env("CI_DEFAULT_BRANCH", "main");
     ran(command.output().unwrap()).ends(0).prints(&["refuse: the change comes from another project, 99"]);
     assert!(here.read("output").starts_with("allowed=false\n"));
     let mut unset = here.command(&["ci", "guard", "--forge", "gitlab"]);

@@ -82,7 +82,6 @@ fn in_a_workflow_run_the_artifact_chooses_nothing() {
     here.edit("artifacts/comparison.json", |judged| {
         judged["suite"] = "x --> <b> @all".into();
         judged["pull_request"] = 8.into();
-        judged["revision"] = json!({"commit": "f".repeat(40), "dirty": false});
     });
     here.write("artifacts/pr_number", "8");
     job(&here, &server, "workflow_run", &workflow_run(), &[])
@@ -95,6 +94,35 @@ fn in_a_workflow_run_the_artifact_chooses_nothing() {
             .refuses(64, &["--pr and --sha are refused in a workflow_run"]);
     }
     assert!(server.requests().iter().all(|request| !request.target.contains("/8")));
+}
+
+#[test]
+fn evidence_of_another_commit_is_a_problem_and_no_verdict() {
+    let (here, (server, comments)) = (here(), github());
+    here.edit("artifacts/comparison.json", |judged| {
+        judged["revision"] = json!({"commit": "f".repeat(40), "dirty": false});
+    });
+    let says = format!("the evidence is of the commit {}, not of {SHA}", "f".repeat(40));
+    job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(64).notes(&[&says]);
+    job(&here, &server, "pull_request", &pull_request(SHA), &[]).ends(64).notes(&[&says]);
+    let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
+    assert!(body.contains(&says), "{body}");
+    here.edit("artifacts/comparison.json", |judged| judged["revision"]["commit"] = SHA.into());
+    job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(0).prints(&["updated"]);
+}
+
+#[test]
+fn after_a_comment_the_numbers_are_a_strangers_and_their_commit_has_to_be_given() {
+    let (here, (server, comments)) = (here(), github());
+    let event = json!({"issue": {"number": 7, "pull_request": {}}});
+    job(&here, &server, "issue_comment", &event, &[]).refuses(64, &["--sha"]);
+    job(&here, &server, "issue_comment", &event, &["--pr", "7"]).refuses(64, &["--sha"]);
+    job(&here, &server, "issue_comment", &event, &["--pr", "7", "--sha", SHA]).ends(0).prints(&["created"]);
+    let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
+    assert!(body.contains("not proof"), "{body}");
+    // With --pr, the event still knows what was measured.
+    let moved = pull_request(&"f".repeat(40));
+    job(&here, &server, "pull_request", &moved, &["--pr", "7"]).ends(0).prints(&["nothing was posted"]);
 }
 
 #[test]
@@ -145,7 +173,20 @@ fn an_empty_folder_makes_an_inconclusive_comment() {
         .ends(0)
         .prints(&["### holdpoint: inconclusive", "left no comparison"]);
     here.write("c.toml", "schema_version = 1\n[[slack]]\nname = \"a\"\nurl_env = \"A\"\n");
-    here.run(&["ci", "notify", "--config", "c.toml"]).refuses(64, &["neither comparison.json nor ab.json"]);
+    let notify = ["ci", "notify", "--config", "c.toml", "--dry-run"];
+    here.run(&notify).refuses(64, &["none of comparison.json, ab.json and exit-code"]);
+    // A gate that ended before it compared has left its exit code, and one that ran out of time not even that.
+    for (code, verdict) in [("1", "regressed"), ("4", "broken"), ("64", "broken"), ("none", "broken")] {
+        here.write("artifacts/exit-code", &format!("{code}\n"));
+        let subject = format!("[holdpoint] {verdict} gate: ");
+        here.run(&notify).ends(0).prints(&[
+            "slack a: would be told",
+            &subject,
+            &format!("exit code {code};"),
+        ]);
+    }
+    here.write("artifacts/exit-code", "<!channel>");
+    here.run(&notify).refuses(64, &["none of comparison.json"]);
 }
 
 #[test]

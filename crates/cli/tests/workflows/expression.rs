@@ -93,6 +93,16 @@ impl Parser<'_> {
             self.rest = rest.trim_start();
             return text.into();
         }
+        if self.take("(") {
+            let value = self.either();
+            assert!(self.take(")"));
+            return value;
+        }
+        if self.take("format('refs/heads/{0}',") {
+            let name = word(&self.either());
+            assert!(self.take(")"));
+            return format!("refs/heads/{name}").into();
+        }
         if self.take("always()") {
             return true.into();
         }

@@ -74,6 +74,7 @@ fn merge_request(time: &str, source_project: &str) -> (bool, String) {
         ("CI_COMMIT_SHA", head.as_str()),
         ("CI_DEFAULT_BRANCH", "main"),
         ("CI_MERGE_REQUEST_PROJECT_ID", "41"),
+        ("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main"),
         ("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", source_project),
         ("CI_MERGE_REQUEST_DIFF_BASE_SHA", base.as_str()),
     ];

@@ -120,5 +120,5 @@ fn settings_stand_for_themselves() {
     assert_eq!(step("guard", "guard")["LABEL"], "it's: \"it\"");
     assert_eq!(step("gpu", "gate")["BUILD"], "make x=\"$Y\" # '");
     assert_eq!(gpu["jobs"]["gpu"]["runs-on"], serde_json::json!(["self-hosted", "H200"]));
-    assert_eq!(gpu["on"]["pull_request"]["types"].as_array().unwrap().len(), 5, "labels are listened to");
+    assert_eq!(gpu["on"]["pull_request"]["types"].as_array().unwrap().len(), 6, "labels are listened to");
 }

@@ -50,6 +50,93 @@ fn pushed(origin: &Origin, head: &str, base: &str) -> Run {
     workflow("perf_gpu.yml", &[], &event, origin)
 }
 
+#[test]
+fn a_pull_request_into_another_branch_does_not_pass() {
+    let origin = Origin::new();
+    let base = origin.head();
+    origin.branch("topic");
+    let head = origin.commit("2000");
+    let mut event = pull_request("pull_request", &head, &base);
+    event.payload["pull_request"]["base"]["ref"] = "old-and-slow".into();
+    for (file, gate, required) in
+        [("perf_gpu.yml", "gpu", REQUIRED), ("perf_cpu.yml", "cpu", "perf-regression")]
+    {
+        let run = workflow(file, &["--path", "src/**"], &event, &origin);
+        ends(
+            &run,
+            required,
+            "failure",
+            "refused: pull request 42 goes to old-and-slow; only what goes to main",
+        );
+        assert!(!run.jobs[gate].outputs.contains_key("code") || run.jobs[gate].outputs["code"] == "");
+    }
+}
+
+#[test]
+fn a_run_that_passed_is_proposed_as_the_baseline_and_a_proposal_is_not() {
+    let origin = Origin::new();
+    let base = origin.record_baseline();
+    let proposed = |head: &str, base: &str| {
+        let vars = json!({"HOLDPOINT_PROMOTE_BASELINE": "true"});
+        let event = Event { vars, ..Event::new("push", event("push", head, base), head) };
+        workflow("perf_gpu.yml", &[], &event, &origin)
+    };
+    let head = origin.commit("1000");
+    let run = proposed(&head, &base);
+    ends(&run, "promote", "success", "");
+    assert!(
+        run.said.contains("pr create --head holdpoint/baseline "),
+        "{}: {:#?}",
+        run.said,
+        run.jobs["promote"]
+    );
+    assert!(run.said.contains("\n-") && run.said.contains("\n+"), "old and new: {}", run.said);
+    let file = repository::git(origin.path(), &["show", "--name-only", "--format=", "holdpoint/baseline"]);
+    assert!(file.starts_with(".holdpoint/baselines/"), "{file}");
+    // Merged, it is no reason for another.
+    repository::git(origin.path(), &["merge", "--quiet", "--ff-only", "holdpoint/baseline"]);
+    let merged = origin.head();
+    let run = proposed(&merged, &head);
+    ends(&run, "promote", "success", "only baselines have changed");
+    assert_eq!(run.said, "");
+}
+
+#[test]
+fn a_waived_run_is_not_proposed_as_the_baseline() {
+    let origin = Origin::new();
+    origin.record_baseline();
+    // A waiver holds for a year at most.
+    let soon =
+        std::process::Command::new("date").args(["-u", "-d", "+30 days", "+%F"]).output().unwrap().stdout;
+    let soon = String::from_utf8(soon).unwrap();
+    let waiver = "owner = \"@mona\"\nreason = \"known\"\nmetric = \"scan*\"\nlimit = \"900%\"";
+    let waivers = format!("schema_version = 1\n[[waiver]]\n{waiver}\nexpires = {soon}");
+    let base = origin.commit_file(".holdpoint/waivers.toml", &waivers);
+    let head = origin.commit("9000");
+    let vars = json!({"HOLDPOINT_PROMOTE_BASELINE": "true"});
+    let event = Event { vars, ..Event::new("push", event("push", &head, &base), &head) };
+    let run = workflow("perf_gpu.yml", &[], &event, &origin);
+    ends(&run, REQUIRED, "success", "pass");
+    ends(&run, "promote", "success", "the verdict is waived");
+    assert_eq!(run.said, "");
+}
+
+#[test]
+fn people_are_told_of_a_push_that_did_not_pass() {
+    let config = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"SLACK_WEBHOOK_URL\"\n";
+    for (time, told) in [("4000", "failure"), ("2000", "skipped")] {
+        let origin = Origin::new();
+        let base = origin.commit_file(".holdpoint/notify.toml", config);
+        let head = origin.commit(time);
+        let vars = json!({"HOLDPOINT_NOTIFY": "true"});
+        let event = Event { vars, ..Event::new("push", event("push", &head, &base), &head) };
+        let run = workflow("perf_cpu.yml", &[], &event, &origin);
+        // The secret is not there, so that nobody can be told; that somebody was to be is seen by it.
+        let says = if told == "failure" { "slack room: could not be told" } else { "" };
+        ends(&run, "notify", told, says);
+    }
+}
+
 const REQUIRED: &str = "gpu-perf-regression";
 
 #[test]
@@ -261,6 +348,8 @@ fn the_weekly_trend_fails_for_what_is_worse_and_warns_of_what_is_not_known() {
             ends(&run, job, result, says);
         }
         assert!(run.artifacts.join("perf-trend-cpu-weekly/exit-code").exists());
+        // With or without a baseline, the week has its numbers.
+        assert!(run.artifacts.join("perf-trend-cpu-weekly/report.json").exists());
         assert_eq!(run.artifacts.join("perf-trend-gpu-weekly/trend.json").exists(), with_baseline);
     }
 }
@@ -302,13 +391,15 @@ fn a_maintainers_perf_measures_a_fork_and_sets_the_status() {
 
 #[test]
 fn a_comment_that_may_not_is_told_nothing_and_sets_nothing() {
-    let (run, _) = commented("2000", |event| event["comment"]["author_association"] = "CONTRIBUTOR".into());
-    ends(&run, "guard", "success", "refuse: mona is no maintainer but CONTRIBUTOR");
+    let (run, _) = commented("2000", |event| event["comment"]["user"]["type"] = "Bot".into());
+    ends(&run, "guard", "success", "refuse: mona is no person");
+    let (past, _) = commented("2000", |event| event["comment"]["author_association"] = "CONTRIBUTOR".into());
+    assert_eq!(past.jobs["guard"].result, "skipped");
     let (chat, _) = commented("2000", |event| event["comment"]["body"] = "/performance is great".into());
     assert_eq!(chat.jobs["guard"].result, "skipped");
     let (issue, _) = commented("2000", |event| event["issue"]["pull_request"] = Value::Null);
     assert_eq!(issue.jobs["guard"].result, "skipped");
-    for run in [run, chat, issue] {
+    for run in [run, past, chat, issue] {
         assert_eq!([&run.jobs["gpu"].result, &run.jobs["report"].result], ["skipped", "skipped"]);
         assert_eq!(run.said, "");
     }
@@ -336,8 +427,14 @@ fn the_status_after_a_pull_request_believes_no_fork() {
         let event = Event::new("workflow_run", payload, &head);
         let run = workflow("perf_report.yml", &[], &event, &origin);
         ends(&run, "status", "success", "");
-        ends(&run, "comment", "success", "");
+        // A fork's evidence under the name of the GPU's gate is not told of.
+        let told = if state == "pending" { "skipped" } else { "success" };
+        ends(&run, "comment", told, "");
         assert!(run.said.contains(&format!("statuses/{head} --raw-field state={state} ")), "{}", run.said);
+        // What "/perf SHA" has found stays.
+        let found = workflow("perf_report.yml", &[], &Event { status: Some("failure"), ..event }, &origin);
+        ends(&found, "status", "success", "");
+        assert_eq!(found.said.is_empty(), state == "pending", "{}", found.said);
     }
 }
 

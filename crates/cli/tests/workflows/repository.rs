@@ -7,12 +7,19 @@ use std::process::Command;
 use tempfile::TempDir;
 
 /// A worker that tells the nanoseconds in the file `time` beside it for every sample; `skip`, `die` and `wrong` are what they
-/// say. Whatever it finds of the step's files, it writes to: it is the code of a stranger.
+/// say. Whatever it finds of the step's files, it writes to, and it leaves a process that goes on with that: it is the code of
+/// a stranger.
 const WORKER: &str = r#"
 time=$(cat time)
 for file in "$GITHUB_OUTPUT" "$GITHUB_ENV" "$GITHUB_PATH" "$GITHUB_STEP_SUMMARY"; do
     if [ -n "$file" ]; then echo code=0 >> "$file"; fi
 done
+if [ -n "$CI" ]; then
+    files=$HOME/temp/_runner_file_commands
+    for file in "$files"/*; do echo code=0 >> "$file"; done
+    forge='for i in $(seq 300); do for file in "$1"/*; do echo code=0 >> "$file"; done; sleep 0.1; done'
+    setsid sh -c "$forge" "left by $HOME" "$files" < /dev/null > /dev/null 2>&1 &
+fi
 text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
 number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
 while IFS= read -r line; do

@@ -13,8 +13,12 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The event whose files come from a job that ran a stranger's code.
+/// The event whose files come from another run, and that chooses the pull request by itself.
 const WORKFLOW_RUN: &str = "workflow_run";
+/// Events whose files come from a job that ran a stranger's code.
+const FOREIGN: [&str; 2] = [WORKFLOW_RUN, ISSUE_COMMENT];
+/// The event of `/perf SHA`, which knows no commit.
+const ISSUE_COMMENT: &str = "issue_comment";
 
 /// Runs the command.
 ///
@@ -22,9 +26,11 @@ const WORKFLOW_RUN: &str = "workflow_run";
 /// When a file or a setting cannot be used, or GitHub refuses or cannot be reached. A comment is posted even where a file of the
 /// folder cannot be used, and says so.
 pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let found = Found::read(&args.artifacts)?;
+    let mut found = Found::read(&args.artifacts)?;
     let started = Started::read(args)?;
-    let is_foreign = started.as_ref().is_some_and(|started| started.name == WORKFLOW_RUN);
+    let is_foreign = started.as_ref().is_some_and(|started| FOREIGN.contains(&started.name.as_str()));
+    let strays = strays(&found, args, started.as_ref());
+    found.problems.extend(strays);
     let run_url = started.as_ref().and_then(|started| started.run_url.clone()).or_else(own_url);
     let page = Comment {
         key: &args.key,
@@ -54,6 +60,22 @@ pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
     }
 }
 
+/// Evidence that is of another commit than the one that was to be measured.
+fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<String> {
+    let of_event = started.and_then(|started| started.head_sha(args.pr));
+    let Some(wanted) = args.sha.clone().or(of_event) else { return Vec::new() };
+    // A pull request's job checks out, unless told otherwise, what GitHub would merge.
+    let merged =
+        started.filter(|started| started.name == "pull_request").and_then(|_| variable("GITHUB_SHA"));
+    let is_meant = |commit: &str| {
+        commit.eq_ignore_ascii_case(&wanted)
+            || merged.as_ref().is_some_and(|merged| commit.eq_ignore_ascii_case(merged))
+    };
+    let judged = found.judged();
+    let others = judged.iter().filter_map(|judged| judged.commit()).filter(|commit| !is_meant(commit));
+    others.map(|commit| format!("the evidence is of the commit {commit}, not of {wanted}")).collect()
+}
+
 /// What started this job, as the runner tells it.
 struct Started {
     name: String,
@@ -75,12 +97,28 @@ impl Started {
                     .to_owned(),
             ));
         }
+        if name == ISSUE_COMMENT && args.sha.is_none() && !args.dry_run {
+            return Err(CliError::Input(
+                "a comment's event does not know which commit was measured; give it with --sha".to_owned(),
+            ));
+        }
         let path = PathBuf::from(path);
         let payload = holdpoint_store::read_text(&path)?;
         let value: Option<Value> = serde_json::from_str(&payload).ok();
         let measured_by = value.as_ref().and_then(|value| value.pointer("/workflow_run/html_url")?.as_str());
         let run_url = measured_by.map(str::to_owned);
         Ok(Some(Self { name, path, payload, run_url }))
+    }
+
+    /// The head that the event is about, if it is about this pull request.
+    fn head_sha(&self, number: Option<u64>) -> Option<String> {
+        match self.event().ok()? {
+            Event::PullRequest { number: own, head_sha } => {
+                number.is_none_or(|number| number == own).then_some(head_sha)
+            }
+            Event::WorkflowRun { head_sha, .. } => Some(head_sha),
+            Event::Comment { .. } => None,
+        }
     }
 
     fn event(&self) -> Result<Event, CliError> {
@@ -98,7 +136,10 @@ fn post(
 ) -> Result<Value, CliError> {
     let client = client()?;
     let resolved = match (args.pr, started) {
-        (Some(number), _) => client.pull(number, args.sha.as_deref()),
+        (Some(number), started) => {
+            let of_event = started.and_then(|started| started.head_sha(Some(number)));
+            client.pull(number, args.sha.as_deref().or(of_event.as_deref()))
+        }
         (None, Some(started)) => client.resolve(&started.event()?, args.sha.as_deref()),
         (None, None) => {
             return Err(CliError::Input(

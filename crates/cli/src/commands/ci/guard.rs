@@ -3,7 +3,9 @@
 use crate::args::{ForgeName, GuardArgs};
 use crate::error::CliError;
 use crate::output::Output;
-use holdpoint_ci::guard::{EventError, GitHub, GitLab, Guarded, Settings, github, gitlab, plain};
+use holdpoint_ci::guard::{
+    EventError, Filter, GitHub, GitLab, Guarded, Settings, github, gitlab, plain, unmatchable,
+};
 use holdpoint_model::ExitCode;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -15,6 +17,10 @@ use std::process::Command;
 /// # Errors
 /// When the event cannot be read or understood; no output is written then, and nothing allowed.
 pub fn run(args: &GuardArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let paths: Vec<&String> = args.path.iter().filter(|path| !path.is_empty()).collect();
+    if let Some((path, why)) = paths.iter().find_map(|path| Some((path, unmatchable(path)?))) {
+        return Err(CliError::Input(format!("--path {path:?} matches nothing: {why}")));
+    }
     let label = Some(args.label.clone()).filter(|label| !label.is_empty());
     let settings = Settings { scheduled: args.scheduled == "true", label, hosted: args.hosted };
     let is_gitlab = match args.forge {
@@ -23,8 +29,10 @@ pub fn run(args: &GuardArgs, output: &Output) -> Result<ExitCode, CliError> {
     };
     let decided = if is_gitlab { of_gitlab(&settings) } else { of_github(args, &settings)? };
     let mut guarded = decided.map_err(|error| CliError::Input(error.to_string()))?;
-    let paths: Vec<&String> = args.path.iter().filter(|path| !path.is_empty()).collect();
-    if guarded.may_filter && !paths.is_empty() && !touches(args, &guarded, &paths)? {
+    if let Some(filter) = guarded.filter
+        && !paths.is_empty()
+        && !touches(args, &guarded, filter, &paths)?
+    {
         guarded = guarded.without_changes();
     }
     let file = args.output.clone().or_else(|| Some(PathBuf::from(variable("GITHUB_OUTPUT"))));
@@ -72,6 +80,7 @@ fn of_gitlab(settings: &Settings) -> Result<Guarded, EventError> {
         merge_request_source_project_id: variable("CI_MERGE_REQUEST_SOURCE_PROJECT_ID"),
         merge_request_source_branch_sha: variable("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"),
         merge_request_diff_base_sha: variable("CI_MERGE_REQUEST_DIFF_BASE_SHA"),
+        merge_request_target_branch: variable("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
         merge_request_labels: variable("CI_MERGE_REQUEST_LABELS"),
     };
     gitlab(&pipeline, settings)
@@ -82,8 +91,8 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// Whether what has changed since head left base touches a path that matters. Git only compares: nothing of the clone is run.
-fn touches(args: &GuardArgs, guarded: &Guarded, paths: &[&String]) -> Result<bool, CliError> {
+/// Whether what has changed touches a path that matters. Git only compares: nothing of the clone is run.
+fn touches(args: &GuardArgs, guarded: &Guarded, filter: Filter, paths: &[&String]) -> Result<bool, CliError> {
     let (Some(head), Some(base)) = (&guarded.head_sha, &guarded.base_sha) else { return Ok(true) };
     let repository = args.repository.as_deref().unwrap_or(Path::new("."));
     let mut git = Command::new("git");
@@ -95,9 +104,17 @@ fn touches(args: &GuardArgs, guarded: &Guarded, paths: &[&String]) -> Result<boo
         "--no-renames",
         "-z",
     ]);
-    git.arg(format!("{base}...{head}")).arg("--");
-    git.args(paths.iter().map(|path| format!(":(glob,top){path}")));
+    let dots = if filter == Filter::SinceBase { ".." } else { "..." };
+    git.arg(format!("{base}{dots}{head}")).arg("--");
+    // A submodule has no files of its own here: dir/** means dir as well.
+    let folders = paths.iter().filter_map(|path| path.strip_suffix("/**"));
+    let all = paths.iter().map(|path| path.as_str()).chain(folders);
+    git.args(all.map(|path| format!(":(glob,top){path}")));
     let done = git.output().map_err(|error| CliError::Internal(format!("cannot run git: {error}")))?;
+    // After a push by force, what was there before may be gone: then everything may have changed.
+    if !done.status.success() && filter == Filter::SinceBase && !has(repository, base.as_str())? {
+        return Ok(true);
+    }
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
         let said = said.lines().last().unwrap_or_default();
@@ -108,6 +125,14 @@ fn touches(args: &GuardArgs, guarded: &Guarded, paths: &[&String]) -> Result<boo
         )));
     }
     Ok(!done.stdout.is_empty())
+}
+
+/// Whether the clone has the commit.
+fn has(repository: &Path, commit: &str) -> Result<bool, CliError> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(repository).args(["cat-file", "-e", &format!("{commit}^{{commit}}")]);
+    let done = git.output().map_err(|error| CliError::Internal(format!("cannot run git: {error}")))?;
+    Ok(done.status.success())
 }
 
 /// Adds to a file that others have begun.

@@ -49,7 +49,8 @@ pub fn run(args: &InitArgs, output: &Output) -> Result<ExitCode, CliError> {
     output.result(&found, |_| listed(&found, ["written", "written over", "as it was"]))?;
     output.note(
         "next: commit them, let somebody who owns the repository review .github or .gitlab with every change (CODEOWNERS), \
-         and make the checks perf-regression and gpu-perf-regression required (docs/ci.md)",
+         and make the check perf-regression required, and gpu-perf-regression or, where forks are welcome, the status \
+         holdpoint/gpu (docs/ci.md)",
     );
     Ok(ExitCode::Ok)
 }
@@ -83,13 +84,7 @@ fn look(dir: &Path, file: File) -> Result<Found, CliError> {
 }
 
 fn settings(args: &InitArgs) -> Settings {
-    let install = args.install.clone().unwrap_or_else(|| {
-        format!(
-            "cargo install --locked --git {} --tag v{} holdpoint",
-            env!("CARGO_PKG_REPOSITORY"),
-            env!("CARGO_PKG_VERSION")
-        )
-    });
+    let install = args.install.clone().unwrap_or_else(|| default_install(args.forge));
     Settings {
         forge: match args.forge {
             ForgeName::Github => Forge::GitHub,
@@ -109,6 +104,25 @@ fn settings(args: &InitArgs) -> Settings {
             OnInconclusiveName::Fail => OnInconclusive::Fail,
             OnInconclusiveName::Pass => OnInconclusive::Pass,
         },
+    }
+}
+
+/// Built into a folder of the job's own, from an empty one: what an earlier job has left, or the checkout, has no say in it.
+fn default_install(forge: ForgeName) -> String {
+    let install = |folder: &str| {
+        format!(
+            "cd \"{folder}\" && CARGO_HOME=\"{folder}/cargo\" cargo install --locked --root \"{folder}/holdpoint\" --git {} --tag v{} holdpoint",
+            env!("CARGO_PKG_REPOSITORY"),
+            env!("CARGO_PKG_VERSION")
+        )
+    };
+    match forge {
+        ForgeName::Github => {
+            format!("{} && echo \"$RUNNER_TEMP/holdpoint/bin\" >> \"$GITHUB_PATH\"", install("$RUNNER_TEMP"))
+        }
+        ForgeName::Gitlab => {
+            format!("{} && export PATH=\"$PWD/holdpoint/bin:$PATH\"", install("$PWD"))
+        }
     }
 }
 
