@@ -11,7 +11,7 @@ use std::borrow::Cow;
 const WAIVERS_MAX: usize = 1_000;
 /// Largest slowdown that can be waived, as a share: eleven times the time.
 const LIMIT_MAX: f64 = 10.0;
-/// Fewest characters of a pattern beside its stars: fewer are in nearly every name.
+/// Fewest characters beside its stars of a pattern that begins with one: fewer are in nearly every name.
 const LITERAL_CHARS_MIN: usize = 2;
 /// How the names of all metrics end.
 const METRIC_ENDS: [&str; 6] = ["_p50_ms", "_p95_ms", "_p99_ms", "_mean_ms", "_min_ms", "_cpu_p50_ms"];
@@ -153,7 +153,8 @@ impl Waiver {
             return Err("metric would waive everything; name a metric or a workload".to_owned());
         }
         if self.metric.contains('*') {
-            let is_short = self.metric.chars().filter(|c| *c != '*').count() < LITERAL_CHARS_MIN;
+            let is_short = self.metric.starts_with('*')
+                && self.metric.chars().filter(|c| *c != '*').count() < LITERAL_CHARS_MIN;
             if is_short || METRIC_ENDS.iter().any(|end| matches(&self.metric, end)) {
                 return Err(
                     "metric would waive nearly everything: it names nothing but what all metrics have; name a \

@@ -1,6 +1,7 @@
 //! Comparisons and reports held against themselves and each other: numbers that do not follow from each other were edited.
 
 use super::verdict::{Said, plural, status_of};
+use holdpoint_model::ab::Ended;
 use holdpoint_model::attest::GateStatus;
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::limits::clean_text;
@@ -12,6 +13,8 @@ use std::path::Path;
 
 /// Policies under which one time is the limit.
 const LIMITED: [&str; 2] = ["allowed-max", "threshold"];
+/// The policy that compares the intervals of medians.
+const INTERVALS: &str = "disjoint-ci";
 /// Numbers that were computed twice may differ by rounding.
 const ROUNDING: f64 = 1e-9;
 /// Most reports of one gate.
@@ -156,8 +159,19 @@ fn compared(name: &str, workload: &AbWorkload, ab: &AbReport) -> Result<(), Stri
             return Err(edited(&format!("{name}: a ratio of {} is not that of its units", evidence.ratio)));
         }
     }
-    let is_slower = workload.evidence.as_ref().is_some_and(|e| e.ratio > 1.0 + ab.plan.tolerance);
-    if is_slower && workload.verdict <= Verdict::Pass && workload.disjoint_ci.is_none() {
+    let is_good = workload.verdict <= Verdict::Waived;
+    let has_none = workload.evidence.is_none() && workload.ended != Ended::SameCode;
+    if is_good && (has_none || workload.failure.is_some()) {
+        return Err(edited(&format!(
+            "{name} is {}, and has not the evidence for it",
+            workload.verdict.as_str()
+        )));
+    }
+    let is_slower = match &workload.disjoint_ci {
+        Some(keys) if ab.policy == INTERVALS => keys.is_significant && keys.delta_pct > 0.0,
+        _ => workload.evidence.as_ref().is_some_and(|e| e.ratio > 1.0 + ab.plan.tolerance),
+    };
+    if is_slower && workload.verdict <= Verdict::Pass {
         let what = format!("{name} is slower than the tolerance, yet {}", workload.verdict.as_str());
         return Err(edited(&what));
     }

@@ -252,3 +252,50 @@ fn a_bad_file_fails_the_summary_even_where_it_is_not_needed() {
     let attestation = attested(dir.path());
     assert_eq!(attestation.summary.overall_status, "fail");
 }
+
+#[test]
+fn two_sides_are_held_against_their_units() {
+    let ab = |ratio: f64, x: f64| {
+        let times = json!({"p50_ms": 1.0, "p95_ms": 1.0, "p99_ms": 1.0});
+        json!({
+            "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "verdict": "pass",
+            "policy": "sequential", "finished": true,
+            "plan": {
+                "tolerance": 0.05, "alarm_rate": 0.001, "miss_rate": 0.01, "units_max": 4, "budget_s": 1.0,
+                "rounds_per_unit": 1, "round_ms": 1.0, "seed": 1
+            },
+            "base": {"label": "a"}, "head": {"label": "b", "revision": {"commit": COMMIT, "dirty": false}},
+            "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"}, "elapsed_s": 1.0, "notes": [],
+            "workloads": {"infer": {
+                "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "verdict": "pass",
+                "reason": "", "ended": "decided", "spent_s": 1.0, "calls_per_sample": 1,
+                "evidence": {
+                    "ratio": ratio, "e_slower": 0.0, "e_not_slower": 1e9, "e_faster": 0.0, "units_count": 1, "rounds_count": 1,
+                    "rounds_left_out": 0, "base": times, "head": times
+                },
+                "units": [{"process": 0, "x": x, "rounds": []}],
+            }},
+        })
+    };
+    let dir = complete();
+    let cpu = |value: &Value| {
+        write(dir.path(), "ab.json", value);
+        gate(&attested(dir.path()), "cpu_perf_regression")
+    };
+    assert_eq!(cpu(&ab(1.0, 0.0)).0, GateStatus::Pass, "{:?}", cpu(&ab(1.0, 0.0)));
+    assert!(cpu(&ab(1.0, 0.7)).1.contains("is not that of its units"));
+    assert!(cpu(&ab(0.7_f64.exp(), 0.7)).1.contains("slower than the tolerance"));
+    let mut bare = ab(1.0, 0.0);
+    bare["workloads"]["infer"].as_object_mut().unwrap().remove("evidence");
+    assert!(cpu(&bare).1.contains("has not the evidence"));
+    let mut other = ab(1.0, 0.0);
+    other["head"]["revision"]["commit"] = json!("e".repeat(40));
+    write(dir.path(), "ab.json", &other);
+    std::fs::remove_dir_all(dir.path().join("perf")).unwrap();
+    let artifact =
+        attested(dir.path()).artifacts.into_iter().find(|a| a.key == "performance_report").unwrap();
+    assert!(
+        artifact.status == GateStatus::Fail && artifact.detail.contains("it is of commit eeee"),
+        "{artifact:?}"
+    );
+}
