@@ -234,7 +234,8 @@ impl Measured {
             ("min_ms", self.min_ms, times_ms[0], "the smallest of its samples"),
         ];
         // Sums may be taken in another order.
-        let differs = |told: f64, is: f64| !((told - is).abs() <= 1e-9 * is.abs());
+        let is_same = |told: f64, is: f64| (told - is).abs() <= 1e-9 * is.abs();
+        let differs = |told: f64, is: f64| !is_same(told, is);
         told.into_iter()
             .find(|(_, told, is, _)| differs(*told, *is))
             .map(|(key, told, is, what)| format!("{key} is {told}, {what} {is}"))

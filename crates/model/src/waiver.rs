@@ -231,7 +231,9 @@ impl UsedWaiver {
         let what = match (change, day) {
             _ if self.state != WaiverState::Waived => "the waiver beside it does not cover it",
             (None, _) => "how much slower it is, it does not say",
-            (Some(change), _) if !(change <= self.limit) => "it is beyond the limit of its waiver",
+            (Some(change), _) if change.is_nan() || change > self.limit => {
+                "it is beyond the limit of its waiver"
+            }
             _ if !(self.limit > 0.0 && self.limit <= LIMIT_MAX) => "no waiver may have that limit",
             _ if !names.iter().any(|name| matches(&self.metric, name)) => {
                 "its waiver is about something else"
