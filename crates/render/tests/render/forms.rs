@@ -91,7 +91,7 @@ proptest! {
         let r = report(&name, &reason, &owner);
         let text = forms::github(Judged::Sides(&r), Some(&owner));
         let levels: Vec<String> = text.lines().map(|line| read(line).expect(line).0).collect();
-        prop_assert_eq!(levels, ["error", "error", "warning", "warning", "notice", "error"]);
+        prop_assert_eq!(levels, ["error", "error", "error", "warning", "warning", "notice"]);
         for line in text.lines() {
             let (_, properties, _) = read(line).unwrap();
             let keys: Vec<&str> = properties.iter().map(|(key, _)| key.as_str()).collect();
