@@ -49,8 +49,7 @@ fn geometry(request: &Request<'_>, kernel: &KernelSpec) -> Result<Geometry, Buil
     }));
     for condition in &kernel.requires {
         if condition.value(&names).map_err(|problem| error(&problem))? == 0 {
-            let Size::Text(text) = condition else { continue };
-            return Err(error(&format!("it requires {text:?}")));
+            return Err(error(&format!("it requires {condition}")));
         }
     }
     let dim = |what: &str, sizes: &[Size]| -> Result<Dim, BuildError> {

@@ -20,6 +20,15 @@ impl Default for Size {
     }
 }
 
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+        }
+    }
+}
+
 /// Characters of an expression, at most; it is read by a function that calls itself.
 const CHARS_MAX: usize = 200;
 const COMPARISONS: &[&str] = &["==", "!=", "<=", ">=", "<", ">"];
