@@ -1,25 +1,8 @@
 //! Facts about each metric of a baseline: what it was, what it is, whether the two may be compared.
 
-use holdpoint_model::{Baseline, BaselineMetric, Current, Identity, Machine, Revision, Unmeasured};
+use holdpoint_model::{Allow, Baseline, BaselineMetric, Current, Identity, Machine, Revision, Unmeasured};
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// Differences between the sides that the user has declared harmless.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allow {
-    /// Another machine.
-    pub machine: bool,
-    /// Another environment lock.
-    pub environment: bool,
-    /// Another shape.
-    pub shape: bool,
-    /// Another element type.
-    pub dtype: bool,
-    /// Another clock.
-    pub timer: bool,
-    /// Other parameters.
-    pub params: bool,
-}
 
 /// The facts.
 #[derive(Clone, Debug, PartialEq)]

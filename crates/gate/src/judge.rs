@@ -35,6 +35,13 @@ impl Policy {
         }
     }
 
+    /// The policy of that name, with its number where it has one.
+    #[must_use]
+    pub fn from_name(name: &str, threshold_pct: Option<f64>) -> Option<Self> {
+        let threshold = threshold_pct.map(|threshold_pct| Self::Threshold { threshold_pct });
+        [Some(Self::AllowedMax), threshold].into_iter().flatten().find(|policy| policy.name() == name)
+    }
+
     /// Anything above this fails.
     fn allowed_max_ms(self, was: &BaselineMetric) -> f64 {
         match self {
@@ -117,6 +124,7 @@ pub(crate) fn judge_by(
         ungated: comparison.ungated.clone(),
         threshold: worst_threshold(&checks),
         checks,
+        basis: None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! measured side by side.
 
 pub mod ab;
+mod again;
 pub mod calibrate;
 pub mod compare;
 pub mod confirm;
@@ -15,6 +16,8 @@ pub mod promote;
 pub mod record;
 mod waive;
 
-pub use compare::{Allow, Comparison, Found, Row, compare};
+pub use again::{judge_again, judge_run};
+pub use compare::{Comparison, Found, Row, compare};
+pub use holdpoint_model::Allow;
 pub use judge::{Policy, judge};
 pub use waive::{waive, waive_ab};

@@ -1,8 +1,8 @@
 //! A new baseline from reports of a revision that was merged: nothing that would make the gate weaker unseen gets in.
 
-use crate::compare::{Allow, identity_difference};
+use crate::compare::identity_difference;
 use crate::record::{RUNS_MIN, RecordError, record};
-use holdpoint_model::{Baseline, Current, Promotion};
+use holdpoint_model::{Allow, Baseline, Current, Promotion};
 
 /// A report that cannot become the baseline.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

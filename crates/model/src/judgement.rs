@@ -1,5 +1,6 @@
 //! What was decided, `comparison.json`.
 
+use crate::baseline::Baseline;
 use crate::machine::{Machine, Revision};
 use crate::waiver::UsedWaiver;
 use schemars::JsonSchema;
@@ -109,6 +110,39 @@ pub struct Judgement {
     /// The seeds' keys of the worst check, under the policy `threshold`.
     #[serde(flatten)]
     pub threshold: Option<ThresholdKeys>,
+    /// What it was judged by. Absent where two reports were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+}
+
+/// What a run was judged by, whole: with the run's report, all it takes to judge it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Basis {
+    /// What the run was compared with.
+    pub baseline: Baseline,
+    /// Which differences were declared harmless.
+    pub allow: Allow,
+    /// The least improvement that passes, in percent, under the policy `threshold`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold_pct: Option<f64>,
+}
+
+/// Differences between the sides that the user has declared harmless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Allow {
+    /// Another machine.
+    pub machine: bool,
+    /// Another environment lock.
+    pub environment: bool,
+    /// Another shape.
+    pub shape: bool,
+    /// Another element type.
+    pub dtype: bool,
+    /// Another clock.
+    pub timer: bool,
+    /// Other parameters.
+    pub params: bool,
 }
 
 /// Name of the check of the run's status, beside those of its metrics.

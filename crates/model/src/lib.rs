@@ -44,7 +44,7 @@ pub use current::{Current, MetricValue, Unmeasured};
 pub use date::Date;
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
-pub use judgement::{Check, CheckStatus, Judgement, ThresholdKeys, Verdict};
+pub use judgement::{Allow, Basis, Check, CheckStatus, Judgement, ThresholdKeys, Verdict};
 pub use machine::{Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,

@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::output::Output;
 use crate::waivers::InForce;
 use holdpoint_gate::ab::{compare_reports_disjoint_ci, exit_code_of};
-use holdpoint_gate::{Policy, compare, judge};
+use holdpoint_gate::{Policy, judge_run};
 use holdpoint_measure::clock;
 use holdpoint_model::{ExitCode, Judgement, Trend};
 use holdpoint_render::terminal;
@@ -29,7 +29,7 @@ pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
     } else {
         let current = holdpoint_store::read_current(&args.report)?;
         let baseline = holdpoint_store::read_baseline(&args.baseline)?;
-        judge(&compare(&current, &baseline, args.policy.allow()), policy_of(&args.policy)?)
+        judge_run(&current, &baseline, args.policy.allow(), policy_of(&args.policy)?)
     };
     waivers.put_to(&mut judgement);
     if let Some(path) = &args.summary {

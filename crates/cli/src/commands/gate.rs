@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::suites;
 use crate::waivers::InForce;
 use holdpoint_gate::ab::AbPolicy;
-use holdpoint_gate::{confirm, judge};
+use holdpoint_gate::{confirm, judge_run};
 use holdpoint_measure::ab::SideSpec;
 use holdpoint_model::{Current, ExitCode, Judgement, Report, Suite, Verdict};
 use holdpoint_render::{markdown, terminal};
@@ -43,7 +43,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     artifacts.clear()?;
     run::save(&artifacts.report(), &report)?;
     let decide = |current: &Current| {
-        let mut judgement = judge(&holdpoint_gate::compare(current, &baseline, args.policy.allow()), policy);
+        let mut judgement = judge_run(current, &baseline, args.policy.allow(), policy);
         waivers.put_to(&mut judgement);
         judgement
     };

@@ -54,11 +54,11 @@ pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
         read::artifact(kind, asked.dir, place, asked.metadata.runtime_target, without, commit)
     });
     let artifacts: Vec<AttestedArtifact> = artifacts.collect::<Result<_, _>>()?;
+    let given: Vec<(&str, &str)> =
+        asked.gate_files.iter().map(|(key, path)| (key.as_str(), path.as_str())).collect();
     let gates = GATES.iter().map(|kind| {
-        let given = asked.gate_files.iter().filter(|(key, _)| key == kind.key).map(|(_, path)| path.as_str());
-        let files: Vec<&str> = kind.files.iter().copied().chain(given).collect();
         let without = asked.without.get(kind.key).map(String::as_str);
-        read::gate(kind, asked.dir, &files, asked.metadata.runtime_target, without, commit)
+        read::gate(kind, asked.dir, &given, asked.metadata.runtime_target, without, commit)
     });
     let gates: Vec<AttestedGate> = gates.collect::<Result<_, _>>()?;
     Ok(Attestation {

@@ -81,7 +81,7 @@ fn starts_with(file: &Path, is_one: fn(&[u8]) -> bool, name: &str) -> Result<Str
 fn document(key: &str, text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String), String> {
     let value: Value = json::parse(text).map_err(|error| error.to_string())?;
     // A verdict is good evidence of how it came out; how the gate stands by it is the gate's to say.
-    let read = |forms: &[Form]| match verdict::read(text, key, forms)?.at(commit) {
+    let read = |forms: &[Form]| match verdict::read(file, key, forms, commit)? {
         Said { revision: Some(revision), detail, .. } if revision.commit != commit => Err(detail),
         said => Ok((GateStatus::Pass, said.detail)),
     };
@@ -142,41 +142,43 @@ fn manifest(text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String
     }
 }
 
-/// Reads a gate from its verdict files, all that are there.
+/// Reads a gate from its verdict files, all that are there. What is given for a gate, in `given` by the gate's key, is that gate's.
 pub(super) fn gate(
     kind: &GateKind,
     dir: &Path,
-    files: &[&str],
+    given: &[(&str, &str)],
     target: RuntimeTarget,
     without: Option<&str>,
     commit: &str,
 ) -> Result<AttestedGate, EvidenceError> {
     let mut inputs: Vec<GateInput> = Vec::new();
-    for path in files {
+    let given_for = |key: &str, path: &str| given.contains(&(key, path));
+    let further = given.iter().filter(|(key, _)| *key == kind.key).map(|(_, path)| *path);
+    for path in kind.files.iter().copied().chain(further) {
         let file = dir.join(path);
-        if inputs.iter().any(|known| known.path == *path) || !stays_below(Path::new(path)) || !file.is_file()
-        {
+        if inputs.iter().any(|known| known.path == path) || !stays_below(Path::new(path)) || !file.is_file() {
             continue;
         }
         let (sha256, _) = hash::file(&file)?;
-        let text = holdpoint_store::read_text(&file);
-        let said = text.map_err(|error| clean_text(&error.to_string())).and_then(|text| {
-            let said = verdict::read(&text, kind.key, kind.forms)?.at(commit);
-            Ok(match beside(&file, &text, commit) {
-                Ok(()) => said,
-                Err(problem) => Said { status: GateStatus::Fail, detail: problem, ..said },
-            })
-        });
+        let said = verdict::read(&file, kind.key, kind.forms, commit);
         // A verdict over times belongs to one of the two gates; what cannot be read belongs to both.
-        let is_other = |on_device: bool| kind.key == if on_device { CPU_TIMES } else { GPU_TIMES };
-        if said.as_ref().is_ok_and(|said| said.on_device.is_some_and(is_other)) {
-            continue;
+        let on_device = said.as_ref().ok().and_then(|said| said.on_device);
+        if let Some(on_device) = on_device
+            && !given_for(kind.key, path)
+        {
+            let (own, other) = if on_device { (GPU_TIMES, CPU_TIMES) } else { (CPU_TIMES, GPU_TIMES) };
+            if kind.key != own || given_for(other, path) {
+                continue;
+            }
         }
         let (status, detail) = match said {
+            Ok(_) if kind.key == CPU_TIMES && on_device == Some(true) => {
+                (GateStatus::Fail, "its times are a device's".to_owned())
+            }
             Ok(said) => (said.status, said.detail),
             Err(problem) => (GateStatus::Fail, problem),
         };
-        inputs.push(GateInput { path: (*path).to_owned(), sha256, status, detail });
+        inputs.push(GateInput { path: path.to_owned(), sha256, status, detail });
     }
     let is_out_of_scope = kind.key == GPU_TIMES && target == RuntimeTarget::Cpu;
     let (status, evidence) = match (inputs.as_slice(), without) {
@@ -196,25 +198,4 @@ pub(super) fn gate(
         }
     };
     Ok(AttestedGate { key: kind.key.to_owned(), label: kind.label.to_owned(), evidence, status, inputs })
-}
-
-/// A comparison is held against the reports that lie beside it, ours or the seeds', and a replay's verification against its manifest.
-fn beside(file: &Path, text: &str, commit: &str) -> Result<(), String> {
-    let dir = file.parent().unwrap_or(Path::new("."));
-    let manifest = dir.join("replay.json");
-    match file.file_name().and_then(|name| name.to_str()) {
-        Some("comparison.json") => {
-            let judgement = import::judgement(text).map_err(|error| error.to_string())?;
-            times::beside(&judgement, dir, commit)
-        }
-        Some("replay-verify.json") if manifest.is_file() => {
-            let found: Value = json::parse(text).map_err(|error| error.to_string())?;
-            let manifest = crate::replay::read(&manifest).map_err(|error| clean_text(&error.to_string()))?;
-            match found.get("manifest_sha256").and_then(Value::as_str) {
-                Some(sha256) if sha256 == manifest.manifest_sha256 => Ok(()),
-                _ => Err("it is about another manifest than the replay.json beside it".to_owned()),
-            }
-        }
-        _ => Ok(()),
-    }
 }

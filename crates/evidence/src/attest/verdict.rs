@@ -11,6 +11,7 @@ use holdpoint_model::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::path::Path;
 
 /// What a verdict file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,11 +78,14 @@ fn form_of(value: &Value) -> Option<Form> {
     })
 }
 
-/// Reads a verdict file for a gate that takes these forms.
+/// Reads a verdict file for a gate that takes these forms, and holds it against what lies beside it and the commit.
 ///
 /// # Errors
 /// With what is wrong with it: it is no such file, or contradicts itself.
-pub(super) fn read(text: &str, gate: &str, forms: &[Form]) -> Result<Said, String> {
+pub(super) fn read(file: &Path, gate: &str, forms: &[Form], commit: &str) -> Result<Said, String> {
+    let text = holdpoint_store::read_text(file).map_err(|error| clean_text(&error.to_string()))?;
+    let dir = file.parent().unwrap_or(Path::new("."));
+    let text = text.as_str();
     let value: Value = json::parse(text).map_err(|error| error.to_string())?;
     let form = form_of(&value)
         .ok_or("not a verdict file: compare, gate, ab, fuzz, check, replay verify or doctor write them")?;
@@ -94,15 +98,16 @@ pub(super) fn read(text: &str, gate: &str, forms: &[Form]) -> Result<Said, Strin
         ));
     }
     match form {
-        Form::Judged => times::judgement(&import::judgement(text).map_err(|e| e.to_string())?),
+        Form::Judged => times::judgement(&import::judgement(text).map_err(|e| e.to_string())?, dir, commit),
         Form::SideBySide => times::side_by_side(&import::ab(text).map_err(|e| e.to_string())?),
         Form::Fuzzed => fuzz(&typed(value)?),
-        Form::Replayed => replayed(&typed(value)?),
+        Form::Replayed => replayed(&typed(value)?, dir),
         Form::SignedOff => signed_off(&typed(value)?, gate),
         Form::Capabilities => capabilities(value),
         Form::Checked => checked(&typed(value)?),
         Form::Jobs => Ok(jobs(value.as_object().into_iter().flatten())),
     }
+    .map(|said| said.at(commit))
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
@@ -137,7 +142,14 @@ fn fuzz(report: &FuzzReport) -> Result<Said, String> {
     Ok(Said::new(status, detail).of(report.revision.as_ref()))
 }
 
-fn replayed(found: &ReplayVerification) -> Result<Said, String> {
+fn replayed(found: &ReplayVerification, dir: &Path) -> Result<Said, String> {
+    let manifest = dir.join("replay.json");
+    if manifest.is_file() {
+        let manifest = crate::replay::read(&manifest).map_err(|error| clean_text(&error.to_string()))?;
+        if manifest.manifest_sha256 != found.manifest_sha256 {
+            return Err("it is about another manifest than the replay.json beside it".to_owned());
+        }
+    }
     let is_same = found.differences.is_empty() && found.skipped.is_empty() && found.outputs_count > 0;
     if is_same != found.same {
         return Err("whether all is the same does not follow from what differs: it was edited".to_owned());

@@ -1,6 +1,6 @@
 //! Files that were edited, swapped or taken from elsewhere by somebody who wants a gate to pass.
 
-use super::{COMMIT, attested, comparison, complete, gate, problems, sign_off, write};
+use super::{COMMIT, attested, baseline, complete, gate, gated, judged, problems, report, sign_off, write};
 use holdpoint_evidence::hash;
 use holdpoint_model::attest::GateStatus;
 use serde_json::{Value, json};
@@ -8,29 +8,6 @@ use std::path::Path;
 
 fn read(dir: &Path, name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(dir.join(name)).unwrap()).unwrap()
-}
-
-/// A report of ours of one workload, three samples.
-fn report(times_ns: [u64; 3]) -> Value {
-    let mut sorted = times_ns.map(|ns| ns as f64 / 1e6);
-    sorted.sort_by(f64::total_cmp);
-    let [min, p50, _] = sorted;
-    json!({
-        "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "status": "ok",
-        "environment": {"platform": "x", "device": "cpu", "cuda_available": false},
-        "config": {"seed": 1, "percentile_rule": "sorted[floor(q(n-1))]", "clock_resolution_ns": 25, "elapsed_s": 1.0},
-        "revision": {"commit": COMMIT, "dirty": false},
-        "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"},
-        "metrics": {"infer_p50_ms": p50},
-        "benchmarks": {"infer": {
-            "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "gated": ["p50_ms"],
-            "status": "measured", "p50_ms": p50, "p95_ms": p50, "p99_ms": p50,
-            "mean_ms": sorted.iter().sum::<f64>() / 3.0, "min_ms": min,
-            "answer": {"passed": true, "values_count": 1, "max_abs_err": 0.0, "max_rel_err": 0.0},
-            "warmup": {"calls_count": 1, "stable": true}, "stopped": "rounds_max",
-            "samples": {"calls_per_sample": 1, "rounds": [{"process": 0, "round": 0, "order": 0, "elapsed_ns": times_ns}]},
-        }},
-    })
 }
 
 #[test]
@@ -89,19 +66,46 @@ fn a_verdict_file_that_was_left_out_or_came_later_is_found() {
 fn a_comparison_that_was_turned_from_regressed_to_pass_is_found() {
     let says = |edit: fn(&mut Value)| {
         let dir = complete();
-        let mut value = comparison("pass", 1.2);
+        let mut value = gated(dir.path(), 1.2);
         edit(&mut value);
         write(dir.path(), "comparison.json", &value);
         let (status, said) = gate(&attested(dir.path()), "cpu_perf_regression");
         if status == GateStatus::Fail { said } else { String::new() }
     };
     assert_eq!(says(|_| {}), "");
-    assert!(says(|c| c["checks"][0]["current_ms"] = json!(1.1)).contains("regression_ratio of"));
-    assert!(says(|c| c["checks"][0]["status"] = json!("fail")).contains("yet its status is fail"));
-    assert!(says(|c| c["status"] = json!("fail")).contains("its checks do not make it"));
-    assert!(says(|c| c["checks"][0]["allowed_max_ms"] = json!(null)).contains("no allowed_max_ms"));
-    assert!(says(|c| c["checks"][0]["current_ms"] = json!(null)).contains("has not the times"));
-    assert!(says(|c| c["current_status"] = json!("failed")).contains("not the required one"));
+    for (edit, words) in [
+        ((|c| c["verdict"] = json!("improved")) as fn(&mut Value), "the worst of its checks is pass"),
+        (|c| c["checks"][0]["current_ms"] = json!(1.1), "infer_p50_ms.current_ms is 1.1, judged again 1.2"),
+        (|c| c["checks"][0]["status"] = json!("fail"), "status"),
+        (|c| c["status"] = json!("fail"), "its checks do not make it"),
+        (|c| c["checks"][0]["allowed_max_ms"] = json!(null), "allowed_max_ms is null, judged again 1.5"),
+        (|c| c["checks"][0]["allowed_max_ms"] = json!(2.5), "allowed_max_ms is 2.5, judged again 1.5"),
+        (|c| c["checks"][0]["baseline_ms"] = json!(9.0), "baseline_ms is 9.0, judged again 1.0"),
+        (|c| c["basis"]["baseline"]["metrics"]["infer_p50_ms"]["value_ms"] = json!(9.0), "allowed_max_ms is 1.5, judged again 13.5"),
+        (|c| c["basis"]["baseline"]["metrics"] = json!({}), "it.checks is"),
+        (|c| c["policy"] = json!("threshold"), "no policy"),
+        (|c| c["current_status"] = json!("failed"), "it.current_status is"),
+        (|c| c["timestamp_utc"] = json!("2020-01-01T00:00:00Z"), "it.timestamp_utc is"),
+        (|c| c["ungated"] = json!(["other_p50_ms"]), "it.ungated is"),
+    ] {
+        let said = says(edit);
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    // Regressed, and turned into a pass everywhere it is said.
+    let dir = complete();
+    let mut value = gated(dir.path(), 2.0);
+    value["verdict"] = json!("pass");
+    value["status"] = json!("pass");
+    value["checks"][0]["verdict"] = json!("pass");
+    value["checks"][0]["status"] = json!("pass");
+    write(dir.path(), "comparison.json", &value);
+    let (status, said) = gate(&attested(dir.path()), "cpu_perf_regression");
+    assert!(status == GateStatus::Fail && said.contains("infer_p50_ms.status is"), "{said}");
+    // Without what it was judged by, it is anybody's word.
+    value.as_object_mut().unwrap().remove("basis");
+    write(dir.path(), "comparison.json", &value);
+    let (status, said) = gate(&attested(dir.path()), "cpu_perf_regression");
+    assert!(status == GateStatus::Pending && said.contains("does not hold what it was judged by"), "{said}");
 }
 
 #[test]
@@ -109,10 +113,8 @@ fn a_comparison_is_of_all_the_runs_beside_it() {
     let dir = complete();
     let at = |name: &str, value: &Value| write(dir.path(), name, value);
     let cpu = || gate(&attested(dir.path()), "cpu_perf_regression");
-    at("report.json", &report([1_100_000, 1_200_000, 1_300_000]));
-    assert_eq!(cpu().0, GateStatus::Pass, "{:?}", cpu());
     at("report.json", &report([1_100_000, 1_900_000, 2_300_000]));
-    assert!(cpu().1.contains("the report beside it says 1.9 ms"), "{:?}", cpu());
+    assert!(cpu().1.contains("current_ms is 1.2, judged again 1.9"), "{:?}", cpu());
     // The median over all of them.
     at("report-2.json", &report([1_100_000, 1_100_000, 1_300_000]));
     at("report-3.json", &report([1_100_000, 1_200_000, 1_300_000]));
@@ -120,27 +122,24 @@ fn a_comparison_is_of_all_the_runs_beside_it() {
     std::fs::write(dir.path().join("report-2.json"), "").unwrap();
     assert!(cpu().0 == GateStatus::Fail && cpu().1.contains("report-2.json beside it"), "{:?}", cpu());
     std::fs::remove_file(dir.path().join("report-2.json")).unwrap();
-    let mut other = report([1_100_000, 1_200_000, 1_300_000]);
+    let mut other = report([1_200_000; 3]);
     other["benchmarks"]["extra"] = other["benchmarks"]["infer"].clone();
     at("report.json", &other);
-    assert!(
-        cpu().1.contains("extra_p50_ms: it is in the report beside it, and was not judged"),
-        "{:?}",
-        cpu()
-    );
-    let mut without = report([1_100_000, 1_200_000, 1_300_000]);
+    assert!(cpu().1.contains("it.ungated is [], judged again [\"extra_p50_ms\"]"), "{:?}", cpu());
+    let mut without = report([1_200_000; 3]);
     without["benchmarks"]["infer"]["gated"] = json!([]);
     at("report.json", &without);
-    assert!(cpu().1.contains("is not in the report beside it"), "{:?}", cpu());
+    assert_eq!(cpu().0, GateStatus::Fail, "{:?}", cpu());
 }
 
 #[test]
 fn a_waiver_that_cannot_hold_waives_nothing_and_one_that_does_is_shown() {
     let says = |edit: fn(&mut Value)| {
         let dir = complete();
-        let mut value = comparison("waived", 1.8);
-        value["timestamp_utc"] = json!("2026-01-01T00:00:00Z");
+        let mut value = gated(dir.path(), 1.8);
         value["status"] = json!("pass");
+        value["verdict"] = json!("waived");
+        value["checks"][0]["verdict"] = json!("waived");
         value["checks"][0]["status"] = json!("pass");
         value["checks"][0]["waiver"] = json!({
             "state": "waived", "owner": "ada", "reason": "bounds", "metric": "infer_*", "limit": 0.9, "expires": "2026-02-01"
@@ -170,9 +169,10 @@ fn a_waiver_that_cannot_hold_waives_nothing_and_one_that_does_is_shown() {
 #[test]
 fn what_names_no_commit_or_another_one_does_not_pass() {
     let dir = complete();
-    let mut value = comparison("pass", 1.2);
-    value.as_object_mut().unwrap().remove("revision");
-    write(dir.path(), "comparison.json", &value);
+    let mut nameless = report([1_200_000; 3]);
+    nameless.as_object_mut().unwrap().remove("revision");
+    write(dir.path(), "report.json", &nameless);
+    write(dir.path(), "comparison.json", &judged(&[nameless], &baseline()));
     let (status, said) = gate(&attested(dir.path()), "cpu_perf_regression");
     assert!(status == GateStatus::Pending && said.contains("it names no commit"), "{said}");
     let artifact = |key: &str| attested(dir.path()).artifacts.into_iter().find(|a| a.key == key).unwrap();
@@ -253,45 +253,73 @@ fn a_bad_file_fails_the_summary_even_where_it_is_not_needed() {
     assert_eq!(attestation.summary.overall_status, "fail");
 }
 
-#[test]
-fn two_sides_are_held_against_their_units() {
-    let ab = |ratio: f64, x: f64| {
-        let times = json!({"p50_ms": 1.0, "p95_ms": 1.0, "p99_ms": 1.0});
-        json!({
-            "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "verdict": "pass",
-            "policy": "sequential", "finished": true,
-            "plan": {
-                "tolerance": 0.05, "alarm_rate": 0.001, "miss_rate": 0.01, "units_max": 4, "budget_s": 1.0,
-                "rounds_per_unit": 1, "round_ms": 1.0, "seed": 1
-            },
-            "base": {"label": "a"}, "head": {"label": "b", "revision": {"commit": COMMIT, "dirty": false}},
-            "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"}, "elapsed_s": 1.0, "notes": [],
-            "workloads": {"infer": {
-                "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "verdict": "pass",
-                "reason": "", "ended": "decided", "spent_s": 1.0, "calls_per_sample": 1,
-                "evidence": {
-                    "ratio": ratio, "e_slower": 0.0, "e_not_slower": 1e9, "e_faster": 0.0, "units_count": 1, "rounds_count": 1,
-                    "rounds_left_out": 0, "base": times, "head": times
-                },
-                "units": [{"process": 0, "x": x, "rounds": []}],
-            }},
-        })
+/// A comparison of two sides as it is left: 40 units in which head takes so many times as long.
+fn side_by_side(ratio: f64) -> Value {
+    let round = |unit: u64| {
+        let ns = 1_000_000 + 100 * unit;
+        let head = (ns as f64 * ratio) as u64;
+        json!({"round": 0, "order": 0, "first": "base", "base_ns": [ns, ns], "head_ns": [head, head], "state": {}})
     };
+    let units: Vec<Value> =
+        (0..40).map(|unit| json!({"process": unit, "x": 0.0, "rounds": [round(unit)]})).collect();
+    let value = json!({
+        "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "verdict": "inconclusive",
+        "policy": "sequential", "finished": true,
+        "plan": {
+            "tolerance": 0.05, "alarm_rate": 0.001, "miss_rate": 0.01, "units_max": 40, "budget_s": 1.0,
+            "rounds_per_unit": 1, "round_ms": 1.0, "seed": 1
+        },
+        "base": {"label": "a"}, "head": {"label": "b", "revision": {"commit": COMMIT, "dirty": false}},
+        "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"}, "elapsed_s": 1.0, "notes": [],
+        "workloads": {"infer": {
+            "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "verdict": "inconclusive",
+            "reason": "", "ended": "decided", "spent_s": 1.0, "calls_per_sample": 1, "units": units,
+        }},
+    });
+    let report = holdpoint_model::import::ab(&value.to_string()).unwrap();
+    serde_json::to_value(holdpoint_gate::ab::judge_again(&report).unwrap()).unwrap()
+}
+
+#[test]
+fn two_sides_are_judged_again_from_their_rounds() {
     let dir = complete();
     let cpu = |value: &Value| {
         write(dir.path(), "ab.json", value);
         gate(&attested(dir.path()), "cpu_perf_regression")
     };
-    assert_eq!(cpu(&ab(1.0, 0.0)).0, GateStatus::Pass, "{:?}", cpu(&ab(1.0, 0.0)));
-    assert!(cpu(&ab(1.0, 0.7)).1.contains("is not that of its units"));
-    assert!(cpu(&ab(0.7_f64.exp(), 0.7)).1.contains("slower than the tolerance"));
-    let mut bare = ab(1.0, 0.0);
-    bare["workloads"]["infer"].as_object_mut().unwrap().remove("evidence");
-    assert!(cpu(&bare).1.contains("has not the evidence"));
-    let mut other = ab(1.0, 0.0);
+    assert_eq!(cpu(&side_by_side(1.0)).0, GateStatus::Pass, "{:?}", cpu(&side_by_side(1.0)));
+    let slower = side_by_side(1.2);
+    assert_eq!(cpu(&slower).0, GateStatus::Fail);
+    let says = |edit: fn(&mut Value)| {
+        let mut value = side_by_side(1.2);
+        value["verdict"] = json!("pass");
+        value["workloads"]["infer"]["verdict"] = json!("pass");
+        edit(&mut value);
+        let (status, said) = cpu(&value);
+        assert_eq!(status, GateStatus::Fail, "{said}");
+        said
+    };
+    assert!(says(|_| {}).contains("infer: verdict is \"pass\", judged again \"regressed\""));
+    assert!(says(|v| v["verdict"] = json!("improved")).contains("worst of its workloads"));
+    assert!(says(|v| v["workloads"]["infer"]["units"][3]["x"] = json!(0.0)).contains("a unit's x is 0"));
+    assert!(
+        says(|v| v["workloads"]["infer"]["evidence"]["ratio"] = json!(1.0)).contains("evidence.ratio is 1.0")
+    );
+    assert!(says(|v| v["workloads"]["infer"]["evidence"] = json!(null)).contains("evidence is null"));
+    assert!(says(|v| v["plan"]["tolerance"] = json!(0.5)).contains("evidence.e_"));
+    assert!(says(|v| v["plan"]["alarm_rate"] = json!(7)).contains("makes no sense"));
+    assert!(says(|v| v["workloads"]["infer"]["units"][0]["rounds"] = json!([])).contains("makes no sense"));
+    let mut same_code = side_by_side(1.0);
+    same_code["workloads"]["infer"]["ended"] = json!("same_code");
+    same_code["workloads"]["infer"]["units"] = json!([]);
+    same_code["workloads"]["infer"]["evidence"] = json!(null);
+    let (status, said) = cpu(&same_code);
+    assert!(status == GateStatus::Pass && said.contains("infer not measured: the same code"), "{said}");
+    let mut other = side_by_side(1.0);
     other["head"]["revision"]["commit"] = json!("e".repeat(40));
     write(dir.path(), "ab.json", &other);
     std::fs::remove_dir_all(dir.path().join("perf")).unwrap();
+    std::fs::remove_file(dir.path().join("report.json")).unwrap();
     let artifact =
         attested(dir.path()).artifacts.into_iter().find(|a| a.key == "performance_report").unwrap();
     assert!(

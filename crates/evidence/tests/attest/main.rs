@@ -8,8 +8,9 @@ use ed25519_dalek::SigningKey;
 use holdpoint_evidence::attest::{Asked, Signed, Trust, create, statement, verify};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::dsse;
-use holdpoint_model::Attestation;
+use holdpoint_gate::{Allow, Policy};
 use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget};
+use holdpoint_model::{Attestation, import};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,16 +18,50 @@ use tempfile::TempDir;
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-fn comparison(verdict: &str, current_ms: f64) -> Value {
-    let status = if verdict == "pass" { "pass" } else { "fail" };
+/// A report of ours of one workload, three samples.
+fn report(times_ns: [u64; 3]) -> Value {
+    let mut sorted = times_ns.map(|ns| ns as f64 / 1e6);
+    sorted.sort_by(f64::total_cmp);
+    let [min, p50, _] = sorted;
     json!({
-        "schema_version": 1, "suite": "cpu", "status": status, "verdict": verdict, "policy": "allowed-max",
-        "required_status": "ok", "revision": {"commit": COMMIT, "dirty": false},
-        "checks": [{
-            "metric": "infer_p50_ms", "status": if verdict == "inconclusive" { verdict } else { status }, "verdict": verdict, "reason": "", "baseline_ms": 1.0,
-            "allowed_max_ms": 1.5, "current_ms": current_ms, "regression_ratio": current_ms - 1.0
-        }],
+        "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "status": "ok",
+        "environment": {"platform": "x", "device": "cpu", "cuda_available": false},
+        "config": {"seed": 1, "percentile_rule": "sorted[floor(q(n-1))]", "clock_resolution_ns": 25, "elapsed_s": 1.0},
+        "revision": {"commit": COMMIT, "dirty": false},
+        "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"},
+        "metrics": {"infer_p50_ms": p50},
+        "benchmarks": {"infer": {
+            "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "gated": ["p50_ms"],
+            "status": "measured", "p50_ms": p50, "p95_ms": p50, "p99_ms": p50,
+            "mean_ms": sorted.iter().sum::<f64>() / 3.0, "min_ms": min,
+            "answer": {"passed": true, "values_count": 1, "max_abs_err": 0.0, "max_rel_err": 0.0},
+            "warmup": {"calls_count": 1, "stable": true}, "stopped": "rounds_max",
+            "samples": {"calls_per_sample": 1, "rounds": [{"process": 0, "round": 0, "order": 0, "elapsed_ns": times_ns}]},
+        }},
     })
+}
+
+/// One millisecond, and half of that slower at most.
+fn baseline() -> Value {
+    json!({"schema_version": 1, "suite": "cpu", "metrics": {"infer_p50_ms": {"value_ms": 1.0, "max_regression_ratio": 0.5}}})
+}
+
+/// The reports as the gate judges them.
+fn judged(reports: &[Value], baseline: &Value) -> Value {
+    let runs: Vec<_> = reports.iter().map(|r| import::current(&r.to_string()).unwrap()).collect();
+    let baseline = import::baseline(&baseline.to_string()).unwrap();
+    let current = holdpoint_gate::confirm::median_run(&runs).unwrap().current;
+    let judgement = holdpoint_gate::judge_run(&current, &baseline, Allow::default(), Policy::AllowedMax);
+    serde_json::to_value(judgement).unwrap()
+}
+
+/// A run of which the median is so long, and its comparison with the baseline, in the folder as a gate leaves them.
+fn gated(dir: &Path, p50_ms: f64) -> Value {
+    let report = report([(p50_ms * 1e6) as u64; 3]);
+    let comparison = judged(std::slice::from_ref(&report), &baseline());
+    write(dir, "report.json", &report);
+    write(dir, "comparison.json", &comparison);
+    comparison
 }
 
 fn fuzz(failures: usize) -> Value {
@@ -71,7 +106,7 @@ fn complete() -> TempDir {
     at("eval.json", json!({"top1": 0.7}));
     let caps = include_str!("../fixtures/caps.json");
     std::fs::write(dir.path().join("doctor.json"), caps).unwrap();
-    at("comparison.json", comparison("pass", 1.2));
+    gated(dir.path(), 1.2);
     at("needs.json", json!({"lint": {"result": "success"}, "tests": {"result": "success"}}));
     at("signoff/security_review.json", sign_off("security_review", COMMIT));
     at("signoff/documentation_sync.json", sign_off("documentation_sync", COMMIT));
@@ -181,33 +216,79 @@ fn what_is_missing_is_named_and_what_a_project_does_not_have_says_why() {
 #[test]
 fn a_gate_stands_as_its_verdict_file_says() {
     let dir = complete();
-    let cpu = |value: &Value| {
+    let cpu = || gate(&attested(dir.path()), "cpu_perf_regression");
+    let with = |value: &Value| {
         write(dir.path(), "comparison.json", value);
-        gate(&attested(dir.path()), "cpu_perf_regression")
+        cpu()
     };
-    assert_eq!(cpu(&comparison("regressed", 2.0)).0, GateStatus::Fail);
-    assert_eq!(cpu(&comparison("inconclusive", 1.0)).0, GateStatus::Pending);
-    let mut edited = comparison("regressed", 2.0);
-    edited["verdict"] = json!("pass");
-    assert!(cpu(&edited).1.contains("worst of its checks is regressed: it was edited"));
-    edited["checks"][0]["verdict"] = json!("pass");
-    edited["checks"][0]["status"] = json!("pass");
-    edited["status"] = json!("pass");
-    let (status, said) = cpu(&edited);
-    assert!(status == GateStatus::Fail && said.contains("above its allowed_max_ms"), "{said}");
-    let mut other = comparison("pass", 1.2);
+    gated(dir.path(), 2.0);
+    assert_eq!(cpu().0, GateStatus::Fail);
+    let skipped = json!({"schema_version": 1, "suite": "cpu", "status": "skipped", "metrics": {},
+        "revision": {"commit": COMMIT, "dirty": false}});
+    write(dir.path(), "report.json", &skipped);
+    assert_eq!(with(&judged(&[skipped], &baseline())).0, GateStatus::Pending, "{:?}", cpu());
+    let good = gated(dir.path(), 1.2);
+    assert_eq!(
+        cpu(),
+        (GateStatus::Pass, "comparison.json: cpu: pass, 1 metric, policy allowed-max".to_owned())
+    );
+    let mut other = good.clone();
     other["revision"]["commit"] = json!("f".repeat(40));
-    assert!(cpu(&other).1.contains("it is of commit ffff"));
-    let mut dirty = comparison("pass", 1.2);
+    assert_eq!(with(&other).0, GateStatus::Fail);
+    assert!(with(&json!({"verdict": "PASS"})).1.contains("not a verdict file"));
+    let mut dirty = report([1_200_000; 3]);
     dirty["revision"]["dirty"] = json!(true);
-    assert_eq!(cpu(&dirty).0, GateStatus::Pending);
-    assert!(cpu(&json!({"verdict": "PASS"})).1.contains("not a verdict file"));
-    let mut on_device = comparison("pass", 1.2);
-    on_device["machine"] = json!({
+    write(dir.path(), "report.json", &dirty);
+    let (status, said) = with(&judged(&[dirty], &baseline()));
+    assert!(status == GateStatus::Pending && said.contains("uncommitted changes"), "{said}");
+    std::fs::remove_file(dir.path().join("report.json")).unwrap();
+    let (status, said) = with(&good);
+    assert!(
+        status == GateStatus::Pending && said.contains("the report that it judged is not beside it"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_verdict_is_about_the_cpu_or_a_device_and_belongs_to_the_gate_it_is_given_for() {
+    let dir = complete();
+    let mut report = report([1_200_000; 3]);
+    write(dir.path(), "report.json", &report);
+    // A worker of the user's on a device that only the host's clock times, and that nothing names.
+    let mut asked = asked(dir.path(), RuntimeTarget::Triton);
+    asked.gate_files = vec![("gpu_perf_regression".to_owned(), "comparison.json".to_owned())];
+    let attestation = create(&asked).unwrap();
+    assert_eq!(gate(&attestation, "gpu_perf_regression").0, GateStatus::Pass);
+    assert_eq!(gate(&attestation, "cpu_perf_regression").0, GateStatus::Pending);
+    assert_eq!(problems(attestation, dir.path(), false), Vec::<String>::new());
+    let clock = |baseline: &mut Value| {
+        baseline["metrics"]["infer_p50_ms"]["identity"] =
+            json!({"op": "x", "shape": [1], "dtype": "f32", "timer": "cuda_events"});
+    };
+    let mut baseline = baseline();
+    clock(&mut baseline);
+    report["benchmarks"]["infer"]["identity"]["timer"] = json!("cuda_events");
+    write(dir.path(), "report.json", &report);
+    write(dir.path(), "comparison.json", &judged(std::slice::from_ref(&report), &baseline));
+    let by_clock = attested(dir.path());
+    assert_eq!(
+        gate(&by_clock, "cpu_perf_regression").0,
+        GateStatus::Pending,
+        "a GPU's verdict is none about the CPU"
+    );
+    assert_eq!(gate(&by_clock, "gpu_perf_regression").0, GateStatus::Pass);
+    report["machine"] = json!({
         "fingerprint": "x", "cpu_model": "c", "cpus": 1, "memory_gib": 1, "arch": "x86_64", "os": "linux", "devices": ["H200"]
     });
-    assert_eq!(cpu(&on_device).0, GateStatus::Pending, "a GPU's verdict is none about the CPU");
-    assert_eq!(gate(&attested(dir.path()), "gpu_perf_regression").0, GateStatus::Pass);
+    report["benchmarks"]["infer"]["identity"]["timer"] = json!("host_monotonic");
+    write(dir.path(), "report.json", &report);
+    write(dir.path(), "comparison.json", &judged(&[report], &self::baseline()));
+    let by_name = attested(dir.path());
+    assert_eq!(gate(&by_name, "gpu_perf_regression").0, GateStatus::Pass, "{:?}", by_name.gates);
+    let mut asked = self::asked(dir.path(), RuntimeTarget::Cpu);
+    asked.gate_files = vec![("cpu_perf_regression".to_owned(), "comparison.json".to_owned())];
+    let (status, said) = gate(&create(&asked).unwrap(), "cpu_perf_regression");
+    assert!(status == GateStatus::Fail && said.contains("a device's"), "{said}");
 }
 
 #[test]
@@ -282,7 +363,7 @@ fn every_byte_of_a_small_artifact_counts_and_a_swapped_one_is_found() {
 #[test]
 fn an_attestation_that_was_typed_is_found_even_when_it_is_signed() {
     let dir = complete();
-    write(dir.path(), "comparison.json", &comparison("regressed", 2.0));
+    gated(dir.path(), 2.0);
     let honest = attested(dir.path());
     assert_eq!(
         problems(honest.clone(), dir.path(), false),

@@ -3,6 +3,7 @@
 //! [`estimate::unit`] makes one number of a unit, [`Deciding`] says after each whether a workload needs more, and [`judge`]
 //! says what it all amounts to. Nothing here measures, and nothing knows how the units came about.
 
+mod again;
 mod deciding;
 pub mod disjoint_ci;
 pub mod estimate;
@@ -11,6 +12,7 @@ mod reason;
 mod reports;
 mod times;
 
+pub use again::judge_again;
 pub use deciding::Deciding;
 pub use holdpoint_stats::sequential::{Decision, InvalidPlan};
 pub use reports::compare_reports_disjoint_ci;

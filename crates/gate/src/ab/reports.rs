@@ -1,11 +1,11 @@
 //! The policy `disjoint-ci` for two reports that hold their samples.
 
 use super::disjoint_ci;
-use crate::compare::{Allow, Row, compare};
+use crate::compare::{Row, compare};
 use crate::judge::{self, judge_by, of_row, status_of};
 use holdpoint_model::baseline::DEFAULT_RATIO;
 use holdpoint_model::{
-    Baseline, BaselineMetric, Check, Current, Judgement, MetricValue, Outcome, Report, SCHEMA_VERSION,
+    Allow, Baseline, BaselineMetric, Check, Current, Judgement, MetricValue, Outcome, Report, SCHEMA_VERSION,
     Samples, Unmeasured, Verdict,
 };
 

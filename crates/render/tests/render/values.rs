@@ -42,6 +42,7 @@ pub fn judgement(verdict: Verdict, checks: Vec<Check>) -> Judgement {
         ungated: Vec::new(),
         threshold: checks.iter().find_map(|check| check.threshold.clone()),
         checks,
+        basis: None,
     }
 }
 
