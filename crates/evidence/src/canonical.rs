@@ -68,15 +68,35 @@ pub fn float(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
     }
-    // Rust writes the shortest digits that read back the same, as `d.ddde±x`.
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (EXPONENT_MIN..EXPONENT_MAX).contains(&exponent) {
-        let fixed = value.to_string();
-        return if fixed.contains('.') { fixed } else { fixed + ".0" };
+    // The shortest digits that read back the same; of two that are as near, Python takes the even one, as serde_json does and `{:e}` does
+    // not.
+    let text = Number::from_f64(value.abs()).map(|number| number.to_string()).unwrap_or_default();
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let padded = format!("{whole}{fraction}");
+    let digits = padded.trim_start_matches('0').trim_end_matches('0');
+    let digits = if digits.is_empty() { "0" } else { digits };
+    let leading = padded.len() - padded.trim_start_matches('0').len();
+    let exponent = match value {
+        0.0 => 0,
+        _ => exponent.parse::<i32>().unwrap_or(0) + whole.len() as i32 - 1 - leading as i32,
+    };
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    match exponent {
+        EXPONENT_MIN..0 => format!("{sign}0.{}{digits}", "0".repeat(-exponent as usize - 1)),
+        0..EXPONENT_MAX => {
+            let point = exponent as usize + 1;
+            let (whole, fraction) = digits.split_at(point.min(digits.len()));
+            let fraction = if fraction.is_empty() { "0" } else { fraction };
+            format!("{sign}{whole:0<point$}.{fraction}")
+        }
+        _ => {
+            let (first, rest) = digits.split_at(1);
+            let point = if rest.is_empty() { "" } else { "." };
+            let direction = if exponent < 0 { '-' } else { '+' };
+            format!("{sign}{first}{point}{rest}e{direction}{:02}", exponent.abs())
+        }
     }
-    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
 fn write_string(text: &str, out: &mut String) {
@@ -140,6 +160,18 @@ mod tests {
     #[test]
     fn what_is_not_finite_is_spelt_as_in_python() {
         assert_eq!([f64::NAN, f64::INFINITY, -f64::INFINITY].map(float), ["NaN", "Infinity", "-Infinity"]);
+    }
+
+    #[test]
+    fn of_two_spellings_as_near_the_even_one_is_pythons() {
+        for (value, text) in [
+            (1_000_000_000_000_000.25, "1000000000000000.2"),
+            (1_000_000_000_000_000.75, "1000000000000000.8"),
+            (-2_251_799_813_685_248.5, "-2251799813685248.5"),
+            (9_007_199_254_740_993e7, "9.007199254740994e+22"),
+        ] {
+            assert_eq!(float(value), text);
+        }
     }
 
     #[test]

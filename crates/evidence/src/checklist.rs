@@ -8,6 +8,8 @@ use crate::EvidenceError;
 const BEGIN: &str = "<!-- holdpoint:begin ";
 const END: &str = "<!-- holdpoint:end ";
 const CLOSE: &str = " -->";
+/// Some editors begin a file with it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// A row that nobody has looked at.
 pub const UNTICKED: &str = "[ ]";
 const TICKED: &str = "[x]";
@@ -19,8 +21,17 @@ enum Marker<'a> {
     End(&'a str),
 }
 
+/// Whether a line stands so deep that it is code, as far as a line alone tells.
+fn is_deep(line: &str) -> bool {
+    line.starts_with("    ") || line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t')
+}
+
 fn marker(line: &str) -> Option<Marker<'_>> {
-    let inner = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim().strip_prefix("holdpoint:")?;
+    let inner = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim();
+    if !inner.to_lowercase().starts_with("holdpoint") {
+        return None;
+    }
+    let Some(inner) = inner.strip_prefix("holdpoint:") else { return Some(Marker::Begin(inner)) };
     // A name must be apart from the word before it.
     let name = |word: &str| {
         let rest = inner.strip_prefix(word)?;
@@ -42,6 +53,9 @@ struct Open<'a> {
 
 /// What opens or closes a block of code, in which markers are only shown: its character, how often, and whether nothing else is there.
 fn fence(line: &str) -> Option<(char, usize, bool)> {
+    if is_deep(line) {
+        return None;
+    }
     let line = line.trim();
     let first = line.chars().next().filter(|c| ['`', '~'].contains(c))?;
     let count = line.chars().take_while(|c| *c == first).count();
@@ -50,16 +64,27 @@ fn fence(line: &str) -> Option<(char, usize, bool)> {
     (count >= 3 && !(first == '`' && rest.contains('`'))).then_some((first, count, rest.is_empty()))
 }
 
+/// A checklist that was filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// The whole text.
+    pub text: String,
+    /// Lines with markers that are shown as code, and so were left alone.
+    pub shown: Vec<usize>,
+}
+
 /// Fills every block; `text_of` knows what belongs into one by its name.
 ///
 /// # Errors
 /// With the line, when markers do not fit, a block is there twice, its name is unknown, or there is none at all.
-pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Result<String, EvidenceError> {
+pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Result<Filled, EvidenceError> {
     let refused = |line: usize, what: String| Err(EvidenceError::Marker { line, what });
     let mut out = String::with_capacity(text.len());
     let mut open: Option<Open<'_>> = None;
     let mut seen: Vec<&str> = Vec::new();
     let mut code: Option<(char, usize)> = None;
+    let mut shown = Vec::new();
+    let text = text.strip_prefix(BYTE_ORDER_MARK).inspect(|_| out.push(BYTE_ORDER_MARK)).unwrap_or(text);
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let number = at + 1;
         if open.is_none()
@@ -71,7 +96,11 @@ pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Resu
                 still => still,
             };
         }
-        let found = if code.is_some() { None } else { marker(line) };
+        let mut found = marker(line);
+        if found.is_some() && open.is_none() && (code.is_some() || is_deep(line)) {
+            shown.push(number);
+            found = None;
+        }
         match (found, &mut open) {
             (Some(Marker::Begin(name)), None) => {
                 if seen.contains(&name) {
@@ -126,13 +155,15 @@ pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Resu
             1,
             format!("no markers; put {BEGIN}gates{CLOSE} and {END}gates{CLOSE} where evidence belongs"),
         ),
-        None => Ok(out),
+        None => Ok(Filled { text: out, shown }),
     }
 }
 
 /// The new text, with the ticks that people set in the old one.
 fn with_ticks(new: &str, old: &str) -> String {
     let old_rows: Vec<Vec<&str>> = old.lines().filter_map(cells).collect();
+    // The head of a table names what its ticks are of.
+    let is_of_this = old_rows.first() == new.lines().find_map(cells).as_ref();
     let mut out = String::with_capacity(new.len());
     for line in new.split_inclusive('\n') {
         let ticked = cells(line).and_then(|row| {
@@ -140,7 +171,7 @@ fn with_ticks(new: &str, old: &str) -> String {
             let before = old_rows.iter().find(|old| old.first() == row.first())?;
             let (tick, old_evidence) = before.split_last()?;
             let is_ticked = *last == UNTICKED && tick.to_lowercase().starts_with(TICKED);
-            let is_current = evidence == old_evidence && tick.eq_ignore_ascii_case(TICKED);
+            let is_current = is_of_this && evidence == old_evidence && tick.eq_ignore_ascii_case(TICKED);
             is_ticked.then_some(if is_current { TICKED } else { OUTDATED })
         });
         match (ticked, line.rfind(UNTICKED)) {
@@ -217,7 +248,7 @@ mod tests {
     const TABLE: &str = "| what | hash | seen |\n|---|---|---|\n| a | 1 | [ ] |\n| b\\|c | 2 | [ ] |\n";
 
     fn filled(text: &str) -> Result<String, EvidenceError> {
-        fill(text, |name| (name == "gates").then(|| TABLE.to_owned()))
+        fill(text, |name| (name == "gates").then(|| TABLE.to_owned())).map(|filled| filled.text)
     }
 
     fn page(inside: &str) -> String {
@@ -270,11 +301,34 @@ mod tests {
     }
 
     #[test]
+    fn markers_that_are_left_alone_are_told() {
+        let shown = |text: &str| fill(text, |_| Some(TABLE.to_owned())).unwrap().shown;
+        let end = "<!-- holdpoint:begin gates -->\n<!-- holdpoint:end gates -->\n";
+        assert_eq!(shown(&format!("```\n<!-- holdpoint:begin x -->\n```\n{end}")), [2]);
+        assert_eq!(shown(&format!("    <!-- holdpoint:begin x -->\n{end}")), [1], "indented code");
+        // Deep in a list it opens no block of code, so what follows is filled.
+        assert_eq!(shown(&format!("- a\n      ```\n{end}")), [0; 0]);
+        assert!(shown(&format!("\u{feff}{end}")).is_empty());
+    }
+
+    #[test]
+    fn a_tick_is_of_what_the_head_of_its_table_names() {
+        let ticked = page(&TABLE.replace("| 1 | [ ] |", "| 1 | [x] |").replace("seen", "seen before"));
+        assert!(filled(&ticked).unwrap().contains("| a | 1 | [x] before this evidence |"));
+    }
+
+    #[test]
     fn blanks_in_a_marker_do_not_matter_and_slips_are_refused() {
         let tight = "<!--holdpoint:begin gates-->\n<!--  holdpoint:end  gates  -->\n";
         assert!(filled(tight).unwrap().contains("| a | 1 | [ ] |"));
         let slip = filled("<!-- holdpoint:begin-gates -->\n").unwrap_err().to_string();
         assert!(slip.contains("no block \"begin-gates\""), "{slip}");
+        for slip in ["Holdpoint:begin gates", "HOLDPOINT: begin gates", "holdpoint begin gates"] {
+            assert!(
+                filled(&format!("<!-- {slip} -->\n")).unwrap_err().to_string().contains("no block"),
+                "{slip}"
+            );
+        }
     }
 
     #[test]
@@ -290,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_template_can_be_filled_and_line_ends_stay() {
-        let any = |text: &str| fill(text, |name| Some(format!("{name}!\n")));
+        let any = |text: &str| fill(text, |name| Some(format!("{name}!\n"))).map(|filled| filled.text);
         let out = any(TEMPLATE).unwrap();
         assert!(["metadata!", "artifacts!", "gates!", "summary!"].iter().all(|block| out.contains(block)));
         let windows = any(&TEMPLATE.replace('\n', "\r\n")).unwrap();

@@ -2,9 +2,9 @@
 
 use crate::{EvidenceError, hash};
 use holdpoint_model::ReplayManifest;
-use holdpoint_model::replay::ArtifactHash;
+use holdpoint_model::replay::{ArtifactHash, ReplayConfig};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 
 /// What a manifest's hash is over: no path, no environment, no revision.
@@ -106,6 +106,17 @@ pub fn contradictions(manifest: &ReplayManifest) -> Result<Vec<String>, Evidence
             found.push(format!("artifact {name:?} is the output of none of its workloads"));
         }
     }
+    // What is run again is in the configuration, what came of it among the workloads.
+    if !manifest.workloads.is_empty() {
+        let asked = serde_json::from_value::<ReplayConfig>(Value::Object(manifest.config.clone()));
+        let asked = asked.map(|config| config.workloads).unwrap_or_default();
+        let names: BTreeSet<&str> = asked.iter().map(|case| case.name.as_str()).collect();
+        let recorded = manifest.workloads.iter().filter(|(_, workload)| workload.skipped.is_none());
+        let known: BTreeSet<&str> = recorded.map(|(name, _)| name.as_str()).collect();
+        if let Some(name) = names.symmetric_difference(&known).next() {
+            found.push(format!("workload {name:?} is in one of config and workloads only"));
+        }
+    }
     for (workload, replayed) in &manifest.workloads {
         for output in &replayed.outputs {
             let name = holdpoint_model::replay::artifact_name(workload, &output.name);
@@ -136,13 +147,17 @@ pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String
             ));
             continue;
         }
-        let path = dir.join(path);
-        if !path.exists() {
+        let file = dir.join(path);
+        if !file.exists() {
             continue;
         }
-        let (sha256, _) = hash::file(&path)?;
+        if !file.is_file() {
+            found.push(format!("{} is no plain file", artifact.path));
+            continue;
+        }
+        let (sha256, _) = hash::file(&file)?;
         if sha256 != artifact.sha256 {
-            found.push(format!("{} is not the file that was recorded: SHA-256 {sha256}", path.display()));
+            found.push(format!("{} is not the file that was recorded: SHA-256 {sha256}", artifact.path));
         }
     }
     Ok(found)

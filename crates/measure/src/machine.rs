@@ -90,7 +90,14 @@ pub fn revision(dir: &Path) -> Option<Revision> {
     };
     let commit = git(&["rev-parse", "--verify", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    Some(Revision { commit, dirty: !changes.is_empty() })
+    // What git was told not to look at may be anything: `h` before a name is assumed unchanged, `S` and there is not in a sparse checkout.
+    let is_hidden = |entry: &str| match entry.split_once(' ') {
+        Some(("S", path)) => dir.join(path).exists(),
+        Some((tag, _)) => tag.chars().all(|c| c.is_ascii_lowercase()),
+        None => false,
+    };
+    let is_hiding = git(&["ls-files", "-v", "-z", "--", ":/"])?.split('\0').any(is_hidden);
+    Some(Revision { commit, dirty: !changes.is_empty() || is_hiding })
 }
 
 /// Peak resident memory of this process.

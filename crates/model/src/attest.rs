@@ -157,6 +157,9 @@ pub struct GateInput {
     pub status: GateStatus,
     /// What it says, or what is wrong with it.
     pub detail: String,
+    /// The files that it was held against, below the artifacts folder, with their SHA-256.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rests_on: BTreeMap<String, String>,
 }
 
 /// Counts, and what they come to.

@@ -195,11 +195,14 @@ fn sign(
     let head = here.as_ref().map(|revision| revision.commit.as_str());
     let trust = Trust { is_strict: false, commit_sha: head };
     let (mut problems, _) = attest::verify(Signed::Bare(Box::new(attestation.clone())), artifacts, trust)?;
-    if let Some(here) = here
-        && attestation.release_metadata.dirty != Some(here.dirty)
-    {
-        let is = if here.dirty { "has uncommitted changes" } else { "is clean" };
-        problems.push(format!("the tree here {is}, which it does not say"));
+    let is_dirty = here.map(|here| here.dirty);
+    if attestation.release_metadata.dirty != is_dirty {
+        let what = match is_dirty {
+            Some(true) => "the tree here has uncommitted changes, which it does not say",
+            Some(false) => "the tree here is clean, which it does not say",
+            None => "whether the tree was clean cannot be seen here, yet it says so; sign in the repository",
+        };
+        problems.push(what.to_owned());
     }
     if !problems.is_empty() {
         output.result(&problems, |style| terminal::verified(&problems, "", style))?;
@@ -262,7 +265,16 @@ fn verify(
     let (problems, attestation, signer) = checked(path, artifacts, public, trust)?;
     let holds = attestation.as_ref().map(|a| {
         let (m, s) = (&a.release_metadata, &a.summary);
-        format!("{} at {}, {signer}; overall status {}", m.release_tag, m.commit_sha, s.overall_status)
+        let without = attest::without(a);
+        let without = if without.is_empty() {
+            String::new()
+        } else {
+            format!("; declared away: {}", without.join(", "))
+        };
+        format!(
+            "{} at {}, {signer}; overall status {}{without}",
+            m.release_tag, m.commit_sha, s.overall_status
+        )
     });
     told(&problems, &holds.unwrap_or_default(), attestation.as_ref(), output)
 }

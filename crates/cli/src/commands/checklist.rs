@@ -41,13 +41,18 @@ pub fn run(args: &ChecklistArgs, output: &Output) -> Result<ExitCode, CliError> 
         EvidenceError::Marker { .. } => CliError::File { path: args.file.clone(), what: error.to_string() },
         other => other.into(),
     })?;
+    let checklist::Filled { text: new, shown } = new;
+    for line in &shown {
+        let place = args.file.display();
+        output.note(&format!("{place}: line {line}: a marker that is shown as code was left alone"));
+    }
     let is_new = new != old || !args.file.exists();
     if is_new {
         holdpoint_store::write_text(&args.file, &new)?;
     }
     let told = json!({
         "file": args.file.display().to_string(), "changed": is_new,
-        "overall_status": attestation.summary.overall_status,
+        "overall_status": attestation.summary.overall_status, "markers_left_alone": shown,
     });
     output.result(&told, |_| {
         let what = if is_new { "filled" } else { "unchanged" };

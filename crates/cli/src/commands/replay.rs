@@ -314,22 +314,24 @@ impl Recorded<'_> {
         for (output, tensor) in self.workload.outputs.iter().zip(&now.outputs) {
             let name = artifact_name(self.name, &output.name);
             let artifact = &self.manifest.artifact_hashes[&name];
+            let file = self.dir.join(&artifact.path);
+            let (is_equal, is_gone) = (hash::bytes(&tensor.bytes) == artifact.sha256, !file.exists());
+            // Only a hash is left, and that has no tolerance.
+            if !is_equal && is_gone && !is_exact {
+                found.skipped.insert(name, format!("{} is gone", file.display()));
+                continue;
+            }
             found.outputs_count += 1;
             found.exact_count += u64::from(is_exact);
             found.values_count += output.shape.iter().product::<usize>() as u64;
-            if hash::bytes(&tensor.bytes) == artifact.sha256 {
+            if is_equal {
                 continue;
             }
-            let file = self.dir.join(&artifact.path);
-            if !file.exists() {
-                // Only a hash is left, and that has no tolerance.
-                match is_exact {
-                    true => found.differences.push(format!(
-                        "{name}: other bits than were recorded; where is not known, {} is gone",
-                        file.display()
-                    )),
-                    false => drop(found.skipped.insert(name, format!("{} is gone", file.display()))),
-                }
+            if is_gone {
+                found.differences.push(format!(
+                    "{name}: other bits than were recorded; where is not known, {} is gone",
+                    file.display()
+                ));
                 continue;
             }
             let recorded = holdpoint_store::read_binary(&file)?;

@@ -326,3 +326,20 @@ fn a_checklist_is_filled_again_and_again_and_people_keep_what_they_wrote() {
     here.run(&["checklist", "docs/CHECKLIST.md"])
         .refuses(64, &["docs/CHECKLIST.md: line ", "begins inside block \"gates\""]);
 }
+
+#[test]
+fn a_tree_is_clean_only_where_git_looks_and_can_be_seen() {
+    let here = Here::released();
+    here.attest(&["keygen"], &[]).ends(0);
+    here.git(&["update-index", "--assume-unchanged", "suite.toml"]);
+    let suite = here.read("suite.toml");
+    here.write("suite.toml", &format!("{suite}\n# not looked at\n"));
+    assert_eq!(here.created()["release_metadata"]["dirty"], true);
+    here.git(&["update-index", "--no-assume-unchanged", "suite.toml"]);
+    here.write("suite.toml", &suite);
+    let made = here.created();
+    assert_eq!(made["release_metadata"]["dirty"], false);
+    // Taken out of the repository, nobody can see whether it was clean.
+    std::fs::rename(here.path(".git"), here.path("gone")).unwrap();
+    here.attest(&["sign", "--key", "holdpoint.key"], &[]).ends(5).prints(&["cannot be seen here"]);
+}

@@ -12,9 +12,9 @@ pub use verify::{Problems, Signed, Trust, missing_for_release, verify};
 
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{
-    AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseMetadata, Subject,
+    AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseMetadata, RuntimeTarget, Subject,
 };
-use holdpoint_model::{Attestation, SCHEMA_VERSION, Statement};
+use holdpoint_model::{Attestation, Date, SCHEMA_VERSION, Statement};
 use kinds::{ARTIFACTS, GATES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -42,23 +42,41 @@ pub struct Asked<'a> {
     pub holdpoint: String,
 }
 
+/// What files are held against.
+#[derive(Clone, Copy)]
+struct Held<'a> {
+    /// The artifacts folder.
+    dir: &'a Path,
+    commit: &'a str,
+    target: RuntimeTarget,
+    /// The day of the attestation: what has expired by then waives nothing.
+    day: Option<Date>,
+}
+
+impl<'a> Held<'a> {
+    fn new(dir: &'a Path, metadata: &'a ReleaseMetadata) -> Self {
+        let day = metadata.build_date_utc.get(..10).and_then(Date::parse);
+        Self { dir, commit: &metadata.commit_sha, target: metadata.runtime_target, day }
+    }
+}
+
 /// Reads the folder.
 ///
 /// # Errors
 /// When a file is there and cannot be read at all.
 pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
-    let commit = &asked.metadata.commit_sha;
+    let held = Held::new(asked.dir, &asked.metadata);
     let artifacts = ARTIFACTS.iter().map(|kind| {
         let place = asked.artifact_paths.get(kind.key).map(String::as_str);
         let without = asked.without.get(kind.key).map(String::as_str);
-        read::artifact(kind, asked.dir, place, asked.metadata.runtime_target, without, commit)
+        read::artifact(kind, held, place, without)
     });
     let artifacts: Vec<AttestedArtifact> = artifacts.collect::<Result<_, _>>()?;
     let given: Vec<(&str, &str)> =
         asked.gate_files.iter().map(|(key, path)| (key.as_str(), path.as_str())).collect();
     let gates = GATES.iter().map(|kind| {
         let without = asked.without.get(kind.key).map(String::as_str);
-        read::gate(kind, asked.dir, &given, asked.metadata.runtime_target, without, commit)
+        read::gate(kind, held, &given, without)
     });
     let gates: Vec<AttestedGate> = gates.collect::<Result<_, _>>()?;
     Ok(Attestation {
@@ -71,6 +89,15 @@ pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
         gates,
         holdpoint: asked.holdpoint.clone(),
     })
+}
+
+/// The artifacts and gates that a project was said not to have.
+#[must_use]
+pub fn without(attestation: &Attestation) -> Vec<&str> {
+    let artifacts = attestation.artifacts.iter().map(|artifact| (&artifact.key, &artifact.detail));
+    let gates = attestation.gates.iter().map(|gate| (&gate.key, &gate.evidence));
+    let all = artifacts.chain(gates).filter(|(_, said)| said.starts_with(read::WITHOUT));
+    all.map(|(key, _)| key.as_str()).collect()
 }
 
 fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> AttestationSummary {
@@ -104,9 +131,10 @@ fn files<'a>(
     gates: &'a [AttestedGate],
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     let of_artifacts = artifacts.iter().filter_map(|a| Some((a.path.as_str(), a.sha256.as_deref()?)));
-    let of_gates =
-        gates.iter().flat_map(|gate| &gate.inputs).map(|input| (input.path.as_str(), input.sha256.as_str()));
-    of_artifacts.chain(of_gates)
+    let inputs = || gates.iter().flat_map(|gate| &gate.inputs);
+    let of_gates = inputs().map(|input| (input.path.as_str(), input.sha256.as_str()));
+    let beside = inputs().flat_map(|input| &input.rests_on);
+    of_artifacts.chain(of_gates).chain(beside.map(|(path, sha256)| (path.as_str(), sha256.as_str())))
 }
 
 fn inputs_sha256(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Result<String, EvidenceError> {

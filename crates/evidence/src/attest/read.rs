@@ -1,14 +1,15 @@
 //! One artifact and one gate, read from the folder.
 
 use super::kinds::{ArtifactKind, CPU_TIMES, Form, GPU_TIMES, GateKind, PARITY};
-use super::times;
 use super::verdict::{self, Said};
+use super::{Held, times};
 use crate::replay::{changed_files, contradictions, stays_below};
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateInput, GateStatus, RuntimeTarget};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{import, json};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Begins the text of what a project does not have.
@@ -17,12 +18,11 @@ pub(super) const WITHOUT: &str = "not of this project: ";
 /// Reads an artifact: at its place, or at the first of the usual ones where there is one.
 pub(super) fn artifact(
     kind: &ArtifactKind,
-    dir: &Path,
+    held: Held<'_>,
     place: Option<&str>,
-    target: RuntimeTarget,
     without: Option<&str>,
-    commit: &str,
 ) -> Result<AttestedArtifact, EvidenceError> {
+    let Held { dir, target, .. } = held;
     let usual = kind.paths.iter().copied().find(|path| dir.join(path).is_file());
     let path = place.or(usual).unwrap_or(kind.paths[0]);
     let file = dir.join(path);
@@ -47,7 +47,7 @@ pub(super) fn artifact(
     if exists {
         let (sha256, size_bytes) = hash::file(&file)?;
         (artifact.sha256, artifact.size_bytes) = (Some(sha256), Some(size_bytes));
-        (artifact.status, artifact.detail) = match content(kind.key, &file, commit) {
+        (artifact.status, artifact.detail) = match content(kind.key, path, held) {
             Ok(found) => found,
             Err(problem) => (GateStatus::Fail, problem),
         };
@@ -56,14 +56,15 @@ pub(super) fn artifact(
 }
 
 /// What an artifact is, or what is wrong with it.
-fn content(key: &str, file: &Path, commit: &str) -> Result<(GateStatus, String), String> {
+fn content(key: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), String> {
+    let file = &held.dir.join(path);
     let good = |detail| (GateStatus::Pass, detail);
     match key {
         "onnx_graph" => starts_with(file, |first| first.first() == Some(&0x08), "ONNX model").map(good),
         "trt_engine" => starts_with(file, |first| !first.is_empty(), "engine").map(good),
         _ => {
             let text = holdpoint_store::read_text(file).map_err(|error| clean_text(&error.to_string()))?;
-            document(key, &text, file, commit)
+            document(key, &text, path, held)
         }
     }
 }
@@ -78,15 +79,16 @@ fn starts_with(file: &Path, is_one: fn(&[u8]) -> bool, name: &str) -> Result<Str
     if is_one(&first.unwrap_or_default()) { Ok(name.to_owned()) } else { Err(format!("not an {name}")) }
 }
 
-fn document(key: &str, text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String), String> {
+fn document(key: &str, text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), String> {
+    let commit = held.commit;
     let value: Value = json::parse(text).map_err(|error| error.to_string())?;
     // A verdict is good evidence of how it came out; how the gate stands by it is the gate's to say.
-    let read = |forms: &[Form]| match verdict::read(file, key, forms, commit)? {
+    let read = |forms: &[Form]| match verdict::read(path, key, forms, held)? {
         Said { revision: Some(revision), detail, .. } if revision.commit != commit => Err(detail),
         said => Ok((GateStatus::Pass, said.detail)),
     };
     match key {
-        "export_manifest" if value.get("manifest_sha256").is_some() => manifest(text, file, commit),
+        "export_manifest" if value.get("manifest_sha256").is_some() => manifest(text, path, held),
         "performance_report" if value.get("plan").is_some() => read(&[Form::SideBySide]),
         "performance_report" => match import::report(text) {
             Ok(report) => times::report(&report, commit),
@@ -118,7 +120,8 @@ fn has_samples(report: &Value) -> bool {
     report.get("benchmarks").and_then(Value::as_object).is_some_and(|all| all.values().any(has))
 }
 
-fn manifest(text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String), String> {
+fn manifest(text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), String> {
+    let (file, commit) = (held.dir.join(path), held.commit);
     let manifest = import::replay_manifest(text).map_err(|error| error.to_string())?;
     let dir = file.parent().unwrap_or(Path::new("."));
     let mut problems = contradictions(&manifest).map_err(|error| error.to_string())?;
@@ -137,7 +140,9 @@ fn manifest(text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String
         None => {
             let count = verdict::plural(manifest.artifact_hashes.len(), "answer");
             let of = if manifest.revision.is_none() { ", which names no commit" } else { "" };
-            Ok((GateStatus::Pass, format!("replay manifest, {count}{of}")))
+            let left_out = manifest.workloads.values().filter(|workload| workload.skipped.is_some()).count();
+            let without = if left_out == 0 { String::new() } else { format!(", {left_out} not recorded") };
+            Ok((GateStatus::Pass, format!("replay manifest, {count}{without}{of}")))
         }
     }
 }
@@ -145,22 +150,20 @@ fn manifest(text: &str, file: &Path, commit: &str) -> Result<(GateStatus, String
 /// Reads a gate from its verdict files, all that are there. What is given for a gate, in `given` by the gate's key, is that gate's.
 pub(super) fn gate(
     kind: &GateKind,
-    dir: &Path,
+    held: Held<'_>,
     given: &[(&str, &str)],
-    target: RuntimeTarget,
     without: Option<&str>,
-    commit: &str,
 ) -> Result<AttestedGate, EvidenceError> {
     let mut inputs: Vec<GateInput> = Vec::new();
     let given_for = |key: &str, path: &str| given.contains(&(key, path));
     let further = given.iter().filter(|(key, _)| *key == kind.key).map(|(_, path)| *path);
     for path in kind.files.iter().copied().chain(further) {
-        let file = dir.join(path);
+        let file = held.dir.join(path);
         if inputs.iter().any(|known| known.path == path) || !stays_below(Path::new(path)) || !file.is_file() {
             continue;
         }
         let (sha256, _) = hash::file(&file)?;
-        let said = verdict::read(&file, kind.key, kind.forms, commit);
+        let said = verdict::read(path, kind.key, kind.forms, held);
         // A verdict over times belongs to one of the two gates; what cannot be read belongs to both.
         let on_device = said.as_ref().ok().and_then(|said| said.on_device);
         if let Some(on_device) = on_device
@@ -171,16 +174,23 @@ pub(super) fn gate(
                 continue;
             }
         }
+        let mut rests_on = BTreeMap::new();
         let (status, detail) = match said {
             Ok(_) if kind.key == CPU_TIMES && on_device == Some(true) => {
                 (GateStatus::Fail, "its times are a device's".to_owned())
             }
-            Ok(said) => (said.status, said.detail),
+            Ok(said) => {
+                for path in said.rests_on {
+                    let (sha256, _) = hash::file(&held.dir.join(&path))?;
+                    rests_on.insert(path, sha256);
+                }
+                (said.status, said.detail)
+            }
             Err(problem) => (GateStatus::Fail, problem),
         };
-        inputs.push(GateInput { path: path.to_owned(), sha256, status, detail });
+        inputs.push(GateInput { path: path.to_owned(), sha256, status, detail, rests_on });
     }
-    let is_out_of_scope = kind.key == GPU_TIMES && target == RuntimeTarget::Cpu;
+    let is_out_of_scope = kind.key == GPU_TIMES && held.target == RuntimeTarget::Cpu;
     let (status, evidence) = match (inputs.as_slice(), without) {
         ([], Some(reason)) => (GateStatus::NotApplicable, clean_text(&format!("{WITHOUT}{reason}"))),
         ([], None) if is_out_of_scope => (GateStatus::NotApplicable, "no GPU in scope".to_owned()),

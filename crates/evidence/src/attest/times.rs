@@ -1,6 +1,7 @@
 //! Verdicts over times, judged again from what they were made of: the numbers, statuses and verdicts that come out must be those in the file.
 
-use super::verdict::{Said, plural, status_of};
+use super::Held;
+use super::verdict::{Said, plural, sibling, status_of};
 use holdpoint_gate::{ab, judge_again};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::attest::GateStatus;
@@ -13,7 +14,6 @@ use holdpoint_model::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::path::Path;
 
 /// Numbers that were computed twice, perhaps on another machine, may differ by rounding.
 const ROUNDING: f64 = 1e-9;
@@ -22,10 +22,6 @@ const RUNS_MAX: usize = 100;
 
 fn edited(what: &str) -> String {
     clean_text(&format!("{what}: it was edited"))
-}
-
-fn day(timestamp: Option<&str>) -> Option<Date> {
-    timestamp.and_then(|text| text.get(..10)).and_then(Date::parse)
 }
 
 fn is_same(one: f64, other: f64) -> bool {
@@ -91,20 +87,20 @@ fn on_device<'a>(machine: Option<&Machine>, mut identities: impl Iterator<Item =
 }
 
 /// The judgement of the runs beside it, `report.json`, `report-2.json` and so on. What cannot be judged again is not yet known.
-pub(super) fn judgement(j: &Judgement, dir: &Path, commit: &str) -> Result<Said, String> {
+pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
     let worst = j.checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Inconclusive);
     if worst != j.verdict {
         let (said, is) = (j.verdict.as_str(), worst.as_str());
         return Err(format!("its verdict is {said}, yet the worst of its checks is {is}: it was edited"));
     }
-    let runs = runs_beside(dir, commit)?;
+    let (rests_on, runs): (Vec<String>, Vec<Current>) = runs_beside(path, held)?.into_iter().unzip();
     let unknown = match () {
         () if j.basis.is_none() => Some("it does not hold what it was judged by"),
         () if runs.is_empty() => Some("the report that it judged is not beside it"),
         () => None,
     };
     if unknown.is_none() {
-        judged(j, &runs)?;
+        judged(j, &runs, held.day)?;
     }
     let mut detail = format!(
         "{}: {}, {}, policy {}",
@@ -113,6 +109,10 @@ pub(super) fn judgement(j: &Judgement, dir: &Path, commit: &str) -> Result<Said,
         plural(j.checks.len(), "metric"),
         j.policy
     );
+    let most = j.checks.iter().filter_map(|check| Some(check.allowed_max_ms? / check.baseline_ms? - 1.0));
+    if let Some(most) = most.max_by(f64::total_cmp) {
+        detail += &format!(", at most {:+.1} % allowed", most * 100.0);
+    }
     if !j.ungated.is_empty() {
         detail += &format!(", {} not judged", j.ungated.len());
     }
@@ -128,17 +128,16 @@ pub(super) fn judgement(j: &Judgement, dir: &Path, commit: &str) -> Result<Said,
     };
     let metrics = j.basis.iter().flat_map(|basis| basis.baseline.metrics.values());
     let on_device = on_device(j.machine.as_ref(), metrics.filter_map(|metric| metric.identity.as_ref()));
-    Ok(Said { on_device: Some(on_device), ..Said::new(status, detail).of(j.revision.as_ref()) })
+    Ok(Said { on_device: Some(on_device), rests_on, ..Said::new(status, detail).of(j.revision.as_ref()) })
 }
 
-fn judged(j: &Judgement, runs: &[Current]) -> Result<(), String> {
+fn judged(j: &Judgement, runs: &[Current], day: Option<Date>) -> Result<(), String> {
     let mut again = judge_again(j, runs)
         .ok_or_else(|| edited(&format!("there is no policy {:?} of its kind", j.policy)))?;
     let mut said = j.clone();
     for check in &mut said.checks {
         let names: Vec<&str> =
             [Some(check.metric.as_str()), check.workload.as_deref()].into_iter().flatten().collect();
-        let day = day(j.timestamp_utc.as_deref());
         let verdict =
             before_waiver(&names, check.verdict, check.waiver.as_ref(), check.regression_ratio, day)?;
         if verdict != check.verdict {
@@ -163,33 +162,37 @@ fn judged(j: &Judgement, runs: &[Current]) -> Result<(), String> {
     same("it", &said, &again)
 }
 
-/// The runs that lie beside a comparison.
-fn runs_beside(dir: &Path, commit: &str) -> Result<Vec<Current>, String> {
-    let mut runs: Vec<Current> = Vec::new();
+/// The runs that lie beside a comparison, and where.
+fn runs_beside(path: &str, held: Held<'_>) -> Result<Vec<(String, Current)>, String> {
+    let mut runs: Vec<(String, Current)> = Vec::new();
     for number in 1..=RUNS_MAX {
         let name = if number == 1 { "report.json".to_owned() } else { format!("report-{number}.json") };
-        let path = dir.join(&name);
-        if path.symlink_metadata().is_err() {
+        let place = sibling(path, &name);
+        let file = held.dir.join(&place);
+        if file.symlink_metadata().is_err() {
             break;
         }
         let problem = |what: String| clean_text(&format!("{name} beside it: {what}"));
-        let text = holdpoint_store::read_text(&path).map_err(|error| problem(error.to_string()))?;
+        if !file.is_file() {
+            return Err(problem("it is no plain file".to_owned()));
+        }
+        let text = holdpoint_store::read_text(&file).map_err(|error| problem(error.to_string()))?;
         let current = import::current(&text).map_err(|error| problem(error.to_string()))?;
         if let Ok(report) = import::report(&text) {
             if let Some(what) = report.contradiction() {
                 return Err(problem(edited(&what)));
             }
-            if report.revision.as_ref().is_some_and(|revision| revision.commit != commit) {
+            if report.revision.as_ref().is_some_and(|revision| revision.commit != held.commit) {
                 return Err(problem("it is of another commit".to_owned()));
             }
         }
-        runs.push(current);
+        runs.push((place, current));
     }
     Ok(runs)
 }
 
 /// Two sides, by their rounds.
-pub(super) fn side_by_side(report: &AbReport) -> Result<Said, String> {
+pub(super) fn side_by_side(report: &AbReport, day: Option<Date>) -> Result<Said, String> {
     let identities = report.workloads.values().map(|workload| &workload.identity);
     let on_device = Some(on_device(report.machine.as_ref(), identities));
     let of = |said: Said| Said { on_device, ..said.of(report.head.revision.as_ref()) };
@@ -205,13 +208,14 @@ pub(super) fn side_by_side(report: &AbReport) -> Result<Said, String> {
     let again = ab::judge_again(report)
         .ok_or("its plan, its policy or a unit of it makes no sense: it was edited")?;
     let mut detail = format!(
-        "{}: {}, {} side by side",
+        "{}: {}, {} side by side, tolerance {:.1} %",
         report.suite,
         report.verdict.as_str(),
-        plural(report.workloads.len(), "workload")
+        plural(report.workloads.len(), "workload"),
+        report.plan.tolerance * 100.0
     );
     for ((name, said), again) in report.workloads.iter().zip(again.workloads.values()) {
-        compared(name, said, again, day(Some(&report.timestamp_utc)))?;
+        compared(name, said, again, day)?;
         if said.ended == Ended::SameCode {
             detail += &format!(", {name} not measured: the same code");
         }
@@ -221,6 +225,9 @@ pub(super) fn side_by_side(report: &AbReport) -> Result<Said, String> {
 }
 
 fn compared(name: &str, said: &AbWorkload, again: &AbWorkload, day: Option<Date>) -> Result<(), String> {
+    if said.ended == Ended::SameCode && !said.units.is_empty() {
+        return Err(edited(&format!("{name} is the same code, yet was measured")));
+    }
     let marks = |unit: &Unit| {
         unit.rounds.iter().map(|round| (round.left_out, round.trouble.clone())).collect::<Vec<_>>()
     };

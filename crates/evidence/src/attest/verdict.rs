@@ -2,8 +2,9 @@
 //! commit, passes nothing.
 
 use super::kinds::Form;
-use super::times;
+use super::{Held, times};
 use holdpoint_model::attest::{GateStatus, SignOff};
+use holdpoint_model::fuzz::FuzzedKernel;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{
     CheckDocument, FuzzReport, KernelCheck, ReplayVerification, Revision, SCHEMA_VERSION, Verdict, import,
@@ -11,7 +12,6 @@ use holdpoint_model::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::path::Path;
 
 /// What a verdict file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,12 +24,14 @@ pub(super) struct Said {
     pub names_commit: bool,
     /// Whether it speaks of times on a device, where it speaks of times.
     pub on_device: Option<bool>,
+    /// The files that it was held against, below the artifacts folder.
+    pub rests_on: Vec<String>,
 }
 
 impl Said {
     pub(super) fn new(status: GateStatus, detail: impl Into<String>) -> Self {
         let detail = clean_text(&detail.into());
-        Self { status, detail, revision: None, names_commit: false, on_device: None }
+        Self { status, detail, revision: None, names_commit: false, on_device: None, rests_on: Vec::new() }
     }
 
     pub(super) fn of(self, revision: Option<&Revision>) -> Self {
@@ -66,6 +68,8 @@ fn form_of(value: &Value) -> Option<Form> {
     let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
     let is_job = |job: &Value| job.get("result").is_some_and(Value::is_string);
     Some(match () {
+        // By its values: a job may be called anything.
+        () if value.as_object().is_some_and(|map| !map.is_empty() && map.values().all(is_job)) => Form::Jobs,
         () if has(&["verdict", "checks"]) => Form::Judged,
         () if has(&["plan", "base", "head"]) => Form::SideBySide,
         () if has(&["kernels", "seed"]) => Form::Fuzzed,
@@ -73,7 +77,6 @@ fn form_of(value: &Value) -> Option<Form> {
         () if has(&["signed_off_by"]) => Form::SignedOff,
         () if has(&["cpu", "cuda"]) => Form::Capabilities,
         () if has(&["correctness"]) || value.is_array() => Form::Checked,
-        () if value.as_object().is_some_and(|map| !map.is_empty() && map.values().all(is_job)) => Form::Jobs,
         () => return None,
     })
 }
@@ -82,9 +85,9 @@ fn form_of(value: &Value) -> Option<Form> {
 ///
 /// # Errors
 /// With what is wrong with it: it is no such file, or contradicts itself.
-pub(super) fn read(file: &Path, gate: &str, forms: &[Form], commit: &str) -> Result<Said, String> {
-    let text = holdpoint_store::read_text(file).map_err(|error| clean_text(&error.to_string()))?;
-    let dir = file.parent().unwrap_or(Path::new("."));
+pub(super) fn read(path: &str, gate: &str, forms: &[Form], held: Held<'_>) -> Result<Said, String> {
+    let text =
+        holdpoint_store::read_text(&held.dir.join(path)).map_err(|error| clean_text(&error.to_string()))?;
     let text = text.as_str();
     let value: Value = json::parse(text).map_err(|error| error.to_string())?;
     let form = form_of(&value)
@@ -98,16 +101,16 @@ pub(super) fn read(file: &Path, gate: &str, forms: &[Form], commit: &str) -> Res
         ));
     }
     match form {
-        Form::Judged => times::judgement(&import::judgement(text).map_err(|e| e.to_string())?, dir, commit),
-        Form::SideBySide => times::side_by_side(&import::ab(text).map_err(|e| e.to_string())?),
+        Form::Judged => times::judgement(&import::judgement(text).map_err(|e| e.to_string())?, path, held),
+        Form::SideBySide => times::side_by_side(&import::ab(text).map_err(|e| e.to_string())?, held.day),
         Form::Fuzzed => fuzz(&typed(value)?),
-        Form::Replayed => replayed(&typed(value)?, dir),
+        Form::Replayed => replayed(&typed(value)?, path, held),
         Form::SignedOff => signed_off(&typed(value)?, gate),
         Form::Capabilities => capabilities(value),
         Form::Checked => checked(&typed(value)?),
         Form::Jobs => Ok(jobs(value.as_object().into_iter().flatten())),
     }
-    .map(|said| said.at(commit))
+    .map(|said| said.at(held.commit))
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
@@ -123,32 +126,53 @@ pub(super) fn status_of(verdict: Verdict) -> GateStatus {
 }
 
 fn fuzz(report: &FuzzReport) -> Result<Said, String> {
-    let sum = |count: fn(&holdpoint_model::fuzz::FuzzedKernel) -> u64| {
-        report.kernels.iter().map(count).sum::<u64>()
+    let is_odd = |kernel: &&FuzzedKernel| {
+        let wrong = kernel.cases_count.checked_sub(kernel.passed_count);
+        wrong.is_none_or(|wrong| (wrong > 0) == kernel.failures.is_empty())
     };
-    let (cases, passed) = (sum(|kernel| kernel.cases_count), sum(|kernel| kernel.passed_count));
-    let failures = report.kernels.iter().map(|kernel| kernel.failures.len()).sum::<usize>();
-    if (passed < cases) != (failures > 0) {
-        return Err(format!(
-            "{passed} of {cases} cases passed and {failures} failures are kept: it was edited"
-        ));
+    if let Some(odd) = report.kernels.iter().find(is_odd) {
+        let (cases, passed, failures) = (odd.cases_count, odd.passed_count, odd.failures.len());
+        let what = format!(
+            "{}: {passed} of {cases} cases passed and {failures} failures are kept: it was edited",
+            odd.name()
+        );
+        return Err(clean_text(&what));
     }
+    let sum = |count: fn(&FuzzedKernel) -> u64| report.kernels.iter().map(count).fold(0, u64::saturating_add);
+    let (cases, passed) = (sum(|kernel| kernel.cases_count), sum(|kernel| kernel.passed_count));
     let detail = format!("{}: {passed} of {cases} fuzzed cases right", report.suite);
-    let status = match (cases, failures) {
-        (0, _) => GateStatus::Pending,
-        (_, 0) => GateStatus::Pass,
-        _ => GateStatus::Fail,
+    // A kernel that did not run agrees with nobody.
+    let silent = report.kernels.iter().find(|kernel| kernel.skipped.is_some() || kernel.cases_count == 0);
+    let (status, detail) = match silent {
+        _ if passed < cases => (GateStatus::Fail, detail),
+        Some(kernel) => {
+            let why = kernel.skipped.as_deref().unwrap_or("no case");
+            let (name, dtype, worker) = (kernel.name(), &kernel.dtype, &kernel.worker);
+            (GateStatus::Pending, format!("{detail}, but {name} {dtype} by {worker} did not run: {why}"))
+        }
+        None if report.kernels.is_empty() => (GateStatus::Pending, detail),
+        None => (GateStatus::Pass, detail),
     };
     Ok(Said::new(status, detail).of(report.revision.as_ref()))
 }
 
-fn replayed(found: &ReplayVerification, dir: &Path) -> Result<Said, String> {
-    let manifest = dir.join("replay.json");
-    if manifest.is_file() {
-        let manifest = crate::replay::read(&manifest).map_err(|error| clean_text(&error.to_string()))?;
+fn replayed(found: &ReplayVerification, path: &str, held: Held<'_>) -> Result<Said, String> {
+    let beside = sibling(path, "replay.json");
+    let places = [beside.as_str(), "replay.json", "export/apex_x_manifest.json"];
+    let place = places.into_iter().find(|place| held.dir.join(place).is_file());
+    if let Some(place) = place {
+        let manifest =
+            crate::replay::read(&held.dir.join(place)).map_err(|error| clean_text(&error.to_string()))?;
         if manifest.manifest_sha256 != found.manifest_sha256 {
-            return Err("it is about another manifest than the replay.json beside it".to_owned());
+            return Err(format!("it is about another manifest than {place}"));
         }
+        if found.same && found.outputs_count != manifest.artifact_hashes.len() as u64 {
+            let all = plural(manifest.artifact_hashes.len(), "answer");
+            return Err(format!("{} were compared, {place} has {all}: it was edited", found.outputs_count));
+        }
+    }
+    if found.exact_count > found.outputs_count {
+        return Err("more answers are exact than were compared: it was edited".to_owned());
     }
     let is_same = found.differences.is_empty() && found.skipped.is_empty() && found.outputs_count > 0;
     if is_same != found.same {
@@ -156,13 +180,22 @@ fn replayed(found: &ReplayVerification, dir: &Path) -> Result<Said, String> {
     }
     let (status, detail) = match found.differences.first() {
         Some(first) => (GateStatus::Fail, first.clone()),
+        None if is_same && place.is_none() => {
+            (GateStatus::Pending, "the manifest that it is about is not here".to_owned())
+        }
         None if is_same => (
             GateStatus::Pass,
             format!("{} replayed the same", plural(found.outputs_count as usize, "answer")),
         ),
         None => (GateStatus::Pending, format!("{} could not be replayed", found.skipped.len())),
     };
-    Ok(Said::new(status, detail).of(found.revision.as_ref()))
+    let rests_on = place.map(str::to_owned).into_iter().collect();
+    Ok(Said { rests_on, ..Said::new(status, detail).of(found.revision.as_ref()) })
+}
+
+/// A file in the same folder.
+pub(super) fn sibling(path: &str, name: &str) -> String {
+    path.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
 }
 
 fn checked(document: &CheckDocument) -> Result<Said, String> {
@@ -174,10 +207,16 @@ fn checked(document: &CheckDocument) -> Result<Said, String> {
         checks.iter().filter(|check| check.correctness.as_ref().is_some_and(|c| c.passed == passed)).count()
     };
     let is_odd = |check: &KernelCheck| {
-        check.correctness.as_ref().is_some_and(|c| c.passed && (c.finding.is_some() || c.cases_count == 0))
+        let is_wrong = |c: &holdpoint_model::check::Correctness| {
+            c.finding.is_some() || c.cases_count == 0 || c.max_abs_error.is_infinite()
+        };
+        check.correctness.as_ref().is_some_and(|c| c.passed && is_wrong(c))
     };
     if checks.iter().any(is_odd) {
-        return Err("a kernel is called right, yet has a finding or no case: it was edited".to_owned());
+        return Err(
+            "a kernel is called right, yet has a finding, no case, or an error without end: it was edited"
+                .to_owned(),
+        );
     }
     let (right, wrong) = (count(true), count(false));
     let status = match (right, wrong) {

@@ -1,7 +1,7 @@
 //! Holding an attestation against its signature, itself and the files it speaks of. Every problem is named, not only the first.
 
-use super::kinds::{ARTIFACTS, GATES};
-use super::{PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, subjects, summary};
+use super::kinds::{ARTIFACTS, CPU_TIMES, GATES, GPU_TIMES};
+use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, subjects, summary};
 use crate::{EvidenceError, dsse};
 use ed25519_dalek::VerifyingKey;
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateStatus};
@@ -119,21 +119,14 @@ fn against_files(
     dir: &Path,
     problems: &mut Problems,
 ) -> Result<(), EvidenceError> {
-    let metadata = &attestation.release_metadata;
+    let held = Held::new(dir, &attestation.release_metadata);
     let reason = |text: &str| text.strip_prefix(read::WITHOUT).map(str::to_owned);
     for (kind, was) in ARTIFACTS.iter().zip(&attestation.artifacts).filter(|(kind, was)| kind.key == was.key)
     {
         let without = reason(&was.detail);
         // What was not there is looked for where it would be found.
         let place = was.exists.then_some(was.path.as_str());
-        let is = read::artifact(
-            kind,
-            dir,
-            place,
-            metadata.runtime_target,
-            without.as_deref(),
-            &metadata.commit_sha,
-        )?;
+        let is = read::artifact(kind, held, place, without.as_deref())?;
         artifact_problem(was, &is, problems);
     }
     // Those that it names, and those that it should have: one that was left out or has come since counts too.
@@ -144,8 +137,7 @@ fn against_files(
         .collect();
     for (kind, was) in GATES.iter().zip(&attestation.gates).filter(|(kind, was)| kind.key == was.key) {
         let without = reason(&was.evidence);
-        let is =
-            read::gate(kind, dir, &given, metadata.runtime_target, without.as_deref(), &metadata.commit_sha)?;
+        let is = read::gate(kind, held, &given, without.as_deref())?;
         gate_problem(was, &is, problems);
     }
     Ok(())
@@ -189,6 +181,12 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
                     was.key, old.path, new.sha256, old.sha256
                 )
             }
+            Some(new) if new.rests_on != old.rests_on => {
+                let is_other = |path: &&String| new.rests_on.get(*path) != old.rests_on.get(*path);
+                let path = old.rests_on.keys().chain(new.rests_on.keys()).find(is_other);
+                let path = path.map(String::as_str).unwrap_or_default();
+                format!("gate {}: {path}, on which {} rests, is not the file that it was", was.key, old.path)
+            }
             Some(new) if new != old => {
                 format!("gate {}: {} says {} ({})", was.key, old.path, new.status.as_str(), new.detail)
             }
@@ -224,6 +222,11 @@ fn strictly(attestation: &Attestation, problems: &mut Problems) {
             gate.status.as_str(),
             gate.evidence
         )));
+    }
+    let is_about_times = |gate: &&AttestedGate| [CPU_TIMES, GPU_TIMES].contains(&gate.key.as_str());
+    let mut about_times = attestation.gates.iter().filter(is_about_times);
+    if !about_times.any(|gate| gate.status == GateStatus::Pass) {
+        problems.push(format!("neither {CPU_TIMES} nor {GPU_TIMES} has passed: it says nothing about speed"));
     }
     match attestation.release_metadata.dirty {
         Some(false) => {}

@@ -81,7 +81,10 @@ fn a_comparison_that_was_turned_from_regressed_to_pass_is_found() {
         (|c| c["checks"][0]["allowed_max_ms"] = json!(null), "allowed_max_ms is null, judged again 1.5"),
         (|c| c["checks"][0]["allowed_max_ms"] = json!(2.5), "allowed_max_ms is 2.5, judged again 1.5"),
         (|c| c["checks"][0]["baseline_ms"] = json!(9.0), "baseline_ms is 9.0, judged again 1.0"),
-        (|c| c["basis"]["baseline"]["metrics"]["infer_p50_ms"]["value_ms"] = json!(9.0), "allowed_max_ms is 1.5, judged again 13.5"),
+        (
+            |c| c["basis"]["baseline"]["metrics"]["infer_p50_ms"]["value_ms"] = json!(9.0),
+            "allowed_max_ms is 1.5, judged again 13.5",
+        ),
         (|c| c["basis"]["baseline"]["metrics"] = json!({}), "it.checks is"),
         (|c| c["policy"] = json!("threshold"), "no policy"),
         (|c| c["current_status"] = json!("failed"), "it.current_status is"),
@@ -209,6 +212,11 @@ fn an_edited_report_is_no_performance_report() {
         ((|r| r["benchmarks"]["infer"]["p95_ms"] = json!(1.0)) as fn(&mut Value), "p95_ms is 1"),
         (|r| r["benchmarks"]["infer"]["min_ms"] = json!(0.1), "min_ms is 0.1"),
         (|r| r["benchmarks"]["infer"]["mean_ms"] = json!(0.1), "mean_ms is 0.1"),
+        (
+            |r| r["benchmarks"]["infer"]["cpu_p50_ms"] = json!(0.1),
+            "cpu_p50_ms is 0.1, the median of its samples 0",
+        ),
+        (|r| r["metrics"]["infer_p50_ms"] = json!(0.1), "metrics.infer_p50_ms is 0.1"),
         (|r| r["benchmarks"]["infer"]["answer"]["passed"] = json!(false), "its answer is wrong"),
         (|r| r["status"] = json!("failed"), "its status is failed"),
         (|r| drop(r.as_object_mut().unwrap().remove("toolchain")), ""),
@@ -311,10 +319,23 @@ fn two_sides_are_judged_again_from_their_rounds() {
     assert!(says(|v| v["workloads"]["infer"]["units"][0]["rounds"] = json!([])).contains("makes no sense"));
     let mut same_code = side_by_side(1.0);
     same_code["workloads"]["infer"]["ended"] = json!("same_code");
+    assert!(cpu(&same_code).1.contains("is the same code, yet was measured"), "{:?}", cpu(&same_code));
     same_code["workloads"]["infer"]["units"] = json!([]);
     same_code["workloads"]["infer"]["evidence"] = json!(null);
     let (status, said) = cpu(&same_code);
     assert!(status == GateStatus::Pass && said.contains("infer not measured: the same code"), "{said}");
+    let mut waived = side_by_side(1.2);
+    waived["verdict"] = json!("waived");
+    waived["workloads"]["infer"]["verdict"] = json!("waived");
+    let mut waive = |expires: &str| {
+        waived["workloads"]["infer"]["waiver"] = json!({
+            "state": "waived", "owner": "ada", "reason": "bounds", "metric": "infer", "limit": 0.5, "expires": expires
+        });
+        cpu(&waived)
+    };
+    assert_eq!(waive("2026-01-02").0, GateStatus::Pass, "{:?}", waive("2026-01-02"));
+    // The run was in time, the release is not.
+    assert!(waive("2026-01-01").1.contains("its waiver had expired"), "{:?}", waive("2026-01-01"));
     let mut other = side_by_side(1.0);
     other["head"]["revision"]["commit"] = json!("e".repeat(40));
     write(dir.path(), "ab.json", &other);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod beside;
 mod edited;
 
 use ed25519_dalek::SigningKey;
@@ -230,7 +231,10 @@ fn a_gate_stands_as_its_verdict_file_says() {
     let good = gated(dir.path(), 1.2);
     assert_eq!(
         cpu(),
-        (GateStatus::Pass, "comparison.json: cpu: pass, 1 metric, policy allowed-max".to_owned())
+        (
+            GateStatus::Pass,
+            "comparison.json: cpu: pass, 1 metric, policy allowed-max, at most +50.0 % allowed".to_owned()
+        )
     );
     let mut other = good.clone();
     other["revision"]["commit"] = json!("f".repeat(40));
@@ -400,7 +404,7 @@ fn a_statement_is_about_the_files_and_nothing_else() {
             .0
     };
     let whole = statement(attested(dir.path()));
-    assert_eq!(whole.subject.len(), 10);
+    assert_eq!(whole.subject.len(), 11);
     let names: Vec<&str> = whole.subject.iter().map(|subject| subject.name.as_str()).collect();
     assert!(names.contains(&"model.onnx") && names.contains(&"signoff/security_review.json"), "{names:?}");
     assert_eq!(opened(&whole, Some(COMMIT)), Vec::<String>::new());

@@ -80,6 +80,12 @@ fn metadata(a: &Attestation) -> String {
     out + &format!("- Inputs SHA256: {}\n", escape::name(&a.inputs_sha256))
 }
 
+/// Heads the column of ticks: what is ticked is ticked of one commit.
+fn seen(a: &Attestation) -> String {
+    let short: String = a.release_metadata.commit_sha.chars().take(12).collect();
+    format!("Seen at {}", escape::name(&short))
+}
+
 /// The seed's table, and below it what is to be said of an artifact.
 fn artifacts(a: &Attestation) -> String {
     let titles = ["Artifact", "Path", "Producer", "Required", "Exists", "SHA256", "Status"];
@@ -100,7 +106,8 @@ fn artifacts(a: &Attestation) -> String {
 }
 
 fn checklist_artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: &str) -> String {
-    let columns = ["Artifact", "Evidence", "SHA256", "Status", "Seen"].map(left);
+    let seen = seen(a);
+    let columns = ["Artifact", "Evidence", "SHA256", "Status", &seen].map(left);
     let rows = a.artifacts.iter().map(|artifact| {
         let detail = escape::prose(&artifact.detail);
         let evidence = if artifact.exists { format!("{}: {detail}", path(&artifact.path)) } else { detail };
@@ -112,7 +119,8 @@ fn checklist_artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: &st
 
 fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> String {
     let mut columns: Vec<_> = ["Gate", "Evidence", "SHA256", "Status"].map(left).into();
-    columns.extend(tick.map(|_| left("Seen")));
+    let seen = seen(a);
+    columns.extend(tick.map(|_| left(&seen)));
     let rows = a.gates.iter().map(|gate| {
         let evidence = gate.inputs.iter().map(|i| format!("{}: {}", path(&i.path), escape::prose(&i.detail)));
         let evidence: Vec<String> = evidence.collect();

@@ -111,18 +111,21 @@ fn end(report: &FuzzReport, style: Style) -> String {
     let passed: u64 = report.kernels.iter().map(|kernel| kernel.passed_count).sum();
     let wrong = report.kernels.iter().filter(|kernel| !kernel.failures.is_empty()).count();
     let took = format!("{} s", units::seconds(report.elapsed_s));
-    let kernels = plural(report.kernels.len(), "kernel");
+    let ran = report.kernels.iter().filter(|kernel| kernel.cases_count > 0).count();
+    let kernels = plural(ran, "kernel");
+    let idle = report.kernels.len() - ran;
+    let idle = if idle == 0 { String::new() } else { format!("; {idle} did not run") };
     match (wrong, cases) {
         (0, 0) => last_line(style, Ink::Doubt, "skipped", "no kernel could be run"),
         (0, _) => last_line(
             style,
             Ink::Good,
             "ok",
-            &format!("{} cases of {kernels} passed in {took}", units::count(passed)),
+            &format!("{} cases of {kernels} passed in {took}{idle}", units::count(passed)),
         ),
         _ => {
             let body = format!(
-                "{wrong} of {kernels}, {} of {} cases, in {took}",
+                "{wrong} of {kernels}, {} of {} cases, in {took}{idle}",
                 units::count(cases - passed),
                 units::count(cases)
             );
