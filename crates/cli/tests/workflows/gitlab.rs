@@ -210,6 +210,24 @@ fn a_run_that_passed_is_proposed_as_the_baseline_and_a_proposal_is_not() {
 }
 
 #[test]
+fn a_waived_run_is_not_proposed_as_the_baseline() {
+    let origin = Origin::new();
+    origin.record_baseline();
+    // A waiver holds for a year at most.
+    let soon =
+        std::process::Command::new("date").args(["-u", "-d", "+30 days", "+%F"]).output().unwrap().stdout;
+    let soon = String::from_utf8(soon).unwrap();
+    let waiver = "owner = \"@mona\"\nreason = \"known\"\nmetric = \"scan*\"\nlimit = \"900%\"";
+    let waivers = format!("schema_version = 1\n[[waiver]]\n{waiver}\nexpires = {soon}");
+    let before = origin.commit_file(".holdpoint/waivers.toml", &waivers);
+    let head = origin.commit("9000");
+    let started = of_main("push", &head, &before, &[("HOLDPOINT_PROMOTE_BASELINE", "true")]);
+    let ended = run(&file(&[]), &started, &origin);
+    ends(&ended, "gpu-perf-regression", "success", "pass");
+    ends(&ended, "holdpoint-promote", "success", "not proposed: the verdict is waived");
+}
+
+#[test]
 fn people_are_told_of_what_did_not_pass_on_the_default_branch() {
     let config = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"SLACK_WEBHOOK_URL\"\n";
     for (source, schedule, time, told) in [

@@ -27,6 +27,7 @@ esac
 "#;
 
 type Variables = BTreeMap<String, String>;
+type Keys = Map<String, Value>;
 
 /// What starts a pipeline.
 #[derive(Default)]
@@ -74,7 +75,7 @@ pub struct Ended {
 }
 
 /// A job with what it extends below it.
-pub fn resolved(file: &Value, name: &str) -> Map<String, Value> {
+pub fn resolved(file: &Value, name: &str) -> Keys {
     let own = file[name].as_object().unwrap().clone();
     let mut job = own.get("extends").map_or_else(Map::new, |parent| resolved(file, parent.as_str().unwrap()));
     for (key, value) in own {
@@ -110,7 +111,7 @@ fn holds(condition: &str, given: &Variables) -> bool {
 }
 
 /// The jobs it needs, and whether it can do without.
-fn needs(job: &Map<String, Value>) -> Vec<(String, bool)> {
+fn needs(job: &Keys) -> Vec<(String, bool)> {
     let need = |need: &Value| match need {
         Value::String(name) => (name.clone(), false),
         other => (other["job"].as_str().unwrap().to_owned(), other["optional"] == true),
@@ -132,7 +133,8 @@ pub fn run(file: &Value, started: &Started, origin: &Origin) -> Ended {
         given.insert(name.clone(), variable["value"].as_str().unwrap().to_owned());
     }
     given.extend(started.given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    let mut waiting: BTreeMap<String, (Map<String, Value>, Map<String, Value>)> = BTreeMap::new();
+    // Each with the rule that put it there.
+    let mut waiting: BTreeMap<String, (Keys, Keys)> = BTreeMap::new();
     for name in names(file) {
         let job = resolved(file, name);
         let mut rules = job["rules"].as_array().unwrap().iter();
@@ -149,8 +151,7 @@ pub fn run(file: &Value, started: &Started, origin: &Origin) -> Ended {
     let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
     let machine = Machine { dir: dir.path(), started, given, origin };
     while !waiting.is_empty() {
-        let is_ready =
-            |job: &Map<String, Value>| needs(job).iter().all(|(need, _)| !waiting.contains_key(need));
+        let is_ready = |job: &Keys| needs(job).iter().all(|(need, _)| !waiting.contains_key(need));
         let ready = waiting.iter().find(|(_, (job, _))| is_ready(job));
         let name = ready.expect("jobs need each other in no circle").0.clone();
         let (job, rule) = waiting.remove(&name).unwrap();
@@ -168,13 +169,7 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn job(
-        &self,
-        name: &str,
-        job: &Map<String, Value>,
-        rule: &Map<String, Value>,
-        done: &BTreeMap<String, Job>,
-    ) -> Job {
+    fn job(&self, name: &str, job: &Keys, rule: &Keys, done: &BTreeMap<String, Job>) -> Job {
         let needed: Vec<&Job> = needs(job).iter().filter_map(|(need, _)| done.get(need)).collect();
         let is_good = |job: &&Job| ["success", "warning"].contains(&job.result);
         if rule.get("when").is_none_or(|when| when != "always") && !needed.iter().all(is_good) {
@@ -235,7 +230,7 @@ impl Machine<'_> {
         git(project, &["config", "http.https://gitlab.example.org.extraHeader", "Authorization: glcbt-job"]);
     }
 
-    fn scripts(&self, job: &Map<String, Value>, home: &Path, variables: Variables) -> (i32, String) {
+    fn scripts(&self, job: &Keys, home: &Path, variables: Variables) -> (i32, String) {
         let lines = |key: &str| job.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
         let script: Vec<String> = lines("before_script")
             .iter()
@@ -263,13 +258,13 @@ impl Machine<'_> {
     }
 }
 
-fn is_allowed(job: &Map<String, Value>, rule: &Map<String, Value>, code: i32) -> bool {
+fn is_allowed(job: &Keys, rule: &Keys, code: i32) -> bool {
     let of_rule = rule.get("allow_failure").or_else(|| job.get("allow_failure"));
     of_rule.is_some_and(|allowed| *allowed == true || allowed["exit_codes"] == code)
 }
 
 /// The variables of its dotenv report. Where something may outlive the gate, it can add to it, and the job has said so.
-fn reported(job: &Map<String, Value>, project: &Path, is_apart: bool) -> Vec<(String, String)> {
+fn reported(job: &Keys, project: &Path, is_apart: bool) -> Vec<(String, String)> {
     let report = job.get("artifacts").and_then(|artifacts| artifacts["reports"]["dotenv"].as_str());
     let text = report.and_then(|report| fs::read_to_string(project.join(report)).ok()).unwrap_or_default();
     let line = |line: &str| {
