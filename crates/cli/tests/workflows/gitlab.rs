@@ -328,6 +328,35 @@ fn the_deciding_jobs_run_whatever_came_before() {
 }
 
 #[test]
+fn secrets_are_where_nothing_is_measured_and_nothing_is_left_to_fill_in() {
+    let full =
+        ["--path", "src/**", "--label", "it's: \"it\"", "--build", "make x=\"$Y\" # '", "--prefix", "APEXX"];
+    for (flags, prefix) in [(&[][..], "HOLDPOINT"), (&full[..], "APEXX")] {
+        let text = &written(&[&["--forge", "gitlab"], flags].concat())["holdpoint.yml"];
+        assert!(!text.contains("@@") && !text.contains("#@"), "everything is filled in: {text}");
+        let file = parsed(text);
+        let mut found = Vec::new();
+        for name in names(&file) {
+            let job = resolved(&file, name);
+            let script = job["script"].to_string();
+            let environment = job.get("environment").map(|environment| environment["name"].as_str().unwrap());
+            let runs_others = script.contains("holdpoint gate") || job.contains_key("tags");
+            assert!(!(runs_others && environment.is_some()), "{name} measures, and has secrets");
+            assert_eq!(
+                script.contains(&format!("{prefix}_PUSH_TOKEN")),
+                environment == Some("holdpoint-baseline")
+            );
+            assert_eq!(script.contains("ci notify"), environment == Some("holdpoint-notify"), "{name}");
+            found.extend(environment.map(str::to_owned));
+        }
+        assert_eq!(found, ["holdpoint-notify", "holdpoint-notify", "holdpoint-baseline"]);
+        let (guard, gate) = (&file["holdpoint-guard-gpu"]["variables"], &file["holdpoint-gpu"]["variables"]);
+        let settings = if flags.is_empty() { ["", ""] } else { ["it's: \"it\"", "make x=\"$Y\" # '"] };
+        assert_eq!([&guard["LABEL"]["value"], &gate["BUILD"]["value"]], settings);
+    }
+}
+
+#[test]
 fn a_pipeline_without_a_verdict_fails() {
     let file = file(&[]);
     for (job, variables, passes, says) in [

@@ -198,9 +198,14 @@ impl Machine<'_> {
         }
         // The strongest last: a job's own, what other jobs passed on, then the project's and the pipeline's.
         let mut variables = Variables::new();
-        let expanded = |text: &str| text.replace("$CI_PROJECT_DIR", &project.display().to_string());
-        variables
-            .extend(own.iter().map(|(name, value)| ((*name).clone(), expanded(value.as_str().unwrap()))));
+        let expanded = |value: &Value| match value.as_str() {
+            Some(text) => text.replace("$CI_PROJECT_DIR", &project.display().to_string()),
+            None => {
+                assert_eq!(value["expand"], false);
+                value["value"].as_str().unwrap().to_owned()
+            }
+        };
+        variables.extend(own.iter().map(|(name, value)| ((*name).clone(), expanded(value))));
         variables.extend(needed.iter().flat_map(|need| need.passed_on.clone()));
         variables.extend(self.given.clone());
         let environment = job.get("environment").and_then(|environment| environment["name"].as_str());
