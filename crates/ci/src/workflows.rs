@@ -1,7 +1,7 @@
 //! The workflows that `ci init` writes: templates and settings in, files out. Pure.
 //!
-//! A template holds `@@NAME@@` for a setting, and lines `#@ part NAME=VALUE …` where a part of `templates/parts` stands
-//! at the same depth. Settings come from whoever owns the repository; what would not stand in YAML or in a shell as
+//! A template holds `@@NAME@@` for a setting, and lines `#@ part NAME=VALUE …` where a part of `templates/parts`, or a
+//! script of `templates/gitlab`, stands at the same depth. Settings come from whoever owns the repository; what would not stand in YAML or in a shell as
 //! itself is refused.
 
 use crate::guard::unmatchable;
@@ -40,6 +40,10 @@ const PARTS: &[(&str, &str)] = &[
     ("trend", template!("parts/trend.yml")),
     ("notify", template!("parts/notify.yml")),
     ("status", template!("parts/status.yml")),
+    ("gitlab_gate", template!("gitlab/gate.yml")),
+    ("gitlab_comment", template!("gitlab/comment.yml")),
+    ("gitlab_promote", template!("gitlab/promote.yml")),
+    ("gitlab_notify", template!("gitlab/notify.yml")),
 ];
 
 /// What a change must touch beside the paths given, to be measured: what decides how it is measured.

@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "guard/gitlab.rs"]
+mod pipelines;
+
 use holdpoint_ci::guard::{
     Decision, EventError, Filter, GitHub, GitLab, Guarded, Mode, Settings, github, gitlab, unmatchable,
 };
+use pipelines::merge_request;
 use serde_json::{Value, json};
 
 const HEAD: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
@@ -404,77 +408,4 @@ fn nothing_in_an_event_reaches_the_outputs_as_more_than_a_word() {
     named["pull_request"]["head"]["ref"] = nasty.into();
     named["pull_request"]["body"] = nasty.into();
     assert_eq!(plainly("pull_request", &named), plainly("pull_request", &event("pull_request")));
-}
-
-fn merge_request() -> GitLab {
-    GitLab {
-        pipeline_source: "merge_request_event".to_owned(),
-        project_id: "41".to_owned(),
-        commit_sha: HEAD.to_owned(),
-        default_branch: "main".to_owned(),
-        merge_request_project_id: "41".to_owned(),
-        merge_request_source_project_id: "41".to_owned(),
-        merge_request_diff_base_sha: BASE.to_owned(),
-        merge_request_target_branch: "main".to_owned(),
-        merge_request_labels: "documentation,benchmark".to_owned(),
-        ..GitLab::default()
-    }
-}
-
-#[test]
-fn gitlab_pipelines_are_held_to_the_same_rules() {
-    let plain = Settings::default();
-    let decide = |pipeline: &GitLab| gitlab(pipeline, &plain).unwrap();
-    runs(&decide(&merge_request()), Mode::Against, HEAD, BASE);
-    let merged = GitLab {
-        commit_sha: AFTER.to_owned(),
-        merge_request_source_branch_sha: HEAD.to_owned(),
-        ..merge_request()
-    };
-    runs(&decide(&merged), Mode::Against, HEAD, BASE);
-    for source in ["99", ""] {
-        let fork = GitLab { merge_request_source_project_id: source.to_owned(), ..merge_request() };
-        not(&decide(&fork), Decision::Refuse, "another project");
-    }
-    let in_the_fork = GitLab {
-        project_id: "99".to_owned(),
-        merge_request_source_project_id: "99".to_owned(),
-        ..merge_request()
-    };
-    not(&decide(&in_the_fork), Decision::Refuse, "does not run in the project");
-    for (label, decision) in [("benchmark", Decision::Run), ("bench", Decision::Skip)] {
-        let settings = Settings { label: Some(label.to_owned()), ..Settings::default() };
-        assert_eq!(gitlab(&merge_request(), &settings).unwrap().decision, decision);
-    }
-    let push = GitLab {
-        pipeline_source: "push".to_owned(),
-        commit_branch: "main".to_owned(),
-        commit_before_sha: BASE.to_owned(),
-        ..merge_request()
-    };
-    runs(&decide(&push), Mode::Baseline, HEAD, BASE);
-    runs(&decide(&GitLab { commit_before_sha: NULL.to_owned(), ..push.clone() }), Mode::Baseline, HEAD, HEAD);
-    not(
-        &decide(&GitLab { commit_branch: "topic".to_owned(), ..push.clone() }),
-        Decision::Skip,
-        "default branch",
-    );
-    let schedule = GitLab { pipeline_source: "schedule".to_owned(), ..push };
-    not(&decide(&schedule), Decision::Skip, "not enabled");
-    let enabled = Settings { scheduled: true, ..Settings::default() };
-    runs(&gitlab(&schedule, &enabled).unwrap(), Mode::Baseline, HEAD, HEAD);
-    for source in ["web", "trigger", "api", "external_pull_request_event", "x\nallowed=true"] {
-        not(
-            &decide(&GitLab { pipeline_source: source.to_owned(), ..merge_request() }),
-            Decision::Refuse,
-            "not trusted",
-        );
-    }
-    assert!(gitlab(&GitLab::default(), &plain).is_err());
-    let unset = GitLab { pipeline_source: String::new(), ..merge_request() };
-    assert!(gitlab(&unset, &plain).unwrap_err().to_string().contains("CI_PIPELINE_SOURCE"));
-    assert!(
-        gitlab(&GitLab { merge_request_diff_base_sha: "main".to_owned(), ..merge_request() }, &plain)
-            .is_err()
-    );
 }

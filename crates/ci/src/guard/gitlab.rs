@@ -1,6 +1,6 @@
 //! GitLab's predefined variables.
 
-use super::{EventError, Filter, Guarded, Mode, Settings, plain, sha};
+use super::{EventError, Filter, Guarded, Mode, Settings, Sha, plain, sha};
 
 /// The predefined variables that a decision needs, under GitLab's names; empty where they are not set.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,16 @@ pub struct GitLab {
     pub merge_request_target_branch: String,
     /// `CI_MERGE_REQUEST_LABELS`, separated by commas.
     pub merge_request_labels: String,
+    /// What a pipeline started by hand asks for: `self-hosted-gpu`, or anything else for nothing.
+    pub run_mode: String,
+    /// What such a pipeline is to measure instead of the branch it was started on.
+    pub wanted_sha: String,
+}
+
+impl GitLab {
+    fn is_of_default_branch(&self) -> bool {
+        !self.commit_branch.is_empty() && self.commit_branch == self.default_branch
+    }
 }
 
 /// Decides on a pipeline of GitLab.
@@ -43,7 +53,7 @@ pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventEr
         }
         "merge_request_event" => merge_request(pipeline, settings),
         "push" => {
-            if pipeline.commit_branch.is_empty() || pipeline.commit_branch != pipeline.default_branch {
+            if !pipeline.is_of_default_branch() {
                 return Ok(Guarded::skip("not a push to the default branch"));
             }
             let before = sha("CI_COMMIT_BEFORE_SHA", &pipeline.commit_before_sha)?;
@@ -54,19 +64,42 @@ pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventEr
         "schedule" if !settings.scheduled && !settings.hosted => {
             Ok(Guarded::skip("scheduled runs are not enabled by the project's variable"))
         }
-        "schedule"
-            if pipeline.commit_branch.is_empty() || pipeline.commit_branch != pipeline.default_branch =>
-        {
+        "schedule" if !pipeline.is_of_default_branch() => {
             Ok(Guarded::skip("not scheduled for the default branch"))
         }
         "schedule" => {
             Ok(Guarded::run(Mode::Baseline, head.clone(), head, "scheduled and enabled".to_owned()))
         }
+        "web" | "api" => by_hand(pipeline, head),
         source => Ok(Guarded::refuse(format!(
             "pipelines started by {} are not trusted with the GPU",
             plain(source)
         ))),
     }
+}
+
+/// Only those who may run pipelines of a branch can start one by hand, and what it does is in the branch's file: on the
+/// default branch, nothing of what is measured has a say in it.
+fn by_hand(pipeline: &GitLab, own: Sha) -> Result<Guarded, EventError> {
+    if pipeline.run_mode != "self-hosted-gpu" {
+        return Ok(Guarded::skip("started by hand without asking for the GPU: the run mode is skip"));
+    }
+    if !pipeline.is_of_default_branch() {
+        return Ok(Guarded::refuse(format!(
+            "started by hand on {}; start it on {}",
+            plain(&pipeline.commit_branch),
+            plain(&pipeline.default_branch)
+        )));
+    }
+    if pipeline.wanted_sha.is_empty() {
+        let reason = "started by hand by somebody who may".to_owned();
+        return Ok(Guarded::run(Mode::Baseline, own.clone(), own, reason));
+    }
+    let Some(head) = Sha::new(&pipeline.wanted_sha) else {
+        return Ok(Guarded::refuse("what is to be measured is no full commit hash of 40 digits"));
+    };
+    let reason = format!("started by hand for {head} by somebody who may");
+    Ok(Guarded::run(Mode::Against, head, own, reason))
 }
 
 fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventError> {
@@ -92,9 +125,14 @@ fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, Even
         return Ok(Guarded::refuse("the pipeline does not run in the project that the change goes to"));
     }
     if source != target {
-        return Ok(Guarded::refuse(format!("the change comes from another project, {}", plain(source))));
+        return Ok(Guarded::refuse(format!(
+            "the change comes from another project, {}; a maintainer who has read it may start a pipeline of {} for {head}",
+            plain(source),
+            plain(default_branch)
+        )));
     }
     if let Some(label) = &settings.label
+        // GitLab's labels are others in small and in capital letters, and have no comma.
         && !pipeline.merge_request_labels.split(',').any(|has| has == label)
     {
         return Ok(Guarded::skip(format!("the merge request has no label {}", plain(label))));

@@ -78,7 +78,7 @@ pub struct PromoteArgs {
     /// The revision that the reports must be of
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     pub rev: String,
-    /// Who promotes it [default: $GITHUB_ACTOR, or $USER]
+    /// Who promotes it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
     /// Take in a machine that has no baseline here yet, beside those that have

@@ -114,6 +114,12 @@ pub struct GuardArgs {
     /// The runner is the forge's own: strangers' code may run there too
     #[arg(long)]
     pub hosted: bool,
+    /// For a GitLab pipeline started by hand: the GPU is used if this is `self-hosted-gpu`
+    #[arg(long, value_name = "MODE", default_value = "")]
+    pub run_mode: String,
+    /// For a GitLab pipeline started by hand: full hash of a commit to compare with the branch; empty: the branch itself
+    #[arg(long, value_name = "SHA", default_value = "")]
+    pub measure: String,
     /// Scheduled runs may use the GPU if this is `true`
     #[arg(long, value_name = "VALUE", default_value = "")]
     pub scheduled: String,

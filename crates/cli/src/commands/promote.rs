@@ -45,7 +45,8 @@ pub fn run(args: &PromoteArgs, output: &Output) -> Result<ExitCode, CliError> {
 /// Who answers for it.
 fn who(args: &PromoteArgs) -> Result<String, CliError> {
     let from = |name: &str| std::env::var(name).ok();
-    let named = args.by.clone().or_else(|| from("GITHUB_ACTOR")).or_else(|| from("USER"));
+    let of_ci = || from("GITHUB_ACTOR").or_else(|| from("GITLAB_USER_LOGIN"));
+    let named = args.by.clone().or_else(of_ci).or_else(|| from("USER"));
     named
         .map(|name| holdpoint_model::limits::clean_text(name.trim()))
         .filter(|name| !name.is_empty())

@@ -190,6 +190,28 @@ fn the_guard_reads_gitlabs_variables() {
     command.env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main").env("CI_DEFAULT_BRANCH", "main");
     ran(command.output().unwrap()).ends(0).prints(&["refuse: the change comes from another project, 99"]);
     assert!(here.read("output").starts_with("allowed=false\n"));
+    // "New pipeline" on the default branch.
+    let by_hand = |more: &[&str]| {
+        let mut command = here.command(&["ci", "guard", "--output", "by-hand"]);
+        command
+            .env("GITLAB_CI", "true")
+            .env("CI_PIPELINE_SOURCE", "web")
+            .env("CI_COMMIT_SHA", "1".repeat(40));
+        command.env("CI_COMMIT_BEFORE_SHA", "0".repeat(40)).env("CI_PROJECT_ID", "41");
+        command.env("CI_COMMIT_BRANCH", "main").env("CI_DEFAULT_BRANCH", "main").args(more);
+        ran(command.output().unwrap())
+    };
+    by_hand(&["--run-mode", "skip", "--measure", sha]).ends(0).prints(&["skip: started by hand without"]);
+    by_hand(&["--run-mode", "self-hosted-gpu", "--measure", &sha[..8]])
+        .ends(0)
+        .prints(&["refuse: what is to be measured is no full commit hash"]);
+    std::fs::remove_file(here.path("by-hand")).unwrap();
+    by_hand(&["--run-mode", "self-hosted-gpu", "--measure", sha])
+        .ends(0)
+        .prints(&["run: started by hand for 6113"]);
+    let outputs = here.read("by-hand");
+    assert!(outputs.starts_with("allowed=true\ndecision=run\n") && outputs.contains("\nmode=against\n"));
+    assert!(outputs.ends_with(&format!("\nhead_sha={sha}\nbase_sha={}\n", "1".repeat(40))), "{outputs}");
     let mut unset = here.command(&["ci", "guard", "--forge", "gitlab"]);
     ran(unset.env_remove("CI_COMMIT_SHA").output().unwrap()).refuses(64, &["CI_COMMIT_SHA"]);
 }

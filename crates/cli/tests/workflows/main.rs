@@ -1,13 +1,16 @@
-//! The workflows that `ci init` writes, run: their shell steps, in order, with the real binary, against events of GitHub.
+//! The workflows that `ci init` writes, run: their shell steps, in order, with the real binary, against events of GitHub
+//! and pipelines of GitLab.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod actions;
+mod apart;
 mod expression;
 #[path = "../cli/github.rs"]
 mod github;
 mod gitlab;
 mod hardening;
+mod pipeline;
 mod repository;
 #[allow(dead_code, reason = "other tests look at requests and headers too")]
 #[path = "../../../ci/tests/ci/server.rs"]

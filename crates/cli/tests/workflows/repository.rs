@@ -6,58 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A worker that tells the nanoseconds in the file `time` beside it for every sample; `skip`, `die` and `wrong` are what they
-/// say. Whatever it finds of the step's files, it writes to, and it leaves a process that goes on with that: it is the code of
-/// a stranger.
-const WORKER: &str = r#"
-time=$(cat time)
-for file in "$GITHUB_OUTPUT" "$GITHUB_ENV" "$GITHUB_PATH" "$GITHUB_STEP_SUMMARY"; do
-    if [ -n "$file" ]; then echo code=0 >> "$file"; fi
-done
-if [ -n "$CI" ]; then
-    files=$HOME/temp/_runner_file_commands
-    for file in "$files"/*; do echo code=0 >> "$file"; done
-    forge='for i in $(seq 300); do for file in "$1"/*; do echo code=0 >> "$file"; done; sleep 0.1; done'
-    setsid sh -c "$forge" "left by $HOME" "$files" < /dev/null > /dev/null 2>&1 &
-fi
-text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
-number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
-while IFS= read -r line; do
-    text type; request=$value
-    case $request in
-        hello) echo '{"type":"hello","protocol":1,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
-        list) echo '{"type":"workloads","workloads":[{"name":"scan","op":"copy","shape":[2],"dtype":"f32"}]}' ;;
-        prepare)
-            case $time in
-                skip) echo '{"type":"skipped","workload":"scan","reason":"no device"}' ;;
-                die) exit 7 ;;
-                *) echo '{"type":"prepared","workload":"scan","work":null}' ;;
-            esac ;;
-        run)
-            number samples_count; samples=$value; number calls_per_sample; calls=$value
-            list=$time; while [ "$samples" -gt 1 ]; do list=$list,$time; samples=$((samples - 1)); done
-            echo "{\"type\":\"samples\",\"workload\":\"scan\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$list]}" ;;
-        verify) echo '{"type":"verified","workload":"scan","answer":null}' ;;
-        release) echo '{"type":"released","workload":"scan"}' ;;
-        bye) echo '{"type":"bye"}'; exit 0 ;;
-    esac
-done
-"#;
+/// The code of a stranger, which tells how quick it is.
+const WORKER: &str = include_str!("repository/worker.sh");
 
-const SUITE: &str = "
-schema_version = 1
-name = \"kernels\"
-[measure]
-rounds_min = 6
-rounds_max = 6
-[workers.told]
-command = [\"sh\", \"worker.sh\"]
-[[workload]]
-name = \"scan\"
-worker = \"told\"
-op = \"copy\"
-shape = [2]
-";
+const SUITE: &str = include_str!("repository/perf.toml");
 
 /// What git says.
 #[track_caller]

@@ -27,7 +27,7 @@ pub fn run(args: &GuardArgs, output: &Output) -> Result<ExitCode, CliError> {
         Some(forge) => forge == ForgeName::Gitlab,
         None => variable("GITLAB_CI") == "true",
     };
-    let decided = if is_gitlab { of_gitlab(&settings) } else { of_github(args, &settings)? };
+    let decided = if is_gitlab { of_gitlab(args, &settings) } else { of_github(args, &settings)? };
     let mut guarded = decided.map_err(|error| CliError::Input(error.to_string()))?;
     if let Some(filter) = guarded.filter
         && !paths.is_empty()
@@ -68,7 +68,7 @@ fn of_github(args: &GuardArgs, settings: &Settings) -> Result<Result<Guarded, Ev
     Ok(github(&event, settings))
 }
 
-fn of_gitlab(settings: &Settings) -> Result<Guarded, EventError> {
+fn of_gitlab(args: &GuardArgs, settings: &Settings) -> Result<Guarded, EventError> {
     let pipeline = GitLab {
         pipeline_source: variable("CI_PIPELINE_SOURCE"),
         project_id: variable("CI_PROJECT_ID"),
@@ -82,6 +82,8 @@ fn of_gitlab(settings: &Settings) -> Result<Guarded, EventError> {
         merge_request_diff_base_sha: variable("CI_MERGE_REQUEST_DIFF_BASE_SHA"),
         merge_request_target_branch: variable("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
         merge_request_labels: variable("CI_MERGE_REQUEST_LABELS"),
+        run_mode: args.run_mode.clone(),
+        wanted_sha: args.measure.clone(),
     };
     gitlab(&pipeline, settings)
 }

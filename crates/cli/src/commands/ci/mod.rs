@@ -30,7 +30,11 @@ fn variable(name: &str) -> Option<String> {
 
 /// The page of this job, from what the runner says.
 fn own_url() -> Option<String> {
-    let (server, repository, run) =
-        (variable("GITHUB_SERVER_URL")?, variable("GITHUB_REPOSITORY")?, variable("GITHUB_RUN_ID")?);
-    Some(format!("{server}/{repository}/actions/runs/{run}"))
+    let github = || {
+        let (server, repository, run) =
+            (variable("GITHUB_SERVER_URL")?, variable("GITHUB_REPOSITORY")?, variable("GITHUB_RUN_ID")?);
+        Some(format!("{server}/{repository}/actions/runs/{run}"))
+    };
+    // On GitLab, this job tells of another one: the pipeline has both.
+    github().or_else(|| variable("CI_PIPELINE_URL"))
 }

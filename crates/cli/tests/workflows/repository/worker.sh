@@ -1,0 +1,36 @@
+# A worker that tells the nanoseconds in the file `time` beside it for every sample; `skip`, `die` and `wrong` are what they
+# say. Whatever it finds of the job's files, it writes to, and it leaves a process that goes on with that, and keeps what it
+# could see in $HOME/seen: it is the code of a stranger.
+time=$(cat time)
+for file in "$GITHUB_OUTPUT" "$GITHUB_ENV" "$GITHUB_PATH" "$GITHUB_STEP_SUMMARY"; do
+    if [ -n "$file" ]; then echo code=0 >> "$file"; fi
+done
+if [ -n "$CI" ]; then
+    files=$HOME/temp/_runner_file_commands
+    for file in "$files"/*; do echo code=0 >> "$file"; done
+    forge='for i in $(seq 300); do for file in "$1"/* "$2"; do echo code=0 >> "$file"; done; sleep 0.1; done'
+    setsid sh -c "$forge" "left by $HOME" "$files" "$HOME/project/gate.env" < /dev/null > /dev/null 2>&1 &
+    { env; git config --list; cat /proc/[0-9]*/environ | tr '\0' '\n'; } > "$HOME/seen" 2> /dev/null
+fi
+text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
+number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
+while IFS= read -r line; do
+    text type; request=$value
+    case $request in
+        hello) echo '{"type":"hello","protocol":1,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
+        list) echo '{"type":"workloads","workloads":[{"name":"scan","op":"copy","shape":[2],"dtype":"f32"}]}' ;;
+        prepare)
+            case $time in
+                skip) echo '{"type":"skipped","workload":"scan","reason":"no device"}' ;;
+                die) exit 7 ;;
+                *) echo '{"type":"prepared","workload":"scan","work":null}' ;;
+            esac ;;
+        run)
+            number samples_count; samples=$value; number calls_per_sample; calls=$value
+            list=$time; while [ "$samples" -gt 1 ]; do list=$list,$time; samples=$((samples - 1)); done
+            echo "{\"type\":\"samples\",\"workload\":\"scan\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$list]}" ;;
+        verify) echo '{"type":"verified","workload":"scan","answer":null}' ;;
+        release) echo '{"type":"released","workload":"scan"}' ;;
+        bye) echo '{"type":"bye"}'; exit 0 ;;
+    esac
+done
