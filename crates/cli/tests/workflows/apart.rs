@@ -6,7 +6,9 @@ use crate::repository::Origin;
 use std::fs;
 use std::process::Command;
 
-const NO_NAMESPACES: (&str, &str) = ("unshare", "#!/bin/sh\nexit 1\n");
+/// Neither alone nor by sudo, which has a PATH of its own.
+const NO_NAMESPACES: [(&str, &str); 2] =
+    [("unshare", "#!/bin/sh\nexit 1\n"), ("sudo", "#!/bin/sh\nexit 1\n")];
 
 /// A push that is slower, with these variables of the project.
 fn pushed(more: &[(&str, &str)], programs: &[(&str, &str)]) -> Ended {
@@ -72,7 +74,7 @@ fn what_is_measured_sees_no_secret_of_the_job() {
 
 #[test]
 fn without_namespaces_the_job_warns_and_still_says_what_it_found() {
-    let ended = pushed(&[], &[NO_NAMESPACES]);
+    let ended = pushed(&[], &NO_NAMESPACES);
     let gate = &ended.jobs["holdpoint-gpu"];
     assert!(gate.log.contains("WARNING: this machine has no namespaces"), "{}", gate.log);
     assert_eq!(fs::read_to_string(gate.evidence("exit-code")).unwrap(), "1\n");
@@ -103,7 +105,7 @@ fn where_the_job_is_root_another_user_is_measured_and_nothing_of_it_is_left() {
         eprintln!("skipped: not root, or no setpriv");
         return;
     }
-    let ended = pushed(&[("HOLDPOINT_MEASURE_AS", "nobody")], &[NO_NAMESPACES]);
+    let ended = pushed(&[("HOLDPOINT_MEASURE_AS", "nobody")], &NO_NAMESPACES);
     let gate = &ended.jobs["holdpoint-gpu"];
     assert!(!gate.log.contains("WARNING"), "{}", gate.log);
     assert_eq!(fs::read_to_string(gate.evidence("exit-code")).unwrap(), "1\n", "{}", gate.log);
