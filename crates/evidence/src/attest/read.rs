@@ -84,6 +84,7 @@ fn document(key: &str, text: &str, path: &str, held: Held<'_>) -> Result<(GateSt
     let value: Value = json::parse(text).map_err(|error| error.to_string())?;
     // A verdict is good evidence of how it came out; how the gate stands by it is the gate's to say.
     let read = |forms: &[Form]| match verdict::read(path, key, forms, held)? {
+        Said { is_edited: true, detail, .. } => Err(detail),
         Said { revision: Some(revision), detail, .. } if revision.commit != commit => Err(detail),
         said => Ok((GateStatus::Pass, said.detail)),
     };

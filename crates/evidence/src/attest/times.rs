@@ -9,8 +9,8 @@ use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{TIMER_HOST, TIMER_PROCESS};
 use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{
-    AbReport, AbWorkload, CheckStatus, Current, Date, Identity, Judgement, Machine, Report, Unit, Verdict,
-    import,
+    AbReport, AbWorkload, CheckStatus, Current, Date, Identity, Judgement, Machine, Report, Revision, Unit,
+    Verdict, import,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -86,8 +86,21 @@ fn on_device<'a>(machine: Option<&Machine>, mut identities: impl Iterator<Item =
         || identities.any(|identity| ![TIMER_HOST, TIMER_PROCESS].contains(&identity.timer.as_str()))
 }
 
+/// What a verdict over times says. One that does not hold is still about the CPU or a device.
+fn said(found: Result<Said, String>, on_device: bool, revision: Option<&Revision>) -> Said {
+    let is_edited = |problem| Said { is_edited: true, ..Said::new(GateStatus::Fail, problem) };
+    let said = found.unwrap_or_else(is_edited);
+    Said { on_device: Some(on_device), ..said.of(revision) }
+}
+
 /// The judgement of the runs beside it, `report.json`, `report-2.json` and so on. What cannot be judged again is not yet known.
-pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
+pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Said {
+    let metrics = j.basis.iter().flat_map(|basis| basis.baseline.metrics.values());
+    let on_device = on_device(j.machine.as_ref(), metrics.filter_map(|metric| metric.identity.as_ref()));
+    said(judged(j, path, held), on_device, j.revision.as_ref())
+}
+
+fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
     let worst = j.checks.iter().map(|check| check.verdict).max().unwrap_or(Verdict::Inconclusive);
     if worst != j.verdict {
         let (said, is) = (j.verdict.as_str(), worst.as_str());
@@ -100,7 +113,7 @@ pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Result<Sai
         () => None,
     };
     if unknown.is_none() {
-        judged(j, &runs, held.day)?;
+        same_judgement(j, &runs, held.day)?;
     }
     let mut detail = format!(
         "{}: {}, {}, policy {}",
@@ -126,12 +139,10 @@ pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Result<Sai
         }
         (status, _) => status,
     };
-    let metrics = j.basis.iter().flat_map(|basis| basis.baseline.metrics.values());
-    let on_device = on_device(j.machine.as_ref(), metrics.filter_map(|metric| metric.identity.as_ref()));
-    Ok(Said { on_device: Some(on_device), rests_on, ..Said::new(status, detail).of(j.revision.as_ref()) })
+    Ok(Said { rests_on, ..Said::new(status, detail) })
 }
 
-fn judged(j: &Judgement, runs: &[Current], day: Option<Date>) -> Result<(), String> {
+fn same_judgement(j: &Judgement, runs: &[Current], day: Option<Date>) -> Result<(), String> {
     let mut again = judge_again(j, runs)
         .ok_or_else(|| edited(&format!("there is no policy {:?} of its kind", j.policy)))?;
     let mut said = j.clone();
@@ -192,12 +203,15 @@ fn runs_beside(path: &str, held: Held<'_>) -> Result<Vec<(String, Current)>, Str
 }
 
 /// Two sides, by their rounds.
-pub(super) fn side_by_side(report: &AbReport, day: Option<Date>) -> Result<Said, String> {
+pub(super) fn side_by_side(report: &AbReport, day: Option<Date>) -> Said {
     let identities = report.workloads.values().map(|workload| &workload.identity);
-    let on_device = Some(on_device(report.machine.as_ref(), identities));
-    let of = |said: Said| Said { on_device, ..said.of(report.head.revision.as_ref()) };
+    let on_device = on_device(report.machine.as_ref(), identities);
+    said(both(report, day), on_device, report.head.revision.as_ref())
+}
+
+fn both(report: &AbReport, day: Option<Date>) -> Result<Said, String> {
     if !report.finished {
-        return Ok(of(Said::new(GateStatus::Pending, format!("{}: not finished", report.suite))));
+        return Ok(Said::new(GateStatus::Pending, format!("{}: not finished", report.suite)));
     }
     let worst = report.workloads.values().map(|workload| workload.verdict).max();
     let worst = worst.unwrap_or(Verdict::Inconclusive);
@@ -221,7 +235,7 @@ pub(super) fn side_by_side(report: &AbReport, day: Option<Date>) -> Result<Said,
         }
         detail.extend(shown(said.verdict, said.waiver.as_ref()));
     }
-    Ok(of(Said::new(status_of(report.verdict), detail)))
+    Ok(Said::new(status_of(report.verdict), detail))
 }
 
 fn compared(name: &str, said: &AbWorkload, again: &AbWorkload, day: Option<Date>) -> Result<(), String> {

@@ -26,12 +26,22 @@ pub(super) struct Said {
     pub on_device: Option<bool>,
     /// The files that it was held against, below the artifacts folder.
     pub rests_on: Vec<String>,
+    /// Whether it contradicts itself or what lies beside it.
+    pub is_edited: bool,
 }
 
 impl Said {
     pub(super) fn new(status: GateStatus, detail: impl Into<String>) -> Self {
         let detail = clean_text(&detail.into());
-        Self { status, detail, revision: None, names_commit: false, on_device: None, rests_on: Vec::new() }
+        Self {
+            status,
+            detail,
+            revision: None,
+            names_commit: false,
+            on_device: None,
+            rests_on: Vec::new(),
+            is_edited: false,
+        }
     }
 
     pub(super) fn of(self, revision: Option<&Revision>) -> Self {
@@ -101,8 +111,10 @@ pub(super) fn read(path: &str, gate: &str, forms: &[Form], held: Held<'_>) -> Re
         ));
     }
     match form {
-        Form::Judged => times::judgement(&import::judgement(text).map_err(|e| e.to_string())?, path, held),
-        Form::SideBySide => times::side_by_side(&import::ab(text).map_err(|e| e.to_string())?, held.day),
+        Form::Judged => {
+            Ok(times::judgement(&import::judgement(text).map_err(|e| e.to_string())?, path, held))
+        }
+        Form::SideBySide => Ok(times::side_by_side(&import::ab(text).map_err(|e| e.to_string())?, held.day)),
         Form::Fuzzed => fuzz(&typed(value)?),
         Form::Replayed => replayed(&typed(value)?, path, held),
         Form::SignedOff => signed_off(&typed(value)?, gate),

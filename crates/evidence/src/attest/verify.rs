@@ -181,7 +181,7 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
                     was.key, old.path, new.sha256, old.sha256
                 )
             }
-            Some(new) if new.rests_on != old.rests_on => {
+            Some(new) if new.rests_on != old.rests_on && new.detail == old.detail => {
                 let is_other = |path: &&String| new.rests_on.get(*path) != old.rests_on.get(*path);
                 let path = old.rests_on.keys().chain(new.rests_on.keys()).find(is_other);
                 let path = path.map(String::as_str).unwrap_or_default();
