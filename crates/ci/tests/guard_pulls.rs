@@ -105,7 +105,7 @@ fn branches_that_are_named_are_judged_like_the_default_one() {
 
 #[test]
 fn only_a_push_is_held_against_its_parent() {
-    let push = decide("push", &event("push"), &hosted()).since_parent(HEAD);
+    let push = decide("push", &event("push"), &hosted()).since_parent(Some(HEAD));
     is(
         &push,
         Decision::Run,
@@ -113,7 +113,8 @@ fn only_a_push_is_held_against_its_parent() {
     );
     assert_eq!(push.base_sha.unwrap().as_str(), HEAD);
     let pull = decide("pull_request", &event("pull_request"), &hosted());
-    assert_eq!(pull.clone().since_parent(HEAD), pull);
-    let push = decide("push", &event("push"), &hosted());
-    assert_eq!(push.clone().since_parent("HEAD^"), push);
+    assert_eq!(pull.clone().since_parent(Some(HEAD)), pull);
+    let first = decide("push", &event("push"), &hosted()).since_parent(None);
+    is(&first, Decision::Run, "it has no parent");
+    assert_eq!(first.base_sha, first.head_sha);
 }

@@ -148,17 +148,20 @@ impl Guarded {
         if self.filter.is_some() { Self::skip("no file that matters for speed has changed") } else { self }
     }
 
-    /// What is left when the commit from before a push by force is gone: the pushed commit against its first parent.
+    /// What is left when the commit from before a push by force is gone: the pushed commit against its first parent, or
+    /// against itself where it has none.
     #[must_use]
-    pub fn since_parent(mut self, parent: &str) -> Self {
-        let Some(parent) = Sha::new(parent).filter(|_| self.filter == Some(Filter::SinceBase)) else {
+    pub fn since_parent(mut self, parent: Option<&str>) -> Self {
+        if self.filter != Some(Filter::SinceBase) {
             return self;
+        }
+        let parent = parent.and_then(Sha::new);
+        let against = match &parent {
+            Some(parent) => format!("so it is held against its parent {parent}"),
+            None => "and it has no parent, so it is held against itself".to_owned(),
         };
-        self.reason = format!(
-            "{}; what was there before is gone, so it is held against its parent {parent}",
-            self.reason
-        );
-        self.base_sha = Some(parent);
+        self.reason = format!("{}; what was there before is gone, {against}", self.reason);
+        self.base_sha = parent.or_else(|| self.head_sha.clone());
         self
     }
 

@@ -35,9 +35,8 @@ pub fn run(args: &GuardArgs, output: &Output) -> Result<ExitCode, CliError> {
     {
         let clone = Checkout { repository, filter };
         // After a push by force, what was there before may be gone: then everything may have changed.
-        if filter == Filter::SinceBase && !clone.has(&base)? {
-            let parent = clone.parent(&head)?;
-            guarded = guarded.since_parent(parent.as_deref().unwrap_or(head.as_str()));
+        if filter == Filter::SinceBase && clone.has(&head)? && !clone.has(&base)? {
+            guarded = guarded.since_parent(clone.parent(&head)?.as_deref());
         } else if !paths.is_empty() && !clone.touches(&head, &base, &paths)? {
             guarded = guarded.without_changes();
         }
