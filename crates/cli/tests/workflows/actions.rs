@@ -156,6 +156,7 @@ impl Machine<'_> {
         let all = names(home).into_iter().chain(names(home.parent().unwrap()));
         assert_eq!(all.filter(|name| name.ends_with(".away")).count(), 0);
         assert!(!home.join("temp/artifacts/link").is_symlink(), "nothing is uploaded by way of a link");
+        assert!(!home.join("temp/artifacts/stolen").exists(), "the runner's credentials are not readable");
         let base = home.join("workspace/base");
         assert!(!base.exists() || !base.join("node").exists(), "what is believed is what was checked out");
         for file in names(&home.join("temp/_runner_file_commands")) {

@@ -17,7 +17,7 @@ mod server;
 
 use actions::{Event, Run, parsed, run, written};
 use repository::{Origin, event};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A run of one of the workflows.
 fn workflow(name: &str, flags: &[&str], event: &Event, origin: &Origin) -> Run {

@@ -38,6 +38,7 @@ if [ -n "$CI" ] && mkdir "$HOLDPOINT_CACHE/tried"; then
     git -C "$HOME/workspace/head" config core.fsmonitor 'echo forged >&2'
     ln -s "$HOME/temp/secret" "$HOME/temp/artifacts/link"
     umount "$HOME/bin" "$HOME"
+    if grep -q secret "$HOME"/../../runner/.credentials; then echo the credentials were read > "$HOME/temp/artifacts/stolen"; fi
 fi 2> /dev/null
 text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
 number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
