@@ -46,9 +46,9 @@ const PARTS: &[(&str, &str)] = &[
     ("gitlab_notify", template!("gitlab/notify.yml")),
 ];
 
-/// What a change must touch beside the paths given, to be measured: what decides how it is measured.
+/// What a change must touch beside the paths given, to be measured: what decides how it is measured, and what is checked out.
 const PATHS_ALWAYS: &[&str] =
-    &[".holdpoint/**", ".github/workflows/perf_*", ".gitlab/holdpoint.yml", ".gitlab-ci.yml"];
+    &[".holdpoint/**", ".github/workflows/perf_*", ".gitlab/holdpoint.yml", ".gitlab-ci.yml", ".gitmodules"];
 
 /// Whose pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,8 @@ pub struct Settings {
     pub gpu_suite: String,
     /// Globs; a change outside them is not measured. Empty: every change is.
     pub paths: Vec<String>,
-    /// The default branch.
-    pub branch: String,
+    /// The default branch, and others that are judged: pushes to them, and what goes into them.
+    pub branches: Vec<String>,
     /// Labels, or tags, of the runner with the GPU.
     pub runner: Vec<String>,
     /// Only pull requests with this label are measured on the GPU.
@@ -158,10 +158,15 @@ fn values(settings: &Settings) -> Result<Values, SettingError> {
     };
     set("CPU_PATHS", paths(&settings.suite)?);
     set("GPU_PATHS", paths(&settings.gpu_suite)?);
-    set("BRANCH", quoted(&some("--branch", &settings.branch)?));
+    let branches = settings.branches.iter().map(|name| branch("--branch", name));
+    let branches = branches.collect::<Result<Vec<_>, _>>()?;
+    set("BRANCHES", branches.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "));
+    set("BRANCH_LIST", quoted(&branches.join(",")));
+    set("INTO", quoted(&format!("into {}", branches.join(" or "))));
     let runner = settings.runner.iter().map(|label| Ok(quoted(&some("--runner", label)?)));
     set("RUNNER", runner.collect::<Result<Vec<_>, _>>()?.join(", "));
-    set("LABEL", quoted(&one_line("--label", settings.label.as_deref().unwrap_or_default())?));
+    // A label's name has no space at its ends.
+    set("LABEL", quoted(&one_line("--label", settings.label.as_deref().unwrap_or_default().trim())?));
     let types = "opened, synchronize, reopened, edited";
     let types =
         if settings.label.is_some() { format!("{types}, labeled, unlabeled") } else { types.to_owned() };
@@ -268,6 +273,22 @@ fn glob(name: &'static str, value: &str) -> Result<String, SettingError> {
         }
         _ if unmatchable(value).is_some() => unfit(unmatchable(value).unwrap_or_default()),
         _ => one_line(name, value),
+    }
+}
+
+/// A branch's name, which a trigger takes for a pattern.
+fn branch(name: &'static str, value: &str) -> Result<String, SettingError> {
+    let unfit = |why| Err(SettingError::Unfit { name, value: value.to_owned(), why });
+    let value = some(name, value)?;
+    let is_odd = |c: char| c.is_whitespace() || "*?[]!+\\^~:,".contains(c);
+    match value.as_str() {
+        _ if value.contains(is_odd) => {
+            unfit("it is the name of one branch, not a pattern; give --branch again for another")
+        }
+        _ if value.starts_with(['-', '/']) || value.ends_with('/') || value.contains("..") => {
+            unfit("git has no such branch")
+        }
+        _ => Ok(value),
     }
 }
 

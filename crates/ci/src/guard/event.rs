@@ -45,6 +45,8 @@ pub struct PullRequest {
     pub head: End,
     pub base: End,
     pub labels: Vec<Label>,
+    /// Who has opened it; null when the account is gone.
+    pub user: Option<User>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,7 +62,7 @@ pub struct MergeGroupEvent {
     pub repository: Repository,
 }
 
-/// What a merge queue would make of the default branch.
+/// What a merge queue would make of a branch.
 #[derive(Debug, Deserialize)]
 pub struct MergeGroup {
     pub head_sha: String,
@@ -128,7 +130,6 @@ pub struct Issue {
 #[derive(Debug, Deserialize)]
 pub struct Comment {
     pub body: String,
-    pub author_association: String,
     pub user: User,
 }
 

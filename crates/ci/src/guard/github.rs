@@ -7,11 +7,12 @@ use super::event::{
 use super::{EventError, Filter, Guarded, Mode, Settings, Sha, plain, sha};
 use serde::de::DeserializeOwned;
 
-/// Who may say `/perf`, by the association that GitHub states. A contributor is anybody who once had a change merged.
-const TRUSTED_ASSOCIATIONS: [&str; 3] = ["OWNER", "MEMBER", "COLLABORATOR"];
-
-/// Who may say `/perf`, by permission; `maintain` and `triage` are told as `write` and `read`.
+/// Who may say `/perf`, by permission; `maintain` and `triage` are told as `write` and `read`. What GitHub states of the
+/// author in the event is no measure: a member who hides the membership is told as a contributor there.
 const TRUSTED_PERMISSIONS: [&str; 2] = ["admin", "write"];
+
+/// The bot that workflows of this repository act as. What it opens starts no workflow until a person does something to it.
+const OWN_BOT: &str = "github-actions[bot]";
 
 /// What a run of a workflow knows of its event.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,11 +36,11 @@ pub struct GitHub<'a> {
 pub fn github(event: &GitHub, settings: &Settings) -> Result<Guarded, EventError> {
     match event.event_name {
         "push" => push(&parse(event)?, settings),
-        "merge_group" => merge_group(&parse(event)?),
+        "merge_group" => merge_group(&parse(event)?, settings),
         "pull_request" => pull_request(&parse(event)?, settings),
         "workflow_dispatch" => dispatch(&parse(event)?, event.sha, settings),
         "schedule" => schedule(&parse(event)?, event.sha, settings),
-        "issue_comment" => comment(&parse(event)?, event),
+        "issue_comment" => comment(&parse(event)?, event, settings),
         name => {
             Ok(Guarded::refuse(format!("events of the kind {} are not trusted with the GPU", plain(name))))
         }
@@ -62,38 +63,77 @@ fn push(event: &PushEvent, settings: &Settings) -> Result<Guarded, EventError> {
         return Ok(Guarded::skip("a branch was deleted; there is nothing to measure"));
     }
     let (before, after) = (sha("before", &event.before)?, sha("after", &event.after)?);
-    if event.reference != format!("refs/heads/{}", event.repository.default_branch) {
-        return Ok(Guarded::skip(format!("{} is not the default branch", plain(&event.reference))));
-    }
+    let Some(branch) = judged(&event.reference, &event.repository.default_branch, settings) else {
+        return Ok(Guarded::skip(format!("{} is no branch that is judged", plain(&event.reference))));
+    };
     let base = if before.is_null() { after.clone() } else { before };
-    let reason = "a push to the default branch".to_owned();
+    let reason = format!("a push to {branch}");
     Ok(Guarded::run(settings.mode_of_push(), after, base, reason).filtered(Filter::SinceBase))
 }
 
 /// Who may write has put it into the merge queue; it is compared with what the queue puts it on.
-fn merge_group(event: &MergeGroupEvent) -> Result<Guarded, EventError> {
+fn merge_group(event: &MergeGroupEvent, settings: &Settings) -> Result<Guarded, EventError> {
     let group = &event.merge_group;
     let (head, base) =
         (sha("merge_group.head_sha", &group.head_sha)?, sha("merge_group.base_sha", &group.base_sha)?);
-    if group.base_ref != format!("refs/heads/{}", event.repository.default_branch) {
-        return Ok(Guarded::refuse(format!("{} is not the default branch", plain(&group.base_ref))));
-    }
-    let reason = "the merge queue of the default branch".to_owned();
+    let Some(branch) = judged(&group.base_ref, &event.repository.default_branch, settings) else {
+        return Ok(Guarded::refuse(format!("{} is no branch that is judged", plain(&group.base_ref))));
+    };
+    let reason = format!("the merge queue of {branch}");
     Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceBase))
 }
 
+/// The branch of a reference, in harmless characters, if what goes there is judged.
+fn judged(reference: &str, default_branch: &str, settings: &Settings) -> Option<String> {
+    let branch = reference.strip_prefix("refs/heads/")?;
+    (branch == default_branch || settings.branches.iter().any(|other| other == branch)).then(|| plain(branch))
+}
+
 /// Why a pull request is not judged: a green check belongs to a commit, and would go along if the pull request were
-/// pointed at the default branch afterwards.
-fn other_base(pull: &PullRequest, default_branch: &str) -> Option<Guarded> {
+/// pointed at a branch that is judged afterwards.
+fn other_base(pull: &PullRequest, default_branch: &str, settings: &Settings) -> Option<Guarded> {
     let base = &pull.base.reference;
-    (base != default_branch).then(|| {
-        Guarded::refuse(format!(
-            "pull request {} goes to {}; only what goes to {} is judged",
-            pull.number,
-            plain(base),
-            plain(default_branch)
-        ))
-    })
+    if judged(&format!("refs/heads/{base}"), default_branch, settings).is_some() {
+        return None;
+    }
+    let others = settings.branches.iter().map(String::as_str).filter(|other| *other != default_branch);
+    let all: Vec<String> = std::iter::once(default_branch).chain(others).map(plain).collect();
+    Some(Guarded::refuse(format!(
+        "pull request {} goes to {}; only what goes to {} is judged",
+        pull.number,
+        plain(base),
+        all.join(" or ")
+    )))
+}
+
+/// Why a pull request that is no branch of this repository is not measured on a machine of one's own.
+fn foreign(pull: &PullRequest, repository: u64, head: &Sha) -> Option<Guarded> {
+    let Some(repo) = &pull.head.repo else {
+        return Some(Guarded::refuse(
+            "the repository of the head is gone; a maintainer may comment /perf SHA",
+        ));
+    };
+    let of_this_one = |id| id == repository;
+    if !of_this_one(repo.id) || !pull.base.repo.as_ref().is_some_and(|repo| of_this_one(repo.id)) {
+        return Some(Guarded::refuse(format!(
+            "the head is in the fork {}; a maintainer who has read it may comment /perf {head}",
+            plain(&repo.full_name)
+        )));
+    }
+    None
+}
+
+/// Why a robot's pull request is not measured on a machine of one's own: it brings what somebody has just published
+/// somewhere, and nobody has looked at it.
+fn robot(pull: &PullRequest, head: &Sha) -> Option<String> {
+    let who = match &pull.user {
+        Some(user) if user.kind != "Bot" || user.login == OWN_BOT => return None,
+        Some(user) => plain(&user.login),
+        None => "nobody".to_owned(),
+    };
+    Some(format!(
+        "the pull request is by {who}, no person; a maintainer who has read it may comment /perf {head}"
+    ))
 }
 
 /// By the state of the pull request alone, whatever has happened to it: were the action looked at, a later event could
@@ -104,32 +144,34 @@ fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded
     if pull.number != event.number {
         return Err(EventError::Missing("the event and its pull request have different numbers".to_owned()));
     }
-    if pull.state != "open" {
-        return Ok(Guarded::skip("the pull request is closed"));
-    }
-    if let Some(refused) = other_base(pull, &event.repository.default_branch) {
+    if let Some(refused) = other_base(pull, &event.repository.default_branch, settings) {
         return Ok(refused);
+    }
+    if !settings.hosted
+        && let Some(refused) = foreign(pull, event.repository.id, &head)
+    {
+        return Ok(refused);
+    }
+    // A run of it can be started anew once it is open again, and what was measured before may have been slow.
+    if pull.state != "open" {
+        return Ok(Guarded::refuse(format!(
+            "pull request {} is closed, or was when this run began; reopen it or push, which starts a new one",
+            pull.number
+        )));
     }
     let to = plain(&pull.base.reference);
     if settings.hosted {
         let reason = format!("pull request {} to {to}, on a runner that is GitHub's", pull.number);
         return Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
     }
-    let Some(repo) = &pull.head.repo else {
-        return Ok(Guarded::refuse("the repository of the head is gone; a maintainer may comment /perf SHA"));
-    };
-    let of_this_one = |id| id == event.repository.id;
-    if !of_this_one(repo.id) || !pull.base.repo.as_ref().is_some_and(|repo| of_this_one(repo.id)) {
-        return Ok(Guarded::refuse(format!(
-            "the head is in the fork {}; a maintainer who has read it may comment /perf {head}",
-            plain(&repo.full_name)
-        )));
-    }
     if let Some(label) = &settings.label
         // GitHub's labels are the same in small and in capital letters.
         && !pull.labels.iter().any(|has| has.name.to_lowercase() == label.to_lowercase())
     {
         return Ok(Guarded::skip(format!("the pull request has no label {}", plain(label))));
+    }
+    if let Some(why) = robot(pull, &head) {
+        return Ok(Guarded::refuse(why).unless_unchanged(head, base));
     }
     let reason = format!("pull request {} to {to} comes from a branch of this repository", pull.number);
     Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase))
@@ -166,7 +208,7 @@ fn schedule(_: &ScheduleEvent, own_sha: &str, settings: &Settings) -> Result<Gua
 }
 
 /// `/perf SHA`, new, by a maintainer, of what the head is now: what is measured is what the maintainer has read.
-fn comment(event: &CommentEvent, given: &GitHub) -> Result<Guarded, EventError> {
+fn comment(event: &CommentEvent, given: &GitHub, settings: &Settings) -> Result<Guarded, EventError> {
     let author = &event.comment.user;
     let refuse = |reason: String| Ok(Guarded::refuse(reason));
     if event.issue.pull_request.is_none() {
@@ -180,10 +222,6 @@ fn comment(event: &CommentEvent, given: &GitHub) -> Result<Guarded, EventError> 
     };
     if author.kind != "User" || event.sender.login != author.login {
         return refuse(format!("{} is no person who speaks for themselves", plain(&event.sender.login)));
-    }
-    let association = event.comment.author_association.as_str();
-    if !TRUSTED_ASSOCIATIONS.contains(&association) {
-        return refuse(format!("{} is no maintainer but {}", plain(&author.login), plain(association)));
     }
     let Some(permission) = given.permission else {
         return Err(EventError::Missing(
@@ -220,7 +258,7 @@ fn comment(event: &CommentEvent, given: &GitHub) -> Result<Guarded, EventError> 
     if wanted != head {
         return refuse(format!("the head is {head} now, not {wanted}; look at it and comment again"));
     }
-    if let Some(refused) = other_base(&pull, &event.repository.default_branch) {
+    if let Some(refused) = other_base(&pull, &event.repository.default_branch, settings) {
         return Ok(refused);
     }
     let (who, to) = (plain(&author.login), plain(&pull.base.reference));

@@ -82,6 +82,9 @@ pub struct Guarded {
     /// Whether, and by which comparison, a filter of paths may still find that nothing of interest has changed.
     #[serde(skip)]
     pub filter: Option<Filter>,
+    /// Head and base of that comparison.
+    #[serde(skip)]
+    pub compared: Option<(Sha, Sha)>,
 }
 
 /// What has changed, for a filter of paths.
@@ -108,6 +111,7 @@ impl Guarded {
             decision: Decision::Run,
             reason,
             mode,
+            compared: Some((head.clone(), base.clone())),
             head_sha: Some(head),
             base_sha: Some(base),
             filter: None,
@@ -115,7 +119,8 @@ impl Guarded {
     }
 
     fn not(decision: Decision, reason: String) -> Self {
-        Self { decision, reason, mode: Mode::Against, head_sha: None, base_sha: None, filter: None }
+        let (head_sha, base_sha, filter, compared) = (None, None, None, None);
+        Self { decision, reason, mode: Mode::Against, head_sha, base_sha, filter, compared }
     }
 
     fn skip(reason: impl Into<String>) -> Self {
@@ -131,10 +136,33 @@ impl Guarded {
         self
     }
 
+    /// Refused, unless the filter of paths finds that there is nothing to measure.
+    fn unless_unchanged(mut self, head: Sha, base: Sha) -> Self {
+        self.compared = Some((head, base));
+        self.filtered(Filter::SinceMergeBase)
+    }
+
     /// What is left when none of the paths that matter has changed.
     #[must_use]
     pub fn without_changes(self) -> Self {
         if self.filter.is_some() { Self::skip("no file that matters for speed has changed") } else { self }
+    }
+
+    /// What is left when the commit from before a push by force is gone: the pushed commit against its first parent, or
+    /// against itself where it has none.
+    #[must_use]
+    pub fn since_parent(mut self, parent: Option<&str>) -> Self {
+        if self.filter != Some(Filter::SinceBase) {
+            return self;
+        }
+        let parent = parent.and_then(Sha::new);
+        let against = match &parent {
+            Some(parent) => format!("so it is held against its parent {parent}"),
+            None => "and it has no parent, so it is held against itself".to_owned(),
+        };
+        self.reason = format!("{}; what was there before is gone, {against}", self.reason);
+        self.base_sha = parent.or_else(|| self.head_sha.clone());
+        self
     }
 
     /// Whether the GPU may be used.
@@ -178,6 +206,8 @@ pub struct Settings {
     pub label: Option<String>,
     /// The runner is the forge's own and thrown away afterwards: strangers' code may run there, and no label is asked for.
     pub hosted: bool,
+    /// Branches that are judged beside the default one.
+    pub branches: Vec<String>,
 }
 
 impl Settings {

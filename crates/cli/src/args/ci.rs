@@ -67,9 +67,9 @@ pub struct InitArgs {
     /// Measure only changes that touch these files, such as 'src/**'; may be given several times [default: all changes]
     #[arg(long, value_name = "GLOB")]
     pub path: Vec<String>,
-    /// The default branch
+    /// A branch whose pushes, and what goes into it, are judged: the default one, and such as are released from; may be given several times
     #[arg(long, value_name = "NAME", default_value = "main")]
-    pub branch: String,
+    pub branch: Vec<String>,
     /// Labels (GitLab: tags) of the runner with the GPU
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "self-hosted,linux,x64,gpu")]
     pub runner: Vec<String>,
@@ -123,6 +123,9 @@ pub struct GuardArgs {
     /// Scheduled runs may use the GPU if this is `true`
     #[arg(long, value_name = "VALUE", default_value = "")]
     pub scheduled: String,
+    /// Branches that are judged beside the default one
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub branch: Vec<String>,
     /// Only pull requests with this label are measured; empty: all
     #[arg(long, value_name = "NAME", default_value = "")]
     pub label: String,

@@ -68,6 +68,11 @@ fn init_takes_no_setting_that_would_mean_something_else() {
         ("--path", "!src/**", "begin with a name"),
         ("--path", ":(attr:x)", "begin with a name"),
         ("--branch", "main\n  evil: true", "line break"),
+        ("--branch", "!main", "not a pattern"),
+        ("--branch", "release/**", "not a pattern"),
+        ("--branch", "main,next", "not a pattern"),
+        ("--branch", "../main", "no such branch"),
+        ("--branch", " ", "it is empty"),
         ("--install", "echo ${{ secrets.TOKEN }}", "${{ begins an expression"),
         ("--build", "make\nrm -rf /", "line break"),
         ("--label", "@@INSTALL@@", "@@"),
@@ -169,7 +174,18 @@ fn the_guard_sees_submodules_and_what_a_push_by_force_took_away() {
     // Back to the first by force: the submodule is gone.
     push(&second, &first, "deps/lib/**").ends(0).prints(&["run: "]);
     // From a commit that nobody has any more.
-    push(&"1".repeat(40), &second, "src/**").ends(0).prints(&["run: "]);
+    let parent = format!("gone, so it is held against its parent {first}");
+    push(&"1".repeat(40), &second, "src/**").ends(0).prints(&["run: a push to main; ", &parent]);
+    push(&"1".repeat(40), &first, "src/**").ends(0).prints(&["run: ", "it has no parent"]);
+    // The clone has neither: that is no clone of what was pushed.
+    push(&"1".repeat(40), &"2".repeat(40), "src/**").refuses(64, &["cannot tell what has changed"]);
+    // What the commit says of its submodules does not hide them.
+    here.write(".gitmodules", "[submodule \"lib\"]\n\tpath = deps/lib\n\turl = x\n\tignore = all\n");
+    here.git(&["add", ".gitmodules"]);
+    let hidden = commit("hidden");
+    here.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{second},deps/lib")]);
+    let moved = commit("moved");
+    push(&hidden, &moved, "deps/lib/**").ends(0).prints(&["run: "]);
     push(&first, &second, "./src/**").refuses(64, &["--path", "part that is empty"]);
 }
 

@@ -126,9 +126,48 @@ impl Machine<'_> {
         if let Some(status) = self.event.status {
             fs::write(self.dir.join("answers/status"), status).unwrap();
         }
+        for folder in ["runner/bin", "runner/externals"] {
+            fs::create_dir_all(self.dir.join(folder)).unwrap();
+        }
+        fs::copy("/bin/bash", self.dir.join("runner/bin/Runner.Worker")).unwrap();
+        fs::write(self.dir.join("runner/externals/node"), "").unwrap();
+        fs::write(self.dir.join("runner/.credentials"), "secret").unwrap();
         let gh = self.dir.join("gh/gh");
         fs::write(&gh, GH).unwrap();
         fs::set_permissions(&gh, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// What the steps of a job run has not been touched by what one of them has measured.
+    fn is_as_it_was(&self, home: &Path) {
+        let names = |dir: &Path| -> Vec<String> {
+            let entries = fs::read_dir(dir).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        let bin = home.join("bin");
+        let installed = names(&bin);
+        if !installed.is_empty() {
+            assert_eq!(installed, ["holdpoint"]);
+            let same = fs::read(bin.join("holdpoint")).unwrap()
+                == fs::read(env!("CARGO_BIN_EXE_holdpoint")).unwrap();
+            assert!(same, "holdpoint is the one that was installed");
+        }
+        assert_eq!(names(&self.dir.join("runner/externals")), ["node"]);
+        assert_eq!(fs::read_to_string(self.dir.join("runner/externals/node")).unwrap(), "");
+        let all = names(home).into_iter().chain(names(home.parent().unwrap()));
+        assert_eq!(all.filter(|name| name.ends_with(".away")).count(), 0);
+        assert!(!home.join("temp/artifacts/link").is_symlink(), "nothing is uploaded by way of a link");
+        assert!(!home.join("temp/artifacts/stolen").exists(), "the runner's credentials are not readable");
+        let base = home.join("workspace/base");
+        assert!(!base.exists() || !base.join("node").exists(), "what is believed is what was checked out");
+        for file in names(&home.join("temp/_runner_file_commands")) {
+            let text = fs::read_to_string(home.join("temp/_runner_file_commands").join(&file)).unwrap();
+            let is_own = text.lines().count() <= 1 && file.ends_with("-output") || file.ends_with("-script");
+            assert!(is_own || !text.contains("code=0"), "{file}: {text}");
+        }
+        // Where something was measured, no git is asked about it later.
+        if home.join("temp/artifacts/exit-code").exists() {
+            assert!(!home.join("workspace/head/.git").exists() && !home.join("workspace/base/.git").exists());
+        }
     }
 
     fn job(&self, name: &str, job: &Value, done: &BTreeMap<String, Job>) -> Job {
@@ -212,7 +251,9 @@ impl Machine<'_> {
         };
         let (script, output) = (file("script"), file("output"));
         fs::write(&script, fill(step["run"].as_str().unwrap(), contexts)).unwrap();
-        let mut bash = Command::new("bash");
+        // The parent of a step is the runner's worker, which lies in the runner's folder.
+        let mut bash = Command::new(self.dir.join("runner/bin/Runner.Worker"));
+        bash.args(["-c", "bash \"$@\"; exit $?", "worker"]);
         match step["shell"].as_str() {
             Some("bash") => bash.args(["--noprofile", "--norc", "-eo", "pipefail"]),
             None => bash.arg("-e"),
@@ -245,6 +286,7 @@ impl Machine<'_> {
         // Where a process can outlive the gate, it says so.
         if !log.contains("may outlive the gate") {
             assert_eq!(left_by(home), Vec::<String>::new(), "nothing that was measured is still there");
+            self.is_as_it_was(home);
         }
         for line in fs::read_to_string(output).unwrap().lines() {
             let (name, value) = line.split_once('=').expect("outputs are name=value");

@@ -14,6 +14,8 @@ fn all() -> Vec<(String, Value, String)> {
         "make x=\"$Y\"",
         "--branch",
         "release/1.x",
+        "--branch",
+        "it's",
     ];
     let both: [BTreeMap<String, String>; 2] = [written(&[]), written(&full)];
     both.into_iter().flatten().map(|(name, text)| (name, parsed(&text), text)).collect()
@@ -118,6 +120,10 @@ fn settings_stand_for_themselves() {
         steps.iter().find(|step| step["id"] == id).unwrap()["env"].clone()
     };
     assert_eq!(step("guard", "guard")["LABEL"], "it's: \"it\"");
+    assert!(
+        written(&["--label", " benchmark "])["perf_gpu.yml"].contains("LABEL: 'benchmark'\n"),
+        "as a label is"
+    );
     assert_eq!(step("gpu", "gate")["BUILD"], "make x=\"$Y\" # '");
     assert_eq!(gpu["jobs"]["gpu"]["runs-on"], serde_json::json!(["self-hosted", "H200"]));
     assert_eq!(gpu["on"]["pull_request"]["types"].as_array().unwrap().len(), 6, "labels are listened to");

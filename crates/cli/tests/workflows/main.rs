@@ -5,12 +5,14 @@
 
 mod actions;
 mod apart;
+mod edges;
 mod expression;
 #[path = "../cli/github.rs"]
 mod github;
 mod gitlab;
 mod hardening;
 mod pipeline;
+mod reports;
 mod repository;
 #[allow(dead_code, reason = "other tests look at requests and headers too")]
 #[path = "../../../ci/tests/ci/server.rs"]
@@ -18,7 +20,7 @@ mod server;
 
 use actions::{Event, Run, parsed, run, written};
 use repository::{Origin, event};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A run of one of the workflows.
 fn workflow(name: &str, flags: &[&str], event: &Event, origin: &Origin) -> Run {
@@ -355,129 +357,4 @@ fn the_weekly_trend_fails_for_what_is_worse_and_warns_of_what_is_not_known() {
         assert!(run.artifacts.join("perf-trend-cpu-weekly/report.json").exists());
         assert_eq!(run.artifacts.join("perf-trend-gpu-weekly/trend.json").exists(), with_baseline);
     }
-}
-
-/// A comment on a fork's pull request.
-fn commented(time: &str, change: impl FnOnce(&mut Value)) -> (Run, String) {
-    let origin = Origin::new();
-    let base = origin.head();
-    let head = origin.commit_in_fork(time);
-    let mut payload = event("issue_comment", &head, &base);
-    change(&mut payload);
-    let answers = [event("api_pull_fork", &head, &base), event("api_permission", &head, &base)];
-    let event = Event { answers, ..Event::new("issue_comment", payload, &base) };
-    (workflow("perf_command.yml", &[], &event, &origin), head)
-}
-
-#[test]
-fn a_maintainers_perf_measures_a_fork_and_sets_the_status() {
-    for (time, state, what) in [
-        ("2000", "success", "not slower"),
-        ("4000", "failure", "regressed"),
-        ("die", "failure", "broken"),
-        ("skip", "failure", "skipped"),
-    ] {
-        let (run, head) = commented(time, |_| {});
-        ends(&run, "report", "success", "Comment on the pull request");
-        let words = if state == "success" { "pass" } else { what };
-        let comment = &run.comments[0];
-        assert!(
-            comment.starts_with("<!-- holdpoint") && comment.contains(&format!("holdpoint: {words}")),
-            "{comment}"
-        );
-        let said = format!(
-            "repos/octo-org/kernels/statuses/{head} --raw-field state={state} --raw-field context=holdpoint/gpu"
-        );
-        assert!(run.said.contains(&said) && run.said.contains(what), "{}: {:#?}", run.said, run.jobs);
-    }
-}
-
-#[test]
-fn a_comment_that_may_not_is_told_nothing_and_sets_nothing() {
-    let (run, _) = commented("2000", |event| event["comment"]["user"]["type"] = "Bot".into());
-    ends(&run, "guard", "success", "refuse: mona is no person");
-    let (past, _) = commented("2000", |event| event["comment"]["author_association"] = "CONTRIBUTOR".into());
-    assert_eq!(past.jobs["guard"].result, "skipped");
-    let (chat, _) = commented("2000", |event| event["comment"]["body"] = "/performance is great".into());
-    assert_eq!(chat.jobs["guard"].result, "skipped");
-    let (issue, _) = commented("2000", |event| event["issue"]["pull_request"] = Value::Null);
-    assert_eq!(issue.jobs["guard"].result, "skipped");
-    for run in [run, past, chat, issue] {
-        assert_eq!([&run.jobs["gpu"].result, &run.jobs["report"].result], ["skipped", "skipped"]);
-        assert_eq!(run.said, "");
-    }
-}
-
-#[test]
-fn the_status_after_a_pull_request_believes_no_fork() {
-    let origin = Origin::new();
-    let head = origin.head();
-    for (repository, conclusion, state) in [
-        (json!({"id": 186_853_002}), "success", "success"),
-        (json!({"id": 186_853_002}), "failure", "failure"),
-        (json!({"id": 186_853_002}), "cancelled", "failure"),
-        (json!({"id": 912_345_678}), "success", "pending"),
-        (Value::Null, "success", "pending"),
-    ] {
-        let payload = json!({
-            "action": "completed",
-            "repository": {"id": 186_853_002},
-            "workflow_run": {
-                "id": 30_433_642, "name": "GPU Perf Regression", "event": "pull_request", "head_sha": head,
-                "conclusion": conclusion, "head_repository": repository,
-            },
-        });
-        let event = Event::new("workflow_run", payload, &head);
-        let run = workflow("perf_report.yml", &[], &event, &origin);
-        ends(&run, "status", "success", "");
-        // A fork's evidence under the name of the GPU's gate is not told of.
-        let told = if state == "pending" { "skipped" } else { "success" };
-        ends(&run, "comment", told, "");
-        assert!(run.said.contains(&format!("statuses/{head} --raw-field state={state} ")), "{}", run.said);
-        // What "/perf SHA" has found stays.
-        let found = workflow("perf_report.yml", &[], &Event { status: Some("failure"), ..event }, &origin);
-        ends(&found, "status", "success", "");
-        assert_eq!(found.said.is_empty(), state == "pending", "{}", found.said);
-    }
-}
-
-#[test]
-fn what_a_pull_request_left_becomes_one_comment() {
-    let origin = Origin::new();
-    let base = origin.head();
-    origin.branch("wider-loads");
-    let head = origin.commit("4000");
-    let measured = workflow("perf_gpu.yml", &[], &pull_request("pull_request", &head, &base), &origin);
-    let payload = json!({
-        "action": "completed",
-        "repository": {"id": 186_853_002},
-        "workflow_run": {
-            "id": 30_433_642, "name": "GPU Perf Regression", "event": "pull_request", "head_sha": head,
-            "head_branch": "wider-loads", "conclusion": "failure",
-            "head_repository": {"id": 186_853_002, "owner": {"login": "octo-org"}},
-        },
-    });
-    let answers = [event("api_pull_fork", &head, &base), Value::Null];
-    let evidence = Some(measured.artifacts.join("perf-gpu-regression-artifacts"));
-    let event = Event { answers, evidence, ..Event::new("workflow_run", payload, &base) };
-    let run = workflow("perf_report.yml", &[], &event, &origin);
-    ends(&run, "comment", "success", "created");
-    assert!(run.comments[0].contains("holdpoint: regressed"), "{}", run.comments[0]);
-    // What was there before this run began is somebody else's evidence by now.
-    let moved = event_at(&event, "4444444444444444444444444444444444444444");
-    let late = workflow("perf_report.yml", &[], &moved, &origin);
-    assert_eq!(
-        (late.jobs["comment"].result.as_str(), late.comments.len()),
-        ("success", 0),
-        "{:#?}",
-        late.jobs
-    );
-}
-
-/// The same event, when the pull request is at another commit by now.
-fn event_at<'a>(event: &Event<'a>, sha: &str) -> Event<'a> {
-    let mut answers = event.answers.clone();
-    answers[0]["head"]["sha"] = sha.into();
-    let (payload, evidence) = (event.payload.clone(), event.evidence.clone());
-    Event { answers, evidence, ..Event::new(event.name, payload, event.sha) }
 }

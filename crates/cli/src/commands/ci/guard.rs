@@ -4,13 +4,13 @@ use crate::args::{ForgeName, GuardArgs};
 use crate::error::CliError;
 use crate::output::Output;
 use holdpoint_ci::guard::{
-    EventError, Filter, GitHub, GitLab, Guarded, Settings, github, gitlab, plain, unmatchable,
+    EventError, Filter, GitHub, GitLab, Guarded, Settings, Sha, github, gitlab, plain, unmatchable,
 };
 use holdpoint_model::ExitCode;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output as Done};
 
 /// Runs the command.
 ///
@@ -22,18 +22,24 @@ pub fn run(args: &GuardArgs, output: &Output) -> Result<ExitCode, CliError> {
         return Err(CliError::Input(format!("--path {path:?} matches nothing: {why}")));
     }
     let label = Some(args.label.clone()).filter(|label| !label.is_empty());
-    let settings = Settings { scheduled: args.scheduled == "true", label, hosted: args.hosted };
+    let branches = args.branch.iter().filter(|branch| !branch.is_empty()).cloned().collect();
+    let settings = Settings { scheduled: args.scheduled == "true", label, hosted: args.hosted, branches };
     let is_gitlab = match args.forge {
         Some(forge) => forge == ForgeName::Gitlab,
         None => variable("GITLAB_CI") == "true",
     };
     let decided = if is_gitlab { of_gitlab(args, &settings) } else { of_github(args, &settings)? };
     let mut guarded = decided.map_err(|error| CliError::Input(error.to_string()))?;
-    if let Some(filter) = guarded.filter
-        && !paths.is_empty()
-        && !touches(args, &guarded, filter, &paths)?
+    if let (Some(repository), Some(filter)) = (&args.repository, guarded.filter)
+        && let Some((head, base)) = guarded.compared.clone()
     {
-        guarded = guarded.without_changes();
+        let clone = Checkout { repository, filter };
+        // After a push by force, what was there before may be gone: then everything may have changed.
+        if filter == Filter::SinceBase && clone.has(&head)? && !clone.has(&base)? {
+            guarded = guarded.since_parent(clone.parent(&head)?.as_deref());
+        } else if !paths.is_empty() && !clone.touches(&head, &base, &paths)? {
+            guarded = guarded.without_changes();
+        }
     }
     let file = args.output.clone().or_else(|| Some(PathBuf::from(variable("GITHUB_OUTPUT"))));
     if let Some(file) = file.filter(|file| !file.as_os_str().is_empty()) {
@@ -93,48 +99,55 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// Whether what has changed touches a path that matters. Git only compares: nothing of the clone is run.
-fn touches(args: &GuardArgs, guarded: &Guarded, filter: Filter, paths: &[&String]) -> Result<bool, CliError> {
-    let (Some(head), Some(base)) = (&guarded.head_sha, &guarded.base_sha) else { return Ok(true) };
-    let repository = args.repository.as_deref().unwrap_or(Path::new("."));
-    let mut git = Command::new("git");
-    git.arg("-C").arg(repository).args([
-        "diff",
-        "--name-only",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--no-renames",
-        "-z",
-    ]);
-    let dots = if filter == Filter::SinceBase { ".." } else { "..." };
-    git.arg(format!("{base}{dots}{head}")).arg("--");
-    // A submodule has no files of its own here: dir/** means dir as well.
-    let folders = paths.iter().filter_map(|path| path.strip_suffix("/**"));
-    let all = paths.iter().map(|path| path.as_str()).chain(folders);
-    git.args(all.map(|path| format!(":(glob,top){path}")));
-    let done = git.output().map_err(|error| CliError::Internal(format!("cannot run git: {error}")))?;
-    // After a push by force, what was there before may be gone: then everything may have changed.
-    if !done.status.success() && filter == Filter::SinceBase && !has(repository, base.as_str())? {
-        return Ok(true);
-    }
-    if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        let said = said.lines().last().unwrap_or_default();
-        return Err(CliError::Input(format!(
-            "cannot tell what has changed between {base} and {head} in {}: {}; the clone needs both, with their history",
-            repository.display(),
-            plain(said)
-        )));
-    }
-    Ok(!done.stdout.is_empty())
+/// A clone that is only looked at: nothing of it is run.
+struct Checkout<'a> {
+    repository: &'a Path,
+    filter: Filter,
 }
 
-/// Whether the clone has the commit.
-fn has(repository: &Path, commit: &str) -> Result<bool, CliError> {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(repository).args(["cat-file", "-e", &format!("{commit}^{{commit}}")]);
-    let done = git.output().map_err(|error| CliError::Internal(format!("cannot run git: {error}")))?;
-    Ok(done.status.success())
+impl Checkout<'_> {
+    /// What git says. What the commits themselves hold (`.gitmodules`, `.gitattributes`) has no say in it.
+    fn ask(&self, arguments: &[&str]) -> Result<Done, CliError> {
+        let mut git = Command::new("git");
+        git.arg("--no-replace-objects").arg("-C").arg(self.repository).args(arguments);
+        git.output().map_err(|error| CliError::Internal(format!("cannot run git: {error}")))
+    }
+
+    /// Whether what has changed touches a path that matters.
+    fn touches(&self, head: &Sha, base: &Sha, paths: &[&String]) -> Result<bool, CliError> {
+        let dots = if self.filter == Filter::SinceBase { ".." } else { "..." };
+        let range = format!("{base}{dots}{head}");
+        // A submodule has no files of its own here: dir/** means dir as well.
+        let folders = paths.iter().filter_map(|path| path.strip_suffix("/**"));
+        let all = paths.iter().map(|path| path.as_str()).chain(folders);
+        let all: Vec<String> = all.map(|path| format!(":(glob,top){path}")).collect();
+        let mut arguments =
+            vec!["diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames"];
+        arguments.extend(["--ignore-submodules=none", "--no-relative", &range, "--"]);
+        arguments.extend(all.iter().map(String::as_str));
+        let done = self.ask(&arguments)?;
+        if !done.status.success() {
+            let said = String::from_utf8_lossy(&done.stderr);
+            let said = said.lines().last().unwrap_or_default();
+            return Err(CliError::Input(format!(
+                "cannot tell what has changed between {base} and {head} in {}: {}; the clone needs both, with their history",
+                self.repository.display(),
+                plain(said)
+            )));
+        }
+        Ok(!done.stdout.is_empty())
+    }
+
+    /// Whether the clone has the commit.
+    fn has(&self, commit: &Sha) -> Result<bool, CliError> {
+        Ok(self.ask(&["cat-file", "-e", &format!("{commit}^{{commit}}")])?.status.success())
+    }
+
+    /// The commit's first parent, if it has any.
+    fn parent(&self, commit: &Sha) -> Result<Option<String>, CliError> {
+        let done = self.ask(&["rev-parse", "--quiet", "--verify", &format!("{commit}^1")])?;
+        Ok(done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim().to_owned()))
+    }
 }
 
 /// Adds to a file that others have begun.

