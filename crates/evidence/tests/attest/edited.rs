@@ -81,7 +81,10 @@ fn a_comparison_that_was_turned_from_regressed_to_pass_is_found() {
         (|c| c["checks"][0]["allowed_max_ms"] = json!(null), "allowed_max_ms is null, judged again 1.5"),
         (|c| c["checks"][0]["allowed_max_ms"] = json!(2.5), "allowed_max_ms is 2.5, judged again 1.5"),
         (|c| c["checks"][0]["baseline_ms"] = json!(9.0), "baseline_ms is 9.0, judged again 1.0"),
-        (|c| c["basis"]["baseline"]["metrics"]["infer_p50_ms"]["value_ms"] = json!(9.0), "allowed_max_ms is 1.5, judged again 13.5"),
+        (
+            |c| c["basis"]["baseline"]["metrics"]["infer_p50_ms"]["value_ms"] = json!(9.0),
+            "allowed_max_ms is 1.5, judged again 13.5",
+        ),
         (|c| c["basis"]["baseline"]["metrics"] = json!({}), "it.checks is"),
         (|c| c["policy"] = json!("threshold"), "no policy"),
         (|c| c["current_status"] = json!("failed"), "it.current_status is"),

@@ -21,12 +21,35 @@ pub(super) fn text(raw: &str) -> String {
             '-' if ends_with_gh(&raw[..i]) && is_digit_next(&raw[i + 1..]) => out.push_str("-&#8203;"),
             // Bare addresses become links of themselves.
             ':' if raw[i..].starts_with("://") => out.push_str("&#58;"),
+            // A word between two of them may become a picture.
+            ':' if is_shortcode(&raw[i + 1..]) => out.push_str(":&#8203;"),
             '.' if ends_with_www(&raw[..i]) => out.push_str("&#46;"),
             _ if MARKS.contains(c) => out.extend(['\\', c]),
             _ => out.push(c),
         }
     }
-    out
+    begun(&out)
+}
+
+/// Text that begins no list, rule, heading or block of code where it stands first in a line.
+fn begun(escaped: &str) -> String {
+    let text = escaped.trim_start();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at(digits);
+    let is_alone = |rest: &str| rest.is_empty() || rest.starts_with(' ');
+    let is_mark = match rest.chars().next() {
+        Some('-' | '+' | '=') if number.is_empty() => !is_digit_next(&rest[1..]),
+        Some('.' | ')') if !number.is_empty() => is_alone(&rest[1..]),
+        _ => false,
+    };
+    if is_mark { format!("{number}\\{rest}") } else { text.to_owned() }
+}
+
+/// Whether what follows a colon is a name and another colon. Two digits are a part of a time.
+fn is_shortcode(rest: &str) -> bool {
+    let Some((name, _)) = rest.split_once(':') else { return false };
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+-".contains(&b));
+    is_name && !(name.len() <= 2 && name.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn is_digit_next(text: &str) -> bool {
@@ -56,7 +79,7 @@ pub(super) fn prose(raw: &str) -> String {
         out.push_str(if inside { "_" } else { "\\_" });
         rest = &rest[at + 2..];
     }
-    out + rest
+    begun(&(out + rest))
 }
 
 /// A name as code if it is an ordinary one, else as text.
@@ -90,6 +113,26 @@ mod tests {
         assert_eq!(text("https://x.y www.z"), "https&#58;//x.y www&#46;z");
         assert_eq!(text("fixes #12, gh-3, a#b"), "fixes \\#&#8203;12, gh-&#8203;3, a\\#b");
         assert_eq!(text("![x](y)"), "\\!\\[x\\]\\(y\\)");
+    }
+
+    #[test]
+    fn text_begins_nothing() {
+        for (raw, escaped) in [
+            ("- a", "\\- a"),
+            ("---", "\\---"),
+            ("+ a", "\\+ a"),
+            ("===", "\\==="),
+            ("1. a", "1\\. a"),
+            ("12) a", "12\\) a"),
+            ("      a", "a"),
+            (":shipit: :+1: :100:", ":&#8203;shipit: :&#8203;+1: :&#8203;100:"),
+            ("+34.1 % at 15:26:27", "+34.1 % at 15:26:27"),
+            ("-3 %, 1.5 s: a: b", "-3 %, 1.5 s: a: b"),
+        ] {
+            assert_eq!(prose(raw), escaped);
+        }
+        assert_eq!(text("1) a"), "1\\) a");
+        assert_eq!(text("- a"), "\\- a");
     }
 
     #[test]
