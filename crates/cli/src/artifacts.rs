@@ -91,13 +91,17 @@ impl Found {
     /// What a file says against itself, and the files against what the gate ended with.
     fn contradictions(&self) -> Vec<String> {
         let judged = self.judged();
-        let mut said: Vec<String> = judged.iter().filter_map(|judged| judged.contradiction()).collect();
+        let of_file = |judged: &Judged<'_>| {
+            let name = if matches!(judged, Judged::Run(..)) { COMPARISON } else { AB };
+            Some(format!("{name}: {}", judged.contradiction()?))
+        };
+        let mut said: Vec<String> = judged.iter().filter_map(of_file).collect();
         let worst = judged.iter().max_by_key(|judged| judged.verdict());
         if let (Some(worst), Some(ended)) = (worst, &self.ended)
             && !ended.is(exit_code_of(worst.policy(), worst.verdict()))
         {
             let (file, verdict) = (worst.verdict().as_str(), ended.verdict().as_str());
-            said.push(format!("the files say {file}, the gate ended as {verdict}: {}", ended.sentence()));
+            said.push(format!("the files say {file}, exit code {} means {verdict}", ended.code()));
         }
         said
     }

@@ -21,6 +21,12 @@ impl Ended {
         is_word.then(|| Self { code: code.to_owned() })
     }
 
+    /// As it was written.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
     /// Whether it is this one.
     #[must_use]
     pub fn is(&self, code: ExitCode) -> bool {

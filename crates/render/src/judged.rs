@@ -97,8 +97,14 @@ impl<'a> Judged<'a> {
         }
     }
 
+    /// The sentence about the whole, of the verdict that counts.
     pub(crate) fn sentence(self) -> String {
+        let verdict = self.verdict();
         match self {
+            Self::Run(j, _) if verdict != j.verdict => {
+                summary::of_judgement(&Judgement { verdict, ..j.clone() })
+            }
+            Self::Sides(r) if verdict != r.verdict => sides::of_ab(&AbReport { verdict, ..r.clone() }),
             Self::Run(j, _) => summary::of_judgement(j),
             Self::Sides(r) => sides::of_ab(r),
         }

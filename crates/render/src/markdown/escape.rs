@@ -1,6 +1,7 @@
 //! Foreign text in Markdown and HTML.
 
 use crate::text::clean;
+use holdpoint_model::limits::is_invisible;
 
 /// Characters that mean something to Markdown somewhere in a line.
 const MARKS: &str = "\\`*_{}[]()#+!|~$";
@@ -84,7 +85,7 @@ pub(super) fn prose(raw: &str) -> String {
 
 /// A name as code if it is an ordinary one, else as text.
 pub(super) fn name(raw: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-.:/+= ".contains(c);
+    let is_plain = |c: char| (c.is_alphanumeric() && !is_invisible(c)) || "_-.:/+= ".contains(c);
     if !raw.trim().is_empty() && raw.trim() == raw && raw.chars().all(is_plain) {
         format!("`{raw}`")
     } else {
@@ -147,6 +148,7 @@ mod tests {
         assert_eq!(name("tile_pack.p50_ms"), "`tile_pack.p50_ms`");
         assert_eq!(name("a`b|c"), "a\\`b\\|c");
         assert_eq!(name(" "), "");
+        assert_eq!(name("a\u{3164}"), "a\\\\u\\{3164\\}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ fn the_worst_of_the_file_its_rows_and_the_exit_code_is_the_verdict() {
     r.verdict = Verdict::Pass;
     let judged = Judged::Sides(&r);
     assert_eq!(judged.verdict(), Verdict::Regressed);
+    let text = comment(&of(vec![judged]));
+    assert!(text.contains("**regressed**: 1 of 2 workloads is slower than 1.0 % (b +20.0 %)"), "{text}");
     assert_eq!(judged.contradiction().unwrap(), "it says pass of the whole, and regressed of b");
     r.verdict = Verdict::Regressed;
     assert_eq!(Judged::Sides(&r).contradiction(), None);

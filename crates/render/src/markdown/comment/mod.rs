@@ -122,13 +122,13 @@ fn with(c: &Comment<'_>, budget: Budget) -> String {
     let mut rows_left = budget.rows;
     let mut left_out = 0;
     let mut parts = vec![format!("{}\n### holdpoint: {}\n", marker(c.key), c.verdict().as_str())];
+    parts.push(problems(c, budget));
     parts.extend(nothing_judged(c));
     for judged in &c.judged {
         let (section, missing) = sections::judged(*judged, budget, &mut rows_left);
         parts.push(section);
         left_out += missing;
     }
-    parts.push(problems(c, budget));
     parts.push(sections::machine(c, budget));
     parts.push(sections::reproduce(c));
     parts.push(foot(c, left_out));
