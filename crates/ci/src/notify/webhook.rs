@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// Characters of what a server says of itself.
 const SAID_CHARS: usize = 200;
+/// Characters of a part of an address that may be a secret.
+const SECRET_CHARS_MIN: usize = 6;
 /// The longest wait that is honoured.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
@@ -72,19 +74,24 @@ pub(super) fn check(url: Option<&str>, token: Option<&str>) -> Result<(), NotTol
 fn post(url: &str, headers: &[(&str, &str)], body: &str, world: &World<'_>) -> Result<(), NotTold> {
     check(Some(url), None)?;
     let agent = http::agent(url);
-    // The address may be a secret, and a server may repeat what it was sent.
+    // The address may be a secret, or a part of it, and a server may repeat what it was sent.
     let hidden = |text: &str| {
         let values = headers.iter().map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
-        values.fold(text.replace(url, "its address"), |text, value| text.replace(value, "…"))
+        let parts = url.split(['/', '?', '&', '=']).filter(|part| part.len() >= SECRET_CHARS_MIN);
+        values.chain(parts).fold(text.replace(url, "its address"), |text, secret| text.replace(secret, "…"))
+    };
+    let answered = |answer: &Answer| match said(&hidden(&answer.body)) {
+        Some(said) => format!("it answered {}: {said}", answer.status),
+        None => format!("it answered {}", answer.status),
     };
     let mut attempt = 1;
     loop {
         let (what, retry_after_s) = match http::send(&agent, "POST", url, headers, Some(body)) {
             Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
             Ok(answer) if [429, 502, 503, 504].contains(&answer.status) => {
-                (hidden(&answered(&answer)), answer.number("retry-after"))
+                (answered(&answer), answer.number("retry-after"))
             }
-            Ok(answer) => return Err(NotTold::Failed(hidden(&answered(&answer)))),
+            Ok(answer) => return Err(NotTold::Failed(answered(&answer))),
             Err(NoAnswer::Setting(what)) => {
                 return Err(NotTold::Setting(format!("its address or its token is none: {}", hidden(&what))));
             }
@@ -99,15 +106,10 @@ fn post(url: &str, headers: &[(&str, &str)], body: &str, world: &World<'_>) -> R
     }
 }
 
-/// The status, and what the server says of it, where that is no page.
-fn answered(answer: &Answer) -> String {
-    let said: String = clean_text(answer.body.trim()).chars().take(SAID_CHARS).collect();
-    let is_told = !said.is_empty() && said != "{}" && !said.starts_with('<');
-    if is_told {
-        format!("it answered {}: {said}", answer.status)
-    } else {
-        format!("it answered {}", answer.status)
-    }
+/// What a server says, short, where it is no page.
+fn said(body: &str) -> Option<String> {
+    let said: String = clean_text(body.trim()).chars().take(SAID_CHARS).collect();
+    Some(said).filter(|said| !said.is_empty() && said != "{}" && !said.starts_with('<'))
 }
 
 #[cfg(test)]

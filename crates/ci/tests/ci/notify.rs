@@ -198,12 +198,17 @@ fn an_address_or_a_token_that_is_none_is_a_setting_and_is_not_tried_again() {
 fn what_a_receiver_says_is_told_short_and_without_secrets() {
     let server = Server::start(|request, _| match request.path() {
         "/page" => Reply::text(400, "<html>"),
-        _ => Reply::text(400, format!("invalid_payload t0ken\n{}", "x".repeat(900))),
+        path => Reply::text(400, format!("invalid_payload t0ken {path}\n{}", "x".repeat(900))),
     });
     let hook = |path: &str| {
         format!("[[webhook]]\nname = \"w\"\nurl = \"{}{path}\"\ntoken_env = \"T\"\n", server.url)
     };
-    let (outcomes, _) = tell(&(hook("/x") + &hook("/page")), Verdict::Broken, &[("T", "t0ken")]);
+    let slack = "[[slack]]\nname = \"s\"\nurl_env = \"S\"\n";
+    let secret = format!("{}/services/s3cret-part", server.url);
+    let config = hook("/x") + &hook("/page") + slack;
+    let (mut outcomes, _) = tell(&config, Verdict::Broken, &[("T", "t0ken"), ("S", &secret)]);
+    let told = outcomes.remove(0).result.unwrap_err().to_string();
+    assert!(told.contains("/…/…") && !told.contains("s3cret"), "{told}");
     let said = |at: usize| outcomes[at].result.as_ref().unwrap_err().to_string();
     assert!(said(0).starts_with("it answered 400: invalid_payload …") && said(0).len() < 300, "{}", said(0));
     assert_eq!(said(1), "it answered 400");

@@ -156,7 +156,8 @@ fn workload(
 
 /// Values with commas between them: `false,true`, `[0,1],[2,3]`; what is no number, truth value or list is a word.
 fn values_of(text: &str) -> Vec<Value> {
-    serde_json::from_str(&format!("[{text}]")).unwrap_or_else(|_| {
+    let list: Option<Vec<Value>> = serde_json::from_str(&format!("[{text}]")).ok();
+    list.filter(|values| !values.is_empty()).unwrap_or_else(|| {
         let value = |word: &str| serde_json::from_str(word).unwrap_or_else(|_| json!(word));
         text.split(',').map(value).collect()
     })

@@ -7,6 +7,7 @@ use crate::error::CliError;
 use crate::output::{self, Output};
 use holdpoint_ci::github::{ApiError, Author, Client, Event, Posted, Resolved, Unposted};
 use holdpoint_model::ExitCode;
+use holdpoint_model::limits::clean_text;
 use holdpoint_render::judged::Judged;
 use holdpoint_render::markdown::comment::{self, Comment, Trust};
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<S
     let stray = |judged: &Judged<'_>| match judged.revision() {
         None => Some(format!("the evidence does not say that it is of the commit {wanted}")),
         Some(at) if !is_meant(&at.commit) => {
-            Some(format!("the evidence is of the commit {}, not of {wanted}", at.commit))
+            Some(format!("the evidence is of the commit {}, not of {wanted}", clean_text(&at.commit)))
         }
         Some(at) if at.dirty => Some(format!("the evidence is of changed files, not of the commit {wanted}")),
         Some(_) => None,
