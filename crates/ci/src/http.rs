@@ -10,8 +10,14 @@ const ANSWER_BYTES_MAX: u64 = 32 << 20;
 
 /// A request that came to no answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NoAnswer(String);
+pub enum NoAnswer {
+    /// An address or a header that is none: asking again is of no use.
+    #[error("{0}")]
+    Setting(String),
+    /// Nobody there, or no answer that could be read.
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// What came back, whatever its status.
 #[derive(Debug)]
@@ -33,9 +39,14 @@ impl Answer {
     }
 }
 
-/// An agent that takes no status for an error and follows no redirection: a token goes to the host it was meant for.
-pub(crate) fn agent() -> Agent {
-    let config = Agent::config_builder()
+/// An agent that takes no status for an error and follows no redirection: a token goes to the host it was meant for. What goes to
+/// this very machine in the clear goes there itself: a proxy would read it.
+pub(crate) fn agent(url: &str) -> Agent {
+    let mut config = Agent::config_builder();
+    if !is_tls(url) {
+        config = config.proxy(None);
+    }
+    let config = config
         .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
         .max_redirects(0)
@@ -52,8 +63,14 @@ pub(crate) fn send(
     headers: &[(&str, &str)],
     body: Option<&str>,
 ) -> Result<Answer, NoAnswer> {
-    let failed =
-        |error: &dyn std::fmt::Display| NoAnswer(holdpoint_model::limits::clean_text(&error.to_string()));
+    let said = |error: &dyn std::fmt::Display| holdpoint_model::limits::clean_text(&error.to_string());
+    let failed = |error: ureq::Error| match error {
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::InvalidProxyUrl => {
+            NoAnswer::Setting(said(&error))
+        }
+        error => NoAnswer::Failed(said(&error)),
+    };
+    let unusable = |error: ureq::http::Error| NoAnswer::Setting(said(&error));
     let mut request = ureq::http::Request::builder().method(method).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -61,24 +78,24 @@ pub(crate) fn send(
     let mut response = match body {
         Some(body) => {
             let request = request.header("content-type", "application/json").body(body);
-            agent.run(request.map_err(|error| failed(&error))?)
+            agent.run(request.map_err(unusable)?)
         }
-        None => agent.run(request.body(()).map_err(|error| failed(&error))?),
+        None => agent.run(request.body(()).map_err(unusable)?),
     }
-    .map_err(|error| failed(&error))?;
+    .map_err(failed)?;
     let text = |value: &ureq::http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let headers =
         response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
-    Ok(Answer { status, headers, body: body.map_err(|error| failed(&error))? })
+    Ok(Answer { status, headers, body: body.map_err(failed)? })
 }
 
 /// Whether a secret may be sent there: over TLS, or to this very machine.
 pub(crate) fn is_private(url: &str) -> bool {
     let rest = match url.split_once("://") {
-        Some(("https", rest)) if !rest.is_empty() => return true,
-        Some(("http", rest)) => rest,
+        Some((_, rest)) if is_tls(url) => return !rest.is_empty(),
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
         _ => return false,
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -87,15 +104,23 @@ pub(crate) fn is_private(url: &str) -> bool {
     !authority.contains('@') && ["localhost", "127.0.0.1", "[::1]"].contains(&host)
 }
 
+fn is_tls(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("https"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_secret_goes_over_tls_or_stays_on_the_machine() {
-        for good in
-            ["https://api.github.com", "http://127.0.0.1:8080/x", "http://localhost", "http://[::1]:1"]
-        {
+        for good in [
+            "https://api.github.com",
+            "HTTPS://api.github.com",
+            "http://127.0.0.1:8080/x",
+            "http://localhost",
+            "http://[::1]:1",
+        ] {
             assert!(is_private(good), "{good}");
         }
         for bad in [

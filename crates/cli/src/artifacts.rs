@@ -2,15 +2,54 @@
 //! file that cannot be used is told of and used for nothing.
 
 use crate::error::CliError;
+use holdpoint_gate::ab::exit_code_of;
 use holdpoint_model::{AbReport, Calibration, Judgement, Report};
+use holdpoint_render::Ended;
 use holdpoint_render::judged::Judged;
-use holdpoint_store::StoreError;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+
+/// A run against its baseline.
+pub const COMPARISON: &str = "comparison.json";
+/// Two sides.
+pub const AB: &str = "ab.json";
+/// Two sides, for people.
+pub const AB_PAGE: &str = "ab.md";
+/// A run.
+pub const REPORT: &str = "report.json";
+/// A run, for people.
+pub const REPORT_PAGE: &str = "report.md";
+/// A point of the history.
+pub const TREND: &str = "trend.json";
+/// What the gate ended with, as the workflows keep it.
+const EXIT_CODE: &str = "exit-code";
 
 /// Largest file read: a long comparison with every sample takes a few megabytes.
 const FILE_BYTES_MAX: u64 = 128 << 20;
 /// Reports of one gate: the first, and those that looked again.
 const REPORTS_MAX: usize = 101;
+
+/// The report of a run that was made to confirm the first; counted from 2.
+#[must_use]
+pub fn confirmation(run: usize) -> String {
+    format!("report-{run}.json")
+}
+
+/// Removes what an earlier gate left, before anything of this one can fail: whatever stayed would be taken for this one's.
+/// The report stays until there is another, and with `resume` what is to be gone on from.
+///
+/// # Errors
+/// When something cannot be removed.
+pub fn clear(dir: &Path, resume: bool) -> Result<(), CliError> {
+    let sides: &[&str] = if resume { &[] } else { &[AB, AB_PAGE] };
+    for name in [COMPARISON, TREND, REPORT_PAGE, EXIT_CODE].iter().chain(sides) {
+        holdpoint_store::remove(&dir.join(name))?;
+    }
+    for path in (2..).map(|run| dir.join(confirmation(run))).take_while(|path| path.exists()) {
+        holdpoint_store::remove(&path)?;
+    }
+    Ok(())
+}
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -20,36 +59,51 @@ pub struct Found {
     reports: Vec<Report>,
     /// A suite against itself.
     pub calibration: Option<Calibration>,
-    /// Files that could not be used, and why.
+    /// What the gate ended with.
+    pub ended: Option<Ended>,
+    /// Files that could not be used, and why; and what contradicts itself.
     pub problems: Vec<String>,
 }
 
 impl Found {
-    /// Reads the folder.
-    ///
-    /// # Errors
-    /// When there is no such folder.
-    pub fn read(dir: &Path) -> Result<Self, CliError> {
-        if !dir.is_dir() {
-            return Err(CliError::File {
-                path: dir.to_owned(),
-                what: "no such folder; name one with --artifacts".to_owned(),
-            });
-        }
+    /// Reads the folder. One that is not there is one that nothing was left in.
+    #[must_use]
+    pub fn read(dir: &Path) -> Self {
         let mut found = Self::default();
         let problems = &mut found.problems;
-        found.judgement = read(&dir.join("comparison.json"), holdpoint_store::read_judgement, problems);
-        found.ab = read(&dir.join("ab.json"), holdpoint_store::read_ab, problems);
+        found.judgement = read(&dir.join(COMPARISON), holdpoint_store::read_judgement, problems);
+        found.ab = read(&dir.join(AB), holdpoint_store::read_ab, problems);
+        found.ended = read(&dir.join(EXIT_CODE), exit_code, problems);
         found.calibration = read(&dir.join("calibration.json"), holdpoint_store::read_calibration, problems);
         for number in 1..=REPORTS_MAX {
-            let name = if number == 1 { "report.json".to_owned() } else { format!("report-{number}.json") };
+            let name = if number == 1 { REPORT.to_owned() } else { confirmation(number) };
             let path = dir.join(name);
             if number > 1 && path.symlink_metadata().is_err() {
                 break;
             }
             found.reports.extend(read(&path, holdpoint_store::read_report, problems));
         }
-        Ok(found)
+        let contradictions = found.contradictions();
+        found.problems.extend(contradictions);
+        found
+    }
+
+    /// What a file says against itself, and the files against what the gate ended with.
+    fn contradictions(&self) -> Vec<String> {
+        let judged = self.judged();
+        let of_file = |judged: &Judged<'_>| {
+            let name = if matches!(judged, Judged::Run(..)) { COMPARISON } else { AB };
+            Some(format!("{name}: {}", judged.contradiction()?))
+        };
+        let mut said: Vec<String> = judged.iter().filter_map(of_file).collect();
+        let worst = judged.iter().max_by_key(|judged| judged.verdict());
+        if let (Some(worst), Some(ended)) = (worst, &self.ended)
+            && !ended.is(exit_code_of(worst.policy(), worst.verdict()))
+        {
+            let (file, verdict) = (worst.verdict().as_str(), ended.verdict().as_str());
+            said.push(format!("the files say {file}, exit code {} means {verdict}", ended.code()));
+        }
+        said
     }
 
     /// The comparisons.
@@ -77,9 +131,9 @@ impl Found {
 }
 
 /// A file if it is there; where it cannot be used, why.
-fn read<T>(
+fn read<T, E: Display>(
     path: &Path,
-    parse: impl FnOnce(&Path) -> Result<T, StoreError>,
+    parse: impl FnOnce(&Path) -> Result<T, E>,
     problems: &mut Vec<String>,
 ) -> Option<T> {
     // Not followed: a link could lead to a file of this machine.
@@ -92,4 +146,9 @@ fn read<T>(
         () => parse(path).map_err(|error| error.to_string().replace(&format!("{}: ", path.display()), "")),
     };
     outcome.map_err(|what| problems.push(format!("{}: {what}", name().display()))).ok()
+}
+
+fn exit_code(path: &Path) -> Result<Ended, String> {
+    let text = holdpoint_store::read_text(path).map_err(|error| error.to_string())?;
+    Ended::parse(&text).ok_or_else(|| "it is no exit code".to_owned())
 }

@@ -1,9 +1,9 @@
-//! Results to stdout, everything else to stderr.
+//! Results to stdout, everything else to stderr; nothing of it is a command to a pipeline's runner.
 
 use crate::args::{Format, Global};
 use crate::error::CliError;
 use holdpoint_model::json;
-use holdpoint_render::Style;
+use holdpoint_render::{Style, for_log};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -45,10 +45,10 @@ impl Output {
         match self.format {
             Format::Json => {
                 let document = json::to_pretty(document).map_err(|e| CliError::Internal(e.to_string()))?;
-                print(&document)
+                print(&json_for_log(&document))
             }
             Format::Human if self.quiet => Ok(()),
-            Format::Human => print(&text(self.style())),
+            Format::Human => print(&for_log(&text(self.style()))),
         }
     }
 
@@ -56,7 +56,7 @@ impl Output {
     pub fn note(&self, text: &str) {
         if !self.quiet {
             // Nobody listening is no reason to fail.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{}", for_log(text));
         }
     }
 
@@ -69,13 +69,19 @@ impl Output {
 
     /// What went wrong.
     pub fn error(&self, error: &CliError) {
-        let _ = writeln!(io::stderr(), "holdpoint: {error}");
+        let _ = writeln!(io::stderr(), "holdpoint: {}", for_log(&error.to_string()));
         if let CliError::Build(error) = error {
             for line in error.last_lines() {
-                let _ = writeln!(io::stderr(), "  | {line}");
+                let _ = writeln!(io::stderr(), "  | {}", for_log(line));
             }
         }
     }
+}
+
+/// JSON without a command to a runner. Two hashes and a bracket are in a string there: written so, it is the same string.
+#[must_use]
+pub fn json_for_log(document: &str) -> String {
+    document.replace("##[", "#\\u0023[").replace("##vso[", "#\\u0023vso[")
 }
 
 /// Writes to stdout. A reader that has gone away (`| head`) has seen enough.

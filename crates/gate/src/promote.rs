@@ -37,8 +37,11 @@ pub fn promote(
     for (index, run) in runs.iter().enumerate() {
         check_run(run, &promotion.commit).map_err(|what| PromoteError::Report { number: index + 1, what })?;
     }
-    for (index, sha256) in promotion.report_sha256.iter().enumerate() {
-        if let Some(first) = promotion.report_sha256[..index].iter().position(|other| other == sha256) {
+    for (index, run) in runs.iter().enumerate() {
+        // The run itself: a copy of its file may have another hash.
+        let is_again =
+            |other: &Current| (&other.timestamp_utc, &other.metrics) == (&run.timestamp_utc, &run.metrics);
+        if let Some(first) = runs[..index].iter().position(is_again) {
             let what = format!("is report {} again; one run given twice is no second run", first + 1);
             return Err(PromoteError::Report { number: index + 1, what });
         }

@@ -25,6 +25,24 @@ pub const TIME_MS_MAX: f64 = 1e15;
 /// Largest tolerance read, as a ratio or in milliseconds.
 pub const TOLERANCE_MAX: f64 = 1e15;
 
+/// Characters that show nothing, or change how others are shown: fillers, joiners, line separators, tags, and marks that turn
+/// the direction of text.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Whether anything that can be read is in it.
+#[must_use]
+pub fn is_said(text: &str) -> bool {
+    text.chars().any(|c| c.is_alphanumeric() && !is_invisible(c))
+}
+
 /// Cuts foreign text to [`TEXT_CHARS_MAX`] characters and drops control characters, so that a worker can
 /// neither flood a report nor paint on a terminal.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Waivers: slowdowns that somebody answers for, for a while. A file of the user's, in TOML.
 
 use crate::date::Date;
-use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX, clean_text};
+use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX, clean_text, is_said};
 use crate::suite::syntax_error;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -139,7 +139,7 @@ impl Waiver {
     fn check(&mut self, today: Date) -> Result<(), String> {
         for (key, value) in [("owner", &mut self.owner), ("reason", &mut self.reason)] {
             *value = value.trim().to_owned();
-            if !value.chars().any(char::is_alphanumeric) {
+            if !is_said(value) {
                 return Err(format!("{key} is empty; say who answers for it, and why"));
             }
             if value.chars().count() > TEXT_CHARS_MAX {
@@ -227,7 +227,6 @@ impl UsedWaiver {
     /// # Errors
     /// With the first thing.
     pub fn covers(&self, names: &[&str], change: Option<f64>, day: Option<Date>) -> Result<(), String> {
-        let is_said = |text: &str| text.chars().any(char::is_alphanumeric);
         let what = match (change, day) {
             _ if self.state != WaiverState::Waived => "the waiver beside it does not cover it",
             (None, _) => "how much slower it is, it does not say",
@@ -298,6 +297,8 @@ mod tests {
             ("expires = 2026-12-31\n", "", "missing field `expires`"),
             ("@ada", "", "waiver 1 (\"sort_*\"): owner is empty"),
             ("checks were added", " - ", "reason is empty"),
+            ("checks were added", "\u{3164}\u{115f}\u{e0041}", "reason is empty"),
+            ("@ada", "\u{ffa0}\u{ad}", "owner is empty"),
             ("owner =", "ownr =", "unknown field `ownr`"),
             ("schema_version = 1", "schema_version = 1\nx = 1", "unknown field `x`"),
             ("schema_version = 1", "schema_version = 2", "schema_version: 2 is not known here"),

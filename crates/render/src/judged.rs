@@ -3,7 +3,9 @@
 use crate::summary::ab as sides;
 use crate::{summary, text};
 use holdpoint_model::ab::SideFailure;
-use holdpoint_model::{AbReport, Check, Judgement, Machine, Report, Toolchain, UsedWaiver, Verdict};
+use holdpoint_model::{
+    AbReport, Check, Judgement, Machine, Report, Revision, Toolchain, UsedWaiver, Verdict,
+};
 
 /// A judged comparison.
 #[derive(Clone, Copy, Debug)]
@@ -43,27 +45,66 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The verdict of the whole.
+    /// The verdict of the whole: the worst of what the file says of it and of its rows.
     #[must_use]
     pub fn verdict(self) -> Verdict {
+        self.worst().map_or(self.said(), |(_, worst)| worst.max(self.said()))
+    }
+
+    /// What the file says of the whole.
+    fn said(self) -> Verdict {
         match self {
             Self::Run(j, _) => j.verdict,
             Self::Sides(r) => r.verdict,
         }
     }
 
-    /// The commit under test.
-    #[must_use]
-    pub fn commit(self) -> Option<&'a str> {
-        let revision = match self {
-            Self::Run(j, _) => j.revision.as_ref(),
-            Self::Sides(r) => r.head.revision.as_ref(),
-        };
-        revision.map(|revision| revision.commit.as_str())
+    /// The worst row.
+    fn worst(self) -> Option<(&'a str, Verdict)> {
+        match self {
+            Self::Run(j, _) => {
+                j.checks.iter().map(|c| (c.metric.as_str(), c.verdict)).max_by_key(|row| row.1)
+            }
+            Self::Sides(r) => {
+                r.workloads.iter().map(|(name, w)| (name.as_str(), w.verdict)).max_by_key(|row| row.1)
+            }
+        }
     }
 
-    pub(crate) fn sentence(self) -> String {
+    /// A file that says better of the whole than of a part.
+    #[must_use]
+    pub fn contradiction(self) -> Option<String> {
+        let (name, worst) = self.worst().filter(|(_, worst)| *worst > self.said())?;
+        let (said, worst) = (self.said().as_str(), worst.as_str());
+        Some(format!("it says {said} of the whole, and {worst} of {}", text::clip(&text::clean(name), 80)))
+    }
+
+    /// Name of the policy that decided.
+    #[must_use]
+    pub fn policy(self) -> &'a str {
         match self {
+            Self::Run(j, _) => &j.policy,
+            Self::Sides(r) => &r.policy,
+        }
+    }
+
+    /// The revision under test.
+    #[must_use]
+    pub fn revision(self) -> Option<&'a Revision> {
+        match self {
+            Self::Run(j, _) => j.revision.as_ref(),
+            Self::Sides(r) => r.head.revision.as_ref(),
+        }
+    }
+
+    /// The sentence about the whole, of the verdict that counts.
+    pub(crate) fn sentence(self) -> String {
+        let verdict = self.verdict();
+        match self {
+            Self::Run(j, _) if verdict != j.verdict => {
+                summary::of_judgement(&Judgement { verdict, ..j.clone() })
+            }
+            Self::Sides(r) if verdict != r.verdict => sides::of_ab(&AbReport { verdict, ..r.clone() }),
             Self::Run(j, _) => summary::of_judgement(j),
             Self::Sides(r) => sides::of_ab(r),
         }

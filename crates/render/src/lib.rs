@@ -4,6 +4,7 @@
 //! from the judgement as it stands. Text that came from outside is neutralised on its way in, so that a
 //! worker can neither paint on a terminal nor write HTML or Markdown of its own.
 
+mod ended;
 pub mod forms;
 pub mod html;
 pub mod judged;
@@ -18,4 +19,6 @@ pub mod terminal;
 mod text;
 pub mod units;
 
+pub use ended::Ended;
 pub use paint::Style;
+pub use text::for_log;

@@ -1,5 +1,6 @@
 //! What people are told when something happened: a subject, a text, and the same for Slack.
 
+use crate::Ended;
 use crate::judged::{Judged, Row};
 use crate::text::{clean, clip};
 use crate::{remedy, units};
@@ -23,12 +24,38 @@ pub fn notice(judged: Judged<'_>, run_url: Option<&str>) -> Notice {
         suite: said(judged.suite()),
         verdict: judged.verdict(),
         summary: said(&judged.sentence()),
-        commit: judged.commit().map(said),
+        commit: judged.revision().map(|revision| said(&revision.commit)),
         machine: judged.machine().map(|machine| said(&machine.describe())),
         run_url: run_url.map(str::to_owned),
         rows_left_out: rows.len().saturating_sub(ROWS_MAX),
         rows: rows.iter().take(ROWS_MAX).map(row).collect(),
     }
+}
+
+/// The same of a gate that left no comparison, or a better one than what it ended with.
+#[must_use]
+pub fn of_end(ended: &Ended, has_comparison: bool, run_url: Option<&str>) -> Notice {
+    Notice {
+        schema_version: holdpoint_model::SCHEMA_VERSION,
+        suite: "gate".to_owned(),
+        verdict: ended.verdict(),
+        summary: ended.sentence() + if has_comparison { "" } else { "; it left no comparison" },
+        commit: None,
+        machine: None,
+        run_url: run_url.map(str::to_owned),
+        rows: Vec::new(),
+        rows_left_out: 0,
+    }
+}
+
+/// Adds what is wrong with the files to what is said of the whole, which is no pass then.
+#[must_use]
+pub fn with_problems(mut notice: Notice, problems: &[String]) -> Notice {
+    for problem in problems {
+        notice.verdict = notice.verdict.max(Verdict::Inconclusive);
+        notice.summary = clip(&format!("{}; {}", notice.summary, clean(problem)), 2 * CHARS_MAX);
+    }
+    notice
 }
 
 fn row(row: &Row<'_>) -> NoticeRow {

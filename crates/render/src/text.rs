@@ -1,6 +1,7 @@
 //! Words: foreign text made harmless, lists, plurals and wrapping.
 
 use crate::paint::{Ink, Style};
+use holdpoint_model::limits::is_invisible;
 use holdpoint_model::{Machine, Revision};
 use unicode_width::UnicodeWidthStr;
 
@@ -24,10 +25,19 @@ pub(crate) fn clean(text: &str) -> String {
     out
 }
 
-/// Line separators, zero-width characters and marks that change the direction of text.
-fn is_invisible(c: char) -> bool {
-    let marks = ['\u{200b}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2060}'..='\u{206f}'];
-    matches!(c, '\u{61c}' | '\u{feff}') || marks.iter().any(|range| range.contains(&c))
+/// Text for a log that a pipeline's runner reads along: nothing in it is a command to the runner. GitHub's takes `##[…]`
+/// anywhere in a line and `::…::` at its beginning, Azure's `##vso[…]`.
+#[must_use]
+pub fn for_log(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive(['\n', '\r']) {
+        let start = line.len() - line.trim_start().len();
+        match line[start..].strip_prefix("::") {
+            Some(rest) => out.extend([&line[..start], ": :", rest]),
+            None => out.push_str(line),
+        }
+    }
+    out.replace("##[", "# #[").replace("##vso[", "# #vso[")
 }
 
 /// Columns that the text takes.
@@ -169,6 +179,19 @@ mod tests {
         assert_eq!(clean("a\r\nb\tc\n"), "a b c");
         assert_eq!(clean("abc\u{202e}cba\u{200b}"), "abc\\u{202e}cba\\u{200b}");
         assert_eq!(clean("größe 漢字 µs"), "größe 漢字 µs");
+        for hidden in "\u{ad}\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{ffa0}\u{fffb}\u{e0041}".chars() {
+            assert_eq!(clean(&format!("a{hidden}b")), format!("a\\u{{{:x}}}b", u32::from(hidden)));
+        }
+    }
+
+    #[test]
+    fn a_log_has_no_command_to_a_runner() {
+        assert_eq!(
+            for_log("x ##[add-mask]e\n  ::error::y\r::z\n"),
+            "x # #[add-mask]e\n  : :error::y\r: :z\n"
+        );
+        assert_eq!(for_log("###[a] ##vso[task]"), "## #[a] # #vso[task]");
+        assert_eq!(for_log("a::b # [c]\n\n"), "a::b # [c]\n\n");
     }
 
     #[test]

@@ -27,6 +27,10 @@ fn samples() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
         ("tile_pack", map(), object(tiles.clone())),
         ("tile_pack", map(), object(json!({"tile_size": 8, "indices": [1, 1, 7], "order_mode": "none"}))),
         ("tile_pack", map(), object(json!({"tile_size": 8, "indices": []}))),
+        // Every tile.
+        ("tile_pack", map(), object(json!({}))),
+        ("tile_unpack", map(), object(json!({"tile_size": 8}))),
+        ("fused_pack_op_unpack", map(), object(json!({}))),
         ("tile_unpack", map(), object(tiles.clone())),
         ("tile_unpack", map(), object(levels)),
         ("fusion_gate", map(), object(json!({"bias": -0.5}))),
@@ -145,7 +149,7 @@ fn refusals_say_what_where_and_what_would_be_valid() {
         ("tile_pack", &[4, 32, 32], json!({"indices": [0]}), &["feature_map must be [B,C,H,W]"]),
         ("tile_pack", &[1, 0, 32, 32], json!({"indices": [0]}), &["every size must be > 0"]),
         ("tile_pack", &[1 << 40, 1 << 40, 1, 1], json!({}), &["2^31"]),
-        ("tile_pack", &map, json!({}), &["params.indices", "required", "0..4"]),
+        ("tile_pack", &[1, 1, 2048, 2048], json!({"tile_size": 1}), &["params.indices", "name the tiles"]),
         ("tile_pack", &map, json!({"indices": [4]}), &["indices contain out-of-bounds tile ids: 4", "0..4"]),
         ("tile_pack", &map, json!({"indices": [-1]}), &["indices", "-1"]),
         (

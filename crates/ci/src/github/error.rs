@@ -2,7 +2,11 @@
 
 use crate::http::Answer;
 use holdpoint_model::limits::clean_text;
+use serde_json::Value;
 use std::time::Duration;
+
+/// How many of the things that are wrong are told.
+const ERRORS_SHOWN: usize = 3;
 
 /// A request that did not do its work. No text in it has the token.
 #[derive(Debug, thiserror::Error)]
@@ -111,12 +115,18 @@ pub(super) fn check(answer: Answer, place: &str) -> Result<Answer, ApiError> {
     }
 }
 
-/// What the answer says of itself, on one line.
+/// What the answer says of itself, on one line, with its list of what is wrong.
 fn message(answer: &Answer) -> String {
-    let said = serde_json::from_str::<serde_json::Value>(&answer.body).ok();
-    let said = said.and_then(|value| Some(value.get("message")?.as_str()?.to_owned()));
-    let said: String = clean_text(said.as_deref().unwrap_or("no message")).chars().take(300).collect();
-    said
+    let said: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    let message = said.get("message").and_then(Value::as_str).unwrap_or("no message");
+    let errors = said.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let errors = errors.filter_map(|error| {
+        let of = |key: &str| error.get(key).and_then(Value::as_str);
+        let code = || Some(format!("{}: {}", of("field")?, of("code")?));
+        error.as_str().or_else(|| of("message")).map(str::to_owned).or_else(code)
+    });
+    let all: Vec<String> = std::iter::once(message.to_owned()).chain(errors.take(ERRORS_SHOWN)).collect();
+    clean_text(&all.join("; ")).chars().take(300).collect()
 }
 
 fn remedy(answer: &Answer) -> String {

@@ -40,6 +40,12 @@ pub enum EventError {
         /// What is wrong with it.
         what: String,
     },
+    /// An event of a pull request that nothing should be measured by.
+    #[error(
+        "the event \"pull_request_target\" is not supported: its jobs hold the repository's secrets, and what they measure is a \
+         stranger's code; measure in a pull_request job, comment in a workflow_run job (docs/comment.md)"
+    )]
+    Target,
     /// Events of this kind have no pull request.
     #[error("the event {0:?} has no pull request; give --pr N")]
     None(String),
@@ -52,6 +58,9 @@ impl Event {
     /// When it is no such payload, or the event has no pull request.
     pub fn parse(event: &str, payload: &str) -> Result<Self, EventError> {
         let wrong = |what: String| EventError::Payload { event: event.to_owned(), what };
+        if event == "pull_request_target" {
+            return Err(EventError::Target);
+        }
         if !["pull_request", "issue_comment", "workflow_run"].contains(&event) {
             return Err(EventError::None(event.to_owned()));
         }

@@ -10,7 +10,7 @@ pub use error::ApiError;
 pub use event::{Event, EventError};
 pub use pulls::{Resolved, Unposted};
 
-use crate::http::{self, Answer};
+use crate::http::{self, Answer, NoAnswer};
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
@@ -62,7 +62,7 @@ impl Client {
             api_url: api_url.trim_end_matches('/').to_owned(),
             repository: repository.to_owned(),
             token: token.to_owned(),
-            agent: http::agent(),
+            agent: http::agent(api_url),
             pause: Box::new(pause),
         })
     }
@@ -82,8 +82,10 @@ impl Client {
             ("authorization", bearer.as_str()),
         ];
         let body = body.map(Value::to_string);
-        http::send(&self.agent, method, &url, &headers, body.as_deref())
-            .map_err(|error| ApiError::Unreachable { place: place.to_owned(), what: error.to_string() })
+        http::send(&self.agent, method, &url, &headers, body.as_deref()).map_err(|error| match error {
+            NoAnswer::Setting(what) => ApiError::Setting(format!("GITHUB_API_URL cannot be used: {what}")),
+            NoAnswer::Failed(what) => ApiError::Unreachable { place: place.to_owned(), what },
+        })
     }
 
     /// The same again and again while it is worth it; for requests that may be made twice.

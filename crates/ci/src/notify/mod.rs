@@ -3,7 +3,6 @@
 mod mail;
 mod webhook;
 
-use crate::http;
 use holdpoint_model::Verdict;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
@@ -60,28 +59,46 @@ pub struct World<'a> {
 }
 
 impl World<'_> {
+    /// What a variable holds, if anything.
+    fn held(&self, name: &str) -> Option<String> {
+        (self.variable)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+
     fn secret(&self, name: &str) -> Result<String, NotTold> {
-        let value =
-            (self.variable)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        value.ok_or_else(|| NotTold::Setting(format!("the environment variable {name} is not set")))
+        self.held(name).ok_or_else(|| NotTold::Setting(format!("the environment variable {name} is not set")))
     }
 }
 
 /// Tells every target that wants to know, in the order of the file.
 #[must_use]
 pub fn notify(config: &NotifyConfig, message: Message<'_>, world: &World<'_>) -> Vec<Outcome> {
-    let agent = http::agent();
     each(config, message.notice.verdict, |target| match target {
         Target::Mail(mail) => mail::send(mail, message, world),
-        Target::Slack(slack) => webhook::slack(&agent, slack, message, world),
-        Target::Webhook(webhook) => webhook::generic(&agent, webhook, message, world),
+        Target::Slack(slack) => webhook::slack(slack, message, world),
+        Target::Webhook(webhook) => webhook::generic(webhook, message, world),
     })
 }
 
-/// The same without telling anybody.
+/// The same without telling anybody: what the file says is checked, and what variables hold as far as they are set.
 #[must_use]
-pub fn rehearse(config: &NotifyConfig, verdict: Verdict) -> Vec<Outcome> {
-    each(config, verdict, |_| Ok(()))
+pub fn rehearse(config: &NotifyConfig, message: Message<'_>, world: &World<'_>) -> Vec<Outcome> {
+    let held = |name: &Option<String>| name.as_ref().and_then(|name| world.held(name));
+    each(config, message.notice.verdict, |target| match target {
+        Target::Mail(mail) => mail::check(mail, message),
+        Target::Slack(slack) => webhook::check(world.held(&slack.url_env).as_deref(), None),
+        Target::Webhook(webhook) => {
+            let url = webhook.url.clone().or_else(|| held(&webhook.url_env));
+            webhook::check(url.as_deref(), held(&webhook.token_env).as_deref())
+        }
+    })
+}
+
+/// How often it is tried.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// How long to wait after an attempt that failed, where nothing else is asked for.
+fn wait_after(attempt: u32) -> Duration {
+    Duration::from_secs(1 << attempt)
 }
 
 enum Target<'a> {

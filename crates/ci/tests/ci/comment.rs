@@ -232,6 +232,18 @@ fn other_refusals_say_what_to_do() {
 }
 
 #[test]
+fn a_422_says_what_is_wrong() {
+    let errors =
+        json!([{"field": "body", "code": "invalid"}, "too\u{1b} long", {"message": "Body is too long"}]);
+    let (server, _) = hub(Hub::default(), move |request, _| {
+        let answer = json!({"message": "Validation Failed", "errors": errors});
+        (request.method == "POST").then(|| Reply::json(422, answer))
+    });
+    let error = client(&server).0.post(7, MARKER, &Author::Workflow, "x").unwrap_err().to_string();
+    assert!(error.contains("Validation Failed; body: invalid; too long; Body is too long"), "{error}");
+}
+
+#[test]
 fn a_500_is_tried_again_and_never_makes_two_comments() {
     // It says 500, and yet the comment was made.
     let hub = Arc::new(Mutex::new(Hub::default()));

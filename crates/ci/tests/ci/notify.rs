@@ -150,12 +150,101 @@ fn a_receiver_that_is_busy_is_tried_again_and_one_that_stays_so_is_given_up() {
     assert!(!error.contains("s3cret") && waits.len() == 2, "{error}");
 }
 
+fn rehearsed(config: &NotifyConfig, verdict: Verdict, variables: &[(&str, &str)]) -> Vec<Outcome> {
+    let document = notice(verdict);
+    let message = Message { notice: &document, subject: "s", plain: "p", slack: "x" };
+    let variable =
+        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let pause = |_: Duration| panic!("nothing is tried");
+    rehearse(config, message, &World { variable: &variable, pause: &pause })
+}
+
+#[test]
+fn a_rehearsal_refuses_what_would_be_refused_and_asks_for_no_secret() {
+    let config = "[[slack]]\nname = \"s\"\nurl_env = \"S\"\n\
+                  [[webhook]]\nname = \"w\"\nurl = \"http://example.org/x\"\n\
+                  [[webhook]]\nname = \"t\"\nurl = \"HTTPS://example.org/x\"\ntoken_env = \"T\"\n";
+    let clear = mail_config(25, "\"a@example.org\"", "username_env = \"U\"\npassword_env = \"P\"\n")
+        .replace("127.0.0.1", "mail.example.org");
+    let config = format!("schema_version = 1\n{config}{clear}");
+    let config = NotifyConfig::parse(&config).unwrap();
+    let said = |variables: &[(&str, &str)]| {
+        let outcomes = rehearsed(&config, Verdict::Broken, variables);
+        outcomes.iter().map(|outcome| format!("{:?}", outcome.result)).collect::<Vec<_>>().join("\n")
+    };
+    let nothing_set = said(&[]);
+    let wanted = ["not sent in the clear", "Ok(Sent)", "must begin with https://", "Ok(Sent)"];
+    for (line, wanted) in nothing_set.lines().zip(wanted) {
+        assert!(line.contains(wanted), "{nothing_set}");
+    }
+    let wrong = said(&[("S", "https://exa mple/x"), ("T", "a b")]);
+    assert!(wrong.contains("its address is none") && wrong.contains("its token is none"), "{wrong}");
+}
+
+#[test]
+fn an_address_or_a_token_that_is_none_is_a_setting_and_is_not_tried_again() {
+    let config = "[[slack]]\nname = \"s\"\nurl_env = \"S\"\n\
+                  [[webhook]]\nname = \"t\"\nurl = \"https://example.org/x\"\ntoken_env = \"T\"\n";
+    for address in ["https://exa mple", "https://a<b>/x"] {
+        let (outcomes, waits) = tell(config, Verdict::Broken, &[("S", address), ("T", "s3cret\u{7f}x y")]);
+        for outcome in &outcomes {
+            assert!(matches!(outcome.result, Err(NotTold::Setting(_))), "{address}: {outcomes:?}");
+        }
+        assert!(waits.is_empty() && !format!("{outcomes:?}").contains("s3cret"), "{outcomes:?}");
+    }
+}
+
+#[test]
+fn what_a_receiver_says_is_told_short_and_without_secrets() {
+    let server = Server::start(|request, _| match request.path() {
+        "/page" => Reply::text(400, "<html>"),
+        path => Reply::text(400, format!("invalid_payload t0ken {path}\n{}", "x".repeat(900))),
+    });
+    let hook = |path: &str| {
+        format!("[[webhook]]\nname = \"w\"\nurl = \"{}{path}\"\ntoken_env = \"T\"\n", server.url)
+    };
+    let slack = "[[slack]]\nname = \"s\"\nurl_env = \"S\"\n";
+    let secret = format!("{}/services/s3cret-part", server.url);
+    let config = hook("/x") + &hook("/page") + slack;
+    let (mut outcomes, _) = tell(&config, Verdict::Broken, &[("T", "t0ken"), ("S", &secret)]);
+    let told = outcomes.remove(0).result.unwrap_err().to_string();
+    assert!(told.contains("/…/…") && !told.contains("s3cret"), "{told}");
+    let said = |at: usize| outcomes[at].result.as_ref().unwrap_err().to_string();
+    assert!(said(0).starts_with("it answered 400: invalid_payload …") && said(0).len() < 300, "{}", said(0));
+    assert_eq!(said(1), "it answered 400");
+}
+
+#[test]
+fn one_address_that_is_refused_does_not_keep_a_mail_from_the_others() {
+    let server = MailServer::start("nobody");
+    let config = mail_config(server.port, "\"a@example.org\", \"nobody@example.org\"", "");
+    let (outcomes, _) = tell(&config, Verdict::Regressed, &[]);
+    let error = outcomes[0].result.as_ref().unwrap_err().to_string();
+    assert!(
+        error.starts_with("nobody@example.org: ") && error.ends_with("(the others were told)"),
+        "{error}"
+    );
+    assert!(server.mails.recv().unwrap().commands.iter().any(|line| line.contains("RCPT TO:<a@")));
+}
+
+#[test]
+fn a_mail_server_that_is_busy_is_tried_again() {
+    let server = MailServer::start_busy(2);
+    let (outcomes, waits) = tell(&mail_config(server.port, "\"a@example.org\"", ""), Verdict::Regressed, &[]);
+    assert_eq!((&outcomes[0].result, waits), (&Ok(Told::Sent), vec![2, 4]));
+    let server = MailServer::start_busy(9);
+    let (outcomes, waits) = tell(&mail_config(server.port, "\"a@example.org\"", ""), Verdict::Regressed, &[]);
+    assert!(outcomes[0].result.is_err() && waits.len() == 2, "{outcomes:?}");
+}
+
 #[test]
 fn only_the_verdicts_asked_for_are_told() {
     let config = "on = [\"improved\"]\n[[slack]]\nname = \"a\"\nurl_env = \"A\"\n[[slack]]\nname = \"b\"\nurl_env = \"B\"\non = [\"inconclusive\"]\n";
     let config = NotifyConfig::parse(&format!("schema_version = 1\n{config}")).unwrap();
-    let told =
-        |verdict| rehearse(&config, verdict).into_iter().map(|o| o.result.unwrap()).collect::<Vec<_>>();
+    let told = |verdict| {
+        let outcomes = rehearsed(&config, verdict, &[]);
+        outcomes.into_iter().map(|outcome| outcome.result.unwrap()).collect::<Vec<_>>()
+    };
     assert_eq!(told(Verdict::Improved), [Told::Sent, Told::NotWanted]);
     assert_eq!(told(Verdict::Inconclusive), [Told::NotWanted, Told::Sent]);
     assert_eq!(told(Verdict::Regressed), [Told::NotWanted, Told::NotWanted]);

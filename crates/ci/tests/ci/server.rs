@@ -41,6 +41,10 @@ impl Reply {
         Self { status, headers: Vec::new(), body: body.to_string() }
     }
 
+    pub fn text(status: u16, body: impl Into<String>) -> Self {
+        Self { status, headers: Vec::new(), body: body.into() }
+    }
+
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self

@@ -20,19 +20,28 @@ pub struct MailServer {
 impl MailServer {
     /// Refuses mail to addresses that contain `refused`.
     pub fn start(refused: &'static str) -> Self {
+        Self::start_with(refused, 0)
+    }
+
+    /// Asks to come back later so many times.
+    pub fn start_busy(busy_count: usize) -> Self {
+        Self::start_with("", busy_count)
+    }
+
+    fn start_with(refused: &'static str, busy_count: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, mails) = channel();
         thread::spawn(move || {
-            for stream in listener.incoming() {
-                serve(stream.unwrap(), refused, &sender);
+            for (count, stream) in listener.incoming().enumerate() {
+                serve(stream.unwrap(), refused, count < busy_count, &sender);
             }
         });
         Self { port, mails }
     }
 }
 
-fn serve(mut stream: TcpStream, refused: &str, sender: &Sender<Mail>) {
+fn serve(mut stream: TcpStream, refused: &str, is_busy: bool, sender: &Sender<Mail>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let mut mail = Mail::default();
     let mut say = |text: &str| stream.write_all(format!("{text}\r\n").as_bytes()).is_ok();
@@ -42,6 +51,7 @@ fn serve(mut stream: TcpStream, refused: &str, sender: &Sender<Mail>) {
         match line.split(' ').next().unwrap_or_default() {
             "EHLO" => say("250-here\r\n250-AUTH PLAIN\r\n250 8BITMIME"),
             "AUTH" => say("235 welcome"),
+            "RCPT" if is_busy => say("450 come back later"),
             "RCPT" if !refused.is_empty() && line.contains(refused) => say("550 no such person"),
             "DATA" => {
                 say("354 go on");

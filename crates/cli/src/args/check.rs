@@ -14,7 +14,7 @@ pub struct CheckArgs {
     /// Element types, such as f16,bf16 [default: f16 on a device, else f32]
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "suite")]
     pub dtype: Vec<String>,
-    /// A parameter of the op and its values, such as causal=false,true; may be given several times
+    /// A parameter of the op and its values, such as causal=false,true or indices=[0,1]; may be given several times
     #[arg(long, value_name = "NAME=VALUES", conflicts_with = "suite")]
     pub param: Vec<String>,
     /// Who runs it: `cuda` or `builtin` (the CPU) [default: cuda where there is a device]

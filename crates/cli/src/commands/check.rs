@@ -102,10 +102,8 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, CliError> {
         let problem =
             || CliError::Input(format!("--param {text:?}: NAME=VALUE or NAME=VALUE,VALUE is wanted"));
         let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(problem)?;
-        axes = axes
-            .iter()
-            .flat_map(|axis| values.split(',').map(move |value| with(axis, name, value)))
-            .collect();
+        let values = values_of(values);
+        axes = axes.iter().flat_map(|axis| values.iter().map(move |value| with(axis, name, value))).collect();
     }
     let mut text = "schema_version = 1\nname = \"check\"\nseed = 42\n".to_owned();
     for shape in &args.shape {
@@ -156,10 +154,19 @@ fn workload(
     )
 }
 
-/// One more parameter; what is no number and no truth value is a word.
-fn with(params: &Value, name: &str, value: &str) -> Value {
+/// Values with commas between them: `false,true`, `[0,1],[2,3]`; what is no number, truth value or list is a word.
+fn values_of(text: &str) -> Vec<Value> {
+    let list: Option<Vec<Value>> = serde_json::from_str(&format!("[{text}]")).ok();
+    list.filter(|values| !values.is_empty()).unwrap_or_else(|| {
+        let value = |word: &str| serde_json::from_str(word).unwrap_or_else(|_| json!(word));
+        text.split(',').map(value).collect()
+    })
+}
+
+/// One more parameter.
+fn with(params: &Value, name: &str, value: &Value) -> Value {
     let mut params = params.clone();
-    params[name] = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    params[name] = value.clone();
     params
 }
 

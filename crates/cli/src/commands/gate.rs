@@ -3,6 +3,7 @@
 use super::ab::sides::{self, Head};
 use super::{ab, baseline, compare, profile, run};
 use crate::args::{AbFiles, GateArgs, PolicyName, ProfileOn};
+use crate::artifacts;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
+    artifacts::clear(&args.artifacts, args.resume)?;
     if let Some(revision) = &args.against {
         return against(args, revision, output);
     }
@@ -40,7 +42,6 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let baseline = holdpoint_store::read_baseline(&path)?;
     holdpoint_store::check_writable(&artifacts.report())?;
     let report = run::measure(&suite, output);
-    artifacts.clear()?;
     run::save(&artifacts.report(), &report)?;
     let decide = |current: &Current| {
         let mut judgement = judge_run(current, &baseline, args.policy.allow(), policy);
@@ -124,7 +125,7 @@ fn look_again(
 ) -> Result<(), CliError> {
     output.progress("slower than allowed; looking again");
     for report in baseline::measure_runs(&args.suite.suite, args.confirm, output)? {
-        run::save(&artifacts.confirmation(reports.len() + 1), &report)?;
+        run::save(&artifacts.dir.join(artifacts::confirmation(reports.len() + 1)), &report)?;
         reports.push(report);
     }
     Ok(())
@@ -186,9 +187,8 @@ fn record(
     Ok(ExitCode::Ok)
 }
 
-/// Keeps a report that was compared with nothing, and removes the verdict of an earlier run beside it.
+/// Keeps a report that was compared with nothing.
 fn keep_report(artifacts: &Artifacts, report: &Report) -> Result<(), CliError> {
-    artifacts.clear()?;
     run::save(&artifacts.report(), report)?;
     Ok(holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(report, None))?)
 }
@@ -200,34 +200,18 @@ struct Artifacts<'a> {
 
 impl Artifacts<'_> {
     fn report(&self) -> PathBuf {
-        self.dir.join("report.json")
-    }
-
-    /// The report of a run that was made to confirm the first; counted from 2.
-    fn confirmation(&self, run: usize) -> PathBuf {
-        self.dir.join(format!("report-{run}.json"))
-    }
-
-    /// Removes what an earlier gate left: half of it beside half of this one's would be no evidence.
-    fn clear(&self) -> Result<(), CliError> {
-        for path in [self.comparison(), self.trend(), self.markdown()] {
-            holdpoint_store::remove(&path)?;
-        }
-        for path in (2..).map(|run| self.confirmation(run)).take_while(|path| path.exists()) {
-            holdpoint_store::remove(&path)?;
-        }
-        Ok(())
+        self.dir.join(artifacts::REPORT)
     }
 
     fn markdown(&self) -> PathBuf {
-        self.dir.join("report.md")
+        self.dir.join(artifacts::REPORT_PAGE)
     }
 
     fn comparison(&self) -> PathBuf {
-        self.dir.join("comparison.json")
+        self.dir.join(artifacts::COMPARISON)
     }
 
     fn trend(&self) -> PathBuf {
-        self.dir.join("trend.json")
+        self.dir.join(artifacts::TREND)
     }
 }

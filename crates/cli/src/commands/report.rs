@@ -3,7 +3,7 @@
 use crate::args::{ReportArgs, ReportForm};
 use crate::ceilings;
 use crate::error::CliError;
-use crate::output::{Output, print};
+use crate::output::{Output, json_for_log, print};
 use holdpoint_model::import::Document;
 use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report, json};
 use holdpoint_render::judged::Judged;
@@ -91,8 +91,9 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
     };
     let name = path.with_extension("roofline.svg");
     let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    page.text += &format!("\n{}", markdown::roofline(&roofline, Some(&name)));
-    page.picture = Some(Picture { name, svg: svg::roofline(&roofline) });
+    let name = Some(name).filter(|_| svg::has_points(&roofline));
+    page.text += &format!("\n{}", markdown::roofline(&roofline, name.as_deref()));
+    page.picture = name.map(|name| Picture { name, svg: svg::roofline(&roofline) });
     Ok(())
 }
 
@@ -112,6 +113,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<Exit
         ReportForm::Github => forms::github(judged, location),
         ReportForm::Junit => forms::junit(judged),
         ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, location))
+            .map(|text| json_for_log(&text))
             .map_err(|error| CliError::Internal(error.to_string()))?,
     };
     match &args.output {

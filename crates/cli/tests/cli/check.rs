@@ -44,6 +44,20 @@ fn a_matrix_goes_over_shapes_and_parameters() {
 }
 
 #[test]
+fn tiles_need_not_be_named_and_can_be() {
+    let here = Here::new();
+    let check = |more: &[&str]| {
+        let args = ["check", "tile_pack", "--shape", "1,3,32,48", "--worker", "builtin", "--format", "json"];
+        let checked = here.run(&[&args, more].concat());
+        serde_json::from_str::<Value>(&checked.ends(0).stdout).unwrap()
+    };
+    assert_eq!(check(&[])["correctness"]["passed"], true);
+    let named = check(&["--param", "indices=[0,5],[2]", "--param", "order_mode=none,hilbert"]);
+    let passed = named.as_array().unwrap().iter().map(|check| &check["correctness"]["passed"]);
+    assert_eq!(passed.collect::<Vec<_>>(), [true; 4]);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_in_the_words_that_were_typed() {
     let here = Here::new();
     let check = |args: &[&str], words: &[&str]| {

@@ -15,7 +15,15 @@ fn here() -> Here {
     let baseline = data("apex-cpu-baseline.json");
     let summary = ["--summary", "artifacts/comparison.json"];
     here.run(&[&["compare", "report.json", "--baseline", &baseline][..], &summary].concat()).ends(1);
+    is_of(&here, SHA);
     here
+}
+
+/// Says that the evidence is of a commit.
+fn is_of(here: &Here, commit: &str) {
+    here.edit("artifacts/comparison.json", |judged| {
+        judged["revision"] = json!({"commit": commit, "dirty": false});
+    });
 }
 
 /// GitHub with pull request 7 at SHA.
@@ -69,6 +77,7 @@ fn a_comment_is_created_then_updated_and_the_summary_has_the_same_text() {
 fn a_stale_head_posts_nothing_and_says_so() {
     let (here, (server, comments)) = (here(), github());
     let event = pull_request(&"f".repeat(40));
+    is_of(&here, &"f".repeat(40));
     job(&here, &server, "pull_request", &event, &[])
         .ends(0)
         .prints(&["nothing was posted: pull request 7 has moved on"]);
@@ -99,16 +108,23 @@ fn in_a_workflow_run_the_artifact_chooses_nothing() {
 #[test]
 fn evidence_of_another_commit_is_a_problem_and_no_verdict() {
     let (here, (server, comments)) = (here(), github());
-    here.edit("artifacts/comparison.json", |judged| {
-        judged["revision"] = json!({"commit": "f".repeat(40), "dirty": false});
-    });
+    is_of(&here, &"f".repeat(40));
     let says = format!("the evidence is of the commit {}, not of {SHA}", "f".repeat(40));
     job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(64).notes(&[&says]);
     job(&here, &server, "pull_request", &pull_request(SHA), &[]).ends(64).notes(&[&says]);
     let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
     assert!(body.contains(&says), "{body}");
-    here.edit("artifacts/comparison.json", |judged| judged["revision"]["commit"] = SHA.into());
+    is_of(&here, SHA);
     job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(0).prints(&["updated"]);
+    // What does not say what it is of may be of anything.
+    for (revision, says) in [
+        (Value::Null, "the evidence does not say that it is of the commit"),
+        (json!({"commit": SHA, "dirty": true}), "the evidence is of changed files, not of the commit"),
+    ] {
+        here.edit("artifacts/comparison.json", |judged| judged["revision"] = revision);
+        job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(64).notes(&[says]);
+        job(&here, &server, "pull_request", &pull_request(SHA), &[]).ends(64).notes(&[says]);
+    }
 }
 
 #[test]
@@ -122,6 +138,7 @@ fn after_a_comment_the_numbers_are_a_strangers_and_their_commit_has_to_be_given(
     assert!(body.contains("not proof"), "{body}");
     // With --pr, the event still knows what was measured.
     let moved = pull_request(&"f".repeat(40));
+    is_of(&here, &"f".repeat(40));
     job(&here, &server, "pull_request", &moved, &["--pr", "7"]).ends(0).prints(&["nothing was posted"]);
 }
 
@@ -154,7 +171,10 @@ fn what_is_missing_is_named() {
     };
     bare(&[]).refuses(64, &["GITHUB_REPOSITORY is not set"]);
     bare(&["--summary", "--dry-run"]).refuses(64, &["GITHUB_STEP_SUMMARY"]);
-    bare(&["--artifacts", "nowhere", "--dry-run"]).refuses(64, &["nowhere: no such folder"]);
+    bare(&["--artifacts", "nowhere", "--dry-run"])
+        .ends(0)
+        .prints(&["### holdpoint: inconclusive"])
+        .notes(&["nowhere: no such folder"]);
     job(&here, &server, "push", &json!({}), &[]).refuses(64, &["has no pull request; give --pr N"]);
     job(&here, &server, "push", &json!({}), &["--pr", "7"]).ends(0).prints(&["created"]);
     job(&here, &server, "push", &json!({}), &["--pr", "9"]).refuses(64, &["404", "Not Found"]);
@@ -172,21 +192,33 @@ fn an_empty_folder_makes_an_inconclusive_comment() {
     here.run(&["ci", "comment", "--dry-run"])
         .ends(0)
         .prints(&["### holdpoint: inconclusive", "left no comparison"]);
-    here.write("c.toml", "schema_version = 1\n[[slack]]\nname = \"a\"\nurl_env = \"A\"\n");
+    let on = "on = [\"pass\", \"inconclusive\", \"regressed\", \"broken\"]";
+    here.write("c.toml", &format!("schema_version = 1\n{on}\n[[slack]]\nname = \"a\"\nurl_env = \"A\"\n"));
     let notify = ["ci", "notify", "--config", "c.toml", "--dry-run"];
     here.run(&notify).refuses(64, &["none of comparison.json, ab.json and exit-code"]);
     // A gate that ended before it compared has left its exit code, and one that ran out of time not even that.
-    for (code, verdict) in [("1", "regressed"), ("4", "broken"), ("64", "broken"), ("none", "broken")] {
+    for (code, verdict) in [
+        ("0", "pass"),
+        ("1", "regressed"),
+        ("3", "inconclusive"),
+        ("4", "broken"),
+        ("64", "broken"),
+        ("none", "broken"),
+    ] {
         here.write("artifacts/exit-code", &format!("{code}\n"));
         let subject = format!("[holdpoint] {verdict} gate: ");
         here.run(&notify).ends(0).prints(&[
             "slack a: would be told",
             &subject,
-            &format!("exit code {code};"),
+            &format!("exit code {code}"),
+            "it left no comparison",
         ]);
+        here.run(&["ci", "comment", "--dry-run"])
+            .ends(0)
+            .prints(&[&format!("### holdpoint: {verdict}"), &format!("exit code {code}")]);
     }
     here.write("artifacts/exit-code", "<!channel>");
-    here.run(&notify).refuses(64, &["none of comparison.json"]);
+    here.run(&notify).refuses(64, &["exit-code: it is no exit code"]);
 }
 
 #[test]

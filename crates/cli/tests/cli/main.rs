@@ -35,6 +35,7 @@ mod sanitize;
 #[allow(dead_code)]
 #[path = "../../../ci/tests/ci/server.rs"]
 mod server;
+mod speaks;
 mod talk;
 mod told;
 mod waivers;

@@ -49,6 +49,9 @@ fn one_report_keeps_the_tolerances_and_notes_of_the_baseline_before() {
     // Three reports tell their spread themselves.
     let report = "artifacts/report.json";
     promote(&here, &[report, report, report]).refuses(64, &["not promoted: report 2 is report 1 again"]);
+    // Nor is a copy that differs by a line's end.
+    here.write("copy.json", &format!("{}\n", here.read(report)));
+    promote(&here, &[report, "copy.json"]).refuses(64, &["not promoted: report 2 is report 1 again"]);
     for name in ["two.json", "three.json"] {
         here.write(name, &here.read(report));
         here.edit(name, |other| other["timestamp_utc"] = name.into());

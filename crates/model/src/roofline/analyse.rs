@@ -118,7 +118,7 @@ fn place(Measurement { identity, outcome, .. }: &Measurement, ceilings: &Ceiling
             return unplaced(&format!("no ceiling was measured for {}", identity.dtype));
         }
         (_, None) => {
-            return unplaced("it declares no bytes and no operations; give it `work = { bytes, flops }`");
+            return unplaced("it declares no bytes and no operations; give it work = { bytes, flops }");
         }
     };
     let is_above = under.bottleneck == Bottleneck::AboveCeiling;

@@ -10,19 +10,20 @@ use holdpoint_model::Verdict;
 pub fn junit(judged: Judged<'_>) -> String {
     let rows = judged.rows();
     let count = |of: &[Verdict]| rows.iter().filter(|row| of.contains(&row.verdict)).count();
+    // What Jenkins allows of the whole; how many were skipped, only of a suite.
     let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
         rows.len(),
         count(&[Verdict::Regressed]),
         count(&[Verdict::Broken, Verdict::Inconclusive]),
-        count(&[Verdict::Skipped]),
     );
+    let skipped = count(&[Verdict::Skipped]);
     let suite = attribute(&name(judged.suite()));
     let mut out =
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"holdpoint\" {counts}>\n");
-    let began = judged.began().filter(|began| is_time(began));
-    let timestamp = began.map(|began| format!(" timestamp=\"{began}\"")).unwrap_or_default();
-    out += &format!("  <testsuite name=\"{suite}\" {counts}{timestamp}>\n");
+    let timestamp = judged.began().and_then(time);
+    let timestamp = timestamp.map(|began| format!(" timestamp=\"{began}\"")).unwrap_or_default();
+    out += &format!("  <testsuite name=\"{suite}\" {counts} skipped=\"{skipped}\"{timestamp}>\n");
     rows.iter().for_each(|row| out += &case(row, &suite));
     let (verdict, said) = (judged.verdict().as_str(), attribute(&crate::text::clean(&judged.sentence())));
     out += &format!("    <system-out>{verdict}: {said}</system-out>\n  </testsuite>\n</testsuites>\n");
@@ -69,8 +70,10 @@ fn attribute(text: &str) -> String {
     out
 }
 
-fn is_time(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 40
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-:.+".contains(c))
+/// A time as the strictest of the schemas has it: `2026-11-15T15:26:27`, in UTC, without a zone or a fraction.
+fn time(text: &str) -> Option<&str> {
+    let (time, rest) = text.split_at_checked("2026-11-15T15:26:27".len())?;
+    let is_alike = |(c, like): (u8, u8)| if like == b'0' { c.is_ascii_digit() } else { c == like };
+    let is_utc = rest.ends_with('Z') && rest.bytes().all(|b| b.is_ascii_digit() || b".Z".contains(&b));
+    (is_utc && time.bytes().zip(*b"0000-00-00T00:00:00").all(is_alike)).then_some(time)
 }

@@ -1,6 +1,7 @@
 //! Foreign text in Markdown and HTML.
 
 use crate::text::clean;
+use holdpoint_model::limits::is_invisible;
 
 /// Characters that mean something to Markdown somewhere in a line.
 const MARKS: &str = "\\`*_{}[]()#+!|~$";
@@ -21,12 +22,35 @@ pub(super) fn text(raw: &str) -> String {
             '-' if ends_with_gh(&raw[..i]) && is_digit_next(&raw[i + 1..]) => out.push_str("-&#8203;"),
             // Bare addresses become links of themselves.
             ':' if raw[i..].starts_with("://") => out.push_str("&#58;"),
+            // A word between two of them may become a picture.
+            ':' if is_shortcode(&raw[i + 1..]) => out.push_str(":&#8203;"),
             '.' if ends_with_www(&raw[..i]) => out.push_str("&#46;"),
             _ if MARKS.contains(c) => out.extend(['\\', c]),
             _ => out.push(c),
         }
     }
-    out
+    begun(&out)
+}
+
+/// Text that begins no list, rule, heading or block of code where it stands first in a line.
+fn begun(escaped: &str) -> String {
+    let text = escaped.trim_start();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text.split_at(digits);
+    let is_alone = |rest: &str| rest.is_empty() || rest.starts_with(' ');
+    let is_mark = match rest.chars().next() {
+        Some('-' | '+' | '=') if number.is_empty() => !is_digit_next(&rest[1..]),
+        Some('.' | ')') if !number.is_empty() => is_alone(&rest[1..]),
+        _ => false,
+    };
+    if is_mark { format!("{number}\\{rest}") } else { text.to_owned() }
+}
+
+/// Whether what follows a colon is a name and another colon. Two digits are a part of a time.
+fn is_shortcode(rest: &str) -> bool {
+    let Some((name, _)) = rest.split_once(':') else { return false };
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+-".contains(&b));
+    is_name && !(name.len() <= 2 && name.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn is_digit_next(text: &str) -> bool {
@@ -56,12 +80,12 @@ pub(super) fn prose(raw: &str) -> String {
         out.push_str(if inside { "_" } else { "\\_" });
         rest = &rest[at + 2..];
     }
-    out + rest
+    begun(&(out + rest))
 }
 
 /// A name as code if it is an ordinary one, else as text.
 pub(super) fn name(raw: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-.:/+= ".contains(c);
+    let is_plain = |c: char| (c.is_alphanumeric() && !is_invisible(c)) || "_-.:/+= ".contains(c);
     if !raw.trim().is_empty() && raw.trim() == raw && raw.chars().all(is_plain) {
         format!("`{raw}`")
     } else {
@@ -93,6 +117,26 @@ mod tests {
     }
 
     #[test]
+    fn text_begins_nothing() {
+        for (raw, escaped) in [
+            ("- a", "\\- a"),
+            ("---", "\\---"),
+            ("+ a", "\\+ a"),
+            ("===", "\\==="),
+            ("1. a", "1\\. a"),
+            ("12) a", "12\\) a"),
+            ("      a", "a"),
+            (":shipit: :+1: :100:", ":&#8203;shipit: :&#8203;+1: :&#8203;100:"),
+            ("+34.1 % at 15:26:27", "+34.1 % at 15:26:27"),
+            ("-3 %, 1.5 s: a: b", "-3 %, 1.5 s: a: b"),
+        ] {
+            assert_eq!(prose(raw), escaped);
+        }
+        assert_eq!(text("1) a"), "1\\) a");
+        assert_eq!(text("- a"), "\\- a");
+    }
+
+    #[test]
     fn prose_keeps_ordinary_names_readable() {
         assert_eq!(prose("infer_p50_ms +34.1 % (slow)"), "infer_p50_ms +34.1 % (slow)");
         assert_eq!(prose("__status__ a_b_"), "\\_\\_status\\_\\_ a_b\\_");
@@ -104,6 +148,7 @@ mod tests {
         assert_eq!(name("tile_pack.p50_ms"), "`tile_pack.p50_ms`");
         assert_eq!(name("a`b|c"), "a\\`b\\|c");
         assert_eq!(name(" "), "");
+        assert_eq!(name("a\u{3164}"), "a\\\\u\\{3164\\}");
     }
 
     #[test]

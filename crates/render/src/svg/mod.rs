@@ -4,7 +4,7 @@ mod labels;
 mod panel;
 mod roofline;
 
-pub use roofline::roofline;
+pub use roofline::{has_points, roofline};
 
 use crate::text::clean;
 use std::fmt::Write;

@@ -36,6 +36,12 @@ font:11px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-ser
 .hp-roofline .launch{fill:var(--launch)}.hp-roofline .above{fill:var(--above)}
 ";
 
+/// Whether there is anything to draw under the roofs.
+#[must_use]
+pub fn has_points(r: &Roofline) -> bool {
+    !points(r).is_empty()
+}
+
 /// The picture, as a document of its own that may also stand inside HTML.
 #[must_use]
 pub fn roofline(r: &Roofline) -> String {

@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-fn of(judged: Vec<Judged<'_>>) -> Comment<'_> {
+pub fn of(judged: Vec<Judged<'_>>) -> Comment<'_> {
     Comment {
         key: "cpu",
         judged,
@@ -18,6 +18,7 @@ fn of(judged: Vec<Judged<'_>>) -> Comment<'_> {
         calibration: None,
         machine_s: None,
         rate: None,
+        ended: None,
         problems: &[],
         run_url: None,
         trust: Trust::Own,
@@ -148,7 +149,7 @@ fn assert_harmless(text: &str) {
         assert!(!line.trim_start().starts_with("::") && !line.contains("##["), "{line}");
     }
     assert!(!text.contains(['\u{1b}', '\u{202e}', '\r', '\0']));
-    let mut in_code = false;
+    let (mut in_code, mut depth) = (false, 0);
     let mut html = String::new();
     for event in Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
         match event {
@@ -160,6 +161,13 @@ fn assert_harmless(text: &str) {
             Event::End(TagEnd::CodeBlock) => in_code = false,
             Event::Html(raw) | Event::InlineHtml(raw) => html.push_str(&raw),
             Event::Text(said) if !in_code => assert_quiet(&said),
+            // Lists are ours, and ours are flat.
+            Event::Start(Tag::List(first)) => {
+                depth += 1;
+                assert!(first.is_none() && depth == 1, "a list in a list: {text}");
+            }
+            Event::End(TagEnd::List(_)) => depth -= 1,
+            Event::Rule => panic!("a rule: {text}"),
             _ => {}
         }
     }
@@ -243,6 +251,10 @@ pub fn names() -> impl Strategy<Value = String> {
         "> ",
         "# ",
         "1. ",
+        "---",
+        "+ ",
+        ":shipit:",
+        "\u{3164}",
         "    ",
         "]]>",
         "\"",

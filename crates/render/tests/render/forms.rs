@@ -43,6 +43,28 @@ fn a_run_against_its_baseline_in_each_form() {
 }
 
 #[test]
+fn junit_has_only_what_the_schemas_of_its_readers_allow() {
+    let text = forms::junit(Judged::Sides(&mixed()));
+    let xml = roxmltree::Document::parse(&text).unwrap();
+    let keys =
+        |node: roxmltree::Node<'_, '_>| node.attributes().map(|a| a.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(keys(xml.root_element()), ["name", "tests", "failures", "errors"], "junit-10.xsd");
+    let suite = xml.root_element().first_element_child().unwrap();
+    assert_eq!(keys(suite), ["name", "tests", "failures", "errors", "skipped", "timestamp"]);
+    assert_eq!(suite.attribute("timestamp"), Some("2025-03-01T12:00:00"), "without zone or fraction");
+}
+
+#[test]
+fn results_of_one_rule_and_line_are_told_apart() {
+    let sarif = forms::sarif(Judged::Sides(&mixed()), Some("perf.toml"));
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let hash =
+        |result: &serde_json::Value| result["partialFingerprints"]["primaryLocationLineHash"].to_string();
+    let hashes: std::collections::BTreeSet<String> = results.iter().map(hash).collect();
+    assert_eq!(hashes.len(), results.len());
+}
+
+#[test]
 fn more_than_ten_annotations_are_counted_in_the_last() {
     let checks = (0..25).map(|i| values::regressed(&format!("m{i}_p50_ms"), 1.0, 2.0)).collect();
     let j = judgement(Verdict::Regressed, checks);

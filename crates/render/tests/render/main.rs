@@ -4,6 +4,7 @@ mod ab;
 mod apex;
 mod calibration;
 mod comment;
+mod comment_facts;
 mod evidence;
 mod forms;
 mod fuzz;

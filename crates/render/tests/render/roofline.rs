@@ -43,6 +43,19 @@ fn the_picture_has_every_workload_and_every_roof_over_it() {
     }
 }
 
+#[test]
+fn without_a_point_there_is_nothing_to_draw_and_the_reason_reads_well() {
+    let mut r = gpu();
+    assert!(svg::has_points(&r));
+    let reason = "it declares no bytes and no operations; give it work = { bytes, flops }";
+    for placement in r.workloads.values_mut() {
+        *placement = holdpoint_model::roofline::Placement::Unplaced { reason: reason.to_owned() };
+    }
+    assert!(!svg::has_points(&r));
+    let page = holdpoint_render::html::page(&markdown::roofline(&r, None), None);
+    assert!(page.contains(&format!("not placed: {reason}")) && !page.contains("<img"), "{page}");
+}
+
 /// The boxes that the names on a picture take, by where they stand and how they are anchored.
 fn boxes(picture: &str) -> Vec<(String, [f64; 4])> {
     let mut all = Vec::new();

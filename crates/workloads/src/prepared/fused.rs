@@ -40,7 +40,7 @@ impl Default for Params {
 
 fn plan(req: &Request<'_>) -> Result<(PackSpec, Vec<u32>, Affine), BuildError> {
     let params: Params = super::parse(req)?;
-    let Tiles { dims, grid, per_row } = tiles::check(req, params.tile_size, params.indices.as_deref())?;
+    let Tiles { dims, grid, indices, per_row } = tiles::check(req, params.tile_size, params.indices)?;
     for (name, value) in [
         ("value_scale", params.value_scale),
         ("value_bias", params.value_bias),
@@ -49,7 +49,6 @@ fn plan(req: &Request<'_>) -> Result<(PackSpec, Vec<u32>, Affine), BuildError> {
     ] {
         super::finite(req, name, value)?;
     }
-    let indices = params.indices.unwrap_or_default();
     fused::check_unique(&indices, per_row, grid.count()).map_err(super::at_param(req, "indices"))?;
     let op = Affine {
         value_scale: params.value_scale as f32,

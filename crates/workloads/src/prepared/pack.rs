@@ -33,9 +33,8 @@ impl Default for Params {
 
 fn plan(req: &Request<'_>) -> Result<(PackSpec, Vec<u32>), BuildError> {
     let params: Params = super::parse(req)?;
-    let Tiles { dims, grid, per_row } = tiles::check(req, params.tile_size, params.indices.as_deref())?;
+    let Tiles { dims, grid, indices, per_row } = tiles::check(req, params.tile_size, params.indices)?;
     let order = tiles::order(req, &params.order_mode)?;
-    let indices = params.indices.unwrap_or_default();
     Ok((PackSpec { dims, grid, tiles: per_row, order }, indices))
 }
 

@@ -5,10 +5,15 @@ use crate::order::OrderMode;
 use crate::shape::{Grid, Nchw};
 use crate::{Request, prepared};
 
+/// Most tiles that need not be named: a map of 16 384 × 16 384 in tiles of 16.
+const UNNAMED_MAX: usize = 1 << 20;
+
 /// Grid and tile ids after validation.
 pub(super) struct Tiles {
     pub dims: Nchw,
     pub grid: Grid,
+    /// The ids that were named, or else every tile.
+    pub indices: Vec<u32>,
     /// `[B, K]`: the same ids for each batch row.
     pub per_row: usize,
 }
@@ -17,20 +22,24 @@ pub(super) struct Tiles {
 pub(super) fn check(
     req: &Request<'_>,
     tile_size: usize,
-    indices: Option<&[u32]>,
+    indices: Option<Vec<u32>>,
 ) -> Result<Tiles, BuildError> {
     let dims = prepared::feature_map(req)?;
     let grid = Grid::new(dims.height, dims.width, tile_size).map_err(prepared::at_param(req, "tile_size"))?;
-    let Some(indices) = indices else {
-        let problem = format!("required: a list of tile ids, each in 0..{}", grid.count());
-        return Err(prepared::param_error(req, "indices", problem));
+    let indices = match indices {
+        Some(indices) => indices,
+        None if grid.count() > UNNAMED_MAX => {
+            let problem = format!("name the tiles: there are {}, over {UNNAMED_MAX}", grid.count());
+            return Err(prepared::param_error(req, "indices", problem));
+        }
+        None => (0..grid.count() as u32).collect(),
     };
-    grid.check_indices(indices).map_err(prepared::at_param(req, "indices"))?;
+    grid.check_indices(&indices).map_err(prepared::at_param(req, "indices"))?;
     let packed = indices.len().checked_mul(dims.batch * dims.channels * tile_size * tile_size);
     if packed.is_none_or(|len| len > prepared::ELEMENTS_MAX) {
         return Err(prepared::param_error(req, "indices", "at most 2^31 packed elements"));
     }
-    Ok(Tiles { dims, grid, per_row: indices.len() })
+    Ok(Tiles { dims, grid, per_row: indices.len(), indices })
 }
 
 /// `"none"` takes ids as given.

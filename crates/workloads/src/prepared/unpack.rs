@@ -48,8 +48,8 @@ struct Plan {
 }
 
 fn plan(req: &Request<'_>) -> Result<Plan, BuildError> {
-    let params: Params = super::parse(req)?;
-    let tiles = tiles::check(req, params.tile_size, params.indices.as_deref())?;
+    let mut params: Params = super::parse(req)?;
+    let tiles = tiles::check(req, params.tile_size, params.indices.take())?;
     let overlap = Overlap::parse(&params.overlap_mode, params.blend_alpha).map_err(|error| {
         let blamed = if matches!(error, OpError::BlendAlpha(_)) { "blend_alpha" } else { "overlap_mode" };
         super::param_error(req, blamed, error)
@@ -72,8 +72,8 @@ pub(super) fn validate(req: &Request<'_>) -> Result<(), BuildError> {
 
 pub(super) fn prepare(req: &Request<'_>) -> Result<TileUnpack, BuildError> {
     let Plan { spec, tiles, order: mode, params, keys } = plan(req)?;
-    let given = params.indices.unwrap_or_default();
-    let indices = mode.map_or_else(|| given.clone(), |mode| order(&given, mode, &tiles.grid));
+    let given = &tiles.indices;
+    let indices = mode.map_or_else(|| given.clone(), |mode| order(given, mode, &tiles.grid));
     let origins: Vec<[u32; 2]> =
         tiles::repeat(&indices, spec.dims.batch).iter().map(|&i| tiles.grid.origin(i)).collect();
     let mut rng = RandomState::new(req.seed);

@@ -5,6 +5,7 @@ pub mod sides;
 
 use super::profile;
 use crate::args::{AbArgs, AbPolicyName, ProfileOn};
+use crate::artifacts;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -19,6 +20,7 @@ use sides::Prepared;
 /// # Errors
 /// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
+    artifacts::clear(&args.files.artifacts, args.files.resume)?;
     let prepared = sides::of(args, output)?;
     let policy = match args.policy {
         AbPolicyName::Sequential => AbPolicy::Sequential,
@@ -39,7 +41,7 @@ pub fn decide(
     evidence: bool,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
-    let path = files.artifacts.join("ab.json");
+    let path = files.artifacts.join(artifacts::AB);
     let waivers = InForce::read(&files.waivers)?;
     holdpoint_store::check_writable(&path)?;
     interrupt::hold();
@@ -60,7 +62,7 @@ pub fn decide(
         let told = profile::of_regressed(&names, &sides.head, Some(&sides.base), &files.artifacts, output);
         report.notes.extend(told);
     }
-    compare::save(&report, &path, &files.artifacts.join("ab.md"))?;
+    compare::save(&report, &path, &files.artifacts.join(artifacts::AB_PAGE))?;
     output.result(&report, |style| compare::text(&report, evidence, style))?;
     output.note(&format!("evidence: {}", path.display()));
     interrupt::end_if_come();

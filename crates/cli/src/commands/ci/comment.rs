@@ -7,6 +7,8 @@ use crate::error::CliError;
 use crate::output::{self, Output};
 use holdpoint_ci::github::{ApiError, Author, Client, Event, Posted, Resolved, Unposted};
 use holdpoint_model::ExitCode;
+use holdpoint_model::limits::clean_text;
+use holdpoint_render::judged::Judged;
 use holdpoint_render::markdown::comment::{self, Comment, Trust};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -26,7 +28,10 @@ const ISSUE_COMMENT: &str = "issue_comment";
 /// When a file or a setting cannot be used, or GitHub refuses or cannot be reached. A comment is posted even where a file of the
 /// folder cannot be used, and says so.
 pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let mut found = Found::read(&args.artifacts)?;
+    let mut found = Found::read(&args.artifacts);
+    if !args.artifacts.is_dir() {
+        output.note(&format!("{}: no such folder: there is no verdict", args.artifacts.display()));
+    }
     let started = Started::read(args)?;
     // A pipeline of GitLab that was started by hand measures what somebody else wrote.
     let is_by_hand = variable("CI_PIPELINE_SOURCE").is_some_and(|source| ["web", "api"].contains(&&*source));
@@ -42,6 +47,7 @@ pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
         calibration: found.calibration.as_ref(),
         machine_s: found.machine_s(),
         rate: args.rate.as_ref(),
+        ended: found.ended.as_ref(),
         problems: &found.problems,
         run_url: run_url.as_deref(),
         trust: if is_foreign { Trust::Foreign } else { Trust::Own },
@@ -63,7 +69,7 @@ pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
     }
 }
 
-/// Evidence that is of another commit than the one that was to be measured.
+/// Evidence that is not of the commit that was to be measured, or does not say so.
 fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<String> {
     let of_event = started.and_then(|started| started.head_sha(args.pr));
     let Some(wanted) = args.sha.clone().or(of_event) else { return Vec::new() };
@@ -74,9 +80,15 @@ fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<S
         commit.eq_ignore_ascii_case(&wanted)
             || merged.as_ref().is_some_and(|merged| commit.eq_ignore_ascii_case(merged))
     };
-    let judged = found.judged();
-    let others = judged.iter().filter_map(|judged| judged.commit()).filter(|commit| !is_meant(commit));
-    others.map(|commit| format!("the evidence is of the commit {commit}, not of {wanted}")).collect()
+    let stray = |judged: &Judged<'_>| match judged.revision() {
+        None => Some(format!("the evidence does not say that it is of the commit {wanted}")),
+        Some(at) if !is_meant(&at.commit) => {
+            Some(format!("the evidence is of the commit {}, not of {wanted}", clean_text(&at.commit)))
+        }
+        Some(at) if at.dirty => Some(format!("the evidence is of changed files, not of the commit {wanted}")),
+        Some(_) => None,
+    };
+    found.judged().iter().filter_map(stray).collect()
 }
 
 /// What started this job, as the runner tells it.

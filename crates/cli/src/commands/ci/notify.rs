@@ -6,16 +6,11 @@ use crate::artifacts::Found;
 use crate::error::CliError;
 use crate::output::Output;
 use holdpoint_ci::notify::{self, Message, NotTold, Outcome, Told, World};
-use holdpoint_model::limits::clean_text;
+use holdpoint_model::ExitCode;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
-use holdpoint_model::{ExitCode, Verdict};
 use holdpoint_render::notice;
 use serde_json::{Value, json};
-use std::path::Path;
-
-/// An exit code takes three digits.
-const EXIT_CODE_BYTES_MAX: u64 = 16;
 
 /// Runs the command.
 ///
@@ -24,69 +19,39 @@ const EXIT_CODE_BYTES_MAX: u64 = 16;
 pub fn run(args: &NotifyArgs, output: &Output) -> Result<ExitCode, CliError> {
     let config = NotifyConfig::parse(&holdpoint_store::read_text(&args.config)?)
         .map_err(|error| CliError::File { path: args.config.clone(), what: error.to_string() })?;
-    let found = Found::read(&args.artifacts)?;
+    let found = Found::read(&args.artifacts);
+    let run_url = own_url();
     // The worst speaks, as it does for the exit code.
-    let document = match found.judged().into_iter().max_by_key(|judged| judged.verdict()) {
-        Some(judged) if found.problems.is_empty() => notice::notice(judged, own_url().as_deref()),
-        _ => match (exit_code(&args.artifacts), found.problems.first()) {
-            (Some(code), problem) => of_code(&code, problem),
-            (None, Some(problem)) => {
-                return Err(CliError::File { path: args.artifacts.clone(), what: problem.clone() });
-            }
-            (None, None) => {
-                let what =
-                    "none of comparison.json, ab.json and exit-code is there: run \"holdpoint gate\" first";
-                return Err(CliError::File { path: args.artifacts.clone(), what: what.to_owned() });
-            }
-        },
+    let judged = found.judged().into_iter().max_by_key(|judged| judged.verdict());
+    let problems = &found.problems;
+    let document = match (judged, &found.ended) {
+        (Some(judged), ended)
+            if ended.as_ref().is_none_or(|ended| !ended.is_worse_than(judged.verdict())) =>
+        {
+            notice::notice(judged, run_url.as_deref())
+        }
+        (judged, Some(ended)) => notice::of_end(ended, judged.is_some(), run_url.as_deref()),
+        (_, None) => {
+            let what =
+                "none of comparison.json, ab.json and exit-code is there: run \"holdpoint gate\" first";
+            let what = problems.first().map_or(what, String::as_str).to_owned();
+            return Err(CliError::File { path: args.artifacts.clone(), what });
+        }
     };
+    let document = notice::with_problems(document, problems);
     let (subject, plain, slack) =
         (notice::subject(&document), notice::plain(&document), notice::slack(&document));
     let message = Message { notice: &document, subject: &subject, plain: &plain, slack: &slack };
-    let outcomes = if args.dry_run {
-        notify::rehearse(&config, document.verdict)
-    } else {
-        notify::notify(&config, message, &World { variable: &variable, pause: &std::thread::sleep })
-    };
+    let world = World { variable: &variable, pause: &std::thread::sleep };
+    let tell = if args.dry_run { notify::rehearse } else { notify::notify };
+    let outcomes = tell(&config, message, &world);
     let words = Words { is_dry: args.dry_run, document: &document, text: &format!("{subject}\n\n{plain}") };
     output.result(&words.json(&outcomes), |_| words.human(&outcomes))?;
-    end(&outcomes)
-}
-
-/// What the gate ended with, as the workflows keep it: a number, or a word where there was none.
-fn exit_code(artifacts: &Path) -> Option<String> {
-    let path = artifacts.join("exit-code");
-    // Not followed, and short: the folder may be a stranger's.
-    let metadata = path.symlink_metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > EXIT_CODE_BYTES_MAX {
-        return None;
-    }
-    let text = std::fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned())
-        .filter(|code| !code.is_empty() && code.chars().all(|c| c.is_ascii_alphanumeric()))
-}
-
-/// A notice of a gate that left nothing but its exit code.
-fn of_code(code: &str, problem: Option<&String>) -> Notice {
-    let (verdict, what) = match code {
-        "0" => (Verdict::Pass, "not slower than allowed"),
-        "1" => (Verdict::Regressed, "slower than allowed"),
-        "2" => (Verdict::Skipped, "nothing could be measured"),
-        "3" => (Verdict::Inconclusive, "the evidence does not suffice"),
-        "4" => (Verdict::Broken, "a wrong answer, a crash, or a revision that does not build"),
-        _ => (Verdict::Broken, "the gate ended without a verdict, or ran out of time"),
-    };
-    let why = problem.map_or_else(|| "it left no comparison".to_owned(), |problem| clean_text(problem));
-    Notice {
-        schema_version: holdpoint_model::SCHEMA_VERSION,
-        suite: "gate".to_owned(),
-        verdict,
-        summary: format!("{what} (exit code {code}; {why})"),
-        commit: None,
-        machine: None,
-        run_url: own_url(),
-        rows: Vec::new(),
-        rows_left_out: 0,
+    let ended = end(&outcomes)?;
+    // Without an exit code, what cannot be read may have been the worst.
+    match problems.first().filter(|_| found.ended.is_none()) {
+        Some(problem) => Err(CliError::File { path: args.artifacts.clone(), what: problem.clone() }),
+        None => Ok(ended),
     }
 }
 

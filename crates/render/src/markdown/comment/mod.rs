@@ -7,6 +7,7 @@ mod picture;
 mod sections;
 
 use super::escape;
+use crate::Ended;
 use crate::judged::{Judged, Rate};
 use crate::text::clip;
 use holdpoint_model::{Calibration, Report, Verdict};
@@ -29,7 +30,9 @@ pub struct Comment<'a> {
     pub machine_s: Option<f64>,
     /// What an hour of the machine costs.
     pub rate: Option<&'a Rate>,
-    /// Files that could not be used, and why.
+    /// What the gate ended with, where that was kept.
+    pub ended: Option<&'a Ended>,
+    /// Files that could not be used, and why; and what contradicts itself.
     pub problems: &'a [String],
     /// The page of the job, from the runner.
     pub run_url: Option<&'a str>,
@@ -57,7 +60,7 @@ struct Budget {
     notes: usize,
 }
 
-/// Tried in turn until the comment fits; the last always does.
+/// Tried in turn until the comment fits, then with more rows; the last always does.
 const BUDGETS: [Budget; 6] = [
     Budget { rows: 1_000, chars: 600, notes: 20 },
     Budget { rows: 250, chars: 400, notes: 20 },
@@ -74,23 +77,42 @@ pub fn marker(key: &str) -> String {
 }
 
 impl Comment<'_> {
-    /// The worst of all comparisons; inconclusive where there is none, or a file could not be used.
+    /// The worst of all comparisons and of what the gate ended with; inconclusive where there is neither, and no better where
+    /// there is a problem.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let unknown = (self.judged.is_empty() || !self.problems.is_empty()).then_some(Verdict::Inconclusive);
-        let worst = self.judged.iter().map(|judged| judged.verdict()).chain(unknown).max();
-        worst.unwrap_or(Verdict::Inconclusive)
+        let judged = self.judged.iter().map(|judged| judged.verdict()).max();
+        let ended = self.ended.filter(|ended| judged.is_none_or(|verdict| ended.is_worse_than(verdict)));
+        let worst = ended.map(Ended::verdict).or(judged).unwrap_or(Verdict::Inconclusive);
+        if self.problems.is_empty() { worst } else { worst.max(Verdict::Inconclusive) }
     }
 }
 
 /// The comment.
 #[must_use]
 pub fn comment(c: &Comment<'_>) -> String {
-    let mut text = String::new();
+    let mut too_many = usize::MAX;
     for budget in BUDGETS {
-        text = with(c, budget);
+        let text = with(c, budget);
         if text.len() <= BYTES_MAX {
-            break;
+            return with_most_rows(c, budget, text, too_many);
+        }
+        too_many = budget.rows;
+    }
+    with(c, BUDGETS[BUDGETS.len() - 1])
+}
+
+/// The comment with as many rows as fit, from one that fits; fewer than `too_many`.
+fn with_most_rows(c: &Comment<'_>, budget: Budget, fitting: String, too_many: usize) -> String {
+    let all: usize = c.judged.iter().map(|judged| judged.rows().len()).sum();
+    let (mut fits, mut too_many, mut text) = (budget.rows, too_many.min(all + 1), fitting);
+    while fits + 1 < too_many {
+        let rows = fits.midpoint(too_many);
+        let more = with(c, Budget { rows, ..budget });
+        if more.len() <= BYTES_MAX {
+            (fits, text) = (rows, more);
+        } else {
+            too_many = rows;
         }
     }
     text
@@ -100,13 +122,13 @@ fn with(c: &Comment<'_>, budget: Budget) -> String {
     let mut rows_left = budget.rows;
     let mut left_out = 0;
     let mut parts = vec![format!("{}\n### holdpoint: {}\n", marker(c.key), c.verdict().as_str())];
+    parts.push(problems(c, budget));
     parts.extend(nothing_judged(c));
     for judged in &c.judged {
         let (section, missing) = sections::judged(*judged, budget, &mut rows_left);
         parts.push(section);
         left_out += missing;
     }
-    parts.push(problems(c, budget));
     parts.push(sections::machine(c, budget));
     parts.push(sections::reproduce(c));
     parts.push(foot(c, left_out));
@@ -118,20 +140,20 @@ fn nothing_judged(c: &Comment<'_>) -> Option<String> {
     if !c.judged.is_empty() {
         return None;
     }
-    Some(match c.report {
-        Some(report) => format!(
+    Some(match (c.ended, c.report) {
+        (Some(ended), _) => format!("{}; the gate left no comparison.\n", ended.sentence()),
+        (None, Some(report)) => format!(
             "{} was measured and compared with nothing: there was no baseline, or the gate did not end.\n",
             escape::name(&clip(&report.suite, 80))
         ),
-        None => {
-            "The gate left no comparison: it did not end, or there was nothing to compare with.\n".to_owned()
+        (None, None) => {
+            "The gate left no comparison, so there is no verdict: it did not end, or there was nothing to compare with.\n".to_owned()
         }
     })
 }
 
 fn problems(c: &Comment<'_>, budget: Budget) -> String {
-    let line =
-        |problem: &String| format!("- could not be used: {}\n", escape::prose(&clip(problem, budget.chars)));
+    let line = |problem: &String| format!("- **problem**: {}\n", escape::prose(&clip(problem, budget.chars)));
     c.problems.iter().take(5).map(line).collect()
 }
 

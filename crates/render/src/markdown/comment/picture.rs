@@ -3,6 +3,7 @@
 use crate::judged::Row;
 use crate::text::{clean, clip_middle, width};
 use crate::units;
+use holdpoint_model::judgement::STATUS_METRIC;
 
 /// Columns of the lines.
 const COLUMNS: usize = 44;
@@ -27,18 +28,26 @@ pub(super) fn picture(rows: &[&Row<'_>]) -> String {
         shown.iter().map(|row| row.change.map_or_else(String::new, units::percent)).collect();
     let widest_change = changes.iter().map(|change| width(change)).max().unwrap_or(0);
     let mut out = String::from("```text\n");
+    let mut lines = String::new();
     for ((row, name), change) in shown.iter().zip(&names).zip(&changes) {
         let (name_gap, change_gap) = (widest - width(name), widest_change - width(change));
-        let line = format!("{name}{:name_gap$}  {:change_gap$}{change}  {}", "", "", scale.line(row));
+        let drawn = scale.line(row);
+        let line = format!("{name}{:name_gap$}  {:change_gap$}{change}  {drawn}", "", "");
+        lines.push_str(&drawn);
         // A runner takes a line that begins with two colons for a command.
         out.push_str(&format!("· {}\n", line.trim_end()));
     }
-    out.push_str(&format!("  {}\n```\n", scale.legend(shown)));
+    match rows.len() - shown.len() {
+        0 => {}
+        n => out.push_str(&format!("· and {} more, not drawn\n", units::count(n as u64))),
+    }
+    out.push_str(&format!("  {}\n```\n", scale.legend(&lines)));
     out
 }
 
 /// A name on one line that ends no block of code and commands no runner.
 fn name(raw: &str) -> String {
+    let raw = if raw == STATUS_METRIC { "status of the run" } else { raw };
     clip_middle(&clean(raw), NAME_CHARS).replace('`', "'").replace("##[", "# #[")
 }
 
@@ -83,11 +92,14 @@ impl Scale {
         line.iter().collect()
     }
 
-    fn legend(&self, rows: &[&&Row<'_>]) -> String {
-        let has = |is: fn(&Row<'_>) -> bool| rows.iter().any(|row| is(row));
-        let allowed = if has(|row| row.allowed.is_some()) { ", ┊ allowed" } else { "" };
-        let interval = if has(|row| row.interval.is_some()) { ", ├─┤ 95 % interval" } else { "" };
+    /// Names what the lines show, and nothing that is covered in all of them.
+    fn legend(&self, lines: &str) -> String {
+        let marks =
+            [("│", "│ no change"), ("┊", "┊ allowed"), ("●", "● measured"), ("├─┤", "├─┤ 95 % interval")];
+        let is_there = |mark: &str| mark.chars().any(|c| lines.contains(c));
+        let named: Vec<&str> =
+            marks.iter().filter(|(mark, _)| is_there(mark)).map(|(_, words)| *words).collect();
         let (low, high) = (units::percent(self.low), units::percent(self.high));
-        format!("from {low} to {high}; │ no change{allowed}, ● measured{interval}")
+        format!("from {low} to {high}; {}", named.join(", "))
     }
 }

@@ -8,7 +8,9 @@ use crate::remedy;
 use crate::summary::ab as sides;
 use crate::text::{clip, plural};
 use crate::units::{self, MISSING};
-use holdpoint_model::{AbReport, Revision, Verdict};
+use holdpoint_model::judgement::STATUS_METRIC;
+use holdpoint_model::{AbReport, Allow, Calibration, Judgement, Revision, Verdict};
+use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
 /// Last lines of a program that failed.
 const STDERR_LINES: usize = 5;
@@ -20,23 +22,37 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget, rows_left: &mut usize) 
     *rows_left -= shown;
     let of = |is: fn(&Row<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
     let moved = of(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Waived | Verdict::Improved));
-    let missing = of(|row| row.verdict == Verdict::Regressed && row.change.is_none());
+    let missing = of(|row| is_missing(row) && row.name != STATUS_METRIC);
+    let status = of(|row| is_missing(row) && row.name == STATUS_METRIC);
     let broken = of(|row| row.verdict == Verdict::Broken);
     let undecided = of(|row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Skipped));
     let passed = of(|row| row.verdict == Verdict::Pass);
+    let passed_count = rows.iter().filter(|row| row.verdict == Verdict::Pass).count();
     let drawn: Vec<&Row<'_>> = moved.iter().chain(&undecided).copied().collect();
     let text = joined(&[
         head(judged, budget),
         table(judged, &moved, budget),
         picture::picture(&drawn),
         titled("Missing", missing.iter().map(|row| reason(row, budget)).collect()),
+        titled("Status of the run", status.iter().map(|row| reason(row, budget)).collect()),
         titled("Waived", waived(&moved, budget)),
+        titled("Waiver refused", refused(&moved, budget)),
         titled("Broken", broken.iter().map(|row| failed(row, budget)).collect()),
         titled("Not decided", undecided.iter().map(|row| reason(row, budget)).collect()),
-        details(&format!("{} passed", units::count(passed.len() as u64)), table(judged, &passed, budget)),
+        details(&counted(passed_count, passed.len()), table(judged, &passed, budget)),
         notes(judged, budget),
     ]);
     (text, rows.len() - shown)
+}
+
+fn is_missing(row: &Row<'_>) -> bool {
+    row.verdict == Verdict::Regressed && row.change.is_none()
+}
+
+/// `4 970 passed, 220 shown`.
+fn counted(count: usize, shown: usize) -> String {
+    let all = format!("{} passed", units::count(count as u64));
+    if shown == count { all } else { format!("{all}, {} shown", units::count(shown as u64)) }
 }
 
 fn titled(title: &str, body: String) -> String {
@@ -61,6 +77,7 @@ fn head(judged: Judged<'_>, budget: Budget) -> String {
 }
 
 fn name(raw: &str, budget: Budget) -> String {
+    let raw = if raw == STATUS_METRIC { "status of the run" } else { raw };
     escape::name(&clip(raw, budget.chars.min(120)))
 }
 
@@ -103,10 +120,13 @@ fn waived(rows: &[&Row<'_>], budget: Budget) -> String {
         let limit = units::percent(waiver.limit);
         Some(format!("- {}: up to {limit} by {owner} until {expires}: {reason}\n", name(row.name, budget)))
     };
-    let kept: String = rows.iter().filter_map(line).collect();
-    // Waivers that did not help are told too.
+    rows.iter().filter_map(line).collect()
+}
+
+/// Waivers that did not help are told too.
+fn refused(rows: &[&Row<'_>], budget: Budget) -> String {
     let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.waiver.is_some());
-    kept + &refused.map(|row| reason(row, budget)).collect::<String>()
+    refused.map(|row| reason(row, budget)).collect()
 }
 
 fn reason(row: &Row<'_>, budget: Budget) -> String {
@@ -165,7 +185,13 @@ pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
 }
 
 fn calibration(c: &Comment<'_>, sides: Option<&AbReport>) -> Option<String> {
-    if let Some(seen) = c.calibration.filter(|seen| seen.inject <= 0.0) {
+    // It speaks for its own suite on its own machine only.
+    let is_of = |seen: &Calibration, judged: &Judged<'_>| {
+        let fingerprint = judged.machine().map(|machine| &machine.fingerprint);
+        judged.suite() == seen.suite && fingerprint == Some(&seen.machine.fingerprint)
+    };
+    let fits = |seen: &&Calibration| seen.inject <= 0.0 && c.judged.iter().any(|judged| is_of(seen, judged));
+    if let Some(seen) = c.calibration.filter(fits) {
         let upper = seen
             .false_alarm_rate_upper
             .map(|rate| format!("; with 95 % confidence at most {} of them are", units::small_share(rate)));
@@ -222,14 +248,12 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
         Judged::Run(j, _) => {
             let checkout = commit(j.revision.as_ref());
             let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
-            Some(format!("{checkout}holdpoint gate --suite {}", suite?))
+            // What others measured has no suite here.
+            judged.machine()?;
+            Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, rule_of_run(j)?))
         }
         Judged::Sides(r) => {
-            let flags = format!(
-                "--tolerance {} --seed {}",
-                units::setting(r.plan.tolerance).replace(' ', ""),
-                r.plan.seed
-            );
+            let flags = format!("{} --seed {}", rule_of_sides(r), r.plan.seed);
             if let (Some(base), Some(head)) =
                 (commit(r.base.revision.as_ref()), commit(r.head.revision.as_ref()))
             {
@@ -249,6 +273,51 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
                 .then(|| format!("holdpoint ab --base {} --head {} {flags}", quoted(base), quoted(head)))
         }
     }
+}
+
+/// The flags of `gate` that make it decide by the same rule; absent where none do.
+fn rule_of_run(j: &Judgement) -> Option<String> {
+    let threshold = j.basis.as_ref().and_then(|basis| basis.threshold_pct);
+    let threshold = threshold.or_else(|| j.threshold.as_ref().map(|keys| keys.threshold));
+    let mut flags = match (j.policy.as_str(), threshold) {
+        ("allowed-max", _) => String::new(),
+        ("threshold", Some(percent)) => format!(" --threshold {percent}"),
+        _ => return None,
+    };
+    let allowed = j.basis.as_ref().map(|basis| differences(basis.allow)).unwrap_or_default();
+    if !allowed.is_empty() {
+        flags += &format!(" --allow {}", allowed.join(","));
+    }
+    Some(flags)
+}
+
+fn differences(allow: Allow) -> Vec<&'static str> {
+    let Allow { machine, environment, shape, dtype, timer, params } = allow;
+    let all = [
+        (machine, "machine"),
+        (environment, "environment"),
+        (shape, "shape"),
+        (dtype, "dtype"),
+        (timer, "timer"),
+        (params, "params"),
+    ];
+    all.iter().filter(|(is_allowed, _)| *is_allowed).map(|(_, name)| *name).collect()
+}
+
+/// The flags of `ab` that make it decide by the same rule.
+fn rule_of_sides(r: &AbReport) -> String {
+    if sides::is_disjoint_ci(r) {
+        return format!("--policy disjoint-ci --units-max {}", r.plan.units_max);
+    }
+    let mut flags = format!("--tolerance {}", units::setting(r.plan.tolerance).replace(' ', ""));
+    for (flag, rate, default) in
+        [("alarm", r.plan.alarm_rate, ALARM_RATE), ("miss", r.plan.miss_rate, MISS_RATE)]
+    {
+        if rate != default {
+            flags += &format!(" --{flag}-rate {rate}");
+        }
+    }
+    flags
 }
 
 fn is_hash(text: &str) -> bool {

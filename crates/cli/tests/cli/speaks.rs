@@ -1,0 +1,148 @@
+//! What speaks for a gate: its own files, never those of an earlier one, and its exit code where that is worse.
+
+use crate::common::{Here, Ran, ran};
+use crate::repository::FAST;
+use crate::server::{Reply, Server};
+use serde_json::{Value, json};
+
+const NOTIFY: &str = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"ROOM\"\n";
+
+fn comment(here: &Here) -> Ran {
+    here.run(&["ci", "comment", "--dry-run"])
+}
+
+fn notify(here: &Here) -> Ran {
+    here.write("notify.toml", NOTIFY);
+    here.run(&["ci", "notify", "--config", "notify.toml", "--dry-run"])
+}
+
+/// A folder with a comparison that passed.
+fn passed() -> Here {
+    let here = Here::new();
+    here.gate(&[]).ends(0);
+    here.edit_times(1e9);
+    here.gate(&[]).ends(0);
+    assert!(here.path("artifacts/comparison.json").exists());
+    here
+}
+
+#[test]
+fn a_gate_that_decides_nothing_leaves_no_verdict_of_before() {
+    let here = passed();
+    here.write("artifacts/exit-code", "0\n");
+    here.write("artifacts/ab.json", "{}");
+    here.gate(&["--require-baseline", "--baseline-dir", "nobase"]).ends(3);
+    let left: Vec<String> = here.files().into_iter().filter(|name| name.starts_with("artifacts/")).collect();
+    assert_eq!(left, ["artifacts/report.json"], "the run stays until there is another");
+    comment(&here).ends(0).prints(&["### holdpoint: inconclusive"]);
+    // Nor one that cannot even begin.
+    let here = passed();
+    here.gate(&["--policy", "allowed-max", "--threshold", "-5"]).ends(64);
+    assert!(!here.path("artifacts/comparison.json").exists());
+}
+
+#[test]
+fn sides_that_cannot_be_had_leave_no_verdict_of_before() {
+    let here = Here::repository();
+    here.commit("first", Some(FAST));
+    here.commit("second", None);
+    let evidence = || {
+        for name in ["ab.json", "ab.md", "comparison.json"] {
+            here.write(&format!("artifacts/{name}"), "{}");
+        }
+    };
+    std::fs::create_dir(here.path("artifacts")).unwrap();
+    let left = || here.files().into_iter().filter(|name| name.starts_with("artifacts/")).count();
+    for (against, code) in [("no-such-revision", 64), ("HEAD~1", 4)] {
+        evidence();
+        here.revisions(&["gate", "--against", against]).ends(code);
+        assert_eq!(left(), 0, "{against}");
+        evidence();
+        here.revisions(&["ab", "--base-rev", against]).ends(code);
+        assert_eq!(left(), 0, "{against}");
+    }
+    // What is to be gone on from stays.
+    evidence();
+    here.revisions(&["gate", "--against", "no-such-revision", "--resume"]).ends(64);
+    assert_eq!(left(), 2);
+}
+
+#[test]
+fn the_worse_of_the_files_and_the_exit_code_speaks() {
+    let here = passed();
+    for (code, verdict) in [("3", "inconclusive"), ("137", "broken"), ("none", "broken")] {
+        here.write("artifacts/exit-code", &format!("{code}\n"));
+        let says = format!("the files say improved, exit code {code} means {verdict}");
+        comment(&here).ends(64).prints(&[&format!("### holdpoint: {verdict}\n"), &says]);
+        notify(&here).ends(0).prints(&[&format!("[holdpoint] {verdict} gate: "), &says]);
+    }
+    here.write("artifacts/exit-code", "0\n");
+    comment(&here).ends(0).prints(&["### holdpoint: improved\n"]);
+    notify(&here).ends(0).prints(&["is not told of improved"]);
+}
+
+#[test]
+fn a_gate_that_was_ended_is_told_of_as_broken() {
+    let here = passed();
+    // As a gate of two sides leaves it that a signal came to.
+    here.edit("artifacts/comparison.json", |judged| judged["verdict"] = "inconclusive".into());
+    here.write("artifacts/exit-code", "none\n");
+    notify(&here).ends(0).prints(&["slack room: would be told", "[holdpoint] broken gate: no verdict"]);
+}
+
+#[test]
+fn a_file_that_contradicts_itself_is_believed_in_the_worst_it_says() {
+    let here = passed();
+    here.edit("artifacts/comparison.json", |judged| judged["checks"][0]["verdict"] = "regressed".into());
+    let says = "comparison.json: it says improved of the whole, and regressed of pack_p50_ms";
+    comment(&here).ends(64).prints(&["### holdpoint: regressed\n", says]);
+    notify(&here).ends(64).prints(&["slack room: would be told", "[holdpoint] regressed", says]);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_one_without_a_verdict() {
+    let here = Here::new();
+    comment(&here).ends(0).prints(&["### holdpoint: inconclusive", "so there is no verdict"]);
+    notify(&here).refuses(64, &["none of comparison.json, ab.json and exit-code is there"]);
+}
+
+#[test]
+fn what_was_measured_gives_no_command_to_a_runner() {
+    let here = passed();
+    here.edit("artifacts/comparison.json", |judged| {
+        judged["verdict"] = "regressed".into();
+        judged["checks"][0]["verdict"] = "regressed".into();
+        judged["checks"][0]["reason"] = "##[add-mask]e".into();
+        judged["suite"] = "::add-mask::e".into();
+    });
+    here.write("notify.toml", NOTIFY);
+    let notify = ["ci", "notify", "--config", "notify.toml", "--dry-run"];
+    for arguments in [&notify[..], &["report", "artifacts/comparison.json"]] {
+        let human = here.run(arguments).ends(0).stdout.clone();
+        assert!(human.contains("# #[add-mask]e"), "{human}");
+        let is_command = |line: &str| line.contains("##[") || line.trim_start().starts_with("::");
+        assert!(!human.lines().any(is_command), "{human}");
+        let json = here.run(&[arguments, &["--format", "json"]].concat()).ends(0).stdout.clone();
+        assert!(!json.contains("##["), "{json}");
+        assert!(serde_json::from_str::<Value>(&json).unwrap().to_string().contains("##[add-mask]e"));
+    }
+}
+
+#[test]
+fn a_secret_for_this_machine_goes_through_no_proxy() {
+    let here = passed();
+    let server = Server::start(|_, _| Reply::json(200, json!({})));
+    let proxy = Server::start(|_, _| Reply::json(200, json!({})));
+    let config = format!(
+        "schema_version = 1\non = [\"improved\"]\n[[webhook]]\nname = \"hook\"\nurl = \"{}/hook\"\ntoken_env = \"TOKEN\"\n",
+        server.url
+    );
+    here.write("notify.toml", &config);
+    let mut command = here.command(&["ci", "notify", "--config", "notify.toml"]);
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        command.env(name, &proxy.url);
+    }
+    ran(command.env_remove("NO_PROXY").env_remove("no_proxy").env("TOKEN", "t0ken").output().unwrap())
+        .ends(0);
+    assert_eq!((server.requests().len(), proxy.requests().len()), (1, 0));
+}

@@ -1,0 +1,95 @@
+//! What a gate ended with, as the workflows keep it: it speaks where no file does, and where it is worse than they are.
+
+use holdpoint_model::{ExitCode, Verdict};
+
+/// An exit code takes three digits, a word for none of them a few letters.
+const CHARS_MAX: usize = 16;
+
+/// An exit code, or a word where there was none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    code: String,
+}
+
+impl Ended {
+    /// Reads the file `exit-code`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let code = text.trim();
+        let is_word =
+            (1..=CHARS_MAX).contains(&code.len()) && code.bytes().all(|b| b.is_ascii_alphanumeric());
+        is_word.then(|| Self { code: code.to_owned() })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// Whether it is this one.
+    #[must_use]
+    pub fn is(&self, code: ExitCode) -> bool {
+        self.code == (code as u8).to_string()
+    }
+
+    /// What it amounts to. Where nothing was decided, the gate is broken.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.known().map_or(Verdict::Broken, |(verdict, _)| verdict)
+    }
+
+    /// Whether it is worse than what the files say. Without a fault it says nothing of what got better.
+    #[must_use]
+    pub fn is_worse_than(&self, verdict: Verdict) -> bool {
+        self.verdict() > verdict.max(Verdict::Pass)
+    }
+
+    /// What it amounts to, in words: `no verdict: exit code 137`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self.known() {
+            Some((_, what)) => format!("{what} (exit code {})", self.code),
+            None => format!("no verdict: exit code {}", self.code),
+        }
+    }
+
+    fn known(&self) -> Option<(Verdict, &'static str)> {
+        Some(match self.code.as_str() {
+            "0" => (Verdict::Pass, "nothing slower than allowed was found"),
+            "1" => (Verdict::Regressed, "slower than allowed"),
+            "2" => (Verdict::Skipped, "nothing could be measured"),
+            "3" => (Verdict::Inconclusive, "the evidence does not suffice"),
+            "4" => (Verdict::Broken, "a wrong answer, a crash, or a revision that does not build"),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_outside_of_the_verdicts_is_none() {
+        let of = |text: &str| Ended::parse(text).map(|ended| (ended.verdict(), ended.sentence()));
+        for (code, verdict) in [
+            ("0\n", Verdict::Pass),
+            ("1", Verdict::Regressed),
+            ("2", Verdict::Skipped),
+            ("3", Verdict::Inconclusive),
+            ("4", Verdict::Broken),
+        ] {
+            assert_eq!(of(code).unwrap().0, verdict, "{code}");
+        }
+        for code in ["5", "64", "70", "137", "143", "none", "00"] {
+            assert_eq!(of(code), Some((Verdict::Broken, format!("no verdict: exit code {code}"))));
+        }
+        let none = Ended::parse("none").unwrap();
+        assert!(none.is_worse_than(Verdict::Regressed) && !none.is_worse_than(Verdict::Broken));
+        assert!(!Ended::parse("0").unwrap().is_worse_than(Verdict::Improved));
+        for bad in ["", " ", "<!channel>", "-1", "1 2", "12345678901234567"] {
+            assert_eq!(of(bad), None, "{bad:?}");
+        }
+    }
+}
