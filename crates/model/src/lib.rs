@@ -29,6 +29,7 @@ pub mod replay;
 pub mod report;
 pub mod roofline;
 pub mod suite;
+pub mod toml_file;
 pub mod trend;
 pub mod tune;
 pub mod waiver;

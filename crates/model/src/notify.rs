@@ -2,7 +2,7 @@
 //! it names the environment variables that hold them.
 
 use crate::judgement::Verdict;
-use crate::suite::syntax_error;
+use crate::toml_file::{TomlError, invalid, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,22 +113,6 @@ pub struct WebhookTarget {
     pub secret_env: Option<String>,
 }
 
-/// A configuration that cannot be used. No secret is in it.
-#[derive(Debug, thiserror::Error, PartialEq)]
-pub enum NotifyError {
-    /// Not TOML, or not of its form.
-    #[error("{0}")]
-    Syntax(String),
-    /// A value that makes no sense, or a secret.
-    #[error("{place}: {what}")]
-    Invalid {
-        /// Which target.
-        place: String,
-        /// What is wrong and what would be right.
-        what: String,
-    },
-}
-
 /// Keys that would hold a secret, and what to write instead.
 const SECRETS: [(&str, &str); 8] = [
     ("password", "password_env"),
@@ -146,15 +130,14 @@ impl NotifyConfig {
     ///
     /// # Errors
     /// When the text is not TOML or not of its form, a secret stands in it, or nobody would be told.
-    pub fn parse(text: &str) -> Result<Self, NotifyError> {
+    pub fn parse(text: &str) -> Result<Self, TomlError> {
         refuse_secrets(text)?;
-        let config: Self =
-            toml::from_str(text).map_err(|error| NotifyError::Syntax(syntax_error(text, &error)))?;
+        let config: Self = parse(text)?;
         config.check()?;
         Ok(config)
     }
 
-    fn check(&self) -> Result<(), NotifyError> {
+    fn check(&self) -> Result<(), TomlError> {
         if self.schema_version != crate::SCHEMA_VERSION {
             let what = format!(
                 "{} is not known here; this holdpoint reads {}",
@@ -202,7 +185,7 @@ impl NotifyConfig {
 }
 
 /// Looks for secrets by their keys, before anything else can complain about them.
-fn refuse_secrets(text: &str) -> Result<(), NotifyError> {
+fn refuse_secrets(text: &str) -> Result<(), TomlError> {
     let Ok(table) = text.parse::<toml::Table>() else { return Ok(()) };
     for (kind, targets) in &table {
         for (index, target) in targets.as_array().into_iter().flatten().enumerate() {
@@ -231,7 +214,7 @@ fn refuse_secrets(text: &str) -> Result<(), NotifyError> {
 fn check_variables<'a>(
     place: &str,
     names: impl IntoIterator<Item = Option<&'a String>>,
-) -> Result<(), NotifyError> {
+) -> Result<(), TomlError> {
     let is_name = |name: &str| {
         let is_usable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
         (1..=100).contains(&name.len())
@@ -259,10 +242,6 @@ fn holds_secret(url: &str) -> bool {
             .iter()
             .any(|p| url.contains(p))
         || path.into_iter().any(is_token)
-}
-
-fn invalid<T>(place: &str, what: &str) -> Result<T, NotifyError> {
-    Err(NotifyError::Invalid { place: place.to_owned(), what: what.to_owned() })
 }
 
 #[cfg(test)]

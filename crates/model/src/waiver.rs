@@ -2,7 +2,7 @@
 
 use crate::date::Date;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX, clean_text, is_said};
-use crate::suite::syntax_error;
+use crate::toml_file::{TomlError, invalid, parse};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -88,32 +88,14 @@ impl JsonSchema for Limit {
     }
 }
 
-/// A waiver file that cannot be used.
-#[derive(Debug, thiserror::Error, PartialEq)]
-pub enum WaiverError {
-    /// Not TOML, or not of the form of a waiver file.
-    #[error("{0}")]
-    Syntax(String),
-    /// A value that makes no sense.
-    #[error("{place}: {what}")]
-    Invalid {
-        /// Which waiver.
-        place: String,
-        /// What is wrong and what would be right.
-        what: String,
-    },
-}
-
 impl Waivers {
     /// Reads a waiver file as it is to be used today. What has expired is no error: it is refused where it would be used.
     ///
     /// # Errors
     /// When the text is not TOML, not of the form of a waiver file, names nobody or no reason, waives everything, or holds
     /// for longer than a year.
-    pub fn parse(text: &str, today: Date) -> Result<Self, WaiverError> {
-        let mut file: Self =
-            toml::from_str(text).map_err(|error| WaiverError::Syntax(syntax_error(text, &error)))?;
-        let invalid = |place: &str, what: String| Err(WaiverError::Invalid { place: place.to_owned(), what });
+    pub fn parse(text: &str, today: Date) -> Result<Self, TomlError> {
+        let mut file: Self = parse(text)?;
         if file.schema_version != crate::SCHEMA_VERSION {
             let what = format!(
                 "{} is not known here; this holdpoint reads {}",

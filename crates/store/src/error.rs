@@ -2,8 +2,7 @@
 
 use holdpoint_model::import::FileError;
 use holdpoint_model::json::JsonError;
-use holdpoint_model::suite::SuiteError;
-use holdpoint_model::waiver::WaiverError;
+use holdpoint_model::toml_file::TomlError;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -62,21 +61,13 @@ pub enum StoreError {
         /// What is wrong with it.
         source: FileError,
     },
-    /// The suite cannot be used.
+    /// The suite or the waivers cannot be used.
     #[error("{}: {source}", path.display())]
-    Suite {
+    Toml {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: SuiteError,
-    },
-    /// The waivers cannot be used.
-    #[error("{}: {source}", path.display())]
-    Waivers {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: WaiverError,
+        source: TomlError,
     },
     /// The value has no JSON form.
     #[error("{}: cannot be written: {source}", path.display())]
@@ -95,7 +86,7 @@ impl StoreError {
         match self {
             Self::Read { source, .. } | Self::Write { source, .. } => is_wrong_path(source.kind()),
             Self::TooLarge { .. } | Self::NotText { .. } => true,
-            Self::Format { .. } | Self::Line { .. } | Self::Suite { .. } | Self::Waivers { .. } => true,
+            Self::Format { .. } | Self::Line { .. } | Self::Toml { .. } => true,
             Self::Unwritable { .. } => false,
         }
     }

@@ -163,7 +163,7 @@ pub fn read_profile(path: &Path) -> Result<Profile, StoreError> {
 /// # Errors
 /// When the file cannot be read or is no usable suite.
 pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
-    Suite::parse(&read_text(path)?).map_err(|source| StoreError::Suite { path: path.to_owned(), source })
+    Suite::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
 /// Reads waivers as they are to be used today.
@@ -172,5 +172,5 @@ pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
 /// When the file cannot be read or is no usable waiver file.
 pub fn read_waivers(path: &Path, today: Date) -> Result<Waivers, StoreError> {
     Waivers::parse(&read_text(path)?, today)
-        .map_err(|source| StoreError::Waivers { path: path.to_owned(), source })
+        .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }

@@ -4,34 +4,18 @@ use super::{
     Cache, MeasurePlan, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA,
     WorkloadSpec,
 };
-use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX, clean_text};
+use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
 use crate::report::METRICS;
+use crate::toml_file::{TomlError, invalid, parse};
 use std::collections::HashSet;
-
-/// A suite file that cannot be used.
-#[derive(Debug, thiserror::Error, PartialEq)]
-pub enum SuiteError {
-    /// Not TOML, or not of the suite's form.
-    #[error("{0}")]
-    Syntax(String),
-    /// A value that makes no sense.
-    #[error("{place}: {what}")]
-    Invalid {
-        /// Where in the file.
-        place: String,
-        /// What is wrong and what would be right.
-        what: String,
-    },
-}
 
 impl Suite {
     /// Reads and checks a suite.
     ///
     /// # Errors
     /// When the text is not TOML, not of the suite's form, or holds values that make no sense.
-    pub fn parse(text: &str) -> Result<Self, SuiteError> {
-        let mut suite: Self =
-            toml::from_str(text).map_err(|error| SuiteError::Syntax(syntax_error(text, &error)))?;
+    pub fn parse(text: &str) -> Result<Self, TomlError> {
+        let mut suite: Self = parse(text)?;
         for workload in &mut suite.workloads {
             fill_defaults(workload);
         }
@@ -39,7 +23,7 @@ impl Suite {
         Ok(suite)
     }
 
-    fn check(&self) -> Result<(), SuiteError> {
+    fn check(&self) -> Result<(), TomlError> {
         if self.schema_version != crate::SCHEMA_VERSION {
             return invalid(
                 "schema_version",
@@ -83,7 +67,7 @@ impl Suite {
         Ok(())
     }
 
-    fn check_workers(&self) -> Result<(), SuiteError> {
+    fn check_workers(&self) -> Result<(), TomlError> {
         if let Some(build) = &self.build {
             if build.command.is_empty() {
                 return invalid("build", "command is empty; give the program and its arguments".to_owned());
@@ -114,7 +98,7 @@ impl Suite {
         Ok(())
     }
 
-    fn check_workload(&self, place: &str, workload: &WorkloadSpec) -> Result<(), SuiteError> {
+    fn check_workload(&self, place: &str, workload: &WorkloadSpec) -> Result<(), TomlError> {
         let is_command = workload.worker == WORKER_COMMAND;
         if is_command == workload.command.is_empty() {
             return invalid(
@@ -195,18 +179,6 @@ impl Suite {
     }
 }
 
-/// What is wrong, in one line that names the place.
-pub(crate) fn syntax_error(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start));
-    let place = before.map_or_else(String::new, |before| {
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        format!(" at line {line} column {column}")
-    });
-    let lines: Vec<String> = error.message().lines().map(clean_text).collect();
-    format!("TOML parse error{place}: {}", lines.join("; "))
-}
-
 /// What follows from the rest of the table need not be written.
 fn fill_defaults(workload: &mut WorkloadSpec) {
     if workload.worker.is_empty() {
@@ -222,7 +194,7 @@ fn fill_defaults(workload: &mut WorkloadSpec) {
 }
 
 impl MeasurePlan {
-    fn check(&self) -> Result<(), SuiteError> {
+    fn check(&self) -> Result<(), TomlError> {
         if self.rounds_min == 0 || self.rounds_max < self.rounds_min || self.rounds_max > ROUNDS_MAX {
             return invalid("measure", format!("needs 1 <= rounds_min <= rounds_max <= {ROUNDS_MAX}"));
         }
@@ -251,7 +223,7 @@ const ROUNDS_MAX: u32 = 100_000;
 /// A day: whoever asks for longer has made a slip.
 const MS_MAX: f64 = 86_400_000.0;
 
-fn check_ms(place: &str, name: &str, value: f64) -> Result<(), SuiteError> {
+fn check_ms(place: &str, name: &str, value: f64) -> Result<(), TomlError> {
     if value > 0.0 && value <= MS_MAX {
         return Ok(());
     }
@@ -259,7 +231,7 @@ fn check_ms(place: &str, name: &str, value: f64) -> Result<(), SuiteError> {
 }
 
 /// Names end up in file names, metric names and tables.
-fn check_name(place: &str, name: &str) -> Result<(), SuiteError> {
+fn check_name(place: &str, name: &str) -> Result<(), TomlError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     if !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(allowed) && !name.starts_with('.')
     {
@@ -269,10 +241,6 @@ fn check_name(place: &str, name: &str) -> Result<(), SuiteError> {
         place,
         format!("{name:?} is not a usable name: letters, digits, '_', '-', '.', at most {NAME_CHARS_MAX}"),
     )
-}
-
-fn invalid<T>(place: &str, what: String) -> Result<T, SuiteError> {
-    Err(SuiteError::Invalid { place: clean_text(place), what: clean_text(&what) })
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@ mod kernel;
 mod op;
 mod size;
 
-pub use check::SuiteError;
-pub(crate) use check::syntax_error;
 pub use kernel::{KernelCompiler, KernelSpec};
 pub use op::OpSpec;
 pub use size::Size;

@@ -4,7 +4,7 @@
 
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Request, Response};
-use holdpoint_model::suite::SuiteError;
+use holdpoint_model::toml_file::TomlError;
 use holdpoint_model::{Date, Suite, Waivers, import, json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,8 +21,8 @@ pub fn suite_toml(data: &[u8]) {
             let written = serde_json::to_string(&suite).expect("a suite can be written");
             assert_eq!(serde_json::from_str::<Suite>(&written).expect("and read again"), suite);
         }
-        Err(error @ SuiteError::Invalid { .. }) => assert_one_line(&error),
-        Err(error @ SuiteError::Syntax(_)) => {
+        Err(error @ TomlError::Invalid { .. }) => assert_one_line(&error),
+        Err(error @ TomlError::Syntax(_)) => {
             let text = error.to_string();
             assert!(text.starts_with("TOML parse error"), "{text:?} should begin with the place");
             text.lines().for_each(|line| assert_one_line(&line));
