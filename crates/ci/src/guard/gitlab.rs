@@ -121,15 +121,15 @@ fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, Even
         return Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
     }
     let (target, source) = (&pipeline.merge_request_project_id, &pipeline.merge_request_source_project_id);
-    if target.is_empty() || target != &pipeline.project_id {
-        return Ok(Guarded::refuse("the pipeline does not run in the project that the change goes to"));
-    }
     if source != target {
         return Ok(Guarded::refuse(format!(
             "the change comes from another project, {}; a maintainer who has read it may start a pipeline of {} for {head}",
             plain(source),
             plain(default_branch)
         )));
+    }
+    if target.is_empty() || target != &pipeline.project_id {
+        return Ok(Guarded::refuse("the pipeline does not run in the project that the change goes to"));
     }
     if let Some(label) = &settings.label
         // GitLab's labels are others in small and in capital letters, and have no comma.

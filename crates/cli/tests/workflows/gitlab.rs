@@ -352,7 +352,7 @@ fn secrets_are_where_nothing_is_measured_and_nothing_is_left_to_fill_in() {
         assert_eq!(found, ["holdpoint-notify", "holdpoint-notify", "holdpoint-baseline"]);
         let (guard, gate) = (&file["holdpoint-guard-gpu"]["variables"], &file["holdpoint-gpu"]["variables"]);
         let settings = if flags.is_empty() { ["", ""] } else { ["it's: \"it\"", "make x=\"$Y\" # '"] };
-        assert_eq!([&guard["LABEL"]["value"], &gate["BUILD"]["value"]], settings);
+        assert_eq!([&guard["HP_JOB_LABEL"]["value"], &gate["HP_JOB_BUILD"]["value"]], settings);
     }
 }
 

@@ -214,7 +214,7 @@ impl Machine<'_> {
                 variables.insert((*name).to_owned(), (*value).to_owned());
             }
         }
-        let name_of_artifacts = variables.get("NAME").cloned().unwrap_or_default();
+        let name_of_artifacts = variables.get("HP_JOB_NAME").cloned().unwrap_or_default();
         let (code, log) = self.scripts(job, &home, variables);
         let is_apart = !log.contains("may outlive the gate");
         if is_apart {
