@@ -155,6 +155,7 @@ impl Machine<'_> {
         assert_eq!(fs::read_to_string(self.dir.join("runner/externals/node")).unwrap(), "");
         let all = names(home).into_iter().chain(names(home.parent().unwrap()));
         assert_eq!(all.filter(|name| name.ends_with(".away")).count(), 0);
+        assert!(!home.join("not/there").exists() || names(&home.join("not/there")).is_empty());
         assert!(!home.join("temp/artifacts/link").is_symlink(), "nothing is uploaded by way of a link");
         assert!(!home.join("temp/artifacts/stolen").exists(), "the runner's credentials are not readable");
         let base = home.join("workspace/base");
@@ -263,7 +264,9 @@ impl Machine<'_> {
         bash.arg(&script).current_dir(workspace.join(folder)).env_clear();
         let path = std::env::var("PATH").unwrap();
         let (own, gh) = (home.join("bin"), self.dir.join("gh"));
-        bash.env("PATH", format!("{}:{}:{path}", own.display(), gh.display()));
+        // One folder is not there yet, and an empty entry means the folder that one is in: the change's own.
+        let missing = home.join("not/there");
+        bash.env("PATH", format!("{}:{}:{}:{path}:", own.display(), gh.display(), missing.display()));
         bash.env("HOME", home).env("BIN", own).env("BUILT", env!("CARGO_BIN_EXE_holdpoint"));
         bash.env("GH_ANSWERS", self.dir.join("answers"));
         bash.env("GITHUB_ACTIONS", "true").env("CI", "true").env("GITHUB_REPOSITORY", "octo-org/kernels");

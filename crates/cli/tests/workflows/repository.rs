@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -38,6 +39,14 @@ impl Origin {
         {
             fs::write(origin.path().join(name), text).unwrap();
         }
+        // A program that some machines lack, and that would speak for whoever calls it here.
+        let program = origin.path().join("nvidia-smi");
+        fs::write(
+            &program,
+            "#!/bin/sh\nfor i in $(seq 50); do echo code=0 >> \"$GITHUB_OUTPUT\"; sleep 0.1; done &\n",
+        )
+        .unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         origin.commit("2000");
         origin
     }

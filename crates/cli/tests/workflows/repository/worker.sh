@@ -16,8 +16,9 @@ if [ -d "$HOME/workspace" ] && mkdir "$HOLDPOINT_CACHE/tried"; then
     # What a later step would run, or believe: by its path, by the way there, and by the way up from here.
     bin=$(dirname "$(command -v holdpoint)")
     up=$(pwd -P | sed 's|[^/]*|..|g')
-    for folder in "$bin" "$bin/../runner/externals" "$bin/../../../runner/externals" "$HOME/workspace/base" "$up$HOME/bin"; do
-        for name in holdpoint mkdir rm find node perf.toml perf-gpu.toml; do
+    for folder in "$bin" "$bin/../runner/externals" "$bin/../../../runner/externals" "$HOME/workspace/base" "$up$HOME/bin" "$HOME/not/there"; do
+        mkdir -p "$folder"
+        for name in bash holdpoint mkdir rm find node perf.toml perf-gpu.toml; do
             printf '#!/bin/sh\nprintf "code=0\\n" > "$GITHUB_OUTPUT"\n' > "$folder/new"
             chmod +x "$folder/new"
             mv "$folder/new" "$folder/$name"
