@@ -36,13 +36,14 @@ pub fn confirmation(run: usize) -> String {
 }
 
 /// Removes what an earlier gate left, before anything of this one can fail: whatever stayed would be taken for this one's.
-/// The report stays until there is another, and with `resume` what is to be gone on from.
+/// The report stays until there is another, of two sides not at all, and with `resume` what is to be gone on from.
 ///
 /// # Errors
 /// When something cannot be removed.
-pub fn clear(dir: &Path, resume: bool) -> Result<(), CliError> {
+pub fn clear(dir: &Path, is_two_sides: bool, resume: bool) -> Result<(), CliError> {
     let sides: &[&str] = if resume { &[] } else { &[AB, AB_PAGE] };
-    for name in [COMPARISON, TREND, REPORT_PAGE, EXIT_CODE].iter().chain(sides) {
+    let run: &[&str] = if is_two_sides { &[REPORT] } else { &[] };
+    for name in [COMPARISON, TREND, REPORT_PAGE, EXIT_CODE].iter().chain(sides).chain(run) {
         holdpoint_store::remove(&dir.join(name))?;
     }
     for path in (2..).map(|run| dir.join(confirmation(run))).take_while(|path| path.exists()) {
@@ -99,6 +100,8 @@ impl Found {
         let worst = judged.iter().max_by_key(|judged| judged.verdict());
         if let (Some(worst), Some(ended)) = (worst, &self.ended)
             && !ended.is(exit_code_of(worst.policy(), worst.verdict()))
+            // One that a signal ended says so in both.
+            && !(ended.is_signal() && self.ab.as_ref().is_some_and(|ab| !ab.finished))
         {
             let (file, verdict) = (worst.verdict().as_str(), ended.verdict().as_str());
             said.push(format!("the files say {file}, exit code {} means {verdict}", ended.code()));

@@ -151,7 +151,7 @@ impl NotifyConfig {
             return invalid("mail, slack, webhook", "nobody would be told; add a target");
         }
         if counts.iter().any(|count| *count > TARGETS_MAX) {
-            return invalid("mail, slack, webhook", &format!("at most {TARGETS_MAX} of each"));
+            return invalid("mail, slack, webhook", format!("at most {TARGETS_MAX} of each"));
         }
         for (index, mail) in self.mail.iter().enumerate() {
             let place = format!("mail {}", index + 1);

@@ -39,6 +39,21 @@ impl Ended {
         self.known().map_or(Verdict::Broken, |(verdict, _)| verdict)
     }
 
+    /// What it amounts to where no file tells of a comparison: without one, nothing was found not to be slower.
+    #[must_use]
+    pub fn verdict_alone(&self) -> Verdict {
+        match self.verdict() {
+            Verdict::Pass => Verdict::Inconclusive,
+            verdict => verdict,
+        }
+    }
+
+    /// Whether a signal ended the gate: a hang-up, an interruption, an end.
+    #[must_use]
+    pub fn is_signal(&self) -> bool {
+        ["129", "130", "143"].contains(&self.code.as_str())
+    }
+
     /// Whether it is worse than what the files say. Without a fault it says nothing of what got better.
     #[must_use]
     pub fn is_worse_than(&self, verdict: Verdict) -> bool {
@@ -47,8 +62,11 @@ impl Ended {
 
     /// What it amounts to, in words: `no verdict: exit code 137`.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self, has_comparison: bool) -> String {
         match self.known() {
+            Some((Verdict::Pass, _)) if !has_comparison => {
+                "nothing was compared; a first gate records what to compare with (exit code 0)".to_owned()
+            }
             Some((_, what)) => format!("{what} (exit code {})", self.code),
             None => format!("no verdict: exit code {}", self.code),
         }
@@ -72,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_code_outside_of_the_verdicts_is_none() {
-        let of = |text: &str| Ended::parse(text).map(|ended| (ended.verdict(), ended.sentence()));
+        let of = |text: &str| Ended::parse(text).map(|ended| (ended.verdict(), ended.sentence(true)));
         for (code, verdict) in [
             ("0\n", Verdict::Pass),
             ("1", Verdict::Regressed),

@@ -38,8 +38,8 @@ pub fn of_end(ended: &Ended, has_comparison: bool, run_url: Option<&str>) -> Not
     Notice {
         schema_version: holdpoint_model::SCHEMA_VERSION,
         suite: "gate".to_owned(),
-        verdict: ended.verdict(),
-        summary: ended.sentence() + if has_comparison { "" } else { "; it left no comparison" },
+        verdict: if has_comparison { ended.verdict() } else { ended.verdict_alone() },
+        summary: ended.sentence(has_comparison) + if has_comparison { "" } else { "; it left no comparison" },
         commit: None,
         machine: None,
         run_url: run_url.map(str::to_owned),

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
-    artifacts::clear(&args.artifacts, args.resume)?;
+    artifacts::clear(&args.artifacts, args.against.is_some(), args.resume)?;
     if let Some(revision) = &args.against {
         return against(args, revision, output);
     }

@@ -176,3 +176,26 @@ fn disjoint_ci_takes_all_units_and_ends_as_the_seed_does() {
         assert!(outcome(&report, "a")[2].contains(sentence));
     }
 }
+
+#[test]
+fn an_answer_that_becomes_wrong_later_is_found() {
+    let here = Here::new();
+    let suite = |program: &str| {
+        format!(
+            "schema_version = 1\nname = \"c\"\n[[workload]]\nname = \"w\"\ncommand = [\"sh\", \"{program}\"]\nexpect_stdout = \"1\"\n"
+        )
+    };
+    // The same work on both sides, so that it takes many units to tell them apart.
+    let program = |calls: u32| {
+        format!("echo x >> $0.calls\nif [ $(wc -l < $0.calls) -gt {calls} ]; then echo 2; else echo 1; fi\n")
+    };
+    here.write("right.sh", &program(1_000_000));
+    here.write("late.sh", &program(20));
+    here.write("right.toml", &suite("right.sh"));
+    here.write("late.toml", &suite("late.sh"));
+    let ran =
+        here.run(&["ab", "--base-suite", "right.toml", "--head-suite", "late.toml", "--tolerance", "0.1%"]);
+    ran.ends(4).prints(&["broken", "stdout: got \"2\", want \"1\""]);
+    let report = here.ab();
+    assert!(units(&report, "w").len() > 1, "it was right in the first unit");
+}

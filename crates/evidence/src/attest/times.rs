@@ -5,20 +5,22 @@ use super::verdict::{Said, plural, sibling, status_of};
 use holdpoint_gate::{ab, judge_again};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::attest::GateStatus;
+use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{TIMER_HOST, TIMER_PROCESS};
 use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{
-    AbReport, AbWorkload, CheckStatus, Current, Date, Identity, Judgement, Machine, Report, Revision, Unit,
-    Verdict, import,
+    AbPlan, AbReport, AbWorkload, Allow, Basis, CheckStatus, Current, Date, Identity, Judgement, Machine,
+    Report, Revision, Unit, Verdict, import,
 };
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Numbers that were computed twice, perhaps on another machine, may differ by rounding.
 const ROUNDING: f64 = 1e-9;
-/// Most reports of one gate.
-const RUNS_MAX: usize = 100;
+/// Most reports of one gate: the first, and those that looked again.
+const RUNS_MAX: usize = 101;
 
 fn edited(what: &str) -> String {
     clean_text(&format!("{what}: it was edited"))
@@ -80,6 +82,26 @@ fn shown(verdict: Verdict, waiver: Option<&UsedWaiver>) -> Option<String> {
     Some(format!(", {metric} waived up to {:+.1} % by {owner} until {expires}", limit * 100.0))
 }
 
+/// What a run was judged by, as far as it is not in its numbers.
+fn of_basis(basis: &Basis) -> String {
+    let runs = basis.baseline.runs.iter().rev().find_map(|run| run.revision.as_ref());
+    let promoted = basis.baseline.promoted.as_ref().map(|promoted| &promoted.commit);
+    let of = promoted.or(runs.map(|revision| &revision.commit)).map(|commit| {
+        let short: String = commit.chars().take(12).collect();
+        format!(", baseline of {short}")
+    });
+    let Allow { machine, environment, shape, dtype, timer, params } = basis.allow;
+    let all = [machine, environment, shape, dtype, timer, params];
+    let names = ["machine", "environment", "shape", "dtype", "timer", "params"];
+    let allowed: Vec<&str> = names.into_iter().zip(all).filter(|(_, is)| *is).map(|(name, _)| name).collect();
+    let across = if allowed.is_empty() {
+        String::new()
+    } else {
+        format!(", across {} as allowed", allowed.join(", "))
+    };
+    of.unwrap_or_else(|| ", baseline of no known commit".to_owned()) + &across
+}
+
 /// Whether times are a device's: the machine names one, or a clock is not the host's.
 fn on_device<'a>(machine: Option<&Machine>, mut identities: impl Iterator<Item = &'a Identity>) -> bool {
     machine.is_some_and(|machine| !machine.devices.is_empty())
@@ -115,13 +137,9 @@ fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
     if unknown.is_none() {
         same_judgement(j, &runs, held.day)?;
     }
-    let mut detail = format!(
-        "{}: {}, {}, policy {}",
-        j.suite,
-        j.verdict.as_str(),
-        plural(j.checks.len(), "metric"),
-        j.policy
-    );
+    let metrics = j.checks.iter().filter(|check| check.metric != STATUS_METRIC).count();
+    let mut detail =
+        format!("{}: {}, {}, policy {}", j.suite, j.verdict.as_str(), plural(metrics, "metric"), j.policy);
     let most = j.checks.iter().filter_map(|check| Some(check.allowed_max_ms? / check.baseline_ms? - 1.0));
     if let Some(most) = most.max_by(f64::total_cmp) {
         detail += &format!(", at most {:+.1} % allowed", most * 100.0);
@@ -129,9 +147,10 @@ fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
     if !j.ungated.is_empty() {
         detail += &format!(", {} not judged", j.ungated.len());
     }
-    let by: Vec<String> =
+    detail.extend(j.basis.iter().map(of_basis));
+    let waivers: BTreeSet<String> =
         j.checks.iter().filter_map(|check| shown(check.verdict, check.waiver.as_ref())).collect();
-    detail += &by.concat();
+    detail.extend(waivers);
     let status = match (status_of(j.verdict), unknown) {
         (GateStatus::Pass, Some(what)) => {
             detail += &format!(", but {what}, so it cannot be judged again");
@@ -222,12 +241,19 @@ fn both(report: &AbReport, day: Option<Date>) -> Result<Said, String> {
     let again = ab::judge_again(report)
         .ok_or("its plan, its policy or a unit of it makes no sense: it was edited")?;
     let mut detail = format!(
-        "{}: {}, {} side by side, tolerance {:.1} %",
+        "{}: {}, {} side by side, policy {}",
         report.suite,
         report.verdict.as_str(),
         plural(report.workloads.len(), "workload"),
-        report.plan.tolerance * 100.0
+        report.policy
     );
+    if report.policy == ab::AbPolicy::Sequential.name() {
+        let AbPlan { tolerance, alarm_rate, miss_rate, .. } = report.plan;
+        let rates =
+            [tolerance, alarm_rate, miss_rate].map(|rate| format!("{} %", (rate * 1e8).round() / 1e6));
+        let [tolerance, alarms, misses] = rates;
+        detail += &format!(", tolerance {tolerance}, false alarms {alarms}, misses {misses}");
+    }
     for ((name, said), again) in report.workloads.iter().zip(again.workloads.values()) {
         compared(name, said, again, day)?;
         if said.ended == Ended::SameCode {

@@ -233,7 +233,7 @@ fn a_gate_stands_as_its_verdict_file_says() {
         cpu(),
         (
             GateStatus::Pass,
-            "comparison.json: cpu: pass, 1 metric, policy allowed-max, at most +50.0 % allowed".to_owned()
+            "comparison.json: cpu: pass, 1 metric, policy allowed-max, at most +50.0 % allowed, baseline of no known commit".to_owned()
         )
     );
     let mut other = good.clone();

@@ -78,6 +78,12 @@ impl<'a> Lane<'a> {
         self.specs.iter().all(|spec| spec.worker == WORKER_COMMAND)
     }
 
+    /// Whether answers are checked again in this unit: in the second, the fourth, the eighth and so on, because a check may take longer than
+    /// what it judges.
+    pub(super) fn is_check_due(&self) -> bool {
+        (self.units_count + 1).is_power_of_two()
+    }
+
     /// Runs a step. What goes wrong is this workload's outcome, and nobody else's.
     pub(super) fn attempt(
         &mut self,

@@ -36,7 +36,7 @@ impl Suite {
         }
         check_name("name", &self.name)?;
         if self.workloads.is_empty() {
-            return invalid("workload", "the suite has none; add a [[workload]] table".to_owned());
+            return invalid("workload", "the suite has none; add a [[workload]] table");
         }
         if self.workloads.len() > WORKLOADS_MAX {
             return invalid(
@@ -51,7 +51,7 @@ impl Suite {
             let place = format!("workload {} ({:?})", index + 1, workload.name);
             check_name(&place, &workload.name)?;
             if !seen.insert(&workload.name) {
-                return invalid(&place, "the name is used twice; names must be unique".to_owned());
+                return invalid(&place, "the name is used twice; names must be unique");
             }
             self.check_workload(&place, workload)?;
             for metric in workload.metrics.iter().map(|metric| workload.metric_name(metric)) {
@@ -70,7 +70,7 @@ impl Suite {
     fn check_workers(&self) -> Result<(), TomlError> {
         if let Some(build) = &self.build {
             if build.command.is_empty() {
-                return invalid("build", "command is empty; give the program and its arguments".to_owned());
+                return invalid("build", "command is empty; give the program and its arguments");
             }
             check_ms("build", "timeout_s", build.timeout_s)?;
         }
@@ -78,10 +78,10 @@ impl Suite {
             let place = format!("workers.{name}");
             check_name(&place, name)?;
             if name == WORKER_COMMAND {
-                return invalid(&place, "this name is taken by holdpoint itself; choose another".to_owned());
+                return invalid(&place, "this name is taken by holdpoint itself; choose another");
             }
             if worker.command.is_empty() {
-                return invalid(&place, "command is empty; give the program and its arguments".to_owned());
+                return invalid(&place, "command is empty; give the program and its arguments");
             }
         }
         for (name, op) in &self.ops {
@@ -101,16 +101,13 @@ impl Suite {
     fn check_workload(&self, place: &str, workload: &WorkloadSpec) -> Result<(), TomlError> {
         let is_command = workload.worker == WORKER_COMMAND;
         if is_command == workload.command.is_empty() {
-            return invalid(
-                place,
-                "`command = [program, arguments…]` and worker \"command\" go together".to_owned(),
-            );
+            return invalid(place, "`command = [program, arguments…]` and worker \"command\" go together");
         }
         if workload.op.is_empty() {
-            return invalid(place, "needs an `op`, or a `command`".to_owned());
+            return invalid(place, "needs an `op`, or a `command`");
         }
         if workload.expect_stdout.is_some() && !is_command {
-            return invalid(place, "`expect_stdout` is for `command` workloads".to_owned());
+            return invalid(place, "`expect_stdout` is for `command` workloads");
         }
         let is_built_in = [WORKER_BUILTIN, WORKER_CUDA].contains(&workload.worker.as_str());
         if !is_command && !is_built_in && !self.workers.contains_key(&workload.worker) {
@@ -121,7 +118,7 @@ impl Suite {
         }
         let is_cuda = workload.worker == WORKER_CUDA;
         if !is_cuda && (workload.timer.is_some() || workload.cache != Cache::Warm) {
-            return invalid(place, "`timer` and `cache` are for workloads of worker \"cuda\"".to_owned());
+            return invalid(place, "`timer` and `cache` are for workloads of worker \"cuda\"");
         }
         if !TIMERS_CUDA.contains(&workload.timer()) && is_cuda {
             let what =
@@ -129,16 +126,13 @@ impl Suite {
             return invalid(place, what);
         }
         if workload.cache == Cache::Cold && workload.timer() == TIMER_HOST {
-            return invalid(
-                place,
-                "a cold cache goes with a timer on the device, not with host_monotonic".to_owned(),
-            );
+            return invalid(place, "a cold cache goes with a timer on the device, not with host_monotonic");
         }
         if let Some(kernel) = &workload.kernel {
             if !is_cuda || workload.variant != Variant::Fast {
                 return invalid(
                     place,
-                    "`kernel` is for worker \"cuda\", and takes the place of its fast variant".to_owned(),
+                    "`kernel` is for worker \"cuda\", and takes the place of its fast variant",
                 );
             }
             kernel.check().or_else(|problem| invalid(place, problem))?;
@@ -155,17 +149,14 @@ impl Suite {
                 );
             }
             if metric == "cpu_p50_ms" && is_built_in {
-                return invalid(
-                    place,
-                    "cpu_p50_ms is for commands, and for workers that report CPU time".to_owned(),
-                );
+                return invalid(place, "cpu_p50_ms is for commands, and for workers that report CPU time");
             }
             if !metrics_seen.insert(metric) {
                 return invalid(place, format!("metric {metric:?} is named twice"));
             }
         }
         if workload.iterations == Some(0) {
-            return invalid(place, "iterations must be > 0".to_owned());
+            return invalid(place, "iterations must be > 0");
         }
         if let Some(budget_ms) = workload.time_budget_ms {
             check_ms(place, "time_budget_ms", budget_ms)?;
@@ -173,7 +164,7 @@ impl Suite {
         if let Some(check) = workload.check
             && !(check.atol >= 0.0 && check.rtol >= 0.0 && check.atol.is_finite() && check.rtol.is_finite())
         {
-            return invalid(place, "check.atol and check.rtol must be finite and not negative".to_owned());
+            return invalid(place, "check.atol and check.rtol must be finite and not negative");
         }
         Ok(())
     }
@@ -206,13 +197,10 @@ impl MeasurePlan {
             check_ms("measure", name, value)?;
         }
         if !(0.0..=MS_MAX).contains(&self.warmup_ms_max) {
-            return invalid("measure", "warmup_ms_max must be 0 or more".to_owned());
+            return invalid("measure", "warmup_ms_max must be 0 or more");
         }
         if !(self.target_width > 0.0 && self.target_width <= 1.0) {
-            return invalid(
-                "measure",
-                "target_width is a share of the median: above 0, at most 1".to_owned(),
-            );
+            return invalid("measure", "target_width is a share of the median: above 0, at most 1");
         }
         Ok(())
     }

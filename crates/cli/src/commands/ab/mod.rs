@@ -20,7 +20,7 @@ use sides::Prepared;
 /// # Errors
 /// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
-    artifacts::clear(&args.files.artifacts, args.files.resume)?;
+    artifacts::clear(&args.files.artifacts, true, args.files.resume)?;
     let prepared = sides::of(args, output)?;
     let policy = match args.policy {
         AbPolicyName::Sequential => AbPolicy::Sequential,

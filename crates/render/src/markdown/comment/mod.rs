@@ -83,7 +83,8 @@ impl Comment<'_> {
     pub fn verdict(&self) -> Verdict {
         let judged = self.judged.iter().map(|judged| judged.verdict()).max();
         let ended = self.ended.filter(|ended| judged.is_none_or(|verdict| ended.is_worse_than(verdict)));
-        let worst = ended.map(Ended::verdict).or(judged).unwrap_or(Verdict::Inconclusive);
+        let of = if judged.is_none() { Ended::verdict_alone } else { Ended::verdict };
+        let worst = ended.map(of).or(judged).unwrap_or(Verdict::Inconclusive);
         if self.problems.is_empty() { worst } else { worst.max(Verdict::Inconclusive) }
     }
 }
@@ -141,7 +142,7 @@ fn nothing_judged(c: &Comment<'_>) -> Option<String> {
         return None;
     }
     Some(match (c.ended, c.report) {
-        (Some(ended), _) => format!("{}; the gate left no comparison.\n", ended.sentence()),
+        (Some(ended), _) => format!("{}; the gate left no comparison.\n", ended.sentence(false)),
         (None, Some(report)) => format!(
             "{} was measured and compared with nothing: there was no baseline, or the gate did not end.\n",
             escape::name(&clip(&report.suite, 80))
