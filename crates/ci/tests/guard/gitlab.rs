@@ -38,7 +38,9 @@ fn gitlab_pipelines_are_held_to_the_same_rules() {
         merge_request_source_project_id: "99".to_owned(),
         ..merge_request()
     };
-    not(&decide(&in_the_fork), Decision::Refuse, "does not run in the project");
+    not(&decide(&in_the_fork), Decision::Refuse, "comes from another project");
+    let elsewhere = GitLab { project_id: "99".to_owned(), ..merge_request() };
+    not(&decide(&elsewhere), Decision::Refuse, "does not run in the project");
     // GitLab has Benchmark and benchmark side by side: they are two labels.
     for (label, decision) in
         [("benchmark", Decision::Run), ("bench", Decision::Skip), ("Benchmark", Decision::Skip)]

@@ -78,10 +78,11 @@ impl<'a> Lane<'a> {
         self.specs.iter().all(|spec| spec.worker == WORKER_COMMAND)
     }
 
-    /// Whether answers are checked again in this unit: in the second, the fourth, the eighth and so on, because a check may take longer than
-    /// what it judges.
+    /// Whether answers are checked again in this unit: in the 4th, the 16th, the 64th and so on, because a check may take longer than what it
+    /// judges.
     pub(super) fn is_check_due(&self) -> bool {
-        (self.units_count + 1).is_power_of_two()
+        let unit = self.units_count + 1;
+        unit.is_power_of_two() && unit.trailing_zeros() % 2 == 0
     }
 
     /// Runs a step. What goes wrong is this workload's outcome, and nobody else's.
