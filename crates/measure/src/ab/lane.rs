@@ -82,7 +82,7 @@ impl<'a> Lane<'a> {
     /// judges.
     pub(super) fn is_check_due(&self) -> bool {
         let unit = self.units_count + 1;
-        unit.is_power_of_two() && unit.trailing_zeros() % 2 == 0
+        unit.is_power_of_two() && unit.trailing_zeros().is_multiple_of(2)
     }
 
     /// Runs a step. What goes wrong is this workload's outcome, and nobody else's.
