@@ -6,6 +6,7 @@ use holdpoint_gate::ab::exit_code_of;
 use holdpoint_model::{AbReport, Calibration, Judgement, Report};
 use holdpoint_render::Ended;
 use holdpoint_render::judged::Judged;
+use holdpoint_store::{REPORTS_MAX, report_name};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -26,15 +27,6 @@ const EXIT_CODE: &str = "exit-code";
 
 /// Largest file read: a long comparison with every sample takes a few megabytes.
 const FILE_BYTES_MAX: u64 = 128 << 20;
-/// Reports of one gate: the first, and those that looked again.
-const REPORTS_MAX: usize = 101;
-
-/// The report of a run that was made to confirm the first; counted from 2.
-#[must_use]
-pub fn confirmation(run: usize) -> String {
-    format!("report-{run}.json")
-}
-
 /// Removes what an earlier gate left, before anything of this one can fail: whatever stayed would be taken for this one's.
 /// The report stays until there is another, of two sides not at all, and with `resume` what is to be gone on from.
 ///
@@ -46,7 +38,7 @@ pub fn clear(dir: &Path, is_two_sides: bool, resume: bool) -> Result<(), CliErro
     for name in [COMPARISON, TREND, REPORT_PAGE, EXIT_CODE].iter().chain(sides).chain(run) {
         holdpoint_store::remove(&dir.join(name))?;
     }
-    for path in (2..).map(|run| dir.join(confirmation(run))).take_while(|path| path.exists()) {
+    for path in (2..).map(|run| dir.join(report_name(run))).take_while(|path| path.exists()) {
         holdpoint_store::remove(&path)?;
     }
     Ok(())
@@ -77,8 +69,7 @@ impl Found {
         found.ended = read(&dir.join(EXIT_CODE), exit_code, problems);
         found.calibration = read(&dir.join("calibration.json"), holdpoint_store::read_calibration, problems);
         for number in 1..=REPORTS_MAX {
-            let name = if number == 1 { REPORT.to_owned() } else { confirmation(number) };
-            let path = dir.join(name);
+            let path = dir.join(report_name(number));
             if number > 1 && path.symlink_metadata().is_err() {
                 break;
             }

@@ -9,6 +9,7 @@ mod again;
 pub mod calibrate;
 pub mod compare;
 pub mod confirm;
+mod contradiction;
 pub mod judge;
 mod noise;
 pub mod profile;
@@ -18,6 +19,7 @@ mod waive;
 
 pub use again::{judge_again, judge_run};
 pub use compare::{Comparison, Found, Row, compare};
+pub use contradiction::contradiction;
 pub use holdpoint_model::Allow;
 pub use judge::{Policy, judge};
 pub use waive::{waive, waive_ab};

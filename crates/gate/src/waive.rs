@@ -6,7 +6,7 @@
 
 use crate::judge::status_of;
 use holdpoint_model::{
-    AbReport, AbWorkload, CheckStatus, Date, Judgement, UsedWaiver, Verdict, Waiver, WaiverState, Waivers,
+    AbReport, CheckStatus, Date, Judgement, UsedWaiver, Verdict, Waiver, WaiverState, Waivers,
 };
 
 /// Waives what may be waived in a judged run, and says of every waiver that has expired.
@@ -38,7 +38,7 @@ pub fn waive(judgement: &mut Judgement, waivers: &Waivers, today: Date) {
 /// The same for two sides; a waiver is about a workload there, by its name or by that of its median.
 pub fn waive_ab(report: &mut AbReport, waivers: &Waivers, today: Date) {
     for (name, workload) in &mut report.workloads {
-        let change = change_of(workload).filter(|_| workload.verdict == Verdict::Regressed);
+        let change = workload.change().filter(|_| workload.verdict == Verdict::Regressed);
         let Some(change) = change else { continue };
         let metric = format!("{name}_p50_ms");
         let Some(used) = choose(waivers, &[Some(name), Some(&metric)], change, today) else { continue };
@@ -52,15 +52,6 @@ pub fn waive_ab(report: &mut AbReport, waivers: &Waivers, today: Date) {
     report.notes.extend(unused(waivers, &names));
     if let Some(worst) = report.workloads.values().map(|workload| workload.verdict).max() {
         report.verdict = worst;
-    }
-}
-
-/// The change that the verdict is about.
-fn change_of(workload: &AbWorkload) -> Option<f64> {
-    match (&workload.disjoint_ci, &workload.evidence) {
-        (Some(keys), _) => Some(keys.delta_pct / 100.0),
-        (None, Some(evidence)) => Some(evidence.ratio - 1.0),
-        (None, None) => None,
     }
 }
 

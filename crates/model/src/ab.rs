@@ -138,6 +138,15 @@ pub struct AbWorkload {
     pub units: Vec<Unit>,
 }
 
+impl AbWorkload {
+    /// How much slower head is, as a share: by the intervals where they decided, else by the units.
+    #[must_use]
+    pub fn change(&self) -> Option<f64> {
+        let by_intervals = self.disjoint_ci.as_ref().map(|keys| keys.delta_pct / 100.0);
+        by_intervals.or(self.evidence.as_ref().map(|evidence| evidence.ratio - 1.0))
+    }
+}
+
 /// Why measuring a workload ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

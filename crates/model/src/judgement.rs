@@ -145,6 +145,23 @@ pub struct Allow {
     pub params: bool,
 }
 
+impl Allow {
+    /// The names of those that are, as `--allow` takes them.
+    #[must_use]
+    pub fn names(self) -> Vec<&'static str> {
+        let Self { machine, environment, shape, dtype, timer, params } = self;
+        let all = [
+            (machine, "machine"),
+            (environment, "environment"),
+            (shape, "shape"),
+            (dtype, "dtype"),
+            (timer, "timer"),
+            (params, "params"),
+        ];
+        all.into_iter().filter(|(is_allowed, _)| *is_allowed).map(|(_, name)| name).collect()
+    }
+}
+
 /// Name of the check of the run's status, beside those of its metrics.
 pub const STATUS_METRIC: &str = "__status__";
 

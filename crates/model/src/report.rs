@@ -1,6 +1,5 @@
 //! One run: what was measured, where, and how it came out.
 
-use crate::current::Current;
 use crate::machine::{EnvironmentLock, Machine, MachineState, Revision, Toolchain};
 use crate::suite::Identity;
 use indexmap::IndexMap;
@@ -191,73 +190,7 @@ pub struct Measured {
     pub samples: Samples,
 }
 
-impl Report {
-    /// Where the report contradicts itself: a number that is not that of its samples, a wrong answer beside times, a status that does
-    /// not follow from what is in it.
-    #[must_use]
-    pub fn contradiction(&self) -> Option<String> {
-        for (name, measurement) in &self.benchmarks {
-            if let Outcome::Measured(measured) = &measurement.outcome
-                && let Some(what) = measured.contradiction()
-            {
-                return Some(format!("{name}: {what}"));
-            }
-        }
-        if self.benchmarks.is_empty() {
-            return Some("it has no workloads".to_owned());
-        }
-        let judged = Current::from(self).metrics;
-        for (metric, told) in &self.metrics {
-            if judged.get(metric).is_some_and(|is| is.value_ms != *told) {
-                return Some(format!("metrics.{metric} is {told}, which its workload does not say"));
-            }
-        }
-        let status = RunStatus::of(self.benchmarks.values());
-        (status != self.status).then(|| {
-            format!("its status is {}, yet its workloads make it {}", self.status.as_str(), status.as_str())
-        })
-    }
-}
-
 impl Measured {
-    fn contradiction(&self) -> Option<String> {
-        if self.answer.as_ref().is_some_and(|answer| !answer.passed) {
-            return Some("its answer is wrong, and there are times of it".to_owned());
-        }
-        let mut times_ms: Vec<f64> = self.samples.per_call_ns().map(|ns| ns / 1e6).collect();
-        times_ms.sort_by(f64::total_cmp);
-        let count = times_ms.len();
-        if count == 0 {
-            return Some("it has no samples".to_owned());
-        }
-        let at = |q: f64| times_ms[(q * (count - 1) as f64).floor() as usize];
-        let median = f64::midpoint(times_ms[(count - 1) / 2], times_ms[count / 2]);
-        let mean = times_ms.iter().sum::<f64>() / count as f64;
-        let calls = self.samples.calls_per_sample as f64;
-        let cpu_ns = self.samples.rounds.iter().flat_map(|round| &round.cpu_ns);
-        let mut cpu_ms: Vec<f64> = cpu_ns.map(|ns| *ns as f64 / calls / 1e6).collect();
-        cpu_ms.sort_by(f64::total_cmp);
-        let cpu_median = match cpu_ms.len() {
-            0 => 0.0,
-            n => f64::midpoint(cpu_ms[(n - 1) / 2], cpu_ms[n / 2]),
-        };
-        let told = [
-            // A clock too coarse for the call tells 0, which is no time.
-            ("cpu_p50_ms", self.cpu_p50_ms.unwrap_or(0.0), cpu_median, "the median of its samples"),
-            ("p50_ms", self.p50_ms, median, "the median of its samples"),
-            ("p95_ms", self.p95_ms, at(0.95), "that of its samples"),
-            ("p99_ms", self.p99_ms, at(0.99), "that of its samples"),
-            ("mean_ms", self.mean_ms, mean, "the mean of its samples"),
-            ("min_ms", self.min_ms, times_ms[0], "the smallest of its samples"),
-        ];
-        // Sums may be taken in another order.
-        let is_same = |told: f64, is: f64| (told - is).abs() <= 1e-9 * is.abs();
-        let differs = |told: f64, is: f64| !is_same(told, is);
-        told.into_iter()
-            .find(|(_, told, is, _)| differs(*told, *is))
-            .map(|(key, told, is, what)| format!("{key} is {told}, {what} {is}"))
-    }
-
     /// The value of a metric by its name in the suite file, such as `p50_ms`.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {

@@ -2,6 +2,7 @@
 
 use crate::date::Date;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX, clean_text, is_said};
+use crate::report::METRICS;
 use crate::toml_file::{TomlError, invalid, parse};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,8 +14,6 @@ const WAIVERS_MAX: usize = 1_000;
 const LIMIT_MAX: f64 = 10.0;
 /// Fewest characters beside its stars of a pattern that begins with one: fewer are in nearly every name.
 const LITERAL_CHARS_MIN: usize = 2;
-/// How the names of all metrics end.
-const METRIC_ENDS: [&str; 6] = ["_p50_ms", "_p95_ms", "_p99_ms", "_mean_ms", "_min_ms", "_cpu_p50_ms"];
 
 /// A waiver file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -137,7 +136,7 @@ impl Waiver {
         if self.metric.contains('*') {
             let is_short = self.metric.starts_with('*')
                 && self.metric.chars().filter(|c| *c != '*').count() < LITERAL_CHARS_MIN;
-            if is_short || METRIC_ENDS.iter().any(|end| matches(&self.metric, end)) {
+            if is_short || METRICS.iter().any(|metric| matches(&self.metric, &format!("_{metric}"))) {
                 return Err(
                     "metric would waive nearly everything: it names nothing but what all metrics have; name a \
                      metric or a workload"

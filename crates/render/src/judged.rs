@@ -199,7 +199,7 @@ fn of_sides(r: &AbReport) -> Vec<Row<'_>> {
             reason: &w.reason,
             was_ms,
             is_ms,
-            change: sides::change(r, w),
+            change: w.change(),
             interval: interval.map(|ends| ends.map(|ratio| ratio - 1.0)),
             allowed: tolerance,
             waiver: w.waiver.as_ref(),

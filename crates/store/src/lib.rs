@@ -21,6 +21,15 @@ use std::path::{Path, PathBuf};
 /// Hex digits of a fingerprint in a file name: 48 bits tell a team's machines apart.
 const FINGERPRINT_CHARS: usize = 12;
 
+/// Most reports of one gate: the first, and those that looked again.
+pub const REPORTS_MAX: usize = 101;
+
+/// Name of a gate's report: the first, or from 2 on one that looked again.
+#[must_use]
+pub fn report_name(number: usize) -> String {
+    if number == 1 { "report.json".to_owned() } else { format!("report-{number}.json") }
+}
+
 /// Where the baseline of a suite on a machine lies: `<dir>/<suite>-<first 12 of the fingerprint>.json`. What comparing the
 /// suite with itself has shown lies in a folder of its own under the same name.
 #[must_use]

@@ -125,7 +125,7 @@ fn look_again(
 ) -> Result<(), CliError> {
     output.progress("slower than allowed; looking again");
     for report in baseline::measure_runs(&args.suite.suite, args.confirm, output)? {
-        run::save(&artifacts.dir.join(artifacts::confirmation(reports.len() + 1)), &report)?;
+        run::save(&artifacts.dir.join(holdpoint_store::report_name(reports.len() + 1)), &report)?;
         reports.push(report);
     }
     Ok(())

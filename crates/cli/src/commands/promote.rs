@@ -25,7 +25,7 @@ pub fn run(args: &PromoteArgs, output: &Output) -> Result<ExitCode, CliError> {
         let text = holdpoint_store::read_text(path)?;
         let report = import::report(&text)
             .map_err(|error| CliError::File { path: path.clone(), what: error.to_string() })?;
-        edited = edited.or_else(|| Some((path.clone(), report.contradiction()?)));
+        edited = edited.or_else(|| Some((path.clone(), holdpoint_gate::contradiction(&report)?)));
         let hash = Sha256::digest(text.as_bytes());
         report_sha256.push(hash.iter().map(|byte| format!("{byte:02x}")).collect());
         currents.push(Current::from(&report));

@@ -2,7 +2,7 @@
 
 use super::Held;
 use super::verdict::{Said, plural, sibling, status_of};
-use holdpoint_gate::{ab, judge_again};
+use holdpoint_gate::{ab, contradiction, judge_again};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::attest::GateStatus;
 use holdpoint_model::judgement::STATUS_METRIC;
@@ -10,17 +10,16 @@ use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{TIMER_HOST, TIMER_PROCESS};
 use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Allow, Basis, CheckStatus, Current, Date, Identity, Judgement, Machine,
-    Report, Revision, Unit, Verdict, import,
+    AbPlan, AbReport, AbWorkload, Basis, CheckStatus, Current, Date, Identity, Judgement, Machine, Report,
+    Revision, Unit, Verdict, import,
 };
+use holdpoint_store::{REPORTS_MAX, report_name};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Numbers that were computed twice, perhaps on another machine, may differ by rounding.
 const ROUNDING: f64 = 1e-9;
-/// Most reports of one gate: the first, and those that looked again.
-const RUNS_MAX: usize = 101;
 
 fn edited(what: &str) -> String {
     clean_text(&format!("{what}: it was edited"))
@@ -90,10 +89,7 @@ fn of_basis(basis: &Basis) -> String {
         let short: String = commit.chars().take(12).collect();
         format!(", baseline of {short}")
     });
-    let Allow { machine, environment, shape, dtype, timer, params } = basis.allow;
-    let all = [machine, environment, shape, dtype, timer, params];
-    let names = ["machine", "environment", "shape", "dtype", "timer", "params"];
-    let allowed: Vec<&str> = names.into_iter().zip(all).filter(|(_, is)| *is).map(|(name, _)| name).collect();
+    let allowed = basis.allow.names();
     let across = if allowed.is_empty() {
         String::new()
     } else {
@@ -195,8 +191,8 @@ fn same_judgement(j: &Judgement, runs: &[Current], day: Option<Date>) -> Result<
 /// The runs that lie beside a comparison, and where.
 fn runs_beside(path: &str, held: Held<'_>) -> Result<Vec<(String, Current)>, String> {
     let mut runs: Vec<(String, Current)> = Vec::new();
-    for number in 1..=RUNS_MAX {
-        let name = if number == 1 { "report.json".to_owned() } else { format!("report-{number}.json") };
+    for number in 1..=REPORTS_MAX {
+        let name = report_name(number);
         let place = sibling(path, &name);
         let file = held.dir.join(&place);
         if file.symlink_metadata().is_err() {
@@ -209,7 +205,7 @@ fn runs_beside(path: &str, held: Held<'_>) -> Result<Vec<(String, Current)>, Str
         let text = holdpoint_store::read_text(&file).map_err(|error| problem(error.to_string()))?;
         let current = import::current(&text).map_err(|error| problem(error.to_string()))?;
         if let Ok(report) = import::report(&text) {
-            if let Some(what) = report.contradiction() {
+            if let Some(what) = contradiction(&report) {
                 return Err(problem(edited(&what)));
             }
             if report.revision.as_ref().is_some_and(|revision| revision.commit != held.commit) {
@@ -278,10 +274,8 @@ fn compared(name: &str, said: &AbWorkload, again: &AbWorkload, day: Option<Date>
     }
     same(&format!("{name}: evidence"), &said.evidence, &again.evidence)?;
     same(&format!("{name}: disjoint_ci"), &said.disjoint_ci, &again.disjoint_ci)?;
-    let by_interval = said.disjoint_ci.as_ref().map(|keys| keys.delta_pct / 100.0);
-    let change = by_interval.or(said.evidence.as_ref().map(|evidence| evidence.ratio - 1.0));
     let metric = format!("{name}_p50_ms");
-    let verdict = before_waiver(&[name, &metric], said.verdict, said.waiver.as_ref(), change, day)?;
+    let verdict = before_waiver(&[name, &metric], said.verdict, said.waiver.as_ref(), said.change(), day)?;
     same(&format!("{name}: verdict"), &verdict, &again.verdict)
 }
 
@@ -290,7 +284,7 @@ fn compared(name: &str, said: &AbWorkload, again: &AbWorkload, day: Option<Date>
 /// # Errors
 /// With what is wrong.
 pub(super) fn report(report: &Report, commit: &str) -> Result<(GateStatus, String), String> {
-    if let Some(what) = report.contradiction() {
+    if let Some(what) = contradiction(report) {
         return Err(edited(&what));
     }
     let said =

@@ -72,13 +72,6 @@ pub(crate) fn promise(r: &AbReport) -> String {
     }
 }
 
-/// How much slower head is, as a share.
-pub(crate) fn change(r: &AbReport, w: &AbWorkload) -> Option<f64> {
-    let decided_by = w.disjoint_ci.as_ref().filter(|_| is_disjoint_ci(r));
-    let measured = || w.evidence.as_ref().map(|evidence| evidence.ratio - 1.0);
-    decided_by.map(|keys| keys.delta_pct / 100.0).or_else(measured)
-}
-
 /// Titles of [`cells`].
 pub(crate) const TITLES: [&str; 8] =
     ["base p50", "head p50", "change", "95 % interval", "sees", "units", "seconds", "A/A"];
@@ -94,7 +87,7 @@ pub(crate) fn cells(r: &AbReport, w: &AbWorkload) -> [String; 8] {
     [
         number(base_ms, units::time),
         number(head_ms, units::time),
-        number(change(r, w), units::percent),
+        number(w.change(), units::percent),
         interval.map_or_else(missing, |[low, high]| units::percent_interval(low - 1.0, high - 1.0)),
         number(sees, units::share),
         evidence.map_or_else(missing, |evidence| units::count(evidence.units_count.into())),
@@ -208,7 +201,7 @@ fn causes(rounds: &[&PairRound]) -> String {
 
 /// How the comparison came out, after its verdict word.
 pub(crate) fn of_ab(r: &AbReport) -> String {
-    let all = r.workloads.iter().map(|(name, w)| Item { name, verdict: w.verdict, change: change(r, w) });
+    let all = r.workloads.iter().map(|(name, w)| Item { name, verdict: w.verdict, change: w.change() });
     let items = Items { noun: "workload", all: all.collect() };
     let hit = items.with(r.verdict);
     let all = |one, many| items.of(hit.len(), one, many);

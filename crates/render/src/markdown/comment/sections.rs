@@ -9,7 +9,7 @@ use crate::summary::ab as sides;
 use crate::text::{clip, plural};
 use crate::units::{self, MISSING};
 use holdpoint_model::judgement::STATUS_METRIC;
-use holdpoint_model::{AbReport, Allow, Calibration, Judgement, Revision, Verdict};
+use holdpoint_model::{AbReport, Calibration, Judgement, Revision, Verdict};
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
 /// Last lines of a program that failed.
@@ -284,24 +284,11 @@ fn rule_of_run(j: &Judgement) -> Option<String> {
         ("threshold", Some(percent)) => format!(" --threshold {percent}"),
         _ => return None,
     };
-    let allowed = j.basis.as_ref().map(|basis| differences(basis.allow)).unwrap_or_default();
+    let allowed = j.basis.as_ref().map(|basis| basis.allow.names()).unwrap_or_default();
     if !allowed.is_empty() {
         flags += &format!(" --allow {}", allowed.join(","));
     }
     Some(flags)
-}
-
-fn differences(allow: Allow) -> Vec<&'static str> {
-    let Allow { machine, environment, shape, dtype, timer, params } = allow;
-    let all = [
-        (machine, "machine"),
-        (environment, "environment"),
-        (shape, "shape"),
-        (dtype, "dtype"),
-        (timer, "timer"),
-        (params, "params"),
-    ];
-    all.iter().filter(|(is_allowed, _)| *is_allowed).map(|(_, name)| *name).collect()
 }
 
 /// The flags of `ab` that make it decide by the same rule.

@@ -1,0 +1,62 @@
+//! Reports that say otherwise than their samples do.
+
+use holdpoint_model::report::{Measured, Outcome, RunStatus};
+use holdpoint_model::{Current, Report};
+use holdpoint_stats as stats;
+
+/// Sums may be taken in another order.
+const ROUNDING: f64 = 1e-9;
+
+/// Where a report contradicts itself: a number that is not that of its samples, a wrong answer beside times, a status that does not follow from
+/// what is in it.
+#[must_use]
+pub fn contradiction(report: &Report) -> Option<String> {
+    for (name, measurement) in &report.benchmarks {
+        if let Outcome::Measured(measured) = &measurement.outcome
+            && let Some(what) = of_samples(measured)
+        {
+            return Some(format!("{name}: {what}"));
+        }
+    }
+    if report.benchmarks.is_empty() {
+        return Some("it has no workloads".to_owned());
+    }
+    let judged = Current::from(report).metrics;
+    for (metric, told) in &report.metrics {
+        if judged.get(metric).is_some_and(|is| is.value_ms != *told) {
+            return Some(format!("metrics.{metric} is {told}, which its workload does not say"));
+        }
+    }
+    let (said, is) = (report.status, RunStatus::of(report.benchmarks.values()));
+    (said != is)
+        .then(|| format!("its status is {}, yet its workloads make it {}", said.as_str(), is.as_str()))
+}
+
+fn of_samples(measured: &Measured) -> Option<String> {
+    if measured.answer.as_ref().is_some_and(|answer| !answer.passed) {
+        return Some("its answer is wrong, and there are times of it".to_owned());
+    }
+    let samples = &measured.samples;
+    let times_ms: Vec<f64> = samples.per_call_ns().map(|ns| ns / 1e6).collect();
+    let calls = samples.calls_per_sample as f64;
+    let cpu_ns = samples.rounds.iter().flat_map(|round| &round.cpu_ns);
+    let cpu_ms: Vec<f64> = cpu_ns.map(|ns| *ns as f64 / calls / 1e6).collect();
+    let Some(median) = stats::median(&times_ms) else { return Some("it has no samples".to_owned()) };
+    let told = [
+        // A clock too coarse for the call tells 0, which is no time.
+        (
+            "cpu_p50_ms",
+            measured.cpu_p50_ms.unwrap_or(0.0),
+            stats::median(&cpu_ms).unwrap_or(0.0),
+            "the median of its samples",
+        ),
+        ("p50_ms", measured.p50_ms, median, "the median of its samples"),
+        ("p95_ms", measured.p95_ms, stats::percentile_floor(&times_ms, 0.95)?, "that of its samples"),
+        ("p99_ms", measured.p99_ms, stats::percentile_floor(&times_ms, 0.99)?, "that of its samples"),
+        ("mean_ms", measured.mean_ms, stats::mean(&times_ms)?, "the mean of its samples"),
+        ("min_ms", measured.min_ms, stats::percentile_floor(&times_ms, 0.0)?, "the smallest of its samples"),
+    ];
+    let is_same = |told: f64, is: f64| (told - is).abs() <= ROUNDING * is.abs();
+    let first = told.into_iter().find(|(_, told, is, _)| !is_same(*told, *is));
+    first.map(|(key, told, is, what)| format!("{key} is {told}, {what} {is}"))
+}
