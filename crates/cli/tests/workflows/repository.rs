@@ -43,7 +43,7 @@ impl Origin {
         let program = origin.path().join("nvidia-smi");
         fs::write(
             &program,
-            "#!/bin/sh\nfor i in $(seq 50); do echo code=0 >> \"$GITHUB_OUTPUT\"; sleep 0.1; done &\n",
+            "#!/bin/sh\nfor i in $(seq 300); do echo code=0 >> \"$GITHUB_OUTPUT\"; sleep 0.1; done > /dev/null 2>&1 &\n",
         )
         .unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
