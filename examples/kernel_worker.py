@@ -104,7 +104,7 @@ def evaluate(request: dict) -> dict:
 
 def answer(request: dict) -> dict:
     if request["type"] == "hello":
-        return {"type": "hello", "protocol": 1, "name": "kernels", "version": "1",
+        return {"type": "hello", "protocol": 2, "name": "kernels", "version": "1",
                 "timer": "host_monotonic", "clock_resolution_ns": 100}
     if request["type"] == "list":  # Nothing to be measured, only checked.
         return {"type": "workloads", "workloads": []}
@@ -117,7 +117,8 @@ def answer(request: dict) -> dict:
 
 def main() -> None:
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
+        request = json.loads(line)
+        print(json.dumps({"id": request["id"], **answer(request)}), flush=True)
 
 
 if __name__ == "__main__":

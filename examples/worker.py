@@ -1,4 +1,4 @@
-"""A worker in plain Python: docs/worker-protocol.md in about fifty lines, no dependency."""
+"""A worker in plain Python: docs/worker-protocol.md in about sixty lines, no dependency."""
 
 import json
 import random
@@ -13,18 +13,24 @@ def dot() -> float:
     return sum(x * y for x, y in zip(state["x"], state["y"]))
 
 
+def draw(seed: int) -> None:
+    number = random.Random(seed).random
+    state.update(seed=seed, x=[number() for _ in range(SIZE)], y=[number() for _ in range(SIZE)], out=None)
+
+
 def answer(request: dict) -> dict:
     kind, name = request["type"], request.get("workload")
     if kind == "hello":
-        return {"type": "hello", "protocol": 1, "name": "example", "version": "1",
+        return {"type": "hello", "protocol": 2, "name": "example", "version": "1",
                 "timer": "host_monotonic", "clock_resolution_ns": 100}
     if kind == "list":
         return {"type": "workloads", "workloads": [{"name": "dot", "op": "dot", "shape": [SIZE], "dtype": "f64"}]}
     if kind == "prepare":
-        draw = random.Random(request["seed"]).random
-        state.update(x=[draw() for _ in range(SIZE)], y=[draw() for _ in range(SIZE)], out=None)
+        draw(request["seed"])
         return {"type": "prepared", "workload": name}
     if kind == "run":
+        if request["seed"] != state["seed"]:
+            draw(request["seed"])
         elapsed_ns = []
         for _ in range(request["samples_count"]):
             start = time.perf_counter_ns()
@@ -46,4 +52,5 @@ def answer(request: dict) -> dict:
 
 
 for line in sys.stdin:
-    print(json.dumps(answer(json.loads(line))), flush=True)
+    request = json.loads(line)
+    print(json.dumps({"id": request["id"], **answer(request)}), flush=True)

@@ -65,8 +65,8 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<Statement>("attestation-statement"),
         schema::<Envelope>("envelope"),
         schema::<SignOff>("sign-off"),
-        schema::<protocol::Request>("worker-request"),
-        schema::<protocol::Response>("worker-response"),
+        schema::<protocol::Message<protocol::Request>>("worker-request"),
+        schema::<protocol::Message<protocol::Response>>("worker-response"),
     ];
     files.push(("docs/commands.md".to_owned(), command_reference()));
     files.push(("METHODOLOGY.md".to_owned(), constants::printed_into(root, "METHODOLOGY.md")));

@@ -29,11 +29,11 @@ fn first_sample_ms(workload: &str) -> std::io::Result<f64> {
         .stdout(Stdio::piped())
         .spawn()?;
     if let Some(stdin) = &mut child.stdin {
-        writeln!(stdin, r#"{{"type":"hello","protocol":1}}"#)?;
+        writeln!(stdin, r#"{{"type":"hello","protocol":2}}"#)?;
         writeln!(stdin, r#"{{"type":"prepare","workload":"{workload}","seed":123}}"#)?;
         writeln!(
             stdin,
-            r#"{{"type":"run","workload":"{workload}","samples_count":1,"calls_per_sample":1}}"#
+            r#"{{"type":"run","workload":"{workload}","seed":123,"samples_count":1,"calls_per_sample":1}}"#
         )?;
     }
     let samples = child.stdout.take().and_then(|out| BufReader::new(out).lines().nth(2)).transpose()?;

@@ -132,6 +132,12 @@ pub enum Command {
     Attest(AttestArgs),
     /// Fill evidence into a release checklist, between its markers
     Checklist(ChecklistArgs),
+    /// Ends what a killed holdpoint has started; holdpoint starts it itself
+    #[command(hide = true)]
+    Watchdog {
+        /// The mark of that holdpoint's processes
+        session: String,
+    },
     /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)
     Worker(WorkerArgs),
     /// Work in the pipelines of GitHub and GitLab: workflows, the guard, the comment, notifications

@@ -1,7 +1,7 @@
 //! Signals: they end the workloads' processes with this one, which run in groups of their own that the terminal does not
 //! reach. A command that can keep what it has asks to be told first.
 
-use holdpoint_measure::worker;
+use holdpoint_measure::jobs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -16,7 +16,7 @@ pub fn listen() {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             let is_first = SIGNAL.swap(signal, Ordering::SeqCst) == 0;
-            worker::end_all();
+            jobs::end_all();
             if !(is_first && IS_HELD.load(Ordering::SeqCst)) {
                 std::process::exit(128 + signal);
             }

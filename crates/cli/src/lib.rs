@@ -14,6 +14,7 @@ mod waivers;
 use args::{Args, Command};
 use clap::{CommandFactory, FromArgMatches};
 use error::CliError;
+use holdpoint_measure::jobs;
 use holdpoint_model::ExitCode;
 use output::Output;
 
@@ -33,10 +34,14 @@ pub fn main() -> ExitCode {
     };
     let output = Output::new(&args.global);
     interrupt::listen();
+    if let Ok(program) = std::env::current_exe() {
+        jobs::watchdog::guard_with(vec![program.into(), "watchdog".into()]);
+    }
     let done = match stray {
         Some(stray) => Err(CliError::Input(stray)),
         None => run(args.command, &output),
     };
+    jobs::sweep();
     match done {
         Ok(code) => code,
         Err(error) => {
@@ -71,6 +76,10 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
         Command::Replay(args) => commands::replay::run(&args, output),
         Command::Attest(args) => commands::attest::run(&args, output),
         Command::Checklist(args) => commands::checklist::run(&args, output),
+        Command::Watchdog { session } => {
+            jobs::watchdog::watch(&session, std::io::stdin().lock());
+            Ok(ExitCode::Ok)
+        }
         Command::Worker(args) => commands::worker::run(&args),
         Command::Ci(args) => commands::ci::run(&args, output),
         Command::Completions(args) => commands::completions::run(&args, output),

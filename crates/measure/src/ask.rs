@@ -1,43 +1,54 @@
 //! Asking a worker, and believing nothing about what it answers.
 
+use crate::audit::{Audit, Audited, CLOSE_LOOK_NS};
+use crate::outside::Look;
+use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::WorkerError;
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
-use holdpoint_model::protocol::RunResult;
+use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::report::Answer;
+use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{FailureCause, WorkloadSpec};
 use std::time::Instant;
 
 /// A sample lasts at least this many steps of the clock, so that the clock blurs it by less than 0.1 %.
 pub const STEPS_PER_SAMPLE: u64 = 1_000;
+/// Samples of a request that is only to show how long one takes.
+const SAMPLES_FIRST: u64 = 3;
+/// An error that no check passes: neither small nor small beside the value. What is right has rounding errors.
+const ERROR_MAX: f64 = 1e3;
 
-/// Asks for samples.
-pub(crate) fn run(
-    slot: &mut Slot,
-    spec: &WorkloadSpec,
-    samples_count: u64,
-    calls_per_sample: u64,
-) -> Result<RunResult, WorkerError> {
-    let worker = slot.worker()?;
-    let start = Instant::now();
-    let result = worker.run(&spec.name, samples_count, calls_per_sample)?;
-    check_result(&result, samples_count, calls_per_sample, start.elapsed().as_nanos())?;
-    Ok(result)
+/// One workload, and whom to ask about it.
+pub(crate) struct Asking<'a, 's> {
+    pub(crate) slot: &'a mut Slot<'s>,
+    pub(crate) spec: &'a WorkloadSpec,
+    pub(crate) seeds: &'a mut Seeds,
+    pub(crate) audit: &'a mut Audit,
 }
 
-/// Asks whether the answer is right.
-pub(crate) fn verify(
-    slot: &mut Slot,
-    spec: &WorkloadSpec,
-    when: &str,
-) -> Result<Option<Answer>, WorkerError> {
-    match slot.worker()?.verify(&spec.name)? {
-        // An error without bound is a wrong answer, whatever the worker makes of it.
-        Some(answer) if !(answer.passed && answer.max_abs_err.is_finite()) => {
-            let first_bad = answer.first_bad.unwrap_or_else(|| "by the worker's own check".to_owned());
-            Err(WorkerError::new(FailureCause::WrongAnswer, format!("wrong answer {when}: {first_bad}")))
-        }
-        answer => Ok(answer),
+/// The seeds of a workload's inputs, from request to request. Where they differ, an answer kept from earlier inputs is wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seeds {
+    next: u64,
+    step: u64,
+}
+
+impl Seeds {
+    /// Inputs stay as they were prepared.
+    pub(crate) fn fixed(seed: u64) -> Self {
+        Self { next: seed, step: 0 }
+    }
+
+    /// Every request has inputs of its own.
+    pub(crate) fn changing(seed: u64) -> Self {
+        Self { next: seed.wrapping_add(1), step: 1 }
+    }
+
+    fn draw(&mut self) -> u64 {
+        let seed = self.next;
+        self.next = self.next.wrapping_add(self.step);
+        seed
     }
 }
 
@@ -48,37 +59,118 @@ pub(crate) struct Batch {
     pub sample_ns: u64,
 }
 
-/// Finds how many calls make a sample that the clock does not blur, from so many on.
-pub(crate) fn choose_batch(
-    slot: &mut Slot,
-    spec: &WorkloadSpec,
-    calls_first: u64,
-) -> Result<Batch, WorkerError> {
-    let resolution_ns = slot.info().map_or(1, |info| info.clock_resolution_ns.max(1));
-    let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
-    let mut calls = calls_first;
-    loop {
-        let result = run(slot, spec, 3, calls)?;
-        let sample_ns = result.elapsed_ns.iter().copied().min().unwrap_or(1).max(1);
-        if sample_ns >= target_ns {
-            return Ok(Batch { calls_per_sample: calls, sample_ns });
+impl Asking<'_, '_> {
+    /// Asks for samples.
+    pub(crate) fn run(
+        &mut self,
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<RunResult, WorkerError> {
+        self.request(samples_count, calls_per_sample, Audit::hold)
+    }
+
+    fn request(
+        &mut self,
+        samples_count: u64,
+        calls_per_sample: u64,
+        audit: impl FnOnce(&mut Audit, &Audited<'_>) -> Result<(), WorkerError>,
+    ) -> Result<RunResult, WorkerError> {
+        let (workload, seed) = (self.spec.name.clone(), self.seeds.draw());
+        let request = RunRequest { workload, seed, samples_count, calls_per_sample };
+        let worker = self.slot.worker()?;
+        let look = worker.process_id().filter(|_| self.spec.worker != WORKER_CUDA).map(Look::begin);
+        let start = Instant::now();
+        let result = worker.run(&request)?;
+        let wall_ns = start.elapsed().as_nanos();
+        let seen = look.map(Look::end);
+        check_result(&result, &request, wall_ns)?;
+        match seen {
+            Some(seen) => audit(self.audit, &Audited { result: &result, seen })?,
+            None => self.audit.hold_physics(&result)?,
         }
-        // A fifth more than is needed, and at least twice what was: the first guesses are rough.
-        let needed = (calls as f64 * target_ns as f64 / sample_ns as f64 * 1.2).ceil() as u64;
-        calls = needed.clamp(calls * 2, calls * 1_000);
-        if calls > CALLS_PER_SAMPLE_MAX {
-            let detail = "a call takes no measurable time; does it do anything?";
-            return Err(WorkerError::new(FailureCause::BadTime, detail));
+        Ok(result)
+    }
+
+    /// Finds how many calls make a sample that the clock does not blur, from so many on.
+    pub(crate) fn choose_batch(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
+        let resolution_ns = self.slot.info().map_or(1, |info| info.clock_resolution_ns.max(1));
+        let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
+        let mut calls = calls_first;
+        loop {
+            let result = self.run(SAMPLES_FIRST, calls)?;
+            let sample_ns = result.elapsed_ns.iter().copied().min().unwrap_or(1).max(1);
+            if sample_ns >= target_ns {
+                self.look_closely(calls, sample_ns)?;
+                return Ok(Batch { calls_per_sample: calls, sample_ns });
+            }
+            // A fifth more than is needed, and at least twice what was: the first guesses are rough.
+            let needed = (calls as f64 * target_ns as f64 / sample_ns as f64 * 1.2).ceil() as u64;
+            calls = needed.clamp(calls * 2, calls * 1_000);
+            if calls > CALLS_PER_SAMPLE_MAX {
+                let detail = "a call takes no measurable time; does it do anything?";
+                return Err(WorkerError::new(FailureCause::BadTime, detail));
+            }
+        }
+    }
+
+    /// Finds what a request costs beside its samples, and whether more samples take as much longer as the worker says.
+    pub(crate) fn look_closely(&mut self, calls_per_sample: u64, sample_ns: u64) -> Result<(), WorkerError> {
+        if self.slot.process_id().is_none() || self.spec.worker == WORKER_CUDA {
+            return Ok(());
+        }
+        let sample_ns = sample_ns.max(1);
+        let samples_count = CLOSE_LOOK_NS.div_ceil(sample_ns).clamp(SAMPLES_FIRST, SAMPLES_PER_ROUND_MAX);
+        // Short samples are made longer rather than many.
+        let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
+        let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
+        loop {
+            let set_cost = |audit: &mut Audit, one: &Audited<'_>| {
+                audit.set_cost(one);
+                Ok(())
+            };
+            self.request(1, calls_per_sample, set_cost)?;
+            self.run(samples_count, calls_per_sample)?;
+            if !self.audit.is_in_doubt() {
+                return Ok(());
+            }
         }
     }
 }
 
-fn check_result(
-    result: &RunResult,
-    samples_count: u64,
-    calls: u64,
-    wall_ns: u128,
-) -> Result<(), WorkerError> {
+/// Asks whether the answer is right.
+pub(crate) fn verify(
+    slot: &mut Slot,
+    spec: &WorkloadSpec,
+    when: &str,
+) -> Result<Option<Answer>, WorkerError> {
+    let Some(answer) = slot.worker()?.verify(&spec.name)? else { return Ok(None) };
+    match why_wrong(&answer) {
+        Some(why) => Err(WorkerError::new(FailureCause::WrongAnswer, format!("wrong answer {when}: {why}"))),
+        None => Ok(Some(answer)),
+    }
+}
+
+/// Why an answer is wrong, whatever the worker makes of it; absent where it is right.
+pub(crate) fn why_wrong(answer: &Answer) -> Option<String> {
+    let errors = [answer.max_abs_err, answer.max_rel_err];
+    let passes = |what: &str| Some(format!("the worker's check passes {what}"));
+    if !answer.passed {
+        Some(answer.first_bad.clone().unwrap_or_else(|| "by the worker's own check".to_owned()))
+    } else if answer.values_count == 0 {
+        passes("without having compared a value")
+    } else if !answer.max_abs_err.is_finite() {
+        Some("an error without bound".to_owned())
+    } else if errors.iter().any(|error| *error < 0.0 || error.is_nan()) {
+        passes(&format!("errors of {errors:?}, which no difference can be"))
+    } else if errors.iter().all(|error| *error > ERROR_MAX) {
+        passes(&format!("errors of {errors:?}, absolute and relative"))
+    } else {
+        None
+    }
+}
+
+fn check_result(result: &RunResult, request: &RunRequest, wall_ns: u128) -> Result<(), WorkerError> {
+    let (samples_count, calls) = (request.samples_count, request.calls_per_sample);
     let got = result.elapsed_ns.len() as u64;
     if got != samples_count || result.calls_per_sample != calls {
         let detail = format!(
@@ -103,10 +195,11 @@ fn check_result(
     if result.elapsed_ns.contains(&0) {
         return Err(WorkerError::new(FailureCause::BadTime, "a sample took 0 ns"));
     }
-    let told_ns: u128 = result.elapsed_ns.iter().map(|ns| u128::from(*ns)).sum();
+    let times_ns = result.elapsed_ns.iter().chain(&result.untimed_ns);
+    let reported_ns: u128 = times_ns.map(|ns| u128::from(*ns)).sum();
     // Clocks may differ a little between processes; a hundredth and a millisecond is not a little.
-    if told_ns > wall_ns + wall_ns / 100 + 1_000_000 {
-        let detail = format!("it tells of {told_ns} ns of work within {wall_ns} ns");
+    if reported_ns > wall_ns + wall_ns / 100 + 1_000_000 {
+        let detail = format!("the worker reported {reported_ns} ns of work during {wall_ns} ns of wall time");
         return Err(WorkerError::new(FailureCause::BadTime, detail));
     }
     Ok(())

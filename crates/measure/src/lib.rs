@@ -4,11 +4,15 @@
 
 pub mod ab;
 mod ask;
+mod audit;
 pub mod builds;
 pub mod clock;
 pub mod doctor;
 pub mod fuzz;
+pub mod jobs;
 pub mod machine;
+mod outside;
+mod physics;
 pub mod run;
 mod schedule;
 mod slot;

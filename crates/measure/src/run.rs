@@ -14,6 +14,7 @@ use std::time::Instant;
 pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
     let (measurements, workers) = schedule::measure(suite, on_event);
+    crate::jobs::sweep();
     let cuda = workers.values().find_map(|worker| Some(worker.device.as_ref()?.versions.clone()));
     let benchmarks: indexmap::IndexMap<_, _> = measurements.into_iter().collect();
     let status = RunStatus::of(benchmarks.values());

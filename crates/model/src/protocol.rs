@@ -8,7 +8,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version that this holdpoint speaks.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
+
+/// A line of the protocol: a request with its number, or the answer that repeats it. An answer to another number is to
+/// another request, whatever it says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message<T> {
+    /// Number of the request: 1 for the first, each used once. 0 answers a line that has none.
+    #[serde(default)]
+    pub id: u64,
+    /// The request or the answer.
+    #[serde(flatten)]
+    pub body: T,
+}
 
 /// What holdpoint asks of a worker, one object a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,14 +41,7 @@ pub enum Request {
         seed: u64,
     },
     /// Run and time.
-    Run {
-        /// Name of the workload, already prepared.
-        workload: String,
-        /// How many samples.
-        samples_count: u64,
-        /// How many calls make a sample.
-        calls_per_sample: u64,
-    },
+    Run(RunRequest),
     /// Check the answer that the last calls left behind; run once first when nothing has run yet.
     Verify {
         /// Name of the workload, already prepared.
@@ -56,6 +61,20 @@ pub enum Request {
     },
     /// End.
     Bye {},
+}
+
+/// Samples to take of one workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// Name of the workload, already prepared.
+    pub workload: String,
+    /// Seed of the inputs of these samples. Where it is not that of the inputs at hand, they are drawn anew before the clock starts.
+    pub seed: u64,
+    /// How many samples.
+    pub samples_count: u64,
+    /// How many calls make a sample.
+    pub calls_per_sample: u64,
 }
 
 /// What a worker answers, one object a line, one answer a request.
@@ -195,6 +214,9 @@ pub struct RunResult {
     /// For how long of each sample it was ready to run and had no CPU, where known: others' doing, not the code's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wait_ns: Vec<u64>,
+    /// Time spent on other work than the calls, all samples together: flushing caches, checking answers between samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed_ns: Option<u64>,
     /// Peak resident memory of the process that ran the calls, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,

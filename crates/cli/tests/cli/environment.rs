@@ -29,13 +29,13 @@ import json, sys
 for line in sys.stdin:
     ask = json.loads(line)
     answers = {
-        'hello': {'type': 'hello', 'protocol': 1, 'name': 'w', 'version': '1', 'timer': 'host_monotonic',
+        'hello': {'type': 'hello', 'protocol': 2, 'name': 'w', 'version': '1', 'timer': 'host_monotonic',
                   'clock_resolution_ns': 1, 'environment_lock': {'tf32': 'off', 'torch': '2.11'}},
         'list': {'type': 'workloads', 'workloads': [{'name': 'w', 'op': 'w', 'shape': [1], 'dtype': 'f32'}]},
         'prepare': {'type': 'skipped', 'workload': 'w', 'reason': 'not today'},
         'bye': {'type': 'bye'},
     }
-    print(json.dumps(answers[ask['type']]), flush=True)
+    print(json.dumps({'id': ask['id'], **answers[ask['type']]}), flush=True)
 ";
     here.write("worker.py", worker);
     let suite = "

@@ -6,24 +6,26 @@ use std::os::unix::fs::PermissionsExt;
 
 /// A worker that has one workload, `w`. How it answers `verify`, the variable WORKER says.
 const WORKER: &str = r#"#!/bin/sh
+say() { printf '{"id":%s,%s\n' "$id" "${1#?}"; }
 while read -r line; do
+    id=${line#*\"id\":}; id=${id%%[,\}]*}
     case "$line" in
-    *hello*) echo '{"type":"hello","protocol":1,"name":"fake","version":"1","timer":"cuda_graph","clock_resolution_ns":500,"device":{"ordinal":0,"name":"NVIDIA H200","versions":{"driver":"580.1","cuda":"13.0"}}}' ;;
+    *hello*) say '{"type":"hello","protocol":2,"name":"fake","version":"1","timer":"cuda_graph","clock_resolution_ns":500,"device":{"ordinal":0,"name":"NVIDIA H200","versions":{"driver":"580.1","cuda":"13.0"}}}' ;;
     *prepare*)
         if [ "$WORKER" = skipped ]; then
-            echo '{"type":"skipped","workload":"w","reason":"cuda_unavailable"}'
+            say '{"type":"skipped","workload":"w","reason":"cuda_unavailable"}'
         else
-            echo '{"type":"prepared","workload":"w","kernel":{"op_name":"x","kernel_name":"ff","shape_bucket":"","selection_source":"heuristic","launches_per_call":4,"functions":["ff_begin_fast","ff_refine_fast"]}}'
+            say '{"type":"prepared","workload":"w","kernel":{"op_name":"x","kernel_name":"ff","shape_bucket":"","selection_source":"heuristic","launches_per_call":4,"functions":["ff_begin_fast","ff_refine_fast"]}}'
         fi ;;
     *verify*)
         case "$WORKER" in
         crash) kill -9 $$ ;;
-        wrong) echo '{"type":"verified","workload":"w","answer":{"passed":false,"values_count":1,"max_abs_err":null,"max_rel_err":null,"first_bad":"out[7]"}}' ;;
+        wrong) say '{"type":"verified","workload":"w","answer":{"passed":false,"values_count":1,"max_abs_err":null,"max_rel_err":null,"first_bad":"out[7]"}}' ;;
         garbage) echo 'hello?' ;;
         hang) exec sleep 600 ;;
-        *) echo '{"type":"verified","workload":"w","answer":{"passed":true,"values_count":1,"max_abs_err":0.0,"max_rel_err":0.0}}' ;;
+        *) say '{"type":"verified","workload":"w","answer":{"passed":true,"values_count":1,"max_abs_err":0.0,"max_rel_err":0.0}}' ;;
         esac ;;
-    *bye*) echo '{"type":"bye"}' ; exit 0 ;;
+    *bye*) say '{"type":"bye"}' ; exit 0 ;;
     esac
 done
 "#;
@@ -98,10 +100,10 @@ done
 case "$*" in
 *planted.toml*)
     [ "$FAKE" = unsupported ] && { echo '========= Error: Device not supported. Please refer to the documentation' > "$log"; exit 1; }
-    echo '{"type":"hello","protocol":1,"name":"cuda","version":"1","timer":"cuda_graph","clock_resolution_ns":500}'
-    echo '{"type":"prepared","workload":"planted"}'
-    [ "$FAKE" = blind ] && { cat "$LOGS-clean.txt" > "$log"; echo '{"type":"verified","workload":"planted","answer":null}'; exit 0; }
-    echo '{"type":"error","message":"a kernel faulted","cause":"device_fault","fatal":true}'
+    echo '{"id":1,"type":"hello","protocol":2,"name":"cuda","version":"1","timer":"cuda_graph","clock_resolution_ns":500}'
+    echo '{"id":2,"type":"prepared","workload":"planted"}'
+    [ "$FAKE" = blind ] && { cat "$LOGS-clean.txt" > "$log"; echo '{"id":3,"type":"verified","workload":"planted","answer":null}'; exit 0; }
+    echo '{"id":3,"type":"error","message":"a kernel faulted","cause":"device_fault","fatal":true}'
     cat "$LOGS-memcheck.txt" > "$log"
     exit 86 ;;
 esac

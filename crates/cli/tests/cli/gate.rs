@@ -102,9 +102,9 @@ fn baselines_of_other_machines_are_named_when_one_is_recorded() {
 fn what_cannot_run_here_is_left_out_of_the_baseline_and_asked_for_again() {
     let here = Here::new();
     let skip = r#"while read -r line; do case "$line" in
-*hello*) echo '{"type":"hello","protocol":1,"name":"s","version":"1","timer":"host_monotonic","clock_resolution_ns":30}';;
-*list*) echo '{"type":"workloads","workloads":[{"name":"gpu","op":"x","shape":[],"dtype":"f32"}]}';;
-*prepare*) echo '{"type":"skipped","workload":"gpu","reason":"cuda_unavailable"}';;
+*hello*) echo '{"id":1,"type":"hello","protocol":2,"name":"s","version":"1","timer":"host_monotonic","clock_resolution_ns":30}';;
+*list*) echo '{"id":2,"type":"workloads","workloads":[{"name":"gpu","op":"x","shape":[],"dtype":"f32"}]}';;
+*prepare*) echo '{"id":3,"type":"skipped","workload":"gpu","reason":"cuda_unavailable"}';;
 *) exit;; esac; done"#;
     here.write("skip.sh", skip);
     let gpu = "\n[workers.s]\ncommand = [\"sh\", \"skip.sh\"]\n\n[[workload]]\nname = \"gpu\"\nworker = \"s\"\nop = \"x\"\n";
@@ -170,9 +170,9 @@ fn a_workload_that_vanished_is_missing_and_fails() {
 fn a_run_in_which_nothing_could_be_measured_is_skipped() {
     let here = Here::new();
     let answers = [
-        r#"{"type":"hello","protocol":1,"name":"x","version":"1","timer":"t","clock_resolution_ns":1}"#,
-        r#"{"type":"workloads","workloads":[{"name":"gpu","op":"copy","dtype":"f32"}]}"#,
-        r#"{"type":"skipped","workload":"gpu","reason":"cuda_unavailable"}"#,
+        r#"{"id":1,"type":"hello","protocol":2,"name":"x","version":"1","timer":"t","clock_resolution_ns":1}"#,
+        r#"{"id":2,"type":"workloads","workloads":[{"name":"gpu","op":"copy","dtype":"f32"}]}"#,
+        r#"{"id":3,"type":"skipped","workload":"gpu","reason":"cuda_unavailable"}"#,
     ];
     let script: String = answers.iter().map(|answer| format!("read -r line; echo '{answer}'; ")).collect();
     let head = TINY.split("[[workload]]").next().unwrap();

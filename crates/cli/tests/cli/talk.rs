@@ -144,14 +144,14 @@ fn a_completion_script_knows_the_commands() {
 #[test]
 fn the_worker_answers_on_stdout_alone() {
     let here = Here::new();
-    let requests = "{\"type\":\"hello\",\"protocol\":1}\n{\"type\":\"list\"}\nwhat?\n{\"type\":\"bye\"}\n";
+    let requests = "{\"type\":\"hello\",\"protocol\":2}\n{\"type\":\"list\"}\nwhat?\n{\"type\":\"bye\"}\n";
     let output = here.command(&["worker", "--suite", "suite.toml"]).write_stdin(requests).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
     let text = String::from_utf8(output.stdout).unwrap();
     let answers: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let types: Vec<&str> = answers.iter().map(|answer| answer["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["hello", "workloads", "error", "bye"]);
-    assert_eq!(answers[0]["protocol"], 1);
+    assert_eq!(answers[0]["protocol"], 2);
     assert_eq!(answers[1]["workloads"][0]["name"], "pack");
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 const WORKER: &str = r#"
 echo $$ >> pids
 ns=$1; shift
-say() { printf '%s\n' "$1"; }
+say() { printf '{"id":%s,%s\n' "$id" "${1#?}"; }
 text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
 number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
 listed() {
@@ -22,8 +22,9 @@ listed() {
 while IFS= read -r line; do
     text type; request=$value
     text workload; workload=$value
+    number id; id=$value
     case $request in
-        hello) say '{"type":"hello","protocol":1,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
+        hello) say '{"type":"hello","protocol":2,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
         list) say "{\"type\":\"workloads\",\"workloads\":[$(listed "$@")]}" ;;
         prepare)
             if [ "$ns" = skip ]; then say "{\"type\":\"skipped\",\"workload\":\"$workload\",\"reason\":\"no device\"}"

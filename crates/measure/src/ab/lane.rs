@@ -2,6 +2,8 @@
 
 use super::Decide;
 use super::pair::{Pair, Stop};
+use crate::ask::Seeds;
+use crate::audit::Audit;
 use holdpoint_model::ab::{Ended, SideFailure};
 use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, Verdict, WorkloadSpec};
@@ -24,6 +26,8 @@ pub(super) struct Lane<'a> {
     /// Chosen in the first unit: 0 before that.
     pub samples_count: u64,
     pub calls_per_sample: u64,
+    /// How long a sample took when the comparison began.
+    pub sample_ns: u64,
     /// Rounds in the first units.
     pub rounds_first: u32,
     /// Rounds in this unit.
@@ -31,6 +35,10 @@ pub(super) struct Lane<'a> {
     units_count: usize,
     /// Whether its answers were checked.
     pub is_verified: bool,
+    /// Seeds of this unit's inputs, base's and head's.
+    pub seeds: [Seeds; 2],
+    /// What is known of base's and head's times from outside.
+    pub audits: [Audit; 2],
     /// What this unit has cost so far.
     pub spent_s: f64,
     /// The rounds of this unit.
@@ -44,18 +52,22 @@ impl<'a> Lane<'a> {
         let first = before.units.first();
         // One that was cut short by a signal has fewer than the others.
         let rounds = before.units.iter().take(UNITS_PER_DOUBLING).map(|unit| unit.rounds.len()).max();
-        let samples = first.and_then(|unit| unit.rounds.first()).map_or(0, |round| round.base_ns.len());
+        let first_round = first.and_then(|unit| unit.rounds.first());
+        let samples = first_round.map_or(0, |round| round.base_ns.len());
         Self {
             index,
             specs,
             goes_on: true,
             samples_count: samples as u64,
             calls_per_sample: before.calls_per_sample,
+            sample_ns: first_round.and_then(|round| round.base_ns.first().copied()).unwrap_or(1),
             rounds_first: rounds.and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(1),
             rounds: 1,
             units_count: before.units.len(),
             // Once more when going on: the signal may have come before the answers were checked.
             is_verified: false,
+            seeds: [Seeds::fixed(0); 2],
+            audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
             taken: Vec::new(),
             out: None,
@@ -100,6 +112,15 @@ impl<'a> Lane<'a> {
             self.out = Some(stop);
         }
         self.spent_s += start.elapsed().as_secs_f64();
+    }
+
+    /// Where another workload of the same process is to blame for what stopped this one: hands the blame over.
+    pub(super) fn pass_blame(lanes: &mut [Self], at: usize) {
+        let Some(Stop::Failed(_, error)) = &lanes[at].out else { return };
+        let is_other = |lane: &Self| error.blamed.as_ref() == Some(&lane.specs[0].name);
+        if let Some(other) = lanes.iter().position(is_other).filter(|other| *other != at) {
+            lanes[other].out = lanes[at].out.replace(Stop::ThisUnit);
+        }
     }
 
     /// What a unit measured, and what it found out for those after it.

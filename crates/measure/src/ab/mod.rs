@@ -179,6 +179,7 @@ pub fn measure(
             on_unit(report);
         }
     }
+    crate::jobs::sweep();
     report.finished = !stop();
 }
 
@@ -286,6 +287,7 @@ impl<'a> OneUnit<'a, '_> {
         let mut shared_s = shared.elapsed().as_secs_f64();
         for at in &order {
             lanes[*at].attempt(&mut pair, |lane, pair| pair.prepare(lane, plan, random));
+            Lane::pass_blame(lanes, *at);
         }
         for round in 0..lanes.iter().map(|lane| lane.rounds).max().unwrap_or(0) {
             random.shuffle(&mut order);
@@ -299,11 +301,13 @@ impl<'a> OneUnit<'a, '_> {
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
                 lanes[*at]
                     .attempt(&mut pair, |lane, pair| pair.round(lane, [round, position], random, watch));
+                Lane::pass_blame(lanes, *at);
             }
         }
         for at in &order {
             if !stop() {
                 lanes[*at].attempt(&mut pair, |lane, pair| pair.verify(lane));
+                Lane::pass_blame(lanes, *at);
             }
         }
         // A pair that lost a process, or was stopped, serves no further unit.

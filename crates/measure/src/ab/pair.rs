@@ -3,7 +3,8 @@
 use super::lane::Lane;
 use super::trouble::{Watch, device_trouble};
 use super::{SideSpec, Sides};
-use crate::ask;
+use crate::ask::{self, Asking, Seeds};
+use crate::audit::Audit;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared, WorkerError};
@@ -63,6 +64,20 @@ impl<'a> Pair<'a> {
         slot.filter(|slot| slot.process() == Some(0)).ok_or(Stop::ThisUnit)
     }
 
+    fn asking<'s>(&'s mut self, lane: &'s mut Lane<'a>, side: usize) -> Result<Asking<'s, 'a>, Stop> {
+        let (slot, spec) = (self.slot(lane, side)?, lane.specs[side]);
+        Ok(Asking { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
+    }
+
+    /// A comparison that goes on has lost what was seen of the workers.
+    fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
+        let (calls, sample_ns) = (lane.calls_per_sample, lane.sample_ns);
+        for side in (0..SIDES.len()).filter(|side| lane.audits[*side].needs_cost()).collect::<Vec<_>>() {
+            self.asking(lane, side)?.look_closely(calls, sample_ns).map_err(|error| failed(side, error))?;
+        }
+        Ok(())
+    }
+
     /// A process that has died must not be taken for one that is fresh.
     pub(super) fn forget_if_dead(&mut self, lane: &Lane<'a>, stop: &Stop) {
         if let Stop::Failed(side, error) = stop
@@ -82,20 +97,30 @@ impl<'a> Pair<'a> {
         random: &mut Random,
     ) -> Result<(), Stop> {
         let mut kernels = [None, None];
+        // Other inputs in every unit, the same on both sides.
+        let draw = random.bits();
         for side in both(random) {
             let (spec, suite) = (lane.specs[side], &self.sides.both()[side].suite);
+            let seed = suite.seed_of(spec) ^ draw;
             let slot = self.slot(lane, side)?;
             slot.check_listed(spec).map_err(|error| not_on_both(side, error))?;
             let worker = slot.worker().map_err(|error| failed(side, error))?;
-            match worker.prepare(&spec.name, suite.seed_of(spec)).map_err(|error| failed(side, error))? {
-                Prepared::Ready(known) => kernels[side] = known.kernel,
+            match worker.prepare(&spec.name, seed).map_err(|error| failed(side, error))? {
+                Prepared::Ready(known) => {
+                    if lane.audits[side].needs_cost() {
+                        let work = spec.work.as_ref().or(known.work.as_ref());
+                        lane.audits[side] = Audit::new(work, &spec.dtype, slot.info());
+                    }
+                    kernels[side] = known.kernel;
+                }
                 Prepared::Skipped(reason) => {
                     return Err(Stop::Skipped(format!("{}: {reason}", SIDES[side].as_str())));
                 }
             }
+            lane.seeds[side] = Seeds::fixed(seed);
         }
         if lane.samples_count > 0 {
-            return Ok(());
+            return self.look_closely(lane);
         }
         if let [Some(base), Some(head)] = &kernels
             && !self.sides.measure_same_code
@@ -103,10 +128,7 @@ impl<'a> Pair<'a> {
             && is_same_work(lane.specs, self.sides)
         {
             // Right before fast: answers are checked, though no time is taken.
-            for side in 0..SIDES.len() {
-                let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], "without timing");
-                answer.map_err(|error| failed(side, error))?;
-            }
+            self.check_answers(lane, "without timing")?;
             let code = base.code_sha256.as_deref().unwrap_or_default();
             return Err(Stop::SameCode(format!(
                 "the same machine code ({}), launches and inputs on both sides: not measured",
@@ -116,8 +138,8 @@ impl<'a> Pair<'a> {
         let mut sample_ns = 1;
         // Twice, so that the side that needs more calls settles them for the other as well.
         for side in both(random).into_iter().cycle().take(3) {
-            let (spec, calls) = (lane.specs[side], lane.calls_per_sample);
-            let batch = ask::choose_batch(self.slot(lane, side)?, spec, calls);
+            let calls = lane.calls_per_sample;
+            let batch = self.asking(lane, side)?.choose_batch(calls);
             let batch = batch.map_err(|error| failed(side, error))?;
             lane.calls_per_sample = batch.calls_per_sample;
             sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
@@ -145,7 +167,7 @@ impl<'a> Pair<'a> {
         watch.begin(&processes, self.cpu);
         for side in turns {
             let (samples, calls) = (lane.samples_count, lane.calls_per_sample);
-            let result = ask::run(self.slot(lane, side)?, lane.specs[side], samples, calls);
+            let result = self.asking(lane, side)?.run(samples, calls);
             results[side] = result.map_err(|error| failed(side, error))?;
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
@@ -181,12 +203,23 @@ impl<'a> Pair<'a> {
         if lane.taken.is_empty() || lane.is_verified && !lane.is_check_due() {
             return Ok(());
         }
-        for side in 0..SIDES.len() {
-            let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], "after timing");
-            answer.map_err(|error| failed(side, error))?;
-        }
+        self.check_answers(lane, "after timing")?;
         lane.is_verified = true;
         Ok(())
+    }
+
+    /// Both sides' answers. A head that has stopped checking them is not right for that.
+    fn check_answers(&mut self, lane: &Lane<'a>, when: &str) -> Result<(), Stop> {
+        let mut is_checked = [false, false];
+        for side in 0..SIDES.len() {
+            let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], when);
+            is_checked[side] = answer.map_err(|error| failed(side, error))?.is_some();
+        }
+        if is_checked != [true, false] {
+            return Ok(());
+        }
+        let detail = "base's answer is checked, head's is not; times of unchecked answers are not compared";
+        Err(failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
     }
 }
 

@@ -2,14 +2,12 @@
 
 use super::error::BuildError;
 use super::git::INHERITED;
-use crate::worker::Group;
+use crate::jobs::{self, Job};
 use holdpoint_model::limits::{STDERR_LINES_KEPT, clean_text};
 use holdpoint_model::suite::BuildSpec;
-use rustix::process::{WaitId, WaitIdOptions, waitid};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -33,7 +31,7 @@ pub fn resolve_program(dir: &Path, program: &str) -> OsString {
 }
 
 /// One build: what is built, where, and where its log goes.
-pub(super) struct Job<'a> {
+pub(super) struct BuildJob<'a> {
     pub(super) what: String,
     pub(super) dir: &'a Path,
     pub(super) log: &'a Path,
@@ -49,13 +47,13 @@ pub(crate) enum End {
     Flooded,
 }
 
-impl Job<'_> {
+impl BuildJob<'_> {
     /// Runs the command to its end.
     pub(super) fn run(self, build: &BuildSpec) -> Result<(), BuildError> {
         let io_error = |source| BuildError::Io { path: self.log.to_owned(), source };
         let log = File::create(self.log).map_err(io_error)?;
-        let child = self.start(build, &log)?;
-        let end = watch(child, timeout(build), &log).map_err(io_error)?;
+        let (child, job) = self.start(build, &log)?;
+        let end = watch(child, &job, timeout(build), &log).map_err(io_error)?;
         let (what, log) = (self.what, self.log.to_owned());
         let last_lines = last_lines(&log);
         match end {
@@ -66,15 +64,15 @@ impl Job<'_> {
         }
     }
 
-    fn start(&self, build: &BuildSpec, log: &File) -> Result<Child, BuildError> {
+    fn start(&self, build: &BuildSpec, log: &File) -> Result<(Child, Job), BuildError> {
         let program = build.command.first().cloned().unwrap_or_default();
-        let spawned = self.command(&program, build, log).and_then(|mut command| command.spawn());
+        let spawned = self.command(&program, build, log).and_then(|mut command| jobs::spawn(&mut command));
         spawned.map_err(|source| BuildError::NotStarted { program, dir: self.dir.to_owned(), source })
     }
 
     fn command(&self, program: &str, build: &BuildSpec, log: &File) -> io::Result<Command> {
         let mut command = Command::new(resolve_program(self.dir, program));
-        command.args(build.command.iter().skip(1)).current_dir(self.dir).process_group(0);
+        command.args(build.command.iter().skip(1)).current_dir(self.dir);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         // They name another folder than the one it runs in; one target folder for all would be one build for all.
         for name in ["PWD", "OLDPWD", "CARGO_TARGET_DIR"].iter().chain(&INHERITED) {
@@ -85,11 +83,10 @@ impl Job<'_> {
 }
 
 /// Waits for a process that leads a group, and kills it where it takes or prints too much. Nothing it started is left running.
-pub(crate) fn watch(mut child: Child, timeout: Duration, log: &File) -> io::Result<End> {
+pub(crate) fn watch(mut child: Child, job: &Job, timeout: Duration, log: &File) -> io::Result<End> {
     let start = Instant::now();
-    let group = Group::of(child.id());
     let cut_short = loop {
-        if has_ended(&group) {
+        if job.wait(LOOK) {
             break None;
         }
         if start.elapsed() >= timeout {
@@ -98,18 +95,10 @@ pub(crate) fn watch(mut child: Child, timeout: Duration, log: &File) -> io::Resu
         if log.metadata().is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
             break Some(End::Flooded);
         }
-        std::thread::sleep(LOOK);
     };
-    group.kill();
+    job.kill();
     let status = child.wait()?;
     Ok(cut_short.unwrap_or(End::ByItself(status)))
-}
-
-/// Whether the leader has ended. It is not reaped here, so that its number stays its own until the group is killed.
-fn has_ended(group: &Group) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    // One that cannot be asked about is waited for.
-    group.pid().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
 }
 
 /// A time that no clock can count is no limit.

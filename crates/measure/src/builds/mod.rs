@@ -16,7 +16,7 @@ pub use error::BuildError;
 pub use git::Commit;
 
 use cache::{Cache, Entry};
-use command::Job;
+use command::BuildJob;
 use git::Git;
 use holdpoint_model::suite::BuildSpec;
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ impl Builds {
         let start = Instant::now();
         if let Some(build) = build {
             let log = self.cache.root.join("in-place.log");
-            Job { what: "the work tree".to_owned(), dir: self.root(), log: &log }.run(build)?;
+            BuildJob { what: "the work tree".to_owned(), dir: self.root(), log: &log }.run(build)?;
         }
         Ok(Built { dir: self.root().to_owned(), cached: false, seconds: start.elapsed().as_secs_f64() })
     }
@@ -164,7 +164,7 @@ impl Builds {
         self.git.add_worktree(&entry.dir, commit)?;
         self.git.update_submodules(&entry.dir, commit)?;
         if let Some(build) = build {
-            Job { what: format!("commit {commit}"), dir: &entry.dir, log: &entry.log }.run(build)?;
+            BuildJob { what: format!("commit {commit}"), dir: &entry.dir, log: &entry.log }.run(build)?;
         }
         entry.mark(commit, build)
     }

@@ -1,10 +1,12 @@
 //! A workload while it is being measured.
 
+use crate::ask::Seeds;
+use crate::audit::Audit;
 use crate::summary::{Facts, summarise};
 use crate::worker::WorkerError;
 use holdpoint_model::limits::SAMPLES_PER_RUN_MAX;
 use holdpoint_model::report::{Answer, KernelInfo, Stopped, Warmup};
-use holdpoint_model::suite::{Identity, MeasurePlan, Work};
+use holdpoint_model::suite::{Identity, MeasurePlan, WORKER_BUILTIN, Work};
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
 use holdpoint_stats as stats;
 
@@ -29,6 +31,8 @@ pub(super) struct Active<'a> {
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
     pub answer: Option<Answer>,
+    pub seeds: Seeds,
+    pub audit: Audit,
     pub warmup: Warmup,
     pub calls_per_sample: u64,
     pub samples_per_round: u64,
@@ -42,7 +46,9 @@ pub(super) struct Active<'a> {
 }
 
 impl<'a> Active<'a> {
-    pub(super) fn new(spec: &'a WorkloadSpec) -> Self {
+    pub(super) fn new(spec: &'a WorkloadSpec, seed: u64) -> Self {
+        // Our own op has no answers to keep, and drawing its inputs takes longer than a round.
+        let is_own = spec.worker == WORKER_BUILTIN;
         Self {
             spec,
             process: None,
@@ -50,6 +56,8 @@ impl<'a> Active<'a> {
             work: spec.work.clone(),
             kernel: None,
             answer: None,
+            seeds: if is_own { Seeds::fixed(seed) } else { Seeds::changing(seed) },
+            audit: Audit::default(),
             warmup: Warmup::default(),
             calls_per_sample: 1,
             samples_per_round: 1,
@@ -172,7 +180,7 @@ mod tests {
     fn measured(throttled: usize, shared: usize) -> (Option<String>, usize) {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nworker = \"cuda\"\n";
         let suite = Suite::parse(text).unwrap();
-        let mut active = Active::new(&suite.workloads[0]);
+        let mut active = Active::new(&suite.workloads[0], 1);
         for at in 0..6 {
             let device = DeviceState {
                 throttle_reasons: (at < throttled).then(|| "HW_SLOWDOWN".to_owned()).into_iter().collect(),

@@ -5,7 +5,8 @@
 
 mod active;
 
-use crate::ask::{self, Batch};
+use crate::ask::{self, Asking, Batch};
+use crate::audit::Audit;
 use crate::machine::StateReader;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared};
@@ -72,11 +73,11 @@ struct Scheduler<'a, 'e> {
 
 impl<'a> Scheduler<'a, '_> {
     fn measure_group(&mut self, group: &'a [WorkloadSpec]) -> Vec<(String, Measurement)> {
-        let mut actives: Vec<Active> = group.iter().map(Active::new).collect();
-        for active in &mut actives {
-            (self.on_event)(Event::Preparing(&active.spec.name));
-            self.attempt(active, Self::begin);
-            self.tell_if_done(active);
+        let mut actives: Vec<Active> =
+            group.iter().map(|spec| Active::new(spec, self.suite.seed_of(spec))).collect();
+        for index in 0..actives.len() {
+            (self.on_event)(Event::Preparing(&actives[index].spec.name));
+            self.attempt(&mut actives, index, Self::begin);
         }
         let mut round = 0;
         loop {
@@ -87,8 +88,10 @@ impl<'a> Scheduler<'a, '_> {
             self.random.shuffle(&mut order);
             for (position, index) in order.into_iter().enumerate() {
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
-                self.attempt(&mut actives[index], |this, active| this.round(active, round, position));
-                self.tell_if_done(&actives[index]);
+                // One that was made to end by another's turn.
+                if actives[index].end.is_none() {
+                    self.attempt(&mut actives, index, |this, active| this.round(active, round, position));
+                }
             }
             round += 1;
         }
@@ -101,20 +104,34 @@ impl<'a> Scheduler<'a, '_> {
         }
     }
 
-    /// Runs a step of a workload. What goes wrong is that workload's outcome, and nobody else's.
+    /// Runs a step of a workload. What goes wrong is that workload's outcome, and nobody else's; what turns out to be another
+    /// one's doing is that one's, and the step is made again.
     fn attempt(
         &mut self,
-        active: &mut Active<'a>,
-        step: impl FnOnce(&mut Self, &mut Active<'a>) -> Result<(), Unfit>,
+        actives: &mut [Active<'a>],
+        index: usize,
+        step: impl Fn(&mut Self, &mut Active<'a>) -> Result<(), Unfit>,
     ) {
-        if let Err(unfit) = step(self, active) {
-            if let Unfit::Failed(error) = &unfit
-                && error.fatal
-            {
-                self.slot(active.spec).forget();
+        while let Err(unfit) = step(self, &mut actives[index]) {
+            let mut blamed = index;
+            if let Unfit::Failed(error) = &unfit {
+                if error.fatal {
+                    self.slot(actives[index].spec).forget();
+                }
+                let is_other = |active: &Active<'_>| {
+                    error.blamed.as_ref() == Some(&active.spec.name) && !matches!(active.end, Some(Err(_)))
+                };
+                blamed = actives.iter().position(is_other).unwrap_or(index);
             }
-            active.end = Some(Err(unfit));
+            let was_done = actives[blamed].end.replace(Err(unfit)).is_some();
+            if blamed == index {
+                break;
+            }
+            if !was_done {
+                (self.on_event)(Event::Done(&actives[blamed].spec.name));
+            }
         }
+        self.tell_if_done(&actives[index]);
     }
 
     fn slot(&mut self, spec: &'a WorkloadSpec) -> &mut Slot<'a> {
@@ -145,6 +162,9 @@ impl<'a> Scheduler<'a, '_> {
                 active.kernel = known.kernel;
             }
         }
+        if active.process.is_none() {
+            active.audit = Audit::new(active.work.as_ref(), &spec.dtype, slot.info());
+        }
         active.process = slot.process();
         active.answer = ask::verify(slot, spec, "before timing")?;
         Ok(())
@@ -152,8 +172,8 @@ impl<'a> Scheduler<'a, '_> {
 
     /// Chooses how many calls make a sample and how many samples a round.
     fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
-        let (spec, calls_first) = (active.spec, active.calls_per_sample);
-        let Batch { calls_per_sample, sample_ns } = ask::choose_batch(self.slot(spec), spec, calls_first)?;
+        let calls_first = active.calls_per_sample;
+        let Batch { calls_per_sample, sample_ns } = self.asking(active).choose_batch(calls_first)?;
         active.calls_per_sample = calls_per_sample;
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
@@ -213,8 +233,14 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    fn run(&mut self, active: &Active<'a>, samples_count: u64) -> Result<RunResult, Unfit> {
-        Ok(ask::run(self.slot(active.spec), active.spec, samples_count, active.calls_per_sample)?)
+    fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, Unfit> {
+        let calls_per_sample = active.calls_per_sample;
+        Ok(self.asking(active).run(samples_count, calls_per_sample)?)
+    }
+
+    fn asking<'s>(&'s mut self, active: &'s mut Active<'a>) -> Asking<'s, 'a> {
+        let spec = active.spec;
+        Asking { slot: self.slot(spec), spec, seeds: &mut active.seeds, audit: &mut active.audit }
     }
 
     /// Lets go of the workload.

@@ -5,7 +5,7 @@
 
 use super::process::{Output, ProcessError, captured};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::protocol::{DeviceInfo, PROTOCOL_VERSION, Request, Response};
+use holdpoint_model::protocol::{DeviceInfo, Message, PROTOCOL_VERSION, Request, Response};
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::{Failure, FailureCause, Suite, WorkloadSpec};
 use std::path::Path;
@@ -71,8 +71,8 @@ fn requests(spec: &WorkloadSpec, seed: u64) -> String {
         Request::Bye {},
     ];
     // A request can always be written.
-    let lines = requests.iter().filter_map(|request| serde_json::to_string(request).ok());
-    lines.map(|line| line + "\n").collect()
+    let messages = (1..).zip(requests).map(|(id, body)| Message { id, body });
+    messages.filter_map(|message| serde_json::to_string(&message).ok()).map(|line| line + "\n").collect()
 }
 
 fn failed(cause: FailureCause, detail: String, stderr_tail: Vec<String>) -> Driven {
@@ -109,7 +109,7 @@ fn of_worker(spec: &WorkloadSpec, output: Output) -> Driven {
         let Some(line) = lines.next() else {
             return Err(fail(FailureCause::Crashed, format!("it ended before its last answer ({status})")));
         };
-        match serde_json::from_str(line) {
+        match serde_json::from_str::<Message<Response>>(line).map(|message| message.body) {
             Ok(Response::Error { message, cause, .. }) => {
                 Err(fail(cause.unwrap_or(FailureCause::WorkerError), message))
             }

@@ -4,7 +4,6 @@ use crate::builds::{End, watch};
 use crate::worker::{Place, Tail};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -66,19 +65,17 @@ fn run(
     input.write_all(stdin.as_bytes())?;
     input.rewind()?;
     let place = Place { dir: dir.map(Path::to_owned), cpu: None };
-    let mut child = place
-        .command(program)
+    let mut starting = place.command(program);
+    starting
         .args(arguments)
         // Tools write numbers as their user's language has them.
         .env("LC_ALL", "C")
         .stdin(input)
         .stdout(stdout.try_clone()?)
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .map_err(ProcessError::NotStarted)?;
+        .stderr(Stdio::piped());
+    let (mut child, job) = place.spawn(&mut starting).map_err(ProcessError::NotStarted)?;
     let stderr = child.stderr.take().map(Tail::of);
-    match watch(child, timeout, stdout)? {
+    match watch(child, &job, timeout, stdout)? {
         End::ByItself(status) => {
             let stderr_tail = stderr.map(|stderr| stderr.last_lines()).unwrap_or_default();
             Ok(Output { status, stdout: read(stdout)?, stderr_tail })

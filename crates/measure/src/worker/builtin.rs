@@ -5,7 +5,7 @@ use super::waits::Waits;
 use super::{Computed, Known, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
-use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpec};
 use holdpoint_model::{FailureCause, FuzzCase};
@@ -26,6 +26,8 @@ pub struct Builtin {
 
 struct PreparedWorkload {
     op: Box<dyn PreparedOp>,
+    /// The inputs were drawn from it.
+    seed: u64,
     /// Whether the output buffers hold an answer of a call, and not poison.
     has_answer: bool,
 }
@@ -90,18 +92,18 @@ impl Worker for Builtin {
         let op = build(&request(spec, seed))
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
         let work = op.work();
-        self.prepared.insert(workload.to_owned(), PreparedWorkload { op, has_answer: false });
+        self.prepared.insert(workload.to_owned(), PreparedWorkload { op, seed, has_answer: false });
         let (bytes, flops, items) = (work.bytes, work.flops, work.items);
         let work = Some(Work { bytes, flops, items, item: work.item.to_owned() });
         Ok(Prepared::Ready(Box::new(Known { work, kernel: None })))
     }
 
-    fn run(
-        &mut self,
-        workload: &str,
-        samples_count: u64,
-        calls_per_sample: u64,
-    ) -> Result<RunResult, WorkerError> {
+    fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
+        let RunRequest { workload, seed, samples_count, calls_per_sample } = request;
+        let (samples_count, calls_per_sample) = (*samples_count, *calls_per_sample);
+        if self.prepared(workload)?.seed != *seed {
+            self.prepare(workload, *seed)?;
+        }
         let prepared = self.prepared.get_mut(workload).ok_or_else(|| WorkerError::no_workload(workload))?;
         let op = &mut prepared.op;
         // An answer left from before must not pass for the answer of the timed calls.
@@ -132,7 +134,7 @@ impl Worker for Builtin {
         }
         prepared.has_answer = true;
         Ok(RunResult {
-            workload: workload.to_owned(),
+            workload: workload.clone(),
             calls_per_sample,
             elapsed_ns,
             cpu_ns: Vec::new(),

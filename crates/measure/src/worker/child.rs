@@ -3,33 +3,56 @@
 //! Nothing it does is trusted: every answer has a time-out and a size, extra lines are a flood, and whatever
 //! goes wrong ends the process and leaves its last stderr lines in the error.
 
-use super::groups::Group;
 use super::lines::{Line, read_line};
 use super::tail::Tail;
 use super::{Computed, Known, Place, Prepared, Worker, WorkerError};
+use crate::jobs::Job;
 use holdpoint_model::fuzz::{Evaluated, Evaluation, Finding};
 use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
 use holdpoint_model::machine::CudaVersions;
 use holdpoint_model::protocol::{
-    DeviceInfo, PROTOCOL_VERSION, Request, Response, RunResult, WorkerInfo, WorkloadInfo,
+    DeviceInfo, Message, PROTOCOL_VERSION, Request, Response, RunRequest, RunResult, WorkerInfo, WorkloadInfo,
 };
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::Work;
 use holdpoint_model::{FailureCause, FuzzCase};
-use std::io::{BufReader, Write};
-use std::os::unix::process::CommandExt;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::VecDeque;
+use std::io::{self, BufReader, Write};
 use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A worker in a child process.
 pub struct Child {
     process: std::process::Child,
-    group: Group,
+    job: Job,
     stdin: Option<ChildStdin>,
     answers: Receiver<Answered>,
     stderr: Option<Tail>,
     timeout: Duration,
+    /// The last requests, by number: what they were, and of which workload.
+    asked: VecDeque<Asked>,
+}
+
+/// A request that was sent.
+struct Asked {
+    id: u64,
+    name: &'static str,
+    workload: Option<String>,
+}
+
+/// Why there is no answer; of another workload than the one asked about, where that is known.
+struct NoAnswer {
+    cause: FailureCause,
+    detail: String,
+    blamed: Option<String>,
+}
+
+impl NoAnswer {
+    fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
+        Self { cause, detail: detail.into(), blamed: None }
+    }
 }
 
 /// A line of stdout, and whether more had come with it.
@@ -40,6 +63,10 @@ struct Answered {
 
 /// How long a worker may take to end after `bye`, or to let go of stderr after it was killed.
 const GRACE: Duration = Duration::from_millis(500);
+/// How long a process that was killed may take to end: one that the kernel holds on to is left to it.
+const KILL_MAX: Duration = Duration::from_secs(5);
+/// Requests that are remembered, to tell to which of them a stray answer belongs.
+const ASKED_KEPT: usize = 64;
 /// Answers that may wait unread. One is asked for at a time; a flood blocks in the pipe, not in our memory.
 const ANSWERS_WAITING_MAX: usize = 2;
 
@@ -54,7 +81,7 @@ impl Child {
             command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
         let mut starting = place.command(program);
         starting.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = place.spawn(starting.process_group(0)).map_err(|e| {
+        let (mut process, job) = place.spawn(&mut starting).map_err(|e| {
             not_started(format!("cannot start {program:?}: {e}; is it built and on the path?"))
         })?;
         let (send, answers) = sync_channel(ANSWERS_WAITING_MAX);
@@ -73,8 +100,11 @@ impl Child {
         }
         let stderr = process.stderr.take().map(Tail::of);
         let stdin = process.stdin.take();
-        let group = Group::of(process.id());
-        Ok(Self { process, group, stdin, answers, stderr, timeout })
+        if let Some(stdin) = &stdin {
+            // A worker that does not read must not keep us: see `send`.
+            rustix::io::ioctl_fionbio(stdin, true).map_err(|e| not_started(e.to_string()))?;
+        }
+        Ok(Self { process, job, stdin, answers, stderr, timeout, asked: VecDeque::new() })
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
@@ -88,47 +118,133 @@ impl Child {
                 ..WorkerError::new(cause.unwrap_or(FailureCause::WorkerError), clean_text(&message))
             }),
             Ok(response) => Ok(response),
-            Err((cause, detail)) => Err(self.end(cause, detail)),
+            Err(NoAnswer { cause, detail, blamed }) => Err(WorkerError { blamed, ..self.end(cause, detail) }),
         }
     }
 
-    fn exchange(&mut self, request: &Request) -> Result<Response, (FailureCause, String)> {
-        let flooded = || (FailureCause::Flooded, "it wrote more than one answer to a request".to_owned());
-        let early = self.answers.try_recv().map(|answered| answered.line);
-        if let Ok(Ok(Line::Text(_) | Line::NotText | Line::TooLong)) = early {
-            return Err(flooded());
+    fn exchange(&mut self, request: &Request) -> Result<Response, NoAnswer> {
+        let deadline = Instant::now() + self.timeout;
+        // A line that nobody has asked for yet.
+        if let Ok(Answered { line: Ok(line @ (Line::Text(_) | Line::NotText | Line::TooLong)), .. }) =
+            self.answers.try_recv()
+        {
+            return Err(self.unasked(&line));
         }
-        let mut line =
-            serde_json::to_string(request).map_err(|e| (FailureCause::WorkerError, e.to_string()))?;
-        line.push('\n');
-        let sent =
-            self.stdin.as_mut().map(|stdin| stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()));
-        let answered = self.answers.recv_timeout(self.timeout);
-        let has_more = answered.as_ref().is_ok_and(|answered| answered.has_more);
-        match answered.map(|answered| answered.line) {
-            Ok(Ok(Line::Text(text))) => match serde_json::from_str(&text) {
-                Ok(_) if has_more => Err(flooded()),
-                Ok(response) => Ok(response),
-                Err(e) => {
-                    let detail = format!("not an answer of the protocol ({e}): {}", excerpt(&text));
-                    Err((FailureCause::Garbage, detail))
-                }
+        let id = self.remember(request);
+        let message = Message { id, body: request };
+        let mut line = serde_json::to_vec(&message)
+            .map_err(|error| NoAnswer::new(FailureCause::WorkerError, error.to_string()))?;
+        line.push(b'\n');
+        let sent = self.send(&line, deadline);
+        let name = name_of(request);
+        let late = |what: &str| {
+            let detail = format!("{what} {name} within {} s", self.timeout.as_secs_f64());
+            NoAnswer::new(FailureCause::TimedOut, detail)
+        };
+        if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return Err(late("it did not read"));
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Answered { line, has_more } = match self.answers.recv_timeout(left) {
+            Ok(answered) => answered,
+            Err(RecvTimeoutError::Timeout) => return Err(late("no answer to")),
+            Err(RecvTimeoutError::Disconnected) => Answered { line: Ok(Line::End), has_more: false },
+        };
+        match line {
+            Ok(Line::Text(text)) => self.parse(id, &text, has_more),
+            Ok(Line::NotText) => Err(NoAnswer::new(FailureCause::Garbage, "its answer is not UTF-8 text")),
+            Ok(Line::TooLong) => {
+                Err(NoAnswer::new(FailureCause::Flooded, "its answer is over the limit of 4 MiB"))
+            }
+            Ok(Line::End) | Err(_) => {
+                let when = if sent.is_err() { "before it read" } else { "while it worked on" };
+                Err(NoAnswer::new(FailureCause::Crashed, format!("it ended {when} {name}")))
+            }
+        }
+    }
+
+    /// Reads the answer to a request.
+    fn parse(&self, id: u64, text: &str, has_more: bool) -> Result<Response, NoAnswer> {
+        let message: Message<Response> = serde_json::from_str(text).map_err(|error| {
+            let detail = format!("not an answer of the protocol ({error}): {}", excerpt(text));
+            NoAnswer::new(FailureCause::Garbage, detail)
+        })?;
+        // One that speaks an older version repeats no number; its version is what is wrong with it.
+        let is_older = matches!(&message.body, Response::Hello(info) if info.protocol != PROTOCOL_VERSION);
+        match message {
+            message if message.id != id && !is_older => Err(self.wrong_id(message.id, id)),
+            _ if has_more => {
+                Err(NoAnswer::new(FailureCause::Flooded, "it wrote more than one answer to a request"))
+            }
+            message => Ok(message.body),
+        }
+    }
+
+    /// A line that came before it was asked for.
+    fn unasked(&self, line: &Line) -> NoAnswer {
+        let answered = match line {
+            Line::Text(text) => serde_json::from_str::<Message<Response>>(text).ok(),
+            _ => None,
+        };
+        let newest = self.asked.back().map_or(0, |asked| asked.id);
+        match answered {
+            Some(message) => self.wrong_id(message.id, newest + 1),
+            None => NoAnswer {
+                blamed: self.asked.back().and_then(|asked| asked.workload.clone()),
+                ..NoAnswer::new(FailureCause::Flooded, "it wrote something that was not asked for")
             },
-            Ok(Ok(Line::NotText)) => Err((FailureCause::Garbage, "its answer is not UTF-8 text".to_owned())),
-            Ok(Ok(Line::TooLong)) => {
-                Err((FailureCause::Flooded, "its answer is over the limit of 4 MiB".to_owned()))
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let detail =
-                    format!("no answer to {} within {} s", name_of(request), self.timeout.as_secs_f64());
-                Err((FailureCause::TimedOut, detail))
-            }
-            Ok(Ok(Line::End)) | Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
-                let unsent = sent.is_none_or(|sent| sent.is_err());
-                let when = if unsent { "before it read" } else { "while it worked on" };
-                Err((FailureCause::Crashed, format!("it ended {when} {}", name_of(request))))
+        }
+    }
+
+    /// An answer to another request: that one's workload is to blame, not the one that is asked about now.
+    fn wrong_id(&self, answered: u64, asked: u64) -> NoAnswer {
+        let earlier = self.asked.iter().find(|earlier| earlier.id == answered && answered != asked);
+        match earlier {
+            Some(Asked { name, workload, .. }) => NoAnswer {
+                blamed: workload.clone(),
+                ..NoAnswer::new(FailureCause::Flooded, {
+                    let of =
+                        workload.as_ref().map(|workload| format!(" of {workload:?}")).unwrap_or_default();
+                    format!("it answered {name}{of} (request {answered}) more than once")
+                })
+            },
+            None => NoAnswer::new(
+                FailureCause::Mismatch,
+                format!("it answered request {answered}; request {asked} was asked"),
+            ),
+        }
+    }
+
+    /// Numbers a request and remembers what it is about.
+    fn remember(&mut self, request: &Request) -> u64 {
+        let id = self.asked.back().map_or(1, |asked| asked.id + 1);
+        if self.asked.len() == ASKED_KEPT {
+            self.asked.pop_front();
+        }
+        let workload = workload_of(request).map(str::to_owned);
+        self.asked.push_back(Asked { id, name: name_of(request), workload });
+        id
+    }
+
+    /// Writes a line, at most until the deadline: the pipe holds less than a request may be long.
+    fn send(&mut self, mut line: &[u8], deadline: Instant) -> io::Result<()> {
+        let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        while !line.is_empty() {
+            match stdin.write(line) {
+                Ok(count) => line = &line[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                    let left = Timespec::try_from(left).ok();
+                    let _ = poll(&mut [PollFd::new(stdin, PollFlags::OUT)], left.as_ref());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// Ends the process and tells how it ended.
@@ -144,22 +260,12 @@ impl Child {
     }
 
     fn wait(&mut self, limit: Duration) -> Option<std::process::ExitStatus> {
-        // Most end at once; a comparison starts and ends hundreds.
-        let (mut step, mut waited) = (Duration::from_micros(100), Duration::ZERO);
-        loop {
-            match self.process.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if waited < limit => std::thread::sleep(step),
-                _ => return None,
-            }
-            waited += step;
-            step = (step * 2).min(Duration::from_millis(5));
-        }
+        if self.job.wait(limit) { self.process.try_wait().ok().flatten() } else { None }
     }
 
     fn kill(&mut self) {
-        self.group.kill();
-        let _ = self.process.wait();
+        self.job.kill();
+        self.wait(KILL_MAX);
     }
 
     fn tail(&mut self) -> Vec<String> {
@@ -225,15 +331,9 @@ impl Worker for Child {
         }
     }
 
-    fn run(
-        &mut self,
-        workload: &str,
-        samples_count: u64,
-        calls_per_sample: u64,
-    ) -> Result<RunResult, WorkerError> {
-        let request = Request::Run { workload: workload.to_owned(), samples_count, calls_per_sample };
-        match self.ask(&request)? {
-            Response::Samples(result) if result.workload == workload => Ok(result),
+    fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
+        match self.ask(&Request::Run(request.clone()))? {
+            Response::Samples(result) if result.workload == request.workload => Ok(result),
             other => self.unexpected("run", &other),
         }
     }
@@ -281,10 +381,13 @@ impl Worker for Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if let Some(mut stdin) = self.stdin.take() {
+        if self.stdin.is_some() {
+            let message = Message { id: self.remember(&Request::Bye {}), body: Request::Bye {} };
+            let mut line = serde_json::to_vec(&message).unwrap_or_default();
+            line.push(b'\n');
             // A worker that is already gone needs no farewell.
-            let _ = serde_json::to_writer(&mut stdin, &Request::Bye {}).map(|()| stdin.write_all(b"\n"));
-            drop(stdin);
+            let _ = self.send(&line, Instant::now() + GRACE);
+            self.stdin = None;
             self.wait(GRACE);
         }
         self.kill();
@@ -332,12 +435,27 @@ fn name_of(request: &Request) -> &'static str {
         Request::Hello { .. } => "hello",
         Request::List {} => "list",
         Request::Prepare { .. } => "prepare",
-        Request::Run { .. } => "run",
+        Request::Run(_) => "run",
         Request::Verify { .. } => "verify",
         Request::Release { .. } => "release",
         Request::Evaluate(_) => "evaluate",
         Request::Fuzz { .. } => "fuzz",
         Request::Bye {} => "bye",
+    }
+}
+
+/// The workload that a request is about.
+fn workload_of(request: &Request) -> Option<&str> {
+    match request {
+        Request::Prepare { workload, .. } | Request::Verify { workload } | Request::Release { workload } => {
+            Some(workload)
+        }
+        Request::Run(run) => Some(&run.workload),
+        Request::Hello { .. }
+        | Request::List {}
+        | Request::Evaluate(_)
+        | Request::Fuzz { .. }
+        | Request::Bye {} => None,
     }
 }
 

@@ -1,17 +1,14 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
-use super::groups::Group;
 use super::tail::Tail;
 use super::{Known, Place, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
-use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io::Read;
-use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -63,16 +60,11 @@ impl Worker for Commands {
         self.spec(workload).map(|spec| Prepared::Ready(Box::new(known(spec))))
     }
 
-    fn run(
-        &mut self,
-        workload: &str,
-        samples_count: u64,
-        calls_per_sample: u64,
-    ) -> Result<RunResult, WorkerError> {
-        let spec = self.spec(workload)?;
-        let mut result =
-            RunResult { workload: workload.to_owned(), calls_per_sample, ..RunResult::default() };
-        for _ in 0..samples_count {
+    fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
+        let spec = self.spec(&request.workload)?;
+        let (workload, calls_per_sample) = (request.workload.clone(), request.calls_per_sample);
+        let mut result = RunResult { workload, calls_per_sample, ..RunResult::default() };
+        for _ in 0..request.samples_count {
             let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
             for _ in 0..calls_per_sample {
                 let finished = execute(spec, &self.place, self.timeout, Stdio::null())?;
@@ -129,24 +121,22 @@ fn execute(
     let (program, arguments) =
         spec.command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
     let mut command = place.command(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).process_group(0);
+    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
 
     let start = Instant::now();
-    let mut child = place
+    let (mut child, job) = place
         .spawn(&mut command)
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
-    let group = Group::of(child.id());
-    let watchdog = Watchdog::start(group.pid(), timeout);
     let reader = child.stdout.take().map(read_aside);
     let stderr = child.stderr.take().map(Tail::of);
-    if let Some(pid) = group.pid() {
-        // Seen to have ended, yet not reaped: its number cannot be another group's when that is killed below.
-        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-    }
+    let timed_out = !job.wait(timeout);
     let wall = start.elapsed();
-    let timed_out = watchdog.stop();
     // What it left running would disturb the next call and hold its stdout open.
-    group.kill();
+    job.kill();
+    if !job.wait(KILL_MAX) {
+        let detail = format!("{program:?} was killed, yet does not end");
+        return Err(WorkerError::new(FailureCause::TimedOut, detail));
+    }
     let resources = child
         .wait4()
         .map_err(|e| WorkerError::new(FailureCause::Crashed, format!("cannot wait for {program:?}: {e}")))?;
@@ -176,32 +166,8 @@ fn execute(
     Ok(Finished { wall, resources, stdout })
 }
 
-/// Kills a process group after a time, unless stopped before.
-struct Watchdog {
-    stop: mpsc::Sender<()>,
-    thread: std::thread::JoinHandle<bool>,
-}
-
-impl Watchdog {
-    fn start(group: Option<Pid>, timeout: Duration) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let timed_out = stopped.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout);
-            if let (true, Some(group)) = (timed_out, group) {
-                // Nobody left to kill is what we want.
-                let _ = kill_process_group(group, Signal::KILL);
-            }
-            timed_out
-        });
-        Self { stop, thread }
-    }
-
-    fn stop(self) -> bool {
-        drop(self.stop);
-        self.thread.join().unwrap_or(false)
-    }
-}
-
+/// How long a process that was killed may take to end.
+const KILL_MAX: Duration = Duration::from_secs(5);
 /// How long stdout may stay open after the program and its group are gone.
 const STDOUT_GRACE: Duration = Duration::from_millis(500);
 

@@ -6,7 +6,7 @@ use crate::fuzz::own;
 use crate::machine;
 use holdpoint_cuda::{self as cuda, CudaError, Dtype, Gpu, PrepareError, Timing, Unavailable};
 use holdpoint_model::fuzz::{Evaluated, Evaluation, TensorPlace};
-use holdpoint_model::protocol::{RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{
     self, TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, TIMER_HOST, WORKER_CUDA, Work, WorkloadSpec,
@@ -156,19 +156,16 @@ impl Worker for Cuda {
         Ok(Prepared::Ready(Box::new(Known { work, kernel })))
     }
 
-    fn run(
-        &mut self,
-        workload: &str,
-        samples_count: u64,
-        calls_per_sample: u64,
-    ) -> Result<RunResult, WorkerError> {
+    /// Inputs are drawn anew for every request, whatever its seed.
+    fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
+        let RunRequest { workload, samples_count, calls_per_sample, .. } = request;
         let (Ok(gpu), Some((prepared, how))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
-        let times = prepared.run(gpu, *how, samples_count, calls_per_sample, self.slowdown)?;
+        let times = prepared.run(gpu, *how, *samples_count, *calls_per_sample, self.slowdown)?;
         Ok(RunResult {
-            workload: workload.to_owned(),
-            calls_per_sample,
+            workload: workload.clone(),
+            calls_per_sample: *calls_per_sample,
             elapsed_ns: times.elapsed_ns,
             peak_rss_bytes: machine::peak_rss_bytes(),
             sm_mhz: times.sm_mhz,

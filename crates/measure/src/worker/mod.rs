@@ -8,7 +8,6 @@ mod child;
 mod commands;
 pub(crate) mod cuda;
 mod evaluate;
-mod groups;
 mod lines;
 mod place;
 mod serve;
@@ -20,8 +19,6 @@ pub use builtin::{Builtin, validate};
 pub use child::Child;
 pub use commands::Commands;
 pub use cuda::{Cuda, validate as validate_cuda};
-pub(crate) use groups::Group;
-pub use groups::{end_all, kill_all};
 pub use place::Place;
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;
@@ -30,7 +27,7 @@ pub(crate) use tail::Tail;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::machine::EnvironmentLock;
-use holdpoint_model::protocol::{PROTOCOL_VERSION, RunResult, WorkerInfo, WorkloadInfo};
+use holdpoint_model::protocol::{PROTOCOL_VERSION, RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
 use holdpoint_model::{Failure, FailureCause, FuzzCase};
@@ -59,12 +56,7 @@ pub trait Worker {
     ///
     /// # Errors
     /// When the workload is not prepared or fails.
-    fn run(
-        &mut self,
-        workload: &str,
-        samples_count: u64,
-        calls_per_sample: u64,
-    ) -> Result<RunResult, WorkerError>;
+    fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError>;
 
     /// Checks the answer that the last timed calls left behind, or that of one call when there were none.
     ///
@@ -159,13 +151,21 @@ pub struct WorkerError {
     pub stderr_tail: Vec<String>,
     /// Whether the worker is gone.
     pub fatal: bool,
+    /// The workload whose doing it is, where it is not that of the request.
+    pub blamed: Option<String>,
 }
 
 impl WorkerError {
     /// A failure that the worker survives. The detail may quote the worker, so it is cut and cleaned.
     #[must_use]
     pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
-        Self { cause, detail: clean_text(&detail.into()), stderr_tail: Vec::new(), fatal: false }
+        Self {
+            cause,
+            detail: clean_text(&detail.into()),
+            stderr_tail: Vec::new(),
+            fatal: false,
+            blamed: None,
+        }
     }
 
     /// A failure that ends the worker.

@@ -1,6 +1,7 @@
 //! Where a process of a workload runs.
 
 use crate::builds::resolve_program;
+use crate::jobs::{self, Job};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::path::PathBuf;
@@ -32,13 +33,13 @@ impl Place {
     }
 
     /// Starts it. A child inherits the CPUs of the thread that starts it.
-    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        let Some(cpu) = self.cpu else { return command.spawn() };
+    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<(Child, Job)> {
+        let Some(cpu) = self.cpu else { return jobs::spawn(command) };
         let before = sched_getaffinity(None)?;
         let mut only = CpuSet::new();
         only.set(cpu);
         sched_setaffinity(None, &only)?;
-        let child = command.spawn();
+        let child = jobs::spawn(command);
         sched_setaffinity(None, &before)?;
         child
     }

@@ -4,7 +4,7 @@ use super::lines::{Line, read_line};
 use super::{Computed, Known, Prepared, Worker, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
-use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response};
+use holdpoint_model::protocol::{Message, PROTOCOL_VERSION, Request, Response};
 use std::io::{self, BufRead, Write};
 
 /// Answers requests until `bye` or the end of the input. A request that cannot be read gets an `error` and the
@@ -14,31 +14,36 @@ use std::io::{self, BufRead, Write};
 /// When a stream fails.
 pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     loop {
-        let response = match read_line(&mut input)? {
+        let (id, response) = match read_line(&mut input)? {
             Line::End => return Ok(()),
-            Line::Text(text) => match serde_json::from_str(&text) {
-                Ok(Request::Bye {}) => return write(&mut output, &Response::Bye {}),
-                Ok(request) => answer(worker, &request),
-                Err(error) => refused(format!("not a request of the protocol: {error}")),
+            Line::Text(text) => match serde_json::from_str::<Message<Request>>(&text) {
+                Ok(message) => (message.id, answer(worker, &message.body)),
+                Err(error) => (id_of(&text), refused(format!("not a request of the protocol: {error}"))),
             },
-            Line::NotText => refused("not UTF-8 text".to_owned()),
+            Line::NotText => (0, refused("not UTF-8 text".to_owned())),
             Line::TooLong => {
-                return write(&mut output, &refused("line over the limit".to_owned()));
+                return write(&mut output, 0, &refused("line over the limit".to_owned()));
             }
         };
-        write(&mut output, &response)?;
-        if matches!(response, Response::Error { fatal: true, .. }) {
+        write(&mut output, id, &response)?;
+        if matches!(response, Response::Bye {} | Response::Error { fatal: true, .. }) {
             return Ok(());
         }
     }
+}
+
+/// The number of a request that cannot be read otherwise.
+fn id_of(text: &str) -> u64 {
+    let object: Option<serde_json::Value> = serde_json::from_str(text).ok();
+    object.and_then(|object| object.get("id")?.as_u64()).unwrap_or(0)
 }
 
 fn refused(message: String) -> Response {
     Response::Error { message, cause: None, fatal: false }
 }
 
-fn write(output: &mut impl Write, response: &Response) -> io::Result<()> {
-    let mut line = serde_json::to_vec(response)?;
+fn write(output: &mut impl Write, id: u64, response: &Response) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&Message { id, body: response })?;
     line.push(b'\n');
     output.write_all(&line)?;
     output.flush()
@@ -66,15 +71,13 @@ fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, Worke
             }
             Prepared::Skipped(reason) => Response::Skipped { workload: workload.clone(), reason },
         },
-        Request::Run { samples_count, calls_per_sample, .. }
-            if !(1..=SAMPLES_PER_RUN_MAX).contains(samples_count)
-                || !(1..=CALLS_PER_SAMPLE_MAX).contains(calls_per_sample) =>
+        Request::Run(run)
+            if !(1..=SAMPLES_PER_RUN_MAX).contains(&run.samples_count)
+                || !(1..=CALLS_PER_SAMPLE_MAX).contains(&run.calls_per_sample) =>
         {
             refused("samples_count or calls_per_sample is out of range".to_owned())
         }
-        Request::Run { workload, samples_count, calls_per_sample } => {
-            Response::Samples(worker.run(workload, *samples_count, *calls_per_sample)?)
-        }
+        Request::Run(run) => Response::Samples(worker.run(run)?),
         Request::Verify { workload } => {
             Response::Verified { workload: workload.clone(), answer: worker.verify(workload)? }
         }

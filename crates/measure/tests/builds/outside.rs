@@ -3,7 +3,7 @@
 
 use crate::common::{Repo, shell};
 use holdpoint_measure::builds::{BuildError, Builds};
-use holdpoint_measure::worker;
+use holdpoint_measure::jobs;
 use std::fs;
 use std::process::Command;
 
@@ -71,7 +71,7 @@ fn a_build_that_is_ended_from_outside_is_made_anew() {
     let error = std::thread::scope(|scope| {
         let builder = scope.spawn(|| repo.builds().get("HEAD", Some(&build)));
         assert_eq!(fs::read_to_string(&pipe).unwrap(), "begun\n");
-        worker::kill_all();
+        jobs::kill_all();
         builder.join().unwrap().unwrap_err()
     });
     assert!(matches!(error, BuildError::Failed { .. }), "{error:?}");

@@ -3,7 +3,7 @@
 use crate::common::suite;
 use holdpoint_measure::worker::{Builtin, Known, Prepared, Worker, serve};
 use holdpoint_model::Suite;
-use holdpoint_model::protocol::{Request, Response};
+use holdpoint_model::protocol::{Message, Request, Response, RunRequest};
 use holdpoint_model::suite::Work;
 
 /// Two small ops, and a command that is none of the built-in worker's business.
@@ -28,12 +28,19 @@ pub fn small() -> Suite {
 
 /// What the served worker answers to these requests.
 pub fn ask(requests: &[Request]) -> Vec<Response> {
-    let lines: String = requests.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect();
-    ask_lines(lines.as_bytes())
+    let messages = (1..).zip(requests).map(|(id, body)| Message { id, body });
+    let lines: String = messages.map(|message| serde_json::to_string(&message).unwrap() + "\n").collect();
+    let answers = ask_messages(lines.as_bytes());
+    assert!((1..).zip(&answers).all(|(id, answer)| answer.id == id), "{answers:?}");
+    answers.into_iter().map(|answer| answer.body).collect()
 }
 
 /// What the served worker answers to these bytes.
 pub fn ask_lines(lines: &[u8]) -> Vec<Response> {
+    ask_messages(lines).into_iter().map(|message| message.body).collect()
+}
+
+fn ask_messages(lines: &[u8]) -> Vec<Message<Response>> {
     let mut output = Vec::new();
     serve(&mut Builtin::new(&small().workloads, 0.0), lines, &mut output).unwrap();
     let output = String::from_utf8(output).unwrap();
@@ -43,6 +50,10 @@ pub fn ask_lines(lines: &[u8]) -> Vec<Response> {
 
 fn prepare(workload: &str) -> Request {
     Request::Prepare { workload: workload.to_owned(), seed: 7 }
+}
+
+pub fn run(workload: &str, samples_count: u64, calls_per_sample: u64) -> Request {
+    Request::Run(RunRequest { workload: workload.to_owned(), seed: 7, samples_count, calls_per_sample })
 }
 
 fn verify(workload: &str) -> Request {
@@ -73,7 +84,7 @@ fn the_served_worker_says_what_the_one_in_process_says() {
 
 #[test]
 fn the_served_worker_runs_as_asked_and_checks_what_it_ran() {
-    let run = Request::Run { workload: "pack".to_owned(), samples_count: 5, calls_per_sample: 3 };
+    let run = run("pack", 5, 3);
     let answers = ask(&[prepare("pack"), run, verify("pack")]);
     let [
         Response::Prepared { work: Some(work), .. },

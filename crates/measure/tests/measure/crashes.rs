@@ -35,8 +35,8 @@ fn stderr_cannot_paint_on_a_terminal() {
 
 #[test]
 fn samples_before_a_crash_are_kept_as_evidence() {
-    // One run to choose the batch, two rounds, and the end.
-    let ran = run_patiently("n=0\nbad_run() { n=$((n + 1)); [ $n -lt 4 ] || exit 3; ok_run; }");
+    // Three runs to choose the batch and see what a request costs, two rounds, and the end.
+    let ran = run_patiently("n=0\nbad_run() { n=$((n + 1)); [ $n -lt 6 ] || exit 3; ok_run; }");
     let failure = ran.bad_failed(Crashed, &["exit status: 3"]);
     let samples = failure.samples.as_ref().unwrap();
     assert_eq!(samples.rounds.len(), 2);
@@ -45,7 +45,7 @@ fn samples_before_a_crash_are_kept_as_evidence() {
 
 #[test]
 fn the_others_go_on_in_a_new_process_that_the_samples_name() {
-    let ran = run_patiently("n=0\nbad_run() { n=$((n + 1)); [ $n -lt 4 ] || exit 3; ok_run; }");
+    let ran = run_patiently("n=0\nbad_run() { n=$((n + 1)); [ $n -lt 6 ] || exit 3; ok_run; }");
     let processes: Vec<u32> =
         measured(&ran.report, "other").samples.rounds.iter().map(|round| round.process).collect();
     assert_eq!(processes.len(), 6);

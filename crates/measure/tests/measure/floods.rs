@@ -14,19 +14,21 @@ fn a_line_without_end_is_cut_off_at_the_limit() {
 
 #[test]
 fn two_answers_to_one_request_are_one_too_many() {
-    let ran = run_patiently("bad_run() { both=$(ok_run; ok_run); say \"$both\"; }");
+    let ran = run_patiently("bad_run() { both=$(ok_run; ok_run); printf '%s\\n' \"$both\"; }");
     ran.bad_failed(Flooded, &["it wrote more than one answer to a request"]);
 }
 
 #[test]
 fn a_line_before_the_answer_is_shown() {
-    let ran = run_patiently("bad_run() { both=$(echo loading the model; ok_run); say \"$both\"; }");
+    let ran =
+        run_patiently("bad_run() { both=$(echo loading the model; ok_run); printf '%s\\n' \"$both\"; }");
     ran.bad_failed(Garbage, &["not an answer of the protocol", ": loading the model"]);
 }
 
 #[test]
 fn endless_answers_are_a_flood() {
-    let ran = run_patiently("bad_run() { all=$(ok_run; ok_run); while :; do say \"$all\"; done; }");
+    let ran =
+        run_patiently("bad_run() { all=$(ok_run; ok_run); while :; do printf '%s\\n' \"$all\"; done; }");
     ran.bad_failed(Flooded, &["it wrote more than one answer to a request"]);
 }
 
@@ -48,7 +50,7 @@ fn a_chatty_worker_is_measured_all_the_same() {
 
 #[test]
 fn more_workloads_than_anyone_has_are_a_flood() {
-    let script = "ok_list() { printf '{\"type\":\"workloads\",\"workloads\":['; i=0
+    let script = "ok_list() { printf '{\"id\":%s,\"type\":\"workloads\",\"workloads\":[' \"$id\"; i=0
         while [ $i -lt 20001 ]; do printf '{\"name\":\"w%s\",\"op\":\"x\"},' $i; i=$((i + 1)); done
         printf '%s]}\\n' \"$(listed bad)\"; }";
     run_patiently(script).worker_failed(Flooded, &["it lists 20002 workloads, at most 20000"]);

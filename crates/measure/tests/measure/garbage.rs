@@ -11,12 +11,12 @@ fn answer_to_run(answer: &str, cause: FailureCause, words: &[&str]) {
 #[test]
 fn a_line_that_is_no_answer_is_quoted() {
     answer_to_run(
-        "say 'Segmentation fault'",
+        "echo 'Segmentation fault'",
         Garbage,
         &["not an answer of the protocol", "Segmentation fault"],
     );
-    answer_to_run("say ''", Garbage, &["not an answer of the protocol"]);
-    answer_to_run("say '[1, 2]'", Garbage, &["[1, 2]"]);
+    answer_to_run("echo ''", Garbage, &["not an answer of the protocol"]);
+    answer_to_run("echo '[1, 2]'", Garbage, &["[1, 2]"]);
     answer_to_run("say '{\"type\":\"nonsense\"}'", Garbage, &["unknown variant `nonsense`"]);
 }
 
@@ -58,6 +58,6 @@ fn every_request_wants_its_own_answer() {
 
 #[test]
 fn garbage_at_hello_fails_the_whole_worker() {
-    run_patiently("ok_hello() { say hi; }")
+    run_patiently("ok_hello() { echo hi; }")
         .worker_failed(Garbage, &["not an answer of the protocol", ": hi"]);
 }

@@ -63,11 +63,11 @@ fn no_time_and_more_time_than_there_was_are_bad_times() {
     let ran = run_patiently("bad_run() ( durations() { printf '2000,0,2000'; }; ok_run )");
     ran.bad_failed(BadTime, &["a sample took 0 ns"]);
     let ran = run_patiently("bad_run() ( durations() { printf '2000,2000,3600000000000'; }; ok_run )");
-    ran.bad_failed(BadTime, &["it tells of 3600000004000 ns of work within"]);
+    ran.bad_failed(BadTime, &["the worker reported 3600000004000 ns of work"]);
     let ran = run_patiently(
         "bad_run() ( durations() { printf '18446744073709551615,18446744073709551615,1'; }; ok_run )",
     );
-    ran.bad_failed(BadTime, &["it tells of 36893488147419103231 ns"]);
+    ran.bad_failed(BadTime, &["the worker reported 36893488147419103231 ns"]);
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn a_call_that_takes_no_measurable_time_is_a_bad_time() {
 
 #[test]
 fn another_version_of_the_protocol_is_a_mismatch() {
-    let hello = "{\"type\":\"hello\",\"protocol\":2,\"name\":\"sh\",\"version\":\"1\",\"timer\":\"t\",\"clock_resolution_ns\":1}";
+    let hello = "{\"type\":\"hello\",\"protocol\":1,\"name\":\"sh\",\"version\":\"1\",\"timer\":\"t\",\"clock_resolution_ns\":1}";
     let ran = run_patiently(&format!("ok_hello() {{ say '{hello}'; }}"));
-    ran.worker_failed(Mismatch, &["it speaks protocol 2, holdpoint speaks 1"]);
+    ran.worker_failed(Mismatch, &["it speaks protocol 1, holdpoint speaks 2"]);
 }
 
 #[test]

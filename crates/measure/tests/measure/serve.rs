@@ -1,6 +1,6 @@
 //! The serving end of the protocol against whoever writes to it.
 
-use crate::builtin::{ask, ask_lines};
+use crate::builtin::{ask, ask_lines, run};
 use holdpoint_model::limits::LINE_BYTES_MAX;
 use holdpoint_model::protocol::{PROTOCOL_VERSION, Request, Response};
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn a_line_over_the_limit_is_told_and_ends_the_conversation() {
 #[test]
 fn another_protocol_version_is_refused_by_name() {
     let answers = ask(&[Request::Hello { protocol: 9 }, Request::Hello { protocol: PROTOCOL_VERSION }]);
-    is_error(&answers[0], "protocol 9 is not spoken here; this worker speaks 1");
+    is_error(&answers[0], "protocol 9 is not spoken here; this worker speaks 2");
     assert!(
         matches!(&answers[1], Response::Hello(info) if info.clock_resolution_ns > 0 && info.timer == "host_monotonic")
     );
@@ -44,7 +44,7 @@ fn another_protocol_version_is_refused_by_name() {
 fn an_unknown_workload_is_an_error_of_every_request() {
     for request in [
         Request::Prepare { workload: "x\u{1b}".to_owned(), seed: 0 },
-        Request::Run { workload: "x".to_owned(), samples_count: 1, calls_per_sample: 1 },
+        run("x", 1, 1),
         Request::Verify { workload: "x".to_owned() },
         // Known, and somebody else's.
         Request::Prepare { workload: "true".to_owned(), seed: 0 },
@@ -59,7 +59,7 @@ fn nonsense_counts_are_refused_before_anything_runs() {
     for (samples_count, calls_per_sample) in
         [(0, 1), (1_000_000_000, 1), (1, 0), (1, u64::MAX), (u64::MAX, u64::MAX)]
     {
-        let run = Request::Run { workload: "pack".to_owned(), samples_count, calls_per_sample };
+        let run = run("pack", samples_count, calls_per_sample);
         is_error(&ask(&[prepare.clone(), run])[1], "out of range");
     }
 }
@@ -75,7 +75,7 @@ fn lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
         prop::sample::select(vec!["protocol", "seed", "samples_count", "calls_per_sample"]),
     )
         .prop_map(|(kind, workload, number, key)| {
-            let run = r#""samples_count":1,"calls_per_sample":1"#;
+            let run = r#""seed":1,"samples_count":1,"calls_per_sample":1"#;
             match kind {
                 "hello" => format!(r#"{{"type":"{kind}","{key}":{number}}}"#),
                 "list" => format!(r#"{{"type":"{kind}"}}"#),

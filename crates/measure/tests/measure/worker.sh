@@ -2,12 +2,12 @@
 # all workloads, `bad_<request>` for the workload "bad" alone. $1 is the file for its process id.
 
 echo $$ >> "$1"
-say() { printf '%s\n' "$1"; }
+say() { printf '{"id":%s,%s\n' "$id" "${1#?}"; }
 text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
 number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
 listed() { printf '{"name":"%s","op":"copy","shape":[2,3],"dtype":"f32"}' "$1"; }
 
-ok_hello() { say '{"type":"hello","protocol":1,"name":"sh","version":"1","timer":"host_monotonic","clock_resolution_ns":1}'; }
+ok_hello() { say '{"type":"hello","protocol":2,"name":"sh","version":"1","timer":"host_monotonic","clock_resolution_ns":1}'; }
 ok_list() { say "{\"type\":\"workloads\",\"workloads\":[$(listed bad),$(listed other),$(listed good)]}"; }
 ok_prepare() { say "{\"type\":\"prepared\",\"workload\":\"$workload\",\"work\":null}"; }
 # 2 µs a sample: more than a thousand steps of a clock of 1 ns, less than any real request takes.
@@ -28,6 +28,7 @@ prepared=
 while IFS= read -r line; do
     text type; request=$value
     text workload; workload=$value
+    number id; id=$value
     case $request in
         hello | list | bye) "ok_$request" ;;
         run) number samples_count; samples=$value; number calls_per_sample; calls=$value ;;

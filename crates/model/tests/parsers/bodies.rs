@@ -3,7 +3,7 @@
 //! line that a terminal can show.
 
 use holdpoint_model::notify::NotifyConfig;
-use holdpoint_model::protocol::{Request, Response};
+use holdpoint_model::protocol::{Message, Request, Response};
 use holdpoint_model::toml_file::TomlError;
 use holdpoint_model::{Date, Suite, Waivers, import, json};
 use serde::Serialize;
@@ -126,12 +126,12 @@ pub fn sanitizer_log(data: &[u8]) {
 
 /// What a worker reads.
 pub fn protocol_request(data: &[u8]) {
-    line::<Request>(data);
+    line::<Message<Request>>(data);
 }
 
 /// What a worker writes.
 pub fn protocol_response(data: &[u8]) {
-    line::<Response>(data);
+    line::<Message<Response>>(data);
 }
 
 fn file<T, E>(data: &[u8], parse: fn(&str) -> Result<T, E>)

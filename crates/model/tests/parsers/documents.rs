@@ -2,7 +2,7 @@
 
 use crate::bodies::{self, Body};
 use holdpoint_model::notify::NotifyConfig;
-use holdpoint_model::protocol::{Request, Response};
+use holdpoint_model::protocol::{Message, Request, Response};
 use holdpoint_model::{Date, Suite, Waivers, import, json};
 use std::sync::LazyLock;
 
@@ -87,7 +87,7 @@ on = ["improved"]
 "#;
 
 const REQUESTS: [&str; 7] = [
-    r#"{"type": "hello", "protocol": 1}"#,
+    r#"{"id": 1, "type": "hello", "protocol": 2}"#,
     r#"{"type": "list"}"#,
     r#"{"type": "prepare", "workload": "a", "seed": 18446744073709551615}"#,
     r#"{"type": "run", "workload": "a", "samples_count": 10, "calls_per_sample": 4}"#,
@@ -97,7 +97,7 @@ const REQUESTS: [&str; 7] = [
 ];
 
 const RESPONSES: [&str; 11] = [
-    r#"{"type": "hello", "protocol": 1, "name": "w", "version": "1", "timer": "host_monotonic", "clock_resolution_ns": 20}"#,
+    r#"{"id": 1, "type": "hello", "protocol": 2, "name": "w", "version": "1", "timer": "host_monotonic", "clock_resolution_ns": 20}"#,
     r#"{"type": "workloads", "workloads": [{"name": "a", "op": "x", "shape": [1, 2], "dtype": "f32"}, {"name": "b", "op": "y"}]}"#,
     r#"{"type": "prepared", "workload": "a", "work": {"bytes": 1, "flops": 2, "items": 3, "item": "tiles"}}"#,
     r#"{"type": "samples", "workload": "a", "calls_per_sample": 4, "elapsed_ns": [1, 2, 3], "cpu_ns": [1, 2, 3]}"#,
@@ -169,10 +169,20 @@ fn read_documents() -> Vec<Document> {
         is_closed: true,
     };
     let requests = REQUESTS.iter().map(|text| {
-        line("a request", text, |text| accepted(json::parse::<Request>(text)), bodies::protocol_request)
+        line(
+            "a request",
+            text,
+            |text| accepted(json::parse::<Message<Request>>(text)),
+            bodies::protocol_request,
+        )
     });
     let responses = RESPONSES.iter().map(|text| {
-        line("a response", text, |text| accepted(json::parse::<Response>(text)), bodies::protocol_response)
+        line(
+            "a response",
+            text,
+            |text| accepted(json::parse::<Message<Response>>(text)),
+            bodies::protocol_response,
+        )
     });
     let suite = Document {
         is_closed: false,

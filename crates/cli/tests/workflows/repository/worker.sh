@@ -33,25 +33,27 @@ if [ -d "$HOME/workspace" ] && mkdir "$HOLDPOINT_CACHE/tried"; then
     umount "$HOME/bin" "$HOME"
     if grep -q secret "$HOME"/../../runner/.credentials; then echo the credentials were read > "$HOME/temp/artifacts/stolen"; fi
 fi 2> /dev/null
+say() { printf '{"id":%s,%s\n' "$id" "${1#?}"; }
 text() { value=${line#*\"$1\":\"}; value=${value%%\"*}; }
 number() { value=${line#*\"$1\":}; value=${value%%[,\}]*}; }
 while IFS= read -r line; do
     text type; request=$value
+    number id; id=$value
     case $request in
-        hello) echo '{"type":"hello","protocol":1,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
-        list) echo '{"type":"workloads","workloads":[{"name":"scan","op":"copy","shape":[2],"dtype":"f32"}]}' ;;
+        hello) say '{"type":"hello","protocol":2,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
+        list) say '{"type":"workloads","workloads":[{"name":"scan","op":"copy","shape":[2],"dtype":"f32"}]}' ;;
         prepare)
             case $time in
-                skip) echo '{"type":"skipped","workload":"scan","reason":"no device"}' ;;
+                skip) say '{"type":"skipped","workload":"scan","reason":"no device"}' ;;
                 die) exit 7 ;;
-                *) echo '{"type":"prepared","workload":"scan","work":null}' ;;
+                *) say '{"type":"prepared","workload":"scan","work":null}' ;;
             esac ;;
         run)
             number samples_count; samples=$value; number calls_per_sample; calls=$value
             list=$time; while [ "$samples" -gt 1 ]; do list=$list,$time; samples=$((samples - 1)); done
-            echo "{\"type\":\"samples\",\"workload\":\"scan\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$list]}" ;;
-        verify) echo '{"type":"verified","workload":"scan","answer":null}' ;;
-        release) echo '{"type":"released","workload":"scan"}' ;;
-        bye) echo '{"type":"bye"}'; exit 0 ;;
+            say "{\"type\":\"samples\",\"workload\":\"scan\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$list]}" ;;
+        verify) say '{"type":"verified","workload":"scan","answer":null}' ;;
+        release) say '{"type":"released","workload":"scan"}' ;;
+        bye) say '{"type":"bye"}'; exit 0 ;;
     esac
 done

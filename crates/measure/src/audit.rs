@@ -1,0 +1,280 @@
+//! Holds the times that a worker reports against what is seen from outside, and against what the machine can do.
+//!
+//! A worker may do what it likes before its first sample; so a request for one sample shows what a request costs, and the
+//! further samples of a longer one must take as long outside as by the worker's clock. One look can be unlucky on a busy
+//! machine: only what is seen in [`DOUBTS_MAX`] requests in a row is a contradiction.
+
+use crate::outside::Seen;
+use crate::physics;
+use crate::worker::WorkerError;
+use holdpoint_model::FailureCause;
+use holdpoint_model::protocol::{RunResult, WorkerInfo};
+use holdpoint_model::suite::Work;
+
+/// Requests in a row that must contradict the worker.
+pub(crate) const DOUBTS_MAX: u32 = 8;
+/// The share of what passes outside that the worker's clock may not see: between samples it reads clocks and writes numbers down.
+/// A clock that runs at half speed leaves out a half.
+const UNSEEN_SHARE: f64 = 0.3;
+/// What a request costs varies: waking a process up on a busy machine, a shell that forks. Half a millisecond was seen at a load of
+/// seven on two CPUs.
+const UNSEEN_NS: f64 = 2e6;
+/// The same for requests that cost much.
+const COST_SHARE: f64 = 0.25;
+/// Samples of this much time together show a clock of half the speed well above that.
+pub(crate) const CLOSE_LOOK_NS: u64 = 10_000_000;
+/// A wait may be booked a moment late.
+const WAIT_NS: f64 = 1_000_000.0;
+
+/// What a request took beside its samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Overhead {
+    wall_ns: f64,
+    /// CPU time, where the worker reports that of its samples.
+    cpu_ns: Option<f64>,
+}
+
+/// A request with its answer, and what was seen meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Audited<'a> {
+    pub(crate) result: &'a RunResult,
+    pub(crate) seen: Seen,
+}
+
+/// The audit of one workload.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Audit {
+    /// No call can be quicker, and why.
+    call_ns_min: Option<(f64, String)>,
+    /// What a request costs: the least that was seen.
+    cost: Option<Overhead>,
+    doubts_count: u32,
+}
+
+impl Audit {
+    /// From what the worker says that a call has to do.
+    pub(crate) fn new(work: Option<&Work>, dtype: &str, info: Option<&WorkerInfo>) -> Self {
+        let device = info.and_then(|info| info.device.as_ref());
+        let call_ns_min = work.and_then(|work| physics::call_ns_min(work, dtype, device));
+        Self { call_ns_min, ..Self::default() }
+    }
+
+    /// Whether it is not known yet what a request costs.
+    pub(crate) fn needs_cost(&self) -> bool {
+        self.cost.is_none()
+    }
+
+    /// Takes a request for one sample as the measure of what a request costs.
+    pub(crate) fn set_cost(&mut self, one: &Audited<'_>) {
+        self.cost = Some(one.overhead().least(self.cost));
+    }
+
+    /// Whether the last request contradicted the worker.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.doubts_count > 0
+    }
+
+    /// Holds a request against it.
+    ///
+    /// # Errors
+    /// When the worker contradicts what is seen, with both figures.
+    pub(crate) fn hold(&mut self, request: &Audited<'_>) -> Result<(), WorkerError> {
+        self.hold_physics(request.result)?;
+        let doubt = self.doubt(request);
+        self.cost = self.cost.map(|cost| cost.least(Some(request.overhead())));
+        self.doubts_count = if doubt.is_some() { self.doubts_count + 1 } else { 0 };
+        match doubt.filter(|_| self.doubts_count >= DOUBTS_MAX) {
+            Some(detail) => Err(WorkerError::new(FailureCause::BadTime, detail)),
+            None => Ok(()),
+        }
+    }
+
+    /// Holds times against what the machine can do.
+    ///
+    /// # Errors
+    /// When no machine is that quick.
+    pub(crate) fn hold_physics(&self, result: &RunResult) -> Result<(), WorkerError> {
+        let Some((call_ns_min, why)) = &self.call_ns_min else { return Ok(()) };
+        let quickest_ns = result.elapsed_ns.iter().copied().min().unwrap_or(u64::MAX);
+        let call_ns = quickest_ns as f64 / result.calls_per_sample as f64;
+        if call_ns >= *call_ns_min {
+            return Ok(());
+        }
+        let detail = format!("a call of {call_ns:.0} ns cannot be: {why} takes at least {call_ns_min:.0} ns");
+        Err(WorkerError::new(FailureCause::BadTime, detail))
+    }
+
+    /// Why the worker's figures cannot all be right, as far as this request shows.
+    fn doubt(&self, request: &Audited<'_>) -> Option<String> {
+        if let Some(doubt) = request.doubt_wait() {
+            return Some(doubt);
+        }
+        let (cost, overhead, reported) = (self.cost?, request.overhead(), request.reported());
+        let unseen_ns = overhead.wall_ns - cost.wall_ns;
+        if is_too_much(unseen_ns, reported.wall_ns, cost.wall_ns) {
+            return Some(format!(
+                "the worker reported {} for its samples, {} were seen to pass; what it does between samples it must report \
+                 as untimed_ns",
+                millis(reported.wall_ns),
+                millis(reported.wall_ns + unseen_ns)
+            ));
+        }
+        let reported_ns = reported.cpu_ns?;
+        let cost_ns = cost.cpu_ns?;
+        let unseen_ns = overhead.cpu_ns? - cost_ns;
+        is_too_much(unseen_ns, reported_ns, cost_ns).then(|| {
+            format!(
+                "the worker reported {} of CPU time for its samples, its process used {}",
+                millis(reported_ns),
+                millis(reported_ns + unseen_ns)
+            )
+        })
+    }
+}
+
+impl Overhead {
+    fn least(self, other: Option<Self>) -> Self {
+        let Some(other) = other else { return self };
+        let cpu_ns = self.cpu_ns.zip(other.cpu_ns).map(|(a, b)| a.min(b));
+        Self { wall_ns: self.wall_ns.min(other.wall_ns), cpu_ns }
+    }
+}
+
+fn is_too_much(unseen_ns: f64, reported_ns: f64, cost_ns: f64) -> bool {
+    unseen_ns > UNSEEN_NS.max(COST_SHARE * cost_ns) && unseen_ns > UNSEEN_SHARE * (reported_ns + unseen_ns)
+}
+
+impl Audited<'_> {
+    /// The sums over the samples.
+    fn reported(&self) -> Overhead {
+        let sum = |times: &[u64]| times.iter().map(|ns| *ns as f64).sum::<f64>();
+        let cpu_ns = &self.result.cpu_ns;
+        Overhead { wall_ns: sum(&self.result.elapsed_ns), cpu_ns: (!cpu_ns.is_empty()).then(|| sum(cpu_ns)) }
+    }
+
+    /// What passed beside the samples, without the time for which somebody was kept from running.
+    fn overhead(&self) -> Overhead {
+        let (reported, seen) = (self.reported(), &self.seen);
+        let untimed_ns = self.result.untimed_ns.unwrap_or(0) as f64;
+        let waited_ns = (seen.own_wait_ns + seen.books.map_or(0, |books| books.wait_ns)) as f64;
+        let cpu_ns = reported.cpu_ns.zip(seen.books).filter(|_| self.result.untimed_ns.is_none());
+        Overhead {
+            wall_ns: (seen.wall_ns as f64 - reported.wall_ns - untimed_ns - waited_ns).max(0.0),
+            cpu_ns: cpu_ns.map(|(reported_ns, books)| (books.cpu_ns as f64 - reported_ns).max(0.0)),
+        }
+    }
+
+    /// Nobody waits for a CPU for longer than the kernel has booked.
+    fn doubt_wait(&self) -> Option<String> {
+        let waited_ns: f64 = self.result.wait_ns.iter().map(|ns| *ns as f64).sum();
+        let booked_ns = self.seen.books?.wait_ns as f64;
+        let is_more = waited_ns > WAIT_NS.min(0.1 * self.reported().wall_ns) + 1.1 * booked_ns;
+        is_more.then(|| {
+            format!(
+                "the worker reported {} of waiting for a CPU, the kernel booked {} for its threads",
+                millis(waited_ns),
+                millis(booked_ns)
+            )
+        })
+    }
+}
+
+fn millis(ns: f64) -> String {
+    format!("{:.3} ms", ns / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outside::Books;
+
+    /// Samples of a millisecond each, in a request that costs a millisecond of its own.
+    fn result(samples: usize, reported_share: f64) -> RunResult {
+        let elapsed_ns = vec![(1e6 * reported_share) as u64; samples];
+        RunResult { calls_per_sample: 1, elapsed_ns, ..RunResult::default() }
+    }
+
+    fn seen(samples: usize, more_ns: u64) -> Seen {
+        let books = Some(Books { cpu_ns: 1_000_000 * samples as u64, wait_ns: 0 });
+        Seen { wall_ns: 1_000_000 * (samples as u64 + 1) + more_ns, books, own_wait_ns: 0 }
+    }
+
+    fn audit(reported_share: f64) -> Audit {
+        let mut audit = Audit::default();
+        audit.set_cost(&Audited { result: &result(1, reported_share), seen: seen(1, 0) });
+        audit
+    }
+
+    /// Whether a worker is found out that reports this share of its time.
+    fn is_found(reported_share: f64, samples: usize) -> bool {
+        let mut audit = audit(reported_share);
+        let result = result(samples, reported_share);
+        (0..DOUBTS_MAX).any(|_| audit.hold(&Audited { result: &result, seen: seen(samples, 0) }).is_err())
+    }
+
+    #[test]
+    fn a_clock_that_leaves_half_out_is_found_and_an_honest_one_is_not() {
+        for samples in [10, 20] {
+            assert!(!is_found(1.0, samples) && !is_found(0.9, samples));
+            assert!(is_found(0.5, samples) && is_found(0.1, samples) && is_found(0.01, samples));
+        }
+    }
+
+    #[test]
+    fn work_that_is_said_to_be_between_the_samples_is_explained() {
+        let mut audit = audit(0.5);
+        let result = RunResult { untimed_ns: Some(10_000_000), ..result(20, 0.5) };
+        for _ in 0..2 * DOUBTS_MAX {
+            audit.hold(&Audited { result: &result, seen: seen(20, 0) }).unwrap();
+        }
+    }
+
+    #[test]
+    fn unlucky_requests_among_good_ones_accuse_nobody() {
+        let mut audit = audit(1.0);
+        let result = result(20, 1.0);
+        for at in 0..100 {
+            let more_ns = if at % DOUBTS_MAX == 0 { 0 } else { 50_000_000 };
+            audit.hold(&Audited { result: &result, seen: seen(20, more_ns) }).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_accuses_nobody() {
+        let mut audit = audit(1.0);
+        let result = result(20, 1.0);
+        let mut seen = seen(20, 50_000_000);
+        seen.books = seen.books.map(|books| Books { wait_ns: 50_000_000, ..books });
+        for _ in 0..2 * DOUBTS_MAX {
+            audit.hold(&Audited { result: &result, seen }).unwrap();
+        }
+    }
+
+    #[test]
+    fn waits_that_the_kernel_does_not_know_of_are_found() {
+        let waits = RunResult { wait_ns: vec![500_000; 20], ..result(20, 1.0) };
+        let mut audit = audit(1.0);
+        let mut hold = |booked_ns: u64| {
+            let mut seen = seen(20, 0);
+            seen.books = seen.books.map(|books| Books { wait_ns: booked_ns, ..books });
+            (0..DOUBTS_MAX).find_map(|_| audit.hold(&Audited { result: &waits, seen }).err())
+        };
+        assert_eq!(hold(10_000_000), None);
+        let error = hold(0).unwrap();
+        assert!(
+            error.detail.contains("10.000 ms of waiting for a CPU, the kernel booked 0.000 ms"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn cpu_time_that_is_left_out_is_found() {
+        let mut audit = Audit::default();
+        let with_cpu = |samples: usize| RunResult { cpu_ns: vec![100_000; samples], ..result(samples, 1.0) };
+        audit.set_cost(&Audited { result: &with_cpu(1), seen: seen(1, 0) });
+        let request = with_cpu(20);
+        let found =
+            (0..DOUBTS_MAX).find_map(|_| audit.hold(&Audited { result: &request, seen: seen(20, 0) }).err());
+        assert!(found.is_some_and(|error| error.detail.contains("2.000 ms of CPU time")));
+    }
+}

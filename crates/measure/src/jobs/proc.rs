@@ -1,0 +1,40 @@
+//! Processes as `/proc` shows them.
+
+use super::TAG;
+use rustix::process::Pid;
+use std::fs;
+
+/// One process.
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    /// Whether it has ended and waits to be reaped.
+    pub(super) is_dead: bool,
+}
+
+/// All processes that can be seen; none where there is no `/proc`.
+pub(super) fn all() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// `pid (name) state parent group …`, where the name may hold anything.
+fn read(number: i32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let is_dead = matches!(fields.next()?, "Z" | "X");
+    let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Process { pid: Pid::from_raw(number)?, parent, group, is_dead })
+}
+
+impl Process {
+    /// The tag of the job that it is part of; absent where it has none or hides it.
+    pub(super) fn tag(&self) -> Option<String> {
+        let path = format!("/proc/{}/environ", self.pid.as_raw_nonzero());
+        let environment = fs::read(path).ok()?;
+        let mut variables = environment.split(|byte| *byte == 0);
+        let value = variables.find_map(|entry| entry.strip_prefix(TAG.as_bytes())?.strip_prefix(b"="))?;
+        String::from_utf8(value.to_vec()).ok()
+    }
+}

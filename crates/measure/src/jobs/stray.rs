@@ -1,0 +1,78 @@
+//! Processes that outlive the job they came from: they left its group, and their parent has ended.
+
+use super::proc::{self, Process};
+use super::{ALIVE, SESSION, kill, watchdog};
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, waitid};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Looking takes half a millisecond, as long as a small program: not after every one.
+const PERIOD: Duration = Duration::from_millis(50);
+/// Ends a program that starts processes as fast as they are killed.
+const SWEEP_MAX: Duration = Duration::from_secs(2);
+
+static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Ends strays, unless that was done a moment ago.
+pub(super) fn sweep_if_due() {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_some_and(|last| last.elapsed() < PERIOD) {
+        return;
+    }
+    *last = Some(Instant::now());
+    drop(last);
+    sweep();
+}
+
+/// Ends all processes that jobs have left behind, and waits until they are gone.
+pub fn sweep() {
+    if !super::has_started() {
+        return;
+    }
+    let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let start = Instant::now();
+    loop {
+        let strays: Vec<Process> = proc::all().filter(|process| is_stray(process, &alive)).collect();
+        if strays.is_empty() || start.elapsed() > SWEEP_MAX {
+            return;
+        }
+        // What it has started comes to us when it ends, and is found when we look again.
+        strays.iter().filter(|stray| !stray.is_dead).for_each(|stray| kill(stray.pid));
+        strays.iter().for_each(|stray| reap(stray.pid));
+    }
+}
+
+/// Ours by adoption, and no job. One whose job lives is that job's. One that hides where it is from may be any living
+/// job's, or, in our own group, a program that we run ourselves.
+fn is_stray(process: &Process, alive: &BTreeMap<i32, u32>) -> bool {
+    let number = process.pid.as_raw_nonzero().get();
+    let is_child = process.parent == getpid().as_raw_nonzero().get()
+        && !alive.contains_key(&number)
+        && watchdog::process_id() != u32::try_from(number).ok();
+    if !is_child {
+        return false;
+    }
+    let is_apart = process.group != getpgrp().as_raw_nonzero().get();
+    match job_of(process) {
+        Some(job) => !alive.values().any(|alive| *alive == job),
+        None => is_apart && (process.is_dead || alive.is_empty()),
+    }
+}
+
+/// The job that a process is part of, where it shows.
+fn job_of(process: &Process) -> Option<u32> {
+    let tag = process.tag()?;
+    u32::from_str_radix(tag.strip_prefix(SESSION.as_str())?.strip_prefix('.')?, 16).ok()
+}
+
+fn reap(pid: Pid) {
+    let start = Instant::now();
+    // An error means that it is gone, or never was our child.
+    while let Ok(None) = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+        if start.elapsed() > PERIOD {
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
