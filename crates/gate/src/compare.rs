@@ -85,6 +85,7 @@ fn find(current: &Current, metric: &str, was: &BaselineMetric, of_all: Option<&s
         (Some(is), _) => {
             let identities = was.identity.as_ref().zip(is.identity.as_ref());
             let problem = identities.and_then(|(was, is)| identity_difference(was, is, allow));
+            let problem = problem.or_else(|| unchecked(was, is.answer_checked));
             match problem.or_else(|| of_all.map(str::to_owned)) {
                 Some(problem) => Found::Incomparable(is.value_ms, problem),
                 None => Found::Value(is.value_ms),
@@ -97,6 +98,15 @@ fn find(current: &Current, metric: &str, was: &BaselineMetric, of_all: Option<&s
         }
         (None, None) => Found::Missing,
     }
+}
+
+/// A time whose answer nobody looks at any more.
+fn unchecked(was: &BaselineMetric, answer_checked: Option<bool>) -> Option<String> {
+    (was.answer_checked == Some(true) && answer_checked == Some(false)).then(|| {
+        "the answer was checked for the baseline and is not now; let the worker check it, or record a baseline with \
+         \"holdpoint baseline record\""
+            .to_owned()
+    })
 }
 
 fn machine_difference(current: &Current, baseline: &Baseline) -> Option<String> {

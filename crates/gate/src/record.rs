@@ -220,6 +220,7 @@ fn metrics(runs: &[Current], first: &Current) -> BTreeMap<String, BaselineMetric
             max_regression_abs_ms: 0.0,
             workload: value.workload.clone(),
             identity: value.identity.clone(),
+            answer_checked: value.answer_checked,
             spread: stats::spread(&runs_ms),
             runs_ms,
         };

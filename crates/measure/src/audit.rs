@@ -1,8 +1,9 @@
 //! Holds the times that a worker reports against what is seen from outside, and against what the machine can do.
 //!
 //! A worker may do what it likes before its first sample; so a request for one sample shows what a request costs, and the
-//! further samples of a longer one must take as long outside as by the worker's clock. One look can be unlucky on a busy
-//! machine: only what is seen in [`DOUBTS_MAX`] requests in a row is a contradiction.
+//! further samples of a longer one must take as long outside as by the worker's clock. On a busy machine one look can be
+//! unlucky, and one in which the worker was kept waiting shows nothing: only what is seen in [`DOUBTS_MAX`] clear looks in a
+//! row is a contradiction.
 
 use crate::outside::Seen;
 use crate::physics;
@@ -21,8 +22,10 @@ const UNSEEN_SHARE: f64 = 0.3;
 const UNSEEN_NS: f64 = 2e6;
 /// The same for requests that cost much.
 const COST_SHARE: f64 = 0.25;
-/// Samples of this much time together show a clock of half the speed well above that.
-pub(crate) const CLOSE_LOOK_NS: u64 = 10_000_000;
+/// Samples of this much time together show a clock of half the speed well above that, and are not interrupted every time.
+pub(crate) const CLOSE_LOOK_NS: u64 = 5_000_000;
+/// In a clear look, the worker was kept waiting for no more than this share of what passed.
+const CLEAR_SHARE: f64 = 0.15;
 /// A wait may be booked a moment late.
 const WAIT_NS: f64 = 1_000_000.0;
 
@@ -49,6 +52,8 @@ pub(crate) struct Audit {
     /// What a request costs: the least that was seen.
     cost: Option<Overhead>,
     doubts_count: u32,
+    /// Whether the last clear look went well.
+    is_trusted: bool,
 }
 
 impl Audit {
@@ -69,9 +74,9 @@ impl Audit {
         self.cost = Some(one.overhead().least(self.cost));
     }
 
-    /// Whether the last request contradicted the worker.
-    pub(crate) fn is_in_doubt(&self) -> bool {
-        self.doubts_count > 0
+    /// Whether the last clear look went well.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
 
     /// Holds a request against it.
@@ -82,7 +87,13 @@ impl Audit {
         self.hold_physics(request.result)?;
         let doubt = self.doubt(request);
         self.cost = self.cost.map(|cost| cost.least(Some(request.overhead())));
-        self.doubts_count = if doubt.is_some() { self.doubts_count + 1 } else { 0 };
+        if doubt.is_some() {
+            self.doubts_count += 1;
+            self.is_trusted = false;
+        } else if request.is_clear() {
+            self.doubts_count = 0;
+            self.is_trusted = true;
+        }
         match doubt.filter(|_| self.doubts_count >= DOUBTS_MAX) {
             Some(detail) => Err(WorkerError::new(FailureCause::BadTime, detail)),
             None => Ok(()),
@@ -108,6 +119,9 @@ impl Audit {
     fn doubt(&self, request: &Audited<'_>) -> Option<String> {
         if let Some(doubt) = request.doubt_wait() {
             return Some(doubt);
+        }
+        if !request.is_clear() {
+            return None;
         }
         let (cost, overhead, reported) = (self.cost?, request.overhead(), request.reported());
         let unseen_ns = overhead.wall_ns - cost.wall_ns;
@@ -152,11 +166,20 @@ impl Audited<'_> {
         Overhead { wall_ns: sum(&self.result.elapsed_ns), cpu_ns: (!cpu_ns.is_empty()).then(|| sum(cpu_ns)) }
     }
 
+    fn waited_ns(&self) -> f64 {
+        (self.seen.own_wait_ns + self.seen.books.map_or(0, |books| books.wait_ns)) as f64
+    }
+
+    /// Whether nobody was kept waiting for long.
+    fn is_clear(&self) -> bool {
+        self.waited_ns() <= CLEAR_SHARE * self.seen.wall_ns as f64
+    }
+
     /// What passed beside the samples, without the time for which somebody was kept from running.
     fn overhead(&self) -> Overhead {
         let (reported, seen) = (self.reported(), &self.seen);
         let untimed_ns = self.result.untimed_ns.unwrap_or(0) as f64;
-        let waited_ns = (seen.own_wait_ns + seen.books.map_or(0, |books| books.wait_ns)) as f64;
+        let waited_ns = self.waited_ns();
         let cpu_ns = reported.cpu_ns.zip(seen.books).filter(|_| self.result.untimed_ns.is_none());
         Overhead {
             wall_ns: (seen.wall_ns as f64 - reported.wall_ns - untimed_ns - waited_ns).max(0.0),
@@ -244,7 +267,7 @@ mod tests {
         let mut audit = audit(1.0);
         let result = result(20, 1.0);
         let mut seen = seen(20, 50_000_000);
-        seen.books = seen.books.map(|books| Books { wait_ns: 50_000_000, ..books });
+        seen.books = seen.books.map(|books| Books { wait_ns: 12_000_000, ..books });
         for _ in 0..2 * DOUBTS_MAX {
             audit.hold(&Audited { result: &result, seen }).unwrap();
         }

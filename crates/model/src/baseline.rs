@@ -78,6 +78,9 @@ pub struct BaselineMetric {
     /// The value in each run, in the order of `runs`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_ms: Vec<f64>,
+    /// Whether the workload's answer was checked; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_checked: Option<bool>,
     /// How far apart the runs were: `(max - min) / median`. Absent with fewer than two runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,

@@ -35,6 +35,8 @@ pub struct MetricValue {
     pub workload: Option<String>,
     /// What was run, if the file says.
     pub identity: Option<Identity>,
+    /// Whether the workload's answer was checked, if the file says.
+    pub answer_checked: Option<bool>,
 }
 
 /// Why a metric has no value.
@@ -68,7 +70,9 @@ impl From<&Report> for Current {
                         Some(value_ms) => {
                             let (workload, identity) =
                                 (Some(name.clone()), Some(measurement.identity.clone()));
-                            current.metrics.insert(key, MetricValue { value_ms, workload, identity });
+                            let answer_checked = Some(measured.answer.is_some());
+                            let value = MetricValue { value_ms, workload, identity, answer_checked };
+                            current.metrics.insert(key, value);
                             continue;
                         }
                         None => Unmeasured::Skipped(format!("its worker does not report {metric}")),

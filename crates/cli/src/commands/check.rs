@@ -11,7 +11,7 @@ use holdpoint_measure::fuzz::{Fuzzer, Target};
 use holdpoint_measure::worker;
 use holdpoint_model::check::{CheckedRoofline, Correctness, Performance, config};
 use holdpoint_model::fuzz::{Errors, Evaluated};
-use holdpoint_model::roofline::Placement;
+use holdpoint_model::roofline::{CeilingUnit, Placed, Placement};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{CheckDocument, ExitCode, FuzzCase, KernelCheck, Outcome, Suite, Values, WorkloadSpec};
 use holdpoint_render::terminal;
@@ -40,7 +40,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
     if let (Err(error), Some(_)) = (&roofline, &args.ceilings) {
         return Err(CliError::Inconclusive(error.to_string()));
     }
-    let mut checks = Vec::new();
+    let (mut checks, mut is_broken) = (Vec::new(), false);
     for (spec, correctness) in suite.workloads.iter().zip(correctness) {
         let outcome = report.benchmarks.get(&spec.name).map(|measurement| &measurement.outcome);
         let (measured, reason) = match outcome {
@@ -54,13 +54,14 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
         let is_right = correctness.as_ref().is_ok_and(|correctness| correctness.passed);
         let measured = measured.filter(|_| is_right);
         let placed = roofline.as_ref().ok().and_then(|roofline| match roofline.workloads.get(&spec.name) {
-            Some(Placement::Placed(placed)) => Some(CheckedRoofline::from(&**placed)),
+            Some(Placement::Placed(placed)) => Some(&**placed),
             _ => None,
         });
+        is_broken |= matches!(outcome, Some(Outcome::Failed(_))) || placed.is_some_and(is_impossible);
         let kernel = measured.and_then(|measured| measured.kernel.as_ref());
         checks.push(KernelCheck {
             performance: measured.map(|measured| Performance::of(measured)),
-            roofline: placed.filter(|_| is_right),
+            roofline: placed.filter(|_| is_right).map(CheckedRoofline::from),
             config: config(spec),
             kernel_name: kernel.map_or(&spec.op, |kernel| &kernel.kernel_name).clone(),
             timestamp: report.timestamp_utc.clone(),
@@ -68,7 +69,10 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
             correctness: correctness.ok(),
         });
     }
-    let code = exit_code(&checks);
+    let code = match exit_code(&checks) {
+        ExitCode::Ok if is_broken => ExitCode::Broken,
+        code => code,
+    };
     let document = match <[KernelCheck; 1]>::try_from(checks) {
         Ok([one]) => CheckDocument::One(Box::new(one)),
         Err(many) => CheckDocument::Many(many),
@@ -222,6 +226,16 @@ fn correctness(
         cases_count,
         finding: found,
     }))
+}
+
+/// A rate of twice a measured ceiling is no noise, and no ceiling of ours is that far below what a machine can do.
+fn is_impossible(placed: &Placed) -> bool {
+    let rate = match placed.ceiling.unit {
+        CeilingUnit::Gflops => placed.throughput_gflops,
+        CeilingUnit::GbPerS => placed.bandwidth_gb_s,
+        CeilingUnit::Ms => None,
+    };
+    rate.is_some_and(|rate| rate > 2.0 * placed.ceiling.value)
 }
 
 /// Only wrong answers fail it; how quick it is never does.

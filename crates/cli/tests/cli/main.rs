@@ -26,6 +26,7 @@ mod gpu_reports;
 mod help;
 mod interrupted;
 mod keep;
+mod misbehaving;
 mod profile;
 mod promote;
 mod replay;

@@ -57,7 +57,8 @@ fn medians(report: &Report) -> Current {
         match &measurement.outcome {
             Outcome::Measured(measured) => {
                 let (workload, identity) = (Some(name.clone()), Some(measurement.identity.clone()));
-                let value = MetricValue { value_ms: measured.p50_ms, workload, identity };
+                let answer_checked = Some(measured.answer.is_some());
+                let value = MetricValue { value_ms: measured.p50_ms, workload, identity, answer_checked };
                 current.metrics.insert(metric, value);
             }
             Outcome::Skipped { reason } => {
@@ -80,6 +81,7 @@ fn as_baseline(report: &Report) -> Baseline {
         max_regression_abs_ms: 0.0,
         workload: value.workload,
         identity: value.identity,
+        answer_checked: value.answer_checked,
         runs_ms: Vec::new(),
         spread: None,
     };

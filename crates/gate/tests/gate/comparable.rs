@@ -185,3 +185,21 @@ fn a_wide_or_a_default_tolerance_is_noted() {
     let notes = gate(&run(&[("a_ms", 1.0)]), &was).notes;
     assert_eq!(notes, ["the tolerance is the default of 50 %: the baseline names none"]);
 }
+
+#[test]
+fn a_time_whose_answer_is_checked_no_more_is_inconclusive() {
+    let (mut current, mut baseline) = pair();
+    let mut check = |was: Option<bool>, is: Option<bool>| {
+        baseline.metrics.values_mut().for_each(|metric| metric.answer_checked = was);
+        current.metrics.values_mut().for_each(|metric| metric.answer_checked = is);
+        gate(&current, &baseline)
+    };
+    let judged = check(Some(true), Some(false));
+    assert_one(&judged, "fail", CheckStatus::Inconclusive, Verdict::Inconclusive);
+    assert!(judged.checks[0].reason.contains("the answer was checked for the baseline and is not now"));
+    for (was, is) in
+        [(Some(true), Some(true)), (Some(false), Some(false)), (None, Some(false)), (Some(true), None)]
+    {
+        assert_one(&check(was, is), "pass", CheckStatus::Pass, Verdict::Pass);
+    }
+}

@@ -46,8 +46,12 @@ fn identity() -> Identity {
 
 /// A run that is `ok`, on machine "here".
 fn run(metrics: &[(&str, f64)]) -> Current {
-    let value =
-        |value_ms| MetricValue { value_ms, workload: Some("w".to_owned()), identity: Some(identity()) };
+    let value = |value_ms| MetricValue {
+        value_ms,
+        workload: Some("w".to_owned()),
+        identity: Some(identity()),
+        answer_checked: None,
+    };
     Current {
         suite: "cpu".to_owned(),
         timestamp_utc: Some("2026-02-14T10:00:00Z".to_owned()),
@@ -68,6 +72,7 @@ fn baseline(metrics: &[(&str, f64, f64, f64)]) -> Baseline {
         max_regression_abs_ms,
         workload: Some("w".to_owned()),
         identity: Some(identity()),
+        answer_checked: None,
         runs_ms: Vec::new(),
         spread: None,
     };

@@ -57,7 +57,9 @@ fn head(file: &Value) -> Current {
 }
 
 fn insert(current: &mut Current, name: String, value_ms: f64) {
-    current.metrics.insert(name, MetricValue { value_ms, workload: None, identity: None });
+    current
+        .metrics
+        .insert(name, MetricValue { value_ms, workload: None, identity: None, answer_checked: None });
 }
 
 /// Every number whose key ends in `_ms`, by its dotted path, and what stands in place of such numbers. Booleans are no

@@ -26,7 +26,7 @@ pub(super) fn result(file: &Value) -> Result<Current, FileError> {
         .as_ref()
         .and_then(|kernel| shape_block.into_iter().flatten().find_map(|config| identity_of(kernel, config)));
     let mut current = head(file, "cudadent42");
-    let metric = MetricValue { value_ms, workload: kernel, identity };
+    let metric = MetricValue { value_ms, workload: kernel, identity, answer_checked: None };
     current.metrics.insert("mean_time_ms".to_owned(), metric);
     Ok(current)
 }
@@ -49,7 +49,8 @@ pub(super) fn summary(file: &Value) -> Result<Current, FileError> {
             "B{}_H{}_S{}_D{}",
             identity.shape[0], identity.shape[1], identity.shape[2], identity.shape[3]
         );
-        let metric = MetricValue { value_ms, workload: Some(name.clone()), identity: Some(identity) };
+        let (workload, identity) = (Some(name.clone()), Some(identity));
+        let metric = MetricValue { value_ms, workload, identity, answer_checked: None };
         current.metrics.insert(format!("{name}_p50_ms"), metric);
     }
     Ok(current)
@@ -82,6 +83,7 @@ pub(super) fn ratchet(file: &Value) -> Result<Baseline, FileError> {
             workload: Some(name.clone()),
             identity: None,
             runs_ms: Vec::new(),
+            answer_checked: None,
             spread: None,
         };
         baseline.metrics.insert(format!("{name}_p50_ms"), metric);

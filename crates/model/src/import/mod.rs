@@ -241,6 +241,7 @@ fn from_current(current: Current) -> Baseline {
             max_regression_abs_ms: 0.0,
             workload: metric.workload,
             identity: metric.identity,
+            answer_checked: metric.answer_checked,
             runs_ms: Vec::new(),
             spread: None,
         };
