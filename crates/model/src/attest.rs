@@ -1,6 +1,7 @@
 //! Release attestations: which artifacts and which verdicts a release rests on, and the envelope that signs them. The keys of the
 //! attestation are the first seed's; what is added stands beside them.
 
+use crate::Revision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -160,6 +161,18 @@ pub struct GateInput {
     /// The files that it was held against, below the artifacts folder, with their SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rests_on: BTreeMap<String, String>,
+    /// What was compared, where it is a verdict over times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+}
+
+/// The two revisions that a verdict over times compares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compared {
+    /// The revision of the base or of the baseline; absent where the file names none.
+    pub base: Option<Revision>,
+    /// The revision under test; absent where the file names none.
+    pub head: Option<Revision>,
 }
 
 /// Counts, and what they come to.

@@ -41,6 +41,9 @@ impl Here {
         here.git(&["add", "--all"]);
         here.git(&["commit", "--quiet", "--message", "first"]);
         here.gate(&[]).ends(0);
+        here.write("notes.txt", "a release");
+        here.git(&["add", "--all"]);
+        here.git(&["commit", "--quiet", "--message", "second"]);
         // A baseline that every machine meets.
         here.edit_times(1e6);
         here.gate(&["--confirm", "0"]).ends(0);

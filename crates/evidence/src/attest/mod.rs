@@ -1,6 +1,7 @@
 //! Release attestations: what a release rests on, read from the files and held against them again. Nothing in one is typed by whoever
 //! asks for it but who, what for, and what a project does not have.
 
+mod base;
 mod kinds;
 mod read;
 mod times;

@@ -176,6 +176,7 @@ pub(super) fn gate(
             }
         }
         let mut rests_on = BTreeMap::new();
+        let compared = said.as_ref().ok().and_then(|said| said.compared.clone());
         let (status, detail) = match said {
             Ok(_) if kind.key == CPU_TIMES && on_device == Some(true) => {
                 (GateStatus::Fail, "its times are a device's".to_owned())
@@ -189,7 +190,7 @@ pub(super) fn gate(
             }
             Err(problem) => (GateStatus::Fail, problem),
         };
-        inputs.push(GateInput { path: path.to_owned(), sha256, status, detail, rests_on });
+        inputs.push(GateInput { path: path.to_owned(), sha256, status, detail, rests_on, compared });
     }
     let is_out_of_scope = kind.key == GPU_TIMES && held.target == RuntimeTarget::Cpu;
     let (status, evidence) = match (inputs.as_slice(), without) {

@@ -3,7 +3,7 @@
 
 use super::kinds::Form;
 use super::{Held, times};
-use holdpoint_model::attest::{GateStatus, SignOff};
+use holdpoint_model::attest::{Compared, GateStatus, SignOff};
 use holdpoint_model::fuzz::FuzzedKernel;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{
@@ -28,6 +28,8 @@ pub(super) struct Said {
     pub rests_on: Vec<String>,
     /// Whether it contradicts itself or what lies beside it.
     pub is_edited: bool,
+    /// The revisions that it compares, where it speaks of times.
+    pub compared: Option<Compared>,
 }
 
 impl Said {
@@ -41,6 +43,7 @@ impl Said {
             on_device: None,
             rests_on: Vec::new(),
             is_edited: false,
+            compared: None,
         }
     }
 

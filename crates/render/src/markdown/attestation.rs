@@ -2,8 +2,9 @@
 
 use super::escape;
 use super::tables::{left, table};
+use crate::text::describe_compared;
 use holdpoint_model::Attestation;
-use holdpoint_model::attest::GateStatus;
+use holdpoint_model::attest::{GateInput, GateStatus};
 
 /// The page.
 #[must_use]
@@ -122,8 +123,7 @@ fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> 
     let seen = seen(a);
     columns.extend(tick.map(|_| left(&seen)));
     let rows = a.gates.iter().map(|gate| {
-        let evidence = gate.inputs.iter().map(|i| format!("{}: {}", path(&i.path), escape::prose(&i.detail)));
-        let evidence: Vec<String> = evidence.collect();
+        let evidence: Vec<String> = gate.inputs.iter().map(|input| describe_input(input, path)).collect();
         let hashes: Vec<String> = gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
         let said = if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
         let hashes = if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") };
@@ -132,6 +132,15 @@ fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> 
         row
     });
     table(&columns, &rows.collect::<Vec<_>>())
+}
+
+/// A verdict file, what it says and, of times, what was compared.
+fn describe_input(input: &GateInput, path: &dyn Fn(&str) -> String) -> String {
+    let said = format!("{}: {}", path(&input.path), escape::prose(&input.detail));
+    match &input.compared {
+        Some(compared) => format!("{said}<br>{}", escape::prose(&describe_compared(compared))),
+        None => said,
+    }
 }
 
 fn status(status: GateStatus) -> String {
