@@ -214,9 +214,8 @@ pub struct SignOff {
     pub evidence: String,
 }
 
-/// An in-toto statement of version 1.
+/// An in-toto statement of version 1. Unknown fields are ignored, as in-toto's parsing rules ask, here and below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Statement {
     /// Always `https://in-toto.io/Statement/v1`.
     #[serde(rename = "_type")]
@@ -232,7 +231,6 @@ pub struct Statement {
 
 /// A file that a statement speaks of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Subject {
     /// Its path below the artifacts folder.
     pub name: String,
@@ -242,7 +240,6 @@ pub struct Subject {
 
 /// A DSSE envelope: bytes, what they are, and who signed them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Envelope {
     /// The statement's bytes, in Base64.
     pub payload: String,
@@ -255,9 +252,9 @@ pub struct Envelope {
 
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct EnvelopeSignature {
-    /// SHA-256 of the public key's 32 bytes.
+    /// A hint at the key, which anybody may write; ours is the name that securesystemslib gives the key.
+    #[serde(default)]
     pub keyid: String,
     /// The signature, in Base64.
     pub sig: String,

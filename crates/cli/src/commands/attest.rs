@@ -8,7 +8,7 @@ use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::{EvidenceError, dsse, keys};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::attest::ReleaseMetadata;
-use holdpoint_model::{Attestation, Envelope, ExitCode, import, json};
+use holdpoint_model::{Attestation, Envelope, ExitCode, import};
 use holdpoint_render::{markdown, terminal};
 use holdpoint_store::StoreError;
 use serde_json::json;
@@ -250,8 +250,7 @@ fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, CliError> 
     let what = |what: String| CliError::File { path: PathBuf::from(path), what };
     let payload = dsse::payload(envelope).map_err(what)?;
     let text = String::from_utf8(payload).map_err(|_| what("its payload is not UTF-8 text".to_owned()))?;
-    let statement: holdpoint_model::Statement =
-        json::parse(&text).map_err(|e| what(format!("its payload: {e}")))?;
+    let statement = attest::read_statement(&text).map_err(what)?;
     Ok(statement.predicate)
 }
 
@@ -307,7 +306,7 @@ pub(super) fn checked(
         }
         Document::Envelope(envelope) => {
             key = keys::public(public, variable.as_deref())?;
-            let signer = format!("signed by {}", keys::key_id(&key));
+            let signer = format!("signed by {}", key.key_id());
             (Signed::Envelope(envelope, &key), signer)
         }
     };

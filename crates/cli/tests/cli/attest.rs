@@ -214,8 +214,9 @@ fn an_envelope_that_was_touched_is_not_verified() {
     let here = Here::signed();
     let path = "artifacts/release/release_attestation.dsse.json";
     let whole = here.read(path);
-    let count = whole.len();
-    for at in (0..count).step_by(count / 12) {
+    let begin = whole.find("\"payload\": \"").unwrap() + 12;
+    let count = whole[begin..].find('"').unwrap();
+    for at in (begin..begin + count).step_by(count / 12) {
         let mut bytes = whole.clone().into_bytes();
         bytes[at] ^= 1;
         std::fs::write(here.path(path), &bytes).unwrap();

@@ -9,7 +9,7 @@ mod verdict;
 mod verify;
 
 pub use kinds::{is_artifact, is_gate, known_keys};
-pub use verify::{Problems, Signed, Trust, missing_for_release, verify};
+pub use verify::{Problems, Signed, Trust, missing_for_release, read_statement, verify};
 
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{

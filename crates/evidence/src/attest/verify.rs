@@ -2,11 +2,13 @@
 
 use super::kinds::{ARTIFACTS, CPU_TIMES, GATES, GPU_TIMES};
 use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, subjects, summary};
+use crate::keys::PublicKey;
 use crate::{EvidenceError, dsse};
-use ed25519_dalek::VerifyingKey;
-use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateStatus};
+use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateStatus, Subject};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{Attestation, Envelope, Statement, json};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What does not hold; empty when all does.
@@ -25,7 +27,7 @@ pub struct Trust<'a> {
 #[derive(Clone, Debug)]
 pub enum Signed<'a> {
     /// With a signature, and the key that it must be of.
-    Envelope(Envelope, &'a VerifyingKey),
+    Envelope(Envelope, &'a PublicKey),
     /// Without one.
     Bare(Box<Attestation>),
 }
@@ -50,9 +52,7 @@ pub fn verify(
         }
         Signed::Envelope(envelope, key) => match opened(&envelope, key) {
             Ok(statement) => {
-                if statement.subject != subjects(&statement.predicate) {
-                    problems.push("its subject is not the files that its attestation speaks of".to_owned());
-                }
+                subject_problems(&statement, &mut problems);
                 statement.predicate
             }
             // Nothing in it can be believed, so nothing more is said of it.
@@ -73,17 +73,61 @@ pub fn verify(
     Ok((problems, Some(attestation)))
 }
 
-fn opened(envelope: &Envelope, key: &VerifyingKey) -> Result<Statement, String> {
+fn opened(envelope: &Envelope, key: &PublicKey) -> Result<Statement, String> {
     let payload = dsse::open(envelope, key)?;
     let text = String::from_utf8(payload).map_err(|_| "its payload is not UTF-8 text")?;
-    let statement: Statement = json::parse(&text).map_err(|error| format!("its payload: {error}"))?;
-    if statement.statement_type != STATEMENT_TYPE {
-        return Err(clean_text(&format!("its payload is of type {:?}", statement.statement_type)));
+    read_statement(&text)
+}
+
+/// Whole numbers as such: protobuf, with which in-toto's own packages write, spells 1 as 1.0.
+fn restore_whole_numbers(value: &mut Value) {
+    /// From here on a float cannot tell a whole number from its neighbour.
+    const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => {
+            let whole =
+                number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() < WHOLE_MAX);
+            if let Some(whole) = whole {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(restore_whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(restore_whole_numbers),
+        _ => {}
     }
-    if statement.predicate_type != PREDICATE_TYPE {
-        return Err(clean_text(&format!("its predicate is of type {:?}", statement.predicate_type)));
+}
+
+/// Reads a statement of ours. What it is stands in its two types; fields that are not known are ignored.
+///
+/// # Errors
+/// With what is wrong with it.
+pub fn read_statement(text: &str) -> Result<Statement, String> {
+    let mut value: Value = json::parse(text).map_err(|error| format!("its payload: {error}"))?;
+    restore_whole_numbers(&mut value);
+    for (key, wanted) in [("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)] {
+        if value[key] != wanted {
+            return Err(clean_text(&format!("its {key} is {}, not {wanted:?}", value[key])));
+        }
     }
-    Ok(statement)
+    serde_json::from_value(value).map_err(|error| clean_text(&format!("its payload: {error}")))
+}
+
+/// The subjects must be the files that the attestation speaks of, by name and SHA-256, in whatever order and with whatever other
+/// digests.
+fn subject_problems(statement: &Statement, problems: &mut Problems) {
+    let pairs = |subjects: &[Subject]| -> BTreeSet<(String, String)> {
+        let sha256 = |subject: &Subject| subject.digest.get("sha256").cloned().unwrap_or_default();
+        subjects.iter().map(|subject| (subject.name.clone(), sha256(subject))).collect()
+    };
+    let (named, spoken_of) = (pairs(&statement.subject), pairs(&subjects(&statement.predicate)));
+    for (name, _) in spoken_of.difference(&named) {
+        problems
+            .push(clean_text(&format!("{name} is not among its subjects with the SHA-256 that it attests")));
+    }
+    for (name, _) in named.difference(&spoken_of) {
+        problems
+            .push(clean_text(&format!("its subject {name} is not a file that its attestation speaks of")));
+    }
 }
 
 /// Where an attestation contradicts itself.

@@ -5,13 +5,14 @@
 mod base;
 mod beside;
 mod edited;
+mod interop;
 
 use ed25519_dalek::SigningKey;
 use holdpoint_evidence::attest::{Asked, Signed, Trust, create, statement, verify};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::dsse;
 use holdpoint_gate::{Allow, Policy};
-use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget};
+use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget, Subject};
 use holdpoint_model::{Attestation, import};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -154,7 +155,7 @@ fn problems(attestation: Attestation, dir: &Path, is_strict: bool) -> Vec<String
     let key = SigningKey::from_bytes(&[3; 32]);
     let payload = to_canonical(&statement(attestation)).unwrap();
     let envelope = dsse::sign(payload.as_bytes(), &key);
-    let public = key.verifying_key();
+    let public = key.verifying_key().into();
     verify(Signed::Envelope(envelope, &public), dir, Trust { is_strict, commit_sha: None }).unwrap().0
 }
 
@@ -404,7 +405,7 @@ fn a_statement_is_about_the_files_and_nothing_else() {
     let key = SigningKey::from_bytes(&[3; 32]);
     let opened = |statement: &holdpoint_model::Statement, commit_sha| {
         let payload = to_canonical(statement).unwrap();
-        let (envelope, public) = (dsse::sign(payload.as_bytes(), &key), key.verifying_key());
+        let (envelope, public) = (dsse::sign(payload.as_bytes(), &key), key.verifying_key().into());
         verify(Signed::Envelope(envelope, &public), dir.path(), Trust { is_strict: false, commit_sha })
             .unwrap()
             .0
@@ -417,7 +418,17 @@ fn a_statement_is_about_the_files_and_nothing_else() {
     assert!(opened(&whole, Some("other"))[0].contains("not of other"));
     let mut fewer = whole.clone();
     fewer.subject.pop();
-    assert!(opened(&fewer, None)[0].contains("its subject is not"));
+    assert!(opened(&fewer, None)[0].contains("is not among its subjects"));
+    let mut more = whole.clone();
+    more.subject.push(Subject { name: "other".to_owned(), ..whole.subject[0].clone() });
+    assert!(opened(&more, None)[0].contains("its subject other is not a file"));
+    // What others add or order differently changes nothing.
+    let mut foreign = whole.clone();
+    foreign.subject.reverse();
+    foreign.subject[0].digest.insert("sha512".to_owned(), "0".repeat(128));
+    assert_eq!(opened(&foreign, None), Vec::<String>::new());
+    foreign.subject[0].digest.remove("sha256");
+    assert_eq!(opened(&foreign, None).len(), 2, "a subject is known by its SHA-256");
     let mut other = whole.clone();
     other.predicate_type = "https://slsa.dev/provenance/v1".to_owned();
     assert!(opened(&other, None)[0].contains("slsa"));

@@ -210,11 +210,19 @@ pub fn attestation(text: &str) -> Result<Attestation, FileError> {
     own(text, "release attestation", &["release_metadata", "artifacts", "gates", "summary"])
 }
 
-/// Reads a DSSE envelope. Who signed it is not looked at here.
+/// Reads a DSSE envelope, or the one in a bundle of sigstore's, as cosign writes it. Who signed it is not looked at here.
 ///
 /// # Errors
-/// When the text is not one.
+/// When the text is neither.
 pub fn envelope(text: &str) -> Result<Envelope, FileError> {
+    #[derive(serde::Deserialize)]
+    struct Bundle {
+        #[serde(rename = "dsseEnvelope")]
+        envelope: Envelope,
+    }
+    if Head::of(text)?.has("dsseEnvelope") {
+        return Ok(json::parse::<Bundle>(text)?.envelope);
+    }
     own(text, "DSSE envelope", &["payload", "payloadType", "signatures"])
 }
 
