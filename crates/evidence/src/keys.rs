@@ -5,10 +5,13 @@ use crate::{EvidenceError, hash};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{SigningKey, VerifyingKey};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The variable that may hold the private key.
 pub const PRIVATE_VARIABLE: &str = "HOLDPOINT_SIGNING_KEY";
+/// The variable that may hold the key that seals what is measured.
+pub const SEAL_VARIABLE: &str = "HOLDPOINT_SEAL_KEY";
 /// The variable that may hold the public key.
 pub const PUBLIC_VARIABLE: &str = "HOLDPOINT_PUBLIC_KEY";
 
@@ -17,6 +20,18 @@ const PRIVATE_PREFIX: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 /// The same of a SubjectPublicKeyInfo.
 const PUBLIC_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// What a key file's permissions must not grant to others.
+#[derive(Clone, Copy)]
+struct Mode {
+    refused: u32,
+    deed: &'static str,
+    remedy: &'static str,
+}
+
+const PRIVATE_MODE: Mode = Mode { refused: 0o077, deed: "read or change", remedy: "chmod 600" };
+/// A group may share a work tree, and with it a public key.
+const PUBLIC_MODE: Mode = Mode { refused: 0o002, deed: "change", remedy: "chmod o-w" };
 
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
@@ -56,8 +71,20 @@ pub fn key_id(key: &VerifyingKey) -> String {
 /// # Errors
 /// When there is none, or it is not one.
 pub fn private(file: Option<&Path>, variable: Option<&str>) -> Result<SigningKey, EvidenceError> {
-    let (place, text) = source(file, variable, PRIVATE_VARIABLE, "--key FILE")?;
+    let (place, text) = source(file, variable, PRIVATE_VARIABLE, "--key FILE", PRIVATE_MODE)?;
     Ok(SigningKey::from_bytes(&bytes_of(&place, &text, PRIVATE_LABEL, &PRIVATE_PREFIX)?))
+}
+
+/// The key that seals what is measured, from a file or from [`SEAL_VARIABLE`]'s value; absent where neither is given.
+///
+/// # Errors
+/// When it is given and is no key.
+pub fn seal(file: Option<&Path>, variable: Option<&str>) -> Result<Option<SigningKey>, EvidenceError> {
+    if file.is_none() && variable.is_none() {
+        return Ok(None);
+    }
+    let (place, text) = source(file, variable, SEAL_VARIABLE, "--seal-key FILE", PRIVATE_MODE)?;
+    Ok(Some(SigningKey::from_bytes(&bytes_of(&place, &text, PRIVATE_LABEL, &PRIVATE_PREFIX)?)))
 }
 
 /// The public key from a file, or from [`PUBLIC_VARIABLE`]'s value.
@@ -65,7 +92,7 @@ pub fn private(file: Option<&Path>, variable: Option<&str>) -> Result<SigningKey
 /// # Errors
 /// When there is none, or it is not one.
 pub fn public(file: Option<&Path>, variable: Option<&str>) -> Result<VerifyingKey, EvidenceError> {
-    let (place, text) = source(file, variable, PUBLIC_VARIABLE, "--public-key FILE")?;
+    let (place, text) = source(file, variable, PUBLIC_VARIABLE, "--public-key FILE", PUBLIC_MODE)?;
     let bytes = bytes_of(&place, &text, PUBLIC_LABEL, &PUBLIC_PREFIX)?;
     VerifyingKey::from_bytes(&bytes)
         .map_err(|_| EvidenceError::Key { place, what: "not a point of the curve".to_owned() })
@@ -76,14 +103,31 @@ fn source(
     variable: Option<&str>,
     name: &str,
     flag: &str,
+    mode: Mode,
 ) -> Result<(String, String), EvidenceError> {
     match (file, variable.filter(|text| !text.trim().is_empty())) {
-        (Some(file), _) => Ok((file.display().to_string(), holdpoint_store::read_text(file)?)),
+        (Some(file), _) => {
+            mode.check(file)?;
+            Ok((file.display().to_string(), holdpoint_store::read_text(file)?))
+        }
         (None, Some(text)) => Ok((name.to_owned(), text.to_owned())),
         (None, None) => Err(EvidenceError::Key {
             place: "no key".to_owned(),
             what: format!("give {flag}, or set {name}; \"holdpoint attest keygen\" makes a pair"),
         }),
+    }
+}
+
+impl Mode {
+    /// Refuses a key file that is open to others. One that is not there is the reader's to complain about.
+    fn check(self, file: &Path) -> Result<(), EvidenceError> {
+        let mode = std::fs::metadata(file).map_or(0, |metadata| metadata.permissions().mode());
+        if mode & self.refused == 0 {
+            return Ok(());
+        }
+        let (place, mode, remedy) = (file.display().to_string(), mode & 0o777, self.remedy);
+        let what = format!("others may {} it (mode {mode:04o}); run \"{remedy} {place}\"", self.deed);
+        Err(EvidenceError::Key { place, what })
     }
 }
 
@@ -130,7 +174,6 @@ fn pem(label: &str, prefix: &[u8], key: &[u8; 32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     /// The key pair of RFC 8410, section 10.
     const RFC_PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
@@ -161,6 +204,30 @@ mod tests {
         }
         assert!(private(None, None).unwrap_err().to_string().contains("keygen"));
         assert!(public(None, Some(RFC_PRIVATE)).is_err());
+    }
+
+    #[test]
+    fn a_key_file_that_is_open_to_others_is_refused_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (private_file, public_file) = (dir.path().join("a.key"), dir.path().join("a.pub"));
+        write_pair(&generate().unwrap(), &private_file, &public_file).unwrap();
+        let set = |file: &Path, mode| {
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for mode in [0o666, 0o640, 0o604, 0o620] {
+            set(&private_file, mode);
+            for error in [private(Some(&private_file), None).err(), seal(Some(&private_file), None).err()] {
+                let error = error.unwrap().to_string();
+                assert!(error.contains("chmod 600"), "{mode:o}: {error}");
+            }
+        }
+        set(&private_file, 0o400);
+        assert!(private(Some(&private_file), None).is_ok());
+        set(&public_file, 0o666);
+        let error = public(Some(&public_file), None).unwrap_err().to_string();
+        assert!(error.contains("chmod o-w"), "{error}");
+        set(&public_file, 0o664);
+        assert!(public(Some(&public_file), None).is_ok());
     }
 
     #[test]
