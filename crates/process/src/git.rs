@@ -33,7 +33,8 @@ pub const INHERITED: [&str; 11] = [
 ];
 
 /// Beats what the repository's settings say. Hooks and monitors are programs of theirs.
-const SETTINGS: [&str; 4] = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false", "core.pager=cat"];
+const SETTINGS: [&str; 4] =
+    ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false", "core.pager=cat"];
 
 /// The whole environment of a question, beside `PATH`. An empty list of protocols allows none.
 const QUIET: [(&str, &str); 10] = [

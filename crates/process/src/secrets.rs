@@ -57,7 +57,9 @@ mod tests {
 
     #[test]
     fn secrets_are_told_from_what_programs_need() {
-        for name in ["HOLDPOINT_SIGNING_KEY", "HOLDPOINT_SEAL_KEY", "HOLDPOINT_GITLAB_TOKEN", "PERF_PUSH_TOKEN"] {
+        for name in
+            ["HOLDPOINT_SIGNING_KEY", "HOLDPOINT_SEAL_KEY", "HOLDPOINT_GITLAB_TOKEN", "PERF_PUSH_TOKEN"]
+        {
             assert!(is_secret(name), "{name}");
         }
         for name in ["PATH", "HOLDPOINT_PUBLIC_KEY", "HOLDPOINT_CACHE", "CARGO_REGISTRY_TOKEN", "KEYBOARD"] {

@@ -82,7 +82,10 @@ fn touch(path: &Path) {
 fn a_fresh_checkout_is_clean_and_a_changed_file_is_named() {
     let repo = Repo::new();
     let head = repo.head();
-    assert_eq!((head.commit, head.tree), (repo.git(&["rev-parse", "HEAD"]), repo.git(&["rev-parse", "HEAD^{tree}"])));
+    assert_eq!(
+        (head.commit, head.tree),
+        (repo.git(&["rev-parse", "HEAD"]), repo.git(&["rev-parse", "HEAD^{tree}"]))
+    );
     assert_eq!(head.changes, Vec::<String>::new());
     repo.write("untracked.txt", "x");
     assert_eq!(repo.changes(), Vec::<String>::new());
@@ -106,10 +109,19 @@ fn a_folder_without_a_repository_or_a_commit_has_no_head() {
 fn no_program_of_the_repositorys_settings_runs() {
     let repo = Repo::new();
     let program = repo.program();
-    for key in ["core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "diff.external", "filter.x.clean"] {
+    for key in
+        ["core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "diff.external", "filter.x.clean"]
+    {
         repo.git(&["config", key, &program]);
     }
-    for key in ["filter.x.smudge", "filter.x.process", "diff.x.command", "diff.x.textconv", "alias.rev-parse", "core.askPass"] {
+    for key in [
+        "filter.x.smudge",
+        "filter.x.process",
+        "diff.x.command",
+        "diff.x.textconv",
+        "alias.rev-parse",
+        "core.askPass",
+    ] {
         repo.git(&["config", key, &program]);
     }
     repo.git(&["config", "filter.x.required", "true"]);

@@ -176,7 +176,13 @@ fn nvcc(source: &Path, options: &[String]) -> Result<Vec<u8>, CudaError> {
     let nvcc = find_nvcc().map_err(|error| CudaError::new(FailureCause::NotStarted, error.detail))?;
     let dir = tempfile::tempdir().map_err(|error| failed(source, &error.to_string()))?;
     let cubin = dir.path().join("kernel.cubin");
-    let output = holdpoint_process::command(nvcc).arg("-cubin").args(options).arg("-o").arg(&cubin).arg(source).output();
+    let output = holdpoint_process::command(nvcc)
+        .arg("-cubin")
+        .args(options)
+        .arg("-o")
+        .arg(&cubin)
+        .arg(source)
+        .output();
     let output = output.map_err(|error| failed(source, &error.to_string()))?;
     if !output.status.success() {
         let log = [output.stderr, output.stdout].concat();

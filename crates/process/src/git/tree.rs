@@ -55,14 +55,22 @@ struct Repository {
 
 impl Repository {
     fn open(place: Place) -> Result<Option<Self>, GitError> {
-        let asked = ["rev-parse", "--path-format=absolute", "--show-object-format", "--git-common-dir", "HEAD^{commit}", "HEAD^{tree}"];
+        let asked = [
+            "rev-parse",
+            "--path-format=absolute",
+            "--show-object-format",
+            "--git-common-dir",
+            "HEAD^{commit}",
+            "HEAD^{tree}",
+        ];
         let output = ask_real(&place, &asked)?;
         let answer = output.stdout.split(|byte| *byte == b'\n').collect::<Vec<_>>();
         let [format, common, commit, tree, b""] = answer.as_slice() else { return Ok(None) };
         if !output.status.success() {
             return Ok(None);
         }
-        let [format, commit, tree] = [format, commit, tree].map(|text| String::from_utf8_lossy(text).into_owned());
+        let [format, commit, tree] =
+            [format, commit, tree].map(|text| String::from_utf8_lossy(text).into_owned());
         let objects = Path::new(OsStr::from_bytes(common)).join("objects");
         let mode = ask_real(&place, &["config", "--type=bool", "core.fileMode"])?;
         let own = own_folder(&commit, &format, mode.stdout != b"false\n")?;
@@ -71,12 +79,20 @@ impl Repository {
 
     fn changes(&self) -> Result<Vec<String>, GitError> {
         self.succeed(&["read-tree", &self.commit])?;
-        let status = ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=all"];
+        let status = [
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=no",
+            "--no-renames",
+            "--ignore-submodules=all",
+        ];
         let mut changed = Vec::new();
         for entry in zero_separated(&self.succeed(&status)?.stdout) {
             // Two letters and a space stand before each path.
             let (letters, path) = entry.split_at_checked(3).unwrap_or((entry, b""));
-            let is_same = if letters.contains(&b'D') { self.is_left_out(path)? } else { self.is_large_file(path)? };
+            let is_same =
+                if letters.contains(&b'D') { self.is_left_out(path)? } else { self.is_large_file(path)? };
             if !is_same {
                 changed.push(String::from_utf8_lossy(path).into_owned());
             }
@@ -90,7 +106,16 @@ impl Repository {
 
     /// What the index holds beside the commit: a file that was added and not committed.
     fn staged(&self) -> Result<Vec<String>, GitError> {
-        let asked = ["diff-index", "--cached", "--name-only", "-z", "--no-ext-diff", "--no-renames", &self.commit, "--"];
+        let asked = [
+            "diff-index",
+            "--cached",
+            "--name-only",
+            "-z",
+            "--no-ext-diff",
+            "--no-renames",
+            &self.commit,
+            "--",
+        ];
         let output = self.checked(ask_real(&self.place, &asked)?)?;
         Ok(zero_separated(&output.stdout).map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
@@ -101,7 +126,8 @@ impl Repository {
         let mut git = real(&self.place);
         git.args(["--literal-pathspecs", "ls-files", "-t", "-z", "--full-name", "--"]).arg(name);
         let output = self.checked(run(&mut git)?)?;
-        Ok(self.place.root.join(name).symlink_metadata().is_err() && output.stdout == [b"S ", path, b"\0"].concat())
+        Ok(self.place.root.join(name).symlink_metadata().is_err()
+            && output.stdout == [b"S ", path, b"\0"].concat())
     }
 
     /// Whether a file is the one that Git LFS keeps under the pointer in the commit.

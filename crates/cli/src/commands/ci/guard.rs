@@ -109,7 +109,8 @@ struct Checkout<'a> {
 impl Checkout<'_> {
     /// What git says. What the commits themselves hold (`.gitmodules`, `.gitattributes`) has no say in it.
     fn ask(&self, arguments: &[&str]) -> Result<Done, CliError> {
-        git::ask(self.repository, arguments).map_err(|error| CliError::Internal(format!("cannot run git: {error}")))
+        git::ask(self.repository, arguments)
+            .map_err(|error| CliError::Internal(format!("cannot run git: {error}")))
     }
 
     /// Whether what has changed touches a path that matters.
