@@ -159,6 +159,15 @@ pub struct WaiversArg {
     pub waivers: Option<PathBuf>,
 }
 
+/// The key that seals what is measured.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SealArgs {
+    /// Private key that signs the seal over what is measured [default: the variable HOLDPOINT_SEAL_KEY; without a key the
+    /// evidence is unsealed]
+    #[arg(long, value_name = "FILE")]
+    pub seal_key: Option<PathBuf>,
+}
+
 /// How to decide.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PolicyArgs {
@@ -283,6 +292,9 @@ pub struct GateArgs {
     /// Runs behind a baseline, when there is none yet
     #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
 }
 
 /// Enough for a spread that means something, few enough to wait for.
@@ -301,6 +313,9 @@ pub struct RunArgs {
     /// `0,2`; the number of the device goes into the name of its report
     #[arg(long, value_name = "LIST", conflicts_with = "device")]
     pub devices: Option<String>,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
 }
 
 /// `holdpoint compare`.

@@ -23,10 +23,16 @@ pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
 /// Signs a payload.
 #[must_use]
 pub fn sign(payload: &[u8], key: &SigningKey) -> Envelope {
-    let signature = key.sign(&pae(PAYLOAD_TYPE, payload));
+    sign_as(PAYLOAD_TYPE, payload, key)
+}
+
+/// Signs a payload of some type.
+#[must_use]
+pub fn sign_as(payload_type: &str, payload: &[u8], key: &SigningKey) -> Envelope {
+    let signature = key.sign(&pae(payload_type, payload));
     Envelope {
         payload: STANDARD.encode(payload),
-        payload_type: PAYLOAD_TYPE.to_owned(),
+        payload_type: payload_type.to_owned(),
         signatures: vec![EnvelopeSignature {
             keyid: keys::key_id(&key.verifying_key()),
             sig: STANDARD.encode(signature.to_bytes()),
@@ -56,8 +62,16 @@ pub fn payload(envelope: &Envelope) -> Result<Vec<u8>, String> {
 /// # Errors
 /// With what does not hold.
 pub fn open(envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, String> {
-    if envelope.payload_type != PAYLOAD_TYPE {
-        let what = format!("its payload is {:?}, not {PAYLOAD_TYPE:?}", envelope.payload_type);
+    open_as(PAYLOAD_TYPE, envelope, key)
+}
+
+/// The payload, if it is of this type and this key has signed it.
+///
+/// # Errors
+/// With what does not hold.
+pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, String> {
+    if envelope.payload_type != payload_type {
+        let what = format!("its payload is {:?}, not {payload_type:?}", envelope.payload_type);
         return Err(clean_text(&what));
     }
     let payload = payload(envelope)?;

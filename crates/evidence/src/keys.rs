@@ -8,10 +8,13 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, SigningKey, VerifyingKey};
 use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use sha2::{Digest, Sha512};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The variable that may hold the private key.
 pub const PRIVATE_VARIABLE: &str = "HOLDPOINT_SIGNING_KEY";
+/// The variable that may hold the key that seals what is measured.
+pub const SEAL_VARIABLE: &str = "HOLDPOINT_SEAL_KEY";
 /// The variable that may hold the public key.
 pub const PUBLIC_VARIABLE: &str = "HOLDPOINT_PUBLIC_KEY";
 
@@ -27,6 +30,18 @@ const P256_PREFIX: [u8; 26] = [
 ];
 /// Characters of Base64 in a line of PEM (RFC 7468).
 const PEM_LINE_CHARS: usize = 64;
+
+/// What a key file's permissions must not grant to others.
+#[derive(Clone, Copy)]
+struct Mode {
+    refused: u32,
+    deed: &'static str,
+    remedy: &'static str,
+}
+
+const PRIVATE_MODE: Mode = Mode { refused: 0o077, deed: "read or change", remedy: "chmod 600" };
+/// A group may share a work tree, and with it a public key.
+const PUBLIC_MODE: Mode = Mode { refused: 0o002, deed: "change", remedy: "chmod o-w" };
 
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
@@ -113,8 +128,24 @@ pub fn key_id(key: &VerifyingKey) -> String {
 /// # Errors
 /// When there is none, or it is not one.
 pub fn private(file: Option<&Path>, variable: Option<&str>) -> Result<SigningKey, EvidenceError> {
-    let (place, text) = source(file, variable, PRIVATE_VARIABLE, "--key FILE")?;
-    let der = read_der(&place, &text, PRIVATE_LABEL)?;
+    let (place, text) = source(file, variable, PRIVATE_VARIABLE, "--key FILE", PRIVATE_MODE)?;
+    read_private(place, &text)
+}
+
+/// The key that seals what is measured, from a file or from [`SEAL_VARIABLE`]'s value; absent where neither is given.
+///
+/// # Errors
+/// When it is given and is no key.
+pub fn seal(file: Option<&Path>, variable: Option<&str>) -> Result<Option<SigningKey>, EvidenceError> {
+    if file.is_none() && variable.is_none() {
+        return Ok(None);
+    }
+    let (place, text) = source(file, variable, SEAL_VARIABLE, "--seal-key FILE", PRIVATE_MODE)?;
+    read_private(place, &text).map(Some)
+}
+
+fn read_private(place: String, text: &str) -> Result<SigningKey, EvidenceError> {
+    let der = read_der(&place, text, PRIVATE_LABEL)?;
     strip(&der, &PRIVATE_PREFIX)
         .map(|bytes| SigningKey::from_bytes(&bytes))
         .ok_or_else(|| EvidenceError::Key { place, what: "not an Ed25519 private key".to_owned() })
@@ -125,7 +156,7 @@ pub fn private(file: Option<&Path>, variable: Option<&str>) -> Result<SigningKey
 /// # Errors
 /// When there is none, or it is not one.
 pub fn public(file: Option<&Path>, variable: Option<&str>) -> Result<PublicKey, EvidenceError> {
-    let (place, text) = source(file, variable, PUBLIC_VARIABLE, "--public-key FILE")?;
+    let (place, text) = source(file, variable, PUBLIC_VARIABLE, "--public-key FILE", PUBLIC_MODE)?;
     let der = read_der(&place, &text, PUBLIC_LABEL)?;
     let ed25519 = || VerifyingKey::from_bytes(&strip(&der, &PUBLIC_PREFIX)?).ok();
     let p256 = || strip(&der, &P256_PREFIX).filter(|point: &[u8; 65]| point[0] == 0x04);
@@ -144,9 +175,13 @@ fn source(
     variable: Option<&str>,
     name: &str,
     flag: &str,
+    mode: Mode,
 ) -> Result<(String, String), EvidenceError> {
     let (place, text) = match (file, variable) {
-        (Some(file), _) => (file.display().to_string(), holdpoint_store::read_text(file)?),
+        (Some(file), _) => {
+            mode.check(file)?;
+            (file.display().to_string(), holdpoint_store::read_text(file)?)
+        }
         (None, Some(text)) => (name.to_owned(), text.to_owned()),
         (None, None) => {
             let what = format!("give {flag}, or set {name}; \"holdpoint attest keygen\" makes a pair");
@@ -159,6 +194,19 @@ fn source(
         return Err(EvidenceError::Key { place, what });
     }
     Ok((place, text))
+}
+
+impl Mode {
+    /// Refuses a key file that is open to others. One that is not there is the reader's to complain about.
+    fn check(self, file: &Path) -> Result<(), EvidenceError> {
+        let mode = std::fs::metadata(file).map_or(0, |metadata| metadata.permissions().mode());
+        if mode & self.refused == 0 {
+            return Ok(());
+        }
+        let (place, mode, remedy) = (file.display().to_string(), mode & 0o777, self.remedy);
+        let what = format!("others may {} it (mode {mode:04o}); run \"{remedy} {place}\"", self.deed);
+        Err(EvidenceError::Key { place, what })
+    }
 }
 
 /// The DER between the two lines. Nothing of the text is ever part of an error.
@@ -202,7 +250,6 @@ fn pem(label: &str, prefix: &[u8], key: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     /// The key pair of RFC 8410, section 10.
     const RFC_PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
@@ -270,6 +317,30 @@ mod tests {
         }
         assert!(private(None, None).unwrap_err().to_string().contains("keygen"));
         assert!(public(None, Some(RFC_PRIVATE)).is_err());
+    }
+
+    #[test]
+    fn a_key_file_that_is_open_to_others_is_refused_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (private_file, public_file) = (dir.path().join("a.key"), dir.path().join("a.pub"));
+        write_pair(&generate().unwrap(), &private_file, &public_file).unwrap();
+        let set = |file: &Path, mode| {
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for mode in [0o666, 0o640, 0o604, 0o620] {
+            set(&private_file, mode);
+            for error in [private(Some(&private_file), None).err(), seal(Some(&private_file), None).err()] {
+                let error = error.unwrap().to_string();
+                assert!(error.contains("chmod 600"), "{mode:o}: {error}");
+            }
+        }
+        set(&private_file, 0o400);
+        assert!(private(Some(&private_file), None).is_ok());
+        set(&public_file, 0o666);
+        let error = public(Some(&public_file), None).unwrap_err().to_string();
+        assert!(error.contains("chmod o-w"), "{error}");
+        set(&public_file, 0o664);
+        assert!(public(Some(&public_file), None).is_ok());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! attestation are the first seed's; what is added stands beside them.
 
 use crate::Revision;
+use crate::seal::SealFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -44,6 +45,9 @@ pub struct ReleaseMetadata {
     pub ci_run_url: Option<String>,
     /// Whether tracked files differed from the commit; absent where git could not tell.
     pub dirty: Option<bool>,
+    /// The hash of the commit's tree; absent where git could not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_sha: Option<String>,
     /// The branch or tag that was built, where CI tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ref_name: Option<String>,
@@ -130,6 +134,9 @@ pub struct AttestedArtifact {
     pub status: GateStatus,
     /// What it was read as, or what is wrong with it.
     pub detail: String,
+    /// The seal beside it, where one covers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<SealFacts>,
 }
 
 /// One of the seven.
@@ -161,6 +168,9 @@ pub struct GateInput {
     /// The files that it was held against, below the artifacts folder, with their SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rests_on: BTreeMap<String, String>,
+    /// The seal beside it, where one covers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<SealFacts>,
     /// What was compared, where it is a verdict over times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,

@@ -28,6 +28,7 @@ pub mod protocol;
 pub mod replay;
 pub mod report;
 pub mod roofline;
+pub mod seal;
 pub mod suite;
 pub mod toml_file;
 pub mod trend;
@@ -53,6 +54,7 @@ pub use profile::{
 pub use replay::{ReplayManifest, ReplayVerification};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use roofline::{Ceilings, Roofline};
+pub use seal::{Seal, SealFacts, SealState};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};

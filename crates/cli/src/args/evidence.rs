@@ -113,7 +113,10 @@ pub enum AttestCommand {
         /// The commit that it must be of
         #[arg(long, value_name = "SHA")]
         commit_sha: Option<String>,
-        /// Also ask for every required artifact, every gate passed, a clean tree and a signature
+        /// With --strict: the id of a key that may seal what is measured; may be given several times
+        #[arg(long, value_name = "ID", requires = "strict")]
+        seal_keyid: Vec<String>,
+        /// Also ask for every required artifact, every gate passed, a clean tree, a signature, and times that were sealed
         #[arg(long)]
         strict: bool,
     },

@@ -17,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 /// When a file cannot be used, or the markers do not fit.
 pub fn run(args: &ChecklistArgs, output: &Output) -> Result<ExitCode, CliError> {
     // What does not hold is no evidence, and fills nothing.
-    let trust = Trust { is_strict: false, commit_sha: None };
+    let trust = Trust::default();
     let (problems, attestation, _) =
         attest::checked(&args.attestation, &args.artifacts, args.public_key.as_deref(), trust)?;
     let attestation = match attestation {

@@ -11,12 +11,13 @@ mod verify;
 pub use kinds::{is_artifact, is_gate, known_keys};
 pub use verify::{Problems, Signed, Trust, missing_for_release, read_statement, verify};
 
+use crate::seal::{Origin, seal_facts};
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{
     AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseMetadata, RuntimeTarget, Subject,
 };
-use holdpoint_model::{Attestation, Date, SCHEMA_VERSION, Statement};
-use kinds::{ARTIFACTS, GATES};
+use holdpoint_model::{Attestation, Date, SCHEMA_VERSION, SealFacts, Statement};
+use kinds::{ARTIFACTS, GATES, is_about_times};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -49,6 +50,8 @@ struct Held<'a> {
     /// The artifacts folder.
     dir: &'a Path,
     commit: &'a str,
+    /// The commit's tree, where it is known.
+    tree: Option<&'a str>,
     target: RuntimeTarget,
     /// The day of the attestation: what has expired by then waives nothing.
     day: Option<Date>,
@@ -57,7 +60,13 @@ struct Held<'a> {
 impl<'a> Held<'a> {
     fn new(dir: &'a Path, metadata: &'a ReleaseMetadata) -> Self {
         let day = metadata.build_date_utc.get(..10).and_then(Date::parse);
-        Self { dir, commit: &metadata.commit_sha, target: metadata.runtime_target, day }
+        let tree = metadata.tree_sha.as_deref();
+        Self { dir, commit: &metadata.commit_sha, tree, target: metadata.runtime_target, day }
+    }
+
+    /// The seal of a file, held against the files and the commit.
+    fn seal(&self, path: &str) -> Result<Option<SealFacts>, EvidenceError> {
+        seal_facts(self.dir, path, Origin { commit: self.commit, tree: self.tree })
     }
 }
 
@@ -101,6 +110,17 @@ pub fn without(attestation: &Attestation) -> Vec<&str> {
     all.map(|(key, _)| key.as_str()).collect()
 }
 
+/// Every file that speaks about times, what it is evidence of, and its seal: the report, and the verdicts that the gates rest on.
+#[must_use]
+pub fn seals(attestation: &Attestation) -> Vec<(&str, &str, Option<&SealFacts>)> {
+    let is_report = |a: &&AttestedArtifact| a.exists && is_about_times(&a.key);
+    let reports = attestation.artifacts.iter().filter(is_report);
+    let reports = reports.map(|a| (a.key.as_str(), a.path.as_str(), a.seal.as_ref()));
+    let gates = attestation.gates.iter().filter(|gate| is_about_times(&gate.key));
+    let inputs = gates.flat_map(|gate| gate.inputs.iter().map(|input| (gate.key.as_str(), input)));
+    reports.chain(inputs.map(|(key, input)| (key, input.path.as_str(), input.seal.as_ref()))).collect()
+}
+
 fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> AttestationSummary {
     let required = || artifacts.iter().filter(|artifact| artifact.required);
     let passed = required().filter(|artifact| artifact.status == GateStatus::Pass).count();
@@ -135,7 +155,11 @@ fn files<'a>(
     let inputs = || gates.iter().flat_map(|gate| &gate.inputs);
     let of_gates = inputs().map(|input| (input.path.as_str(), input.sha256.as_str()));
     let beside = inputs().flat_map(|input| &input.rests_on);
-    of_artifacts.chain(of_gates).chain(beside.map(|(path, sha256)| (path.as_str(), sha256.as_str())))
+    let beside = beside.map(|(path, sha256)| (path.as_str(), sha256.as_str()));
+    let seals =
+        artifacts.iter().filter_map(|a| a.seal.as_ref()).chain(inputs().filter_map(|i| i.seal.as_ref()));
+    let seals = seals.map(|seal| (seal.path.as_str(), seal.sha256.as_str()));
+    of_artifacts.chain(of_gates).chain(beside).chain(seals)
 }
 
 fn inputs_sha256(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Result<String, EvidenceError> {

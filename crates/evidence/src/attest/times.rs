@@ -3,6 +3,7 @@
 use super::Held;
 use super::base::Base;
 use super::verdict::{Said, plural, sibling, status_of};
+use crate::folder::find_file;
 use holdpoint_gate::{ab, contradiction, judge_again};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::attest::{Compared, GateStatus};
@@ -198,8 +199,10 @@ fn runs_beside(path: &str, held: Held<'_>) -> Result<Vec<(String, Current)>, Str
             break;
         }
         let problem = |what: String| clean_text(&format!("{name} beside it: {what}"));
-        if !file.is_file() {
-            return Err(problem("it is no plain file".to_owned()));
+        match find_file(held.dir, &place) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(problem("it is no plain file".to_owned())),
+            Err(error) => return Err(problem(error.to_string())),
         }
         let text = holdpoint_store::read_text(&file).map_err(|error| problem(error.to_string()))?;
         let current = import::current(&text).map_err(|error| problem(error.to_string()))?;

@@ -6,7 +6,7 @@ use crate::keys::PublicKey;
 use crate::{EvidenceError, dsse};
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateStatus, Subject};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{Attestation, Envelope, Statement, json};
+use holdpoint_model::{Attestation, Envelope, SealFacts, SealState, Statement, json};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,6 +21,8 @@ pub struct Trust<'a> {
     pub is_strict: bool,
     /// The commit that it must be of.
     pub commit_sha: Option<&'a str>,
+    /// Strictly, the ids of the keys that may seal what was measured.
+    pub seal_keyids: &'a [String],
 }
 
 /// A document to be verified.
@@ -68,7 +70,7 @@ pub fn verify(
             .push(format!("it is of commit {}, not of {commit}", attestation.release_metadata.commit_sha));
     }
     if trust.is_strict {
-        strictly(&attestation, &mut problems);
+        strictly(&attestation, Some(trust.seal_keyids), &mut problems);
     }
     Ok((problems, Some(attestation)))
 }
@@ -251,7 +253,9 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
     }
 }
 
-fn strictly(attestation: &Attestation, problems: &mut Problems) {
+/// What a release lacks. Any key may seal where none are named.
+fn strictly(attestation: &Attestation, seal_keyids: Option<&[String]>, problems: &mut Problems) {
+    problems.extend(seal_problems(attestation, seal_keyids));
     let is_bad =
         |a: &&AttestedArtifact| a.status == GateStatus::Fail || a.required && a.status != GateStatus::Pass;
     for artifact in attestation.artifacts.iter().filter(is_bad) {
@@ -283,6 +287,22 @@ fn strictly(attestation: &Attestation, problems: &mut Problems) {
 #[must_use]
 pub fn missing_for_release(attestation: &Attestation) -> Problems {
     let mut problems = Problems::new();
-    strictly(attestation, &mut problems);
+    strictly(attestation, None, &mut problems);
     problems
+}
+
+/// What is not sealed by a key that may; a seal that is broken fails its artifact or gate already.
+fn seal_problems(attestation: &Attestation, keyids: Option<&[String]>) -> Problems {
+    let may_seal = |keyid: &str| keyids.is_none_or(|known| known.iter().any(|known| known == keyid));
+    let problem = |(key, path, facts): (&str, &str, Option<&SealFacts>)| match facts.map(SealFacts::state) {
+        Some(SealState::Broken(_)) => None,
+        Some(SealState::SealedBy(keyid)) if may_seal(keyid) => None,
+        Some(SealState::SealedBy(keyid)) => Some(format!(
+            "{key} ({path}) is sealed by key {keyid}, which is none of those that may; if it is your machine's or job's: --seal-keyid {keyid}"
+        )),
+        Some(SealState::Unsealed) | None => Some(format!(
+            "{key} ({path}) is unsealed: whoever could write the file could have invented it; measure with HOLDPOINT_SEAL_KEY or --seal-key"
+        )),
+    };
+    super::seals(attestation).into_iter().filter_map(problem).map(|text| clean_text(&text)).collect()
 }

@@ -133,6 +133,7 @@ fn asked(dir: &Path, target: RuntimeTarget) -> Asked<'_> {
             runtime_target: target,
             ci_run_url: None,
             dirty: Some(false),
+            tree_sha: None,
             ref_name: None,
         },
         artifact_paths: BTreeMap::new(),
@@ -156,7 +157,7 @@ fn problems(attestation: Attestation, dir: &Path, is_strict: bool) -> Vec<String
     let payload = to_canonical(&statement(attestation)).unwrap();
     let envelope = dsse::sign(payload.as_bytes(), &key);
     let public = key.verifying_key().into();
-    verify(Signed::Envelope(envelope, &public), dir, Trust { is_strict, commit_sha: None }).unwrap().0
+    verify(Signed::Envelope(envelope, &public), dir, Trust { is_strict, ..Trust::default() }).unwrap().0
 }
 
 #[test]
@@ -179,10 +180,13 @@ fn a_complete_cpu_release_passes_strictly() {
         attestation.artifacts.iter().filter(|a| a.key.starts_with("trt_")).map(|a| a.status).collect();
     assert_eq!(tensorrt, [GateStatus::NotApplicable; 2]);
     assert_eq!(problems(attestation.clone(), dir.path(), true), Vec::<String>::new());
-    let bare =
-        verify(Signed::Bare(Box::new(attestation)), dir.path(), Trust { is_strict: true, commit_sha: None })
-            .unwrap()
-            .0;
+    let bare = verify(
+        Signed::Bare(Box::new(attestation)),
+        dir.path(),
+        Trust { is_strict: true, ..Trust::default() },
+    )
+    .unwrap()
+    .0;
     assert_eq!(bare, ["it is not signed"]);
 }
 
@@ -406,7 +410,7 @@ fn a_statement_is_about_the_files_and_nothing_else() {
     let opened = |statement: &holdpoint_model::Statement, commit_sha| {
         let payload = to_canonical(statement).unwrap();
         let (envelope, public) = (dsse::sign(payload.as_bytes(), &key), key.verifying_key().into());
-        verify(Signed::Envelope(envelope, &public), dir.path(), Trust { is_strict: false, commit_sha })
+        verify(Signed::Envelope(envelope, &public), dir.path(), Trust { commit_sha, ..Trust::default() })
             .unwrap()
             .0
     };

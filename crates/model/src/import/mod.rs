@@ -16,7 +16,7 @@ use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
 use crate::{
     AbReport, Attestation, Bisection, Calibration, Envelope, Judgement, Profile, ReplayManifest,
-    SCHEMA_VERSION, Trend,
+    SCHEMA_VERSION, Seal, Trend,
 };
 use head::Head;
 pub use ncu::{NcuLaunch, ncu_page};
@@ -224,6 +224,14 @@ pub fn envelope(text: &str) -> Result<Envelope, FileError> {
         return Ok(json::parse::<Bundle>(text)?.envelope);
     }
     own(text, "DSSE envelope", &["payload", "payloadType", "signatures"])
+}
+
+/// Reads a seal that is not signed, or a signed one's payload.
+///
+/// # Errors
+/// When the text is not one.
+pub fn seal(text: &str) -> Result<Seal, FileError> {
+    own(text, "seal", &["sealed_at_utc", "files", "samples_sha256"])
 }
 
 /// A file of ours that has these keys.
