@@ -23,8 +23,10 @@ pub mod machine;
 mod measurement;
 pub mod notice;
 pub mod notify;
+mod pattern;
 pub mod profile;
 pub mod protocol;
+pub mod release_policy;
 pub mod replay;
 pub mod report;
 pub mod roofline;
@@ -51,6 +53,7 @@ pub use machine::{Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
 };
+pub use release_policy::{Allowance, ReleasePolicy};
 pub use replay::{ReplayManifest, ReplayVerification};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use roofline::{Ceilings, Roofline};

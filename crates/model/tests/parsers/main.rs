@@ -14,6 +14,7 @@ use proptest::sample::Index;
 const BODIES: [Body; 17] = [
     bodies::suite_toml,
     bodies::waivers_toml,
+    bodies::release_policy_toml,
     bodies::notify_toml,
     bodies::report_json,
     bodies::baseline_json,
