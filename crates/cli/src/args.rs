@@ -20,7 +20,8 @@ pub use check::CheckArgs;
 pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};
 pub use comment::{CommentArgs, NotifyArgs};
 pub use evidence::{
-    AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReplayArgs, ReplayCommand, ReplayCompare,
+    AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReleaseArgs, ReplayArgs, ReplayCommand,
+    ReplayCompare, VerifyArgs,
 };
 pub use fuzz::{FuzzArgs, FuzzCommand};
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};

@@ -22,8 +22,11 @@ pub struct Attestation {
     pub gates: Vec<AttestedGate>,
     /// Counts, and what they come to.
     pub summary: AttestationSummary,
-    /// SHA-256 of the canonical JSON of path → SHA-256 of every file above.
+    /// SHA-256 of the canonical JSON of path → SHA-256 of every file of artifacts and gates.
     pub inputs_sha256: String,
+    /// The files that are released.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub release_files: Vec<ReleaseFile>,
     /// Version of holdpoint that made it.
     pub holdpoint: String,
 }
@@ -174,6 +177,17 @@ pub struct GateInput {
     /// What was compared, where it is a verdict over times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
+}
+
+/// A file that is released.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseFile {
+    /// Below the release folder.
+    pub path: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+    /// Its size.
+    pub size_bytes: u64,
 }
 
 /// The two revisions that a verdict over times compares.

@@ -3,18 +3,22 @@
 
 mod base;
 mod kinds;
+mod policy;
 mod read;
+pub mod released;
 mod times;
 mod verdict;
 mod verify;
 
 pub use kinds::{is_artifact, is_gate, known_keys};
-pub use verify::{Problems, Signed, Trust, missing_for_release, read_statement, verify};
+pub use policy::{BaseRelation, Facts, Signer, bases, judge_release};
+pub use verify::{Places, Problems, Signed, read_statement, verify};
 
 use crate::seal::{Origin, seal_facts};
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{
-    AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseMetadata, RuntimeTarget, Subject,
+    AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseFile, ReleaseMetadata,
+    RuntimeTarget, Subject,
 };
 use holdpoint_model::{Attestation, Date, SCHEMA_VERSION, SealFacts, Statement};
 use kinds::{ARTIFACTS, GATES, is_about_times};
@@ -40,6 +44,8 @@ pub struct Asked<'a> {
     pub gate_files: Vec<(String, String)>,
     /// What the project does not have, by key, and why.
     pub without: BTreeMap<String, String>,
+    /// The files that are released.
+    pub release_files: Vec<ReleaseFile>,
     /// Version of holdpoint.
     pub holdpoint: String,
 }
@@ -97,6 +103,7 @@ pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
         inputs_sha256: inputs_sha256(&artifacts, &gates)?,
         artifacts,
         gates,
+        release_files: asked.release_files.clone(),
         holdpoint: asked.holdpoint.clone(),
     })
 }
@@ -106,7 +113,7 @@ pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
 pub fn without(attestation: &Attestation) -> Vec<&str> {
     let artifacts = attestation.artifacts.iter().map(|artifact| (&artifact.key, &artifact.detail));
     let gates = attestation.gates.iter().map(|gate| (&gate.key, &gate.evidence));
-    let all = artifacts.chain(gates).filter(|(_, said)| said.starts_with(read::WITHOUT));
+    let all = artifacts.chain(gates).filter(|(_, said)| read::is_declared_away(said));
     all.map(|(key, _)| key.as_str()).collect()
 }
 
@@ -168,7 +175,9 @@ fn inputs_sha256(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Resu
 }
 
 fn subjects(attestation: &Attestation) -> Vec<Subject> {
-    let all: BTreeSet<(&str, &str)> = files(&attestation.artifacts, &attestation.gates).collect();
+    let released = attestation.release_files.iter().map(|file| (file.path.as_str(), file.sha256.as_str()));
+    let all: BTreeSet<(&str, &str)> =
+        files(&attestation.artifacts, &attestation.gates).chain(released).collect();
     let subject = |(name, sha256): (&str, &str)| Subject {
         name: name.to_owned(),
         digest: [("sha256".to_owned(), sha256.to_owned())].into(),
@@ -176,7 +185,7 @@ fn subjects(attestation: &Attestation) -> Vec<Subject> {
     all.into_iter().map(subject).collect()
 }
 
-/// The statement that is signed: the attestation, about the files it speaks of.
+/// The statement that is signed: the attestation, about the files it speaks of and those that are released.
 #[must_use]
 pub fn statement(attestation: Attestation) -> Statement {
     Statement {

@@ -17,6 +17,11 @@ use std::path::Path;
 /// Begins the text of what a project does not have.
 pub(super) const WITHOUT: &str = "not of this project: ";
 
+/// Whether an artifact's detail or a gate's evidence says that the project does not have it.
+pub(super) fn is_declared_away(text: &str) -> bool {
+    text.starts_with(WITHOUT)
+}
+
 /// Reads an artifact: at its place, or at the first of the usual ones where there is one.
 pub(super) fn artifact(
     kind: &ArtifactKind,

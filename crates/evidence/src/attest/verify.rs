@@ -1,12 +1,12 @@
 //! Holding an attestation against its signature, itself and the files it speaks of. Every problem is named, not only the first.
 
-use super::kinds::{ARTIFACTS, CPU_TIMES, GATES, GPU_TIMES};
-use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, subjects, summary};
+use super::kinds::{ARTIFACTS, GATES};
+use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, released, subjects, summary};
 use crate::keys::PublicKey;
 use crate::{EvidenceError, dsse};
-use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateStatus, Subject};
+use holdpoint_model::attest::{AttestedArtifact, AttestedGate, Subject};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{Attestation, Envelope, SealFacts, SealState, Statement, json};
+use holdpoint_model::{Attestation, Envelope, ReleasePolicy, Statement, json};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,15 +14,13 @@ use std::path::Path;
 /// What does not hold; empty when all does.
 pub type Problems = Vec<String>;
 
-/// What must hold beside the hashes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Trust<'a> {
-    /// Every required artifact good, every gate passed, a clean tree, a signature.
-    pub is_strict: bool,
-    /// The commit that it must be of.
-    pub commit_sha: Option<&'a str>,
-    /// Strictly, the ids of the keys that may seal what was measured.
-    pub seal_keyids: &'a [String],
+/// Where the files lie that a document speaks of.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The artifacts folder.
+    pub artifacts: &'a Path,
+    /// The folder of the files that are released.
+    pub released: &'a Path,
 }
 
 /// A document to be verified.
@@ -34,24 +32,20 @@ pub enum Signed<'a> {
     Bare(Box<Attestation>),
 }
 
-/// Holds a document against its signature, itself and the files in a folder. The attestation comes back where there is one that can
-/// be read; it may be shown, and is not to be believed while there are problems.
+/// Holds a document against its signature, itself and the files; the policy tells which files are released. The attestation comes back
+/// where there is one that can be read; it may be shown, and is not to be believed while there are problems. Whether it is enough for
+/// a release is for [`judge_release`](super::judge_release) to say.
 ///
 /// # Errors
 /// When a file is there and cannot be read at all.
 pub fn verify(
     document: Signed<'_>,
-    dir: &Path,
-    trust: Trust<'_>,
+    places: Places<'_>,
+    policy: &ReleasePolicy,
 ) -> Result<(Problems, Option<Attestation>), EvidenceError> {
     let mut problems = Problems::new();
     let attestation = match document {
-        Signed::Bare(attestation) => {
-            if trust.is_strict {
-                problems.push("it is not signed".to_owned());
-            }
-            *attestation
-        }
+        Signed::Bare(attestation) => *attestation,
         Signed::Envelope(envelope, key) => match opened(&envelope, key) {
             Ok(statement) => {
                 subject_problems(&statement, &mut problems);
@@ -62,16 +56,8 @@ pub fn verify(
         },
     };
     contradictions(&attestation, &mut problems)?;
-    against_files(&attestation, dir, &mut problems)?;
-    if let Some(commit) = trust.commit_sha
-        && commit != attestation.release_metadata.commit_sha
-    {
-        problems
-            .push(format!("it is of commit {}, not of {commit}", attestation.release_metadata.commit_sha));
-    }
-    if trust.is_strict {
-        strictly(&attestation, Some(trust.seal_keyids), &mut problems);
-    }
+    against_files(&attestation, places.artifacts, &mut problems)?;
+    released::check(&attestation, policy, places.released, &mut problems)?;
     Ok((problems, Some(attestation)))
 }
 
@@ -251,58 +237,4 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
         let (old, new) = (was.status.as_str(), is.status.as_str());
         problems.push(clean_text(&format!("gate {} is {new} by its files, attested {old}", was.key)));
     }
-}
-
-/// What a release lacks. Any key may seal where none are named.
-fn strictly(attestation: &Attestation, seal_keyids: Option<&[String]>, problems: &mut Problems) {
-    problems.extend(seal_problems(attestation, seal_keyids));
-    let is_bad =
-        |a: &&AttestedArtifact| a.status == GateStatus::Fail || a.required && a.status != GateStatus::Pass;
-    for artifact in attestation.artifacts.iter().filter(is_bad) {
-        problems
-            .push(clean_text(&format!("artifact {} ({}): {}", artifact.key, artifact.path, artifact.detail)));
-    }
-    let is_open = |gate: &&AttestedGate| !matches!(gate.status, GateStatus::Pass | GateStatus::NotApplicable);
-    for gate in attestation.gates.iter().filter(is_open) {
-        problems.push(clean_text(&format!(
-            "gate {} is {}: {}",
-            gate.key,
-            gate.status.as_str(),
-            gate.evidence
-        )));
-    }
-    let is_about_times = |gate: &&AttestedGate| [CPU_TIMES, GPU_TIMES].contains(&gate.key.as_str());
-    let mut about_times = attestation.gates.iter().filter(is_about_times);
-    if !about_times.any(|gate| gate.status == GateStatus::Pass) {
-        problems.push(format!("neither {CPU_TIMES} nor {GPU_TIMES} has passed: it says nothing about speed"));
-    }
-    match attestation.release_metadata.dirty {
-        Some(false) => {}
-        Some(true) => problems.push("it was made from a tree with uncommitted changes".to_owned()),
-        None => problems.push("whether the tree was clean is not known".to_owned()),
-    }
-}
-
-/// What a strict release lacks; for an attestation that was just made and is not signed yet.
-#[must_use]
-pub fn missing_for_release(attestation: &Attestation) -> Problems {
-    let mut problems = Problems::new();
-    strictly(attestation, None, &mut problems);
-    problems
-}
-
-/// What is not sealed by a key that may; a seal that is broken fails its artifact or gate already.
-fn seal_problems(attestation: &Attestation, keyids: Option<&[String]>) -> Problems {
-    let may_seal = |keyid: &str| keyids.is_none_or(|known| known.iter().any(|known| known == keyid));
-    let problem = |(key, path, facts): (&str, &str, Option<&SealFacts>)| match facts.map(SealFacts::state) {
-        Some(SealState::Broken(_)) => None,
-        Some(SealState::SealedBy(keyid)) if may_seal(keyid) => None,
-        Some(SealState::SealedBy(keyid)) => Some(format!(
-            "{key} ({path}) is sealed by key {keyid}, which is none of those that may; if it is your machine's or job's: --seal-keyid {keyid}"
-        )),
-        Some(SealState::Unsealed) | None => Some(format!(
-            "{key} ({path}) is unsealed: whoever could write the file could have invented it; measure with HOLDPOINT_SEAL_KEY or --seal-key"
-        )),
-    };
-    super::seals(attestation).into_iter().filter_map(problem).map(|text| clean_text(&text)).collect()
 }

@@ -71,7 +71,7 @@ fn a_gate_over_times_names_base_and_head_and_neither_can_be_typed() {
     assert_eq!(compared(&attestation), Compared { base: revision(BASE), head: revision(COMMIT) });
     let mut typed = attestation;
     typed.gates[1].inputs[0].compared = Some(Compared { base: revision("other"), head: revision(COMMIT) });
-    assert!(problems(typed, dir.path(), false)[0].contains(GATE));
+    assert!(problems(typed, dir.path())[0].contains(GATE));
     write(dir.path(), "ab.json", &side_by_side(1.0));
     std::fs::remove_file(dir.path().join("comparison.json")).unwrap();
     assert_eq!(compared(&attested(dir.path())), Compared { base: revision(BASE), head: revision(COMMIT) });

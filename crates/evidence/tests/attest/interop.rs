@@ -1,9 +1,9 @@
 //! Envelopes and statements exchanged with other projects: securesystemslib and in-toto-attestation, which are run, and cosign, whose
 //! files were recorded.
 
-use super::{Trust, attested, complete};
+use super::{attested, complete, verified};
 use ed25519_dalek::SigningKey;
-use holdpoint_evidence::attest::{Signed, read_statement, statement, verify};
+use holdpoint_evidence::attest::{Signed, read_statement, statement};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::keys::{self, PublicKey};
 use holdpoint_evidence::{dsse, hash};
@@ -74,8 +74,7 @@ fn securesystemslib_reads_what_we_sign_and_we_read_what_it_signs() {
         [("ed25519", &ours), ("p256", &p256), ("both", &p256), ("both", &ours), ("rewritten", &ours)]
     {
         let theirs = import::envelope(&read(dir, &format!("theirs-{name}.dsse.json"))).unwrap();
-        let (problems, found) =
-            verify(Signed::Envelope(theirs, key), artifacts.path(), Trust::default()).unwrap();
+        let (problems, found) = verified(Signed::Envelope(theirs, key), artifacts.path());
         assert_eq!(problems, Vec::<String>::new(), "{name}");
         assert_eq!(found.unwrap(), statement.predicate, "{name}");
     }

@@ -19,12 +19,13 @@ pub fn attestation(a: &Attestation) -> String {
     )
 }
 
-/// A block of a checklist by its name; `link` turns a path below the artifacts folder into a link's target. The last column is
+/// A block of a checklist by its name; `missing` is what a release lacks by the policy, `link` turns a path below the artifacts folder into a link's target. The last column is
 /// `untick`, for people.
 #[must_use]
 pub fn checklist_block(
     name: &str,
     a: &Attestation,
+    missing: &[String],
     link: &dyn Fn(&str) -> String,
     untick: &str,
 ) -> Option<String> {
@@ -33,7 +34,7 @@ pub fn checklist_block(
         "metadata" => Some(metadata(a)),
         "artifacts" => Some(checklist_artifacts(a, &linked, untick)),
         "gates" => Some(gates(a, &linked, Some(untick))),
-        "summary" => Some(summary(a)),
+        "summary" => Some(summary(a) + &describe_policy(missing)),
         _ => None,
     }
 }
@@ -77,6 +78,13 @@ fn metadata(a: &Attestation) -> String {
     );
     if let Some(name) = &m.ref_name {
         out.push_str(&format!("- Branch or tag built: {}\n", escape::name(name)));
+    }
+    for file in &a.release_files {
+        out.push_str(&format!(
+            "- Released file: {} SHA256 {}\n",
+            escape::name(&file.path),
+            escape::name(&file.sha256)
+        ));
     }
     out + &format!("- Inputs SHA256: {}\n", escape::name(&a.inputs_sha256))
 }
@@ -141,6 +149,16 @@ fn describe_input(input: &GateInput, path: &dyn Fn(&str) -> String) -> String {
         Some(compared) => format!("{said}<br>{}", escape::prose(&describe_compared(compared))),
         None => said,
     }
+}
+
+/// Whether the release policy is met, and what it misses.
+fn describe_policy(missing: &[String]) -> String {
+    if missing.is_empty() {
+        return "- Release policy: met\n".to_owned();
+    }
+    let problems: String =
+        missing.iter().map(|problem| format!("  - {}\n", escape::prose(problem))).collect();
+    format!("- Release policy: **not met**\n{problems}")
 }
 
 fn status(status: GateStatus) -> String {

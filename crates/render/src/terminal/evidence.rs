@@ -166,6 +166,10 @@ pub fn attestation(a: &Attestation, style: Style) -> String {
         .iter()
         .map(|(key, text)| entry(style, Ink::Dim, "compared", &format!("{key}: {text}")))
         .collect();
+    let released = a.release_files.iter();
+    let released: String = released
+        .map(|file| entry(style, Ink::Dim, "released", &format!("{} {}", file.path, file.sha256)))
+        .collect();
     let s = &a.summary;
     let counts = format!(
         "{} of {} required artifacts, {} of {} gates, {} failed, {} pending",
@@ -185,7 +189,7 @@ pub fn attestation(a: &Attestation, style: Style) -> String {
         heading(style, &m.release_tag, &facts),
         artifacts.render(style),
         gates.render(style),
-        compared,
+        compared + &released,
         last_line(style, ink, &s.overall_status, &counts),
     ])
 }

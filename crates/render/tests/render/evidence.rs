@@ -23,7 +23,7 @@ fn base_and_head_are_named_in_full_wherever_a_gate_is_shown() {
     let words = format!("base {} with uncommitted changes, head {}", "b".repeat(40), "a".repeat(40));
     let wide = Style { color: false, width: None };
     let gates =
-        |a: &Attestation| markdown::checklist_block("gates", a, &str::to_owned, "[ ]").expect("a block");
+        |a: &Attestation| markdown::checklist_block("gates", a, &[], &str::to_owned, "[ ]").expect("a block");
     for text in [terminal::attestation(&a, wide), markdown::attestation(&a), gates(&a)] {
         assert!(text.contains(&words), "{text}");
     }
@@ -59,7 +59,7 @@ fn hostile_text_cannot_leave_its_cell_or_its_block() {
     let a = hostile();
     let link = |path: &str| format!("../artifacts/{path}");
     let blocks = ["metadata", "artifacts", "gates", "summary"]
-        .map(|name| markdown::checklist_block(name, &a, &link, "[ ]").unwrap());
+        .map(|name| markdown::checklist_block(name, &a, &[], &link, "[ ]").unwrap());
     for text in blocks.iter().chain([&markdown::attestation(&a)]) {
         for harm in ["<!--", "<script>", "\u{1b}", "[x](y)", "@all"] {
             assert!(!text.contains(harm), "{harm:?} in {text}");
@@ -71,7 +71,7 @@ fn hostile_text_cannot_leave_its_cell_or_its_block() {
     };
     assert!(columns(&blocks[1]).iter().all(|bars| *bars == 6), "{}", blocks[1]);
     assert!(columns(&blocks[2]).iter().all(|bars| *bars == 6), "{}", blocks[2]);
-    assert_eq!(markdown::checklist_block("colours", &a, &link, "[ ]"), None);
+    assert_eq!(markdown::checklist_block("colours", &a, &[], &link, "[ ]"), None);
 }
 
 fn verification(differences: &[&str], skipped: &[(&str, &str)], compared: &str) -> ReplayVerification {
