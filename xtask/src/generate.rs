@@ -5,8 +5,8 @@ use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Envelope, FuzzFile, FuzzReport,
     Judgement, Profile, ProfileComparison, ReplayManifest, ReplayVerification, Report, Roofline,
-    SanitizeReport, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps, notice::Notice,
-    notify::NotifyConfig, protocol,
+    SanitizeReport, Seal, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps,
+    notice::Notice, notify::NotifyConfig, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -64,6 +64,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<Attestation>("attestation"),
         schema::<Statement>("attestation-statement"),
         schema::<Envelope>("envelope"),
+        schema::<Seal>("seal"),
         schema::<SignOff>("sign-off"),
         schema::<protocol::Request>("worker-request"),
         schema::<protocol::Response>("worker-response"),

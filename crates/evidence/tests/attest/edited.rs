@@ -207,7 +207,7 @@ fn an_edited_report_is_no_performance_report() {
             attested(dir.path()).artifacts.into_iter().find(|a| a.key == "performance_report").unwrap();
         (artifact.status, artifact.detail)
     };
-    assert_eq!(says(|_| {}), (GateStatus::Pass, "report of cpu, 1 workload".to_owned()));
+    assert_eq!(says(|_| {}), (GateStatus::Pass, "report of cpu, 1 workload, unsealed".to_owned()));
     for (edit, words) in [
         ((|r| r["benchmarks"]["infer"]["p95_ms"] = json!(1.0)) as fn(&mut Value), "p95_ms is 1"),
         (|r| r["benchmarks"]["infer"]["min_ms"] = json!(0.1), "min_ms is 0.1"),

@@ -4,11 +4,12 @@
 
 mod beside;
 mod edited;
+mod sealed;
 
 use ed25519_dalek::SigningKey;
 use holdpoint_evidence::attest::{Asked, Signed, Trust, create, statement, verify};
 use holdpoint_evidence::canonical::to_canonical;
-use holdpoint_evidence::dsse;
+use holdpoint_evidence::{dsse, hash, keys, seal};
 use holdpoint_gate::{Allow, Policy};
 use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget};
 use holdpoint_model::{Attestation, import};
@@ -150,12 +151,47 @@ fn problems(attestation: Attestation, dir: &Path, is_strict: bool) -> Vec<String
     let payload = to_canonical(&statement(attestation)).unwrap();
     let envelope = dsse::sign(payload.as_bytes(), &key);
     let public = key.verifying_key();
-    verify(Signed::Envelope(envelope, &public), dir, Trust { is_strict, ..Trust::default() }).unwrap().0
+    let seal_keyids = [keys::key_id(&sealing_key().verifying_key())];
+    let trust = Trust { is_strict, commit_sha: None, seal_keyids: &seal_keyids };
+    verify(Signed::Envelope(envelope, &public), dir, trust).unwrap().0
+}
+
+/// The machine's key.
+fn sealing_key() -> SigningKey {
+    SigningKey::from_bytes(&[9; 32])
+}
+
+/// Seals one file.
+fn seal(dir: &Path, path: &str, key: Option<&SigningKey>) {
+    let file = dir.join(path);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let samples = seal::sealed_samples(&text).unwrap();
+    let (workloads, samples) =
+        samples.map_or_else(Default::default, |(names, sha256)| (names, json!({name: sha256})));
+    let sealed = json!({
+        "schema_version": 1, "command": "gate", "sealed_at_utc": "2026-01-01T00:00:00Z", "holdpoint": "0.1.0",
+        "commit": COMMIT, "tree": "tree", "dirty": false, "suite": {"name": "cpu", "sha256": "0"},
+        "workloads": workloads, "samples_sha256": if samples.is_null() { json!({}) } else { samples },
+        "files": {name: hash::bytes(text.as_bytes())},
+    });
+    let sealed = serde_json::from_value(sealed).unwrap();
+    std::fs::write(seal::seal_path(&file), seal::seal_text(sealed, key).unwrap()).unwrap();
+}
+
+/// Seals every file about times, as the machine does.
+fn seal_all(dir: &Path) {
+    for path in ["perf/perf_report.json", "comparison.json", "cpu/comparison.json"] {
+        if dir.join(path).exists() {
+            seal(dir, path, Some(&sealing_key()));
+        }
+    }
 }
 
 #[test]
 fn a_complete_cpu_release_passes_strictly() {
     let dir = complete();
+    seal_all(dir.path());
     let attestation = attested(dir.path());
     let s = &attestation.summary;
     assert_eq!(
@@ -173,10 +209,11 @@ fn a_complete_cpu_release_passes_strictly() {
         attestation.artifacts.iter().filter(|a| a.key.starts_with("trt_")).map(|a| a.status).collect();
     assert_eq!(tensorrt, [GateStatus::NotApplicable; 2]);
     assert_eq!(problems(attestation.clone(), dir.path(), true), Vec::<String>::new());
+    let seal_keyids = [keys::key_id(&sealing_key().verifying_key())];
     let bare = verify(
         Signed::Bare(Box::new(attestation)),
         dir.path(),
-        Trust { is_strict: true, ..Trust::default() },
+        Trust { is_strict: true, commit_sha: None, seal_keyids: &seal_keyids },
     )
     .unwrap()
     .0;
@@ -200,6 +237,7 @@ fn what_is_missing_is_named_and_what_a_project_does_not_have_says_why() {
     let dir = complete();
     std::fs::remove_file(dir.path().join("eval.json")).unwrap();
     std::fs::remove_file(dir.path().join("needs.json")).unwrap();
+    seal_all(dir.path());
     let attestation = attested(dir.path());
     assert_eq!(attestation.summary.overall_status, "fail");
     let found = problems(attestation, dir.path(), true);
@@ -237,7 +275,7 @@ fn a_gate_stands_as_its_verdict_file_says() {
         cpu(),
         (
             GateStatus::Pass,
-            "comparison.json: cpu: pass, 1 metric, policy allowed-max, at most +50.0 % allowed, baseline of no known commit".to_owned()
+            "comparison.json: cpu: pass, 1 metric, policy allowed-max, at most +50.0 % allowed, baseline of no known commit, unsealed".to_owned()
         )
     );
     let mut other = good.clone();
