@@ -65,7 +65,7 @@ impl Sealing {
     /// When a seal is there and cannot be read at all.
     pub fn resume(&mut self, file: &Path, revision: Option<&Revision>) -> Result<Option<String>, CliError> {
         let (dir, name) = (folder_of(file), name_of(file));
-        let commit = revision.map(|revision| revision.commit.as_str()).unwrap_or_default();
+        let commit = revision.map_or(seal::UNKNOWN_COMMIT, |revision| revision.commit.as_str());
         let facts = seal::seal_facts(&dir, &name, Origin { commit, tree: None })?;
         let own = self.key.as_ref().map(|key| keys::key_id(&key.verifying_key()));
         let is_own = match facts.as_ref().map(|facts| facts.state()) {

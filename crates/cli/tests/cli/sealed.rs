@@ -48,11 +48,7 @@ fn evidence_that_was_moved_to_another_commit_is_not_verified() {
     here.git(&["add", "other.txt"]);
     here.git(&["commit", "--quiet", "--message", "second"]);
     here.sed(&old, &here.git(&["rev-parse", "HEAD"]));
-    here.verify_anew().ends(5).prints(&[
-        "performance_report",
-        "seal broken",
-        "is not the file that was sealed",
-    ]);
+    here.verify_anew().ends(5).prints(&["performance_report", "seal broken", "it was measured at"]);
     // The seal made anew to fit, as whoever has no key can.
     std::fs::remove_file(here.path("artifacts/report.seal.json")).unwrap();
     here.verify_anew().ends(5).prints(&["performance_report (report.json) is unsealed"]);
@@ -140,6 +136,8 @@ fn no_child_inherits_a_secret() {
         .read("suite.toml")
         .replace("\"true\"]", "\"sh\", \"-c\", \"env >> $SEEN; cat /proc/$PPID/environ >> $SEEN.parent\"]");
     here.write("suite.toml", &suite);
+    let (head, program) = (suite.split("[[").next().unwrap(), suite.rsplit("[[").next().unwrap());
+    here.write("program.toml", &format!("{head}[[{program}"));
     let path = here.trap("python3");
     here.git(&["config", "core.fsmonitor", &here.tmp().join("traps/python3").display().to_string()]);
     let seal_key = here.read("seal.key");
@@ -154,7 +152,7 @@ fn no_child_inherits_a_secret() {
         &["run", "--suite", "suite.toml"],
         &["gate", "--suite", "suite.toml"],
         &["ab", "--base", "sh -c 'env >> $SEEN'", "--head", "sh -c 'env >> $SEEN'", "--units-max", "2"],
-        &["gate", "--against", "HEAD", "--dirty", "--suite", "suite.toml", "--units-max", "2"],
+        &["gate", "--against", "HEAD", "--dirty", "--suite", "program.toml", "--units-max", "2"],
         &["attest", "create"],
         &["doctor"],
     ];
