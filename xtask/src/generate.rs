@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Envelope, FuzzFile, FuzzReport,
     Judgement, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification, Report,
-    Roofline, SanitizeReport, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps,
+    Roofline, SanitizeReport, Seal, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps,
     notice::Notice, notify::NotifyConfig, protocol,
 };
 use schemars::{JsonSchema, schema_for};
@@ -65,6 +65,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<Attestation>("attestation"),
         schema::<Statement>("attestation-statement"),
         schema::<Envelope>("envelope"),
+        schema::<Seal>("seal"),
         schema::<SignOff>("sign-off"),
         schema::<protocol::Request>("worker-request"),
         schema::<protocol::Response>("worker-response"),

@@ -43,8 +43,8 @@ pub struct Origins<'a> {
 /// The files of one run.
 pub struct Sealing {
     key: Option<SigningKey>,
-    /// Where the seal goes.
-    path: PathBuf,
+    /// Where the seal goes; nowhere where the first file is a terminal, a pipe or the like.
+    path: Option<PathBuf>,
     files: BTreeMap<String, String>,
     samples: BTreeMap<String, String>,
     workloads: Vec<String>,
@@ -55,7 +55,8 @@ impl Sealing {
     /// The seal of a run, named after its first file.
     pub fn new(key: Option<SigningKey>, first: &Path) -> Self {
         let (files, samples) = Default::default();
-        Self { key, path: seal::seal_path(first), files, samples, workloads: Vec::new(), builds_on: None }
+        let path = (first.is_file() || !first.exists()).then(|| seal::seal_path(first));
+        Self { key, path, files, samples, workloads: Vec::new(), builds_on: None }
     }
 
     /// Goes on from a file that an earlier run left. What it holds is sealed again only if the same key had sealed it.
@@ -64,7 +65,7 @@ impl Sealing {
     /// When a seal is there and cannot be read at all.
     pub fn resume(&mut self, file: &Path, revision: Option<&Revision>) -> Result<Option<String>, CliError> {
         let (dir, name) = (folder_of(file), name_of(file));
-        let commit = revision.map(|revision| revision.commit.as_str()).unwrap_or_default();
+        let commit = revision.map_or(seal::UNKNOWN_COMMIT, |revision| revision.commit.as_str());
         let facts = seal::seal_facts(&dir, &name, Origin { commit, tree: None })?;
         let own = self.key.as_ref().map(|key| keys::key_id(&key.verifying_key()));
         let is_own = match facts.as_ref().map(|facts| facts.state()) {
@@ -76,9 +77,13 @@ impl Sealing {
         Ok(lost.map(|_| format!("unsealed: {name}, from which this goes on, has no whole seal of this key")))
     }
 
-    /// Builds on a file that may have a seal of its own.
-    pub fn build_on(&mut self, file: &Path) {
-        self.builds_on = hash::file(&seal::seal_path(file)).ok().map(|(sha256, _)| sha256);
+    /// Names the file that the verdict builds on.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn build_on(&mut self, file: &Path) -> Result<(), CliError> {
+        self.builds_on = Some(hash::file(file)?.0);
+        Ok(())
     }
 
     /// Writes a document; where that fails, into the folder for temporary files.
@@ -115,10 +120,10 @@ impl Sealing {
 
     /// Removes the seal of an earlier run before the first of its files is replaced.
     fn unseal(&self) -> Result<(), CliError> {
-        if self.files.is_empty() {
-            holdpoint_store::remove(&self.path)?;
+        match &self.path {
+            Some(path) if self.files.is_empty() => Ok(holdpoint_store::remove(path)?),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Writes the seal.
@@ -126,6 +131,7 @@ impl Sealing {
     /// # Errors
     /// When it cannot be written.
     pub fn seal(self, of: &Origins<'_>) -> Result<(), CliError> {
+        let Some(path) = self.path else { return Ok(()) };
         let commit = of.revision.map(|revision| revision.commit.clone());
         let seal = Seal {
             schema_version: SCHEMA_VERSION,
@@ -148,7 +154,7 @@ impl Sealing {
             public_key: None,
         };
         let text = seal::seal_text(seal, self.key.as_ref())?;
-        Ok(holdpoint_store::write_text(&self.path, &text)?)
+        Ok(holdpoint_store::write_text(&path, &text)?)
     }
 }
 

@@ -20,6 +20,9 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.holdpoint.seal+json";
 /// The seal of `run` and `gate`, over all that they write.
 const OF_REPORT: &str = "report.seal.json";
 
+/// The commit of what was measured outside a repository.
+pub const UNKNOWN_COMMIT: &str = "unknown";
+
 /// Where the seal of a run lies, by the file that it is named after: `ab.json` has `ab.seal.json`.
 #[must_use]
 pub fn seal_path(file: &Path) -> std::path::PathBuf {
@@ -60,7 +63,7 @@ pub fn seal_text(mut seal: Seal, key: Option<&SigningKey>) -> Result<String, Evi
 /// What a file of the folder must be of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
-    /// The commit.
+    /// The commit, or [`UNKNOWN_COMMIT`].
     pub commit: &'a str,
     /// The hash of its tree, where it is known.
     pub tree: Option<&'a str>,
@@ -137,9 +140,9 @@ fn seal_problems(
     origin: Origin<'_>,
 ) -> Result<Vec<String>, EvidenceError> {
     let mut problems = Vec::new();
-    let named = |name: &Option<String>| name.clone().unwrap_or_else(|| "no known commit".to_owned());
-    if seal.commit.as_deref() != Some(origin.commit) {
-        problems.push(format!("it was measured at {}, not at {}", named(&seal.commit), origin.commit));
+    let measured_at = seal.commit.as_deref().unwrap_or(UNKNOWN_COMMIT);
+    if measured_at != origin.commit {
+        problems.push(format!("it was measured at {measured_at}, not at {}", origin.commit));
     }
     if let (Some(sealed), Some(tree)) = (&seal.tree, origin.tree)
         && sealed != tree

@@ -34,7 +34,7 @@ pub struct Seal {
     pub machine_fingerprint: Option<String>,
     /// The CI run, where there is one.
     pub ci_run_url: Option<String>,
-    /// SHA-256 of the seal of what this builds on: the baseline, or the part of an interrupted comparison.
+    /// SHA-256 of what this builds on: a gate's baseline, or the seal of the part that a resumed comparison goes on from.
     pub builds_on: Option<String>,
     /// The public key that the seal is signed with, its 32 bytes in Base64; absent where it is not signed.
     pub public_key: Option<String>,

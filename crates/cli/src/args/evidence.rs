@@ -1,6 +1,6 @@
 //! What can be typed after `replay`, `attest` and `checklist`.
 
-use super::SuiteArg;
+use super::{SealArgs, SuiteArg};
 use clap::{Subcommand, ValueEnum};
 use holdpoint_model::attest::RuntimeTarget;
 use std::path::PathBuf;
@@ -27,6 +27,9 @@ pub enum ReplayCommand {
         /// Where to write the manifest; the answers go into a folder beside it
         #[arg(long, short, value_name = "FILE", default_value = "artifacts/replay.json")]
         output: PathBuf,
+        /// The seal's key.
+        #[command(flatten)]
+        seal: SealArgs,
     },
     /// Compute the same again, and say what differs first
     Verify {

@@ -44,7 +44,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     // Read before measuring: a bad baseline should not cost a run.
     let baseline = holdpoint_store::read_baseline(&path)?;
     holdpoint_store::check_writable(&artifacts.report())?;
-    sealing.build_on(&path);
+    sealing.build_on(&path)?;
     let report = run::measure(&suite, output);
     sealing.write_json(&artifacts.report(), &report)?;
     let decide = |current: &Current| {

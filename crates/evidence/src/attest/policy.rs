@@ -98,7 +98,7 @@ fn judge_seals(attestation: &Attestation, policy: &ReleasePolicy) -> Problems {
         Some(SealState::Broken(_)) => None,
         Some(SealState::SealedBy(id)) if policy.sealed_by.iter().any(|known| known == id) => None,
         Some(SealState::SealedBy(id)) => Some(format!(
-            "{key} ({path}) is sealed by {id}, which is none of the policy's keys; if it is your machine's or job's, add it to \"sealed_by\""
+            "{key} ({path}) is sealed by key {id}, which is none of the policy's keys; if it is your machine's or job's, add it to \"sealed_by\" or give --seal-keyid"
         )),
         Some(SealState::Unsealed) | None => Some(format!(
             "{key} ({path}) is unsealed: whoever could write the file could have invented it; measure with HOLDPOINT_SEAL_KEY or --seal-key"

@@ -77,6 +77,7 @@ fn a_verdict_is_attested_with_the_files_it_rests_on() {
     let cpu = dir.path().join("cpu");
     std::fs::create_dir(&cpu).unwrap();
     gated(&cpu, 1.2);
+    super::seal_all(dir.path());
     let whole = attested(dir.path());
     assert_eq!(gate(&whole, "cpu_perf_regression").0, GateStatus::Pass);
     assert_eq!(problems(whole.clone(), dir.path()), Vec::<String>::new());
@@ -115,6 +116,7 @@ fn a_replay_is_of_the_manifest_that_is_attested_wherever_it_lies() {
 fn a_release_that_says_nothing_about_speed_is_none_and_pipes_are_not_waited_for() {
     let dir = complete();
     std::fs::remove_file(dir.path().join("comparison.json")).unwrap();
+    super::seal_all(dir.path());
     let mut asked = super::asked(dir.path(), holdpoint_model::attest::RuntimeTarget::Cpu);
     asked.without = [("cpu_perf_regression".to_owned(), "we trust it".to_owned())].into();
     let attestation = holdpoint_evidence::attest::create(&asked).unwrap();
