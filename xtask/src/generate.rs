@@ -4,9 +4,9 @@ use crate::constants;
 use clap::CommandFactory;
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Envelope, FuzzFile, FuzzReport,
-    Judgement, Profile, ProfileComparison, ReplayManifest, ReplayVerification, Report, Roofline,
-    SanitizeReport, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps, notice::Notice,
-    notify::NotifyConfig, protocol,
+    Judgement, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification, Report,
+    Roofline, SanitizeReport, Seal, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps,
+    notice::Notice, notify::NotifyConfig, protocol,
 };
 use schemars::{JsonSchema, schema_for};
 use std::fmt::Write;
@@ -51,6 +51,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<SanitizeReport>("sanitize"),
         schema::<Roofline>("roofline"),
         schema::<Suite>("suite"),
+        schema::<ReleasePolicy>("release-policy"),
         schema::<Waivers>("waivers"),
         schema::<NotifyConfig>("notify"),
         schema::<Notice>("notice"),
@@ -64,6 +65,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<Attestation>("attestation"),
         schema::<Statement>("attestation-statement"),
         schema::<Envelope>("envelope"),
+        schema::<Seal>("seal"),
         schema::<SignOff>("sign-off"),
         schema::<protocol::Message<protocol::Request>>("worker-request"),
         schema::<protocol::Message<protocol::Response>>("worker-response"),

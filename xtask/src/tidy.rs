@@ -34,6 +34,9 @@ fn rust_problems(name: &str, text: &str) -> Vec<String> {
     if !is_test && !text.starts_with("//!") && !name.starts_with("fuzz/") {
         problems.push(format!("{name}: begins without //!: what is it for, what must it not do?"));
     }
+    if starts_program_itself(name, text) {
+        problems.push(format!("{name}: Command::new hands our secrets on; use holdpoint_process::command"));
+    }
     let markers = ["TODO", "FIXME", "XXX", "todo!(", "unimplemented!("];
     for (index, line) in text.lines().enumerate() {
         if let Some(marker) = markers.iter().find(|marker| line.contains(**marker))
@@ -44,6 +47,12 @@ fn rust_problems(name: &str, text: &str) -> Vec<String> {
         }
     }
     problems
+}
+
+/// Whether a source file of a crate starts a program without the one function that drops secrets.
+fn starts_program_itself(name: &str, text: &str) -> bool {
+    let is_source = name.starts_with("crates/") && name.contains("/src/");
+    is_source && name != "crates/process/src/lib.rs" && text.contains("Command::new(")
 }
 
 /// Relative links that lead nowhere.
@@ -71,4 +80,18 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_started_by_one_function_only() {
+        let text = "let git = Command::new(\"git\");";
+        assert!(starts_program_itself("crates/cli/src/commands/run.rs", text));
+        for name in ["crates/process/src/lib.rs", "crates/cli/tests/cli/main.rs", "xtask/src/tidy.rs"] {
+            assert!(!starts_program_itself(name, text), "{name}");
+        }
+    }
 }

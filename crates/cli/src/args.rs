@@ -20,7 +20,8 @@ pub use check::CheckArgs;
 pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};
 pub use comment::{CommentArgs, NotifyArgs};
 pub use evidence::{
-    AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReplayArgs, ReplayCommand, ReplayCompare,
+    AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReleaseArgs, ReplayArgs, ReplayCommand,
+    ReplayCompare, VerifyArgs,
 };
 pub use fuzz::{FuzzArgs, FuzzCommand};
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
@@ -165,6 +166,15 @@ pub struct WaiversArg {
     pub waivers: Option<PathBuf>,
 }
 
+/// The key that seals what is measured.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SealArgs {
+    /// Private key that signs the seal over what is measured [default: the variable HOLDPOINT_SEAL_KEY; without a key the
+    /// evidence is unsealed]
+    #[arg(long, value_name = "FILE")]
+    pub seal_key: Option<PathBuf>,
+}
+
 /// How to decide.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PolicyArgs {
@@ -289,6 +299,9 @@ pub struct GateArgs {
     /// Runs behind a baseline, when there is none yet
     #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
 }
 
 /// Enough for a spread that means something, few enough to wait for.
@@ -307,6 +320,9 @@ pub struct RunArgs {
     /// `0,2`; the number of the device goes into the name of its report
     #[arg(long, value_name = "LIST", conflicts_with = "device")]
     pub devices: Option<String>,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
 }
 
 /// `holdpoint compare`.

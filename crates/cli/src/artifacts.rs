@@ -22,6 +22,10 @@ pub const REPORT: &str = "report.json";
 pub const REPORT_PAGE: &str = "report.md";
 /// A point of the history.
 pub const TREND: &str = "trend.json";
+/// The seal over a run and what it was judged by.
+const REPORT_SEAL: &str = "report.seal.json";
+/// The seal over two sides.
+const AB_SEAL: &str = "ab.seal.json";
 /// What the gate ended with, as the workflows keep it.
 const EXIT_CODE: &str = "exit-code";
 
@@ -33,9 +37,9 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// # Errors
 /// When something cannot be removed.
 pub fn clear(dir: &Path, is_two_sides: bool, resume: bool) -> Result<(), CliError> {
-    let sides: &[&str] = if resume { &[] } else { &[AB, AB_PAGE] };
+    let sides: &[&str] = if resume { &[] } else { &[AB, AB_PAGE, AB_SEAL] };
     let run: &[&str] = if is_two_sides { &[REPORT] } else { &[] };
-    for name in [COMPARISON, TREND, REPORT_PAGE, EXIT_CODE].iter().chain(sides).chain(run) {
+    for name in [REPORT_SEAL, COMPARISON, TREND, REPORT_PAGE, EXIT_CODE].iter().chain(sides).chain(run) {
         holdpoint_store::remove(&dir.join(name))?;
     }
     for path in (2..).map(|run| dir.join(report_name(run))).take_while(|path| path.exists()) {

@@ -8,6 +8,7 @@ mod error;
 mod interrupt;
 mod output;
 mod progress;
+mod sealing;
 mod suites;
 mod waivers;
 
@@ -39,7 +40,7 @@ pub fn main() -> ExitCode {
     }
     let done = match stray {
         Some(stray) => Err(CliError::Input(stray)),
-        None => run(args.command, &output),
+        None => hide_secrets().and_then(|()| run(args.command, &output)),
     };
     jobs::sweep();
     match done {
@@ -53,6 +54,12 @@ pub fn main() -> ExitCode {
             error.exit_code()
         }
     }
+}
+
+/// No other process of this user may read the secrets in our environment.
+fn hide_secrets() -> Result<(), CliError> {
+    holdpoint_process::hide_from_children(false)
+        .map_err(|error| CliError::Internal(format!("secrets of the environment cannot be hidden: {error}")))
 }
 
 fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {

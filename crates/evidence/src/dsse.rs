@@ -1,11 +1,13 @@
 //! DSSE envelopes: what is signed is the payload together with what it is, so that bytes signed as one thing cannot pass for another.
 
-use crate::keys;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use crate::keys::{self, PublicKey};
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::engine::{DecodePaddingMode, Engine};
+use ed25519_dalek::{Signer, SigningKey};
 use holdpoint_model::Envelope;
 use holdpoint_model::attest::EnvelopeSignature;
+use holdpoint_model::limits::clean_text;
 
 /// What an in-toto statement is called.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
@@ -21,10 +23,16 @@ pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
 /// Signs a payload.
 #[must_use]
 pub fn sign(payload: &[u8], key: &SigningKey) -> Envelope {
-    let signature = key.sign(&pae(PAYLOAD_TYPE, payload));
+    sign_as(PAYLOAD_TYPE, payload, key)
+}
+
+/// Signs a payload of some type.
+#[must_use]
+pub fn sign_as(payload_type: &str, payload: &[u8], key: &SigningKey) -> Envelope {
+    let signature = key.sign(&pae(payload_type, payload));
     Envelope {
         payload: STANDARD.encode(payload),
-        payload_type: PAYLOAD_TYPE.to_owned(),
+        payload_type: payload_type.to_owned(),
         signatures: vec![EnvelopeSignature {
             keyid: keys::key_id(&key.verifying_key()),
             sig: STANDARD.encode(signature.to_bytes()),
@@ -32,42 +40,65 @@ pub fn sign(payload: &[u8], key: &SigningKey) -> Envelope {
     }
 }
 
+/// Both alphabets of Base64, with and without padding: a reader must take them all, says the specification.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let is_url_safe = text.contains(['-', '_']);
+    let alphabet = if is_url_safe { alphabet::URL_SAFE } else { alphabet::STANDARD };
+    let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(&alphabet, config).decode(text).ok()
+}
+
 /// The payload, whoever signed it.
 ///
 /// # Errors
 /// When it is not Base64.
 pub fn payload(envelope: &Envelope) -> Result<Vec<u8>, String> {
-    STANDARD.decode(&envelope.payload).map_err(|_| "its payload is not Base64".to_owned())
+    decode(&envelope.payload).ok_or_else(|| "its payload is not Base64".to_owned())
 }
 
-/// The payload, if this key has signed it.
+/// The payload, if this key has signed it. One signature of the key is enough, whoever else has signed and whatever it is called: a
+/// `keyid` is a hint that nobody vouches for.
 ///
 /// # Errors
 /// With what does not hold.
-pub fn open(envelope: &Envelope, key: &VerifyingKey) -> Result<Vec<u8>, String> {
-    if envelope.payload_type != PAYLOAD_TYPE {
-        return Err(format!("its payload is {:?}, not {PAYLOAD_TYPE:?}", envelope.payload_type));
+pub fn open(envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, String> {
+    open_as(PAYLOAD_TYPE, envelope, key)
+}
+
+/// The payload, if it is of this type and this key has signed it.
+///
+/// # Errors
+/// With what does not hold.
+pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, String> {
+    if envelope.payload_type != payload_type {
+        let what = format!("its payload is {:?}, not {payload_type:?}", envelope.payload_type);
+        return Err(clean_text(&what));
     }
     let payload = payload(envelope)?;
-    let keyid = keys::key_id(key);
-    let own = envelope.signatures.iter().filter(|signature| signature.keyid == keyid);
-    let own: Vec<&EnvelopeSignature> = own.collect();
-    if own.is_empty() {
-        let by: Vec<String> =
-            envelope.signatures.iter().map(|s| s.keyid.chars().take(16).collect()).collect();
-        let by = if by.is_empty() { "nobody".to_owned() } else { format!("key {}", by.join(", ")) };
-        return Err(format!("it is signed by {by}, not by the key given, {keyid}"));
-    }
     let message = pae(&envelope.payload_type, &payload);
-    for signature in own {
-        let bytes: Option<[u8; 64]> =
-            STANDARD.decode(&signature.sig).ok().and_then(|bytes| bytes.try_into().ok());
-        let signature = bytes
-            .map(|bytes| Signature::from_bytes(&bytes))
-            .ok_or("its signature is not 64 bytes in Base64")?;
-        key.verify_strict(&message, &signature).map_err(|_| "its signature is not that of its content")?;
+    let is_by_key = |signature: &EnvelopeSignature| {
+        decode(&signature.sig).is_some_and(|bytes| key.has_signed(&message, &bytes))
+    };
+    if envelope.signatures.iter().any(is_by_key) {
+        return Ok(payload);
     }
-    Ok(payload)
+    Err(describe_signers(envelope, &key.key_id()))
+}
+
+/// Why no signature is the key's, as far as the hints tell.
+fn describe_signers(envelope: &Envelope, keyid: &str) -> String {
+    if envelope.signatures.is_empty() {
+        return "it has no signature".to_owned();
+    }
+    if envelope.signatures.iter().any(|signature| signature.keyid == keyid) {
+        return format!("its signature by {keyid} is not one of its content: it was edited");
+    }
+    let hint = |signature: &EnvelopeSignature| match signature.keyid.as_str() {
+        "" => "a key without a name".to_owned(),
+        keyid => keyid.chars().take(16).collect(),
+    };
+    let signers: Vec<String> = envelope.signatures.iter().map(hint).collect();
+    clean_text(&format!("it is signed by {}, not by the key given, {keyid}", signers.join(", ")))
 }
 
 #[cfg(test)]
@@ -83,40 +114,84 @@ mod tests {
         assert_eq!(pae("", b""), b"DSSEv1 0  0 ");
     }
 
+    fn key() -> SigningKey {
+        SigningKey::from_bytes(&[7; 32])
+    }
+
+    fn opened(envelope: &Envelope) -> Result<Vec<u8>, String> {
+        open(envelope, &key().verifying_key().into())
+    }
+
     #[test]
-    fn every_bit_of_an_envelope_counts() {
-        let key = SigningKey::from_bytes(&[7; 32]);
-        let text = holdpoint_model::json::to_pretty(&sign(b"{\"a\":1}", &key)).unwrap();
-        let opened = |bytes: &[u8]| -> Result<Vec<u8>, String> {
-            let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-            let envelope = holdpoint_model::import::envelope(text).map_err(|error| error.to_string())?;
-            open(&envelope, &key.verifying_key())
-        };
-        assert_eq!(opened(text.as_bytes()).unwrap(), b"{\"a\":1}");
-        let mut bytes = text.trim_end().as_bytes().to_vec();
-        for at in 0..bytes.len() {
-            for bit in 0..8 {
+    fn every_bit_of_payload_type_and_signature_counts() {
+        let envelope = sign(b"{\"a\":1}", &key());
+        assert_eq!(opened(&envelope).unwrap(), b"{\"a\":1}");
+        let places: [fn(&mut Envelope) -> &mut String; 3] =
+            [|e| &mut e.payload, |e| &mut e.payload_type, |e| &mut e.signatures[0].sig];
+        for place in places {
+            let count = place(&mut envelope.clone()).len();
+            for (at, bit) in (0..count).flat_map(|at| (0..7).map(move |bit| (at, bit))) {
+                let mut edited = envelope.clone();
+                let mut bytes = std::mem::take(place(&mut edited)).into_bytes();
+                // Padding may be left out, but nothing else may stand there.
                 bytes[at] ^= 1 << bit;
-                assert!(opened(&bytes).is_err(), "bit {bit} of byte {at}, now {:?}", char::from(bytes[at]));
-                bytes[at] ^= 1 << bit;
+                *place(&mut edited) = String::from_utf8(bytes).unwrap();
+                assert!(opened(&edited).is_err(), "bit {bit} of byte {at}: {edited:?}");
             }
         }
     }
 
     #[test]
+    fn a_key_is_found_by_its_signature_and_not_by_its_name() {
+        let envelope = sign(b"x", &key());
+        for keyid in ["", "foreign", &keys::key_id(&SigningKey::from_bytes(&[8; 32]).verifying_key())] {
+            let mut renamed = envelope.clone();
+            renamed.signatures[0].keyid = keyid.to_owned();
+            assert_eq!(opened(&renamed).unwrap(), b"x", "{keyid:?}");
+        }
+        let mut several = envelope.clone();
+        let garbage = |sig: &str| EnvelopeSignature { keyid: String::new(), sig: sig.to_owned() };
+        several.signatures.splice(
+            0..0,
+            [garbage("?"), garbage(""), sign(b"x", &SigningKey::from_bytes(&[8; 32])).signatures.remove(0)],
+        );
+        assert_eq!(opened(&several).unwrap(), b"x");
+        several.signatures.pop();
+        assert!(opened(&several).unwrap_err().contains("not by the key given"));
+    }
+
+    #[test]
+    fn both_alphabets_are_read_with_and_without_padding() {
+        // Bytes whose Base64 has characters that the alphabets spell differently.
+        let payload = [0xfb, 0xef, 0xff, 0xfe];
+        let envelope = sign(&payload, &key());
+        assert!(envelope.payload.contains('+') && envelope.payload.ends_with('='));
+        let url_safe = |text: &str| text.replace('+', "-").replace('/', "_");
+        let bare = |text: &str| text.trim_end_matches('=').to_owned();
+        let edits: [&dyn Fn(&str) -> String; 3] = [&url_safe, &bare, &|text| bare(&url_safe(text))];
+        for edit in edits {
+            let mut other = envelope.clone();
+            other.payload = edit(&other.payload);
+            other.signatures[0].sig = edit(&other.signatures[0].sig);
+            assert_eq!(opened(&other).unwrap(), payload);
+        }
+        let mixed = Envelope { payload: format!("-{}", &envelope.payload[1..]), ..envelope };
+        assert!(
+            mixed.payload.contains('/') && opened(&mixed).unwrap_err().contains("not Base64"),
+            "{mixed:?}"
+        );
+    }
+
+    #[test]
     fn another_key_another_type_and_no_signature_are_refused() {
-        let key = SigningKey::from_bytes(&[7; 32]);
-        let envelope = sign(b"x", &key);
-        let other = SigningKey::from_bytes(&[8; 32]).verifying_key();
+        let envelope = sign(b"x", &key());
+        let other = SigningKey::from_bytes(&[8; 32]).verifying_key().into();
         assert!(open(&envelope, &other).unwrap_err().contains("not by the key given"));
         let unsigned = Envelope { signatures: Vec::new(), ..envelope.clone() };
-        assert!(open(&unsigned, &key.verifying_key()).unwrap_err().contains("nobody"));
-        let mut twice = envelope.clone();
-        twice
-            .signatures
-            .push(EnvelopeSignature { sig: STANDARD.encode([0; 64]), ..envelope.signatures[0].clone() });
-        assert!(open(&twice, &key.verifying_key()).is_err(), "each signature of the key must hold");
+        assert!(opened(&unsigned).unwrap_err().contains("no signature"));
+        let edited = Envelope { payload: STANDARD.encode("y"), ..envelope.clone() };
+        assert!(opened(&edited).unwrap_err().contains("it was edited"));
         let typed = Envelope { payload_type: "text/plain".to_owned(), ..envelope };
-        assert!(open(&typed, &key.verifying_key()).unwrap_err().contains("text/plain"));
+        assert!(opened(&typed).unwrap_err().contains("text/plain"));
     }
 }

@@ -18,6 +18,15 @@ pub enum EvidenceError {
         /// What is wrong with it.
         source: FileError,
     },
+    /// A link in an evidence folder.
+    #[error("{}: a link that leads out of the folder is not followed; copy the file into the folder", path.display())]
+    Outside {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A seal that could not be made.
+    #[error("no seal could be made: {0}")]
+    Seal(String),
     /// A key that cannot be used.
     #[error("{place}: {what}")]
     Key {

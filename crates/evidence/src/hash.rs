@@ -30,6 +30,7 @@ pub fn file(path: &Path) -> Result<(String, u64), StoreError> {
     Ok((hex(&hasher.finalize()), size_bytes))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

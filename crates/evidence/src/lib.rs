@@ -7,9 +7,12 @@ pub mod canonical;
 pub mod checklist;
 pub mod dsse;
 mod error;
+pub mod folder;
 pub mod hash;
 pub mod keys;
 pub mod replay;
+pub mod seal;
 pub mod trace;
 
+pub use ed25519_dalek::SigningKey;
 pub use error::EvidenceError;

@@ -1,11 +1,12 @@
 //! Replay manifests: made, and held against themselves and their files. Must not run anything.
 
+use crate::folder::{find_file, stays_below};
 use crate::{EvidenceError, hash};
 use holdpoint_model::ReplayManifest;
 use holdpoint_model::replay::{ArtifactHash, ReplayConfig};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// What a manifest's hash is over: no path, no environment, no revision.
 ///
@@ -151,9 +152,16 @@ pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String
         if !file.exists() {
             continue;
         }
-        if !file.is_file() {
-            found.push(format!("{} is no plain file", artifact.path));
-            continue;
+        match find_file(dir, &artifact.path) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                found.push(format!("{} is no plain file", artifact.path));
+                continue;
+            }
+            Err(error) => {
+                found.push(error.to_string());
+                continue;
+            }
         }
         let (sha256, _) = hash::file(&file)?;
         if sha256 != artifact.sha256 {
@@ -161,13 +169,6 @@ pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String
         }
     }
     Ok(found)
-}
-
-/// Whether a path from a file leads nowhere but below.
-#[must_use]
-pub fn stays_below(path: &Path) -> bool {
-    !path.as_os_str().is_empty()
-        && path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use holdpoint_model::caps::{
 use holdpoint_model::profile::Unavailable;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// How long a tool that is asked may take.
@@ -194,7 +194,7 @@ fn library(name: &str) -> Option<String> {
 
 /// What a program prints on stdout; absent when it is not there, fails, or takes too long.
 fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
-    let mut child = Command::new(program)
+    let mut child = holdpoint_process::command(program)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

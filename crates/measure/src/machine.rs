@@ -3,10 +3,10 @@
 use crate::doctor;
 use holdpoint_model::report::Environment;
 use holdpoint_model::{Machine, MachineState, Revision, Suite, Toolchain};
+use holdpoint_process::git;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// The machine this runs on. Host names and kernel versions stay out of the fingerprint: two runners of one
 /// kind are the same machine for a baseline.
@@ -75,29 +75,11 @@ pub fn environment(suite: &Suite) -> Environment {
     }
 }
 
-/// The revision checked out in `dir`; absent outside a git work tree or where there is no git.
+/// The revision checked out in `dir`; absent outside a git work tree, where there is no git, or where it cannot tell.
 #[must_use]
 pub fn revision(dir: &Path) -> Option<Revision> {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .arg("--no-optional-locks")
-            .arg("-C")
-            .arg(dir)
-            .args(arguments)
-            .output()
-            .ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let commit = git(&["rev-parse", "--verify", "HEAD"])?;
-    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    // What git was told not to look at may be anything: `h` before a name is assumed unchanged, `S` and there is not in a sparse checkout.
-    let is_hidden = |entry: &str| match entry.split_once(' ') {
-        Some(("S", path)) => dir.join(path).exists(),
-        Some((tag, _)) => tag.chars().all(|c| c.is_ascii_lowercase()),
-        None => false,
-    };
-    let is_hiding = git(&["ls-files", "-v", "-z", "--", ":/"])?.split('\0').any(is_hidden);
-    Some(Revision { commit, dirty: !changes.is_empty() || is_hiding })
+    let head = git::head(dir).ok().flatten()?;
+    Some(Revision { commit: head.commit, dirty: !head.changes.is_empty() })
 }
 
 /// Peak resident memory of this process.

@@ -1,6 +1,8 @@
 //! Release attestations: which artifacts and which verdicts a release rests on, and the envelope that signs them. The keys of the
 //! attestation are the first seed's; what is added stands beside them.
 
+use crate::Revision;
+use crate::seal::SealFacts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,8 +22,11 @@ pub struct Attestation {
     pub gates: Vec<AttestedGate>,
     /// Counts, and what they come to.
     pub summary: AttestationSummary,
-    /// SHA-256 of the canonical JSON of path → SHA-256 of every file above.
+    /// SHA-256 of the canonical JSON of path → SHA-256 of every file of artifacts and gates.
     pub inputs_sha256: String,
+    /// The files that are released.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub release_files: Vec<ReleaseFile>,
     /// Version of holdpoint that made it.
     pub holdpoint: String,
 }
@@ -43,6 +48,9 @@ pub struct ReleaseMetadata {
     pub ci_run_url: Option<String>,
     /// Whether tracked files differed from the commit; absent where git could not tell.
     pub dirty: Option<bool>,
+    /// The hash of the commit's tree; absent where git could not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_sha: Option<String>,
     /// The branch or tag that was built, where CI tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ref_name: Option<String>,
@@ -129,6 +137,9 @@ pub struct AttestedArtifact {
     pub status: GateStatus,
     /// What it was read as, or what is wrong with it.
     pub detail: String,
+    /// The seal beside it, where one covers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<SealFacts>,
 }
 
 /// One of the seven.
@@ -160,6 +171,32 @@ pub struct GateInput {
     /// The files that it was held against, below the artifacts folder, with their SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rests_on: BTreeMap<String, String>,
+    /// The seal beside it, where one covers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<SealFacts>,
+    /// What was compared, where it is a verdict over times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+}
+
+/// A file that is released.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct ReleaseFile {
+    /// Below the release folder.
+    pub path: String,
+    /// SHA-256 of its bytes.
+    pub sha256: String,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// The two revisions that a verdict over times compares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compared {
+    /// The revision of the base or of the baseline; absent where the file names none.
+    pub base: Option<Revision>,
+    /// The revision under test; absent where the file names none.
+    pub head: Option<Revision>,
 }
 
 /// Counts, and what they come to.
@@ -201,9 +238,8 @@ pub struct SignOff {
     pub evidence: String,
 }
 
-/// An in-toto statement of version 1.
+/// An in-toto statement of version 1. Unknown fields are ignored, as in-toto's parsing rules ask, here and below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Statement {
     /// Always `https://in-toto.io/Statement/v1`.
     #[serde(rename = "_type")]
@@ -219,7 +255,6 @@ pub struct Statement {
 
 /// A file that a statement speaks of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Subject {
     /// Its path below the artifacts folder.
     pub name: String,
@@ -229,7 +264,6 @@ pub struct Subject {
 
 /// A DSSE envelope: bytes, what they are, and who signed them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Envelope {
     /// The statement's bytes, in Base64.
     pub payload: String,
@@ -242,9 +276,9 @@ pub struct Envelope {
 
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct EnvelopeSignature {
-    /// SHA-256 of the public key's 32 bytes.
+    /// A hint at the key, which anybody may write; ours is the name that securesystemslib gives the key.
+    #[serde(default)]
     pub keyid: String,
     /// The signature, in Base64.
     pub sig: String,

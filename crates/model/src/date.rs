@@ -44,6 +44,20 @@ impl Date {
         (1..=days_count).contains(&day).then_some(Self { year, month, day })
     }
 
+    /// Days from another day to this one; negative where that one is later.
+    #[must_use]
+    pub fn days_since(self, other: Self) -> i64 {
+        self.day_number() - other.day_number()
+    }
+
+    /// Days since 1 March of the year 0, by the rule that a year ends with February.
+    fn day_number(self) -> i64 {
+        let (year, month) = (i64::from(self.year), i64::from(self.month));
+        let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+        365 * year + leap_days + (153 * month + 2) / 5 + i64::from(self.day) - 1
+    }
+
     /// The same day a year later; of 29 February, 1 March.
     #[must_use]
     pub fn a_year_later(self) -> Self {
@@ -117,6 +131,18 @@ mod tests {
             assert_eq!(Date::parse(bad), None, "{bad}");
         }
         assert_eq!(Date::parse("2026-11-15T03:57:30.029Z"), Date::new(2026, 11, 15));
+    }
+
+    #[test]
+    fn days_are_counted_over_months_and_leap_years() {
+        let days = |from, to| Date::parse(to).unwrap().days_since(Date::parse(from).unwrap());
+        assert_eq!(days("2026-01-02", "2026-01-02"), 0);
+        assert_eq!(days("2026-01-31", "2026-03-01"), 29);
+        assert_eq!(days("2024-02-28", "2024-03-01"), 2);
+        assert_eq!(days("1900-02-28", "1900-03-01"), 1);
+        assert_eq!(days("2025-12-31", "2026-01-01"), 1);
+        assert_eq!(days("1970-01-01", "2000-01-01"), 10_957);
+        assert_eq!(days("2026-03-01", "2026-02-28"), -1);
     }
 
     #[test]

@@ -23,11 +23,14 @@ pub mod machine;
 mod measurement;
 pub mod notice;
 pub mod notify;
+mod pattern;
 pub mod profile;
 pub mod protocol;
+pub mod release_policy;
 pub mod replay;
 pub mod report;
 pub mod roofline;
+pub mod seal;
 pub mod suite;
 pub mod toml_file;
 pub mod trend;
@@ -50,9 +53,11 @@ pub use machine::{Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
 };
+pub use release_policy::{Allowance, ReleasePolicy};
 pub use replay::{ReplayManifest, ReplayVerification};
 pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, Round, RunStatus, Samples};
 pub use roofline::{Ceilings, Roofline};
+pub use seal::{Seal, SealFacts, SealState};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};

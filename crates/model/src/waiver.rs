@@ -2,6 +2,7 @@
 
 use crate::date::Date;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX, clean_text, is_said};
+use crate::pattern::matches;
 use crate::report::METRICS;
 use crate::toml_file::{TomlError, invalid, parse};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -169,20 +170,6 @@ impl Waiver {
             expires: self.expires,
         }
     }
-}
-
-/// A pattern in which `*` stands for any characters, in time that grows with both lengths only.
-fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        // The earliest place leaves the most for what follows.
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
 }
 
 /// A waiver beside the regression it is about, in a comparison.

@@ -1,6 +1,7 @@
 //! Words: foreign text made harmless, lists, plurals and wrapping.
 
 use crate::paint::{Ink, Style};
+use holdpoint_model::attest::Compared;
 use holdpoint_model::limits::is_invisible;
 use holdpoint_model::{Machine, Revision};
 use unicode_width::UnicodeWidthStr;
@@ -72,6 +73,16 @@ pub(crate) fn list<S: AsRef<str>>(items: &[S], shown_max: usize) -> String {
         0 => shown.join(", "),
         more => format!("{} and {} more", shown.join(", "), crate::units::count(more as u64)),
     }
+}
+
+/// `base 0123…, head 4567… with uncommitted changes`, in full.
+pub(crate) fn describe_compared(compared: &Compared) -> String {
+    let name = |side: &str, revision: &Option<Revision>| match revision {
+        None => format!("{side} of no known commit"),
+        Some(Revision { commit, dirty: false }) => format!("{side} {commit}"),
+        Some(Revision { commit, dirty: true }) => format!("{side} {commit} with uncommitted changes"),
+    };
+    format!("{}, {}", name("base", &compared.base), name("head", &compared.head))
 }
 
 /// `1 metric`, `9 metrics`.

@@ -10,8 +10,9 @@ mod write;
 
 pub use error::StoreError;
 pub use read::{
-    read_ab, read_baseline, read_binary, read_calibration, read_chunks, read_current, read_document,
-    read_judgement, read_profile, read_report, read_suite, read_text, read_trend, read_waivers,
+    list_names, read_ab, read_baseline, read_binary, read_calibration, read_chunks, read_current,
+    read_document, read_judgement, read_profile, read_release_policy, read_report, read_suite, read_text,
+    read_trend, read_waivers,
 };
 pub use trend::{Appended, append_trend, read_trends, trend_path};
 pub use write::{check_writable, remove, write_binary, write_json, write_new, write_text};

@@ -4,7 +4,8 @@ use crate::error::StoreError;
 use holdpoint_model::import::{self, Document, FileError};
 use holdpoint_model::limits::{ARTIFACT_BYTES_MAX, FILE_BYTES_MAX};
 use holdpoint_model::{
-    AbReport, Baseline, Calibration, Current, Date, Judgement, Profile, Report, Suite, Trend, Waivers,
+    AbReport, Baseline, Calibration, Current, Date, Judgement, Profile, ReleasePolicy, Report, Suite, Trend,
+    Waivers,
 };
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -173,4 +174,28 @@ pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
 pub fn read_waivers(path: &Path, today: Date) -> Result<Waivers, StoreError> {
     Waivers::parse(&read_text(path)?, today)
         .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
+}
+
+/// Reads a release policy.
+///
+/// # Errors
+/// When the file cannot be read or is no usable policy.
+pub fn read_release_policy(path: &Path) -> Result<ReleasePolicy, StoreError> {
+    ReleasePolicy::parse(&read_text(path)?)
+        .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
+}
+
+/// The names in a folder, in order; none where there is no folder.
+///
+/// # Errors
+/// When it is there and cannot be listed.
+pub fn list_names(dir: &Path) -> Result<Vec<String>, StoreError> {
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = std::fs::read_dir(dir).map_err(StoreError::read(dir))?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<Result<Vec<String>, _>>().map_err(StoreError::read(dir))?;
+    names.sort_unstable();
+    Ok(names)
 }

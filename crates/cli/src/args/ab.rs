@@ -1,6 +1,6 @@
 //! What can be typed about two sides.
 
-use super::{ProfileOn, SuiteArg, WaiversArg};
+use super::{ProfileOn, SealArgs, SuiteArg, WaiversArg};
 use clap::ValueEnum;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 use std::path::PathBuf;
@@ -148,6 +148,9 @@ pub struct AbFiles {
     /// Profile the kernels of what regressed, base and head, into the same folder
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ProfileOn::Never)]
     pub profile_on: ProfileOn,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
 }
 
 /// `holdpoint calibrate`.

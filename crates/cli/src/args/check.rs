@@ -1,5 +1,6 @@
 //! What can be typed after `check`.
 
+use super::SealArgs;
 use std::path::PathBuf;
 
 /// `holdpoint check`.
@@ -32,4 +33,7 @@ pub struct CheckArgs {
     /// Where to write what was found; one kernel gives one object, several a list
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
 }

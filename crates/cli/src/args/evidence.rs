@@ -1,6 +1,6 @@
 //! What can be typed after `replay`, `attest` and `checklist`.
 
-use super::SuiteArg;
+use super::{SealArgs, SuiteArg};
 use clap::{Subcommand, ValueEnum};
 use holdpoint_model::attest::RuntimeTarget;
 use std::path::PathBuf;
@@ -27,6 +27,9 @@ pub enum ReplayCommand {
         /// Where to write the manifest; the answers go into a folder beside it
         #[arg(long, short, value_name = "FILE", default_value = "artifacts/replay.json")]
         output: PathBuf,
+        /// The seal's key.
+        #[command(flatten)]
+        seal: SealArgs,
     },
     /// Compute the same again, and say what differs first
     Verify {
@@ -92,6 +95,9 @@ pub enum AttestCommand {
         /// The folder with the files it speaks of: what does not hold is not signed
         #[arg(long, value_name = "DIR", default_value = "artifacts")]
         artifacts: PathBuf,
+        /// The folder of the files that are released
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        release_dir: PathBuf,
         /// The private key [default: the variable HOLDPOINT_SIGNING_KEY]
         #[arg(long, value_name = "FILE")]
         key: Option<PathBuf>,
@@ -99,23 +105,14 @@ pub enum AttestCommand {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Check an envelope or an attestation against a public key and the files it speaks of
+    /// Check an envelope against a public key, the files it speaks of and the release policy
     Verify {
         /// The envelope, or an attestation that is not signed
         #[arg(value_name = "FILE", default_value = ENVELOPE)]
         file: PathBuf,
-        /// The folder with the files it speaks of
-        #[arg(long, value_name = "DIR", default_value = "artifacts")]
-        artifacts: PathBuf,
-        /// The public key [default: the variable HOLDPOINT_PUBLIC_KEY]
-        #[arg(long, value_name = "FILE")]
-        public_key: Option<PathBuf>,
-        /// The commit that it must be of
-        #[arg(long, value_name = "SHA")]
-        commit_sha: Option<String>,
-        /// Also ask for every required artifact, every gate passed, a clean tree and a signature
-        #[arg(long)]
-        strict: bool,
+        /// What it is held against.
+        #[command(flatten)]
+        against: VerifyArgs,
     },
     /// Show an envelope or an attestation; nothing is checked
     Show {
@@ -123,6 +120,37 @@ pub enum AttestCommand {
         #[arg(value_name = "FILE", default_value = ATTESTATION)]
         file: PathBuf,
     },
+}
+
+/// What an attestation is held against.
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// The folder with the files it speaks of
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// The public key that it must be signed with [default: the variable HOLDPOINT_PUBLIC_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub public_key: Option<PathBuf>,
+    /// The commit that it must be of [default: the one that is checked out]
+    #[arg(long, value_name = "SHA")]
+    pub commit_sha: Option<String>,
+    /// The id of a key that may seal what is measured, beside those of the policy; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub seal_keyid: Vec<String>,
+    /// What is released, and by which policy.
+    #[command(flatten)]
+    pub release: ReleaseArgs,
+}
+
+/// What is released, and by which policy.
+#[derive(Debug, clap::Args)]
+pub struct ReleaseArgs {
+    /// The release policy [default: nothing may be missing]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The folder of the files that are released
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub release_dir: PathBuf,
 }
 
 /// Where attestations lie if nothing else is said.
@@ -166,9 +194,12 @@ pub struct AttestCreateArgs {
     /// Where to write it as Markdown [default: beside it, ending in .md]
     #[arg(long, value_name = "FILE")]
     pub output_md: Option<PathBuf>,
-    /// End with 5 unless every required artifact is good, every gate has passed and the tree is clean; the files are written all the same
-    #[arg(long)]
-    pub strict: bool,
+    /// A file that is released, below the release folder; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub release_file: Vec<String>,
+    /// What is released, and by which policy: with --policy, ends with 5 where the policy is not met; the files are written all the same.
+    #[command(flatten)]
+    pub release: ReleaseArgs,
 }
 
 /// What a release runs on.
@@ -204,12 +235,9 @@ pub struct ChecklistArgs {
     /// The attestation or its envelope that it is filled from; it must hold
     #[arg(long, value_name = "FILE", default_value = ATTESTATION)]
     pub attestation: PathBuf,
-    /// The public key that an envelope must be signed with [default: the variable HOLDPOINT_PUBLIC_KEY]
-    #[arg(long, value_name = "FILE")]
-    pub public_key: Option<PathBuf>,
-    /// The folder with the files it speaks of
-    #[arg(long, value_name = "DIR", default_value = "artifacts")]
-    pub artifacts: PathBuf,
+    /// What it is held against.
+    #[command(flatten)]
+    pub against: VerifyArgs,
     /// Write a new checklist with all five sections first, where there is none
     #[arg(long)]
     pub init: bool,

@@ -1,6 +1,6 @@
 //! What can be typed after `fuzz`.
 
-use super::SuiteArg;
+use super::{SealArgs, SuiteArg};
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -35,6 +35,9 @@ pub struct FuzzArgs {
     /// Folder for the cases that fail
     #[arg(long, value_name = "DIR", default_value = ".holdpoint/fuzz")]
     pub save: PathBuf,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
 }
 
 /// What `holdpoint fuzz` can do beside looking.

@@ -1,16 +1,18 @@
 //! `holdpoint attest`: say what a release rests on, sign it, check it again.
 
-use crate::args::{AttestArgs, AttestCommand, AttestCreateArgs};
+use super::release;
+use crate::args::{AttestArgs, AttestCommand, AttestCreateArgs, VerifyArgs};
 use crate::error::CliError;
 use crate::output::Output;
-use holdpoint_evidence::attest::{self, Asked, Signed, Trust};
+use crate::sealing::tree_of;
+use holdpoint_evidence::attest::{self, Asked, Places, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
+use holdpoint_evidence::folder::find_file;
 use holdpoint_evidence::{EvidenceError, dsse, keys};
 use holdpoint_measure::{clock, machine};
-use holdpoint_model::attest::ReleaseMetadata;
-use holdpoint_model::{Attestation, Envelope, ExitCode, import, json};
+use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata};
+use holdpoint_model::{Attestation, Envelope, ExitCode, ReleasePolicy, import};
 use holdpoint_render::{markdown, terminal};
-use holdpoint_store::StoreError;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -22,13 +24,11 @@ pub fn run(args: &AttestArgs, output: &Output) -> Result<ExitCode, CliError> {
     match &args.command {
         AttestCommand::Keygen { key, public_key } => keygen(key, public_key.as_deref(), output),
         AttestCommand::Create(args) => create(args, output),
-        AttestCommand::Sign { attestation, artifacts, key, output: path } => {
-            sign(attestation, artifacts, key.as_deref(), path.as_deref(), output)
+        AttestCommand::Sign { attestation, artifacts, release_dir, key, output: path } => {
+            let places = Places { artifacts, released: release_dir };
+            sign(attestation, places, key.as_deref(), path.as_deref(), output)
         }
-        AttestCommand::Verify { file, artifacts, public_key, commit_sha, strict } => {
-            let trust = Trust { is_strict: *strict, commit_sha: commit_sha.as_deref() };
-            verify(file, artifacts, public_key.as_deref(), trust, output)
-        }
+        AttestCommand::Verify { file, against } => verify(file, against, output),
         AttestCommand::Show { file } => {
             let attestation = match Document::read(file)? {
                 Document::Bare(attestation) => *attestation,
@@ -66,6 +66,7 @@ fn create(args: &AttestCreateArgs, output: &Output) -> Result<ExitCode, CliError
         let what = "no such folder; it should hold what gate, check, doctor and the like have written";
         return Err(CliError::File { path: args.artifacts.clone(), what: what.to_owned() });
     }
+    let policy = release::read_policy(&args.release)?;
     let [artifact_keys, gate_keys] = attest::known_keys();
     let all_keys = [artifact_keys.clone(), gate_keys.clone()].concat();
     let asked = Asked {
@@ -74,12 +75,13 @@ fn create(args: &AttestCreateArgs, output: &Output) -> Result<ExitCode, CliError
         artifact_paths: pairs("--artifact-path", &args.artifact_path, &artifact_keys)?.into_iter().collect(),
         gate_files: pairs("--gate-evidence", &args.gate_evidence, &gate_keys)?,
         without: pairs("--without", &args.without, &all_keys)?.into_iter().collect(),
+        release_files: release_files(args, &policy)?,
         holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
     };
     for (key, path) in
         asked.artifact_paths.iter().chain(asked.gate_files.iter().map(|(key, path)| (key, path)))
     {
-        if !holdpoint_evidence::replay::stays_below(Path::new(path)) || !args.artifacts.join(path).is_file() {
+        if find_file(&args.artifacts, path)?.is_none() {
             let what = format!(
                 "{key}={path}: no such file in {}; paths are below that folder",
                 args.artifacts.display()
@@ -95,14 +97,28 @@ fn create(args: &AttestCreateArgs, output: &Output) -> Result<ExitCode, CliError
     holdpoint_store::write_json(&json_path, &attestation)?;
     holdpoint_store::write_text(&md_path, &markdown::attestation(&attestation))?;
     output.result(&attestation, |style| terminal::attestation(&attestation, style))?;
-    if !args.strict {
+    if args.release.policy.is_none() {
         return Ok(ExitCode::Ok);
     }
-    let problems = attest::missing_for_release(&attestation);
+    let facts = release::facts(&attestation, Some(&attestation.release_metadata.commit_sha))?;
+    let problems = attest::judge_release(&attestation, &Signer::NotYet, &policy, &facts);
     for problem in &problems {
         output.note(&format!("holdpoint: {problem}"));
     }
     Ok(if problems.is_empty() { ExitCode::Ok } else { ExitCode::Unverified })
+}
+
+/// The files that were named and those that the policy takes, with their hashes.
+fn release_files(args: &AttestCreateArgs, policy: &ReleasePolicy) -> Result<Vec<ReleaseFile>, CliError> {
+    let dir = &args.release.release_dir;
+    let mut paths = attest::released::find(policy, dir)?;
+    paths.extend(args.release_file.iter().cloned());
+    let file = |path: &String| {
+        let missing =
+            || CliError::Input(format!("--release-file {path}: no plain file in {}", dir.display()));
+        attest::released::read(dir, path)?.ok_or_else(missing)
+    };
+    paths.iter().map(file).collect()
 }
 
 /// What is there cannot be declared away.
@@ -142,6 +158,7 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, CliError> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
     let revision = machine::revision(Path::new("."));
+    let tree_sha = revision.as_ref().and_then(|revision| tree_of(&revision.commit));
     let commit_sha = match (&args.commit_sha, &revision) {
         (Some(commit), Some(revision)) if *commit != revision.commit => {
             let what = format!(
@@ -176,13 +193,14 @@ fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, CliError> {
         runtime_target: args.runtime_target.into(),
         ci_run_url: run,
         dirty: revision.map(|revision| revision.dirty),
+        tree_sha,
         ref_name: first(&["GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"]),
     })
 }
 
 fn sign(
     path: &Path,
-    artifacts: &Path,
+    places: Places<'_>,
     key: Option<&Path>,
     to: Option<&Path>,
     output: &Output,
@@ -190,20 +208,9 @@ fn sign(
     let text = holdpoint_store::read_text(path)?;
     let attestation = import::attestation(&text).map_err(|source| format_error(path, source))?;
     let key = keys::private(key, std::env::var(keys::PRIVATE_VARIABLE).ok().as_deref())?;
-    // What does not hold is not signed.
-    let here = machine::revision(Path::new("."));
-    let head = here.as_ref().map(|revision| revision.commit.as_str());
-    let trust = Trust { is_strict: false, commit_sha: head };
-    let (mut problems, _) = attest::verify(Signed::Bare(Box::new(attestation.clone())), artifacts, trust)?;
-    let is_dirty = here.map(|here| here.dirty);
-    if attestation.release_metadata.dirty != is_dirty {
-        let what = match is_dirty {
-            Some(true) => "the tree here has uncommitted changes, which it does not say",
-            Some(false) => "the tree here is clean, which it does not say",
-            None => "whether the tree was clean cannot be seen here, yet it says so; sign in the repository",
-        };
-        problems.push(what.to_owned());
-    }
+    // What does not hold is not signed. Nothing is run meanwhile, not even git: the key is in this process.
+    let document = Signed::Bare(Box::new(attestation.clone()));
+    let (problems, _) = attest::verify(document, places, &ReleasePolicy::default())?;
     if !problems.is_empty() {
         output.result(&problems, |style| terminal::verified(&problems, "", style))?;
         output.note("nothing was signed; make the attestation again with \"holdpoint attest create\"");
@@ -250,20 +257,17 @@ fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, CliError> 
     let what = |what: String| CliError::File { path: PathBuf::from(path), what };
     let payload = dsse::payload(envelope).map_err(what)?;
     let text = String::from_utf8(payload).map_err(|_| what("its payload is not UTF-8 text".to_owned()))?;
-    let statement: holdpoint_model::Statement =
-        json::parse(&text).map_err(|e| what(format!("its payload: {e}")))?;
+    let statement = attest::read_statement(&text).map_err(what)?;
     Ok(statement.predicate)
 }
 
-fn verify(
-    path: &Path,
-    artifacts: &Path,
-    public: Option<&Path>,
-    trust: Trust<'_>,
-    output: &Output,
-) -> Result<ExitCode, CliError> {
-    let (problems, attestation, signer) = checked(path, artifacts, public, trust)?;
-    let holds = attestation.as_ref().map(|a| {
+fn verify(path: &Path, against: &VerifyArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let checked = release::check(path, against)?;
+    let signer = match &checked.signer {
+        Signer::Key(id) => format!("signed by {id}"),
+        Signer::Nobody | Signer::NotYet => "not signed".to_owned(),
+    };
+    let holds = checked.attestation.as_ref().map(|a| {
         let (m, s) = (&a.release_metadata, &a.summary);
         let without = attest::without(a);
         let without = if without.is_empty() {
@@ -276,46 +280,7 @@ fn verify(
             m.release_tag, m.commit_sha, s.overall_status
         )
     });
-    told(&problems, &holds.unwrap_or_default(), attestation.as_ref(), output)
-}
-
-/// What does not hold of a file, what it holds, and who signed it.
-pub(super) fn checked(
-    path: &Path,
-    artifacts: &Path,
-    public: Option<&Path>,
-    trust: Trust<'_>,
-) -> Result<(Vec<String>, Option<Attestation>, String), CliError> {
-    // A file that cannot even be read as one was tampered with, or is another; both mean that nothing is verified.
-    let document = match Document::read(path) {
-        Err(CliError::Evidence(error @ EvidenceError::Format { .. })) => {
-            return Ok((vec![error.to_string()], None, String::new()));
-        }
-        Err(CliError::Store(error @ StoreError::NotText { .. })) => {
-            return Ok((vec![error.to_string()], None, String::new()));
-        }
-        other => other?,
-    };
-    let variable = std::env::var(keys::PUBLIC_VARIABLE).ok().filter(|text| !text.trim().is_empty());
-    let key;
-    let mut is_unsigned = false;
-    let (document, signer) = match document {
-        Document::Bare(attestation) => {
-            // Whoever names a key asks for its signature; strictly it is asked for anyway.
-            is_unsigned = !trust.is_strict && (public.is_some() || variable.is_some());
-            (Signed::Bare(attestation), "not signed".to_owned())
-        }
-        Document::Envelope(envelope) => {
-            key = keys::public(public, variable.as_deref())?;
-            let signer = format!("signed by {}", keys::key_id(&key));
-            (Signed::Envelope(envelope, &key), signer)
-        }
-    };
-    let (mut problems, attestation) = attest::verify(document, artifacts, trust)?;
-    if is_unsigned {
-        problems.insert(0, "it is not signed, and a public key was given".to_owned());
-    }
-    Ok((problems, attestation, signer))
+    told(&checked.problems(), &holds.unwrap_or_default(), checked.attestation.as_ref(), output)
 }
 
 fn told(

@@ -9,7 +9,7 @@ use holdpoint_measure::machine;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Runs the command.
 ///
@@ -114,7 +114,7 @@ pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec
     for run in 1..=runs_count {
         output.progress(&format!("run {run} of {runs_count}"));
         let path = dir.path().join(format!("run-{run}.json"));
-        let mut command = Command::new(&program);
+        let mut command = holdpoint_process::command(&program);
         command.args(["--quiet", "run", "--suite", suite, "--output"]).arg(&path).stdout(Stdio::null());
         let status = command.status().map_err(|e| internal("cannot start a run", e))?;
         if !path.exists() {

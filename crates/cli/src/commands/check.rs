@@ -5,6 +5,7 @@ use crate::args::{CheckArgs, SuiteArg};
 use crate::ceilings;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::sealing::{self, Sealing};
 use crate::suites;
 use holdpoint_measure::device_count;
 use holdpoint_measure::fuzz::{Fuzzer, Target};
@@ -27,6 +28,7 @@ const CASES: &[(Values, u64)] =
 /// # Errors
 /// When what is asked for makes no sense, or a file cannot be read or written.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let key = sealing::read_key(&args.seal)?;
     if let Some(path) = &args.output {
         holdpoint_store::check_writable(path)?;
     }
@@ -78,7 +80,9 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
         Err(many) => CheckDocument::Many(many),
     };
     if let Some(path) = &args.output {
-        holdpoint_store::write_json(path, &document)?;
+        let mut sealing = Sealing::new(key, path);
+        sealing.write_json(path, &document)?;
+        sealing.seal(&run::origins("check", &suite, &report))?;
     }
     output.result(&document, |style| terminal::check(&document, style))?;
     if let Err(error) = roofline {

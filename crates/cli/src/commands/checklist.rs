@@ -1,10 +1,9 @@
 //! `holdpoint checklist`: evidence into a checklist, between its markers.
 
-use super::attest;
+use super::release;
 use crate::args::ChecklistArgs;
 use crate::error::CliError;
 use crate::output::Output;
-use holdpoint_evidence::attest::Trust;
 use holdpoint_evidence::{EvidenceError, checklist};
 use holdpoint_model::ExitCode;
 use holdpoint_render::{markdown, terminal};
@@ -17,13 +16,12 @@ use std::path::{Component, Path, PathBuf};
 /// When a file cannot be used, or the markers do not fit.
 pub fn run(args: &ChecklistArgs, output: &Output) -> Result<ExitCode, CliError> {
     // What does not hold is no evidence, and fills nothing.
-    let trust = Trust { is_strict: false, commit_sha: None };
-    let (problems, attestation, _) =
-        attest::checked(&args.attestation, &args.artifacts, args.public_key.as_deref(), trust)?;
+    let release::Checked { broken, missing, attestation, .. } =
+        release::check(&args.attestation, &args.against)?;
     let attestation = match attestation {
-        Some(attestation) if problems.is_empty() => attestation,
+        Some(attestation) if broken.is_empty() => attestation,
         _ => {
-            output.result(&problems, |style| terminal::verified(&problems, "", style))?;
+            output.result(&broken, |style| terminal::verified(&broken, "", style))?;
             output.note("nothing was filled in; make the attestation again with \"holdpoint attest create\"");
             return Ok(ExitCode::Unverified);
         }
@@ -32,10 +30,10 @@ pub fn run(args: &ChecklistArgs, output: &Output) -> Result<ExitCode, CliError> 
         true => checklist::TEMPLATE.to_owned(),
         false => holdpoint_store::read_text(&args.file)?,
     };
-    let up = to_folder(&args.file, &args.artifacts);
+    let up = to_folder(&args.file, &args.against.artifacts);
     let link = |path: &str| format!("{up}{path}");
     let new = checklist::fill(&old, |name| {
-        markdown::checklist_block(name, &attestation, &link, checklist::UNTICKED)
+        markdown::checklist_block(name, &attestation, &missing, &link, checklist::UNTICKED)
     });
     let new = new.map_err(|error| match error {
         EvidenceError::Marker { .. } => CliError::File { path: args.file.clone(), what: error.to_string() },
@@ -53,12 +51,16 @@ pub fn run(args: &ChecklistArgs, output: &Output) -> Result<ExitCode, CliError> 
     let told = json!({
         "file": args.file.display().to_string(), "changed": is_new,
         "overall_status": attestation.summary.overall_status, "markers_left_alone": shown,
+        "missing": missing,
     });
     output.result(&told, |_| {
         let what = if is_new { "filled" } else { "unchanged" };
         format!("{what}: {}, overall status {}\n", args.file.display(), attestation.summary.overall_status)
     })?;
-    Ok(ExitCode::Ok)
+    for problem in &missing {
+        output.note(&format!("holdpoint: {problem}"));
+    }
+    Ok(if missing.is_empty() { ExitCode::Ok } else { ExitCode::Unverified })
 }
 
 /// From the checklist's folder to another, as a link has it.

@@ -3,6 +3,7 @@
 use crate::args::{FuzzArgs, FuzzCommand, SuiteArg};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::sealing::{self, Origins, Sealing};
 use crate::suites;
 use holdpoint_measure::clock;
 use holdpoint_measure::fuzz::{Fuzzer, Kernel, Plan, Target, kernels};
@@ -21,6 +22,7 @@ pub fn run(args: &FuzzArgs, output: &Output) -> Result<ExitCode, CliError> {
     if let Some(FuzzCommand::Replay { files, suite, device }) = &args.replay {
         return replay(files, suite.as_deref(), *device, output);
     }
+    let key = sealing::read_key(&args.seal)?;
     let suite = suites::runnable(&args.suite)?;
     let kernels = kernels(&suite, &args.only, &args.dtype);
     if let Some(name) =
@@ -52,7 +54,11 @@ pub fn run(args: &FuzzArgs, output: &Output) -> Result<ExitCode, CliError> {
         elapsed_s: start.elapsed().as_secs_f64(),
     };
     if let Some(path) = &args.output {
-        holdpoint_store::write_json(path, &report)?;
+        let mut sealing = Sealing::new(key, path);
+        sealing.write_json(path, &report)?;
+        let machine = machine::machine_for(&suite);
+        let revision = report.revision.as_ref();
+        sealing.seal(&Origins { command: "fuzz", suite: &suite, revision, machine: Some(&machine) })?;
     }
     output.result(&report, |style| terminal::fuzz(&report, style))?;
     Ok(exit_code(&report))

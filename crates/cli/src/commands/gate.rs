@@ -6,6 +6,7 @@ use crate::args::{AbFiles, GateArgs, PolicyName, ProfileOn};
 use crate::artifacts;
 use crate::error::CliError;
 use crate::output::Output;
+use crate::sealing::{self, Sealing};
 use crate::suites;
 use crate::waivers::InForce;
 use holdpoint_gate::ab::AbPolicy;
@@ -20,12 +21,14 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let key = sealing::read_key(&args.seal)?;
     artifacts::clear(&args.artifacts, args.against.is_some(), args.resume)?;
     if let Some(revision) = &args.against {
         return against(args, revision, output);
     }
     let suite = suites::runnable(&args.suite)?;
     let artifacts = Artifacts { dir: &args.artifacts };
+    let mut sealing = Sealing::new(key, &artifacts.report());
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
     let policy = compare::policy_of(&args.policy)?;
@@ -36,13 +39,14 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
             output.note(&format!("inconclusive: no baseline for suite {:?} on this machine", suite.name));
             return Ok(ExitCode::Inconclusive);
         }
-        return record(args, &suite, &own, &artifacts, output);
+        return record(args, &suite, &own, &artifacts, sealing, output);
     }
     // Read before measuring: a bad baseline should not cost a run.
     let baseline = holdpoint_store::read_baseline(&path)?;
     holdpoint_store::check_writable(&artifacts.report())?;
+    sealing.build_on(&path)?;
     let report = run::measure(&suite, output);
-    run::save(&artifacts.report(), &report)?;
+    sealing.write_json(&artifacts.report(), &report)?;
     let decide = |current: &Current| {
         let mut judgement = judge_run(current, &baseline, args.policy.allow(), policy);
         waivers.put_to(&mut judgement);
@@ -52,7 +56,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let mut reports = vec![report];
     let mut judged = 0;
     if args.confirm > 0 && confirm::worth_repeating(&judgement) {
-        look_again(args, &mut reports, &artifacts, output)?;
+        look_again(args, &mut reports, &artifacts, &mut sealing, output)?;
         let currents: Vec<Current> = reports.iter().map(Current::from).collect();
         if let Some(confirmed) = confirm::median_run(&currents) {
             judgement = decide(&confirmed.current);
@@ -65,7 +69,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
         }
     }
     if args.profile_on == ProfileOn::Regression {
-        let side = SideSpec { suite, dir: None };
+        let side = SideSpec { suite: suite.clone(), dir: None };
         judgement.notes.extend(profile::of_regressed(
             &regressed(&judgement),
             &side,
@@ -75,9 +79,10 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
         ));
     }
     let report = &reports[judged];
-    holdpoint_store::write_json(&artifacts.comparison(), &judgement)?;
-    holdpoint_store::write_json(&artifacts.trend(), &compare::trend(&judgement))?;
-    holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(report, Some(&judgement)))?;
+    sealing.write_json(&artifacts.comparison(), &judgement)?;
+    sealing.write_json(&artifacts.trend(), &compare::trend(&judgement))?;
+    sealing.write_text(&artifacts.markdown(), &markdown::report(report, Some(&judgement)))?;
+    sealing.seal(&run::origins("gate", &suite, report))?;
     output.result(&judgement, |style| terminal::judgement(&judgement, Some(report), style))?;
     output.note(&format!("baseline: {}\nevidence: {}", path.display(), artifacts.dir.display()));
     Ok(judgement.verdict.into())
@@ -112,6 +117,7 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         calibration_dir: args.calibration_dir.clone(),
         waivers: args.waivers.clone(),
         profile_on: args.profile_on,
+        seal: args.seal.clone(),
     };
     ab::decide(&prepared, ab::compare::plan(&args.decide), policy, &files, false, output)
 }
@@ -121,11 +127,12 @@ fn look_again(
     args: &GateArgs,
     reports: &mut Vec<Report>,
     artifacts: &Artifacts,
+    sealing: &mut Sealing,
     output: &Output,
 ) -> Result<(), CliError> {
     output.progress("slower than allowed; looking again");
     for report in baseline::measure_runs(&args.suite.suite, args.confirm, output)? {
-        run::save(&artifacts.dir.join(holdpoint_store::report_name(reports.len() + 1)), &report)?;
+        sealing.write_json(&artifacts.dir.join(holdpoint_store::report_name(reports.len() + 1)), &report)?;
         reports.push(report);
     }
     Ok(())
@@ -154,6 +161,7 @@ fn record(
     suite: &Suite,
     path: &Path,
     artifacts: &Artifacts,
+    sealing: Sealing,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
     holdpoint_store::check_writable(&artifacts.report())?;
@@ -165,7 +173,7 @@ fn record(
     ));
     let reports = baseline::measure_runs(&args.suite.suite, args.runs, output)?;
     let last = reports.last().ok_or_else(|| CliError::Internal("no run was made".to_owned()))?;
-    keep_report(artifacts, last)?;
+    keep_report(artifacts, sealing, suite, last)?;
     let currents: Vec<Current> = reports.iter().map(Current::from).collect();
     let recorded = match holdpoint_gate::record::record(&currents) {
         Ok(recorded) => recorded,
@@ -188,9 +196,15 @@ fn record(
 }
 
 /// Keeps a report that was compared with nothing.
-fn keep_report(artifacts: &Artifacts, report: &Report) -> Result<(), CliError> {
-    run::save(&artifacts.report(), report)?;
-    Ok(holdpoint_store::write_text(&artifacts.markdown(), &markdown::report(report, None))?)
+fn keep_report(
+    artifacts: &Artifacts,
+    mut sealing: Sealing,
+    suite: &Suite,
+    report: &Report,
+) -> Result<(), CliError> {
+    sealing.write_json(&artifacts.report(), report)?;
+    sealing.write_text(&artifacts.markdown(), &markdown::report(report, None))?;
+    sealing.seal(&run::origins("gate", suite, report))
 }
 
 /// The files of one gate.

@@ -15,6 +15,7 @@ pub mod fuzz;
 pub mod gate;
 pub mod profile;
 mod promote;
+pub mod release;
 pub mod replay;
 pub mod report;
 pub mod roofline;

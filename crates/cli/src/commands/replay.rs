@@ -3,6 +3,7 @@
 use crate::args::{ReplayArgs, ReplayCommand, ReplayCompare, SuiteArg};
 use crate::error::CliError;
 use crate::output::Output;
+use crate::sealing::{self, Origins, Sealing};
 use crate::suites;
 use holdpoint_evidence::{EvidenceError, hash, replay};
 use holdpoint_measure::fuzz::{Answered, Answerer, Answers, Target, compare};
@@ -28,7 +29,10 @@ use std::path::{Path, PathBuf};
 /// When the suite or a file cannot be used.
 pub fn run(args: &ReplayArgs, output: &Output) -> Result<ExitCode, CliError> {
     match &args.command {
-        ReplayCommand::Record { suite, seed, output: path } => record(suite, *seed, path, output),
+        ReplayCommand::Record { suite, seed, output: path, seal } => {
+            let sealing = Sealing::new(sealing::read_key(seal)?, path);
+            record(suite, *seed, path, sealing, output)
+        }
         ReplayCommand::Verify { manifest, suite, worker, device, compare, output: path } => {
             let asked = Asked { suite: suite.as_deref(), worker: worker.as_deref(), device: *device };
             let found = verify(manifest, &asked, *compare, output)?;
@@ -42,7 +46,13 @@ pub fn run(args: &ReplayArgs, output: &Output) -> Result<ExitCode, CliError> {
 }
 
 /// A wrong answer is no golden one, and nothing is written then.
-fn record(arg: &SuiteArg, seed: Option<u64>, path: &Path, output: &Output) -> Result<ExitCode, CliError> {
+fn record(
+    arg: &SuiteArg,
+    seed: Option<u64>,
+    path: &Path,
+    mut sealing: Sealing,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
     let suite = suites::runnable(arg)?;
     holdpoint_store::check_writable(path)?;
     let scratch = scratch()?;
@@ -103,7 +113,11 @@ fn record(arg: &SuiteArg, seed: Option<u64>, path: &Path, output: &Output) -> Re
     for (file, bytes) in &files {
         holdpoint_store::write_binary(file, bytes)?;
     }
-    holdpoint_store::write_json(path, &manifest)?;
+    // The answers are sealed by their hashes in it.
+    sealing.write_json(path, &manifest)?;
+    let machine = machine::machine_for(&suite);
+    let revision = manifest.revision.as_ref();
+    sealing.seal(&Origins { command: "replay record", suite: &suite, revision, machine: Some(&machine) })?;
     let path = path.display().to_string();
     output.result(&manifest, |style| terminal::replay_manifest(&manifest, &path, style))?;
     Ok(if manifest.artifact_hashes.is_empty() { ExitCode::Skipped } else { ExitCode::Ok })

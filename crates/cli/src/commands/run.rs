@@ -4,7 +4,9 @@ use crate::args::{RunArgs, SuiteArg};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::sealing::{self, Origins, Sealing};
 use crate::suites;
+use holdpoint_evidence::SigningKey;
 use holdpoint_measure::{device_count, run_suite};
 use holdpoint_model::{ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
@@ -16,20 +18,26 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the suite cannot be used or the report cannot be written.
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let key = sealing::read_key(&args.seal)?;
     if let Some(devices) = &args.devices {
-        return on_devices(args, devices, output);
+        return on_devices(args, devices, key, output);
     }
     let suite = suites::runnable(&args.suite)?;
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, output);
-    save(&args.output, &report)?;
+    save_sealed(Sealing::new(key, &args.output), &args.output, &suite, &report)?;
     output.result(&report, |style| terminal::report(&report, style))?;
     output.note(&format!("report: {}", args.output.display()));
     Ok(exit_code(&report))
 }
 
 /// The suite on several devices, one after the other.
-fn on_devices(args: &RunArgs, devices: &str, output: &Output) -> Result<ExitCode, CliError> {
+fn on_devices(
+    args: &RunArgs,
+    devices: &str,
+    key: Option<SigningKey>,
+    output: &Output,
+) -> Result<ExitCode, CliError> {
     if !suites::load(&args.suite.suite)?.uses_cuda() {
         return Err(CliError::Input(format!(
             "--devices: suite {:?} has no `cuda` workloads",
@@ -43,7 +51,7 @@ fn on_devices(args: &RunArgs, devices: &str, output: &Output) -> Result<ExitCode
         let path = with_ordinal(&args.output, ordinal);
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, output);
-        save(&path, &report)?;
+        save_sealed(Sealing::new(key.clone(), &path), &path, &suite, &report)?;
         output.note(&format!("device {ordinal}: {}: {}", report.status.as_str(), path.display()));
         reports.push((ordinal, report));
     }
@@ -80,6 +88,16 @@ fn with_ordinal(path: &Path, ordinal: u32) -> PathBuf {
 pub fn measure(suite: &Suite, output: &Output) -> Report {
     let progress = Progress::new(suite.workloads.len(), output);
     run_suite(suite, Path::new("."), &mut |event| progress.on(event))
+}
+
+fn save_sealed(mut sealing: Sealing, path: &Path, suite: &Suite, report: &Report) -> Result<(), CliError> {
+    sealing.write_json(path, report)?;
+    sealing.seal(&origins("run", suite, report))
+}
+
+/// What a report is of.
+pub fn origins<'a>(command: &'static str, suite: &'a Suite, report: &'a Report) -> Origins<'a> {
+    Origins { command, suite, revision: report.revision.as_ref(), machine: report.machine.as_ref() }
 }
 
 /// Writes a report; where that fails, into the folder for temporary files: what was measured is not lost.

@@ -97,5 +97,5 @@ fn an_old_file_is_replaced_whole_and_keeps_its_mode() {
     assert_eq!(here.json("report.json")["status"], "ok");
     let mode = std::fs::metadata(here.path("report.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
-    assert_eq!(here.files(), ["report.json", "suite.toml"]);
+    assert_eq!(here.files(), ["report.json", "report.seal.json", "suite.toml"]);
 }

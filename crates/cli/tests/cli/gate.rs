@@ -14,8 +14,8 @@ fn the_first_gate_records_a_baseline_and_says_what_next() {
     ]);
     let baseline = here.json(&here.baseline());
     assert_eq!(baseline["metrics"]["true_p50_ms"]["runs_ms"].as_array().unwrap().len(), 2);
-    let expected =
-        [here.baseline(), "artifacts/report.json".into(), "artifacts/report.md".into(), "suite.toml".into()];
+    let artifacts = ["report.json", "report.md", "report.seal.json"].map(|name| format!("artifacts/{name}"));
+    let expected = [&[here.baseline()], &artifacts[..], &["suite.toml".to_owned()]].concat();
     assert_eq!(here.files(), expected);
     assert_eq!(here.left_over(), [""; 0]);
 }

@@ -33,6 +33,7 @@ mod replay;
 mod repository;
 mod roofline;
 mod sanitize;
+mod sealed;
 #[allow(dead_code)]
 #[path = "../../../ci/tests/ci/server.rs"]
 mod server;

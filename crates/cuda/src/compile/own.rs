@@ -9,7 +9,6 @@ use holdpoint_model::FailureCause;
 use holdpoint_model::suite::{KernelCompiler, KernelSpec};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Bytes of a source and all that it includes, and how many files they may be.
 const BYTES_MAX: u64 = 16 << 20;
@@ -165,7 +164,7 @@ fn find_nvcc() -> Result<PathBuf, Unavailable> {
 }
 
 fn nvcc_version(nvcc: &Path) -> Result<String, CudaError> {
-    let output = Command::new(nvcc).arg("--version").output();
+    let output = holdpoint_process::command(nvcc).arg("--version").output();
     match output {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => Err(failed(nvcc, &format!("--version ended with {}", output.status))),
@@ -177,7 +176,13 @@ fn nvcc(source: &Path, options: &[String]) -> Result<Vec<u8>, CudaError> {
     let nvcc = find_nvcc().map_err(|error| CudaError::new(FailureCause::NotStarted, error.detail))?;
     let dir = tempfile::tempdir().map_err(|error| failed(source, &error.to_string()))?;
     let cubin = dir.path().join("kernel.cubin");
-    let output = Command::new(nvcc).arg("-cubin").args(options).arg("-o").arg(&cubin).arg(source).output();
+    let output = holdpoint_process::command(nvcc)
+        .arg("-cubin")
+        .args(options)
+        .arg("-o")
+        .arg(&cubin)
+        .arg(source)
+        .output();
     let output = output.map_err(|error| failed(source, &error.to_string()))?;
     if !output.status.success() {
         let log = [output.stderr, output.stdout].concat();

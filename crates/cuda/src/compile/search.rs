@@ -2,7 +2,6 @@
 
 use crate::error::Unavailable;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A compiler and the headers that go with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +98,7 @@ fn find_in_packages(nvidia: &Path) -> Result<Option<Found>, Unavailable> {
 /// The folders of the package `nvidia`, as the Python on the path knows them.
 fn python_packages() -> Vec<PathBuf> {
     let script = "import nvidia; print('\\n'.join(nvidia.__path__))";
-    let output = Command::new("python3").args(["-c", script]).output();
+    let output = holdpoint_process::command("python3").args(["-c", script]).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().map(PathBuf::from).collect()
 }

@@ -161,6 +161,11 @@ pub(super) const GATES: [GateKind; 7] = [
     },
 ];
 
+/// Whether an artifact or a gate speaks about times; a release needs those sealed.
+pub(super) fn is_about_times(key: &str) -> bool {
+    ["performance_report", CPU_TIMES, GPU_TIMES].contains(&key)
+}
+
 /// Whether there is an artifact of this key.
 #[must_use]
 pub fn is_artifact(key: &str) -> bool {

@@ -1,21 +1,27 @@
 //! Release attestations: what a release rests on, read from the files and held against them again. Nothing in one is typed by whoever
 //! asks for it but who, what for, and what a project does not have.
 
+mod base;
 mod kinds;
+mod policy;
 mod read;
+pub mod released;
 mod times;
 mod verdict;
 mod verify;
 
 pub use kinds::{is_artifact, is_gate, known_keys};
-pub use verify::{Problems, Signed, Trust, missing_for_release, verify};
+pub use policy::{BaseRelation, Facts, Signer, bases, judge_release};
+pub use verify::{Places, Problems, Signed, read_statement, verify};
 
+use crate::seal::{Origin, seal_facts};
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{
-    AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseMetadata, RuntimeTarget, Subject,
+    AttestationSummary, AttestedArtifact, AttestedGate, GateStatus, ReleaseFile, ReleaseMetadata,
+    RuntimeTarget, Subject,
 };
-use holdpoint_model::{Attestation, Date, SCHEMA_VERSION, Statement};
-use kinds::{ARTIFACTS, GATES};
+use holdpoint_model::{Attestation, Date, SCHEMA_VERSION, SealFacts, Statement};
+use kinds::{ARTIFACTS, GATES, is_about_times};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -38,6 +44,8 @@ pub struct Asked<'a> {
     pub gate_files: Vec<(String, String)>,
     /// What the project does not have, by key, and why.
     pub without: BTreeMap<String, String>,
+    /// The files that are released.
+    pub release_files: Vec<ReleaseFile>,
     /// Version of holdpoint.
     pub holdpoint: String,
 }
@@ -48,6 +56,8 @@ struct Held<'a> {
     /// The artifacts folder.
     dir: &'a Path,
     commit: &'a str,
+    /// The commit's tree, where it is known.
+    tree: Option<&'a str>,
     target: RuntimeTarget,
     /// The day of the attestation: what has expired by then waives nothing.
     day: Option<Date>,
@@ -56,7 +66,13 @@ struct Held<'a> {
 impl<'a> Held<'a> {
     fn new(dir: &'a Path, metadata: &'a ReleaseMetadata) -> Self {
         let day = metadata.build_date_utc.get(..10).and_then(Date::parse);
-        Self { dir, commit: &metadata.commit_sha, target: metadata.runtime_target, day }
+        let tree = metadata.tree_sha.as_deref();
+        Self { dir, commit: &metadata.commit_sha, tree, target: metadata.runtime_target, day }
+    }
+
+    /// The seal of a file, held against the files and the commit.
+    fn seal(&self, path: &str) -> Result<Option<SealFacts>, EvidenceError> {
+        seal_facts(self.dir, path, Origin { commit: self.commit, tree: self.tree })
     }
 }
 
@@ -87,6 +103,7 @@ pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
         inputs_sha256: inputs_sha256(&artifacts, &gates)?,
         artifacts,
         gates,
+        release_files: asked.release_files.clone(),
         holdpoint: asked.holdpoint.clone(),
     })
 }
@@ -96,8 +113,19 @@ pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
 pub fn without(attestation: &Attestation) -> Vec<&str> {
     let artifacts = attestation.artifacts.iter().map(|artifact| (&artifact.key, &artifact.detail));
     let gates = attestation.gates.iter().map(|gate| (&gate.key, &gate.evidence));
-    let all = artifacts.chain(gates).filter(|(_, said)| said.starts_with(read::WITHOUT));
+    let all = artifacts.chain(gates).filter(|(_, said)| read::is_declared_away(said));
     all.map(|(key, _)| key.as_str()).collect()
+}
+
+/// Every file that speaks about times, what it is evidence of, and its seal: the report, and the verdicts that the gates rest on.
+#[must_use]
+pub fn seals(attestation: &Attestation) -> Vec<(&str, &str, Option<&SealFacts>)> {
+    let is_report = |a: &&AttestedArtifact| a.exists && is_about_times(&a.key);
+    let reports = attestation.artifacts.iter().filter(is_report);
+    let reports = reports.map(|a| (a.key.as_str(), a.path.as_str(), a.seal.as_ref()));
+    let gates = attestation.gates.iter().filter(|gate| is_about_times(&gate.key));
+    let inputs = gates.flat_map(|gate| gate.inputs.iter().map(|input| (gate.key.as_str(), input)));
+    reports.chain(inputs.map(|(key, input)| (key, input.path.as_str(), input.seal.as_ref()))).collect()
 }
 
 fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> AttestationSummary {
@@ -134,7 +162,11 @@ fn files<'a>(
     let inputs = || gates.iter().flat_map(|gate| &gate.inputs);
     let of_gates = inputs().map(|input| (input.path.as_str(), input.sha256.as_str()));
     let beside = inputs().flat_map(|input| &input.rests_on);
-    of_artifacts.chain(of_gates).chain(beside.map(|(path, sha256)| (path.as_str(), sha256.as_str())))
+    let beside = beside.map(|(path, sha256)| (path.as_str(), sha256.as_str()));
+    let seals =
+        artifacts.iter().filter_map(|a| a.seal.as_ref()).chain(inputs().filter_map(|i| i.seal.as_ref()));
+    let seals = seals.map(|seal| (seal.path.as_str(), seal.sha256.as_str()));
+    of_artifacts.chain(of_gates).chain(beside).chain(seals)
 }
 
 fn inputs_sha256(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Result<String, EvidenceError> {
@@ -143,7 +175,9 @@ fn inputs_sha256(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Resu
 }
 
 fn subjects(attestation: &Attestation) -> Vec<Subject> {
-    let all: BTreeSet<(&str, &str)> = files(&attestation.artifacts, &attestation.gates).collect();
+    let released = attestation.release_files.iter().map(|file| (file.path.as_str(), file.sha256.as_str()));
+    let all: BTreeSet<(&str, &str)> =
+        files(&attestation.artifacts, &attestation.gates).chain(released).collect();
     let subject = |(name, sha256): (&str, &str)| Subject {
         name: name.to_owned(),
         digest: [("sha256".to_owned(), sha256.to_owned())].into(),
@@ -151,7 +185,7 @@ fn subjects(attestation: &Attestation) -> Vec<Subject> {
     all.into_iter().map(subject).collect()
 }
 
-/// The statement that is signed: the attestation, about the files it speaks of.
+/// The statement that is signed: the attestation, about the files it speaks of and those that are released.
 #[must_use]
 pub fn statement(attestation: Attestation) -> Statement {
     Statement {

@@ -1,12 +1,14 @@
 //! One artifact and one gate, read from the folder.
 
-use super::kinds::{ArtifactKind, CPU_TIMES, Form, GPU_TIMES, GateKind, PARITY};
+use super::kinds::{ArtifactKind, CPU_TIMES, Form, GPU_TIMES, GateKind, PARITY, is_about_times};
 use super::verdict::{self, Said};
 use super::{Held, times};
-use crate::replay::{changed_files, contradictions, stays_below};
+use crate::folder::find_file;
+use crate::replay::{changed_files, contradictions};
 use crate::{EvidenceError, hash};
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateInput, GateStatus, RuntimeTarget};
 use holdpoint_model::limits::clean_text;
+use holdpoint_model::seal::{SealFacts, SealState, describe_seal};
 use holdpoint_model::{import, json};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,6 +16,11 @@ use std::path::Path;
 
 /// Begins the text of what a project does not have.
 pub(super) const WITHOUT: &str = "not of this project: ";
+
+/// Whether an artifact's detail or a gate's evidence says that the project does not have it.
+pub(super) fn is_declared_away(text: &str) -> bool {
+    text.starts_with(WITHOUT)
+}
 
 /// Reads an artifact: at its place, or at the first of the usual ones where there is one.
 pub(super) fn artifact(
@@ -25,8 +32,7 @@ pub(super) fn artifact(
     let Held { dir, target, .. } = held;
     let usual = kind.paths.iter().copied().find(|path| dir.join(path).is_file());
     let path = place.or(usual).unwrap_or(kind.paths[0]);
-    let file = dir.join(path);
-    let exists = stays_below(Path::new(path)) && file.is_file();
+    let file = find_file(dir, path)?;
     let required = without.is_none() && (!kind.is_tensorrt || target == RuntimeTarget::Tensorrt);
     let mut artifact = AttestedArtifact {
         key: kind.key.to_owned(),
@@ -34,7 +40,7 @@ pub(super) fn artifact(
         path: path.to_owned(),
         producer: kind.producer.to_owned(),
         required,
-        exists,
+        exists: file.is_some(),
         sha256: None,
         size_bytes: None,
         status: if required { GateStatus::Fail } else { GateStatus::NotApplicable },
@@ -43,16 +49,29 @@ pub(super) fn artifact(
             None if required => "missing".to_owned(),
             None => format!("not needed for {}", target.as_str()),
         },
+        seal: None,
     };
-    if exists {
+    if let Some(file) = file {
         let (sha256, size_bytes) = hash::file(&file)?;
         (artifact.sha256, artifact.size_bytes) = (Some(sha256), Some(size_bytes));
         (artifact.status, artifact.detail) = match content(kind.key, path, held) {
             Ok(found) => found,
             Err(problem) => (GateStatus::Fail, problem),
         };
+        artifact.seal = held.seal(path)?;
+        add_seal(kind.key, artifact.seal.as_ref(), &mut artifact.status, &mut artifact.detail);
     }
     Ok(artifact)
+}
+
+/// Says how a file is sealed. A seal that is broken fails it; none is told of where a release needs one.
+fn add_seal(key: &str, seal: Option<&SealFacts>, status: &mut GateStatus, detail: &mut String) {
+    if seal.is_some() || is_about_times(key) {
+        *detail = clean_text(&format!("{detail}, {}", describe_seal(seal)));
+    }
+    if matches!(seal.map(SealFacts::state), Some(SealState::Broken(_))) {
+        *status = GateStatus::Fail;
+    }
 }
 
 /// What an artifact is, or what is wrong with it.
@@ -159,10 +178,10 @@ pub(super) fn gate(
     let given_for = |key: &str, path: &str| given.contains(&(key, path));
     let further = given.iter().filter(|(key, _)| *key == kind.key).map(|(_, path)| *path);
     for path in kind.files.iter().copied().chain(further) {
-        let file = held.dir.join(path);
-        if inputs.iter().any(|known| known.path == path) || !stays_below(Path::new(path)) || !file.is_file() {
+        if inputs.iter().any(|known| known.path == path) {
             continue;
         }
+        let Some(file) = find_file(held.dir, path)? else { continue };
         let (sha256, _) = hash::file(&file)?;
         let said = verdict::read(path, kind.key, kind.forms, held);
         // A verdict over times belongs to one of the two gates; what cannot be read belongs to both.
@@ -176,20 +195,24 @@ pub(super) fn gate(
             }
         }
         let mut rests_on = BTreeMap::new();
-        let (status, detail) = match said {
+        let compared = said.as_ref().ok().and_then(|said| said.compared.clone());
+        let (mut status, mut detail) = match said {
             Ok(_) if kind.key == CPU_TIMES && on_device == Some(true) => {
                 (GateStatus::Fail, "its times are a device's".to_owned())
             }
             Ok(said) => {
                 for path in said.rests_on {
-                    let (sha256, _) = hash::file(&held.dir.join(&path))?;
-                    rests_on.insert(path, sha256);
+                    if let Some(file) = find_file(held.dir, &path)? {
+                        rests_on.insert(path, hash::file(&file)?.0);
+                    }
                 }
                 (said.status, said.detail)
             }
             Err(problem) => (GateStatus::Fail, problem),
         };
-        inputs.push(GateInput { path: path.to_owned(), sha256, status, detail, rests_on });
+        let seal = held.seal(path)?;
+        add_seal(kind.key, seal.as_ref(), &mut status, &mut detail);
+        inputs.push(GateInput { path: path.to_owned(), sha256, status, detail, rests_on, compared, seal });
     }
     let is_out_of_scope = kind.key == GPU_TIMES && held.target == RuntimeTarget::Cpu;
     let (status, evidence) = match (inputs.as_slice(), without) {

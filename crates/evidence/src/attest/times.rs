@@ -1,10 +1,12 @@
 //! Verdicts over times, judged again from what they were made of: the numbers, statuses and verdicts that come out must be those in the file.
 
 use super::Held;
+use super::base::Base;
 use super::verdict::{Said, plural, sibling, status_of};
+use crate::folder::find_file;
 use holdpoint_gate::{ab, contradiction, judge_again};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::attest::GateStatus;
+use holdpoint_model::attest::{Compared, GateStatus};
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{TIMER_HOST, TIMER_PROCESS};
@@ -81,21 +83,10 @@ fn shown(verdict: Verdict, waiver: Option<&UsedWaiver>) -> Option<String> {
     Some(format!(", {metric} waived up to {:+.1} % by {owner} until {expires}", limit * 100.0))
 }
 
-/// What a run was judged by, as far as it is not in its numbers.
-fn of_basis(basis: &Basis) -> String {
-    let runs = basis.baseline.runs.iter().rev().find_map(|run| run.revision.as_ref());
-    let promoted = basis.baseline.promoted.as_ref().map(|promoted| &promoted.commit);
-    let of = promoted.or(runs.map(|revision| &revision.commit)).map(|commit| {
-        let short: String = commit.chars().take(12).collect();
-        format!(", baseline of {short}")
-    });
+/// The differences that a run was allowed to have from its baseline.
+fn describe_allowed(basis: &Basis) -> String {
     let allowed = basis.allow.names();
-    let across = if allowed.is_empty() {
-        String::new()
-    } else {
-        format!(", across {} as allowed", allowed.join(", "))
-    };
-    of.unwrap_or_else(|| ", baseline of no known commit".to_owned()) + &across
+    if allowed.is_empty() { String::new() } else { format!(", across {} as allowed", allowed.join(", ")) }
 }
 
 /// Whether times are a device's: the machine names one, or a clock is not the host's.
@@ -105,17 +96,26 @@ fn on_device<'a>(machine: Option<&Machine>, mut identities: impl Iterator<Item =
 }
 
 /// What a verdict over times says. One that does not hold is still about the CPU or a device.
-fn said(found: Result<Said, String>, on_device: bool, revision: Option<&Revision>) -> Said {
+fn said(found: Result<Said, String>, on_device: bool, base: &Base, head: Option<&Revision>) -> Said {
     let is_edited = |problem| Said { is_edited: true, ..Said::new(GateStatus::Fail, problem) };
-    let said = found.unwrap_or_else(is_edited);
-    Said { on_device: Some(on_device), ..said.of(revision) }
+    let mut said = found.unwrap_or_else(is_edited);
+    let commit = head.map(|head| head.commit.as_str());
+    if let Some(problem) = base.problem(commit)
+        && said.status == GateStatus::Pass
+    {
+        said =
+            Said { status: GateStatus::Pending, detail: format!("{}, but {problem}", said.detail), ..said };
+    }
+    let compared = Compared { base: base.revision(), head: head.cloned() };
+    Said { on_device: Some(on_device), compared: Some(compared), ..said.of(head) }
 }
 
 /// The judgement of the runs beside it, `report.json`, `report-2.json` and so on. What cannot be judged again is not yet known.
 pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Said {
     let metrics = j.basis.iter().flat_map(|basis| basis.baseline.metrics.values());
     let on_device = on_device(j.machine.as_ref(), metrics.filter_map(|metric| metric.identity.as_ref()));
-    said(judged(j, path, held), on_device, j.revision.as_ref())
+    let base = j.basis.as_ref().map(|basis| Base::of_baseline(&basis.baseline)).unwrap_or_default();
+    said(judged(j, path, held), on_device, &base, j.revision.as_ref())
 }
 
 fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
@@ -143,7 +143,7 @@ fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
     if !j.ungated.is_empty() {
         detail += &format!(", {} not judged", j.ungated.len());
     }
-    detail.extend(j.basis.iter().map(of_basis));
+    detail.extend(j.basis.iter().map(describe_allowed));
     let waivers: BTreeSet<String> =
         j.checks.iter().filter_map(|check| shown(check.verdict, check.waiver.as_ref())).collect();
     detail.extend(waivers);
@@ -199,8 +199,10 @@ fn runs_beside(path: &str, held: Held<'_>) -> Result<Vec<(String, Current)>, Str
             break;
         }
         let problem = |what: String| clean_text(&format!("{name} beside it: {what}"));
-        if !file.is_file() {
-            return Err(problem("it is no plain file".to_owned()));
+        match find_file(held.dir, &place) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(problem("it is no plain file".to_owned())),
+            Err(error) => return Err(problem(error.to_string())),
         }
         let text = holdpoint_store::read_text(&file).map_err(|error| problem(error.to_string()))?;
         let current = import::current(&text).map_err(|error| problem(error.to_string()))?;
@@ -221,7 +223,7 @@ fn runs_beside(path: &str, held: Held<'_>) -> Result<Vec<(String, Current)>, Str
 pub(super) fn side_by_side(report: &AbReport, day: Option<Date>) -> Said {
     let identities = report.workloads.values().map(|workload| &workload.identity);
     let on_device = on_device(report.machine.as_ref(), identities);
-    said(both(report, day), on_device, report.head.revision.as_ref())
+    said(both(report, day), on_device, &Base::of_side(&report.base), report.head.revision.as_ref())
 }
 
 fn both(report: &AbReport, day: Option<Date>) -> Result<Said, String> {

@@ -3,7 +3,8 @@
 
 use super::kinds::Form;
 use super::{Held, times};
-use holdpoint_model::attest::{GateStatus, SignOff};
+use crate::folder::find_file;
+use holdpoint_model::attest::{Compared, GateStatus, SignOff};
 use holdpoint_model::fuzz::FuzzedKernel;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{
@@ -28,6 +29,8 @@ pub(super) struct Said {
     pub rests_on: Vec<String>,
     /// Whether it contradicts itself or what lies beside it.
     pub is_edited: bool,
+    /// The revisions that it compares, where it speaks of times.
+    pub compared: Option<Compared>,
 }
 
 impl Said {
@@ -41,6 +44,7 @@ impl Said {
             on_device: None,
             rests_on: Vec::new(),
             is_edited: false,
+            compared: None,
         }
     }
 
@@ -173,6 +177,7 @@ fn replayed(found: &ReplayVerification, path: &str, held: Held<'_>) -> Result<Sa
     let places = [beside.as_str(), "replay.json", "export/apex_x_manifest.json"];
     let place = places.into_iter().find(|place| held.dir.join(place).is_file());
     if let Some(place) = place {
+        find_file(held.dir, place).map_err(|error| clean_text(&error.to_string()))?;
         let manifest =
             crate::replay::read(&held.dir.join(place)).map_err(|error| clean_text(&error.to_string()))?;
         if manifest.manifest_sha256 != found.manifest_sha256 {

@@ -1,58 +1,54 @@
 //! Holding an attestation against its signature, itself and the files it speaks of. Every problem is named, not only the first.
 
-use super::kinds::{ARTIFACTS, CPU_TIMES, GATES, GPU_TIMES};
-use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, subjects, summary};
+use super::kinds::{ARTIFACTS, GATES};
+use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, released, subjects, summary};
+use crate::keys::PublicKey;
 use crate::{EvidenceError, dsse};
-use ed25519_dalek::VerifyingKey;
-use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateStatus};
+use holdpoint_model::attest::{AttestedArtifact, AttestedGate, Subject};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{Attestation, Envelope, Statement, json};
+use holdpoint_model::{Attestation, Envelope, ReleasePolicy, Statement, json};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What does not hold; empty when all does.
 pub type Problems = Vec<String>;
 
-/// What must hold beside the hashes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Trust<'a> {
-    /// Every required artifact good, every gate passed, a clean tree, a signature.
-    pub is_strict: bool,
-    /// The commit that it must be of.
-    pub commit_sha: Option<&'a str>,
+/// Where the files lie that a document speaks of.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The artifacts folder.
+    pub artifacts: &'a Path,
+    /// The folder of the files that are released.
+    pub released: &'a Path,
 }
 
 /// A document to be verified.
 #[derive(Clone, Debug)]
 pub enum Signed<'a> {
     /// With a signature, and the key that it must be of.
-    Envelope(Envelope, &'a VerifyingKey),
+    Envelope(Envelope, &'a PublicKey),
     /// Without one.
     Bare(Box<Attestation>),
 }
 
-/// Holds a document against its signature, itself and the files in a folder. The attestation comes back where there is one that can
-/// be read; it may be shown, and is not to be believed while there are problems.
+/// Holds a document against its signature, itself and the files; the policy tells which files are released. The attestation comes back
+/// where there is one that can be read; it may be shown, and is not to be believed while there are problems. Whether it is enough for
+/// a release is for [`judge_release`](super::judge_release) to say.
 ///
 /// # Errors
 /// When a file is there and cannot be read at all.
 pub fn verify(
     document: Signed<'_>,
-    dir: &Path,
-    trust: Trust<'_>,
+    places: Places<'_>,
+    policy: &ReleasePolicy,
 ) -> Result<(Problems, Option<Attestation>), EvidenceError> {
     let mut problems = Problems::new();
     let attestation = match document {
-        Signed::Bare(attestation) => {
-            if trust.is_strict {
-                problems.push("it is not signed".to_owned());
-            }
-            *attestation
-        }
+        Signed::Bare(attestation) => *attestation,
         Signed::Envelope(envelope, key) => match opened(&envelope, key) {
             Ok(statement) => {
-                if statement.subject != subjects(&statement.predicate) {
-                    problems.push("its subject is not the files that its attestation speaks of".to_owned());
-                }
+                subject_problems(&statement, &mut problems);
                 statement.predicate
             }
             // Nothing in it can be believed, so nothing more is said of it.
@@ -60,30 +56,66 @@ pub fn verify(
         },
     };
     contradictions(&attestation, &mut problems)?;
-    against_files(&attestation, dir, &mut problems)?;
-    if let Some(commit) = trust.commit_sha
-        && commit != attestation.release_metadata.commit_sha
-    {
-        problems
-            .push(format!("it is of commit {}, not of {commit}", attestation.release_metadata.commit_sha));
-    }
-    if trust.is_strict {
-        strictly(&attestation, &mut problems);
-    }
+    against_files(&attestation, places.artifacts, &mut problems)?;
+    released::check(&attestation, policy, places.released, &mut problems)?;
     Ok((problems, Some(attestation)))
 }
 
-fn opened(envelope: &Envelope, key: &VerifyingKey) -> Result<Statement, String> {
+fn opened(envelope: &Envelope, key: &PublicKey) -> Result<Statement, String> {
     let payload = dsse::open(envelope, key)?;
     let text = String::from_utf8(payload).map_err(|_| "its payload is not UTF-8 text")?;
-    let statement: Statement = json::parse(&text).map_err(|error| format!("its payload: {error}"))?;
-    if statement.statement_type != STATEMENT_TYPE {
-        return Err(clean_text(&format!("its payload is of type {:?}", statement.statement_type)));
+    read_statement(&text)
+}
+
+/// Whole numbers as such: protobuf, with which in-toto's own packages write, spells 1 as 1.0.
+fn restore_whole_numbers(value: &mut Value) {
+    /// From here on a float cannot tell a whole number from its neighbour.
+    const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => {
+            let whole =
+                number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() < WHOLE_MAX);
+            if let Some(whole) = whole {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(restore_whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(restore_whole_numbers),
+        _ => {}
     }
-    if statement.predicate_type != PREDICATE_TYPE {
-        return Err(clean_text(&format!("its predicate is of type {:?}", statement.predicate_type)));
+}
+
+/// Reads a statement of ours. What it is stands in its two types; fields that are not known are ignored.
+///
+/// # Errors
+/// With what is wrong with it.
+pub fn read_statement(text: &str) -> Result<Statement, String> {
+    let mut value: Value = json::parse(text).map_err(|error| format!("its payload: {error}"))?;
+    restore_whole_numbers(&mut value);
+    for (key, wanted) in [("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)] {
+        if value[key] != wanted {
+            return Err(clean_text(&format!("its {key} is {}, not {wanted:?}", value[key])));
+        }
     }
-    Ok(statement)
+    serde_json::from_value(value).map_err(|error| clean_text(&format!("its payload: {error}")))
+}
+
+/// The subjects must be the files that the attestation speaks of, by name and SHA-256, in whatever order and with whatever other
+/// digests.
+fn subject_problems(statement: &Statement, problems: &mut Problems) {
+    let pairs = |subjects: &[Subject]| -> BTreeSet<(String, String)> {
+        let sha256 = |subject: &Subject| subject.digest.get("sha256").cloned().unwrap_or_default();
+        subjects.iter().map(|subject| (subject.name.clone(), sha256(subject))).collect()
+    };
+    let (named, spoken_of) = (pairs(&statement.subject), pairs(&subjects(&statement.predicate)));
+    for (name, _) in spoken_of.difference(&named) {
+        problems
+            .push(clean_text(&format!("{name} is not among its subjects with the SHA-256 that it attests")));
+    }
+    for (name, _) in named.difference(&spoken_of) {
+        problems
+            .push(clean_text(&format!("its subject {name} is not a file that its attestation speaks of")));
+    }
 }
 
 /// Where an attestation contradicts itself.
@@ -205,40 +237,4 @@ fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) 
         let (old, new) = (was.status.as_str(), is.status.as_str());
         problems.push(clean_text(&format!("gate {} is {new} by its files, attested {old}", was.key)));
     }
-}
-
-fn strictly(attestation: &Attestation, problems: &mut Problems) {
-    let is_bad =
-        |a: &&AttestedArtifact| a.status == GateStatus::Fail || a.required && a.status != GateStatus::Pass;
-    for artifact in attestation.artifacts.iter().filter(is_bad) {
-        problems
-            .push(clean_text(&format!("artifact {} ({}): {}", artifact.key, artifact.path, artifact.detail)));
-    }
-    let is_open = |gate: &&AttestedGate| !matches!(gate.status, GateStatus::Pass | GateStatus::NotApplicable);
-    for gate in attestation.gates.iter().filter(is_open) {
-        problems.push(clean_text(&format!(
-            "gate {} is {}: {}",
-            gate.key,
-            gate.status.as_str(),
-            gate.evidence
-        )));
-    }
-    let is_about_times = |gate: &&AttestedGate| [CPU_TIMES, GPU_TIMES].contains(&gate.key.as_str());
-    let mut about_times = attestation.gates.iter().filter(is_about_times);
-    if !about_times.any(|gate| gate.status == GateStatus::Pass) {
-        problems.push(format!("neither {CPU_TIMES} nor {GPU_TIMES} has passed: it says nothing about speed"));
-    }
-    match attestation.release_metadata.dirty {
-        Some(false) => {}
-        Some(true) => problems.push("it was made from a tree with uncommitted changes".to_owned()),
-        None => problems.push("whether the tree was clean is not known".to_owned()),
-    }
-}
-
-/// What a strict release lacks; for an attestation that was just made and is not signed yet.
-#[must_use]
-pub fn missing_for_release(attestation: &Attestation) -> Problems {
-    let mut problems = Problems::new();
-    strictly(attestation, &mut problems);
-    problems
 }

@@ -1,7 +1,9 @@
 //! Verdicts that say less than they seem to, and the files that they rest on.
 
 use super::{COMMIT, attested, complete, fuzz, gate, gated, problems, write};
+use holdpoint_evidence::attest::{Signer, judge_release};
 use holdpoint_model::attest::GateStatus;
+use holdpoint_model::{Allowance, ReleasePolicy};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -75,16 +77,17 @@ fn a_verdict_is_attested_with_the_files_it_rests_on() {
     let cpu = dir.path().join("cpu");
     std::fs::create_dir(&cpu).unwrap();
     gated(&cpu, 1.2);
+    super::seal_all(dir.path());
     let whole = attested(dir.path());
     assert_eq!(gate(&whole, "cpu_perf_regression").0, GateStatus::Pass);
-    assert_eq!(problems(whole.clone(), dir.path(), true), Vec::<String>::new());
+    assert_eq!(problems(whole.clone(), dir.path()), Vec::<String>::new());
     let report = cpu.join("report.json");
     let text = std::fs::read_to_string(&report).unwrap();
     std::fs::write(&report, format!("{text}\n")).unwrap();
-    let found = problems(whole.clone(), dir.path(), false);
+    let found = problems(whole.clone(), dir.path());
     assert!(found[0].contains("cpu/report.json, on which cpu/comparison.json rests"), "{found:?}");
     std::fs::remove_file(&report).unwrap();
-    assert!(!problems(whole, dir.path(), false).is_empty());
+    assert!(!problems(whole, dir.path()).is_empty());
 }
 
 #[test]
@@ -113,11 +116,17 @@ fn a_replay_is_of_the_manifest_that_is_attested_wherever_it_lies() {
 fn a_release_that_says_nothing_about_speed_is_none_and_pipes_are_not_waited_for() {
     let dir = complete();
     std::fs::remove_file(dir.path().join("comparison.json")).unwrap();
+    super::seal_all(dir.path());
     let mut asked = super::asked(dir.path(), holdpoint_model::attest::RuntimeTarget::Cpu);
     asked.without = [("cpu_perf_regression".to_owned(), "we trust it".to_owned())].into();
     let attestation = holdpoint_evidence::attest::create(&asked).unwrap();
     assert_eq!(holdpoint_evidence::attest::without(&attestation), ["cpu_perf_regression"]);
-    let found = problems(attestation, dir.path(), true);
+    let policy = ReleasePolicy {
+        without: vec!["cpu_perf_regression".to_owned()],
+        allow: vec![Allowance::Unsealed],
+        ..Default::default()
+    };
+    let found = judge_release(&attestation, &Signer::NotYet, &policy, &super::facts());
     assert!(found.len() == 1 && found[0].contains("it says nothing about speed"), "{found:?}");
     gated(dir.path(), 1.2);
     let pipe = dir.path().join("report-2.json");

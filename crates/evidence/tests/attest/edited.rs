@@ -1,6 +1,8 @@
 //! Files that were edited, swapped or taken from elsewhere by somebody who wants a gate to pass.
 
-use super::{COMMIT, attested, baseline, complete, gate, gated, judged, problems, report, sign_off, write};
+use super::{
+    BASE, COMMIT, attested, baseline, complete, gate, gated, judged, problems, report, sign_off, write,
+};
 use holdpoint_evidence::hash;
 use holdpoint_model::attest::GateStatus;
 use serde_json::{Value, json};
@@ -50,7 +52,7 @@ fn a_verdict_file_that_was_left_out_or_came_later_is_found() {
     let mut bad = super::fuzz(2);
     bad["suite"] = json!("late");
     write(dir.path(), "parity/parity_report.json", &bad);
-    let found = problems(whole, dir.path(), false);
+    let found = problems(whole, dir.path());
     assert!(found.iter().any(|p| p.contains("parity/parity_report.json is there, says FAIL")), "{found:?}");
     // Made with it, then edited to say nothing of it.
     let mut edited = attested(dir.path());
@@ -58,7 +60,7 @@ fn a_verdict_file_that_was_left_out_or_came_later_is_found() {
     parity.inputs.retain(|input| input.path == "fuzz.json");
     (parity.status, parity.evidence) =
         (GateStatus::Pass, "fuzz.json: cpu: 10 of 10 fuzzed cases right".to_owned());
-    let found = problems(edited, dir.path(), false);
+    let found = problems(edited, dir.path());
     assert!(found.iter().any(|p| p.contains("was not attested")), "{found:?}");
 }
 
@@ -207,7 +209,7 @@ fn an_edited_report_is_no_performance_report() {
             attested(dir.path()).artifacts.into_iter().find(|a| a.key == "performance_report").unwrap();
         (artifact.status, artifact.detail)
     };
-    assert_eq!(says(|_| {}), (GateStatus::Pass, "report of cpu, 1 workload".to_owned()));
+    assert_eq!(says(|_| {}), (GateStatus::Pass, "report of cpu, 1 workload, unsealed".to_owned()));
     for (edit, words) in [
         ((|r| r["benchmarks"]["infer"]["p95_ms"] = json!(1.0)) as fn(&mut Value), "p95_ms is 1"),
         (|r| r["benchmarks"]["infer"]["min_ms"] = json!(0.1), "min_ms is 0.1"),
@@ -262,7 +264,7 @@ fn a_bad_file_fails_the_summary_even_where_it_is_not_needed() {
 }
 
 /// A comparison of two sides as it is left: 40 units in which head takes so many times as long.
-fn side_by_side(ratio: f64) -> Value {
+pub(super) fn side_by_side(ratio: f64) -> Value {
     let round = |unit: u64| {
         let ns = 1_000_000 + 100 * unit;
         let head = (ns as f64 * ratio) as u64;
@@ -277,7 +279,7 @@ fn side_by_side(ratio: f64) -> Value {
             "tolerance": 0.05, "alarm_rate": 0.001, "miss_rate": 0.01, "units_max": 40, "budget_s": 1.0,
             "rounds_per_unit": 1, "round_ms": 1.0, "seed": 1
         },
-        "base": {"label": "a"}, "head": {"label": "b", "revision": {"commit": COMMIT, "dirty": false}},
+        "base": {"label": "a", "revision": {"commit": BASE, "dirty": false}}, "head": {"label": "b", "revision": {"commit": COMMIT, "dirty": false}},
         "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"}, "elapsed_s": 1.0, "notes": [],
         "workloads": {"infer": {
             "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "verdict": "inconclusive",

@@ -2,22 +2,30 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod base;
 mod beside;
 mod edited;
+mod interop;
+mod release;
+mod sealed;
 
 use ed25519_dalek::SigningKey;
-use holdpoint_evidence::attest::{Asked, Signed, Trust, create, statement, verify};
+use holdpoint_evidence::attest::{
+    Asked, BaseRelation, Facts, Places, Signed, Signer, create, judge_release, statement, verify,
+};
 use holdpoint_evidence::canonical::to_canonical;
-use holdpoint_evidence::dsse;
+use holdpoint_evidence::{dsse, hash, keys, seal};
 use holdpoint_gate::{Allow, Policy};
-use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget};
-use holdpoint_model::{Attestation, import};
+use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget, Subject};
+use holdpoint_model::{Attestation, Date, ReleasePolicy, import};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
 
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+/// The commit that it is compared with.
+const BASE: &str = "ba5eba5eba5eba5eba5eba5eba5eba5eba5eba5e";
 
 /// A report of ours of one workload, three samples.
 fn report(times_ns: [u64; 3]) -> Value {
@@ -44,7 +52,10 @@ fn report(times_ns: [u64; 3]) -> Value {
 
 /// One millisecond, and half of that slower at most.
 fn baseline() -> Value {
-    json!({"schema_version": 1, "suite": "cpu", "metrics": {"infer_p50_ms": {"value_ms": 1.0, "max_regression_ratio": 0.5}}})
+    json!({
+        "schema_version": 1, "suite": "cpu", "metrics": {"infer_p50_ms": {"value_ms": 1.0, "max_regression_ratio": 0.5}},
+        "runs": [{"timestamp_utc": "2025-12-01T00:00:00Z", "revision": {"commit": BASE, "dirty": false}}],
+    })
 }
 
 /// The reports as the gate judges them.
@@ -126,11 +137,13 @@ fn asked(dir: &Path, target: RuntimeTarget) -> Asked<'_> {
             runtime_target: target,
             ci_run_url: None,
             dirty: Some(false),
+            tree_sha: None,
             ref_name: None,
         },
         artifact_paths: BTreeMap::new(),
         gate_files: Vec::new(),
         without: BTreeMap::new(),
+        release_files: Vec::new(),
         holdpoint: "0.1.0".to_owned(),
     }
 }
@@ -144,17 +157,73 @@ fn gate(attestation: &Attestation, key: &str) -> (GateStatus, String) {
     (gate.status, gate.evidence.clone())
 }
 
-fn problems(attestation: Attestation, dir: &Path, is_strict: bool) -> Vec<String> {
+/// What is known of a release of [`COMMIT`] on its day.
+fn facts() -> Facts {
+    Facts {
+        today: Date::new(2026, 1, 2).unwrap(),
+        commit: Some(COMMIT.to_owned()),
+        bases: [(BASE.to_owned(), BaseRelation::Ancestor)].into(),
+    }
+}
+
+/// What the strictest policy misses in it beside a signature, where one key may seal.
+fn missing(attestation: &Attestation) -> Vec<String> {
+    let sealed_by = vec![keys::key_id(&sealing_key().verifying_key())];
+    let policy = ReleasePolicy { sealed_by, ..Default::default() };
+    judge_release(attestation, &Signer::NotYet, &policy, &facts())
+}
+
+fn verified(document: Signed<'_>, dir: &Path) -> (Vec<String>, Option<Attestation>) {
+    let released = tempfile::tempdir().unwrap();
+    let places = Places { artifacts: dir, released: released.path() };
+    verify(document, places, &ReleasePolicy::default()).unwrap()
+}
+
+/// What does not hold of it when it is signed.
+fn problems(attestation: Attestation, dir: &Path) -> Vec<String> {
     let key = SigningKey::from_bytes(&[3; 32]);
     let payload = to_canonical(&statement(attestation)).unwrap();
     let envelope = dsse::sign(payload.as_bytes(), &key);
-    let public = key.verifying_key();
-    verify(Signed::Envelope(envelope, &public), dir, Trust { is_strict, commit_sha: None }).unwrap().0
+    let public = key.verifying_key().into();
+    verified(Signed::Envelope(envelope, &public), dir).0
+}
+
+/// The machine's key.
+fn sealing_key() -> SigningKey {
+    SigningKey::from_bytes(&[9; 32])
+}
+
+/// Seals one file.
+fn seal(dir: &Path, path: &str, key: Option<&SigningKey>) {
+    let file = dir.join(path);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let samples = seal::sealed_samples(&text).unwrap();
+    let (workloads, samples) =
+        samples.map_or_else(Default::default, |(names, sha256)| (names, json!({name: sha256})));
+    let sealed = json!({
+        "schema_version": 1, "command": "gate", "sealed_at_utc": "2026-01-01T00:00:00Z", "holdpoint": "0.1.0",
+        "commit": COMMIT, "tree": "tree", "dirty": false, "suite": {"name": "cpu", "sha256": "0"},
+        "workloads": workloads, "samples_sha256": if samples.is_null() { json!({}) } else { samples },
+        "files": {name: hash::bytes(text.as_bytes())},
+    });
+    let sealed = serde_json::from_value(sealed).unwrap();
+    std::fs::write(seal::seal_path(&file), seal::seal_text(sealed, key).unwrap()).unwrap();
+}
+
+/// Seals every file about times, as the machine does.
+fn seal_all(dir: &Path) {
+    for path in ["perf/perf_report.json", "comparison.json", "cpu/comparison.json"] {
+        if dir.join(path).exists() {
+            seal(dir, path, Some(&sealing_key()));
+        }
+    }
 }
 
 #[test]
 fn a_complete_cpu_release_passes_strictly() {
     let dir = complete();
+    seal_all(dir.path());
     let attestation = attested(dir.path());
     let s = &attestation.summary;
     assert_eq!(
@@ -171,12 +240,8 @@ fn a_complete_cpu_release_passes_strictly() {
     let tensorrt: Vec<GateStatus> =
         attestation.artifacts.iter().filter(|a| a.key.starts_with("trt_")).map(|a| a.status).collect();
     assert_eq!(tensorrt, [GateStatus::NotApplicable; 2]);
-    assert_eq!(problems(attestation.clone(), dir.path(), true), Vec::<String>::new());
-    let bare =
-        verify(Signed::Bare(Box::new(attestation)), dir.path(), Trust { is_strict: true, commit_sha: None })
-            .unwrap()
-            .0;
-    assert_eq!(bare, ["it is not signed"]);
+    assert_eq!(missing(&attestation), Vec::<String>::new());
+    assert_eq!(problems(attestation, dir.path()), Vec::<String>::new());
 }
 
 #[test]
@@ -196,9 +261,10 @@ fn what_is_missing_is_named_and_what_a_project_does_not_have_says_why() {
     let dir = complete();
     std::fs::remove_file(dir.path().join("eval.json")).unwrap();
     std::fs::remove_file(dir.path().join("needs.json")).unwrap();
+    seal_all(dir.path());
     let attestation = attested(dir.path());
     assert_eq!(attestation.summary.overall_status, "fail");
-    let found = problems(attestation, dir.path(), true);
+    let found = missing(&attestation);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("eval_report") && found[1].contains("lint_type_tests is PENDING"), "{found:?}");
     let mut asked = asked(dir.path(), RuntimeTarget::Cpu);
@@ -211,7 +277,7 @@ fn what_is_missing_is_named_and_what_a_project_does_not_have_says_why() {
         gate(&attestation, "lint_type_tests"),
         (GateStatus::NotApplicable, "not of this project: x".to_owned())
     );
-    assert_eq!(problems(attestation, dir.path(), true), Vec::<String>::new());
+    assert_eq!(problems(attestation, dir.path()), Vec::<String>::new());
 }
 
 #[test]
@@ -233,7 +299,8 @@ fn a_gate_stands_as_its_verdict_file_says() {
         cpu(),
         (
             GateStatus::Pass,
-            "comparison.json: cpu: pass, 1 metric, policy allowed-max, at most +50.0 % allowed, baseline of no known commit".to_owned()
+            "comparison.json: cpu: pass, 1 metric, policy allowed-max, at most +50.0 % allowed, unsealed"
+                .to_owned()
         )
     );
     let mut other = good.clone();
@@ -264,7 +331,7 @@ fn a_verdict_is_about_the_cpu_or_a_device_and_belongs_to_the_gate_it_is_given_fo
     let attestation = create(&asked).unwrap();
     assert_eq!(gate(&attestation, "gpu_perf_regression").0, GateStatus::Pass);
     assert_eq!(gate(&attestation, "cpu_perf_regression").0, GateStatus::Pending);
-    assert_eq!(problems(attestation, dir.path(), false), Vec::<String>::new());
+    assert_eq!(problems(attestation, dir.path()), Vec::<String>::new());
     let clock = |baseline: &mut Value| {
         baseline["metrics"]["infer_p50_ms"]["identity"] =
             json!({"op": "x", "shape": [1], "dtype": "f32", "timer": "cuda_events"});
@@ -352,16 +419,16 @@ fn every_byte_of_a_small_artifact_counts_and_a_swapped_one_is_found() {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
             std::fs::write(&path, &bytes).unwrap();
-            assert!(!problems(attestation.clone(), dir.path(), false).is_empty(), "byte {at} of {name}");
+            assert!(!problems(attestation.clone(), dir.path()).is_empty(), "byte {at} of {name}");
         }
         std::fs::write(&path, whole).unwrap();
     }
-    assert_eq!(problems(attestation.clone(), dir.path(), false), Vec::<String>::new());
+    assert_eq!(problems(attestation.clone(), dir.path()), Vec::<String>::new());
     std::fs::copy(dir.path().join("eval.json"), dir.path().join("model.onnx")).unwrap();
-    let found = problems(attestation.clone(), dir.path(), false);
+    let found = problems(attestation.clone(), dir.path());
     assert!(found.len() == 1 && found[0].contains("onnx_graph (model.onnx) is another file"), "{found:?}");
     std::fs::remove_file(dir.path().join("model.onnx")).unwrap();
-    assert!(problems(attestation, dir.path(), false)[0].contains("not there any more"));
+    assert!(problems(attestation, dir.path())[0].contains("not there any more"));
 }
 
 #[test]
@@ -369,15 +436,11 @@ fn an_attestation_that_was_typed_is_found_even_when_it_is_signed() {
     let dir = complete();
     gated(dir.path(), 2.0);
     let honest = attested(dir.path());
-    assert_eq!(
-        problems(honest.clone(), dir.path(), false),
-        Vec::<String>::new(),
-        "a failed gate is evidence too"
-    );
+    assert_eq!(problems(honest.clone(), dir.path()), Vec::<String>::new(), "a failed gate is evidence too");
     let edit = |change: fn(&mut Attestation)| {
         let mut attestation = honest.clone();
         change(&mut attestation);
-        problems(attestation, dir.path(), false).join("; ")
+        problems(attestation, dir.path()).join("; ")
     };
     assert!(
         edit(|a| a.gates[1].status = GateStatus::Pass).contains("cpu_perf_regression is FAIL by its files")
@@ -396,26 +459,33 @@ fn an_attestation_that_was_typed_is_found_even_when_it_is_signed() {
 fn a_statement_is_about_the_files_and_nothing_else() {
     let dir = complete();
     let key = SigningKey::from_bytes(&[3; 32]);
-    let opened = |statement: &holdpoint_model::Statement, commit_sha| {
+    let opened = |statement: &holdpoint_model::Statement| {
         let payload = to_canonical(statement).unwrap();
-        let (envelope, public) = (dsse::sign(payload.as_bytes(), &key), key.verifying_key());
-        verify(Signed::Envelope(envelope, &public), dir.path(), Trust { is_strict: false, commit_sha })
-            .unwrap()
-            .0
+        let (envelope, public) = (dsse::sign(payload.as_bytes(), &key), key.verifying_key().into());
+        verified(Signed::Envelope(envelope, &public), dir.path()).0
     };
     let whole = statement(attested(dir.path()));
     assert_eq!(whole.subject.len(), 11);
     let names: Vec<&str> = whole.subject.iter().map(|subject| subject.name.as_str()).collect();
     assert!(names.contains(&"model.onnx") && names.contains(&"signoff/security_review.json"), "{names:?}");
-    assert_eq!(opened(&whole, Some(COMMIT)), Vec::<String>::new());
-    assert!(opened(&whole, Some("other"))[0].contains("not of other"));
+    assert_eq!(opened(&whole), Vec::<String>::new());
     let mut fewer = whole.clone();
     fewer.subject.pop();
-    assert!(opened(&fewer, None)[0].contains("its subject is not"));
+    assert!(opened(&fewer)[0].contains("is not among its subjects"));
+    let mut more = whole.clone();
+    more.subject.push(Subject { name: "other".to_owned(), ..whole.subject[0].clone() });
+    assert!(opened(&more)[0].contains("its subject other is not a file"));
+    // What others add or order differently changes nothing.
+    let mut foreign = whole.clone();
+    foreign.subject.reverse();
+    foreign.subject[0].digest.insert("sha512".to_owned(), "0".repeat(128));
+    assert_eq!(opened(&foreign), Vec::<String>::new());
+    foreign.subject[0].digest.remove("sha256");
+    assert_eq!(opened(&foreign).len(), 2, "a subject is known by its SHA-256");
     let mut other = whole.clone();
     other.predicate_type = "https://slsa.dev/provenance/v1".to_owned();
-    assert!(opened(&other, None)[0].contains("slsa"));
+    assert!(opened(&other)[0].contains("slsa"));
     let mut old = whole;
     old.statement_type = "https://in-toto.io/Statement/v0.1".to_owned();
-    assert!(opened(&old, None)[0].contains("v0.1"));
+    assert!(opened(&old)[0].contains("v0.1"));
 }

@@ -1,10 +1,10 @@
 //! Runs a build command: in a process group of its own, within its time, what it prints kept in a file.
 
 use super::error::BuildError;
-use super::git::INHERITED;
 use crate::jobs::{self, Job};
 use holdpoint_model::limits::{STDERR_LINES_KEPT, clean_text};
 use holdpoint_model::suite::BuildSpec;
+use holdpoint_process::git::INHERITED;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -71,7 +71,7 @@ impl BuildJob<'_> {
     }
 
     fn command(&self, program: &str, build: &BuildSpec, log: &File) -> io::Result<Command> {
-        let mut command = Command::new(resolve_program(self.dir, program));
+        let mut command = holdpoint_process::command(resolve_program(self.dir, program));
         command.args(build.command.iter().skip(1)).current_dir(self.dir);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
         // They name another folder than the one it runs in; one target folder for all would be one build for all.

@@ -1,19 +1,14 @@
-//! Asks git, and reads its answers. Knows nothing of builds or of the cache.
+//! Questions about revisions, and checkouts of them. Knows nothing of builds or of the cache.
 //!
 //! Every question is put to plumbing or in a format that is meant for programs, so that no setting of the user's
 //! changes the answer.
 
 use super::error::BuildError;
 use holdpoint_model::limits::clean_text;
-use std::ffi::OsStr;
+use holdpoint_process::git::{self, GitError};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-/// Set by git for its hooks and for `git bisect run`: they would lead back to that repository and its index.
-pub(super) const INHERITED: [&str; 5] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+use std::process::{Command, Output};
 
 /// One line per commit: hash, author's date, subject.
 const RECORD: &str = "--format=%H%x00%aI%x00%s";
@@ -39,12 +34,11 @@ pub(super) struct Git {
 impl Git {
     /// The repository that a folder is in.
     pub(super) fn open(dir: &Path) -> Result<Self, BuildError> {
-        let output = ask(&mut command(dir, &["rev-parse", "--show-toplevel"]))?;
-        let root = output.stdout.strip_suffix(b"\n").unwrap_or_default();
-        if !output.status.success() || root.is_empty() {
-            return Err(BuildError::NotARepository { dir: dir.to_owned(), detail: complaint(&output) });
+        let output = ask(dir, &["rev-parse", "--git-dir"])?;
+        match git::root(dir) {
+            Some(root) if output.status.success() => Ok(Self { root }),
+            _ => Err(BuildError::NotARepository { dir: dir.to_owned(), detail: complaint(&output) }),
         }
-        Ok(Self { root: PathBuf::from(OsStr::from_bytes(root)) })
     }
 
     /// The full hash of the commit that goes by a name.
@@ -54,7 +48,7 @@ impl Git {
             return Err(unknown());
         }
         let name = format!("{revision}^{{commit}}");
-        let output = ask(&mut self.command(&["rev-parse", "--verify", "--end-of-options", &name]))?;
+        let output = self.ask(&["rev-parse", "--verify", "--end-of-options", &name])?;
         let hash = text(&output);
         // "^main" is answered by a hash with a sign before it.
         let is_hash = !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -72,16 +66,20 @@ impl Git {
     }
 
     fn is_shallow(&self) -> Result<bool, BuildError> {
-        Ok(text(&ask(&mut self.command(&["rev-parse", "--is-shallow-repository"]))?) == "true")
+        Ok(text(&self.ask(&["rev-parse", "--is-shallow-repository"])?) == "true")
     }
 
     /// Tracked files that differ from the commit checked out, in the work tree or in the index.
     pub(super) fn changes(&self) -> Result<Vec<String>, BuildError> {
-        let arguments = ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"];
-        let output = self.succeed("status", &arguments)?;
-        let entries = String::from_utf8_lossy(&output.stdout);
-        // Two letters and a space stand before each path.
-        Ok(entries.split('\0').filter_map(|entry| entry.get(3..)).map(clean_text).collect())
+        let head = git::head(&self.root).map_err(|error| match error {
+            GitError::NotStarted(source) => BuildError::GitMissing { source },
+            error => BuildError::Git {
+                action: "status",
+                detail: clean_text(&error.to_string()),
+                root: self.root.clone(),
+            },
+        })?;
+        Ok(head.map(|head| head.changes).unwrap_or_default().iter().map(|path| clean_text(path)).collect())
     }
 
     /// Fails where `good` does not lead to `bad`; both are full hashes.
@@ -89,7 +87,7 @@ impl Git {
         if good == bad {
             return Err(BuildError::SameCommit { commit: good.to_owned() });
         }
-        let output = ask(&mut self.command(&["merge-base", "--is-ancestor", good, bad]))?;
+        let output = self.ask(&["merge-base", "--is-ancestor", good, bad])?;
         match output.status.code() {
             Some(0) => Ok(()),
             Some(1) if self.is_shallow()? => Err(self.out_of_reach(good)?),
@@ -121,11 +119,10 @@ impl Git {
 
     /// Checks a commit out into a folder that is not there.
     pub(super) fn add_worktree(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
-        // Hooks belong to the user's own checkouts: they may install, fetch or print.
-        let mut command = command(&self.root, &["-c", "core.hooksPath=/dev/null"]);
+        let mut command = git::checkout_command(&self.root);
         // Forced, because git may still have the folder in its books after it was removed by hand.
         command.args(["worktree", "add", "--quiet", "--detach", "--force"]).arg(dir).arg(commit);
-        let output = ask(&mut command)?;
+        let output = finish(&mut command)?;
         if output.status.success() {
             return Ok(());
         }
@@ -138,7 +135,8 @@ impl Git {
         if !dir.join(".gitmodules").is_file() {
             return Ok(());
         }
-        let output = ask(&mut command(dir, &["submodule", "--quiet", "update", "--init", "--recursive"]))?;
+        let mut command = git::checkout_command(dir);
+        let output = finish(command.args(["submodule", "--quiet", "update", "--init", "--recursive"]))?;
         if output.status.success() {
             return Ok(());
         }
@@ -148,9 +146,9 @@ impl Git {
 
     /// Removes a worktree, whatever is left of it, from the disk and from git's books.
     pub(super) fn remove_worktree(&self, dir: &Path) -> io::Result<()> {
-        let mut command = self.command(&["worktree", "remove", "--force", "--force"]);
+        let mut command = git::checkout_command(&self.root);
         // Git refuses what it does not know or what is half there; the folder is looked at below.
-        let _ = ask(command.arg(dir));
+        let _ = finish(command.args(["worktree", "remove", "--force", "--force"]).arg(dir));
         match std::fs::remove_dir_all(dir) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -159,20 +157,20 @@ impl Git {
 
     /// Whether a folder is a worktree of its own with that commit checked out.
     pub(super) fn is_checked_out(&self, dir: &Path, commit: &str) -> Result<bool, BuildError> {
-        if !dir.is_dir() {
+        // Without a repository of its own the folder would pass for a part of the one around it.
+        if !dir.join(".git").exists() {
             return Ok(false);
         }
-        // Without a repository of its own the folder would pass for a part of the one around it.
-        let output = ask(&mut command(dir, &["rev-parse", "--show-prefix", "HEAD"]))?;
-        Ok(output.status.success() && output.stdout == format!("\n{commit}\n").into_bytes())
+        let output = ask(dir, &["rev-parse", "--verify", "HEAD"])?;
+        Ok(output.status.success() && text(&output) == commit)
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        command(&self.root, arguments)
+    fn ask(&self, arguments: &[&str]) -> Result<Output, BuildError> {
+        ask(&self.root, arguments)
     }
 
     fn succeed(&self, action: &'static str, arguments: &[&str]) -> Result<Output, BuildError> {
-        let output = ask(&mut self.command(arguments))?;
+        let output = self.ask(arguments)?;
         if output.status.success() { Ok(output) } else { Err(self.refused(action, &output)) }
     }
 
@@ -181,19 +179,11 @@ impl Git {
     }
 }
 
-/// Git in a folder. It stays in our process group: an SSH that asks for a passphrase needs the terminal.
-fn command(dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("git");
-    command.arg("--no-optional-locks").arg("-C").arg(dir).args(arguments).stdin(Stdio::null());
-    for name in INHERITED {
-        command.env_remove(name);
-    }
-    // Its words are quoted beside ours; a password asked for on the terminal would wait for nobody.
-    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
-    command
+fn ask(dir: &Path, arguments: &[&str]) -> Result<Output, BuildError> {
+    git::ask(dir, arguments).map_err(|source| BuildError::GitMissing { source })
 }
 
-fn ask(command: &mut Command) -> Result<Output, BuildError> {
+fn finish(command: &mut Command) -> Result<Output, BuildError> {
     command.output().map_err(|source| BuildError::GitMissing { source })
 }
 
@@ -201,12 +191,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The line in which git says why: the first fatal one, or else the last.
 fn complaint(output: &Output) -> String {
-    let words = String::from_utf8_lossy(&output.stderr);
-    let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
-    let fatal = lines.clone().find_map(|line| line.strip_prefix("fatal: "));
-    clean_text(fatal.or_else(|| lines.next_back()).unwrap_or("git does not say why"))
+    clean_text(&git::complaint(output))
 }
 
 fn record(line: &str) -> Option<Commit> {

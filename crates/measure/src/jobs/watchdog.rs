@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub fn guard_with(program: Vec<OsString>) {
 pub(super) fn start() {
     RUNNING.get_or_init(|| {
         let (program, arguments) = PROGRAM.get()?.split_first()?;
-        let mut command = Command::new(program);
+        let mut command = holdpoint_process::command(program);
         command.args(arguments).arg(SESSION.as_str()).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Without one, jobs still end whenever holdpoint ends by itself or by a signal that it can catch.

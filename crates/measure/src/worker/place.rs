@@ -17,16 +17,16 @@ pub struct Place {
 }
 
 impl Place {
-    /// A program at this place, with nothing in its environment that tells places apart: the length of the environment
+    /// A program at this place, with no secret of ours in its environment and nothing that tells places apart: the length of the environment
     /// moves the stack, and that can show in times.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = match &self.dir {
             Some(dir) => {
-                let mut command = Command::new(resolve_program(dir, program));
+                let mut command = holdpoint_process::command(resolve_program(dir, program));
                 command.current_dir(dir);
                 command
             }
-            None => Command::new(program),
+            None => holdpoint_process::command(program),
         };
         command.env_remove("PWD").env_remove("OLDPWD");
         command

@@ -16,7 +16,7 @@ use crate::limits::{TIME_MS_MAX, TIME_MS_MIN, TOLERANCE_MAX, clean_text};
 use crate::report::{Measured, Outcome, Report, Samples};
 use crate::{
     AbReport, Attestation, Bisection, Calibration, Envelope, Judgement, Profile, ReplayManifest,
-    SCHEMA_VERSION, Trend,
+    SCHEMA_VERSION, Seal, Trend,
 };
 use head::Head;
 pub use ncu::{NcuLaunch, ncu_page};
@@ -210,12 +210,28 @@ pub fn attestation(text: &str) -> Result<Attestation, FileError> {
     own(text, "release attestation", &["release_metadata", "artifacts", "gates", "summary"])
 }
 
-/// Reads a DSSE envelope. Who signed it is not looked at here.
+/// Reads a DSSE envelope, or the one in a bundle of sigstore's, as cosign writes it. Who signed it is not looked at here.
+///
+/// # Errors
+/// When the text is neither.
+pub fn envelope(text: &str) -> Result<Envelope, FileError> {
+    #[derive(serde::Deserialize)]
+    struct Bundle {
+        #[serde(rename = "dsseEnvelope")]
+        envelope: Envelope,
+    }
+    if Head::of(text)?.has("dsseEnvelope") {
+        return Ok(json::parse::<Bundle>(text)?.envelope);
+    }
+    own(text, "DSSE envelope", &["payload", "payloadType", "signatures"])
+}
+
+/// Reads a seal that is not signed, or a signed one's payload.
 ///
 /// # Errors
 /// When the text is not one.
-pub fn envelope(text: &str) -> Result<Envelope, FileError> {
-    own(text, "DSSE envelope", &["payload", "payloadType", "signatures"])
+pub fn seal(text: &str) -> Result<Seal, FileError> {
+    own(text, "seal", &["sealed_at_utc", "files", "samples_sha256"])
 }
 
 /// A file of ours that has these keys.

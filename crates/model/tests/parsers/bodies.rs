@@ -5,7 +5,7 @@
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Message, Request, Response};
 use holdpoint_model::toml_file::TomlError;
-use holdpoint_model::{Date, Suite, Waivers, import, json};
+use holdpoint_model::{Date, ReleasePolicy, Suite, Waivers, import, json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt::{Debug, Display};
@@ -36,6 +36,18 @@ pub fn waivers_toml(data: &[u8]) {
     let today = Date::new(2026, 11, 15).expect("a day");
     match Waivers::parse(text, today) {
         Ok(read) => assert!(read.waivers.iter().all(|waiver| waiver.expires <= today.a_year_later())),
+        Err(error) => assert_one_line(&error),
+    }
+}
+
+/// A release policy.
+pub fn release_policy_toml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match ReleasePolicy::parse(text) {
+        Ok(policy) => {
+            let written = serde_json::to_string(&policy).expect("a policy can be written");
+            assert_eq!(serde_json::from_str::<ReleasePolicy>(&written).expect("and read again"), policy);
+        }
         Err(error) => assert_one_line(&error),
     }
 }

@@ -3,7 +3,7 @@
 use crate::bodies::{self, Body};
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Message, Request, Response};
-use holdpoint_model::{Date, Suite, Waivers, import, json};
+use holdpoint_model::{Date, ReleasePolicy, Suite, Waivers, import, json};
 use std::sync::LazyLock;
 
 /// A valid document.
@@ -197,6 +197,15 @@ fn read_documents() -> Vec<Document> {
             bodies::waivers_toml,
         )
     };
+    let policy = Document {
+        is_closed: false,
+        ..line(
+            "a release policy",
+            include_str!("../../../../examples/release-policy.toml"),
+            |text| accepted(ReleasePolicy::parse(text)),
+            bodies::release_policy_toml,
+        )
+    };
     let notify = Document {
         is_closed: false,
         ..line("notifications", NOTIFY, |text| accepted(NotifyConfig::parse(text)), bodies::notify_toml)
@@ -222,7 +231,7 @@ fn read_documents() -> Vec<Document> {
             bodies::sanitizer_log,
         )
     };
-    files.chain(requests).chain(responses).chain([suite, waivers, notify, page, log]).collect()
+    files.chain(requests).chain(responses).chain([suite, waivers, policy, notify, page, log]).collect()
 }
 
 fn accepted<T, E: std::fmt::Display>(outcome: Result<T, E>) -> Result<(), String> {

@@ -7,12 +7,14 @@ mod documents;
 
 use bodies::Body;
 use documents::{Document, documents};
+use holdpoint_model::import;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 const BODIES: [Body; 17] = [
     bodies::suite_toml,
     bodies::waivers_toml,
+    bodies::release_policy_toml,
     bodies::notify_toml,
     bodies::report_json,
     bodies::baseline_json,
@@ -241,3 +243,19 @@ const TOKENS: [&str; 34] = [
     "op = \"x\"\n",
     "{\"schema_version\": 1,",
 ];
+
+#[test]
+fn an_envelope_of_other_tools_is_read() {
+    let bare = r#"{"payload": "e30=", "payloadType": "application/vnd.in-toto+json", "signatures": [{"sig": "AA=="}]}"#;
+    let envelope = import::envelope(bare).unwrap();
+    assert_eq!(envelope.signatures[0].keyid, "");
+    let more = bare
+        .replace("\"sig\"", "\"x\": [1], \"cert\": \"…\", \"sig\"")
+        .replace("\"payload\"", "\"y\": {}, \"payload\"");
+    assert_eq!(import::envelope(&more).unwrap(), envelope);
+    let bundle = format!(
+        r#"{{"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "dsseEnvelope": {bare}}}"#
+    );
+    assert_eq!(import::envelope(&bundle).unwrap(), envelope);
+    assert!(import::envelope(r#"{"dsseEnvelope": {"payload": "e30="}}"#).is_err());
+}

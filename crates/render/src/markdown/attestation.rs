@@ -2,8 +2,9 @@
 
 use super::escape;
 use super::tables::{left, table};
+use crate::text::describe_compared;
 use holdpoint_model::Attestation;
-use holdpoint_model::attest::GateStatus;
+use holdpoint_model::attest::{GateInput, GateStatus};
 
 /// The page.
 #[must_use]
@@ -18,12 +19,13 @@ pub fn attestation(a: &Attestation) -> String {
     )
 }
 
-/// A block of a checklist by its name; `link` turns a path below the artifacts folder into a link's target. The last column is
+/// A block of a checklist by its name; `missing` is what a release lacks by the policy, `link` turns a path below the artifacts folder into a link's target. The last column is
 /// `untick`, for people.
 #[must_use]
 pub fn checklist_block(
     name: &str,
     a: &Attestation,
+    missing: &[String],
     link: &dyn Fn(&str) -> String,
     untick: &str,
 ) -> Option<String> {
@@ -32,7 +34,7 @@ pub fn checklist_block(
         "metadata" => Some(metadata(a)),
         "artifacts" => Some(checklist_artifacts(a, &linked, untick)),
         "gates" => Some(gates(a, &linked, Some(untick))),
-        "summary" => Some(summary(a)),
+        "summary" => Some(summary(a) + &describe_policy(missing)),
         _ => None,
     }
 }
@@ -76,6 +78,13 @@ fn metadata(a: &Attestation) -> String {
     );
     if let Some(name) = &m.ref_name {
         out.push_str(&format!("- Branch or tag built: {}\n", escape::name(name)));
+    }
+    for file in &a.release_files {
+        out.push_str(&format!(
+            "- Released file: {} SHA256 {}\n",
+            escape::name(&file.path),
+            escape::name(&file.sha256)
+        ));
     }
     out + &format!("- Inputs SHA256: {}\n", escape::name(&a.inputs_sha256))
 }
@@ -122,8 +131,7 @@ fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> 
     let seen = seen(a);
     columns.extend(tick.map(|_| left(&seen)));
     let rows = a.gates.iter().map(|gate| {
-        let evidence = gate.inputs.iter().map(|i| format!("{}: {}", path(&i.path), escape::prose(&i.detail)));
-        let evidence: Vec<String> = evidence.collect();
+        let evidence: Vec<String> = gate.inputs.iter().map(|input| describe_input(input, path)).collect();
         let hashes: Vec<String> = gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
         let said = if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
         let hashes = if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") };
@@ -132,6 +140,25 @@ fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> 
         row
     });
     table(&columns, &rows.collect::<Vec<_>>())
+}
+
+/// A verdict file, what it says and, of times, what was compared.
+fn describe_input(input: &GateInput, path: &dyn Fn(&str) -> String) -> String {
+    let said = format!("{}: {}", path(&input.path), escape::prose(&input.detail));
+    match &input.compared {
+        Some(compared) => format!("{said}<br>{}", escape::prose(&describe_compared(compared))),
+        None => said,
+    }
+}
+
+/// Whether the release policy is met, and what it misses.
+fn describe_policy(missing: &[String]) -> String {
+    if missing.is_empty() {
+        return "- Release policy: met\n".to_owned();
+    }
+    let problems: String =
+        missing.iter().map(|problem| format!("  - {}\n", escape::prose(problem))).collect();
+    format!("- Release policy: **not met**\n{problems}")
 }
 
 fn status(status: GateStatus) -> String {

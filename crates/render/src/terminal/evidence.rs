@@ -3,7 +3,7 @@
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
-use crate::text::{clip, entry, heading, plural, revision};
+use crate::text::{clip, describe_compared, entry, heading, plural, revision};
 use crate::units;
 use holdpoint_model::attest::GateStatus;
 use holdpoint_model::replay::{ReplayCompared, artifact_name};
@@ -117,6 +117,12 @@ fn ink(status: GateStatus) -> Ink {
     }
 }
 
+/// Base and head of every verdict over times, by the key of its gate.
+fn compared(a: &Attestation) -> Vec<(&str, String)> {
+    let inputs = a.gates.iter().flat_map(|gate| gate.inputs.iter().map(|input| (gate.key.as_str(), input)));
+    inputs.filter_map(|(key, input)| Some((key, describe_compared(input.compared.as_ref()?)))).collect()
+}
+
 /// What a release rests on.
 #[must_use]
 pub fn attestation(a: &Attestation, style: Style) -> String {
@@ -155,6 +161,15 @@ pub fn attestation(a: &Attestation, style: Style) -> String {
             Cell::new(&gate.evidence),
         ]);
     }
+    let compared = compared(a);
+    let compared: String = compared
+        .iter()
+        .map(|(key, text)| entry(style, Ink::Dim, "compared", &format!("{key}: {text}")))
+        .collect();
+    let released = a.release_files.iter();
+    let released: String = released
+        .map(|file| entry(style, Ink::Dim, "released", &format!("{} {}", file.path, file.sha256)))
+        .collect();
     let s = &a.summary;
     let counts = format!(
         "{} of {} required artifacts, {} of {} gates, {} failed, {} pending",
@@ -174,6 +189,7 @@ pub fn attestation(a: &Attestation, style: Style) -> String {
         heading(style, &m.release_tag, &facts),
         artifacts.render(style),
         gates.render(style),
+        compared + &released,
         last_line(style, ink, &s.overall_status, &counts),
     ])
 }

@@ -1,6 +1,7 @@
 //! Replays, attestations and the blocks of a checklist.
 
-use holdpoint_model::{Attestation, ReplayVerification, import};
+use holdpoint_model::attest::Compared;
+use holdpoint_model::{Attestation, ReplayVerification, Revision, import};
 use holdpoint_render::{Style, markdown, terminal};
 use insta::assert_snapshot;
 use serde_json::json;
@@ -8,8 +9,28 @@ use serde_json::json;
 const PLAIN: Style = Style { color: false, width: Some(120) };
 
 fn attestation() -> Attestation {
-    import::attestation(include_str!("../../../model/tests/data/attestation-v1.json"))
-        .expect("an attestation")
+    let mut a = import::attestation(include_str!("../../../model/tests/data/attestation-v1.json"))
+        .expect("an attestation");
+    let revision = |digit: &str, dirty| Some(Revision { commit: digit.repeat(40), dirty });
+    let times = a.gates.iter_mut().find(|gate| gate.key == "cpu_perf_regression").expect("its gate");
+    times.inputs[0].compared = Some(Compared { base: revision("b", true), head: revision("a", false) });
+    a
+}
+
+#[test]
+fn base_and_head_are_named_in_full_wherever_a_gate_is_shown() {
+    let mut a = attestation();
+    let words = format!("base {} with uncommitted changes, head {}", "b".repeat(40), "a".repeat(40));
+    let wide = Style { color: false, width: None };
+    let gates =
+        |a: &Attestation| markdown::checklist_block("gates", a, &[], &str::to_owned, "[ ]").expect("a block");
+    for text in [terminal::attestation(&a, wide), markdown::attestation(&a), gates(&a)] {
+        assert!(text.contains(&words), "{text}");
+    }
+    for gate in &mut a.gates {
+        gate.inputs.iter_mut().filter_map(|input| input.compared.as_mut()).for_each(|both| both.base = None);
+    }
+    assert!(gates(&a).contains("base of no known commit, head aaaa"));
 }
 
 /// Text that wants to be markup, end a cell, close a block or call somebody.
@@ -38,7 +59,7 @@ fn hostile_text_cannot_leave_its_cell_or_its_block() {
     let a = hostile();
     let link = |path: &str| format!("../artifacts/{path}");
     let blocks = ["metadata", "artifacts", "gates", "summary"]
-        .map(|name| markdown::checklist_block(name, &a, &link, "[ ]").unwrap());
+        .map(|name| markdown::checklist_block(name, &a, &[], &link, "[ ]").unwrap());
     for text in blocks.iter().chain([&markdown::attestation(&a)]) {
         for harm in ["<!--", "<script>", "\u{1b}", "[x](y)", "@all"] {
             assert!(!text.contains(harm), "{harm:?} in {text}");
@@ -50,7 +71,7 @@ fn hostile_text_cannot_leave_its_cell_or_its_block() {
     };
     assert!(columns(&blocks[1]).iter().all(|bars| *bars == 6), "{}", blocks[1]);
     assert!(columns(&blocks[2]).iter().all(|bars| *bars == 6), "{}", blocks[2]);
-    assert_eq!(markdown::checklist_block("colours", &a, &link, "[ ]"), None);
+    assert_eq!(markdown::checklist_block("colours", &a, &[], &link, "[ ]"), None);
 }
 
 fn verification(differences: &[&str], skipped: &[(&str, &str)], compared: &str) -> ReplayVerification {

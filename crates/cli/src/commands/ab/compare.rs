@@ -10,7 +10,7 @@ use holdpoint_gate::ab::{self as rule, AbPolicy, Deciding};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbPlan, AbReport, PairRound};
-use holdpoint_render::{Style, markdown, terminal};
+use holdpoint_render::{Style, terminal};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -185,15 +185,6 @@ pub fn add_calibration(report: &mut AbReport, dir: &Path) {
         }
         Err(error) => report.notes.push(format!("the calibration could not be read: {error}")),
     }
-}
-
-/// Writes the report and its page.
-///
-/// # Errors
-/// When one cannot be written.
-pub fn save(report: &AbReport, json: &Path, page: &Path) -> Result<(), CliError> {
-    crate::commands::run::save(json, report)?;
-    Ok(holdpoint_store::write_text(page, &markdown::ab(report))?)
 }
 
 /// The report for a terminal.

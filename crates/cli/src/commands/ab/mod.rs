@@ -9,10 +9,12 @@ use crate::artifacts;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
+use crate::sealing::{self, Origins, Sealing};
 use crate::waivers::InForce;
 use compare::Comparison;
 use holdpoint_gate::ab::AbPolicy;
 use holdpoint_model::{ExitCode, Verdict};
+use holdpoint_render::markdown;
 use sides::Prepared;
 
 /// Runs the command.
@@ -20,6 +22,8 @@ use sides::Prepared;
 /// # Errors
 /// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
+    // A key that cannot be used is found before anything is removed.
+    sealing::read_key(&args.files.seal)?;
     artifacts::clear(&args.files.artifacts, true, args.files.resume)?;
     let prepared = sides::of(args, output)?;
     let policy = match args.policy {
@@ -42,10 +46,13 @@ pub fn decide(
     output: &Output,
 ) -> Result<ExitCode, CliError> {
     let path = files.artifacts.join(artifacts::AB);
+    let mut sealing = Sealing::new(sealing::read_key(&files.seal)?, &path);
     let waivers = InForce::read(&files.waivers)?;
     holdpoint_store::check_writable(&path)?;
     interrupt::hold();
     let mut comparison = if files.resume {
+        let unsealed = sealing.resume(&path, prepared.head.revision.as_ref())?;
+        unsealed.iter().for_each(|what| output.note(what));
         Comparison::resume(prepared, plan, policy, &path)?
     } else {
         Comparison::new(prepared, plan, policy)?
@@ -62,7 +69,14 @@ pub fn decide(
         let told = profile::of_regressed(&names, &sides.head, Some(&sides.base), &files.artifacts, output);
         report.notes.extend(told);
     }
-    compare::save(&report, &path, &files.artifacts.join(artifacts::AB_PAGE))?;
+    sealing.write_json(&path, &report)?;
+    sealing.write_text(&files.artifacts.join(artifacts::AB_PAGE), &markdown::ab(&report))?;
+    sealing.seal(&Origins {
+        command: "ab",
+        suite: &prepared.sides.head.suite,
+        revision: report.head.revision.as_ref(),
+        machine: report.machine.as_ref(),
+    })?;
     output.result(&report, |style| compare::text(&report, evidence, style))?;
     output.note(&format!("evidence: {}", path.display()));
     interrupt::end_if_come();

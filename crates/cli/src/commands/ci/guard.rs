@@ -7,10 +7,11 @@ use holdpoint_ci::guard::{
     EventError, Filter, GitHub, GitLab, Guarded, Settings, Sha, github, gitlab, plain, unmatchable,
 };
 use holdpoint_model::ExitCode;
+use holdpoint_process::git;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output as Done};
+use std::process::Output as Done;
 
 /// Runs the command.
 ///
@@ -108,9 +109,8 @@ struct Checkout<'a> {
 impl Checkout<'_> {
     /// What git says. What the commits themselves hold (`.gitmodules`, `.gitattributes`) has no say in it.
     fn ask(&self, arguments: &[&str]) -> Result<Done, CliError> {
-        let mut git = Command::new("git");
-        git.arg("--no-replace-objects").arg("-C").arg(self.repository).args(arguments);
-        git.output().map_err(|error| CliError::Internal(format!("cannot run git: {error}")))
+        git::ask(self.repository, arguments)
+            .map_err(|error| CliError::Internal(format!("cannot run git: {error}")))
     }
 
     /// Whether what has changed touches a path that matters.

@@ -1,0 +1,173 @@
+//! Seals: made when something is measured, and held against the files beside them later.
+//!
+//! A seal names the key that signed it; that key's signature is checked here. Whether the key is one that may seal is for
+//! whoever verifies to say: anybody can make a key.
+
+use crate::canonical::to_canonical;
+use crate::keys::PublicKey;
+use crate::{EvidenceError, dsse, folder, hash};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{SigningKey, VerifyingKey};
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::seal::{Seal, SealFacts};
+use holdpoint_model::{import, json};
+use serde_json::Value;
+use std::path::Path;
+
+/// What a signed seal is called in its envelope: it cannot be taken for an attestation.
+pub const PAYLOAD_TYPE: &str = "application/vnd.holdpoint.seal+json";
+/// The seal of `run` and `gate`, over all that they write.
+const OF_REPORT: &str = "report.seal.json";
+
+/// The commit of what was measured outside a repository.
+pub const UNKNOWN_COMMIT: &str = "unknown";
+
+/// Where the seal of a run lies, by the file that it is named after: `ab.json` has `ab.seal.json`.
+#[must_use]
+pub fn seal_path(file: &Path) -> std::path::PathBuf {
+    file.with_extension("seal.json")
+}
+
+/// What a file says that can be sealed beside its bytes: the names of its workloads, and the hash of their raw samples in
+/// their order. Nothing for files without samples.
+///
+/// # Errors
+/// Never, for JSON that was read has a canonical form.
+pub fn sealed_samples(text: &str) -> Result<Option<(Vec<String>, String)>, EvidenceError> {
+    let Ok(value) = json::parse::<Value>(text) else { return Ok(None) };
+    let found =
+        [("benchmarks", "samples"), ("workloads", "units")].into_iter().find_map(|(list, samples)| {
+            let workloads = value.get(list)?.as_object()?;
+            let raw = workloads.iter().map(|(name, workload)| Some((name, workload.get(samples)?)));
+            let raw: Vec<Option<(&String, &Value)>> = raw.collect();
+            raw.iter().any(Option::is_some).then(|| (workloads.keys().cloned().collect(), raw))
+        });
+    let Some((names, raw)) = found else { return Ok(None) };
+    Ok(Some((names, hash::json(&raw)?)))
+}
+
+/// The text of a seal's file: an envelope signed by the key, or the seal alone where there is none.
+///
+/// # Errors
+/// Never, for a seal has a JSON form.
+pub fn seal_text(mut seal: Seal, key: Option<&SigningKey>) -> Result<String, EvidenceError> {
+    seal.public_key = key.map(|key| STANDARD.encode(key.verifying_key().as_bytes()));
+    let text = match key {
+        Some(key) => json::to_pretty(&dsse::sign_as(PAYLOAD_TYPE, to_canonical(&seal)?.as_bytes(), key)),
+        None => json::to_pretty(&seal),
+    };
+    text.map_err(|error| EvidenceError::Seal(error.to_string()))
+}
+
+/// What a file of the folder must be of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin<'a> {
+    /// The commit, or [`UNKNOWN_COMMIT`].
+    pub commit: &'a str,
+    /// The hash of its tree, where it is known.
+    pub tree: Option<&'a str>,
+}
+
+/// Finds the seal of a file, below a folder, and holds it against the files and the commit; absent where no seal covers the file.
+///
+/// # Errors
+/// When a seal is there and cannot be read at all.
+pub fn seal_facts(dir: &Path, file: &str, origin: Origin<'_>) -> Result<Option<SealFacts>, EvidenceError> {
+    for path in seal_places(file) {
+        let Some(found) = folder::find_file(dir, &path)? else { continue };
+        let text = holdpoint_store::read_text(&found)?;
+        let sha256 = hash::bytes(text.as_bytes());
+        match open_seal(&text) {
+            Ok((seal, keyid)) if seal.files.contains_key(name_of(file)) => {
+                let problems = seal_problems(&seal, dir, &path, origin)?;
+                return Ok(Some(SealFacts { path, sha256, keyid, problems }));
+            }
+            Ok(_) => {}
+            Err(problem) => {
+                return Ok(Some(SealFacts {
+                    path,
+                    sha256,
+                    keyid: None,
+                    problems: vec![clean_text(&problem)],
+                }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// `gpu/comparison.json` may be sealed by `gpu/comparison.seal.json` or by `gpu/report.seal.json`.
+fn seal_places(file: &str) -> [String; 2] {
+    let own = seal_path(Path::new(file)).display().to_string();
+    [own, beside(file, OF_REPORT)]
+}
+
+fn beside(file: &str, name: &str) -> String {
+    file.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
+}
+
+fn name_of(file: &str) -> &str {
+    file.rsplit_once('/').map_or(file, |(_, name)| name)
+}
+
+/// Reads a seal, and checks the signature of one that is signed; its key's id comes back.
+///
+/// # Errors
+/// With what does not hold.
+pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), String> {
+    let Ok(envelope) = import::envelope(text) else {
+        let seal = import::seal(text).map_err(|error| error.to_string())?;
+        let is_signed = seal.public_key.is_some();
+        return if is_signed { Err("its signature is missing".to_owned()) } else { Ok((seal, None)) };
+    };
+    let payload =
+        String::from_utf8(dsse::payload(&envelope)?).map_err(|_| "its payload is not UTF-8 text")?;
+    let seal = import::seal(&payload).map_err(|error| error.to_string())?;
+    let key = seal.public_key.as_deref().and_then(|text| STANDARD.decode(text).ok());
+    let key: Option<[u8; 32]> = key.and_then(|bytes| bytes.try_into().ok());
+    let key = key.and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok()).ok_or("it names no key")?;
+    let key = PublicKey::from(key);
+    dsse::open_as(PAYLOAD_TYPE, &envelope, &key)?;
+    Ok((seal, Some(key.key_id())))
+}
+
+/// Where a seal does not fit the files in its folder, or the commit.
+fn seal_problems(
+    seal: &Seal,
+    dir: &Path,
+    path: &str,
+    origin: Origin<'_>,
+) -> Result<Vec<String>, EvidenceError> {
+    let mut problems = Vec::new();
+    let measured_at = seal.commit.as_deref().unwrap_or(UNKNOWN_COMMIT);
+    if measured_at != origin.commit {
+        problems.push(format!("it was measured at {measured_at}, not at {}", origin.commit));
+    }
+    if let (Some(sealed), Some(tree)) = (&seal.tree, origin.tree)
+        && sealed != tree
+    {
+        problems.push(format!("it was measured with tree {sealed}, the commit has tree {tree}"));
+    }
+    for (name, sha256) in &seal.files {
+        match folder::find_file(dir, &beside(path, name))? {
+            None => problems.push(format!("{name}, which was sealed with it, is not there")),
+            Some(_) if name.contains('/') => problems.push(format!("{name} is not in its folder")),
+            Some(file) => match hash::file(&file)? {
+                (is, _) if is != *sha256 => problems.push(format!("{name} is not the file that was sealed")),
+                _ => problems.extend(samples_problem(seal, name, &file)?),
+            },
+        }
+    }
+    Ok(problems.iter().map(|problem| clean_text(problem)).collect())
+}
+
+/// Samples are sealed by themselves too, so that a seal says what was measured whatever the layout of the file.
+fn samples_problem(seal: &Seal, name: &str, file: &Path) -> Result<Option<String>, EvidenceError> {
+    let Some(sealed) = seal.samples_sha256.get(name) else { return Ok(None) };
+    let found = sealed_samples(&holdpoint_store::read_text(file)?)?;
+    let is_same = found.is_some_and(|(names, sha256)| {
+        sha256 == *sealed && names.iter().all(|name| seal.workloads.contains(name))
+    });
+    Ok((!is_same).then(|| format!("the samples of {name} are not those that were sealed")))
+}
