@@ -9,6 +9,7 @@ pub mod dsse;
 mod error;
 pub mod hash;
 pub mod keys;
+pub mod rejudge;
 pub mod replay;
 pub mod trace;
 

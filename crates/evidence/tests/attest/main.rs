@@ -4,6 +4,7 @@
 
 mod beside;
 mod edited;
+mod rejudged;
 
 use ed25519_dalek::SigningKey;
 use holdpoint_evidence::attest::{Asked, Signed, Trust, create, statement, verify};
