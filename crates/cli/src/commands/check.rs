@@ -27,12 +27,12 @@ const CASES: &[(Values, u64)] =
 /// # Errors
 /// When what is asked for makes no sense, or a file cannot be read or written.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
-    if let Some(path) = &args.output {
-        holdpoint_store::check_writable(path)?;
-    }
     let dir =
         tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))?;
     let suite = suite(args, dir.path())?;
+    if let Some(path) = &args.output {
+        holdpoint_store::check_writable(path)?;
+    }
     let correctness: Vec<Result<Correctness, String>> =
         suite.workloads.iter().map(|spec| correctness(&suite, spec, dir.path())).collect::<Result<_, _>>()?;
     let report = run::measure(&suite, output);

@@ -20,8 +20,8 @@ use sides::Prepared;
 /// # Errors
 /// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
-    artifacts::clear(&args.files.artifacts, true, args.files.resume)?;
-    let prepared = sides::of(args, output)?;
+    let (dir, resume) = (&args.files.artifacts, args.files.resume);
+    let prepared = artifacts::clear_unless_input(sides::of(args, output), dir, true, resume)?;
     let policy = match args.policy {
         AbPolicyName::Sequential => AbPolicy::Sequential,
         AbPolicyName::DisjointCi => AbPolicy::DisjointCi,
@@ -50,6 +50,7 @@ pub fn decide(
     } else {
         Comparison::new(prepared, plan, policy)?
     };
+    artifacts::clear(&files.artifacts, true, files.resume)?;
     comparison.measure(Some(&path), output);
     let mut report = comparison.finish();
     waivers.put_to_ab(&mut report);
