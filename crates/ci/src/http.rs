@@ -1,6 +1,7 @@
-//! One request, one answer; both bounded.
+//! One request, one answer; both bounded, and the answer without secrets.
 
-use std::time::Duration;
+use crate::redact::Secrets;
+use std::time::{Duration, Instant};
 use ureq::Agent;
 
 /// How long a request may take as a whole.
@@ -19,7 +20,23 @@ pub enum NoAnswer {
     Failed(String),
 }
 
-/// What came back, whatever its status.
+/// A moment by which all must be done: requests, waits and further attempts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// So long from now.
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self(Instant::now() + limit)
+    }
+
+    /// The time that is left; none is too little for anything.
+    pub(crate) fn left(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+}
+
+/// What came back, whatever its status. No secret is in it as it was sent; what is read out of the body is to be cleaned again.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -47,7 +64,6 @@ pub(crate) fn agent(url: &str) -> Agent {
         config = config.proxy(None);
     }
     let config = config
-        .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
@@ -55,15 +71,25 @@ pub(crate) fn agent(url: &str) -> Agent {
     config.build().into()
 }
 
-/// Sends one request; a body goes as JSON.
-pub(crate) fn send(
-    agent: &Agent,
-    method: &str,
-    url: &str,
-    headers: &[(&str, &str)],
-    body: Option<&str>,
-) -> Result<Answer, NoAnswer> {
-    let said = |error: &dyn std::fmt::Display| holdpoint_model::limits::clean_text(&error.to_string());
+/// One request; a body goes as JSON.
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+    pub(crate) body: Option<&'a str>,
+    /// What the server may repeat, and nobody may read.
+    pub(crate) secrets: &'a Secrets,
+    pub(crate) deadline: Deadline,
+}
+
+/// Sends it. The limit is for all of it, from the look-up of the name to the last byte of the answer.
+pub(crate) fn send(agent: &Agent, request: &Request<'_>) -> Result<Answer, NoAnswer> {
+    let Request { method, url, headers, body, secrets, deadline } = *request;
+    let said = |error: &dyn std::fmt::Display| secrets.clean(&error.to_string());
+    let limit = deadline.left().min(TIMEOUT);
+    if limit.is_zero() {
+        return Err(NoAnswer::Failed("no time is left for it".to_owned()));
+    }
     let failed = |error: ureq::Error| match error {
         ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::InvalidProxyUrl => {
             NoAnswer::Setting(said(&error))
@@ -78,17 +104,21 @@ pub(crate) fn send(
     let mut response = match body {
         Some(body) => {
             let request = request.header("content-type", "application/json").body(body);
-            agent.run(request.map_err(unusable)?)
+            let request = agent.configure_request(request.map_err(unusable)?);
+            agent.run(request.timeout_global(Some(limit)).build())
         }
-        None => agent.run(request.body(()).map_err(unusable)?),
+        None => {
+            let request = agent.configure_request(request.body(()).map_err(unusable)?);
+            agent.run(request.timeout_global(Some(limit)).build())
+        }
     }
     .map_err(failed)?;
-    let text = |value: &ureq::http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let text = |value: &ureq::http::HeaderValue| secrets.hide(value.to_str().unwrap_or_default());
     let headers =
         response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
-    Ok(Answer { status, headers, body: body.map_err(failed)? })
+    Ok(Answer { status, headers, body: secrets.hide(&body.map_err(failed)?) })
 }
 
 /// Whether a secret may be sent there: over TLS, or to this very machine.

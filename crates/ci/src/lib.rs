@@ -8,4 +8,5 @@ pub mod github;
 pub mod guard;
 mod http;
 pub mod notify;
+mod redact;
 pub mod workflows;

@@ -2,11 +2,14 @@
 //! file that cannot be used is told of and used for nothing.
 
 use crate::error::CliError;
+use crate::waivers;
+use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_run, rejudge_sides};
 use holdpoint_gate::ab::exit_code_of;
-use holdpoint_model::{AbReport, Calibration, Judgement, Report};
+use holdpoint_model::import::Document;
+use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Judgement, Report, Revision};
 use holdpoint_render::Ended;
 use holdpoint_render::judged::Judged;
-use holdpoint_store::{REPORTS_MAX, report_name};
+use holdpoint_store::{REPORTS_MAX, StoreError, report_name};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -31,8 +34,8 @@ const EXIT_CODE: &str = "exit-code";
 
 /// Largest file read: a long comparison with every sample takes a few megabytes.
 const FILE_BYTES_MAX: u64 = 128 << 20;
-/// Removes what an earlier gate left, before anything of this one can fail: whatever stayed would be taken for this one's.
-/// The report stays until there is another, of two sides not at all, and with `resume` what is to be gone on from.
+/// Removes what an earlier gate left, once all input was found to be good and before anything is measured: whatever stayed would be taken
+/// for this one's, and a typing error costs no evidence. The report stays until there is another, of two sides not at all, and with `resume` what is to be gone on from.
 ///
 /// # Errors
 /// When something cannot be removed.
@@ -48,7 +51,24 @@ pub fn clear(dir: &Path, is_two_sides: bool, resume: bool) -> Result<(), CliErro
     Ok(())
 }
 
-/// What was found.
+/// The same after preparing: bad input leaves all as it was, and what fails otherwise is how this gate came out.
+///
+/// # Errors
+/// The one it was given, or when something cannot be removed.
+pub fn clear_unless_input<T>(
+    prepared: Result<T, CliError>,
+    dir: &Path,
+    is_two_sides: bool,
+    resume: bool,
+) -> Result<T, CliError> {
+    match &prepared {
+        Err(error) if error.exit_code() != ExitCode::Usage => clear(dir, is_two_sides, resume)?,
+        _ => {}
+    }
+    prepared
+}
+
+/// What was found. Verdicts are judged again: where a file does not hold, the worse of both is here, and a problem says so.
 #[derive(Debug, Default)]
 pub struct Found {
     judgement: Option<Judgement>,
@@ -68,8 +88,14 @@ impl Found {
     pub fn read(dir: &Path) -> Self {
         let mut found = Self::default();
         let problems = &mut found.problems;
-        found.judgement = read(&dir.join(COMPARISON), holdpoint_store::read_judgement, problems);
-        found.ab = read(&dir.join(AB), holdpoint_store::read_ab, problems);
+        let day = waivers::today().ok();
+        found.judgement =
+            read(&dir.join(COMPARISON), holdpoint_store::read_judgement, problems).map(|said| {
+                kept(COMPARISON, rejudge_run(&said, dir, commit_of(said.revision.as_ref()), day), problems)
+            });
+        found.ab = read(&dir.join(AB), holdpoint_store::read_ab, problems)
+            .map(|said| kept(AB, rejudge_sides(&said, day), problems));
+        let is_doubted = !problems.is_empty();
         found.ended = read(&dir.join(EXIT_CODE), exit_code, problems);
         found.calibration = read(&dir.join("calibration.json"), holdpoint_store::read_calibration, problems);
         for number in 1..=REPORTS_MAX {
@@ -77,31 +103,26 @@ impl Found {
             if number > 1 && path.symlink_metadata().is_err() {
                 break;
             }
-            found.reports.extend(read(&path, holdpoint_store::read_report, problems));
+            found.reports.extend(read(&path, own_report, problems).flatten());
         }
-        let contradictions = found.contradictions();
-        found.problems.extend(contradictions);
+        if !is_doubted {
+            let contradiction = found.contradiction();
+            found.problems.extend(contradiction);
+        }
         found
     }
 
-    /// What a file says against itself, and the files against what the gate ended with.
-    fn contradictions(&self) -> Vec<String> {
-        let judged = self.judged();
-        let of_file = |judged: &Judged<'_>| {
-            let name = if matches!(judged, Judged::Run(..)) { COMPARISON } else { AB };
-            Some(format!("{name}: {}", judged.contradiction()?))
-        };
-        let mut said: Vec<String> = judged.iter().filter_map(of_file).collect();
-        let worst = judged.iter().max_by_key(|judged| judged.verdict());
-        if let (Some(worst), Some(ended)) = (worst, &self.ended)
-            && !ended.is(exit_code_of(worst.policy(), worst.verdict()))
-            // One that a signal ended says so in both.
-            && !(ended.is_signal() && self.ab.as_ref().is_some_and(|ab| !ab.finished))
-        {
-            let (file, verdict) = (worst.verdict().as_str(), ended.verdict().as_str());
-            said.push(format!("the files say {file}, exit code {} means {verdict}", ended.code()));
+    /// What the files say against what the gate ended with.
+    fn contradiction(&self) -> Option<String> {
+        let worst = self.judged().into_iter().max_by_key(|judged| judged.verdict())?;
+        let ended = self.ended.as_ref()?;
+        // One that a signal ended says so in both.
+        let is_cut_short = ended.is_signal() && self.ab.as_ref().is_some_and(|ab| !ab.finished);
+        if is_cut_short || ended.is(exit_code_of(worst.policy(), worst.verdict())) {
+            return None;
         }
-        said
+        let (file, verdict) = (worst.verdict().as_str(), ended.verdict().as_str());
+        Some(format!("the files say {file}, exit code {} means {verdict}", ended.code()))
     }
 
     /// The comparisons.
@@ -125,6 +146,68 @@ impl Found {
         let seconds: f64 =
             runs.chain(self.ab.as_ref().map(|ab| ab.elapsed_s)).filter(|s| s.is_finite()).sum();
         (seconds > 0.0).then_some(seconds)
+    }
+}
+
+/// Why a document does not hold.
+#[derive(Debug)]
+pub struct Problem {
+    /// In a sentence.
+    pub what: String,
+    /// Whether it contradicts what it was made of; else that is not there.
+    pub is_edited: bool,
+}
+
+impl Problem {
+    /// What is wrong with a document that was judged again.
+    #[must_use]
+    pub fn of<T>(rejudged: &Rejudged<T>) -> Option<Self> {
+        let is_edited = matches!(rejudged.doubt, Some(Doubt::Edited(_)));
+        rejudged.problem().map(|what| Self { what, is_edited })
+    }
+}
+
+/// A comparison as it is to be shown: judged again, by what lies beside the file.
+#[must_use]
+pub fn rejudge_document(document: Document, path: &Path) -> (Document, Option<Problem>) {
+    match document {
+        Document::Judgement(said) => {
+            let dir = path.parent().unwrap_or(Path::new("."));
+            let day = day_of(said.timestamp_utc.as_deref());
+            let rejudged = rejudge_run(&said, dir, commit_of(said.revision.as_ref()), day);
+            let problem = Problem::of(&rejudged);
+            (Document::Judgement(Box::new(rejudged.document)), problem)
+        }
+        Document::Ab(said) => {
+            let rejudged = rejudge_sides(&said, day_of(Some(&said.timestamp_utc)));
+            let problem = Problem::of(&rejudged);
+            (Document::Ab(Box::new(rejudged.document)), problem)
+        }
+        other => (other, None),
+    }
+}
+
+/// The day on which something was judged, where it says so: a waiver that has expired since did count.
+#[must_use]
+pub fn day_of(began: Option<&str>) -> Option<Date> {
+    let day = began.and_then(|began| Date::parse(began.get(..10)?));
+    day.or_else(|| waivers::today().ok())
+}
+
+fn kept<T>(name: &str, rejudged: Rejudged<T>, problems: &mut Vec<String>) -> T {
+    problems.extend(rejudged.problem().map(|what| format!("{name}: {what}")));
+    rejudged.document
+}
+
+fn commit_of(revision: Option<&Revision>) -> Option<&str> {
+    revision.map(|revision| revision.commit.as_str())
+}
+
+/// A report of ours. One of the seeds' was judged, and has nothing more to show.
+fn own_report(path: &Path) -> Result<Option<Report>, StoreError> {
+    match holdpoint_store::read_report(path) {
+        Err(_) if holdpoint_store::read_current(path).is_ok() => Ok(None),
+        report => report.map(Some),
     }
 }
 

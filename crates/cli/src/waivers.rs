@@ -12,14 +12,22 @@ pub struct InForce {
     today: Date,
 }
 
+/// Which day it is.
+///
+/// # Errors
+/// When the clock does not say.
+pub fn today() -> Result<Date, CliError> {
+    Date::parse(&clock::timestamp_utc())
+        .ok_or_else(|| CliError::Internal("the clock names no day".to_owned()))
+}
+
 impl InForce {
     /// The file that was named; nothing is waived where none was.
     ///
     /// # Errors
     /// When it cannot be read or used.
     pub fn read(args: &WaiversArg) -> Result<Self, CliError> {
-        let today = Date::parse(&clock::timestamp_utc())
-            .ok_or_else(|| CliError::Internal("the clock names no day".to_owned()))?;
+        let today = today()?;
         let waivers = match &args.waivers {
             Some(path) => holdpoint_store::read_waivers(path, today)?,
             None => Waivers::default(),

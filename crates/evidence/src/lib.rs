@@ -10,6 +10,7 @@ mod error;
 pub mod folder;
 pub mod hash;
 pub mod keys;
+pub mod rejudge;
 pub mod replay;
 pub mod seal;
 pub mod trace;

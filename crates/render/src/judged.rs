@@ -48,7 +48,7 @@ impl<'a> Judged<'a> {
     /// The verdict of the whole: the worst of what the file says of it and of its rows.
     #[must_use]
     pub fn verdict(self) -> Verdict {
-        self.worst().map_or(self.said(), |(_, worst)| worst.max(self.said()))
+        self.worst().map_or(self.said(), |worst| worst.max(self.said()))
     }
 
     /// What the file says of the whole.
@@ -59,24 +59,12 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The worst row.
-    fn worst(self) -> Option<(&'a str, Verdict)> {
+    /// The verdict of the worst row.
+    fn worst(self) -> Option<Verdict> {
         match self {
-            Self::Run(j, _) => {
-                j.checks.iter().map(|c| (c.metric.as_str(), c.verdict)).max_by_key(|row| row.1)
-            }
-            Self::Sides(r) => {
-                r.workloads.iter().map(|(name, w)| (name.as_str(), w.verdict)).max_by_key(|row| row.1)
-            }
+            Self::Run(j, _) => j.checks.iter().map(|check| check.verdict).max(),
+            Self::Sides(r) => r.workloads.values().map(|workload| workload.verdict).max(),
         }
-    }
-
-    /// A file that says better of the whole than of a part.
-    #[must_use]
-    pub fn contradiction(self) -> Option<String> {
-        let (name, worst) = self.worst().filter(|(_, worst)| *worst > self.said())?;
-        let (said, worst) = (self.said().as_str(), worst.as_str());
-        Some(format!("it says {said} of the whole, and {worst} of {}", text::clip(&text::clean(name), 80)))
     }
 
     /// Name of the policy that decided.
@@ -167,6 +155,23 @@ impl<'a> Judged<'a> {
         let size = |row: &Row<'_>| row.change.map_or(0.0, f64::abs);
         rows.sort_by(|a, b| b.verdict.cmp(&a.verdict).then(size(b).total_cmp(&size(a))));
         rows
+    }
+}
+
+/// A row for what is wrong with the evidence itself.
+pub(crate) fn of_problem(problem: &str) -> Row<'_> {
+    Row {
+        name: "evidence",
+        verdict: Verdict::Inconclusive,
+        reason: problem,
+        was_ms: None,
+        is_ms: None,
+        change: None,
+        interval: None,
+        allowed: None,
+        waiver: None,
+        failure: None,
+        seconds: None,
     }
 }
 

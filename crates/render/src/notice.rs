@@ -48,12 +48,13 @@ pub fn of_end(ended: &Ended, has_comparison: bool, run_url: Option<&str>) -> Not
     }
 }
 
-/// Adds what is wrong with the files to what is said of the whole, which is no pass then.
+/// Says first what is wrong with the files; the whole is no pass then.
 #[must_use]
 pub fn with_problems(mut notice: Notice, problems: &[String]) -> Notice {
-    for problem in problems {
+    if !problems.is_empty() {
         notice.verdict = notice.verdict.max(Verdict::Inconclusive);
-        notice.summary = clip(&format!("{}; {}", notice.summary, clean(problem)), 2 * CHARS_MAX);
+        let said: Vec<String> = problems.iter().map(|problem| clip(&clean(problem), CHARS_MAX)).collect();
+        notice.summary = clip(&format!("{}; {}", said.join("; "), notice.summary), 2 * CHARS_MAX);
     }
     notice
 }

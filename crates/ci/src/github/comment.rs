@@ -1,6 +1,5 @@
 //! One comment, found again and updated in place.
 
-use super::error::check;
 use super::{ApiError, Client, parse};
 use serde_json::{Value, json};
 
@@ -86,13 +85,13 @@ impl Client {
                 Some((id, _)) => {
                     let place = format!("/repos/{}/issues/comments/{id}", self.repository());
                     let answer = self.ask("PATCH", &place, Some(&json!({ "body": body })));
-                    answer.and_then(|answer| check(answer, &place)).map(|_| Posted::Updated)
+                    answer.and_then(|answer| self.check(answer, &place)).map(|_| Posted::Updated)
                 }
                 None => {
                     let place = format!("/repos/{}/issues/{number}/comments", self.repository());
                     let answer = self.ask("POST", &place, Some(&json!({ "body": body })));
                     answer
-                        .and_then(|answer| check(answer, &place))
+                        .and_then(|answer| self.check(answer, &place))
                         .and_then(|answer| parse(&answer, &place).map(|_| Posted::Created))
                 }
             };

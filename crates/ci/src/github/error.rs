@@ -1,6 +1,7 @@
 //! What GitHub may answer, and what to do about it.
 
 use crate::http::Answer;
+use crate::redact::Secrets;
 use holdpoint_model::limits::clean_text;
 use serde_json::Value;
 use std::time::Duration;
@@ -93,12 +94,12 @@ impl ApiError {
 }
 
 /// An answer that is a success, or what is wrong.
-pub(super) fn check(answer: Answer, place: &str) -> Result<Answer, ApiError> {
+pub(super) fn check(answer: Answer, place: &str, secrets: &Secrets) -> Result<Answer, ApiError> {
     let status = answer.status;
     if (200..300).contains(&status) {
         return Ok(answer);
     }
-    let (place, what) = (place.to_owned(), message(&answer));
+    let (place, what) = (place.to_owned(), message(&answer, secrets));
     let is_spent = answer.number("x-ratelimit-remaining") == Some(0);
     let retry_after_s = answer.number("retry-after");
     let is_limited = is_spent || retry_after_s.is_some() || what.contains("rate limit");
@@ -115,8 +116,8 @@ pub(super) fn check(answer: Answer, place: &str) -> Result<Answer, ApiError> {
     }
 }
 
-/// What the answer says of itself, on one line, with its list of what is wrong.
-fn message(answer: &Answer) -> String {
+/// What the answer says of itself, on one line, with its list of what is wrong. In JSON a secret may be written in ways that show only now.
+fn message(answer: &Answer, secrets: &Secrets) -> String {
     let said: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let message = said.get("message").and_then(Value::as_str).unwrap_or("no message");
     let errors = said.get("errors").and_then(Value::as_array).into_iter().flatten();
@@ -126,7 +127,7 @@ fn message(answer: &Answer) -> String {
         error.as_str().or_else(|| of("message")).map(str::to_owned).or_else(code)
     });
     let all: Vec<String> = std::iter::once(message.to_owned()).chain(errors.take(ERRORS_SHOWN)).collect();
-    clean_text(&all.join("; ")).chars().take(300).collect()
+    secrets.clean(&all.join("; ")).chars().take(300).collect()
 }
 
 fn remedy(answer: &Answer) -> String {

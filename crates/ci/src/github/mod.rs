@@ -10,7 +10,8 @@ pub use error::ApiError;
 pub use event::{Event, EventError};
 pub use pulls::{Resolved, Unposted};
 
-use crate::http::{self, Answer, NoAnswer};
+use crate::http::{self, Answer, Deadline, NoAnswer, Request};
+use crate::redact::Secrets;
 use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
@@ -19,6 +20,8 @@ use ureq::Agent;
 const ATTEMPTS_MAX: u32 = 5;
 /// The longest wait that is honoured; a host that asks for more is given up on.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long all requests of a client may take together, waits included: four waits of a minute, and a minute for the answers.
+const TOTAL_MAX: Duration = Duration::from_secs(300);
 /// Pages of a hundred that are read at most.
 const PAGES_MAX: u32 = 100;
 
@@ -28,6 +31,8 @@ pub struct Client {
     repository: String,
     token: String,
     agent: Agent,
+    secrets: Secrets,
+    deadline: Deadline,
     pause: Box<dyn Fn(Duration)>,
 }
 
@@ -58,7 +63,11 @@ impl Client {
         if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
             return Err(ApiError::Setting("GITHUB_TOKEN is empty, or no token".to_owned()));
         }
+        let mut secrets = Secrets::default();
+        secrets.add(token);
         Ok(Self {
+            secrets,
+            deadline: Deadline::after(TOTAL_MAX),
             api_url: api_url.trim_end_matches('/').to_owned(),
             repository: repository.to_owned(),
             token: token.to_owned(),
@@ -73,6 +82,12 @@ impl Client {
         &self.repository
     }
 
+    /// The same client with so much time for all that it is asked to do.
+    #[must_use]
+    pub fn within(self, limit: Duration) -> Self {
+        Self { deadline: Deadline::after(limit), ..self }
+    }
+
     /// One request to a place below the API's root.
     fn ask(&self, method: &str, place: &str, body: Option<&Value>) -> Result<Answer, ApiError> {
         let (url, bearer) = (format!("{}{place}", self.api_url), format!("Bearer {}", self.token));
@@ -82,17 +97,30 @@ impl Client {
             ("authorization", bearer.as_str()),
         ];
         let body = body.map(Value::to_string);
-        http::send(&self.agent, method, &url, &headers, body.as_deref()).map_err(|error| match error {
+        let request = Request {
+            method,
+            url: &url,
+            headers: &headers,
+            body: body.as_deref(),
+            secrets: &self.secrets,
+            deadline: self.deadline,
+        };
+        http::send(&self.agent, &request).map_err(|error| match error {
             NoAnswer::Setting(what) => ApiError::Setting(format!("GITHUB_API_URL cannot be used: {what}")),
             NoAnswer::Failed(what) => ApiError::Unreachable { place: place.to_owned(), what },
         })
+    }
+
+    /// An answer that is a success, or what is wrong.
+    fn check(&self, answer: Answer, place: &str) -> Result<Answer, ApiError> {
+        error::check(answer, place, &self.secrets)
     }
 
     /// The same again and again while it is worth it; for requests that may be made twice.
     fn ask_patiently(&self, method: &str, place: &str, body: Option<&Value>) -> Result<Answer, ApiError> {
         let mut attempt = 0;
         loop {
-            let outcome = self.ask(method, place, body).and_then(|answer| error::check(answer, place));
+            let outcome = self.ask(method, place, body).and_then(|answer| self.check(answer, place));
             match outcome {
                 Err(error) if error.is_passing() => self.wait_after(error, &mut attempt)?,
                 outcome => return outcome,
@@ -110,7 +138,7 @@ impl Client {
             Some(wait) => wait,
             None => Duration::from_secs(1 << *attempt.min(&mut 6)),
         };
-        if wait > WAIT_MAX {
+        if wait > WAIT_MAX.min(self.deadline.left()) {
             return Err(error);
         }
         (self.pause)(wait);

@@ -118,6 +118,8 @@ fn is_open(pull: &Value) -> bool {
     pull.get("state").and_then(Value::as_str) == Some("open")
 }
 
+/// A hash, and nothing else that a server could say there.
 fn head_sha(pull: &Value) -> Option<String> {
-    Some(pull.pointer("/head/sha")?.as_str()?.to_owned())
+    let sha = pull.pointer("/head/sha")?.as_str()?;
+    sha.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| sha.to_owned())
 }

@@ -1,7 +1,8 @@
 //! A mail by SMTP.
 
-use super::{ATTEMPTS_MAX, Message, NotTold, World, wait_after};
-use holdpoint_model::limits::clean_text;
+use super::{ATTEMPTS_MAX, Job, Message, NotTold, Pause, World, wait_after};
+use crate::http::Deadline;
+use crate::redact::Secrets;
 use holdpoint_model::notify::{MailSecurity, MailTarget};
 use lettre::address::{Address, Envelope};
 use lettre::message::Mailbox;
@@ -9,46 +10,65 @@ use lettre::message::header::ContentType;
 use lettre::transport::smtp::Error;
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::{SmtpTransport, Transport};
-use std::time::Duration;
+use std::sync::Arc;
 
-/// How long a server may take over one step.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Sends it to all in one go; where a server does not take one of several, to each by itself, so that the others have it.
-pub(super) fn send(target: &MailTarget, message: Message<'_>, world: &World<'_>) -> Result<(), NotTold> {
-    let mail = mail(target, message)?;
-    let transport = transport(target, world)?;
-    let (envelope, text) = (mail.envelope(), mail.formatted());
-    let failed = |error: &Error| clean_text(&describe(error));
-    match deliver(&transport, envelope, &text, world) {
-        Ok(()) => return Ok(()),
-        Err(error) if error.is_permanent() && envelope.to().len() > 1 => {}
-        Err(error) => return Err(NotTold::Failed(failed(&error))),
-    }
-    let alone = |to: &Address| {
-        let alone = Envelope::new(envelope.from().cloned(), vec![to.clone()]).map_err(|e| e.to_string());
-        let outcome =
-            alone.and_then(|alone| deliver(&transport, &alone, &text, world).map_err(|error| failed(&error)));
-        outcome.err().map(|what| format!("{to}: {what}"))
-    };
-    let not_told: Vec<String> = envelope.to().iter().filter_map(alone).collect();
-    match (not_told.is_empty(), not_told.len() < envelope.to().len()) {
-        (true, _) => Ok(()),
-        (_, true) => Err(NotTold::Failed(format!("{} (the others were told)", not_told.join("; ")))),
-        (_, false) => Err(NotTold::Failed(not_told.join("; "))),
-    }
+/// All that it takes to send a mail.
+struct Mail {
+    transport: SmtpTransport,
+    envelope: Envelope,
+    text: Vec<u8>,
+    secrets: Secrets,
+    pause: Pause,
 }
 
-/// Hands it over, and again after a while where the server says that this may help.
-fn deliver(transport: &SmtpTransport, to: &Envelope, text: &[u8], world: &World<'_>) -> Result<(), Error> {
-    let mut attempt = 1;
-    loop {
-        match transport.send_raw(to, text) {
-            Err(error) if error.is_transient() && attempt < ATTEMPTS_MAX => {
-                (world.pause)(wait_after(attempt));
-                attempt += 1;
+pub(super) fn prepare(target: &MailTarget, message: Message<'_>, world: &World<'_>) -> Result<Job, NotTold> {
+    let built = mail(target, message)?;
+    let (transport, secrets) = transport(target, world)?;
+    let (envelope, text) = (built.envelope().clone(), built.formatted());
+    let mail = Mail { transport, envelope, text, secrets, pause: Arc::clone(&world.pause) };
+    Ok(Box::new(move |deadline| mail.send(deadline)))
+}
+
+impl Mail {
+    /// Sends it to all in one go; where a server does not take one of several, to each by itself, so that the others have it.
+    fn send(&self, deadline: Deadline) -> Result<(), NotTold> {
+        let envelope = &self.envelope;
+        // A server may repeat what it was sent.
+        let failed = |error: &Error| self.secrets.clean(&describe(error));
+        match self.deliver(envelope, deadline) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_permanent() && envelope.to().len() > 1 => {}
+            Err(error) => return Err(NotTold::Failed(failed(&error))),
+        }
+        let alone = |to: &Address| {
+            let alone = Envelope::new(envelope.from().cloned(), vec![to.clone()]).map_err(|e| e.to_string());
+            let outcome =
+                alone.and_then(|alone| self.deliver(&alone, deadline).map_err(|error| failed(&error)));
+            outcome.err().map(|what| format!("{to}: {what}"))
+        };
+        let not_told: Vec<String> = envelope.to().iter().filter_map(alone).collect();
+        match (not_told.is_empty(), not_told.len() < envelope.to().len()) {
+            (true, _) => Ok(()),
+            (_, true) => Err(NotTold::Failed(format!("{} (the others were told)", not_told.join("; ")))),
+            (_, false) => Err(NotTold::Failed(not_told.join("; "))),
+        }
+    }
+
+    /// Hands it over, and again after a while where the server says that this may help and there is time.
+    fn deliver(&self, to: &Envelope, deadline: Deadline) -> Result<(), Error> {
+        let mut attempt = 1;
+        loop {
+            match self.transport.send_raw(to, &self.text) {
+                Err(error)
+                    if error.is_transient()
+                        && attempt < ATTEMPTS_MAX
+                        && wait_after(attempt) < deadline.left() =>
+                {
+                    (self.pause)(wait_after(attempt));
+                    attempt += 1;
+                }
+                outcome => return outcome.map(|_| ()),
             }
-            outcome => return outcome.map(|_| ()),
         }
     }
 }
@@ -94,7 +114,7 @@ fn mail(target: &MailTarget, message: Message<'_>) -> Result<lettre::Message, No
     built.map_err(|error| NotTold::Setting(format!("no mail can be made: {error}")))
 }
 
-fn transport(target: &MailTarget, world: &World<'_>) -> Result<SmtpTransport, NotTold> {
+fn transport(target: &MailTarget, world: &World<'_>) -> Result<(SmtpTransport, Secrets), NotTold> {
     let server = target.server.as_str();
     let unusable = |error| NotTold::Setting(format!("server {server:?}: {}", describe(&error)));
     let builder = match target.security {
@@ -102,13 +122,16 @@ fn transport(target: &MailTarget, world: &World<'_>) -> Result<SmtpTransport, No
         MailSecurity::Starttls => SmtpTransport::starttls_relay(server).map_err(unusable)?,
         MailSecurity::None => SmtpTransport::builder_dangerous(server),
     };
-    let mut builder = builder.timeout(Some(TIMEOUT));
+    let mut secrets = Secrets::default();
+    let mut builder = builder.timeout(Some(world.limit));
     if let Some(port) = target.port {
         builder = builder.port(port);
     }
     if let (Some(username), Some(password)) = (&target.username_env, &target.password_env) {
         refuse_clear(target)?;
-        builder = builder.credentials(Credentials::new(world.secret(username)?, world.secret(password)?));
+        let (username, password) = (world.secret(username)?, world.secret(password)?);
+        secrets.add_login(&username, &password);
+        builder = builder.credentials(Credentials::new(username, password));
     }
-    Ok(builder.build())
+    Ok((builder.build(), secrets))
 }

@@ -3,10 +3,18 @@
 mod mail;
 mod webhook;
 
+use crate::http::Deadline;
 use holdpoint_model::Verdict;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+
+/// How long telling one target may take as a whole, and, as all are told at the same time, telling all of them.
+pub const LIMIT: Duration = Duration::from_secs(30);
+/// Lets whoever notices by itself that the time is up say at what.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What is sent, made elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +63,16 @@ pub struct World<'a> {
     /// The environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Waits before another attempt.
-    pub pause: &'a dyn Fn(Duration),
+    pub pause: Pause,
+    /// How long it may take; [`LIMIT`] but in tests.
+    pub limit: Duration,
 }
+
+/// Waits.
+pub type Pause = Arc<dyn Fn(Duration) + Send + Sync>;
+
+/// Tells one target, by the deadline. It holds all it needs: a server that never ends keeps it, and nobody else.
+type Job = Box<dyn FnOnce(Deadline) -> Result<(), NotTold> + Send>;
 
 impl World<'_> {
     /// What a variable holds, if anything.
@@ -69,28 +85,62 @@ impl World<'_> {
     }
 }
 
-/// Tells every target that wants to know, in the order of the file.
+/// Tells every target that wants to know, all at the same time; what became of them is in the order of the file.
 #[must_use]
 pub fn notify(config: &NotifyConfig, message: Message<'_>, world: &World<'_>) -> Vec<Outcome> {
-    each(config, message.notice.verdict, |target| match target {
-        Target::Mail(mail) => mail::send(mail, message, world),
-        Target::Slack(slack) => webhook::slack(slack, message, world),
-        Target::Webhook(webhook) => webhook::generic(webhook, message, world),
-    })
+    let jobs = each(config, message.notice.verdict, |target| match target {
+        Target::Mail(mail) => mail::prepare(mail, message, world),
+        Target::Slack(slack) => webhook::prepare_slack(slack, message, world),
+        Target::Webhook(webhook) => webhook::prepare(webhook, message, world),
+    });
+    let deadline = Deadline::after(world.limit);
+    let begun: Vec<_> =
+        jobs.map(|(target, job)| (target, job.map(|job| job.and_then(|job| begin(job, deadline))))).collect();
+    let outcome = |(target, begun): (String, Option<Result<_, NotTold>>)| {
+        let result = match begun {
+            Some(begun) => begun.and_then(|end| wait(&end, deadline, world.limit)),
+            None => Ok(Told::NotWanted),
+        };
+        Outcome { target, result }
+    };
+    begun.into_iter().map(outcome).collect()
+}
+
+fn begin(job: Job, deadline: Deadline) -> Result<Receiver<Result<(), NotTold>>, NotTold> {
+    let (sender, receiver) = channel();
+    let thread = std::thread::Builder::new().spawn(move || drop(sender.send(job(deadline))));
+    thread.map_err(|error| NotTold::Failed(format!("no thread can be started: {error}")))?;
+    Ok(receiver)
+}
+
+/// Time-outs of single reads are no limit: a server may send a byte now and then.
+fn wait(end: &Receiver<Result<(), NotTold>>, deadline: Deadline, limit: Duration) -> Result<Told, NotTold> {
+    match end.recv_timeout(deadline.left() + GRACE) {
+        Ok(result) => result.map(|()| Told::Sent),
+        Err(RecvTimeoutError::Timeout) => Err(NotTold::Failed(format!(
+            "it did not end within {} s; whether it arrived is not known",
+            limit.as_secs()
+        ))),
+        Err(RecvTimeoutError::Disconnected) => Err(NotTold::Failed("it ended without a word".to_owned())),
+    }
 }
 
 /// The same without telling anybody: what the file says is checked, and what variables hold as far as they are set.
 #[must_use]
 pub fn rehearse(config: &NotifyConfig, message: Message<'_>, world: &World<'_>) -> Vec<Outcome> {
     let held = |name: &Option<String>| name.as_ref().and_then(|name| world.held(name));
-    each(config, message.notice.verdict, |target| match target {
+    let checks = each(config, message.notice.verdict, |target| match target {
         Target::Mail(mail) => mail::check(mail, message),
         Target::Slack(slack) => webhook::check(world.held(&slack.url_env).as_deref(), None),
         Target::Webhook(webhook) => {
             let url = webhook.url.clone().or_else(|| held(&webhook.url_env));
             webhook::check(url.as_deref(), held(&webhook.token_env).as_deref())
         }
-    })
+    });
+    let told = |check: Option<Result<(), NotTold>>| {
+        check.map_or(Ok(Told::NotWanted), |check| check.map(|()| Told::Sent))
+    };
+    checks.map(|(target, check)| Outcome { target, result: told(check) }).collect()
 }
 
 /// How often it is tried.
@@ -107,21 +157,18 @@ enum Target<'a> {
     Webhook(&'a holdpoint_model::notify::WebhookTarget),
 }
 
-fn each(
+/// Every target by its name, and what is to be done for it if it wants to know.
+fn each<T>(
     config: &NotifyConfig,
     verdict: Verdict,
-    tell: impl Fn(Target<'_>) -> Result<(), NotTold>,
-) -> Vec<Outcome> {
-    let outcome = |kind: &str, name: &str, on: Option<&Vec<Verdict>>, target: Target<'_>| Outcome {
-        target: format!("{kind} {}", holdpoint_model::limits::clean_text(name)),
-        result: match on.unwrap_or(&config.on).contains(&verdict) {
-            true => tell(target).map(|()| Told::Sent),
-            false => Ok(Told::NotWanted),
-        },
+    tell: impl Fn(Target<'_>) -> Result<T, NotTold>,
+) -> impl Iterator<Item = (String, Option<Result<T, NotTold>>)> {
+    let of = |kind: &str, name: &str, on: Option<&Vec<Verdict>>, target: Target<'_>| {
+        let is_wanted = on.unwrap_or(&config.on).contains(&verdict);
+        (format!("{kind} {}", holdpoint_model::limits::clean_text(name)), is_wanted.then(|| tell(target)))
     };
-    let mail = config.mail.iter().map(|t| outcome("mail", &t.name, t.on.as_ref(), Target::Mail(t)));
-    let slack = config.slack.iter().map(|t| outcome("slack", &t.name, t.on.as_ref(), Target::Slack(t)));
-    let webhook =
-        config.webhook.iter().map(|t| outcome("webhook", &t.name, t.on.as_ref(), Target::Webhook(t)));
-    mail.chain(slack).chain(webhook).collect()
+    let mail = config.mail.iter().map(|t| of("mail", &t.name, t.on.as_ref(), Target::Mail(t)));
+    let slack = config.slack.iter().map(|t| of("slack", &t.name, t.on.as_ref(), Target::Slack(t)));
+    let webhook = config.webhook.iter().map(|t| of("webhook", &t.name, t.on.as_ref(), Target::Webhook(t)));
+    mail.chain(slack).chain(webhook).collect::<Vec<_>>().into_iter()
 }

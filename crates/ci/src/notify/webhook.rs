@@ -1,52 +1,77 @@
 //! Slack and other programs that take JSON by HTTP.
 
-use super::{ATTEMPTS_MAX, Message, NotTold, World, wait_after};
-use crate::http::{self, Answer, NoAnswer};
+use super::{ATTEMPTS_MAX, Job, Message, NotTold, Pause, World, wait_after};
+use crate::http::{self, Answer, Deadline, NoAnswer, Request};
+use crate::redact::Secrets;
 use hmac::{Hmac, KeyInit, Mac};
-use holdpoint_model::limits::clean_text;
 use holdpoint_model::notify::{SlackTarget, WebhookTarget};
 use serde_json::json;
 use sha2::Sha256;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Characters of what a server says of itself.
 const SAID_CHARS: usize = 200;
-/// Characters of a part of an address that may be a secret.
-const SECRET_CHARS_MIN: usize = 6;
-/// The longest wait that is honoured.
-const WAIT_MAX: Duration = Duration::from_secs(30);
 
-pub(super) fn slack(target: &SlackTarget, message: Message<'_>, world: &World<'_>) -> Result<(), NotTold> {
+/// All that it takes to post a document.
+struct Post {
+    url: String,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+    secrets: Secrets,
+    pause: Pause,
+}
+
+pub(super) fn prepare_slack(
+    target: &SlackTarget,
+    message: Message<'_>,
+    world: &World<'_>,
+) -> Result<Job, NotTold> {
     let url = world.secret(&target.url_env)?;
     let body =
         json!({"text": message.slack, "unfurl_links": false, "unfurl_media": false, "link_names": false});
-    post(&url, &[], &body.to_string(), world)
+    post(url, Vec::new(), body.to_string(), Secrets::default(), world)
 }
 
-pub(super) fn generic(
+pub(super) fn prepare(
     target: &WebhookTarget,
     message: Message<'_>,
     world: &World<'_>,
-) -> Result<(), NotTold> {
+) -> Result<Job, NotTold> {
     let url = match (&target.url, &target.url_env) {
         (Some(url), _) => url.clone(),
         (None, Some(name)) => world.secret(name)?,
         (None, None) => return Err(NotTold::Setting("it has no address".to_owned())),
     };
     let body = serde_json::to_string(message.notice).map_err(|error| NotTold::Failed(error.to_string()))?;
-    let mut headers = Vec::new();
+    let (mut headers, mut secrets) = (Vec::new(), Secrets::default());
     if let Some(name) = &target.token_env {
-        headers.push(("authorization", format!("Bearer {}", world.secret(name)?)));
+        let token = world.secret(name)?;
+        check(None, Some(&token))?;
+        secrets.add(&token);
+        headers.push(("authorization", format!("Bearer {token}")));
     }
     if let Some(name) = &target.secret_env {
-        headers.push((
-            "x-holdpoint-signature-256",
-            format!("sha256={}", signature(&world.secret(name)?, &body)),
-        ));
+        let key = world.secret(name)?;
+        let signature = signature(&key, &body);
+        [&key, &signature].into_iter().for_each(|secret| secrets.add(secret));
+        headers.push(("x-holdpoint-signature-256", format!("sha256={signature}")));
     }
-    check(Some(&url), target.token_env.as_ref().and_then(|name| world.held(name)).as_deref())?;
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    post(&url, &headers, &body, world)
+    post(url, headers, body, secrets, world)
+}
+
+fn post(
+    url: String,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+    mut secrets: Secrets,
+    world: &World<'_>,
+) -> Result<Job, NotTold> {
+    check(Some(&url), None)?;
+    // The address may be a secret, or a part of it.
+    secrets.add_url(&url);
+    let post = Post { url, headers, body, secrets, pause: Arc::clone(&world.pause) };
+    Ok(Box::new(move |deadline| post.send(deadline)))
 }
 
 /// HMAC-SHA-256 of the body, in hex.
@@ -71,45 +96,49 @@ pub(super) fn check(url: Option<&str>, token: Option<&str>) -> Result<(), NotTol
     Ok(())
 }
 
-fn post(url: &str, headers: &[(&str, &str)], body: &str, world: &World<'_>) -> Result<(), NotTold> {
-    check(Some(url), None)?;
-    let agent = http::agent(url);
-    // The address may be a secret, or a part of it, and a server may repeat what it was sent.
-    let hidden = |text: &str| {
-        let values = headers.iter().map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
-        let parts = url.split(['/', '?', '&', '=']).filter(|part| part.len() >= SECRET_CHARS_MIN);
-        values.chain(parts).fold(text.replace(url, "its address"), |text, secret| text.replace(secret, "…"))
-    };
-    let answered = |answer: &Answer| match said(&hidden(&answer.body)) {
-        Some(said) => format!("it answered {}: {said}", answer.status),
-        None => format!("it answered {}", answer.status),
-    };
-    let mut attempt = 1;
-    loop {
-        let (what, retry_after_s) = match http::send(&agent, "POST", url, headers, Some(body)) {
-            Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
-            Ok(answer) if [429, 502, 503, 504].contains(&answer.status) => {
-                (answered(&answer), answer.number("retry-after"))
-            }
-            Ok(answer) => return Err(NotTold::Failed(answered(&answer))),
-            Err(NoAnswer::Setting(what)) => {
-                return Err(NotTold::Setting(format!("its address or its token is none: {}", hidden(&what))));
-            }
-            Err(NoAnswer::Failed(what)) => (hidden(&what), None),
+impl Post {
+    fn send(&self, deadline: Deadline) -> Result<(), NotTold> {
+        let agent = http::agent(&self.url);
+        let headers: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (*name, &**value)).collect();
+        let request = Request {
+            method: "POST",
+            url: &self.url,
+            headers: &headers,
+            body: Some(&self.body),
+            secrets: &self.secrets,
+            deadline,
         };
-        let wait = retry_after_s.map_or_else(|| wait_after(attempt), Duration::from_secs);
-        if attempt >= ATTEMPTS_MAX || wait > WAIT_MAX {
-            return Err(NotTold::Failed(what));
+        let mut attempt = 1;
+        loop {
+            let (what, retry_after_s) = match http::send(&agent, &request) {
+                Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
+                Ok(answer) if [429, 502, 503, 504].contains(&answer.status) => {
+                    (self.describe(&answer), answer.number("retry-after"))
+                }
+                Ok(answer) => return Err(NotTold::Failed(self.describe(&answer))),
+                Err(NoAnswer::Setting(what)) => {
+                    return Err(NotTold::Setting(format!("its address or its token is none: {what}")));
+                }
+                Err(NoAnswer::Failed(what)) => (what, None),
+            };
+            let wait = retry_after_s.map_or_else(|| wait_after(attempt), Duration::from_secs);
+            if attempt >= ATTEMPTS_MAX || wait >= deadline.left() {
+                return Err(NotTold::Failed(what));
+            }
+            (self.pause)(wait);
+            attempt += 1;
         }
-        (world.pause)(wait);
-        attempt += 1;
     }
-}
 
-/// What a server says, short, where it is no page.
-fn said(body: &str) -> Option<String> {
-    let said: String = clean_text(body.trim()).chars().take(SAID_CHARS).collect();
-    Some(said).filter(|said| !said.is_empty() && said != "{}" && !said.starts_with('<'))
+    /// What a server says, short, where it is no page.
+    fn describe(&self, answer: &Answer) -> String {
+        let said: String = self.secrets.clean(answer.body.trim()).chars().take(SAID_CHARS).collect();
+        match said.as_str() {
+            "" | "{}" => format!("it answered {}", answer.status),
+            page if page.starts_with('<') => format!("it answered {}", answer.status),
+            said => format!("it answered {}: {said}", answer.status),
+        }
+    }
 }
 
 #[cfg(test)]

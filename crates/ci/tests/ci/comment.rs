@@ -232,6 +232,31 @@ fn other_refusals_say_what_to_do() {
 }
 
 #[test]
+fn a_host_that_repeats_the_token_is_not_repeated() {
+    // In JSON a letter may be written as its number.
+    for said in
+        [r#"{"message": "bad t0ken"}"#, r#"{"message": "bad t\u0030ken"}"#, r#"{"message": "bad dDBrZW4="}"#]
+    {
+        let (server, _) = hub(Hub::default(), move |_, _| Some(Reply::text(401, said)));
+        let error = client(&server).0.post(7, MARKER, &Author::Workflow, "x").unwrap_err().to_string();
+        assert!(error.contains("bad …") && !error.contains("t0ken") && !error.contains("dDBr"), "{error}");
+    }
+    let pull = json!({"state": "open", "head": {"sha": "the token is: t0ken"}});
+    let (server, _) = hub(Hub::default(), move |_, _| Some(Reply::json(200, pull.clone())));
+    assert!(matches!(client(&server).0.pull(7, Some("abc")), Err(ApiError::Strange { .. })));
+}
+
+#[test]
+fn a_host_that_sends_a_byte_now_and_then_is_given_up() {
+    let port = crate::smtp::drip(b"HTTP/1.1 200 X\r\ncontent-length: 99999\r\n\r\n");
+    let client = Client::new(&format!("http://127.0.0.1:{port}"), "o/r", "t0ken", |_| ()).unwrap();
+    let began = std::time::Instant::now();
+    let error = client.within(Duration::from_secs(1)).pull(7, None).unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(20), "it hangs");
+    assert!(matches!(error, ApiError::Unreachable { .. }), "{error}");
+}
+
+#[test]
 fn a_422_says_what_is_wrong() {
     let errors =
         json!([{"field": "body", "code": "invalid"}, "too\u{1b} long", {"message": "Body is too long"}]);

@@ -1,14 +1,14 @@
 //! Mail and webhooks, received.
 
 use crate::server::{Reply, Server};
-use crate::smtp::MailServer;
-use holdpoint_ci::notify::{Message, NotTold, Outcome, Told, World, notify, rehearse};
+use crate::smtp::{MailServer, drip};
+use holdpoint_ci::notify::{LIMIT, Message, NotTold, Outcome, Told, World, notify, rehearse};
 use holdpoint_model::Verdict;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
 use serde_json::json;
-use std::cell::RefCell;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 fn notice(verdict: Verdict) -> Notice {
     Notice {
@@ -26,16 +26,27 @@ fn notice(verdict: Verdict) -> Notice {
 
 /// Tells all targets of the text; variables are name and value.
 fn tell(config: &str, verdict: Verdict, variables: &[(&str, &str)]) -> (Vec<Outcome>, Vec<u64>) {
+    tell_within(LIMIT, config, verdict, variables)
+}
+
+fn tell_within(
+    limit: Duration,
+    config: &str,
+    verdict: Verdict,
+    variables: &[(&str, &str)],
+) -> (Vec<Outcome>, Vec<u64>) {
     let config = NotifyConfig::parse(&format!("schema_version = 1\n{config}")).unwrap();
-    let waits = RefCell::new(Vec::new());
+    let waits: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let kept = Arc::clone(&waits);
     let variable =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    let pause = |wait: Duration| waits.borrow_mut().push(wait.as_secs());
+    let pause = Arc::new(move |wait: Duration| kept.lock().unwrap().push(wait.as_secs()));
     let document = notice(verdict);
     let message =
         Message { notice: &document, subject: "[holdpoint] größer", plain: "line\n.dot\n", slack: "*x*" };
-    let outcomes = notify(&config, message, &World { variable: &variable, pause: &pause });
-    (outcomes, waits.into_inner())
+    let outcomes = notify(&config, message, &World { variable: &variable, pause, limit });
+    let waits = waits.lock().unwrap().clone();
+    (outcomes, waits)
 }
 
 fn mail_config(port: u16, to: &str, more: &str) -> String {
@@ -83,7 +94,9 @@ fn a_webhook_gets_the_document_signed_and_slack_its_text() {
     let slack_url = format!("{}/services/s3cret", server.url);
     let (outcomes, _) = tell(&config, Verdict::Broken, &[("S", &slack_url), ("T", "t0ken"), ("K", "key")]);
     assert!(outcomes.iter().all(|outcome| outcome.result == Ok(Told::Sent)), "{outcomes:?}");
-    let [slack, hook] = server.requests().try_into().unwrap();
+    let mut requests = server.requests();
+    requests.sort_by_key(|request| request.path() == "/hook");
+    let [slack, hook] = requests.try_into().unwrap();
     assert_eq!((slack.path(), slack.json()["text"].as_str()), ("/services/s3cret", Some("*x*")));
     assert_eq!(slack.json()["link_names"], false);
     assert_eq!(serde_json::from_str::<Notice>(&hook.body).unwrap(), notice(Verdict::Broken));
@@ -155,8 +168,8 @@ fn rehearsed(config: &NotifyConfig, verdict: Verdict, variables: &[(&str, &str)]
     let message = Message { notice: &document, subject: "s", plain: "p", slack: "x" };
     let variable =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    let pause = |_: Duration| panic!("nothing is tried");
-    rehearse(config, message, &World { variable: &variable, pause: &pause })
+    let pause = Arc::new(|_: Duration| panic!("nothing is tried"));
+    rehearse(config, message, &World { variable: &variable, pause, limit: LIMIT })
 }
 
 #[test]
@@ -208,10 +221,44 @@ fn what_a_receiver_says_is_told_short_and_without_secrets() {
     let config = hook("/x") + &hook("/page") + slack;
     let (mut outcomes, _) = tell(&config, Verdict::Broken, &[("T", "t0ken"), ("S", &secret)]);
     let told = outcomes.remove(0).result.unwrap_err().to_string();
-    assert!(told.contains("/…/…") && !told.contains("s3cret"), "{told}");
+    assert!(told.contains("invalid_payload t0ken …") && !told.contains("s3cret"), "{told}");
     let said = |at: usize| outcomes[at].result.as_ref().unwrap_err().to_string();
     assert!(said(0).starts_with("it answered 400: invalid_payload …") && said(0).len() < 300, "{}", said(0));
     assert_eq!(said(1), "it answered 400");
+}
+
+#[test]
+fn a_mail_server_that_repeats_the_password_is_not_repeated() {
+    let more = "username_env = \"U\"\npassword_env = \"P\"";
+    let variables = [("U", "perf@example.org"), ("P", "hunter2-hunter2")];
+    for echo in ["{line}", "{decoded}", "hunter2-hunter2 and perf@example.org"] {
+        let server = MailServer::start_echo(echo);
+        let (outcomes, _) =
+            tell(&mail_config(server.port, "\"a@example.org\"", more), Verdict::Broken, &variables);
+        let error = outcomes[0].result.as_ref().unwrap_err().to_string();
+        assert!(error.contains("535") || error.contains("refused"), "{error}");
+        for secret in
+            ["hunter2", "perf@example.org", "aHVudGVyMi", "h1bnRlcjIt", "odW50ZXIy", "cGVyZkBleGFtcGxl"]
+        {
+            assert!(!error.contains(secret), "{secret}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_sends_a_byte_now_and_then_is_given_up_and_costs_the_others_nothing() {
+    let good = Server::start(|_, _| Reply::json(200, json!({})));
+    let (mail, hook) = (drip(b"220-"), drip(b"HTTP/1.1 200 X\r\ncontent-length: 99999\r\n\r\n"));
+    let config = mail_config(mail, "\"a@example.org\"", "")
+        + &format!("[[webhook]]\nname = \"slow\"\nurl = \"http://127.0.0.1:{hook}/x\"\n")
+        + &format!("[[webhook]]\nname = \"good\"\nurl = \"{}/y\"\n", good.url);
+    let began = Instant::now();
+    let (outcomes, _) = tell_within(Duration::from_secs(1), &config, Verdict::Broken, &[]);
+    assert!(began.elapsed() < Duration::from_secs(20), "it hangs");
+    let said = |at: usize| format!("{:?}", outcomes[at].result);
+    assert!(said(0).contains("did not end within 1 s"), "{}", said(0));
+    assert!(said(1).contains("timeout"), "{}", said(1));
+    assert_eq!(outcomes[2].result, Ok(Told::Sent));
 }
 
 #[test]

@@ -55,6 +55,9 @@ pub struct InitArgs {
     /// Write over files that are there and differ
     #[arg(long, conflicts_with = "check")]
     pub force: bool,
+    /// Write the files although the folder is in no git repository
+    #[arg(long, conflicts_with = "check")]
+    pub no_repository: bool,
     /// Write nothing; fail unless the files are as they would be written
     #[arg(long)]
     pub check: bool,

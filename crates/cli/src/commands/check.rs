@@ -29,12 +29,12 @@ const CASES: &[(Values, u64)] =
 /// When what is asked for makes no sense, or a file cannot be read or written.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
     let key = sealing::read_key(&args.seal)?;
-    if let Some(path) = &args.output {
-        holdpoint_store::check_writable(path)?;
-    }
     let dir =
         tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))?;
     let suite = suite(args, dir.path())?;
+    if let Some(path) = &args.output {
+        holdpoint_store::check_writable(path)?;
+    }
     let correctness: Vec<Result<Correctness, String>> =
         suite.workloads.iter().map(|spec| correctness(&suite, spec, dir.path())).collect::<Result<_, _>>()?;
     let report = run::measure(&suite, output);

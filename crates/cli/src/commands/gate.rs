@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 /// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let key = sealing::read_key(&args.seal)?;
-    artifacts::clear(&args.artifacts, args.against.is_some(), args.resume)?;
     if let Some(revision) = &args.against {
         return against(args, revision, output);
     }
@@ -36,6 +35,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     if args.baseline.is_none() && !own.exists() {
         tell_others(&args.baseline_dir.baseline_dir, &suite, output);
         if args.require_baseline {
+            artifacts.clear()?;
             output.note(&format!("inconclusive: no baseline for suite {:?} on this machine", suite.name));
             return Ok(ExitCode::Inconclusive);
         }
@@ -45,6 +45,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let baseline = holdpoint_store::read_baseline(&path)?;
     holdpoint_store::check_writable(&artifacts.report())?;
     sealing.build_on(&path)?;
+    artifacts.clear()?;
     let report = run::measure(&suite, output);
     sealing.write_json(&artifacts.report(), &report)?;
     let decide = |current: &Current| {
@@ -110,7 +111,8 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         }
     };
     let head = if args.dirty { Head::WorkingTree } else { Head::Checkout { remedy: "" } };
-    let prepared = sides::revisions(&args.suite, revision, head, &args.decide, output)?;
+    let prepared = sides::revisions(&args.suite, revision, head, &args.decide, output);
+    let prepared = artifacts::clear_unless_input(prepared, &args.artifacts, true, args.resume)?;
     let files = AbFiles {
         artifacts: args.artifacts.clone(),
         resume: args.resume,
@@ -166,6 +168,7 @@ fn record(
 ) -> Result<ExitCode, CliError> {
     holdpoint_store::check_writable(&artifacts.report())?;
     holdpoint_store::check_writable(path)?;
+    artifacts.clear()?;
     let runs = if args.runs == 1 { "run" } else { "runs" };
     output.note(&format!(
         "no baseline for suite {:?} on this machine yet; recording one from {} {runs}",
@@ -213,6 +216,11 @@ struct Artifacts<'a> {
 }
 
 impl Artifacts<'_> {
+    /// Removes what an earlier gate left.
+    fn clear(&self) -> Result<(), CliError> {
+        artifacts::clear(self.dir, false, false)
+    }
+
     fn report(&self) -> PathBuf {
         self.dir.join(artifacts::REPORT)
     }

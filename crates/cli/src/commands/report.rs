@@ -1,14 +1,17 @@
 //! `holdpoint report`: render an existing document again.
 
 use crate::args::{ReportArgs, ReportForm};
+use crate::artifacts::{self, Problem};
 use crate::ceilings;
 use crate::error::CliError;
 use crate::output::{Output, json_for_log, print};
+use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_by, rejudge_run};
 use holdpoint_model::import::Document;
-use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report, json};
+use holdpoint_model::{ApexGpuReport, Current, ExitCode, Judgement, Report, json};
 use holdpoint_render::judged::Judged;
 use holdpoint_render::{Style, forms, html, markdown, svg, terminal};
 use serde::Serialize;
+use std::path::Path;
 
 /// Runs the command.
 ///
@@ -20,12 +23,16 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
         Some(form) => return run_form(args, form, output),
         None => {}
     }
-    match holdpoint_store::read_document(&args.report)? {
+    let document = holdpoint_store::read_document(&args.report)?;
+    let (document, problem) = artifacts::rejudge_document(document, &args.report);
+    let problem = problem.as_ref();
+    match document {
         Document::Report(report) => run_report(args, &report, output),
         Document::Ab(report) => show(
             args,
             &*report,
             &markdown::ab(&report).into(),
+            problem,
             |style| super::ab::compare::text(&report, true, style),
             output,
         ),
@@ -35,22 +42,31 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
                 return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
             }
             let page = String::new().into();
-            show(args, &*judgement, &page, |style| terminal::judgement(&judgement, None, style), output)
+            show(
+                args,
+                &*judgement,
+                &page,
+                problem,
+                |style| terminal::judgement(&judgement, None, style),
+                output,
+            )
         }
         Document::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
-            show(args, &*calibration, &page, |style| terminal::calibration(&calibration, style), output)
+            show(args, &*calibration, &page, None, |style| terminal::calibration(&calibration, style), output)
         }
         Document::Bisection(bisection) => {
             let page = markdown::bisection(&bisection).into();
-            show(args, &*bisection, &page, |style| terminal::bisection(&bisection, style), output)
+            show(args, &*bisection, &page, None, |style| terminal::bisection(&bisection, style), output)
         }
     }
 }
 
 fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<ExitCode, CliError> {
-    let judgement: Option<Judgement> =
-        args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
+    let said = args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
+    let rejudged = said.map(|said| rejudge_with(&said, report, args));
+    let problem = rejudged.as_ref().and_then(Problem::of);
+    let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.document);
     let mut page = Page::from(markdown::report(report, judgement.as_ref()));
     add_roofline(&mut page, args, report)?;
     let text = |style| {
@@ -61,7 +77,18 @@ fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<Exi
         }
         text
     };
-    show(args, report, &page, text, output)
+    show(args, report, &page, problem.as_ref(), text, output)
+}
+
+/// The comparison judged again: by the runs beside it, or by this one where there are none.
+fn rejudge_with(said: &Judgement, report: &Report, args: &ReportArgs) -> Rejudged<Judgement> {
+    let dir = args.comparison.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+    let day = artifacts::day_of(said.timestamp_utc.as_deref());
+    let beside = rejudge_run(said, dir, None, day);
+    if beside.rests_on.is_empty() && !matches!(beside.doubt, Some(Doubt::Edited(_))) {
+        return rejudge_by(said, Ok(vec![Current::from(report)]), day);
+    }
+    beside
 }
 
 /// A page of Markdown, and the picture it may have, beside it or in it.
@@ -100,6 +127,7 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
 /// A comparison in the form of a program that shows what was found.
 fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<ExitCode, CliError> {
     let document = holdpoint_store::read_document(&args.report)?;
+    let (document, problem) = artifacts::rejudge_document(document, &args.report);
     let judged = match &document {
         Document::Ab(report) => Judged::Sides(report),
         Document::Judgement(judgement) => Judged::Run(judgement, None),
@@ -109,10 +137,11 @@ fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<Exit
         }
     };
     let location = args.location.as_deref();
+    let first = problem.as_ref().map(|problem| problem.what.as_str());
     let text = match form {
-        ReportForm::Github => forms::github(judged, location),
-        ReportForm::Junit => forms::junit(judged),
-        ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, location))
+        ReportForm::Github => forms::github(judged, first, location),
+        ReportForm::Junit => forms::junit(judged, first),
+        ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, first, location))
             .map(|text| json_for_log(&text))
             .map_err(|error| CliError::Internal(error.to_string()))?,
     };
@@ -123,7 +152,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<Exit
         }
         None => print(&text)?,
     }
-    Ok(ExitCode::Ok)
+    end(args, problem.as_ref())
 }
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.
@@ -137,30 +166,42 @@ fn run_apex_gpu(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError
     }
     let page = markdown::apex_gpu(&report);
     let text = page.clone();
-    show(args, &report, &page.into(), |_| text, output)
+    show(args, &report, &page.into(), None, |_| text, output)
 }
 
 fn show(
     args: &ReportArgs,
     document: &impl Serialize,
     page: &Page,
+    problem: Option<&Problem>,
     text: impl FnOnce(Style) -> String,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
+    let first = problem.map(|problem| markdown::problem(&problem.what)).unwrap_or_default();
+    let text_of_page = format!("{first}{}", page.text);
     if let Some(path) = &args.markdown {
         if let Some(Picture { name, svg }) = &page.picture {
             let picture = path.with_file_name(name);
             holdpoint_store::write_text(&picture, svg)?;
             output.note(&format!("picture: {}", picture.display()));
         }
-        holdpoint_store::write_text(path, &page.text)?;
+        holdpoint_store::write_text(path, &text_of_page)?;
         output.note(&format!("markdown: {}", path.display()));
     }
     if let Some(path) = &args.html {
         let picture = page.picture.as_ref().map(|picture| (&*picture.name, &*picture.svg));
-        holdpoint_store::write_text(path, &html::page(&page.text, picture))?;
+        holdpoint_store::write_text(path, &html::page(&text_of_page, picture))?;
         output.note(&format!("html: {}", path.display()));
     }
-    output.result(document, text)?;
-    Ok(ExitCode::Ok)
+    let first = problem.map(|problem| format!("problem: {}\n\n", problem.what)).unwrap_or_default();
+    output.result(document, |style| first + &text(style))?;
+    end(args, problem)
+}
+
+/// What was edited is bad input, shown all the same.
+fn end(args: &ReportArgs, problem: Option<&Problem>) -> Result<ExitCode, CliError> {
+    match problem.filter(|problem| problem.is_edited) {
+        Some(problem) => Err(CliError::File { path: args.report.clone(), what: problem.what.clone() }),
+        None => Ok(ExitCode::Ok),
+    }
 }

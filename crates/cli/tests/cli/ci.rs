@@ -9,9 +9,16 @@ fn workflow(name: &str) -> String {
     format!(".github/workflows/{name}")
 }
 
+/// A folder that is a repository.
+fn repository() -> Here {
+    let here = Here::new();
+    std::fs::create_dir(here.path(".git")).unwrap();
+    here
+}
+
 #[test]
 fn init_writes_the_workflows_once_and_says_whether_they_are_as_it_would_write_them() {
-    let here = Here::new();
+    let here = repository();
     let ran = here.run(&["ci", "init"]);
     ran.ends(0)
         .prints(&["written          .github/workflows/perf_gpu.yml"])
@@ -34,7 +41,7 @@ fn init_writes_the_workflows_once_and_says_whether_they_are_as_it_would_write_th
 
 #[test]
 fn init_writes_over_nothing_unless_forced_and_nothing_by_halves() {
-    let here = Here::new();
+    let here = repository();
     std::fs::create_dir_all(here.path(".github/workflows")).unwrap();
     here.write(&workflow("perf_report.yml"), "mine\n");
     here.run(&["ci", "init"])
@@ -51,7 +58,7 @@ fn init_writes_over_nothing_unless_forced_and_nothing_by_halves() {
 
 #[test]
 fn init_takes_no_setting_that_would_mean_something_else() {
-    let here = Here::new();
+    let here = repository();
     for (flag, value, why) in [
         ("--suite", "../perf.toml", "in the repository"),
         ("--suite", "/etc/passwd", "in the repository"),
@@ -82,13 +89,32 @@ fn init_takes_no_setting_that_would_mean_something_else() {
         here.run(&["ci", "init", flag, value]).refuses(64, &[flag, why]);
     }
     assert!(!here.path(".github").exists());
-    here.run(&["ci", "init", "--dir", "nowhere/yet"]).ends(0);
-    assert!(here.path("nowhere/yet/.github/workflows/perf_cpu.yml").exists());
+}
+
+#[test]
+fn init_makes_no_folder_and_writes_into_no_folder_outside_of_git_unless_asked_to() {
+    let here = Here::new();
+    std::fs::create_dir(here.path("apart")).unwrap();
+    for flags in [&[][..], &["--force"], &["--check"], &["--no-repository"]] {
+        let arguments = [&["ci", "init", "--dir", "nowhere/yet"], flags].concat();
+        here.run(&arguments).refuses(64, &["nowhere/yet: no such folder"]);
+    }
+    here.run(&["ci", "init", "--dir", "apart"])
+        .refuses(64, &["apart: it is in no git repository", "--no-repository"]);
+    here.run(&["ci", "init", "--dir", "suite.toml"]).refuses(64, &["suite.toml: no such folder"]);
+    assert_eq!(here.files(), ["suite.toml"]);
+    assert!(!here.path("nowhere").exists());
+    here.run(&["ci", "init", "--dir", "apart", "--check"]).ends(1).prints(&["missing"]);
+    here.run(&["ci", "init", "--dir", "apart", "--no-repository"]).ends(0);
+    assert!(here.path("apart/.github/workflows/perf_cpu.yml").exists());
+    // A folder of a repository is one; a worktree has a file of that name.
+    here.write(".git", "gitdir: elsewhere\n");
+    here.run(&["ci", "init", "--force", "--dir", "apart"]).ends(0);
 }
 
 #[test]
 fn init_writes_for_gitlab_as_well() {
-    let here = Here::new();
+    let here = repository();
     here.run(&["ci", "init", "--forge", "gitlab"])
         .ends(0)
         .prints(&["written          .gitlab/holdpoint.yml"]);

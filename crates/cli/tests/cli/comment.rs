@@ -1,29 +1,37 @@
 //! `holdpoint ci comment` and `holdpoint ci notify`, against servers on this machine.
 
-use crate::common::{Here, Ran, data, ran};
+use crate::common::{Here, Ran, ran};
 use crate::github::Comments;
 use crate::server::{Reply, Server};
 use serde_json::{Value, json};
 
+const REPORT: &str = "artifacts/report.json";
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// A folder with a comparison that regressed.
+/// A folder with a comparison that regressed, of the commit SHA.
 fn here() -> Here {
     let here = Here::new();
-    here.write("report.json", &std::fs::read_to_string(data("apex-cpu-report.json")).unwrap());
-    here.edit("report.json", |report| report["metrics"]["infer_p50_ms"] = 2.5.into());
-    let baseline = data("apex-cpu-baseline.json");
-    let summary = ["--summary", "artifacts/comparison.json"];
-    here.run(&[&["compare", "report.json", "--baseline", &baseline][..], &summary].concat()).ends(1);
-    is_of(&here, SHA);
+    here.run(&["-q", "run", "--suite", "suite.toml", "--output", REPORT]).ends(0);
+    here.run(&["-q", "baseline", "template", REPORT, "--baseline", "base.json"]).ends(0);
+    here.edit("base.json", |baseline| {
+        let metric = &mut baseline["metrics"]["pack_p50_ms"];
+        metric["value_ms"] = (metric["value_ms"].as_f64().unwrap() / 10.0).into();
+        metric["max_regression_abs_ms"] = 0.0.into();
+    });
+    is_of(&here, &json!({"commit": SHA, "dirty": false}));
     here
 }
 
-/// Says that the evidence is of a commit.
-fn is_of(here: &Here, commit: &str) {
-    here.edit("artifacts/comparison.json", |judged| {
-        judged["revision"] = json!({"commit": commit, "dirty": false});
-    });
+/// Makes the comparison one of this revision.
+fn is_of(here: &Here, revision: &Value) {
+    here.edit(REPORT, |report| report["revision"] = revision.clone());
+    let summary = ["--summary", "artifacts/comparison.json"];
+    here.run(&[&["compare", REPORT, "--baseline", "base.json"][..], &summary].concat()).ends(1);
+}
+
+/// A commit that is not SHA.
+fn other() -> Value {
+    json!({"commit": "f".repeat(40), "dirty": false})
 }
 
 /// GitHub with pull request 7 at SHA.
@@ -47,7 +55,7 @@ fn job(here: &Here, server: &Server, event: &str, payload: &Value, arguments: &[
 }
 
 fn pull_request(sha: &str) -> Value {
-    json!({"pull_request": {"number": 7, "head": {"sha": sha}}})
+    json!({"pull_request": {"number": 7, "head": {"sha": sha, "repo": {"id": 1}}}, "repository": {"id": 1}})
 }
 
 fn workflow_run() -> Value {
@@ -74,10 +82,69 @@ fn a_comment_is_created_then_updated_and_the_summary_has_the_same_text() {
 }
 
 #[test]
+fn a_verdict_that_was_typed_into_the_file_is_judged_again_and_told_first() {
+    let (here, (server, comments)) = (here(), github());
+    here.edit("artifacts/comparison.json", |judged| {
+        (judged["verdict"], judged["status"]) = (json!("pass"), json!("pass"));
+        for check in judged["checks"].as_array_mut().unwrap() {
+            (check["verdict"], check["status"]) = (json!("pass"), json!("pass"));
+        }
+    });
+    let says = "comparison.json: it says pass, judged again it is regressed: pack_p50_ms";
+    job(&here, &server, "pull_request", &pull_request(SHA), &[]).ends(64).notes(&[says]);
+    let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
+    assert!(
+        body.contains("### holdpoint: regressed\n\n- **problem**: comparison.json: it says pass"),
+        "{body}"
+    );
+    for form in ["github", "junit", "sarif"] {
+        let ran = here.run(&["report", "artifacts/comparison.json", "--as", form]);
+        ran.ends(64).prints(&["regressed", "it says pass, judged again it is regressed"]);
+    }
+    here.run(&["report", "artifacts/comparison.json"])
+        .ends(64)
+        .prints(&["problem: it says pass", "regressed"]);
+    let shown = ["report", REPORT, "--comparison", "artifacts/comparison.json", "--markdown", "page.md"];
+    here.run(&shown).ends(64).prints(&["problem: it says pass"]);
+    assert!(here.read("page.md").starts_with("> **problem**: it says pass"), "{}", here.read("page.md"));
+}
+
+#[test]
+fn a_comparison_without_its_report_cannot_be_judged_again_and_is_no_pass() {
+    let here = here();
+    here.run(&["compare", REPORT, "--baseline", REPORT, "--summary", "alone/comparison.json"]).ends(0);
+    let says = "it says pass, which cannot be judged again: the report that it judged is not beside it";
+    here.run(&["ci", "comment", "--dry-run", "--artifacts", "alone"])
+        .ends(64)
+        .prints(&["### holdpoint: inconclusive\n\n- **problem**: comparison.json: it says pass"]);
+    here.run(&["report", "alone/comparison.json"]).ends(0).prints(&[says, "inconclusive"]);
+    here.run(&["report", "alone/comparison.json", "--as", "junit"]).ends(0).prints(&["errors=\"1\"", says]);
+    // The report that is shown with it is what it judged.
+    let shown = here.run(&["report", REPORT, "--comparison", "alone/comparison.json"]);
+    assert!(!shown.ends(0).stdout.contains("problem"), "{shown:?}");
+}
+
+#[test]
+fn a_forks_own_job_says_first_that_it_is_no_proof() {
+    let (here, (server, _)) = (here(), github());
+    for head in [json!({"sha": SHA, "repo": {"id": 2}}), json!({"sha": SHA, "repo": null})] {
+        let event = json!({"pull_request": {"number": 7, "head": head}, "repository": {"id": 1}});
+        job(&here, &server, "pull_request", &event, &["--dry-run"])
+            .ends(0)
+            .prints(&["-->\n> **Not proof**: "]);
+    }
+    let own = job(&here, &server, "pull_request", &pull_request(SHA), &["--dry-run"]);
+    assert!(!own.ends(0).stdout.contains("Not proof"), "{own:?}");
+    let mut gitlab = here.command(&["ci", "comment", "--dry-run"]);
+    gitlab.env("CI_MERGE_REQUEST_PROJECT_ID", "1").env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "2");
+    ran(gitlab.output().unwrap()).ends(0).prints(&["-->\n> **Not proof**: "]);
+}
+
+#[test]
 fn a_stale_head_posts_nothing_and_says_so() {
     let (here, (server, comments)) = (here(), github());
     let event = pull_request(&"f".repeat(40));
-    is_of(&here, &"f".repeat(40));
+    is_of(&here, &other());
     job(&here, &server, "pull_request", &event, &[])
         .ends(0)
         .prints(&["nothing was posted: pull request 7 has moved on"]);
@@ -89,7 +156,7 @@ fn in_a_workflow_run_the_artifact_chooses_nothing() {
     let (here, (server, comments)) = (here(), github());
     // Whatever the artifact says, it is text.
     here.edit("artifacts/comparison.json", |judged| {
-        judged["suite"] = "x --> <b> @all".into();
+        judged["notes"] = json!(["x --> <b> @all"]);
         judged["pull_request"] = 8.into();
     });
     here.write("artifacts/pr_number", "8");
@@ -97,7 +164,8 @@ fn in_a_workflow_run_the_artifact_chooses_nothing() {
         .ends(0)
         .prints(&["comment created on pull request 7 of o/r"]);
     let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
-    assert!(body.contains("the pull request's own code") && !body.contains("<b>"), "{body}");
+    let first = "<!-- holdpoint:comment:holdpoint -->\n> **Not proof**: ";
+    assert!(body.starts_with(first) && !body.contains("<b>"), "{body}");
     for choice in [["--pr", "8"], ["--sha", SHA]] {
         job(&here, &server, "workflow_run", &workflow_run(), &choice)
             .refuses(64, &["--pr and --sha are refused in a workflow_run"]);
@@ -108,20 +176,20 @@ fn in_a_workflow_run_the_artifact_chooses_nothing() {
 #[test]
 fn evidence_of_another_commit_is_a_problem_and_no_verdict() {
     let (here, (server, comments)) = (here(), github());
-    is_of(&here, &"f".repeat(40));
+    is_of(&here, &other());
     let says = format!("the evidence is of the commit {}, not of {SHA}", "f".repeat(40));
     job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(64).notes(&[&says]);
     job(&here, &server, "pull_request", &pull_request(SHA), &[]).ends(64).notes(&[&says]);
     let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
     assert!(body.contains(&says), "{body}");
-    is_of(&here, SHA);
+    is_of(&here, &json!({"commit": SHA, "dirty": false}));
     job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(0).prints(&["updated"]);
     // What does not say what it is of may be of anything.
     for (revision, says) in [
         (Value::Null, "the evidence does not say that it is of the commit"),
         (json!({"commit": SHA, "dirty": true}), "the evidence is of changed files, not of the commit"),
     ] {
-        here.edit("artifacts/comparison.json", |judged| judged["revision"] = revision);
+        is_of(&here, &revision);
         job(&here, &server, "workflow_run", &workflow_run(), &[]).ends(64).notes(&[says]);
         job(&here, &server, "pull_request", &pull_request(SHA), &[]).ends(64).notes(&[says]);
     }
@@ -135,10 +203,10 @@ fn after_a_comment_the_numbers_are_a_strangers_and_their_commit_has_to_be_given(
     job(&here, &server, "issue_comment", &event, &["--pr", "7"]).refuses(64, &["--sha"]);
     job(&here, &server, "issue_comment", &event, &["--pr", "7", "--sha", SHA]).ends(0).prints(&["created"]);
     let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
-    assert!(body.contains("not proof"), "{body}");
+    assert!(body.contains("-->\n> **Not proof**: "), "{body}");
     // With --pr, the event still knows what was measured.
     let moved = pull_request(&"f".repeat(40));
-    is_of(&here, &"f".repeat(40));
+    is_of(&here, &other());
     job(&here, &server, "pull_request", &moved, &["--pr", "7"]).ends(0).prints(&["nothing was posted"]);
 }
 
@@ -238,12 +306,12 @@ fn people_are_told_and_one_that_fails_does_not_stop_the_others() {
     let document = server.requests()[0].json();
     assert_eq!(
         (&document["verdict"], &document["rows"][0]["name"]),
-        (&"regressed".into(), &"infer_p50_ms".into())
+        (&"regressed".into(), &"pack_p50_ms".into())
     );
     here.run(&["ci", "notify", "--config", "c.toml", "--dry-run"]).ends(0).prints(&[
         "webhook hook: would be told",
         "[holdpoint] regressed",
-        "infer_p50_ms +900 %",
+        "pack_p50_ms +900 %",
     ]);
     assert_eq!(server.requests().len(), 1);
     here.write("c.toml", &format!("schema_version = 1\non = [\"improved\"]\n{unset}"));

@@ -35,14 +35,41 @@ fn a_gate_that_decides_nothing_leaves_no_verdict_of_before() {
     let left: Vec<String> = here.files().into_iter().filter(|name| name.starts_with("artifacts/")).collect();
     assert_eq!(left, ["artifacts/report.json"], "the run stays until there is another");
     comment(&here).ends(0).prints(&["### holdpoint: inconclusive"]);
-    // Nor one that cannot even begin.
-    let here = passed();
-    here.gate(&["--policy", "allowed-max", "--threshold", "-5"]).ends(64);
-    assert!(!here.path("artifacts/comparison.json").exists());
 }
 
 #[test]
-fn sides_that_cannot_be_had_leave_no_verdict_of_before() {
+fn bad_input_to_a_gate_costs_no_evidence() {
+    let here = passed();
+    here.write("artifacts/exit-code", "0\n");
+    here.write("bad.json", "{");
+    let evidence = || {
+        let files = here.files().into_iter().filter(|name| name.starts_with("artifacts/"));
+        files.map(|name| (here.read(&name), name)).collect::<Vec<_>>()
+    };
+    let before = evidence();
+    for flags in [
+        &["--policy", "allowed-max", "--threshold", "-5"][..],
+        &["--baseline", "bad.json"],
+        &["--baseline", "nowhere.json"],
+        &["--waivers", "nowhere.toml"],
+        &["--against", "no-such-revision"],
+        &["--against", "HEAD", "--policy", "allowed-max"],
+    ] {
+        here.gate(flags).ends(64);
+        assert_eq!(evidence(), before, "{flags:?}");
+    }
+    here.run(&["gate", "--suite", "nowhere.toml"]).ends(64);
+    here.run(&["ab", "--base", "true", "--head", "true", "--waivers", "nowhere.toml"]).ends(64);
+    here.run(&["ab", "--base", "true", "--head", "true", "--resume"]).ends(64);
+    here.run(&["ab", "--base", "true", "--head", "true", "--alarm-rate", "7"]).ends(64);
+    here.run(&["ab"]).ends(64);
+    assert_eq!(evidence(), before);
+    here.run(&["check", "--op", "tile_pack", "--shape", "x", "--output", "new/check.json"]).ends(64);
+    assert!(!here.path("new").exists(), "nor does it make a folder");
+}
+
+#[test]
+fn sides_that_do_not_build_leave_no_verdict_of_before_and_unknown_ones_leave_all() {
     let here = Here::repository();
     here.commit("first", Some(FAST));
     here.commit("second", None);
@@ -53,17 +80,17 @@ fn sides_that_cannot_be_had_leave_no_verdict_of_before() {
     };
     std::fs::create_dir(here.path("artifacts")).unwrap();
     let left = || here.files().into_iter().filter(|name| name.starts_with("artifacts/")).count();
-    for (against, code) in [("no-such-revision", 64), ("HEAD~1", 4)] {
+    for (against, code, count) in [("no-such-revision", 64, 3), ("HEAD~1", 4, 0)] {
         evidence();
         here.revisions(&["gate", "--against", against]).ends(code);
-        assert_eq!(left(), 0, "{against}");
+        assert_eq!(left(), count, "{against}");
         evidence();
         here.revisions(&["ab", "--base-rev", against]).ends(code);
-        assert_eq!(left(), 0, "{against}");
+        assert_eq!(left(), count, "{against}");
     }
     // What is to be gone on from stays.
     evidence();
-    here.revisions(&["gate", "--against", "no-such-revision", "--resume"]).ends(64);
+    here.revisions(&["gate", "--against", "HEAD~1", "--resume"]).ends(4);
     assert_eq!(left(), 2);
 }
 
@@ -87,14 +114,15 @@ fn a_gate_that_was_ended_is_told_of_as_broken() {
     // As a gate of two sides leaves it that a signal came to.
     here.edit("artifacts/comparison.json", |judged| judged["verdict"] = "inconclusive".into());
     here.write("artifacts/exit-code", "none\n");
-    notify(&here).ends(0).prints(&["slack room: would be told", "[holdpoint] broken gate: no verdict"]);
+    let says = ["slack room: would be told", "[holdpoint] broken gate: ", "no verdict: exit code none"];
+    notify(&here).ends(0).prints(&says);
 }
 
 #[test]
 fn a_file_that_contradicts_itself_is_believed_in_the_worst_it_says() {
     let here = passed();
     here.edit("artifacts/comparison.json", |judged| judged["checks"][0]["verdict"] = "regressed".into());
-    let says = "comparison.json: it says improved of the whole, and regressed of pack_p50_ms";
+    let says = "comparison.json: its verdict is improved, yet the worst of its checks is regressed";
     comment(&here).ends(64).prints(&["### holdpoint: regressed\n", says]);
     notify(&here).ends(64).prints(&["slack room: would be told", "[holdpoint] regressed", says]);
 }
@@ -118,11 +146,11 @@ fn what_was_measured_gives_no_command_to_a_runner() {
     here.write("notify.toml", NOTIFY);
     let notify = ["ci", "notify", "--config", "notify.toml", "--dry-run"];
     for arguments in [&notify[..], &["report", "artifacts/comparison.json"]] {
-        let human = here.run(arguments).ends(0).stdout.clone();
+        let human = here.run(arguments).ends(64).stdout.clone();
         assert!(human.contains("# #[add-mask]e"), "{human}");
         let is_command = |line: &str| line.contains("##[") || line.trim_start().starts_with("::");
         assert!(!human.lines().any(is_command), "{human}");
-        let json = here.run(&[arguments, &["--format", "json"]].concat()).ends(0).stdout.clone();
+        let json = here.run(&[arguments, &["--format", "json"]].concat()).ends(64).stdout.clone();
         assert!(!json.contains("##["), "{json}");
         assert!(serde_json::from_str::<Value>(&json).unwrap().to_string().contains("##[add-mask]e"));
     }

@@ -8,8 +8,9 @@ const TABLE: &str =
 /// A report whose `infer_p50_ms` is ten times its baseline, and the waiver file.
 fn here(limit: &str, expires: Option<&str>) -> Here {
     let here = Here::new();
-    here.write("report.json", &std::fs::read_to_string(data("apex-cpu-report.json")).unwrap());
-    here.edit("report.json", |report| report["metrics"]["infer_p50_ms"] = 2.5.into());
+    std::fs::create_dir(here.path("out")).unwrap();
+    here.write("out/report.json", &std::fs::read_to_string(data("apex-cpu-report.json")).unwrap());
+    here.edit("out/report.json", |report| report["metrics"]["infer_p50_ms"] = 2.5.into());
     // Today is the last day on which it holds.
     let today = today(&here);
     let expires = expires.unwrap_or(&today);
@@ -30,7 +31,7 @@ fn compare(here: &Here) -> Ran {
     let baseline = data("apex-cpu-baseline.json");
     let files = ["--summary", "out/comparison.json", "--trend-output", "out/trend.json"];
     here.run(
-        &[&["compare", "report.json", "--baseline", &baseline, "--waivers", "waivers.toml"][..], &files]
+        &[&["compare", "out/report.json", "--baseline", &baseline, "--waivers", "waivers.toml"][..], &files]
             .concat(),
     )
 }
@@ -91,8 +92,8 @@ fn a_waiver_file_that_makes_no_sense_is_refused_before_anything_is_measured() {
     ] {
         here.write("waivers.toml", &good.replace(from, to));
         for arguments in [
-            &["compare", "report.json", "--baseline", "report.json"][..],
-            &["gate", "--suite", "suite.toml", "--baseline", "report.json"],
+            &["compare", "out/report.json", "--baseline", "out/report.json"][..],
+            &["gate", "--suite", "suite.toml", "--baseline", "out/report.json"],
             &["ab", "--base", "true", "--head", "true"],
         ] {
             here.run(&[arguments, &["--waivers", "waivers.toml"]].concat())
@@ -100,7 +101,7 @@ fn a_waiver_file_that_makes_no_sense_is_refused_before_anything_is_measured() {
         }
     }
     assert!(!here.files().iter().any(|file| file.starts_with("artifacts/")));
-    here.run(&["compare", "report.json", "--baseline", "report.json", "--waivers", "nowhere.toml"])
+    here.run(&["compare", "out/report.json", "--baseline", "out/report.json", "--waivers", "nowhere.toml"])
         .refuses(64, &["nowhere.toml: cannot be read"]);
 }
 

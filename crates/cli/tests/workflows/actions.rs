@@ -325,7 +325,8 @@ pub fn written(flags: &[&str]) -> BTreeMap<String, String> {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
     // The same binary in each job, put where a job finds it.
-    command.args(["ci", "init", "--quiet", "--install", "cp \"$BUILT\" \"$BIN/holdpoint\"", "--dir"]);
+    let install = ["--install", "cp \"$BUILT\" \"$BIN/holdpoint\""];
+    command.args(["ci", "init", "--quiet", "--no-repository"]).args(install).arg("--dir");
     assert!(command.arg(dir.path()).args(flags).status().unwrap().success());
     let folder = [".github/workflows", ".gitlab"].map(|folder| dir.path().join(folder));
     let folder = folder.iter().find(|folder| folder.exists()).unwrap();

@@ -126,7 +126,7 @@ fn a_maintainer_measures_a_fork_by_its_full_hash_and_is_answered_on_its_merge_re
         ends(&ended, "holdpoint-comment-gpu", "success", "");
         assert!(ended.said.contains("projects/41/merge_requests/9/notes"), "{}", ended.said);
         assert!(ended.said.contains(&format!("holdpoint: {says}")), "{}", ended.said);
-        assert!(ended.said.contains("they are what it says, not proof"), "{}", ended.said);
+        assert!(ended.said.contains("> **Not proof**: "), "{}", ended.said);
         assert!(!ended.jobs.contains_key("perf-regression"), "{:?}", ended.jobs.keys());
     }
     let (ended, _) = by_hand("skip", "2000");

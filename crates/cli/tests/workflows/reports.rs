@@ -52,7 +52,10 @@ fn a_comment_that_may_not_is_told_nothing_and_sets_nothing() {
         event["comment"]["user"]["login"] = "ghost".into();
         event["sender"]["login"] = "ghost".into();
     });
-    ends(&past, "guard", "success", "refuse: ghost may not write to this repository");
+    ends(&past, "guard", "failure", "refused: GitHub does not say that ghost may write to this repository");
+    // Nothing is checked out or built before that is known.
+    assert!(!past.jobs["guard"].log.contains("Install holdpoint"), "{}", past.jobs["guard"].log);
+    assert!(run.jobs["guard"].log.contains("Install holdpoint"), "{}", run.jobs["guard"].log);
     let (chat, _) = commented("2000", |event| event["comment"]["body"] = "/performance is great".into());
     assert_eq!(chat.jobs["guard"].result, "skipped");
     let (issue, _) = commented("2000", |event| event["issue"]["pull_request"] = Value::Null);

@@ -264,7 +264,7 @@ fn a_bad_file_fails_the_summary_even_where_it_is_not_needed() {
 }
 
 /// A comparison of two sides as it is left: 40 units in which head takes so many times as long.
-pub(super) fn side_by_side(ratio: f64) -> Value {
+pub fn side_by_side(ratio: f64) -> Value {
     let round = |unit: u64| {
         let ns = 1_000_000 + 100 * unit;
         let head = (ns as f64 * ratio) as u64;

@@ -6,6 +6,7 @@ mod base;
 mod beside;
 mod edited;
 mod interop;
+mod rejudged;
 mod release;
 mod sealed;
 

@@ -1,6 +1,6 @@
 //! Annotations of a GitHub Actions job: commands to its runner, a line each.
 
-use super::{name, sentence};
+use super::{name, rows, sentence};
 use crate::judged::{Judged, Row};
 use crate::text::{clean, clip};
 use crate::units;
@@ -10,12 +10,13 @@ use holdpoint_model::Verdict;
 const SHOWN_MAX: usize = 8;
 
 /// The sentence about the whole; then an error for what regressed or is broken, a warning for what is undecided or skipped, a notice
-/// for what is waived. `location` is a file of the repository that all of them point to.
+/// for what is waived. `problem` is what is wrong with the evidence itself, and comes first. `location` is a file of the repository that all of them point to.
 #[must_use]
-pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
-    let rows = judged.rows();
+pub fn github(judged: Judged<'_>, problem: Option<&str>, location: Option<&str>) -> String {
+    let rows = rows(judged, problem);
     let level = Level::of(judged.verdict()).unwrap_or(Level::Notice);
-    let said = format!("{}: {}", judged.verdict().as_str(), judged.sentence());
+    let first = problem.map(|what| format!("{what}; ")).unwrap_or_default();
+    let said = format!("{}: {first}{}", judged.verdict().as_str(), judged.sentence());
     let title = format!("holdpoint {}", name(judged.suite()));
     let mut out = command(level, location, &title, &clip(&clean(&said), 2_000));
     for level in [Level::Error, Level::Warning, Level::Notice] {

@@ -1,14 +1,14 @@
 //! JUnit's XML: a test case per metric or workload.
 
-use super::{name, sentence};
+use super::{name, rows, sentence};
 use crate::judged::{Judged, Row};
 use holdpoint_model::Verdict;
 
 /// A failure for what regressed, an error for what is broken or undecided, skipped for what was; what is waived passes and
-/// says so. Undecided is an error because it is not fine.
+/// says so. Undecided is an error because it is not fine. `problem` is what is wrong with the evidence itself: the first case.
 #[must_use]
-pub fn junit(judged: Judged<'_>) -> String {
-    let rows = judged.rows();
+pub fn junit(judged: Judged<'_>, problem: Option<&str>) -> String {
+    let rows = rows(judged, problem);
     let count = |of: &[Verdict]| rows.iter().filter(|row| of.contains(&row.verdict)).count();
     // What Jenkins allows of the whole; how many were skipped, only of a suite.
     let counts = format!(

@@ -8,7 +8,7 @@ pub use github::github;
 pub use junit::junit;
 pub use sarif::sarif;
 
-use crate::judged::Row;
+use crate::judged::{Judged, Row, of_problem};
 use crate::{remedy, text, units};
 use holdpoint_model::judgement::STATUS_METRIC;
 
@@ -16,6 +16,11 @@ use holdpoint_model::judgement::STATUS_METRIC;
 const SENTENCE_CHARS: usize = 2_000;
 /// Characters of a name.
 const NAME_CHARS: usize = 300;
+
+/// What is wrong with the evidence itself, then the rows.
+fn rows<'a>(judged: Judged<'a>, problem: Option<&'a str>) -> Vec<Row<'a>> {
+    problem.map(of_problem).into_iter().chain(judged.rows()).collect()
+}
 
 /// A name on one line, without anything that hides or reorders text.
 fn name(raw: &str) -> String {

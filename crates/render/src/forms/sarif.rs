@@ -1,6 +1,6 @@
 //! SARIF 2.1.0: a result for whatever is not a pass.
 
-use super::{name, sentence};
+use super::{name, rows, sentence};
 use crate::judged::{Judged, Row};
 use crate::text::clean;
 use holdpoint_model::Verdict;
@@ -15,9 +15,9 @@ const RULES: [(Verdict, &str, &str); 5] = [
     (Verdict::Waived, "note", "Slower than allowed, and somebody answers for it for a while"),
 ];
 
-/// The log. `location` is a file of the repository, such as the suite: code hosts show results that have one.
+/// The log. `problem` is what is wrong with the evidence itself: the first result. `location` is a file of the repository, such as the suite: code hosts show results that have one.
 #[must_use]
-pub fn sarif(judged: Judged<'_>, location: Option<&str>) -> Value {
+pub fn sarif(judged: Judged<'_>, problem: Option<&str>, location: Option<&str>) -> Value {
     let rules = RULES.map(|(verdict, level, what)| {
         json!({
             "id": rule_id(verdict),
@@ -26,7 +26,8 @@ pub fn sarif(judged: Judged<'_>, location: Option<&str>) -> Value {
             "defaultConfiguration": {"level": level},
         })
     });
-    let results: Vec<Value> = judged.rows().iter().filter_map(|row| result(row, judged, location)).collect();
+    let rows = rows(judged, problem);
+    let results: Vec<Value> = rows.iter().filter_map(|row| result(row, judged, location)).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",

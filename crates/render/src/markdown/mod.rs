@@ -37,6 +37,12 @@ pub fn report(r: &Report, j: Option<&Judgement>) -> String {
     joined(&sections)
 }
 
+/// What is wrong with the evidence of a page, to stand before it.
+#[must_use]
+pub fn problem(what: &str) -> String {
+    format!("> **problem**: {}\n\n", escape::prose(&crate::text::clip(what, 600)))
+}
+
 /// Sections with an empty line between them; empty ones are left out.
 fn joined(sections: &[String]) -> String {
     let sections: Vec<&str> = sections.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();

@@ -1,7 +1,7 @@
 //! Annotations, JUnit's XML, SARIF and notices: each read back by a reader of its own.
 
 use crate::comment::{mixed, names, waiver};
-use crate::sides::{ab, measured};
+use crate::sides::{self, ab, measured};
 use crate::values::{self, judgement};
 use holdpoint_model::{AbReport, Verdict, WaiverState};
 use holdpoint_render::judged::Judged;
@@ -13,11 +13,11 @@ use proptest::prelude::*;
 fn each_form_by_snapshot() {
     let r = mixed();
     let judged = Judged::Sides(&r);
-    assert_snapshot!("github", forms::github(judged, Some("perf/a,b.toml")));
-    assert_snapshot!("junit", forms::junit(judged));
+    assert_snapshot!("github", forms::github(judged, None, Some("perf/a,b.toml")));
+    assert_snapshot!("junit", forms::junit(judged, None));
     assert_snapshot!(
         "sarif",
-        serde_json::to_string_pretty(&forms::sarif(judged, Some("perf/a b.toml"))).unwrap()
+        serde_json::to_string_pretty(&forms::sarif(judged, None, Some("perf/a b.toml"))).unwrap()
     );
     let told = notice::notice(judged, Some("https://github.com/o/r/actions/runs/1"));
     assert_snapshot!(
@@ -33,18 +33,18 @@ fn a_run_against_its_baseline_in_each_form() {
         vec![values::regressed("infer_p50_ms", 1.373, 1.841), values::status("odd", Verdict::Regressed)],
     );
     let judged = Judged::Run(&j, None);
-    let annotations = forms::github(judged, None);
+    let annotations = forms::github(judged, None, None);
     assert!(
         annotations.starts_with("::error title=holdpoint ")
             && annotations.contains("\n::error title=infer_p50_ms regressed::")
     );
-    assert!(forms::junit(judged).contains("name=\"status of the run\""));
-    assert_eq!(forms::sarif(judged, None)["runs"][0]["results"].as_array().unwrap().len(), 2);
+    assert!(forms::junit(judged, None).contains("name=\"status of the run\""));
+    assert_eq!(forms::sarif(judged, None, None)["runs"][0]["results"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn junit_has_only_what_the_schemas_of_its_readers_allow() {
-    let text = forms::junit(Judged::Sides(&mixed()));
+    let text = forms::junit(Judged::Sides(&mixed()), None);
     let xml = roxmltree::Document::parse(&text).unwrap();
     let keys =
         |node: roxmltree::Node<'_, '_>| node.attributes().map(|a| a.name().to_owned()).collect::<Vec<_>>();
@@ -56,7 +56,7 @@ fn junit_has_only_what_the_schemas_of_its_readers_allow() {
 
 #[test]
 fn results_of_one_rule_and_line_are_told_apart() {
-    let sarif = forms::sarif(Judged::Sides(&mixed()), Some("perf.toml"));
+    let sarif = forms::sarif(Judged::Sides(&mixed()), None, Some("perf.toml"));
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     let hash =
         |result: &serde_json::Value| result["partialFingerprints"]["primaryLocationLineHash"].to_string();
@@ -68,7 +68,7 @@ fn results_of_one_rule_and_line_are_told_apart() {
 fn more_than_ten_annotations_are_counted_in_the_last() {
     let checks = (0..25).map(|i| values::regressed(&format!("m{i}_p50_ms"), 1.0, 2.0)).collect();
     let j = judgement(Verdict::Regressed, checks);
-    let text = forms::github(Judged::Run(&j, None), None);
+    let text = forms::github(Judged::Run(&j, None), None, None);
     assert_eq!(text.lines().count(), 1 + 8 + 1, "GitHub keeps the first ten");
     assert!(text.starts_with("::error title=holdpoint ") && text.contains("and 17 more"), "{text}");
 }
@@ -105,15 +105,28 @@ fn report(name: &str, reason: &str, owner: &str) -> AbReport {
     r
 }
 
+#[test]
+fn what_is_wrong_with_the_evidence_comes_first_in_every_form() {
+    let r = ab(vec![("a", sides::pass(1.0, 1.0))]);
+    let (judged, problem) = (Judged::Sides(&r), Some("it says pass, judged again it is regressed"));
+    assert!(forms::github(judged, problem, None).lines().next().unwrap().contains(problem.unwrap()));
+    let junit = forms::junit(judged, problem);
+    let first = "name=\"evidence\"><error type=\"inconclusive\" message=\"inconclusive: it says pass";
+    assert!(junit.contains("tests=\"2\" failures=\"0\" errors=\"1\"") && junit.contains(first), "{junit}");
+    let sarif = forms::sarif(judged, problem, None);
+    let said = sarif["runs"][0]["results"][0]["message"]["text"].as_str().unwrap();
+    assert!(said.starts_with("evidence: inconclusive: it says pass"), "{said}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn annotations_are_one_command_a_line(name in names(), reason in names(), owner in names()) {
         let r = report(&name, &reason, &owner);
-        let text = forms::github(Judged::Sides(&r), Some(&owner));
+        let text = forms::github(Judged::Sides(&r), Some(&owner), Some(&owner));
         let levels: Vec<String> = text.lines().map(|line| read(line).expect(line).0).collect();
-        prop_assert_eq!(levels, ["error", "error", "error", "warning", "warning", "notice"]);
+        prop_assert_eq!(levels, ["error", "error", "error", "warning", "warning", "warning", "notice"]);
         for line in text.lines() {
             let (_, properties, _) = read(line).unwrap();
             let keys: Vec<&str> = properties.iter().map(|(key, _)| key.as_str()).collect();
@@ -125,24 +138,24 @@ proptest! {
     #[test]
     fn junit_is_xml_with_every_row_once(name in names(), reason in names(), owner in names()) {
         let r = report(&name, &reason, &owner);
-        let text = forms::junit(Judged::Sides(&r));
+        let text = forms::junit(Judged::Sides(&r), Some(&owner));
         let xml = roxmltree::Document::parse(&text).expect(&text);
         let count = |tag: &str| xml.descendants().filter(|node| node.has_tag_name(tag)).count();
         prop_assert_eq!(
             [count("testcase"), count("failure"), count("error"), count("skipped")],
-            [r.workloads.len(), 1, 2, 1]
+            [r.workloads.len() + 1, 1, 3, 1]
         );
         let suite = xml.descendants().find(|node| node.has_tag_name("testsuite")).unwrap();
-        prop_assert_eq!(suite.attribute("errors"), Some("2"));
+        prop_assert_eq!(suite.attribute("errors"), Some("3"));
     }
 
     #[test]
     fn sarif_is_json_with_known_levels(name in names(), reason in names(), owner in names()) {
         let r = report(&name, &reason, &owner);
-        let text = forms::sarif(Judged::Sides(&r), Some(&owner)).to_string();
+        let text = forms::sarif(Judged::Sides(&r), Some(&owner), Some(&owner)).to_string();
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         let results = read["runs"][0]["results"].as_array().unwrap();
-        prop_assert_eq!(results.len(), r.workloads.len());
+        prop_assert_eq!(results.len(), r.workloads.len() + 1);
         for result in results {
             let index = result["ruleIndex"].as_u64().unwrap() as usize;
             prop_assert_eq!(&read["runs"][0]["tool"]["driver"]["rules"][index]["id"], &result["ruleId"]);

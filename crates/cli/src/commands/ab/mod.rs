@@ -24,8 +24,8 @@ use sides::Prepared;
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
     // A key that cannot be used is found before anything is removed.
     sealing::read_key(&args.files.seal)?;
-    artifacts::clear(&args.files.artifacts, true, args.files.resume)?;
-    let prepared = sides::of(args, output)?;
+    let (dir, resume) = (&args.files.artifacts, args.files.resume);
+    let prepared = artifacts::clear_unless_input(sides::of(args, output), dir, true, resume)?;
     let policy = match args.policy {
         AbPolicyName::Sequential => AbPolicy::Sequential,
         AbPolicyName::DisjointCi => AbPolicy::DisjointCi,
@@ -57,6 +57,7 @@ pub fn decide(
     } else {
         Comparison::new(prepared, plan, policy)?
     };
+    artifacts::clear(&files.artifacts, true, files.resume)?;
     comparison.measure(Some(&path), output);
     let mut report = comparison.finish();
     waivers.put_to_ab(&mut report);

@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 const WORKFLOW_RUN: &str = "workflow_run";
 /// Events whose files come from a job that ran a stranger's code.
 const FOREIGN: [&str; 2] = [WORKFLOW_RUN, ISSUE_COMMENT];
+/// The event of a pull request, a fork's too.
+const PULL_REQUEST: &str = "pull_request";
 /// The event of `/perf SHA`, which knows no commit.
 const ISSUE_COMMENT: &str = "issue_comment";
 
@@ -33,10 +35,7 @@ pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
         output.note(&format!("{}: no such folder: there is no verdict", args.artifacts.display()));
     }
     let started = Started::read(args)?;
-    // A pipeline of GitLab that was started by hand measures what somebody else wrote.
-    let is_by_hand = variable("CI_PIPELINE_SOURCE").is_some_and(|source| ["web", "api"].contains(&&*source));
-    let is_foreign =
-        is_by_hand || started.as_ref().is_some_and(|started| FOREIGN.contains(&started.name.as_str()));
+    let is_foreign = is_foreign_pipeline() || started.as_ref().is_some_and(Started::is_foreign);
     let strays = strays(&found, args, started.as_ref());
     found.problems.extend(strays);
     let run_url = started.as_ref().and_then(|started| started.run_url.clone()).or_else(own_url);
@@ -69,13 +68,20 @@ pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
     }
 }
 
+/// Whether this is a pipeline of GitLab that measures a fork's code, or was started by hand, which is for what somebody else wrote.
+fn is_foreign_pipeline() -> bool {
+    let [source, target] =
+        ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "CI_MERGE_REQUEST_PROJECT_ID"].map(variable);
+    source != target
+        || variable("CI_PIPELINE_SOURCE").is_some_and(|source| ["web", "api"].contains(&&*source))
+}
+
 /// Evidence that is not of the commit that was to be measured, or does not say so.
 fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<String> {
     let of_event = started.and_then(|started| started.head_sha(args.pr));
     let Some(wanted) = args.sha.clone().or(of_event) else { return Vec::new() };
     // A pull request's job checks out, unless told otherwise, what GitHub would merge.
-    let merged =
-        started.filter(|started| started.name == "pull_request").and_then(|_| variable("GITHUB_SHA"));
+    let merged = started.filter(|started| started.name == PULL_REQUEST).and_then(|_| variable("GITHUB_SHA"));
     let is_meant = |commit: &str| {
         commit.eq_ignore_ascii_case(&wanted)
             || merged.as_ref().is_some_and(|merged| commit.eq_ignore_ascii_case(merged))
@@ -97,6 +103,7 @@ struct Started {
     path: PathBuf,
     payload: String,
     run_url: Option<String>,
+    is_fork: bool,
 }
 
 impl Started {
@@ -122,7 +129,16 @@ impl Started {
         let value: Option<Value> = serde_json::from_str(&payload).ok();
         let measured_by = value.as_ref().and_then(|value| value.pointer("/workflow_run/html_url")?.as_str());
         let run_url = measured_by.map(str::to_owned);
-        Ok(Some(Self { name, path, payload, run_url }))
+        let id = |place: &str| value.as_ref().and_then(|value| value.pointer(place)?.as_u64());
+        let head = id("/pull_request/head/repo/id");
+        // A fork that is gone has no number.
+        let is_fork = name == PULL_REQUEST && (head.is_none() || head != id("/repository/id"));
+        Ok(Some(Self { name, path, payload, run_url, is_fork }))
+    }
+
+    /// Whether the files come from a job that ran a stranger's code.
+    fn is_foreign(&self) -> bool {
+        self.is_fork || FOREIGN.contains(&self.name.as_str())
     }
 
     /// The head that the event is about, if it is about this pull request.

@@ -33,6 +33,7 @@ struct Found {
 /// When a setting cannot stand in a workflow, a file would be written over, or cannot be.
 pub fn run(args: &InitArgs, output: &Output) -> Result<ExitCode, CliError> {
     let files = files(&settings(args)).map_err(|error| CliError::Input(error.to_string()))?;
+    refuse_folder(args)?;
     let found: Vec<Found> = files.into_iter().map(|file| look(&args.dir, file)).collect::<Result<_, _>>()?;
     if args.check {
         return check(&found, output);
@@ -60,6 +61,21 @@ pub fn run(args: &InitArgs, output: &Output) -> Result<ExitCode, CliError> {
          holdpoint/gpu (docs/ci.md)",
     );
     Ok(ExitCode::Ok)
+}
+
+/// A slip in a path makes no folder, and no workflows where no forge will find them.
+fn refuse_folder(args: &InitArgs) -> Result<(), CliError> {
+    let dir = &args.dir;
+    let refused = |what: &str| Err(CliError::File { path: dir.clone(), what: what.to_owned() });
+    if !dir.is_dir() {
+        return refused("no such folder; --dir is the root of your repository");
+    }
+    let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    let whole = whole.canonicalize().unwrap_or(whole);
+    if args.check || args.no_repository || whole.ancestors().any(|folder| folder.join(".git").exists()) {
+        return Ok(());
+    }
+    refused("it is in no git repository; run \"git init\" first, or give --no-repository")
 }
 
 fn check(found: &[Found], output: &Output) -> Result<ExitCode, CliError> {

@@ -11,6 +11,7 @@ use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_render::notice;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Runs the command.
 ///
@@ -42,7 +43,7 @@ pub fn run(args: &NotifyArgs, output: &Output) -> Result<ExitCode, CliError> {
     let (subject, plain, slack) =
         (notice::subject(&document), notice::plain(&document), notice::slack(&document));
     let message = Message { notice: &document, subject: &subject, plain: &plain, slack: &slack };
-    let world = World { variable: &variable, pause: &std::thread::sleep };
+    let world = World { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
     let tell = if args.dry_run { notify::rehearse } else { notify::notify };
     let outcomes = tell(&config, message, &world);
     let words = Words { is_dry: args.dry_run, document: &document, text: &format!("{subject}\n\n{plain}") };

@@ -45,7 +45,7 @@ pub struct Comment<'a> {
 pub enum Trust {
     /// Written by the job itself.
     Own,
-    /// Written by a job that ran the pull request's own code.
+    /// Written by a job that ran the pull request's own code, perhaps a fork's.
     Foreign,
 }
 
@@ -122,7 +122,8 @@ fn with_most_rows(c: &Comment<'_>, budget: Budget, fitting: String, too_many: us
 fn with(c: &Comment<'_>, budget: Budget) -> String {
     let mut rows_left = budget.rows;
     let mut left_out = 0;
-    let mut parts = vec![format!("{}\n### holdpoint: {}\n", marker(c.key), c.verdict().as_str())];
+    let mut parts =
+        vec![format!("{}\n{}### holdpoint: {}\n", marker(c.key), not_proof(c), c.verdict().as_str())];
     parts.push(problems(c, budget));
     parts.extend(nothing_judged(c));
     for judged in &c.judged {
@@ -153,6 +154,16 @@ fn nothing_judged(c: &Comment<'_>) -> Option<String> {
     })
 }
 
+/// Stands above all else where the files are a stranger's.
+fn not_proof(c: &Comment<'_>) -> &'static str {
+    match c.trust {
+        Trust::Own => "",
+        Trust::Foreign => {
+            "> **Not proof**: the job that wrote these files also ran the pull request's own code, which could have written anything into them.\n\n"
+        }
+    }
+}
+
 fn problems(c: &Comment<'_>, budget: Budget) -> String {
     let line = |problem: &String| format!("- **problem**: {}\n", escape::prose(&clip(problem, budget.chars)));
     c.problems.iter().take(5).map(line).collect()
@@ -168,12 +179,6 @@ fn foot(c: &Comment<'_>, left_out: usize) -> String {
                 n => format!("{} rows are", crate::units::count(n as u64)),
             }
         ));
-    }
-    if c.trust == Trust::Foreign {
-        lines.push(
-            "These numbers come from a job that ran the pull request's own code: they are what it says, not proof."
-                .to_owned(),
-        );
     }
     if let Some(url) = c.run_url.filter(|url| is_plain_url(url)) {
         lines.push(format!("[The job, with its artifacts]({url})"));

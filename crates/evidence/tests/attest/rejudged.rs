@@ -1,0 +1,138 @@
+//! Documents judged again: what is shown where the file cannot be believed.
+
+use super::edited::side_by_side;
+use super::gated;
+use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_run, rejudge_sides};
+use holdpoint_model::{AbReport, Date, Judgement, Verdict, import};
+use serde_json::{Value, json};
+
+/// A run of 1.8 ms where 1.5 ms are allowed, edited, and judged again.
+fn run(edit: impl FnOnce(&mut Value)) -> Rejudged<Judgement> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut value = gated(dir.path(), 1.8);
+    edit(&mut value);
+    let said = import::judgement(&value.to_string()).unwrap();
+    rejudge_run(&said, dir.path(), None, Date::parse("2026-01-02"))
+}
+
+fn sides(ratio: f64, edit: impl FnOnce(&mut Value)) -> Rejudged<AbReport> {
+    let mut value = side_by_side(ratio);
+    edit(&mut value);
+    rejudge_sides(&import::ab(&value.to_string()).unwrap(), Date::parse("2026-01-02"))
+}
+
+fn pass(value: &mut Value) {
+    (value["verdict"], value["status"]) = (json!("pass"), json!("pass"));
+    (value["checks"][0]["verdict"], value["checks"][0]["status"]) = (json!("pass"), json!("pass"));
+}
+
+#[test]
+fn a_run_that_holds_is_shown_as_it_was() {
+    let rejudged = run(|_| {});
+    assert_eq!((&rejudged.doubt, rejudged.document.verdict), (&None, Verdict::Regressed));
+    assert_eq!((rejudged.problem(), rejudged.rests_on), (None, vec!["report.json".to_owned()]));
+}
+
+#[test]
+fn a_typed_pass_is_shown_as_what_judging_again_gives() {
+    let rejudged = run(pass);
+    let (document, problem) = (&rejudged.document, rejudged.problem().unwrap());
+    assert_eq!((document.verdict, document.checks[0].verdict), (Verdict::Regressed, Verdict::Regressed));
+    assert_eq!(document.status, "fail");
+    assert!(problem.starts_with("it says pass, judged again it is regressed: infer_p50_ms"), "{problem}");
+}
+
+#[test]
+fn a_metric_that_was_taken_out_of_the_file_is_shown_again() {
+    let rejudged = run(|value| {
+        pass(value);
+        value["checks"] = json!([]);
+        value["verdict"] = json!("inconclusive");
+    });
+    assert_eq!(rejudged.document.verdict, Verdict::Regressed);
+    assert_eq!(rejudged.document.checks[0].metric, "infer_p50_ms");
+}
+
+#[test]
+fn what_the_file_says_that_is_worse_stands() {
+    let rejudged = run(|value| {
+        value["verdict"] = json!("broken");
+        value["checks"][0]["verdict"] = json!("broken");
+    });
+    assert!(matches!(rejudged.doubt, Some(Doubt::Edited(_))));
+    assert_eq!(
+        (rejudged.document.verdict, rejudged.document.checks[0].verdict),
+        (Verdict::Broken, Verdict::Broken)
+    );
+}
+
+#[test]
+fn what_cannot_be_judged_again_is_no_pass() {
+    for (edit, why) in [
+        ((|value| drop(value.as_object_mut().unwrap().remove("basis"))) as fn(&mut Value), "judged by"),
+        (|_| {}, "not beside it"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut value = gated(dir.path(), 1.2);
+        edit(&mut value);
+        if why == "not beside it" {
+            std::fs::remove_file(dir.path().join("report.json")).unwrap();
+        }
+        let said = import::judgement(&value.to_string()).unwrap();
+        let rejudged = rejudge_run(&said, dir.path(), None, None);
+        assert_eq!((said.verdict, rejudged.document.verdict), (Verdict::Pass, Verdict::Inconclusive));
+        let problem = rejudged.problem().unwrap();
+        assert!(problem.starts_with("it says pass, which cannot be judged again: ") && problem.contains(why));
+    }
+}
+
+#[test]
+fn a_waiver_that_holds_still_waives_what_is_judged_again() {
+    let waive = |expires: &'static str| {
+        run(move |value| {
+            pass(value);
+            (value["verdict"], value["checks"][0]["verdict"]) = (json!("waived"), json!("waived"));
+            value["checks"][0]["current_ms"] = json!(1.7);
+            value["checks"][0]["waiver"] = json!({
+                "state": "waived", "owner": "ada", "reason": "bounds", "metric": "infer_*", "limit": 0.9, "expires": expires
+            });
+        })
+    };
+    let held = waive("2026-02-01");
+    assert_eq!(held.document.checks[0].verdict, Verdict::Waived);
+    assert_eq!(held.document.verdict, Verdict::Inconclusive, "a number in it was edited");
+    assert_eq!(waive("2026-01-01").document.verdict, Verdict::Regressed);
+}
+
+#[test]
+fn sides_of_which_the_rounds_say_otherwise_are_shown_by_their_rounds() {
+    assert_eq!(sides(1.0, |_| {}).doubt, None);
+    let rejudged = sides(1.2, |value| {
+        (value["verdict"], value["workloads"]["infer"]["verdict"]) = (json!("pass"), json!("pass"));
+    });
+    let infer = &rejudged.document.workloads["infer"];
+    assert_eq!((rejudged.document.verdict, infer.verdict), (Verdict::Regressed, Verdict::Regressed));
+    assert!(infer.reason.contains("slower than the tolerance"), "{}", infer.reason);
+    assert!(rejudged.problem().unwrap().starts_with("it says pass, judged again it is regressed: "));
+    // A plan that cannot be replayed.
+    let rejudged = sides(1.0, |value| value["plan"]["alarm_rate"] = json!(7));
+    assert_eq!(rejudged.document.verdict, Verdict::Inconclusive);
+    assert!(rejudged.problem().unwrap().contains("makes no sense"));
+}
+
+#[test]
+fn a_comparison_under_way_is_judged_by_what_it_has_and_never_passes() {
+    let under_way = |ratio: f64, verdict: &'static str| {
+        sides(ratio, move |value| {
+            value["finished"] = json!(false);
+            (value["verdict"], value["workloads"]["infer"]["verdict"]) = (json!(verdict), json!(verdict));
+        })
+    };
+    let slower = under_way(1.2, "inconclusive");
+    assert_eq!((slower.doubt, slower.document.verdict), (None, Verdict::Regressed));
+    let typed = under_way(1.0, "pass");
+    assert_eq!(
+        (&typed.doubt, typed.document.verdict),
+        (&Some(Doubt::Unknown("it is not finished")), Verdict::Inconclusive)
+    );
+}
