@@ -8,6 +8,7 @@ use holdpoint_gate::record::{self, RecordError};
 use holdpoint_measure::machine;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
+use holdpoint_store::Scratch;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -109,7 +110,7 @@ pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec
     let internal = |what: &str, error: std::io::Error| CliError::Internal(format!("{what}: {error}"));
     suites::load(suite)?;
     let program = std::env::current_exe().map_err(|e| internal("cannot find this program again", e))?;
-    let dir = tempfile::tempdir().map_err(|e| internal("cannot make a temporary folder", e))?;
+    let dir = Scratch::new()?;
     let mut reports = Vec::new();
     for run in 1..=runs_count {
         output.progress(&format!("run {run} of {runs_count}"));

@@ -15,6 +15,7 @@ use holdpoint_model::roofline::Placement;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{CheckDocument, ExitCode, FuzzCase, KernelCheck, Outcome, Suite, Values, WorkloadSpec};
 use holdpoint_render::terminal;
+use holdpoint_store::Scratch;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -30,8 +31,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
     if let Some(path) = &args.output {
         holdpoint_store::check_writable(path)?;
     }
-    let dir =
-        tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))?;
+    let dir = Scratch::new()?;
     let suite = suite(args, dir.path())?;
     let correctness: Vec<Result<Correctness, String>> =
         suite.workloads.iter().map(|spec| correctness(&suite, spec, dir.path())).collect::<Result<_, _>>()?;

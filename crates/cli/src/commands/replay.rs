@@ -17,7 +17,7 @@ use holdpoint_model::{
     ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
 };
 use holdpoint_render::terminal;
-use holdpoint_store::StoreError;
+use holdpoint_store::{Scratch, StoreError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub fn run(args: &ReplayArgs, output: &Output) -> Result<ExitCode, CliError> {
 fn record(arg: &SuiteArg, seed: Option<u64>, path: &Path, output: &Output) -> Result<ExitCode, CliError> {
     let suite = suites::runnable(arg)?;
     holdpoint_store::check_writable(path)?;
-    let scratch = scratch()?;
+    let scratch = Scratch::new()?;
     let (mut cases, mut workloads, mut files) = (Vec::new(), Vec::new(), Vec::new());
     let mut artifacts = BTreeMap::new();
     let folder = format!("{}.outputs", path.file_stem().unwrap_or_default().to_string_lossy());
@@ -210,7 +210,7 @@ fn verify(
         ReplayCompare::Exact => true,
         ReplayCompare::Tolerance => false,
     };
-    let scratch = scratch()?;
+    let scratch = Scratch::new()?;
     for (case, spec) in config.workloads.into_iter().zip(&suite.workloads) {
         output.progress(&spec.name);
         let recorded = &manifest.workloads[&spec.name];
@@ -390,8 +390,4 @@ fn exit_code(found: &ReplayVerification) -> ExitCode {
 
 fn beside(path: &Path) -> PathBuf {
     path.parent().map(Path::to_path_buf).unwrap_or_default()
-}
-
-fn scratch() -> Result<tempfile::TempDir, CliError> {
-    tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))
 }

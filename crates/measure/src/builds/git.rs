@@ -123,8 +123,9 @@ impl Git {
     pub(super) fn add_worktree(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
         // Hooks belong to the user's own checkouts: they may install, fetch or print.
         let mut command = command(&self.root, &["-c", "core.hooksPath=/dev/null"]);
-        // Forced, because git may still have the folder in its books after it was removed by hand.
-        command.args(["worktree", "add", "--quiet", "--detach", "--force"]).arg(dir).arg(commit);
+        // Forced, because git may still have the folder in its books after it was removed by hand; twice, because a checkout
+        // that was killed is locked there.
+        command.args(["worktree", "add", "--quiet", "--detach", "--force", "--force"]).arg(dir).arg(commit);
         let output = ask(&mut command)?;
         if output.status.success() {
             return Ok(());

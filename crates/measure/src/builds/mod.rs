@@ -125,6 +125,7 @@ impl Builds {
         let entry = self.cache.entry(&commit, build);
         let _lock = self.cache.lock()?;
         let start = Instant::now();
+        self.cache.sweep(|dir| self.git.remove_worktree(dir));
         let cached = entry.is_marked(&commit, build) && self.git.is_checked_out(&entry.dir, &commit)?;
         if !cached {
             self.make(&entry, &commit, build)?;
@@ -155,7 +156,6 @@ impl Builds {
     fn make(&self, entry: &Entry, commit: &str, build: Option<&BuildSpec>) -> Result<(), BuildError> {
         let remove = |dir: &Path| self.git.remove_worktree(dir);
         entry.unmark()?;
-        self.cache.sweep(remove);
         remove(&entry.dir).map_err(|error| BuildError::Worktree {
             commit: commit.to_owned(),
             dir: entry.dir.clone(),
