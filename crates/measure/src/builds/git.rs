@@ -4,7 +4,9 @@
 //! changes the answer.
 
 use super::error::BuildError;
+use crate::machine::hex;
 use holdpoint_model::limits::clean_text;
+use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -82,6 +84,14 @@ impl Git {
         let entries = String::from_utf8_lossy(&output.stdout);
         // Two letters and a space stand before each path.
         Ok(entries.split('\0').filter_map(|entry| entry.get(3..)).map(clean_text).collect())
+    }
+
+    /// Hash over how tracked files differ from the commit checked out.
+    pub(super) fn changes_sha256(&self) -> Result<String, BuildError> {
+        let plain =
+            ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--binary", "--full-index"];
+        let output = self.succeed("diff", &[&["diff"][..], &plain, &["HEAD", "--"]].concat())?;
+        Ok(hex(&Sha256::digest(&output.stdout)))
     }
 
     /// Fails where `good` does not lead to `bad`; both are full hashes.

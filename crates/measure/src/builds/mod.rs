@@ -97,6 +97,14 @@ impl Builds {
         self.git.changes()
     }
 
+    /// Hash over how tracked files differ from `HEAD`: two work trees with the same changes have the same.
+    ///
+    /// # Errors
+    /// When git cannot tell.
+    pub fn changes_sha256(&self) -> Result<String, BuildError> {
+        self.git.changes_sha256()
+    }
+
     /// The hash, date and subject of a revision.
     ///
     /// # Errors
