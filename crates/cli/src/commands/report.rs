@@ -3,11 +3,11 @@
 use crate::args::{ReportArgs, ReportForm};
 use crate::ceilings;
 use crate::error::CliError;
-use crate::output::{Output, json_for_log, print};
+use crate::output::{Output, print};
 use holdpoint_model::import::Document;
 use holdpoint_model::{ApexGpuReport, ExitCode, Judgement, Report, json};
 use holdpoint_render::judged::Judged;
-use holdpoint_render::{Style, forms, html, markdown, svg, terminal};
+use holdpoint_render::{Style, forms, html, json_for_terminal, markdown, svg, terminal};
 use serde::Serialize;
 
 /// Runs the command.
@@ -113,7 +113,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<Exit
         ReportForm::Github => forms::github(judged, location),
         ReportForm::Junit => forms::junit(judged),
         ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, location))
-            .map(|text| json_for_log(&text))
+            .map(|text| json_for_terminal(&text))
             .map_err(|error| CliError::Internal(error.to_string()))?,
     };
     match &args.output {

@@ -17,6 +17,7 @@ mod comment;
 mod common;
 mod compare;
 mod environment;
+mod escapes;
 mod examples;
 mod fakes;
 mod fuzz;
