@@ -301,6 +301,9 @@ pub struct RunArgs {
     /// `0,2`; the number of the device goes into the name of its report
     #[arg(long, value_name = "LIST", conflicts_with = "device")]
     pub devices: Option<String>,
+    /// End with this process, whose step the run is
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<u32>,
 }
 
 /// `holdpoint compare`.

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod doctor;
 pub mod fuzz;
 pub mod machine;
+pub mod parent;
 pub mod run;
 mod schedule;
 mod slot;

@@ -145,3 +145,15 @@ fn a_folder_that_was_replaced_while_it_was_locked_is_locked_anew() {
         assert!(FolderLock::acquire(&folder, Duration::ZERO, || {}).is_err());
     });
 }
+
+#[test]
+fn a_folder_that_was_made_for_a_lock_goes_where_nothing_was_written() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("artifacts");
+    drop(FolderLock::acquire(&folder, PATIENCE, || {}).unwrap());
+    assert!(!folder.exists());
+    let lock = FolderLock::acquire(&folder, PATIENCE, || {}).unwrap();
+    write_text(&folder.join("report.json"), "{}").unwrap();
+    drop(lock);
+    assert_eq!(names(&folder), ["report.json"]);
+}

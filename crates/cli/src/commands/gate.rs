@@ -3,7 +3,7 @@
 use super::ab::sides::{self, Head};
 use super::{ab, baseline, compare, profile, run};
 use crate::args::{AbFiles, GateArgs, PolicyName, ProfileOn};
-use crate::artifacts;
+use crate::artifacts::{self, Writer};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
-    artifacts::clear(&args.artifacts, args.against.is_some(), args.resume)?;
+    let writer = if args.against.is_some() { Writer::Sides { resume: args.resume } } else { Writer::Gate };
+    let _lock = artifacts::begin(&args.artifacts, writer, output)?;
     if let Some(revision) = &args.against {
         return against(args, revision, output);
     }
@@ -113,7 +114,7 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         waivers: args.waivers.clone(),
         profile_on: args.profile_on,
     };
-    ab::decide(&prepared, ab::compare::plan(&args.decide), policy, &files, false, output)
+    ab::decide(&prepared, &args.decide, policy, &files, false, output)
 }
 
 /// Measures again in new processes and keeps every report.

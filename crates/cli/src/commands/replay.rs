@@ -1,6 +1,7 @@
 //! `holdpoint replay`: keep the answers of a suite's workloads with their hashes, and compute them again.
 
 use crate::args::{ReplayArgs, ReplayCommand, ReplayCompare, SuiteArg};
+use crate::artifacts;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
@@ -100,6 +101,10 @@ fn record(arg: &SuiteArg, seed: Option<u64>, path: &Path, output: &Output) -> Re
         environment: Some(environment(&suite)),
         ..replay::manifest(seed.unwrap_or(suite.seed), config, artifacts)?
     };
+    let folder = beside(path).join(&folder);
+    let _lock = (!files.is_empty()).then(|| artifacts::lock(&folder, output)).transpose()?;
+    // The manifest last: until all of its answers are there, there is none.
+    holdpoint_store::remove(path)?;
     for (file, bytes) in &files {
         holdpoint_store::write_binary(file, bytes)?;
     }

@@ -27,6 +27,7 @@ mod gpu_reports;
 mod help;
 mod interrupted;
 mod keep;
+mod parallel;
 mod profile;
 mod promote;
 mod replay;

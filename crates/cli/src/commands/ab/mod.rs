@@ -4,8 +4,8 @@ pub mod compare;
 pub mod sides;
 
 use super::profile;
-use crate::args::{AbArgs, AbPolicyName, ProfileOn};
-use crate::artifacts;
+use crate::args::{AbArgs, AbPolicyName, DecideArgs, ProfileOn};
+use crate::artifacts::{self, Writer};
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -20,13 +20,14 @@ use sides::Prepared;
 /// # Errors
 /// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
-    artifacts::clear(&args.files.artifacts, true, args.files.resume)?;
+    let writer = Writer::Sides { resume: args.files.resume };
+    let _lock = artifacts::begin(&args.files.artifacts, writer, output)?;
     let prepared = sides::of(args, output)?;
     let policy = match args.policy {
         AbPolicyName::Sequential => AbPolicy::Sequential,
         AbPolicyName::DisjointCi => AbPolicy::DisjointCi,
     };
-    decide(&prepared, compare::plan(&args.decide), policy, &args.files, args.evidence, output)
+    decide(&prepared, &args.decide, policy, &args.files, args.evidence, output)
 }
 
 /// Compares, leaves the files and says how it came out.
@@ -35,21 +36,24 @@ pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
 /// When the report to go on from does not fit, or a file cannot be written.
 pub fn decide(
     prepared: &Prepared,
-    plan: holdpoint_model::AbPlan,
+    how: &DecideArgs,
     policy: AbPolicy,
     files: &crate::args::AbFiles,
     evidence: bool,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
-    let path = files.artifacts.join(artifacts::AB);
+    let (path, page) = (files.artifacts.join(artifacts::AB), files.artifacts.join(artifacts::AB_PAGE));
     let waivers = InForce::read(&files.waivers)?;
     holdpoint_store::check_writable(&path)?;
     interrupt::hold();
+    let plan = compare::plan(how);
     let mut comparison = if files.resume {
-        Comparison::resume(prepared, plan, policy, &path)?
+        Comparison::resume(prepared, plan, policy, how.seed.is_some(), &path)?
     } else {
         Comparison::new(prepared, plan, policy)?
     };
+    // Of what is gone on from; it tells less than there will be.
+    holdpoint_store::remove(&page)?;
     comparison.measure(Some(&path), output);
     let mut report = comparison.finish();
     waivers.put_to_ab(&mut report);
@@ -62,7 +66,7 @@ pub fn decide(
         let told = profile::of_regressed(&names, &sides.head, Some(&sides.base), &files.artifacts, output);
         report.notes.extend(told);
     }
-    compare::save(&report, &path, &files.artifacts.join(artifacts::AB_PAGE))?;
+    compare::save(&report, &path, &page)?;
     output.result(&report, |style| compare::text(&report, evidence, style))?;
     output.note(&format!("evidence: {}", path.display()));
     interrupt::end_if_come();
