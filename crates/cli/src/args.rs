@@ -323,6 +323,9 @@ pub struct RunArgs {
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,
+    /// End with this process, whose step the run is
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<u32>,
 }
 
 /// `holdpoint compare`.

@@ -2,6 +2,7 @@
 //! file that cannot be used is told of and used for nothing.
 
 use crate::error::CliError;
+use crate::output::Output;
 use crate::waivers;
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_run, rejudge_sides};
 use holdpoint_gate::ab::exit_code_of;
@@ -9,9 +10,10 @@ use holdpoint_model::import::Document;
 use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Judgement, Report, Revision};
 use holdpoint_render::Ended;
 use holdpoint_render::judged::Judged;
-use holdpoint_store::{REPORTS_MAX, StoreError, report_name};
+use holdpoint_store::{FolderLock, REPORTS_MAX, StoreError, report_name};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A run against its baseline.
 pub const COMPARISON: &str = "comparison.json";
@@ -34,19 +36,64 @@ const EXIT_CODE: &str = "exit-code";
 
 /// Largest file read: a long comparison with every sample takes a few megabytes.
 const FILE_BYTES_MAX: u64 = 128 << 20;
-/// Removes what an earlier gate left, once all input was found to be good and before anything is measured: whatever stayed would be taken
-/// for this one's, and a typing error costs no evidence. The report stays until there is another, of two sides not at all, and with `resume` what is to be gone on from.
+
+/// How long a command waits for another one that writes to its folder: most gates end sooner.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// Who is about to write to a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// `run`, which leaves a report. What the gate before it ended with is the workflow's file, not ours.
+    Run,
+    /// `gate`, which leaves a report and a comparison. The old report stays until there is another.
+    Gate,
+    /// `ab` or `gate --against`.
+    Sides {
+        /// Whether it goes on from the `ab.json` there.
+        resume: bool,
+    },
+}
+
+impl Writer {
+    /// Files of earlier runs that would be taken for this one's.
+    fn stale(self) -> Vec<&'static str> {
+        let (run, sides) = ([REPORT_SEAL, COMPARISON, TREND, REPORT_PAGE], [AB, AB_PAGE, AB_SEAL]);
+        match self {
+            Self::Run => [&run[..], &sides].concat(),
+            Self::Gate => [&run[..], &[EXIT_CODE], &sides].concat(),
+            Self::Sides { resume: false } => [&run[..], &[EXIT_CODE], &sides, &[REPORT]].concat(),
+            Self::Sides { resume: true } => [&run[..], &[EXIT_CODE], &[REPORT]].concat(),
+        }
+    }
+}
+
+/// Waits until nobody else writes to the folder, and keeps others waiting while the lock lives.
+///
+/// # Errors
+/// When the folder cannot be made, or another process does not let go of it.
+pub fn lock(dir: &Path, output: &Output) -> Result<FolderLock, CliError> {
+    let tell = || {
+        output.note(&format!(
+            "{}: another holdpoint is writing to this folder; waiting for at most {} s",
+            dir.display(),
+            LOCK_WAIT_MAX.as_secs()
+        ));
+    };
+    Ok(FolderLock::acquire(dir, LOCK_WAIT_MAX, tell)?)
+}
+
+/// Removes what earlier runs left, once all input was found to be good and before anything is measured: what lies there
+/// together then belongs together, and a typing error costs no evidence.
 ///
 /// # Errors
 /// When something cannot be removed.
-pub fn clear(dir: &Path, is_two_sides: bool, resume: bool) -> Result<(), CliError> {
-    let sides: &[&str] = if resume { &[] } else { &[AB, AB_PAGE, AB_SEAL] };
-    let run: &[&str] = if is_two_sides { &[REPORT] } else { &[] };
-    for name in [REPORT_SEAL, COMPARISON, TREND, REPORT_PAGE, EXIT_CODE].iter().chain(sides).chain(run) {
+pub fn clear(dir: &Path, writer: Writer) -> Result<(), CliError> {
+    for name in writer.stale() {
         holdpoint_store::remove(&dir.join(name))?;
     }
-    for path in (2..).map(|run| dir.join(report_name(run))).take_while(|path| path.exists()) {
-        holdpoint_store::remove(&path)?;
+    // All of them: one after a gap would be taken for a later gate's.
+    for number in 2..=REPORTS_MAX {
+        holdpoint_store::remove(&dir.join(report_name(number)))?;
     }
     Ok(())
 }
@@ -58,11 +105,10 @@ pub fn clear(dir: &Path, is_two_sides: bool, resume: bool) -> Result<(), CliErro
 pub fn clear_unless_input<T>(
     prepared: Result<T, CliError>,
     dir: &Path,
-    is_two_sides: bool,
-    resume: bool,
+    writer: Writer,
 ) -> Result<T, CliError> {
     match &prepared {
-        Err(error) if error.exit_code() != ExitCode::Usage => clear(dir, is_two_sides, resume)?,
+        Err(error) if error.exit_code() != ExitCode::Usage => clear(dir, writer)?,
         _ => {}
     }
     prepared

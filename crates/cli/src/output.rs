@@ -1,9 +1,10 @@
-//! Results to stdout, everything else to stderr; nothing of it is a command to a pipeline's runner.
+//! Results to stdout, everything else to stderr. All text passes here on its way out, and whatever file or process it came from,
+//! none of it is a command to a terminal or to a pipeline's runner.
 
 use crate::args::{Format, Global};
 use crate::error::CliError;
 use holdpoint_model::json;
-use holdpoint_render::{Style, for_log};
+use holdpoint_render::{Style, for_log, for_terminal, json_for_terminal};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 
@@ -45,18 +46,20 @@ impl Output {
         match self.format {
             Format::Json => {
                 let document = json::to_pretty(document).map_err(|e| CliError::Internal(e.to_string()))?;
-                print(&json_for_log(&document))
+                print(&json_for_terminal(&document))
             }
             Format::Human if self.quiet => Ok(()),
-            Format::Human => print(&for_log(&text(self.style()))),
+            Format::Human => {
+                let style = self.style();
+                write_stdout(&for_terminal(&for_log(&text(style)), style))
+            }
         }
     }
 
     /// Something the user should know; not part of the result.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            // Nobody listening is no reason to fail.
-            let _ = writeln!(io::stderr(), "{}", for_log(text));
+            write_stderr(text);
         }
     }
 
@@ -69,26 +72,31 @@ impl Output {
 
     /// What went wrong.
     pub fn error(&self, error: &CliError) {
-        let _ = writeln!(io::stderr(), "holdpoint: {}", for_log(&error.to_string()));
+        // One line, so that no file or name in it can speak for us in the next.
+        write_stderr(&format!("holdpoint: {error}").replace(['\n', '\r'], " "));
         if let CliError::Build(error) = error {
             for line in error.last_lines() {
-                let _ = writeln!(io::stderr(), "  | {}", for_log(line));
+                write_stderr(&format!("  | {line}"));
             }
         }
     }
 }
 
-/// JSON without a command to a runner. Two hashes and a bracket are in a string there: written so, it is the same string.
-#[must_use]
-pub fn json_for_log(document: &str) -> String {
-    document.replace("##[", "#\\u0023[").replace("##vso[", "#\\u0023vso[")
+/// Writes a page for people or programs to stdout, without colours.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub fn print(text: &str) -> Result<(), CliError> {
+    write_stdout(&for_terminal(text, Style::default()))
+}
+
+fn write_stderr(text: &str) {
+    // Nobody listening is no reason to fail.
+    let _ = writeln!(io::stderr(), "{}", for_terminal(&for_log(text), Style::default()));
 }
 
 /// Writes to stdout. A reader that has gone away (`| head`) has seen enough.
-///
-/// # Errors
-/// When stdout cannot be written to for any other reason.
-pub fn print(text: &str) -> Result<(), CliError> {
+fn write_stdout(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
     match write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()) {

@@ -4,7 +4,7 @@ use crate::output::Output;
 use holdpoint_measure::Event;
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbReport, AbWorkload};
-use holdpoint_render::units;
+use holdpoint_render::{Style, for_terminal, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
@@ -23,13 +23,17 @@ impl Progress {
     /// Takes note of an event.
     pub fn on(&self, event: Event) {
         match event {
-            Event::Preparing(workload) => self.bar.set_message(format!("{workload}: warming up")),
+            Event::Preparing(workload) => self.show(&format!("{workload}: warming up")),
             Event::Round { workload, rounds_count, p50_ms } => {
                 let time = p50_ms.map(units::time).unwrap_or_default();
-                self.bar.set_message(format!("{workload}: round {rounds_count}, {time}"));
+                self.show(&format!("{workload}: round {rounds_count}, {time}"));
             }
             Event::Done(_) => self.bar.inc(1),
         }
+    }
+
+    fn show(&self, text: &str) {
+        self.bar.set_message(for_terminal(text, Style::default()));
     }
 }
 

@@ -2,10 +2,14 @@
 
 use crate::compile::Config;
 use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_store::{FolderLock, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A file of winners is written in milliseconds.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What is known about one device with one driver.
 #[derive(Clone, Debug)]
@@ -35,8 +39,7 @@ impl Registry {
             |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let parts: [String; 2] = [safe(&device.name), safe(&device.versions.driver)];
         let path = cache_dir.join("autotune").join(format!("{}_{}.json", parts[0], parts[1]));
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        Self { path, entries: serde_json::from_str(&text).unwrap_or_default() }
+        Self { entries: read(&path), path }
     }
 
     /// Where winners are kept.
@@ -51,21 +54,21 @@ impl Registry {
         self.entries.get(&key(kernel, bucket))
     }
 
-    /// Keeps a winner.
+    /// Keeps a winner, beside those that other processes have found meanwhile.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn put(&mut self, kernel: &str, bucket: &str, entry: Entry) -> io::Result<()> {
+    pub fn put(&mut self, kernel: &str, bucket: &str, entry: Entry) -> Result<(), StoreError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let _lock = FolderLock::acquire(folder, LOCK_WAIT_MAX, || {})?;
+        self.entries.extend(read(&self.path));
         self.entries.insert(key(kernel, bucket), entry);
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let partial = self.path.with_extension(format!("{}.tmp", std::process::id()));
-        let mut text = serde_json::to_string_pretty(&self.entries)?;
-        text.push('\n');
-        std::fs::write(&partial, text)?;
-        std::fs::rename(partial, &self.path)
+        holdpoint_store::write_json(&self.path, &self.entries)
     }
+}
+
+fn read(path: &Path) -> BTreeMap<String, Entry> {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap_or_default()).unwrap_or_default()
 }
 
 fn key(kernel: &str, bucket: &str) -> String {
@@ -101,6 +104,12 @@ mod tests {
         let again = Registry::open(dir.path(), &device("580.1"));
         assert_eq!(again.get("tile_pack_fast", "batch=1"), Some(&entry));
         assert_eq!(again.get("tile_pack_fast", "batch=2"), None);
+        // Two that were opened before either found anything lose nothing.
+        let [mut one, mut other] = ["590", "590"].map(|driver| Registry::open(dir.path(), &device(driver)));
+        one.put("tile_pack_fast", "batch=1", entry.clone()).unwrap();
+        other.put("tile_pack_fast", "batch=2", entry.clone()).unwrap();
+        let both = Registry::open(dir.path(), &device("590"));
+        assert_eq!(["batch=1", "batch=2"].map(|at| both.get("tile_pack_fast", at).is_some()), [true; 2]);
         assert_eq!(Registry::open(dir.path(), &device("570")).get("tile_pack_fast", "batch=1"), None);
         std::fs::write(&again.path, "not JSON").unwrap();
         assert_eq!(Registry::open(dir.path(), &device("580.1")).get("tile_pack_fast", "batch=1"), None);

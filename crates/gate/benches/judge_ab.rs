@@ -81,6 +81,7 @@ fn report() -> AbReport {
             kernel: None,
             cuda: None,
         },
+        conditions: Default::default(),
         elapsed_s: 600.0,
         notes: Vec::new(),
     }

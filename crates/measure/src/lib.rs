@@ -12,6 +12,7 @@ pub mod fuzz;
 pub mod jobs;
 pub mod machine;
 mod outside;
+pub mod parent;
 mod physics;
 pub mod run;
 mod schedule;

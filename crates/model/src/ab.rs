@@ -9,6 +9,7 @@ use crate::waiver::UsedWaiver;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A comparison of two sides, base and head, that were alive at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +37,10 @@ pub struct AbReport {
     pub machine: Option<Machine>,
     /// The versions behind the numbers.
     pub toolchain: Toolchain,
+    /// What the units depend on beside all this, by name: the policy, hashes of suites, programs and changed files, settings.
+    /// `--resume` goes on only where it is the same.
+    #[serde(default)]
+    pub conditions: BTreeMap<String, String>,
     /// Seconds spent measuring, starts of processes and checks of answers included, builds not.
     pub elapsed_s: f64,
     /// What the reader should know, in sentences.

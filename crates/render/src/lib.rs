@@ -21,4 +21,4 @@ pub mod units;
 
 pub use ended::Ended;
 pub use paint::Style;
-pub use text::for_log;
+pub use text::{for_log, for_terminal, json_for_terminal};

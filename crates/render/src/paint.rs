@@ -24,6 +24,10 @@ pub(crate) enum Ink {
     Bad,
 }
 
+/// All that [`Style::paint`] puts into a text.
+pub(crate) const COLORS: &[&str] =
+    &["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[32m", "\u{1b}[1;32m", "\u{1b}[33m", "\u{1b}[1;31m"];
+
 impl Ink {
     fn sgr(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
 //! Words: foreign text made harmless, lists, plurals and wrapping.
 
-use crate::paint::{Ink, Style};
+use crate::paint::{COLORS, Ink, Style};
 use holdpoint_model::attest::Compared;
 use holdpoint_model::limits::is_invisible;
 use holdpoint_model::{Machine, Revision};
@@ -24,6 +24,41 @@ pub(crate) fn clean(text: &str) -> String {
         }
     }
     out
+}
+
+/// Text as it may go to a terminal: lines and tabs stay, and our own colours where the style has them. Everything else that could
+/// paint, move the cursor, reorder or hide text is shown as its code point, wherever it came from.
+#[must_use]
+pub fn for_terminal(text: &str, style: Style) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let own = COLORS.iter().find(|code| style.color && rest.starts_with(**code));
+        let length = own.map_or(c.len_utf8(), |code| code.len());
+        match c {
+            _ if own.is_some() || matches!(c, '\n' | '\t') => out.push_str(&rest[..length]),
+            _ if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
+            _ => out.push(c),
+        }
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// JSON as it may go to a terminal or a log: the same document, with what [`for_terminal`] would show as a code point in JSON's own
+/// escapes, and no command to a runner. None of it is ever outside of a string.
+#[must_use]
+pub fn json_for_terminal(document: &str) -> String {
+    let mut out = String::with_capacity(document.len());
+    for c in document.chars() {
+        if c != '\n' && (c.is_control() || is_invisible(c)) {
+            let units = &mut [0; 2];
+            out.extend(c.encode_utf16(units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out.replace("##[", "#\\u0023[").replace("##vso[", "#\\u0023vso[")
 }
 
 /// Text for a log that a pipeline's runner reads along: nothing in it is a command to the runner. GitHub's takes `##[…]`
@@ -193,6 +228,31 @@ mod tests {
         for hidden in "\u{ad}\u{34f}\u{115f}\u{1160}\u{2800}\u{3164}\u{ffa0}\u{fffb}\u{e0041}".chars() {
             assert_eq!(clean(&format!("a{hidden}b")), format!("a\\u{{{:x}}}b", u32::from(hidden)));
         }
+    }
+
+    #[test]
+    fn only_our_own_colours_reach_a_terminal() {
+        let (plain, colored) = (Style::default(), Style { color: true, width: None });
+        let own = colored.paint(Ink::Bad, "regressed");
+        assert_eq!(for_terminal(&own, colored), own);
+        assert_eq!(for_terminal(&own, plain), "\\u{1b}[1;31mregressed\\u{1b}[0m");
+        let foreign = "a\u{1b}]0;title\u{7}\u{9b}2J\u{202e}\rb\tc\n";
+        let shown = "a\\u{1b}]0;title\\u{7}\\u{9b}2J\\u{202e}\\u{d}b\tc\n";
+        assert_eq!([plain, colored].map(|style| for_terminal(foreign, style)), [shown; 2]);
+        for ink in [Ink::Strong, Ink::Dim, Ink::Calm, Ink::Good, Ink::Doubt, Ink::Bad] {
+            let own = colored.paint(ink, "x");
+            assert_eq!(for_terminal(&own, colored), own, "{ink:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_the_same_document_without_what_paints() {
+        let text = "a\u{7f}\u{9b}\u{202e}\u{e0041}é##[x] ##vso[y]";
+        let document = serde_json::to_string_pretty(&[text]).unwrap_or_default();
+        let shown = json_for_terminal(&document);
+        assert!(shown.chars().all(|c| c == '\n' || !(c.is_control() || is_invisible(c))), "{shown}");
+        assert!(!shown.contains("##[") && !shown.contains("##vso["));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap_or_default(), [text]);
     }
 
     #[test]

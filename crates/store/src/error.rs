@@ -69,6 +69,17 @@ pub enum StoreError {
         /// What is wrong with it.
         source: TomlError,
     },
+    /// Another process writes to the folder.
+    #[error(
+        "{}: another holdpoint is writing to this folder, and has not ended within {waited_s} s; wait for it, or choose another folder",
+        folder.display()
+    )]
+    Busy {
+        /// The folder.
+        folder: PathBuf,
+        /// How long it was waited for.
+        waited_s: u64,
+    },
     /// The value has no JSON form.
     #[error("{}: cannot be written: {source}", path.display())]
     Unwritable {
@@ -85,7 +96,7 @@ impl StoreError {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Read { source, .. } | Self::Write { source, .. } => is_wrong_path(source.kind()),
-            Self::TooLarge { .. } | Self::NotText { .. } => true,
+            Self::TooLarge { .. } | Self::NotText { .. } | Self::Busy { .. } => true,
             Self::Format { .. } | Self::Line { .. } | Self::Toml { .. } => true,
             Self::Unwritable { .. } => false,
         }

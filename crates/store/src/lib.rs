@@ -4,16 +4,20 @@
 //! what becomes of it when the disk is full. Nothing here decides and nothing here prints.
 
 mod error;
+mod lock;
 mod read;
+mod temporary;
 mod trend;
 mod write;
 
 pub use error::StoreError;
+pub use lock::FolderLock;
 pub use read::{
     list_names, read_ab, read_baseline, read_binary, read_calibration, read_chunks, read_current,
     read_document, read_judgement, read_profile, read_release_policy, read_report, read_suite, read_text,
     read_trend, read_waivers,
 };
+pub use temporary::{Scratch, sweep};
 pub use trend::{Appended, append_trend, read_trends, trend_path};
 pub use write::{check_writable, remove, write_binary, write_json, write_new, write_text};
 

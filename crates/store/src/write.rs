@@ -1,12 +1,17 @@
 //! Writing: beside the old file first, over it last. A reader sees the old content or the new, never a part.
 
 use crate::error::StoreError;
+use crate::temporary;
 use holdpoint_model::json;
 use serde::Serialize;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
+
+/// What any new file gets, before the user's mask.
+const USUAL_MODE: u32 = 0o666;
 
 /// Writes a value as JSON, creating the folders above it.
 ///
@@ -35,23 +40,20 @@ pub fn write_binary(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 }
 
 /// Writes a text to a file that must not be there yet, which only `mode` lets others read: no moment exists in which a key could be
-/// read by somebody else, and none is ever overwritten.
+/// read by somebody else, none is there in part, and none is ever overwritten.
 ///
 /// # Errors
-/// When the file is there already, or cannot be written; then it is not left behind in part.
-#[cfg(unix)]
+/// When the file is there already, or cannot be written.
 pub fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), StoreError> {
-    use std::os::unix::fs::OpenOptionsExt;
     let folder = folder_of(path);
-    fs::create_dir_all(&folder)
-        .map_err(|error| folder_error(&folder, error))
-        .map_err(StoreError::write(path))?;
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let file = file.map_err(StoreError::write(path))?;
-    fill(&file, text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
-        let _ = fs::remove_file(path);
-        StoreError::write(path)(error)
-    })
+    let write = || {
+        fs::create_dir_all(&folder).map_err(|error| folder_error(&folder, error))?;
+        let file = temporary::new_file(&folder, Some(Permissions::from_mode(mode)))?;
+        fill(file.as_file(), text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(StoreError::write(path))
 }
 
 /// Whether a file could be written there, tried before the work that would fill it. Folders above it are
@@ -134,28 +136,11 @@ pub(crate) fn folder_error(folder: &Path, error: io::Error) -> io::Error {
 /// An empty file beside the target, with the old file's mode or the usual one: a temporary file's own
 /// would hide a report from everyone but its owner.
 fn new_file(folder: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".holdpoint-").suffix(".tmp");
-    if let Some(mode) = usual_mode() {
-        builder.permissions(mode);
-    }
-    let file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
+    let file = temporary::new_file(folder, Some(Permissions::from_mode(USUAL_MODE)))?;
     if let Some(old) = old {
         file.as_file().set_permissions(old.permissions())?;
     }
     Ok(file)
-}
-
-/// What any new file gets, before the user's mask.
-#[cfg(unix)]
-fn usual_mode() -> Option<Permissions> {
-    Some(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-}
-
-/// Elsewhere the folder decides.
-#[cfg(not(unix))]
-fn usual_mode() -> Option<Permissions> {
-    None
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `holdpoint baseline`: record, show, template, tighten.
 
 use crate::args::{BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, ShowArgs};
+use crate::artifacts;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
@@ -8,7 +9,8 @@ use holdpoint_gate::record::{self, RecordError};
 use holdpoint_measure::machine;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
-use std::path::PathBuf;
+use holdpoint_store::{FolderLock, Scratch};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// Runs the command.
@@ -27,6 +29,7 @@ pub fn run(args: &BaselineArgs, output: &Output) -> Result<ExitCode, CliError> {
         }
         BaselineCommand::Tighten(args) => {
             let path = path_of(args)?;
+            let _lock = lock_of(&path, output)?;
             let mut baseline = holdpoint_store::read_baseline(&path)?;
             record::tighten(&mut baseline)
                 .map_err(|e| CliError::File { path: path.clone(), what: e.to_string() })?;
@@ -58,11 +61,13 @@ fn make(
     finish(&path, &baseline, output)
 }
 
-pub(super) fn finish(
-    path: &std::path::Path,
-    baseline: &Baseline,
-    output: &Output,
-) -> Result<ExitCode, CliError> {
+/// Who reads a baseline to write it anew keeps others from writing it meanwhile.
+pub(super) fn lock_of(path: &Path, output: &Output) -> Result<FolderLock, CliError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    artifacts::lock(folder.unwrap_or(Path::new(".")), output)
+}
+
+pub(super) fn finish(path: &Path, baseline: &Baseline, output: &Output) -> Result<ExitCode, CliError> {
     holdpoint_store::write_json(path, baseline)?;
     output.result(baseline, |style| terminal::baseline(baseline, style))?;
     output.note(&format!("baseline: {}", path.display()));
@@ -109,13 +114,14 @@ pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec
     let internal = |what: &str, error: std::io::Error| CliError::Internal(format!("{what}: {error}"));
     suites::load(suite)?;
     let program = std::env::current_exe().map_err(|e| internal("cannot find this program again", e))?;
-    let dir = tempfile::tempdir().map_err(|e| internal("cannot make a temporary folder", e))?;
+    let dir = Scratch::new()?;
     let mut reports = Vec::new();
     for run in 1..=runs_count {
         output.progress(&format!("run {run} of {runs_count}"));
         let path = dir.path().join(format!("run-{run}.json"));
         let mut command = holdpoint_process::command(&program);
         command.args(["--quiet", "run", "--suite", suite, "--output"]).arg(&path).stdout(Stdio::null());
+        command.args(["--parent", &std::process::id().to_string()]);
         let status = command.status().map_err(|e| internal("cannot start a run", e))?;
         if !path.exists() {
             return Err(CliError::Internal(format!("run {run} ended with {status} and left no report")));

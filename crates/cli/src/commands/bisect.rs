@@ -3,6 +3,7 @@
 use super::ab::compare::{self, Comparison};
 use super::ab::sides::{self, Prepared};
 use crate::args::BisectArgs;
+use crate::artifacts;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -27,6 +28,7 @@ pub fn run(args: &BisectArgs, output: &Output) -> Result<ExitCode, CliError> {
         keep_only(&mut suite, name)?;
     }
     let path = args.artifacts.join("bisect.json");
+    let _lock = artifacts::lock(&args.artifacts, output)?;
     holdpoint_store::check_writable(&path)?;
     let builds = Builds::open(std::path::Path::new("."))?;
     let commits = builds.between(&args.good, &args.bad)?;
@@ -187,17 +189,14 @@ impl Search<'_> {
             label: label.to_owned(),
             revision: Some(Revision { commit: commit.to_owned(), dirty: false }),
         };
-        let prepared = Prepared {
-            sides: Sides {
-                base: spec(base_built),
-                head: spec(head_built),
-                pin: self.args.decide.pin,
-                measure_same_code: self.args.decide.measure_same_code,
-            },
-            base: side(&base.commit, &base.subject),
-            head: side(&head.hash, &head.subject),
-            _builds: None,
+        let sides = Sides {
+            base: spec(base_built),
+            head: spec(head_built),
+            pin: self.args.decide.pin,
+            measure_same_code: self.args.decide.measure_same_code,
         };
+        let prepared =
+            Prepared::of(sides, side(&base.commit, &base.subject), side(&head.hash, &head.subject));
         let plan = compare::plan(&self.args.decide);
         let mut comparison = Comparison::new(&prepared, plan, AbPolicy::Sequential)?;
         comparison.measure(None, self.output);

@@ -3,6 +3,7 @@
 use super::ab::compare::{self, Comparison};
 use super::ab::sides::Prepared;
 use crate::args::CalibrateArgs;
+use crate::artifacts;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -24,6 +25,7 @@ pub fn run(args: &CalibrateArgs, output: &Output) -> Result<ExitCode, CliError> 
     let machine = machine::machine();
     let suite = &prepared.sides.head.suite;
     let own = holdpoint_store::baseline_path(&args.calibration_dir, &suite.name, &machine.fingerprint);
+    let _lock = artifacts::lock(&args.calibration_dir, output)?;
     // What was found with a slowdown put in says nothing about false alarms, and is not kept beside verdicts.
     let paths = args.output.iter().chain((args.inject == 0.0).then_some(&own));
     for path in paths.clone() {
@@ -88,5 +90,5 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, CliError> {
     let percent = (args.inject * 1e6).round() / 1e4;
     let injected = if args.inject > 0.0 { format!(" +{percent} %") } else { String::new() };
     let (base, head) = (label(""), label(&injected));
-    Ok(Prepared { sides, base, head, _builds: None })
+    Ok(Prepared::of(sides, base, head))
 }

@@ -16,6 +16,7 @@ use holdpoint_model::roofline::{CeilingUnit, Placed, Placement};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{CheckDocument, ExitCode, FuzzCase, KernelCheck, Outcome, Suite, Values, WorkloadSpec};
 use holdpoint_render::terminal;
+use holdpoint_store::Scratch;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -29,8 +30,7 @@ const CASES: &[(Values, u64)] =
 /// When what is asked for makes no sense, or a file cannot be read or written.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
     let key = sealing::read_key(&args.seal)?;
-    let dir =
-        tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))?;
+    let dir = Scratch::new()?;
     let suite = suite(args, dir.path())?;
     if let Some(path) = &args.output {
         holdpoint_store::check_writable(path)?;

@@ -11,6 +11,7 @@ use holdpoint_measure::machine;
 use holdpoint_model::fuzz::FuzzedKernel;
 use holdpoint_model::{ExitCode, FuzzFile, FuzzReport, SCHEMA_VERSION, Suite};
 use holdpoint_render::terminal;
+use holdpoint_store::Scratch;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -65,7 +66,7 @@ pub fn run(args: &FuzzArgs, output: &Output) -> Result<ExitCode, CliError> {
 }
 
 fn look(suite: &Suite, kernel: &Kernel<'_>, plan: Plan, output: &Output) -> Result<FuzzedKernel, CliError> {
-    let dir = scratch_dir()?;
+    let dir = Scratch::new()?;
     let mut fuzzer = Fuzzer::new(suite, &kernel.spec.worker, kernel.target, dir.path())
         .map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
     let name = format!("{} {} by {}", kernel.name(), kernel.dtype, kernel.spec.worker);
@@ -75,10 +76,6 @@ fn look(suite: &Suite, kernel: &Kernel<'_>, plan: Plan, output: &Output) -> Resu
             output.progress(&format!("{name}: {count} cases"));
         }
     }))
-}
-
-fn scratch_dir() -> Result<tempfile::TempDir, CliError> {
-    tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))
 }
 
 /// Every failing case in a file of its own, named after what it is.
@@ -146,7 +143,7 @@ fn replay(
                 path.display()
             )));
         }
-        let dir = scratch_dir()?;
+        let dir = Scratch::new()?;
         let mut fuzzer = Fuzzer::new(&suite, worker, target, dir.path())
             .map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
         outcomes.push((path.display().to_string(), fuzzer.replay(&file.case, file.finding.kind)));

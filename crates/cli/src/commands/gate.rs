@@ -3,7 +3,7 @@
 use super::ab::sides::{self, Head};
 use super::{ab, baseline, compare, profile, run};
 use crate::args::{AbFiles, GateArgs, PolicyName, ProfileOn};
-use crate::artifacts;
+use crate::artifacts::{self, Writer};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::sealing::{self, Sealing};
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 /// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let key = sealing::read_key(&args.seal)?;
+    let _lock = artifacts::lock(&args.artifacts, output)?;
     if let Some(revision) = &args.against {
         return against(args, revision, output);
     }
@@ -112,7 +113,8 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
     };
     let head = if args.dirty { Head::WorkingTree } else { Head::Checkout { remedy: "" } };
     let prepared = sides::revisions(&args.suite, revision, head, &args.decide, output);
-    let prepared = artifacts::clear_unless_input(prepared, &args.artifacts, true, args.resume)?;
+    let prepared =
+        artifacts::clear_unless_input(prepared, &args.artifacts, Writer::Sides { resume: args.resume })?;
     let files = AbFiles {
         artifacts: args.artifacts.clone(),
         resume: args.resume,
@@ -121,7 +123,7 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         profile_on: args.profile_on,
         seal: args.seal.clone(),
     };
-    ab::decide(&prepared, ab::compare::plan(&args.decide), policy, &files, false, output)
+    ab::decide(&prepared, &args.decide, policy, &files, false, output)
 }
 
 /// Measures again in new processes and keeps every report.
@@ -218,7 +220,7 @@ struct Artifacts<'a> {
 impl Artifacts<'_> {
     /// Removes what an earlier gate left.
     fn clear(&self) -> Result<(), CliError> {
-        artifacts::clear(self.dir, false, false)
+        artifacts::clear(self.dir, Writer::Gate)
     }
 
     fn report(&self) -> PathBuf {

@@ -2,6 +2,7 @@
 
 use super::run::save;
 use crate::args::{PROFILE_TIMEOUT_S, ProfileArgs};
+use crate::artifacts;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -139,6 +140,7 @@ fn make(
     output: &Output,
 ) -> Result<Profile, CliError> {
     let folder = folder_beside(path)?;
+    let _lock = artifacts::lock(folder.path(), output)?;
     let ncu = tools::find(Tool::Ncu);
     let (metrics, required) = (how.rules.metric_names(), how.rules.required_names());
     let mut profile = Profile {

@@ -33,6 +33,7 @@ pub fn run(args: &PromoteArgs, output: &Output) -> Result<ExitCode, CliError> {
     let promotion =
         Promotion { commit, by: who(args)?, timestamp_utc: clock::timestamp_utc(), report_sha256 };
     let path = place(args, &currents)?;
+    let _lock = baseline::lock_of(&path, output)?;
     let before = path.exists().then(|| holdpoint_store::read_baseline(&path)).transpose()?;
     let baseline = promote(&currents, before.as_ref(), promotion)
         .map_err(|error| CliError::Input(format!("not promoted: {error}")))?;

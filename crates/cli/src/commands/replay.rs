@@ -1,6 +1,7 @@
 //! `holdpoint replay`: keep the answers of a suite's workloads with their hashes, and compute them again.
 
 use crate::args::{ReplayArgs, ReplayCommand, ReplayCompare, SuiteArg};
+use crate::artifacts;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::sealing::{self, Origins, Sealing};
@@ -18,7 +19,7 @@ use holdpoint_model::{
     ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
 };
 use holdpoint_render::terminal;
-use holdpoint_store::StoreError;
+use holdpoint_store::{Scratch, StoreError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ fn record(
 ) -> Result<ExitCode, CliError> {
     let suite = suites::runnable(arg)?;
     holdpoint_store::check_writable(path)?;
-    let scratch = scratch()?;
+    let scratch = Scratch::new()?;
     let (mut cases, mut workloads, mut files) = (Vec::new(), Vec::new(), Vec::new());
     let mut artifacts = BTreeMap::new();
     let folder = format!("{}.outputs", path.file_stem().unwrap_or_default().to_string_lossy());
@@ -110,6 +111,10 @@ fn record(
         environment: Some(environment(&suite)),
         ..replay::manifest(seed.unwrap_or(suite.seed), config, artifacts)?
     };
+    let folder = beside(path).join(&folder);
+    let _lock = (!files.is_empty()).then(|| artifacts::lock(&folder, output)).transpose()?;
+    // The manifest last: until all of its answers are there, there is none.
+    holdpoint_store::remove(path)?;
     for (file, bytes) in &files {
         holdpoint_store::write_binary(file, bytes)?;
     }
@@ -224,7 +229,7 @@ fn verify(
         ReplayCompare::Exact => true,
         ReplayCompare::Tolerance => false,
     };
-    let scratch = scratch()?;
+    let scratch = Scratch::new()?;
     for (case, spec) in config.workloads.into_iter().zip(&suite.workloads) {
         output.progress(&spec.name);
         let recorded = &manifest.workloads[&spec.name];
@@ -404,8 +409,4 @@ fn exit_code(found: &ReplayVerification) -> ExitCode {
 
 fn beside(path: &Path) -> PathBuf {
     path.parent().map(Path::to_path_buf).unwrap_or_default()
-}
-
-fn scratch() -> Result<tempfile::TempDir, CliError> {
-    tempfile::tempdir().map_err(|error| CliError::Internal(format!("a temporary folder: {error}")))
 }

@@ -4,12 +4,12 @@ use crate::args::{ReportArgs, ReportForm};
 use crate::artifacts::{self, Problem};
 use crate::ceilings;
 use crate::error::CliError;
-use crate::output::{Output, json_for_log, print};
+use crate::output::{Output, print};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_by, rejudge_run};
 use holdpoint_model::import::Document;
 use holdpoint_model::{ApexGpuReport, Current, ExitCode, Judgement, Report, json};
 use holdpoint_render::judged::Judged;
-use holdpoint_render::{Style, forms, html, markdown, svg, terminal};
+use holdpoint_render::{Style, forms, html, json_for_terminal, markdown, svg, terminal};
 use serde::Serialize;
 use std::path::Path;
 
@@ -142,7 +142,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<Exit
         ReportForm::Github => forms::github(judged, first, location),
         ReportForm::Junit => forms::junit(judged, first),
         ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, first, location))
-            .map(|text| json_for_log(&text))
+            .map(|text| json_for_terminal(&text))
             .map_err(|error| CliError::Internal(error.to_string()))?,
     };
     match &args.output {

@@ -1,15 +1,17 @@
 //! `holdpoint run`: measure a suite and write its report.
 
 use crate::args::{RunArgs, SuiteArg};
+use crate::artifacts::{self, Writer};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::sealing::{self, Origins, Sealing};
 use crate::suites;
 use holdpoint_evidence::SigningKey;
-use holdpoint_measure::{device_count, run_suite};
+use holdpoint_measure::{device_count, parent, run_suite};
 use holdpoint_model::{ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
+use holdpoint_store::FolderLock;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -19,10 +21,14 @@ use std::path::{Path, PathBuf};
 /// When the suite cannot be used or the report cannot be written.
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
     let key = sealing::read_key(&args.seal)?;
+    if let Some(parent_id) = args.parent {
+        parent::end_with(parent_id).map_err(|error| CliError::Internal(error.to_string()))?;
+    }
     if let Some(devices) = &args.devices {
         return on_devices(args, devices, key, output);
     }
     let suite = suites::runnable(&args.suite)?;
+    let _lock = begin(&args.output, output)?;
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, output);
     save_sealed(Sealing::new(key, &args.output), &args.output, &suite, &report)?;
@@ -82,6 +88,18 @@ fn ordinals(text: &str, count: u32) -> Result<Vec<u32>, CliError> {
 fn with_ordinal(path: &Path, ordinal: u32) -> PathBuf {
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_extension(format!("device-{ordinal}.{extension}").trim_end_matches('.'))
+}
+
+/// A report under the name that a gate gives it takes the place of whatever a gate left in the folder.
+fn begin(path: &Path, output: &Output) -> Result<Option<FolderLock>, CliError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_gates = path.file_name().is_some_and(|name| name == artifacts::REPORT);
+    if !is_gates {
+        return Ok(None);
+    }
+    let lock = artifacts::lock(folder, output)?;
+    artifacts::clear(folder, Writer::Run)?;
+    Ok(Some(lock))
 }
 
 /// Measures with progress on a terminal.

@@ -3,6 +3,7 @@
 use super::profile::{chosen, folder_beside};
 use super::run::save;
 use crate::args::{SanitizeArgs, SuiteArg};
+use crate::artifacts;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -42,6 +43,7 @@ pub fn run(args: &SanitizeArgs, output: &Output) -> Result<ExitCode, CliError> {
     };
     holdpoint_store::check_writable(&args.output)?;
     let folder = folder_beside(&args.output)?;
+    let _lock = artifacts::lock(folder.path(), output)?;
     let mut report = SanitizeReport {
         schema_version: SCHEMA_VERSION,
         suite: suite.name.clone(),

@@ -98,7 +98,7 @@ fn an_interrupted_comparison_goes_on_where_it_was() {
     // What is finished cannot be gone on with.
     let file = here.read("artifacts/ab.json");
     here.ab_told("2000 a b", "2000 a b", &[&QUICK[..4], &["--resume"]].concat())
-        .refuses(64, &["artifacts/ab.json: cannot go on from this: it is finished"]);
+        .refuses(64, &["artifacts/ab.json: cannot go on from this: it is finished", "measure anew"]);
     assert_eq!(here.read("artifacts/ab.json"), file);
 }
 
@@ -109,15 +109,38 @@ fn only_the_same_comparison_can_be_gone_on_with() {
     let resume = |base: &str, head: &str, more: &[&str]| {
         here.ab_told(base, head, &[&QUICK[..4], &["--resume"], more].concat())
     };
-    resume("2000 a b", "3000 a b", &[]).refuses(64, &["it compares other sides"]);
-    resume("3000 a b", "2000 a b", &[]).refuses(64, &["it compares other sides"]);
-    for other in [["--tolerance", "1%"], ["--alarm-rate", "0.01"], ["--miss-rate", "0.2"]] {
-        resume("2000 a b", "2000 a b", &other).refuses(64, &["another tolerance, rate or plan"]);
+    let told = "sh told.sh 2000 a b";
+    for (base, head, side) in [("2000 a b", "3000 a b", "head"), ("3000 a b", "2000 a b", "base")] {
+        let both = format!("{side} was {told}, is sh told.sh 3000 a b");
+        resume(base, head, &[]).refuses(64, &[&both, "or leave out --resume to measure anew"]);
     }
+    for (other, both) in [
+        (&["--tolerance", "1%"][..], "--tolerance was 0.02, is 0.01"),
+        (&["--alarm-rate", "0.01"], "--alarm-rate was 0.001, is 0.01"),
+        (&["--miss-rate", "0.2"], "--miss-rate was 0.01, is 0.2"),
+        (&["--at-once", "1"], "--at-once was 2, is 1"),
+        (&["--policy", "disjoint-ci"], "--policy was sequential, is disjoint-ci"),
+        (&["--pin"], "--pin was false, is true"),
+    ] {
+        resume("2000 a b", "2000 a b", other)
+            .refuses(64, &["artifacts/ab.json: cannot go on from this: ", both]);
+    }
+    let seed = here.ab()["plan"]["seed"].as_u64().unwrap();
+    let both = format!("--seed was {seed}, is 7;");
+    resume("2000 a b", "2000 a b", &["--seed", "7"]).refuses(64, &[&both]);
     let ran = here.ab_told("2000 a b", "2000 a b", &["--resume", "--rounds", "2", "--round-ms", "0.02"]);
-    ran.refuses(64, &["another tolerance, rate or plan"]);
+    ran.refuses(64, &["--rounds was 1, is 2"]);
+    let worker = here.read("told.sh");
+    here.write("told.sh", &format!("{worker}\n# faster"));
+    resume("2000 a b", "2000 a b", &[])
+        .refuses(64, &["told.sh of base was sha256 ", "told.sh of head was sha256 "]);
+    here.write("told.sh", &worker);
     here.write("suite.toml", &crate::told::suite(&["a"]));
-    resume("2000 a b", "2000 a b", &[]).refuses(64, &["it has other workloads"]);
+    resume("2000 a b", "2000 a b", &[])
+        .refuses(64, &["the list of workloads was a, b, is a", "suite of base was sha256 "]);
+    let suite = crate::told::suite(&["a", "b"]).replace("rounds_min", "seed = 9\nrounds_min");
+    here.write("suite.toml", &suite.replace("[measure]\nseed = 9\n", "seed = 9\n[measure]\n"));
+    resume("2000 a b", "2000 a b", &[]).refuses(64, &["environment seed was 123, is 9"]);
     assert_eq!(here.read("artifacts/ab.json"), file);
     here.ab_told("2000 a b", "2000 a b", &["--resume", "--artifacts", "nowhere"])
         .refuses(64, &["nowhere/ab.json"]);

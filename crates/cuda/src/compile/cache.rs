@@ -1,8 +1,8 @@
 //! Machine code on disk, by what it was made from.
 
 use super::HEADERS;
+use holdpoint_store::StoreError;
 use sha2::{Digest, Sha256};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Bytes of a hash at the head of a file: one that was cut short or changed is compiled anew.
@@ -37,13 +37,10 @@ impl Cache {
         (*hash == *Sha256::digest(cubin)).then(|| cubin.to_vec())
     }
 
-    pub(super) fn put(&self, key: &str, cubin: &[u8]) -> io::Result<()> {
-        std::fs::create_dir_all(&self.dir)?;
-        let partial = self.dir.join(format!("{key}.{}", std::process::id()));
+    pub(super) fn put(&self, key: &str, cubin: &[u8]) -> Result<(), StoreError> {
         let mut bytes = Sha256::digest(cubin).to_vec();
         bytes.extend_from_slice(cubin);
-        std::fs::write(&partial, bytes)?;
-        std::fs::rename(partial, self.path(key))
+        holdpoint_store::write_binary(&self.path(key), &bytes)
     }
 
     fn path(&self, key: &str) -> PathBuf {

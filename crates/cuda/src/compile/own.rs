@@ -7,6 +7,7 @@ use crate::error::{CudaError, Unavailable};
 use crate::program::PrepareError;
 use holdpoint_model::FailureCause;
 use holdpoint_model::suite::{KernelCompiler, KernelSpec};
+use holdpoint_store::Scratch;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -174,7 +175,7 @@ fn nvcc_version(nvcc: &Path) -> Result<String, CudaError> {
 
 fn nvcc(source: &Path, options: &[String]) -> Result<Vec<u8>, CudaError> {
     let nvcc = find_nvcc().map_err(|error| CudaError::new(FailureCause::NotStarted, error.detail))?;
-    let dir = tempfile::tempdir().map_err(|error| failed(source, &error.to_string()))?;
+    let dir = Scratch::new().map_err(|error| failed(source, &error.to_string()))?;
     let cubin = dir.path().join("kernel.cubin");
     let output = holdpoint_process::command(nvcc)
         .arg("-cubin")

@@ -10,12 +10,14 @@ pub mod estimate;
 mod evidence;
 mod reason;
 mod reports;
+mod resume;
 mod times;
 
 pub use again::judge_again;
 pub use deciding::Deciding;
 pub use holdpoint_stats::sequential::{Decision, InvalidPlan};
 pub use reports::compare_reports_disjoint_ci;
+pub use resume::differences;
 
 use evidence::Blocks;
 use holdpoint_model::ab::{AbEvidence, Ended};

@@ -3,10 +3,12 @@
 //! A unit is a fresh pair of processes and a few rounds of each. Whoever decides sees one number a unit and says whether
 //! more are wanted; this module knows nothing of how that is decided.
 
+mod conditions;
 mod lane;
 mod pair;
 mod trouble;
 
+pub use conditions::conditions;
 pub use lane::{ROUNDS_MAX, UNITS_PER_DOUBLING};
 pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 
@@ -91,6 +93,7 @@ pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
         head,
         machine: Some(machine::machine_for(&sides.head.suite)),
         toolchain: machine::toolchain(),
+        conditions: Default::default(),
         elapsed_s: 0.0,
         notes,
         workloads,

@@ -50,7 +50,7 @@ impl Cache {
         fs::create_dir_all(&self.root).map_err(at(&self.root))?;
         let ignore = self.root.join(".gitignore");
         if !ignore.exists() {
-            fs::write(&ignore, "*\n").map_err(at(&ignore))?;
+            holdpoint_store::write_text(&ignore, "*\n")?;
         }
         let path = self.root.join("lock");
         let file = File::options().create(true).append(true).open(&path).map_err(at(&path))?;
@@ -118,9 +118,7 @@ impl Entry {
 
     /// Says that it is whole: the marker is there with all its text, or not at all.
     pub(super) fn mark(&self, commit: &str, build: Option<&BuildSpec>) -> Result<(), BuildError> {
-        let beside = self.marker.with_extension("tmp");
-        fs::write(&beside, label(commit, build)).map_err(at(&beside))?;
-        fs::rename(&beside, &self.marker).map_err(at(&self.marker))
+        Ok(holdpoint_store::write_text(&self.marker, &label(commit, build))?)
     }
 
     /// Says that it is not whole.

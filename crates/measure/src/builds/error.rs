@@ -148,6 +148,9 @@ pub enum BuildError {
         /// The last of it.
         last_lines: Vec<String>,
     },
+    /// A file of the cache cannot be written.
+    #[error(transparent)]
+    Store(#[from] holdpoint_store::StoreError),
     /// A file of the cache cannot be read or written.
     #[error("{}: {source}; check the free space and the owner, or remove the folder", path.display())]
     Io {
@@ -176,7 +179,7 @@ impl BuildError {
         match self {
             Self::NotARepository { .. } | Self::UnknownRevision { .. } | Self::Shallow { .. } => true,
             Self::SameCommit { .. } | Self::NotAnAncestor { .. } => true,
-            Self::GitMissing { .. } | Self::Git { .. } | Self::Io { .. } => false,
+            Self::GitMissing { .. } | Self::Git { .. } | Self::Io { .. } | Self::Store(_) => false,
             Self::Worktree { .. } | Self::Submodules { .. } | Self::NotStarted { .. } => false,
             Self::Failed { .. } | Self::TimedOut { .. } | Self::Flooded { .. } => false,
         }
@@ -191,6 +194,7 @@ impl BuildError {
             Self::NotARepository { .. } | Self::UnknownRevision { .. } | Self::Shallow { .. } => false,
             Self::SameCommit { .. } | Self::NotAnAncestor { .. } => false,
             Self::GitMissing { .. } | Self::Git { .. } | Self::Io { .. } | Self::Worktree { .. } => false,
+            Self::Store(_) => false,
         }
     }
 }

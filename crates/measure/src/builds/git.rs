@@ -4,8 +4,10 @@
 //! changes the answer.
 
 use super::error::BuildError;
+use crate::machine::hex;
 use holdpoint_model::limits::clean_text;
 use holdpoint_process::git::{self, GitError};
+use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -71,6 +73,22 @@ impl Git {
 
     /// Tracked files that differ from the commit checked out, in the work tree or in the index.
     pub(super) fn changes(&self) -> Result<Vec<String>, BuildError> {
+        Ok(self.changed_paths()?.iter().map(|path| clean_text(path)).collect())
+    }
+
+    /// Hash over the tracked files that differ from the commit checked out: their names, and what they hold.
+    pub(super) fn changes_sha256(&self) -> Result<String, BuildError> {
+        let mut hash = Sha256::new();
+        for path in self.changed_paths()? {
+            // One that was removed holds nothing.
+            let content = std::fs::read(self.root.join(&path)).unwrap_or_default();
+            hash.update(format!("{path}\0{}\0", content.len()));
+            hash.update(content);
+        }
+        Ok(hex(&hash.finalize()))
+    }
+
+    fn changed_paths(&self) -> Result<Vec<String>, BuildError> {
         let head = git::head(&self.root).map_err(|error| match error {
             GitError::NotStarted(source) => BuildError::GitMissing { source },
             error => BuildError::Git {
@@ -79,7 +97,7 @@ impl Git {
                 root: self.root.clone(),
             },
         })?;
-        Ok(head.map(|head| head.changes).unwrap_or_default().iter().map(|path| clean_text(path)).collect())
+        Ok(head.map(|head| head.changes).unwrap_or_default())
     }
 
     /// Fails where `good` does not lead to `bad`; both are full hashes.
@@ -120,8 +138,9 @@ impl Git {
     /// Checks a commit out into a folder that is not there.
     pub(super) fn add_worktree(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
         let mut command = git::checkout_command(&self.root);
-        // Forced, because git may still have the folder in its books after it was removed by hand.
-        command.args(["worktree", "add", "--quiet", "--detach", "--force"]).arg(dir).arg(commit);
+        // Forced, because git may still have the folder in its books after it was removed by hand; twice, because a checkout
+        // that was killed is locked there.
+        command.args(["worktree", "add", "--quiet", "--detach", "--force", "--force"]).arg(dir).arg(commit);
         let output = finish(&mut command)?;
         if output.status.success() {
             return Ok(());

@@ -97,6 +97,14 @@ impl Builds {
         self.git.changes()
     }
 
+    /// Hash over how tracked files differ from `HEAD`: two work trees with the same changes have the same.
+    ///
+    /// # Errors
+    /// When git cannot tell.
+    pub fn changes_sha256(&self) -> Result<String, BuildError> {
+        self.git.changes_sha256()
+    }
+
     /// The hash, date and subject of a revision.
     ///
     /// # Errors
@@ -125,6 +133,7 @@ impl Builds {
         let entry = self.cache.entry(&commit, build);
         let _lock = self.cache.lock()?;
         let start = Instant::now();
+        self.cache.sweep(|dir| self.git.remove_worktree(dir));
         let cached = entry.is_marked(&commit, build) && self.git.is_checked_out(&entry.dir, &commit)?;
         if !cached {
             self.make(&entry, &commit, build)?;
@@ -155,7 +164,6 @@ impl Builds {
     fn make(&self, entry: &Entry, commit: &str, build: Option<&BuildSpec>) -> Result<(), BuildError> {
         let remove = |dir: &Path| self.git.remove_worktree(dir);
         entry.unmark()?;
-        self.cache.sweep(remove);
         remove(&entry.dir).map_err(|error| BuildError::Worktree {
             commit: commit.to_owned(),
             dir: entry.dir.clone(),

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use tempfile::tempfile;
 
 /// Most bytes of an output that are read: a page of a hundred thousand launches has fewer.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -39,7 +39,7 @@ pub(super) fn captured(
     dir: Option<&Path>,
     timeout: Duration,
 ) -> Result<Output, ProcessError> {
-    run(command, stdin, dir, &nameless()?, timeout)
+    run(command, stdin, dir, &tempfile()?, timeout)
 }
 
 /// Runs a command and keeps what it prints in a file as well.
@@ -61,7 +61,7 @@ fn run(
     timeout: Duration,
 ) -> Result<Output, ProcessError> {
     let (program, arguments) = command.split_first().ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
-    let mut input = nameless()?;
+    let mut input = tempfile()?;
     input.write_all(stdin.as_bytes())?;
     input.rewind()?;
     let place = Place { dir: dir.map(Path::to_owned), cpu: None };
@@ -83,16 +83,6 @@ fn run(
         End::TimedOut => Err(ProcessError::TimedOut(timeout.as_secs_f64())),
         End::Flooded => Err(ProcessError::Flooded),
     }
-}
-
-/// A file that is open and in no folder: nothing is left of it, whatever happens.
-fn nameless() -> io::Result<File> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("holdpoint-{}-{number}.tmp", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 /// What a file that is still open holds.

@@ -196,3 +196,24 @@ fn a_program_is_looked_up_where_it_runs() {
     let here = std::env::current_dir().unwrap().join("sub/tool");
     assert_eq!(resolve_program(Path::new("sub"), "./tool"), here);
 }
+
+#[test]
+fn a_checkout_that_was_killed_is_made_anew() {
+    let (repo, _) = Repo::with_commits(1);
+    let dir = repo.builds().get("HEAD", None).unwrap().dir;
+    // Git locks a worktree in its books until all files are there.
+    repo.git(&["worktree", "lock", "--reason", "initializing", dir.to_str().unwrap()]);
+    fs::remove_file(dir.with_added_extension("built")).unwrap();
+    fs::remove_file(dir.join(".git")).unwrap();
+    assert!(!repo.builds().get("HEAD", None).unwrap().cached);
+}
+
+#[test]
+fn what_a_killed_build_left_goes_when_another_is_taken_from_the_cache() {
+    let (repo, _) = Repo::with_commits(2);
+    let half = repo.builds().get("HEAD", None).unwrap().dir;
+    repo.builds().get("HEAD~1", None).unwrap();
+    fs::remove_file(half.with_added_extension("built")).unwrap();
+    assert!(repo.builds().get("HEAD~1", None).unwrap().cached);
+    assert!(!half.exists());
+}

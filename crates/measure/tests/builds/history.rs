@@ -178,3 +178,15 @@ fn a_shallow_clone_says_what_it_lacks() {
         assert!(matches!(error, BuildError::Shallow { .. }), "{error:?}");
     }
 }
+
+#[test]
+fn changes_have_a_hash_that_tells_them_apart() {
+    let (repo, _) = Repo::with_commits(1);
+    let mut hash = |text: &str| {
+        repo.write("src.txt", text);
+        repo.builds().changes_sha256().unwrap()
+    };
+    let [clean, one, other, again] = ["0", "one", "other", "one"].map(&mut hash);
+    assert_eq!(one, again);
+    assert!(clean != one && clean != other && one != other);
+}

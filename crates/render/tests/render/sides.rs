@@ -33,6 +33,7 @@ pub fn ab(workloads: Vec<(&str, AbWorkload)>) -> AbReport {
         head: side("HEAD", "4f2c9e1d07ab35c8e6610f9b2a7d4c3e5f6a7b8c", true),
         machine: Some(machine()),
         toolchain: toolchain(),
+        conditions: Default::default(),
         elapsed_s: 14.23,
         notes: Vec::new(),
         workloads: workloads.into_iter().map(|(name, w)| (name.to_owned(), w)).collect(),

@@ -49,42 +49,36 @@ impl<'a> Comparison<'a> {
     /// # Errors
     /// When the plan makes no sense.
     pub fn new(prepared: &'a Prepared, plan: AbPlan, policy: AbPolicy) -> Result<Self, CliError> {
-        let report = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
-        Self::from(&prepared.sides, policy, report)
+        Self::from(&prepared.sides, policy, begin(prepared, plan, policy))
     }
 
-    /// Goes on from what an interrupted comparison of the same sides left.
+    /// Goes on from what an interrupted comparison left; the seed is the one it had, unless another `is_seed_given`.
     ///
     /// # Errors
-    /// When there is no such report, or it is of something else.
+    /// When there is no such report, or anything that its units depend on is not as it was.
     pub fn resume(
         prepared: &'a Prepared,
         plan: AbPlan,
         policy: AbPolicy,
+        is_seed_given: bool,
         path: &Path,
     ) -> Result<Self, CliError> {
-        let fresh = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
+        let fresh = begin(prepared, plan, policy);
         let mut report = holdpoint_store::read_ab(path)?;
-        let what = match () {
-            () if (&report.base, &report.head) != (&fresh.base, &fresh.head) => "it compares other sides",
-            () if report.suite != fresh.suite || !same_workloads(&report, &fresh) => "it has other workloads",
-            () if report.machine != fresh.machine => "it is from another machine",
-            () if !same_rule(&report.plan, &fresh.plan) => "it was made with another tolerance, rate or plan",
-            () => "",
-        };
-        let refused = |what: &str| CliError::File {
+        let refused = |what: String| CliError::File {
             path: path.to_owned(),
-            what: format!("cannot go on from this: {what}"),
+            what: format!("cannot go on from this: {what}, or leave out --resume to measure anew"),
         };
-        if !what.is_empty() {
-            return Err(refused(what));
+        let differences = rule::differences(&report, &fresh, is_seed_given);
+        if !differences.is_empty() {
+            return Err(refused(format!("{}; put that back as it was", differences.join("; "))));
         }
         // More time and more units may be given than before.
         report.plan = AbPlan { seed: report.plan.seed, ..fresh.plan };
         let finished = report.finished;
         let comparison = Self::from(&prepared.sides, policy, report)?;
         if finished && !(0..comparison.report.workloads.len()).any(|i| comparison.deciding.wants_more(i)) {
-            return Err(refused("it is finished; leave out --resume to measure anew"));
+            return Err(refused("it is finished; read it".to_owned()));
         }
         Ok(comparison)
     }
@@ -134,20 +128,11 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn same_workloads(a: &AbReport, b: &AbReport) -> bool {
-    let of = |report: &AbReport| -> Vec<_> {
-        report.workloads.iter().map(|(name, workload)| (name.clone(), workload.identity.clone())).collect()
-    };
-    of(a) == of(b)
-}
-
-/// What the evidence already there was taken under.
-fn same_rule(a: &AbPlan, b: &AbPlan) -> bool {
-    let of = |plan: &AbPlan| {
-        let AbPlan { tolerance, alarm_rate, miss_rate, rounds_per_unit, round_ms, .. } = *plan;
-        (tolerance, alarm_rate, miss_rate, rounds_per_unit, round_ms)
-    };
-    of(a) == of(b)
+fn begin(prepared: &Prepared, plan: AbPlan, policy: AbPolicy) -> AbReport {
+    let mut report = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
+    report.conditions.clone_from(&prepared.conditions);
+    report.conditions.insert("--policy".to_owned(), policy.name().to_owned());
+    report
 }
 
 /// Connects what measures with what decides.

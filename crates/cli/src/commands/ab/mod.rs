@@ -4,8 +4,8 @@ pub mod compare;
 pub mod sides;
 
 use super::profile;
-use crate::args::{AbArgs, AbPolicyName, ProfileOn};
-use crate::artifacts;
+use crate::args::{AbArgs, AbPolicyName, DecideArgs, ProfileOn};
+use crate::artifacts::{self, Writer};
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -24,13 +24,14 @@ use sides::Prepared;
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
     // A key that cannot be used is found before anything is removed.
     sealing::read_key(&args.files.seal)?;
-    let (dir, resume) = (&args.files.artifacts, args.files.resume);
-    let prepared = artifacts::clear_unless_input(sides::of(args, output), dir, true, resume)?;
+    let _lock = artifacts::lock(&args.files.artifacts, output)?;
+    let writer = Writer::Sides { resume: args.files.resume };
+    let prepared = artifacts::clear_unless_input(sides::of(args, output), &args.files.artifacts, writer)?;
     let policy = match args.policy {
         AbPolicyName::Sequential => AbPolicy::Sequential,
         AbPolicyName::DisjointCi => AbPolicy::DisjointCi,
     };
-    decide(&prepared, compare::plan(&args.decide), policy, &args.files, args.evidence, output)
+    decide(&prepared, &args.decide, policy, &args.files, args.evidence, output)
 }
 
 /// Compares, leaves the files and says how it came out.
@@ -39,25 +40,28 @@ pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
 /// When the report to go on from does not fit, or a file cannot be written.
 pub fn decide(
     prepared: &Prepared,
-    plan: holdpoint_model::AbPlan,
+    how: &DecideArgs,
     policy: AbPolicy,
     files: &crate::args::AbFiles,
     evidence: bool,
     output: &Output,
 ) -> Result<ExitCode, CliError> {
-    let path = files.artifacts.join(artifacts::AB);
+    let (path, page) = (files.artifacts.join(artifacts::AB), files.artifacts.join(artifacts::AB_PAGE));
     let mut sealing = Sealing::new(sealing::read_key(&files.seal)?, &path);
     let waivers = InForce::read(&files.waivers)?;
     holdpoint_store::check_writable(&path)?;
     interrupt::hold();
+    let plan = compare::plan(how);
     let mut comparison = if files.resume {
         let unsealed = sealing.resume(&path, prepared.head.revision.as_ref())?;
         unsealed.iter().for_each(|what| output.note(what));
-        Comparison::resume(prepared, plan, policy, &path)?
+        Comparison::resume(prepared, plan, policy, how.seed.is_some(), &path)?
     } else {
         Comparison::new(prepared, plan, policy)?
     };
-    artifacts::clear(&files.artifacts, true, files.resume)?;
+    artifacts::clear(&files.artifacts, Writer::Sides { resume: files.resume })?;
+    // Of what is gone on from; it tells less than there will be.
+    holdpoint_store::remove(&page)?;
     comparison.measure(Some(&path), output);
     let mut report = comparison.finish();
     waivers.put_to_ab(&mut report);
@@ -71,7 +75,7 @@ pub fn decide(
         report.notes.extend(told);
     }
     sealing.write_json(&path, &report)?;
-    sealing.write_text(&files.artifacts.join(artifacts::AB_PAGE), &markdown::ab(&report))?;
+    sealing.write_text(&page, &markdown::ab(&report))?;
     sealing.seal(&Origins {
         command: "ab",
         suite: &prepared.sides.head.suite,

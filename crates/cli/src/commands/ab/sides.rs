@@ -4,10 +4,11 @@ use crate::args::{AbArgs, DecideArgs, SuiteArg};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
-use holdpoint_measure::ab::{SideSpec, Sides};
+use holdpoint_measure::ab::{SideSpec, Sides, conditions};
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Revision, Side, Suite, WorkloadSpec};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Two sides that can be started.
@@ -18,8 +19,18 @@ pub struct Prepared {
     pub base: Side,
     /// What head is.
     pub head: Side,
+    /// What the units depend on beside the plan.
+    pub conditions: BTreeMap<String, String>,
     /// Keeps the checkouts from being cleared away.
     pub _builds: Option<Builds>,
+}
+
+impl Prepared {
+    /// Sides that need no checkouts.
+    #[must_use]
+    pub fn of(sides: Sides, base: Side, head: Side) -> Self {
+        Self { conditions: conditions(&sides), sides, base, head, _builds: None }
+    }
 }
 
 /// The sides that the flags mean.
@@ -30,36 +41,24 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
     let (pin, measure_same_code) = (args.decide.pin, args.decide.measure_same_code);
     if let (Some(base), Some(head)) = (&args.base, &args.head) {
         let of = |text: &str| Ok::<_, CliError>(SideSpec { suite: command_suite(text)?, dir: None });
-        return Ok(Prepared {
-            sides: Sides { base: of(base)?, head: of(head)?, pin, measure_same_code },
-            base: labelled(base),
-            head: labelled(head),
-            _builds: None,
-        });
+        let sides = Sides { base: of(base)?, head: of(head)?, pin, measure_same_code };
+        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
     }
     if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
         let of = |name: &str| {
             let arg = SuiteArg { suite: name.to_owned(), ..args.suite.clone() };
             Ok::<_, CliError>(SideSpec { suite: suites::separate(&arg, 0.0)?, dir: None })
         };
-        return Ok(Prepared {
-            sides: Sides { base: of(base)?, head: of(head)?, pin, measure_same_code },
-            base: labelled(base),
-            head: labelled(head),
-            _builds: None,
-        });
+        let sides = Sides { base: of(base)?, head: of(head)?, pin, measure_same_code };
+        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
     }
     if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
         let of = |program: &str| {
             let suite = with_worker(suites::load(&args.suite.suite)?, program)?;
             Ok::<_, CliError>(SideSpec { suite, dir: None })
         };
-        return Ok(Prepared {
-            sides: Sides { base: of(base)?, head: of(head)?, pin, measure_same_code },
-            base: labelled(base),
-            head: labelled(head),
-            _builds: None,
-        });
+        let sides = Sides { base: of(base)?, head: of(head)?, pin, measure_same_code };
+        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
     }
     let Some(base_rev) = &args.base_rev else {
         return Err(CliError::Input(
@@ -121,15 +120,16 @@ pub fn revisions(
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let side = |built: Built| SideSpec { suite: suite.clone(), dir: Some(built.dir) };
-    Ok(Prepared {
-        sides: Sides { base: side(base_built), head: side(head_built), pin, measure_same_code },
-        base: Side {
-            label: base_rev.to_owned(),
-            revision: Some(Revision { commit: base_commit, dirty: false }),
-        },
-        head: Side { label: label.to_owned(), revision: Some(Revision { commit, dirty }) },
-        _builds: Some(builds),
-    })
+    let sides = Sides { base: side(base_built), head: side(head_built), pin, measure_same_code };
+    let of = |label: &str, commit, dirty| Side {
+        label: label.to_owned(),
+        revision: Some(Revision { commit, dirty }),
+    };
+    let mut prepared = Prepared::of(sides, of(base_rev, base_commit, false), of(label, commit, dirty));
+    if dirty {
+        prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
+    }
+    Ok(Prepared { _builds: Some(builds), ..prepared })
 }
 
 /// A suite whose workloads come out of the revision that is measured.

@@ -5,6 +5,7 @@ mod disjoint_ci;
 mod estimate;
 mod judge;
 mod reports;
+mod resume;
 
 use super::identity;
 use holdpoint_gate::ab::{self, AbPolicy, Deciding};
@@ -91,6 +92,7 @@ fn report(workloads: Vec<AbWorkload>) -> AbReport {
             kernel: None,
             cuda: None,
         },
+        conditions: Default::default(),
         elapsed_s: 60.0,
         notes: Vec::new(),
         workloads: workloads.into_iter().enumerate().map(|(i, w)| (format!("w{i}"), w)).collect(),
