@@ -90,7 +90,7 @@ const REQUESTS: [&str; 7] = [
     r#"{"id": 1, "type": "hello", "protocol": 2}"#,
     r#"{"type": "list"}"#,
     r#"{"type": "prepare", "workload": "a", "seed": 18446744073709551615}"#,
-    r#"{"type": "run", "workload": "a", "samples_count": 10, "calls_per_sample": 4}"#,
+    r#"{"type": "run", "workload": "a", "seed": 7, "samples_count": 10, "calls_per_sample": 4}"#,
     r#"{"type": "verify", "workload": "a"}"#,
     r#"{"type": "release", "workload": "a"}"#,
     r#"{"type": "bye"}"#,
