@@ -54,6 +54,14 @@ pub fn hide_from_children(has_key: bool) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::dumpable_behavior;
+
+    #[test]
+    fn a_process_with_a_key_cannot_be_read_by_others_of_its_user() {
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::Dumpable);
+        hide_from_children(true).unwrap();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
 
     #[test]
     fn secrets_are_told_from_what_programs_need() {

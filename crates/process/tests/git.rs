@@ -1,5 +1,7 @@
 //! What is checked out, in repositories whose settings lie, run programs, or point elsewhere.
 
+#![allow(clippy::unwrap_used)]
+
 use holdpoint_process::git::{self, Head};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
