@@ -13,7 +13,9 @@ import time
 from array import array
 from operator import mul
 
-BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+FORMATS = {"f32": "f", "f16": "e", "bf16": "H", "i32": "i"}
+# From here on a value rounds to infinity.
+OVERFLOW = {"f32": 2.0**128 - 2.0**103, "f16": 65520.0, "bf16": 2.0**128 - 2.0**119}
 
 
 def attention(shape: list, params: dict, q: list, k: list, v: list) -> list:
@@ -71,24 +73,26 @@ def read(memory: mmap.mmap, dtype: str, place: dict) -> list:
     if dtype == "bf16":  # The upper half of an f32.
         halves = struct.unpack_from(f"<{count}H", memory, at)
         return array("f", array("I", [half << 16 for half in halves]).tobytes()).tolist()
-    return list(struct.unpack_from(f"<{count}{'f' if dtype == 'f32' else 'e'}", memory, at))
+    return list(struct.unpack_from(f"<{count}{FORMATS[dtype]}", memory, at))
 
 
 def write(memory: mmap.mmap, dtype: str, place: dict, values: list) -> None:
     """Stores a tensor: every element, and nothing beside it."""
-    at = place["byte_offset"]
+    at, dtype = place["byte_offset"], place.get("dtype", dtype)
+    if dtype != "i32":
+        values = [math.copysign(math.inf, x) if abs(x) >= OVERFLOW[dtype] else x for x in values]
     if dtype == "bf16":  # To the nearest, ties to even; what is not a number stays none.
         bits = array("I", array("f", values).tobytes())
         halves = [x >> 16 | 0x40 if x & 0x7FFFFFFF > 0x7F800000 else (x + 0x7FFF + (x >> 16 & 1)) >> 16 for x in bits]
         struct.pack_into(f"<{len(values)}H", memory, at, *halves)
     else:
-        struct.pack_into(f"<{len(values)}{'f' if dtype == 'f32' else 'e'}", memory, at, *values)
+        struct.pack_into(f"<{len(values)}{FORMATS[dtype]}", memory, at, *values)
 
 
 def evaluate(request: dict) -> dict:
     """Makes the calls, `repeats` times over, and stores what comes out."""
     op, dtype, shape, params = (request[key] for key in ("op", "dtype", "shape", "params"))
-    if op not in KERNELS or dtype not in BYTES:
+    if op not in KERNELS or dtype not in OVERFLOW:
         return {"type": "skipped", "workload": op, "reason": f"no kernel for {op} in {dtype}"}
     with open(request["file"], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         inputs = [[read(memory, dtype, place) for place in call["inputs"]] for call in request["calls"]]
@@ -117,7 +121,9 @@ def answer(request: dict) -> dict:
 
 def main() -> None:
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
+        request = json.loads(line)
+        number = {"id": request["id"]} if "id" in request else {}
+        print(json.dumps(answer(request) | number), flush=True)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ mod environment;
 mod examples;
 mod fakes;
 mod fuzz;
+mod fuzz_workers;
 mod gate;
 mod github;
 mod gpu_reports;
