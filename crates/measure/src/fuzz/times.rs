@@ -81,9 +81,11 @@ pub(super) fn look(
     case: &FuzzCase,
 ) -> Result<Evaluated, WorkerError> {
     let mut found = look_once(arena, worker, case)?;
-    for _ in 1..LOOKS {
+    for look in 1..LOOKS {
         let Some(kind) = found.finding.as_ref().map(|finding| finding.kind) else { break };
-        let again = look_once(arena, worker, case)?;
+        // Inputs of the look before are no longer new.
+        let other = FuzzCase { seed: case.seed.wrapping_add(look << 32), ..case.clone() };
+        let again = look_once(arena, worker, &other)?;
         if again.finding.as_ref().map(|finding| finding.kind) != Some(kind) {
             return Ok(Evaluated::default());
         }
