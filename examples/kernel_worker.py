@@ -13,7 +13,9 @@ import time
 from array import array
 from operator import mul
 
-BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+FORMATS = {"f32": "f", "f16": "e", "bf16": "H", "i32": "i"}
+# From here on a value rounds to infinity.
+OVERFLOW = {"f32": 2.0**128 - 2.0**103, "f16": 65520.0}
 
 
 def attention(shape: list, params: dict, q: list, k: list, v: list) -> list:
@@ -71,24 +73,28 @@ def read(memory: mmap.mmap, dtype: str, place: dict) -> list:
     if dtype == "bf16":  # The upper half of an f32.
         halves = struct.unpack_from(f"<{count}H", memory, at)
         return array("f", array("I", [half << 16 for half in halves]).tobytes()).tolist()
-    return list(struct.unpack_from(f"<{count}{'f' if dtype == 'f32' else 'e'}", memory, at))
+    return list(struct.unpack_from(f"<{count}{FORMATS[dtype]}", memory, at))
 
 
 def write(memory: mmap.mmap, dtype: str, place: dict, values: list) -> None:
     """Stores a tensor: every element, and nothing beside it."""
-    at = place["byte_offset"]
+    at, dtype = place["byte_offset"], place.get("dtype", dtype)
     if dtype == "bf16":  # To the nearest, ties to even; what is not a number stays none.
         bits = array("I", array("f", values).tobytes())
         halves = [x >> 16 | 0x40 if x & 0x7FFFFFFF > 0x7F800000 else (x + 0x7FFF + (x >> 16 & 1)) >> 16 for x in bits]
         struct.pack_into(f"<{len(values)}H", memory, at, *halves)
     else:
-        struct.pack_into(f"<{len(values)}{'f' if dtype == 'f32' else 'e'}", memory, at, *values)
+        try:
+            struct.pack_into(f"<{len(values)}{FORMATS[dtype]}", memory, at, *values)
+        except OverflowError:
+            stored = [math.copysign(math.inf, x) if abs(x) >= OVERFLOW[dtype] else x for x in values]
+            struct.pack_into(f"<{len(values)}{FORMATS[dtype]}", memory, at, *stored)
 
 
 def evaluate(request: dict) -> dict:
     """Makes the calls, `repeats` times over, and stores what comes out."""
     op, dtype, shape, params = (request[key] for key in ("op", "dtype", "shape", "params"))
-    if op not in KERNELS or dtype not in BYTES:
+    if op not in KERNELS or dtype not in FORMATS:
         return {"type": "skipped", "workload": op, "reason": f"no kernel for {op} in {dtype}"}
     with open(request["file"], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
         inputs = [[read(memory, dtype, place) for place in call["inputs"]] for call in request["calls"]]

@@ -1,7 +1,7 @@
 //! Element types on the device.
 
 use half::{bf16, f16};
-use holdpoint_workloads::Range;
+use holdpoint_workloads::{Overflow, Range};
 
 /// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,25 +76,25 @@ impl Dtype {
     /// some are denormal.
     #[must_use]
     pub fn range(self) -> Range {
+        let overflow = self.overflow();
         match self {
-            Self::F32 => Range { large: 100.0, small: 1e-6, tiny: 1e-38 },
-            Self::F16 => Range { large: 100.0, small: 1e-3, tiny: 6e-5 },
-            Self::Bf16 => Range { large: 100.0, small: 1e-4, tiny: 1e-38 },
+            Self::F32 => Range { large: 100.0, small: 1e-6, tiny: 1e-38, overflow },
+            Self::F16 => Range { large: 100.0, small: 1e-3, tiny: 6e-5, overflow },
+            Self::Bf16 => Range { large: 100.0, small: 1e-4, tiny: 1e-38, overflow },
             // Nothing below its absolute tolerance is precise in 8 bits.
-            Self::E4m3 => Range { large: 50.0, small: 0.25, tiny: 2e-2 },
+            Self::E4m3 => Range { large: 50.0, small: 0.25, tiny: 2e-2, overflow },
         }
     }
 
-    /// What an exact answer becomes when it is stored: beyond the largest number it is infinite, or stays there.
+    /// Where its range ends, and what is stored beyond: halfway to what would be its next number.
     #[must_use]
-    pub fn stored(self, exact: f32) -> f32 {
-        let largest = match self {
-            Self::F32 => f32::MAX,
-            Self::F16 => f16::MAX.to_f32(),
-            Self::Bf16 => bf16::MAX.to_f32(),
-            Self::E4m3 => 448.0,
-        };
-        if exact.abs() > largest { self.decode(&self.encode(&[exact]))[0] } else { exact }
+    pub fn overflow(self) -> Overflow {
+        match self {
+            Self::F32 => Overflow::F32,
+            Self::F16 => Overflow { from: 65_520.0, largest: None },
+            Self::Bf16 => Overflow { from: 3.396_177_529_230_495_7e38, largest: None },
+            Self::E4m3 => Overflow { from: 464.0, largest: Some(448.0) },
+        }
     }
 
     /// Values from a device's bytes.
@@ -174,10 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_cannot_hold_is_infinite_or_its_largest() {
-        assert_eq!((Dtype::F16.stored(71_690.0), Dtype::E4m3.stored(-1e3)), (f32::INFINITY, -448.0));
-        assert_eq!((Dtype::F16.stored(0.1), Dtype::F32.stored(f32::MAX)), (0.1, f32::MAX), "not rounded");
-        assert!(Dtype::Bf16.stored(f32::NAN).is_nan());
+    fn ranges_end_where_rounding_leaves_them() {
+        for dtype in [Dtype::F16, Dtype::Bf16, Dtype::E4m3] {
+            let Overflow { from, largest } = dtype.overflow();
+            let round = |value: f64| dtype.decode(&dtype.encode(&[value as f32]))[0];
+            let (below, at) = (round(from * 0.999), round(from * 1.001));
+            assert!(below.is_finite() && f64::from(below) < from, "{dtype:?}: {below}");
+            assert_eq!(f64::from(at), largest.unwrap_or(f64::INFINITY), "{dtype:?}");
+        }
+        assert!(
+            (Overflow::F32.from as f32).is_infinite()
+                && Overflow::F32.from * 0.999_999_9 < f64::from(f32::MAX)
+        );
     }
 
     #[test]

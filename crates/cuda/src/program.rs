@@ -353,10 +353,10 @@ impl Prepared {
             .iter()
             .map(|input| part(&input.buffer, input.dtype, input.by_row))
             .collect::<Result<_, _>>()?;
-        let mut want = (self.program.oracle)(rows.clone(), &inputs);
+        let want = (self.program.oracle)(rows.clone(), &inputs);
         let mut parts = Vec::new();
-        for (output, want) in self.program.outputs.iter().zip(&mut want) {
-            want.iter_mut().for_each(|value| *value = output.dtype.stored(*value));
+        for (output, want) in self.program.outputs.iter().zip(&want) {
+            let leeway = Leeway { overflow: output.dtype.overflow(), ..leeway };
             let [atol, rtol] = output.dtype.tolerance();
             let own = self.program.tolerance.unwrap_or(Tolerance::new(atol, rtol));
             let tolerance = self.tolerance.unwrap_or(own);

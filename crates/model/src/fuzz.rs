@@ -222,6 +222,9 @@ pub struct TensorPlace {
     pub shape: Vec<usize>,
     /// Where it begins in the file, in bytes.
     pub byte_offset: u64,
+    /// Its element type, where it is not that of the request: `i32` for outputs of whole numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<String>,
 }
 
 /// Inputs and outputs of one call.
@@ -241,7 +244,7 @@ pub struct Evaluation {
     pub op: String,
     /// Shape of the main input.
     pub shape: Vec<usize>,
-    /// Element type of all tensors.
+    /// Element type of all tensors that do not name their own.
     pub dtype: String,
     /// The op's parameters.
     #[serde(default)]
@@ -303,6 +306,9 @@ pub struct FuzzedKernel {
     pub refused_count: u64,
     /// The worst errors among the right ones.
     pub errors: Errors,
+    /// The smallest and the largest of each size that was run, in the order of the shape.
+    #[serde(default)]
+    pub sizes: Vec<SizeRange>,
     /// Why some or all cases could not be run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
@@ -319,6 +325,61 @@ impl FuzzedKernel {
     }
 }
 
+/// Which sizes along one axis were run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeRange {
+    /// What the size is of: `batch`, `steps`, or its name in a declared op.
+    pub name: String,
+    /// The smallest that was run.
+    pub min: usize,
+    /// The largest.
+    pub max: usize,
+}
+
+/// How often a case failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Shown {
+    /// Runs of the case.
+    pub runs_count: u64,
+    /// Of these: failed.
+    pub failed_count: u64,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self { runs_count: 1, failed_count: 1 }
+    }
+}
+
+impl Shown {
+    /// -ln 0.001: a case that fails as often as it did is missed in one of a thousand replays.
+    const FACTOR: f64 = 6.9;
+
+    /// Whether it failed in every run.
+    #[must_use]
+    pub fn is_always(self) -> bool {
+        self.failed_count >= self.runs_count
+    }
+
+    /// Runs that show it again, at most `max`.
+    #[must_use]
+    pub fn runs_needed(self, max: u64) -> u64 {
+        // One failure and one pass are added: of few runs the share says little.
+        let share = (self.failed_count as f64 + 1.0) / (self.runs_count as f64 + 2.0);
+        ((Self::FACTOR / share).ceil() as u64).clamp(1, max)
+    }
+}
+
+/// What a saved case came to when it was run again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Replayed {
+    /// The last run that failed, or the last one.
+    #[serde(flatten)]
+    pub evaluated: Evaluated,
+    /// How often it failed.
+    pub shown: Shown,
+}
+
 /// A case that failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FuzzFailure {
@@ -330,6 +391,9 @@ pub struct FuzzFailure {
     pub first: FuzzCase,
     /// How many cases of this kernel had been run by then, with it.
     pub found_after: u64,
+    /// How often the small case failed when it was run again.
+    #[serde(default)]
+    pub shown: Shown,
     /// Where the small case was saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -346,6 +410,23 @@ pub struct FuzzFile {
     pub worker: String,
     /// What was wrong.
     pub finding: Finding,
+    /// How often the case failed when it was found.
+    #[serde(default)]
+    pub shown: Shown,
     /// The case.
     pub case: FuzzCase,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_replayed_so_often_that_one_in_a_thousand_is_missed() {
+        let needed = |failed_count, runs_count| Shown { runs_count, failed_count }.runs_needed(2_000);
+        assert_eq!((needed(6, 6), needed(1, 1)), (8, 11));
+        // Once in fifty runs: a chance of 0.98^263, one in two hundred, of missing what was seen three times.
+        assert_eq!(needed(3, 150), 263);
+        assert_eq!((needed(1, 401), needed(0, u64::MAX), needed(u64::MAX, 0)), (1391, 2_000, 1));
+    }
 }

@@ -12,6 +12,13 @@ pub const SAMPLES_PER_RUN_MAX: u64 = 100_000;
 pub const WORKLOADS_MAX: usize = 20_000;
 /// Longest name of a suite, a workload or a worker.
 pub const NAME_CHARS_MAX: usize = 200;
+/// Most elements of all tensors of a case of `fuzz` or `check`, the oracle's answer among them: 256 MiB in f32, about six times
+/// that with the copies that are kept. Attention of [32, 8, 512, 64], a common size, has two thirds of it.
+pub const CASE_ELEMENTS_MAX: u64 = 1 << 26;
+/// The same on a device, of the main input alone: the largest of the suite `gpu-large`.
+pub const CASE_DEVICE_ELEMENTS_MAX: u64 = 1 << 29;
+/// Most steps of an oracle's innermost loop, such as multiply-adds of attention's scores: two minutes or so.
+pub const CASE_OPERATIONS_MAX: u64 = 1 << 36;
 /// Most calls in one sample; a worker that needs more is not timing anything.
 pub const CALLS_PER_SAMPLE_MAX: u64 = 1 << 32;
 /// Lines of a worker's stderr kept as evidence when it fails.

@@ -1,4 +1,7 @@
-//! Decides whether an answer equals the oracle's. Must not round, skip or forgive: a NaN is never a match.
+//! Decides whether an answer equals the oracle's. Must not round, skip or forgive: a NaN is never a match, except in a type that
+//! stores it for want of an infinity.
+
+use crate::overflow::Overflow;
 
 /// Largest difference that still counts as equal: `atol + rtol * |reference|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,11 +43,13 @@ pub struct Leeway {
     /// The answer's norm is about that of the inputs, so the norm of its error is held against it as well: an answer that is
     /// wrong everywhere, by less than the absolute tolerance, is still wrong.
     pub ordinary: bool,
+    /// What the element type of the answer stores beyond its range.
+    pub overflow: Overflow,
 }
 
 impl Leeway {
     /// Of the inputs that an op draws for itself.
-    pub const NONE: Self = Self { scale: 1.0, planted: false, ordinary: false };
+    pub const NONE: Self = Self { scale: 1.0, planted: false, ordinary: false, overflow: Overflow::F32 };
 }
 
 /// The error's norm may be so many times what the relative tolerance allows each value.
@@ -125,6 +130,11 @@ impl Comparison {
         let mut moments = Moments::default();
         for (at, (&g, &w)) in got.iter().zip(want).enumerate() {
             let (g, w) = (f64::from(g), f64::from(w));
+            let is_beyond = self.leeway.overflow.accepts(g, w, self.tolerance);
+            if is_beyond {
+                self.check.total += 1;
+                continue;
+            }
             self.pair(name, dims, at, g, w, self.tolerance);
             if !self.leeway.planted || w.is_finite() {
                 moments.add(g, w);
@@ -320,7 +330,7 @@ mod tests {
         assert_eq!((check.mismatches, check.total), (1, 24));
     }
 
-    const ORDINARY: Leeway = Leeway { scale: 1.0, planted: false, ordinary: true };
+    const ORDINARY: Leeway = Leeway { ordinary: true, ..Leeway::NONE };
 
     #[test]
     fn a_constant_within_the_absolute_tolerance_is_wrong_by_its_norm() {

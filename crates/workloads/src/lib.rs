@@ -15,6 +15,7 @@ pub mod fused;
 pub mod fusion;
 pub mod infer;
 pub mod order;
+mod overflow;
 pub mod pack;
 mod prepared;
 pub mod product;
@@ -28,7 +29,9 @@ pub mod values;
 
 pub use compare::{Check, Leeway, Tolerance};
 pub use error::{BuildError, OpError};
-pub use values::{Domain, Range, Tensor};
+pub use overflow::Overflow;
+pub use prepared::{Load, load};
+pub use values::{Domain, IntegerTensor, Integers, Range, Tensor};
 
 use serde_json::{Map, Value};
 
@@ -106,6 +109,10 @@ pub trait PreparedOp: Send {
     fn inputs(&mut self) -> Vec<Tensor<'_>>;
     /// The outputs that are floats.
     fn outputs(&mut self) -> Vec<Tensor<'_>>;
+    /// The outputs that are whole numbers and follow from the inputs alone.
+    fn integer_outputs(&mut self) -> Vec<IntegerTensor<'_>> {
+        Vec::new()
+    }
 }
 
 /// Checks a request without allocating tensors.

@@ -1,6 +1,7 @@
 //! Values for inputs other than the ordinary ones: where kernels break is at the edges.
 
 use crate::compare::Leeway;
+use crate::overflow::Overflow;
 use crate::rng::RandomState;
 use holdpoint_model::Values;
 use std::borrow::Cow;
@@ -30,6 +31,65 @@ impl<'a> Tensor<'a> {
     }
 }
 
+/// One output of whole numbers.
+#[derive(Debug)]
+pub struct IntegerTensor<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// Its sizes, the last varying fastest.
+    pub dims: Vec<usize>,
+    /// Its values.
+    pub values: Integers<'a>,
+}
+
+/// Whole numbers as an op keeps them; outside they are 32 bits wide, none of them negative.
+#[derive(Debug)]
+pub enum Integers<'a> {
+    /// Ids and coordinates.
+    U32(&'a mut [u32]),
+    /// Priorities.
+    I8(&'a mut [i8]),
+}
+
+impl Integers<'_> {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(values) => values.len(),
+            Self::I8(values) => values.len(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// As 32-bit numbers.
+    #[must_use]
+    pub fn get(&self) -> Vec<i32> {
+        match self {
+            Self::U32(values) => values.iter().map(|value| *value as i32).collect(),
+            Self::I8(values) => values.iter().map(|value| i32::from(*value)).collect(),
+        }
+    }
+
+    /// From 32-bit numbers; one that cannot be kept becomes one that no right answer has.
+    pub fn set(&mut self, from: &[i32]) {
+        match self {
+            Self::U32(values) => {
+                values.iter_mut().zip(from).for_each(|(value, from)| *value = *from as u32);
+            }
+            Self::I8(values) => {
+                let kept = |from: i32| i8::try_from(from).unwrap_or(i8::MIN);
+                values.iter_mut().zip(from).for_each(|(value, from)| *value = kept(*from));
+            }
+        }
+    }
+}
+
 /// What an input may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
@@ -52,6 +112,8 @@ pub struct Range {
     pub small: f32,
     /// Of [`Values::Tiny`].
     pub tiny: f32,
+    /// Where it ends.
+    pub overflow: Overflow,
 }
 
 /// Fills inputs, each value rounded to what its element type can hold, and says what may be asked of the answer to them.
@@ -76,7 +138,8 @@ pub fn fill(
             scale = scale.max(f64::from(value.abs()));
         }
     }
-    Leeway { scale, planted: kind.is_planted(), ordinary: kind.is_ordinary() }
+    let (planted, ordinary) = (kind.is_planted(), kind.is_ordinary());
+    Leeway { scale, planted, ordinary, overflow: range.overflow }
 }
 
 /// Puts a value in one place of one input.
@@ -137,7 +200,7 @@ fn draw(kind: Values, tensor: &mut Tensor<'_>, rng: &mut RandomState, range: Ran
 mod tests {
     use super::*;
 
-    const RANGE: Range = Range { large: 100.0, small: 1e-6, tiny: 1e-38 };
+    const RANGE: Range = Range { large: 100.0, small: 1e-6, tiny: 1e-38, overflow: Overflow::F32 };
 
     fn filled(values: Values, domain: Domain, seed: u64) -> (Vec<f32>, Leeway) {
         let mut data = vec![f32::NAN; 500];
@@ -175,5 +238,15 @@ mod tests {
         assert!(spikes.contains(&100.0) && spikes.iter().filter(|x| **x == 0.0).count() > 400);
         let normal = filled(Values::Normal, Domain::Any, 3).1;
         assert!(normal.scale > 2.0 && normal.scale < 5.0 && normal.ordinary, "{normal:?}");
+    }
+
+    #[test]
+    fn whole_numbers_that_do_not_fit_match_no_right_answer() {
+        let (mut ids, mut priorities) = ([0_u32; 3], [0_i8; 3]);
+        Integers::U32(&mut ids).set(&[7, -1, i32::MAX]);
+        Integers::I8(&mut priorities).set(&[3, 300, -129]);
+        assert_eq!((ids, priorities), ([7, u32::MAX, 0x7fff_ffff], [3, i8::MIN, i8::MIN]));
+        assert_eq!(Integers::U32(&mut ids).get(), [7, -1, i32::MAX]);
+        assert_eq!(Integers::I8(&mut priorities).get(), [3, -128, -128]);
     }
 }

@@ -3,7 +3,7 @@
 // Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_workloads::{BuildError, OPS, Request, Tolerance, Variant, build, validate};
+use holdpoint_workloads::{BuildError, OPS, Request, Tolerance, Variant, build, load, validate};
 use serde_json::{Map, Value, json};
 
 fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>) -> Request<'a> {
@@ -48,6 +48,41 @@ fn samples() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
 fn every_op_has_a_sample() {
     for op in OPS {
         assert!(samples().iter().any(|(name, ..)| name == op), "{op}");
+    }
+}
+
+#[test]
+fn what_an_op_takes_is_at_least_what_it_holds() {
+    for (op, shape, params) in samples() {
+        let request = request(op, &shape, &params);
+        let mut prepared = build(&request).unwrap();
+        let inputs: usize = prepared.inputs().iter().map(|tensor| tensor.values.len()).sum();
+        let outputs: usize = prepared.outputs().iter().map(|tensor| tensor.values.len()).sum();
+        let integers: usize = prepared.integer_outputs().iter().map(|tensor| tensor.values.len()).sum();
+        // The oracle's answer is as large as the op's own.
+        let held = inputs + 2 * (outputs + integers);
+        assert!(load(&request).elements >= held as u64, "{op} {shape:?}: {held}");
+    }
+}
+
+/// Each is small by its main input, or nearly so.
+#[test]
+fn requests_that_would_take_all_memory_are_refused_before_anything_is_allocated() {
+    let many: Vec<u32> = vec![0; 1000];
+    for (op, shape, params) in [
+        ("attention", vec![1, 1, 1 << 27, 1], json!({})),
+        ("ff_path", vec![1, 1 << 20, 16, 16], json!({"kmax_l0": 1, "kmax_l1": 1})),
+        ("tile_pack", vec![1, 1, 1 << 13, 1 << 13], json!({"tile_size": 1 << 13, "indices": many})),
+        ("tile_unpack", vec![1 << 26, 1, 1, 1], json!({"tile_size": 1, "indices": [0, 0, 0, 0, 0, 0, 0, 0]})),
+        ("fused_pack_op_unpack", vec![1, 1, 1 << 15, 1 << 15], json!({"tile_size": 1})),
+        ("fusion_gate", vec![1, 1, 1 << 15, 1 << 15], json!({})),
+        ("tile_ssm", vec![usize::MAX, 2, 2], json!({})),
+        ("infer", vec![1, 3, 1 << 14, 1 << 15], json!({})),
+        ("copy", vec![1 << 30], json!({})),
+    ] {
+        let params = object(params);
+        let error = validate(&request(op, &shape, &params)).unwrap_err().to_string();
+        assert!(error.contains("elements") && error.contains("at most"), "{op}: {error}");
     }
 }
 

@@ -198,6 +198,9 @@ fn correctness(
         kernel: spec.kernel.clone(),
         declared: target.declared(suite, spec).cloned(),
     };
+    target
+        .check_size(&case(CASES[0]))
+        .map_err(|error| CliError::Input(format!("workload {:?}: {error}", spec.name)))?;
     if !target.takes(&case(CASES[0])) {
         return Ok(Err(format!("holdpoint has no oracle for op {:?} at this shape", spec.op)));
     }

@@ -88,6 +88,7 @@ fn save(kernel: &mut FuzzedKernel, suite: &str, dir: &Path) -> Result<(), CliErr
             suite: suites::absolute(suite)?,
             worker: kernel.worker.clone(),
             finding: failure.finding.clone(),
+            shown: failure.shown,
             case: failure.case.clone(),
         };
         let path = dir.join(name.replace(['/', '\\'], "_"));
@@ -137,6 +138,9 @@ fn replay(
                 format!("{}: suite {:?} has no worker {:?}", path.display(), suite.name, file.worker);
             return Err(CliError::Input(problem));
         };
+        target
+            .check_size(&file.case)
+            .map_err(|error| CliError::Input(format!("{}: {error}", path.display())))?;
         if !target.takes(&file.case) {
             return Err(CliError::Input(format!(
                 "{}: worker {worker:?} cannot have this op, shape, dtype, offset or parameters",
@@ -146,12 +150,12 @@ fn replay(
         let dir = Scratch::new()?;
         let mut fuzzer = Fuzzer::new(&suite, worker, target, dir.path())
             .map_err(|error| CliError::Internal(format!("a file for tensors: {error}")))?;
-        outcomes.push((path.display().to_string(), fuzzer.replay(&file.case, file.finding.kind)));
+        outcomes.push((path.display().to_string(), fuzzer.replay(&file.case, file.finding.kind, file.shown)));
     }
     output.result(&outcomes, |style| terminal::replayed(&outcomes, style))?;
-    Ok(if outcomes.iter().any(|(_, outcome)| outcome.finding.is_some()) {
+    Ok(if outcomes.iter().any(|(_, outcome)| outcome.evaluated.finding.is_some()) {
         ExitCode::Regressed
-    } else if outcomes.iter().any(|(_, outcome)| outcome.skipped.is_none()) {
+    } else if outcomes.iter().any(|(_, outcome)| outcome.evaluated.skipped.is_none()) {
         ExitCode::Ok
     } else {
         ExitCode::Skipped

@@ -21,6 +21,7 @@ mod escapes;
 mod examples;
 mod fakes;
 mod fuzz;
+mod fuzz_workers;
 mod gate;
 mod github;
 mod gpu_reports;

@@ -1,4 +1,4 @@
-"""The worker of examples/kernel_worker.py with one thing wrong, by name: planted.py EXAMPLES NAME."""
+"""The workers of examples/kernel_worker.py and honest.py with one thing wrong, by name: planted.py EXAMPLES NAME."""
 
 import hashlib
 import math
@@ -12,6 +12,7 @@ EXAMPLES, NAME = sys.argv[1:]
 sys.path.insert(0, EXAMPLES)
 sys.dont_write_bytecode = True
 import kernel_worker as honest  # noqa: E402
+import honest as every_op  # noqa: E402
 
 attention, tile_ssm, evaluate, write = honest.attention, honest.tile_ssm, honest.evaluate, honest.write
 kept: dict = {}
@@ -154,6 +155,52 @@ def state_of_the_first_batch(shape, params, *tensors):
     return [y, states[: len(states) // shape[0]] * shape[0]]
 
 
+# Bugs beyond small sizes.
+
+def keys_beyond_512(number, shape, params, q, k, v):
+    """Later keys weigh nothing."""
+    steps, width = shape[2:]
+    out = attention(shape, params, q, k, v)[0]
+    if steps > 512:
+        last = q[-width:] * 512
+        out[-width:] = attention([1, 1, 512, width], {}, last, k[: 512 * width], v[: 512 * width])[0][:width]
+    return out
+
+
+def heads_above_8(out, b, h, s, d):
+    if h > 8:
+        out[8 * s * d] += 0.01 * (1 + abs(out[8 * s * d]))
+
+
+def batch_index_3(out, b, h, s, d):
+    if b > 3:
+        out[3 * h * s * d] += 0.01 * (1 + abs(out[3 * h * s * d]))
+
+
+def width_96(out, b, h, s, d):
+    if d == 96:
+        out[-1] += 0.01 * (1 + abs(out[-1]))
+
+
+# Whole numbers that are wrong.
+
+def indices_unsorted(packed, ids, corners):
+    return [packed, ids[::-1], corners]
+
+
+def origins_swapped(packed, ids, corners):
+    return [packed, ids, [corners[at ^ 1] for at in range(len(corners))]]
+
+
+def priority_of_another_level(merged, priorities=()):
+    return [merged, [2 * priority for priority in priorities]] if priorities else [merged]
+
+
+def of_outputs(kernel, change):
+    """What a kernel gives, spoilt."""
+    return lambda *arguments: change(*kernel(*arguments))
+
+
 # What is stored, spoilt.
 
 def unwritten_tail(memory, dtype, place, values):
@@ -277,6 +324,16 @@ def skipped_when_timed(request):
     return evaluate(request)
 
 
+def once_in_fifty_cases(request):
+    """Wrong in one of 150 requests, three of which are a case."""
+    kept["requests"] = kept.get("requests", 0) + 1
+    answer = evaluate(request)
+    if kept["requests"] % 150 == 0:
+        place = request["calls"][0]["outputs"][0]
+        with_file(request, lambda memory: write(memory, request["dtype"], place | {"shape": [1]}, [123.0]))
+    return answer
+
+
 # Workers that break.
 
 def by_size(request, limit=20):
@@ -318,13 +375,15 @@ def refuses_all(request):
     return {"type": "skipped", "workload": request["op"], "reason": "no kernel here"}
 
 
-CHANGES = [tail_off_by_one, nan_at_one_index, multiples_of_64, long_sequences, transposed_tile, missing_barrier]
-HEADS = [mask_off_by_one, last_head, no_maximum]
+CHANGES = [tail_off_by_one, nan_at_one_index, multiples_of_64, long_sequences, transposed_tile, missing_barrier,
+           heads_above_8, batch_index_3, width_96]
+HEADS = [mask_off_by_one, last_head, no_maximum, keys_beyond_512]
+PACKS = [indices_unsorted, origins_swapped]
 KERNELS = [order_of_heads, stale_row, wrong_scale, half_sums]
 SCANS = [short_clamp, nan_tokens, gate_turned, state_of_the_first_batch]
 WRITES = [unwritten_tail, past_the_end, unaligned, constant]
 CALLS = [left_from_the_last_run, kept_by_pointer, kept_by_input, input_changed, adds_up]
-REQUESTS = [another_stream, clock_stopped_early, told_too_long, skipped_when_timed, crashes, hangs, garbage, error,
+REQUESTS = [another_stream, clock_stopped_early, told_too_long, skipped_when_timed, once_in_fifty_cases, crashes, hangs, garbage, error,
             refuses, refuses_all]
 
 planted = globals().get(NAME)
@@ -332,6 +391,10 @@ if planted in CHANGES:
     honest.KERNELS["attention"] = changed(planted)
 elif planted in HEADS:
     honest.KERNELS["attention"] = head_loop(planted)
+elif planted in PACKS:
+    honest.KERNELS["tile_pack"] = of_outputs(every_op.tile_pack, planted)
+elif planted is priority_of_another_level:
+    honest.KERNELS["tile_unpack"] = of_outputs(every_op.tile_unpack, planted)
 elif planted in KERNELS:
     honest.KERNELS["attention"] = planted
 elif planted in SCANS:

@@ -1,7 +1,8 @@
 //! The answers themselves: what a worker computes from inputs that are drawn here, checked, and handed over as they are. For
 //! replays; must not compare one answer with another.
 
-use super::arena::{Arena, Exchange};
+use super::arena::Arena;
+use super::exchange::Exchange;
 use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};
 use holdpoint_cuda::Dtype;
@@ -35,12 +36,16 @@ pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Resu
     let [atol, rtol] = dtype.tolerance();
     // Two devices may both be off by the tolerance, one up, one down.
     let tolerance = Tolerance::new(2.0 * atol, 2.0 * rtol);
+    let overflow = dtype.overflow();
     let width = dtype.bytes();
     let same = |(old, new): (&[u8], &[u8])| {
         old == new
             || !is_exact && {
                 let (old, new) = (dtype.decode(old)[0], dtype.decode(new)[0]);
-                tolerance.accepts(f64::from(new), f64::from(old)) || old.is_nan() && new.is_nan()
+                let (new_wide, old_wide) = (f64::from(new), f64::from(old));
+                tolerance.accepts(new_wide, old_wide)
+                    || overflow.accepts(new_wide, old_wide, tolerance)
+                    || old.is_nan() && new.is_nan()
             }
     };
     let different: Vec<usize> = recorded
@@ -116,8 +121,8 @@ impl<'a> Answerer<'a> {
     }
 
     fn ask(&mut self, case: &FuzzCase) -> Result<Answered, WorkerError> {
-        let mut exchange = match Exchange::new(case, case.seed, 1, 1) {
-            Ok(exchange) => exchange.completed(),
+        let mut exchange = match Exchange::of_floats(case) {
+            Ok(exchange) => exchange,
             Err(error) => {
                 return Ok(Answered::Skipped(format!("there are no inputs for it: {}", error.detail)));
             }

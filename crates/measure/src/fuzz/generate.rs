@@ -1,86 +1,123 @@
-//! Cases that kernels trip over: tiny and ragged sizes, primes, sizes beside powers of two, odd parameters and values.
+//! Cases that kernels trip over: tiny and ragged sizes, primes, sizes beside powers of two, odd parameters and values, and among
+//! them a few that are large along one axis.
 
+use super::draw::{self, Draw, pick};
 use super::{Kernel, Target};
-use holdpoint_model::suite::OpSpec;
+use holdpoint_model::suite::FuzzLimits;
 use holdpoint_model::{FuzzCase, Values};
 use holdpoint_stats::random::Random;
-use serde_json::{Map, Value, json};
 
-/// How large cases may be.
-struct Most {
-    /// Multiply-adds of one product of attention.
-    cost: usize,
+/// Draws until one is a request that the op takes.
+const TRIES_MAX: usize = 2_000;
+/// One case in so many is large along one axis, each axis in its turn.
+const LARGE_EVERY: u64 = 20;
+
+/// How large cases may be in all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    /// Multiply-adds of one product of attention; of a declared op the product of its sizes.
+    pub(super) operations: usize,
     /// Elements of the main input.
-    elements: usize,
+    pub(super) elements: usize,
 }
 
 impl Most {
-    fn of(target: Target) -> Self {
+    /// Of all cases but the large ones.
+    fn small(target: Target) -> Self {
         match target {
             // An oracle takes a millisecond or so.
-            Target::Builtin | Target::Cuda => Self { cost: 1_500_000, elements: 40_000 },
-            // Six calls a case and more while it is made small, by a worker that may be written in plain Python.
-            Target::External => Self { cost: 400_000, elements: 6_000 },
+            Target::Builtin | Target::Cuda => Self { operations: 1_500_000, elements: 40_000 },
+            // Eight calls a case and more while it is made small, by a worker that may be written in plain Python.
+            Target::External => Self { operations: 400_000, elements: 6_000 },
+        }
+    }
+
+    /// Of those that are large along one axis.
+    fn large(target: Target) -> Self {
+        match target {
+            Target::Builtin | Target::Cuda => Self { operations: 8_000_000, elements: 200_000 },
+            // About a second a call in plain Python.
+            Target::External => Self { operations: 2_000_000, elements: 40_000 },
+        }
+    }
+
+    fn within(self, limits: Option<&FuzzLimits>) -> Self {
+        let least = |own: usize, given: Option<u64>| {
+            given.map_or(own, |given| usize::try_from(given).unwrap_or(usize::MAX).max(1))
+        };
+        Self {
+            operations: least(self.operations, limits.and_then(|limits| limits.operations_max)),
+            elements: least(self.elements, limits.and_then(|limits| limits.elements_max)),
         }
     }
 }
 
-/// Draws until one is a request that the op takes.
-const TRIES_MAX: usize = 2_000;
+/// The largest size along each axis.
+fn sizes_max(kernel: &Kernel<'_>) -> Vec<usize> {
+    if let Some(limits) = kernel.limits.filter(|limits| !limits.sizes_max.is_empty()) {
+        return limits.sizes_max.clone();
+    }
+    match (kernel.declared, kernel.spec.op.as_str()) {
+        (Some(op), _) => vec![2048; op.sizes.len()],
+        // Past 1024 keys, and past any power of two that a kernel's tile of keys could be.
+        (None, "attention") => vec![8, 32, 1500, 256],
+        (None, "tile_ssm") => vec![8, 4096, 1024],
+        (None, "copy" | "fma") => vec![200_000],
+        (None, "infer" | "ff_path") => Vec::new(),
+        (None, _) => vec![8, 512, 1024, 1024],
+    }
+}
 
-/// A size of a declared op, at most.
-const DECLARED_MAX: usize = 300;
-
-const PRIMES: &[usize] =
-    &[11, 13, 17, 19, 23, 29, 31, 37, 41, 53, 61, 67, 71, 97, 101, 127, 131, 193, 251, 257];
-const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r", "r2l", "u2d", "d2u"];
-
-/// A case of a kernel, or none where it cannot be generated.
-pub(super) fn generate(kernel: &Kernel<'_>, random: &mut Random) -> Option<FuzzCase> {
-    let (op, target, own) = (&kernel.spec.op, kernel.target, &kernel.spec.kernel);
+/// The case of this number of a kernel, or none where it cannot be generated.
+pub(super) fn generate(kernel: &Kernel<'_>, number: u64, random: &mut Random) -> Option<FuzzCase> {
+    let sizes_max = sizes_max(kernel);
+    let is_large = number % LARGE_EVERY == LARGE_EVERY - 1 && !sizes_max.is_empty();
+    let axis = is_large.then(|| (number / LARGE_EVERY) as usize % sizes_max.len());
     for _ in 0..TRIES_MAX {
-        let (shape, params) = match kernel.declared {
-            Some(declared) => (sizes(declared, random), kernel.spec.params.clone()),
-            None => drawn(op, target, random)?,
-        };
-        let case = FuzzCase {
-            op: op.clone(),
-            shape,
-            dtype: kernel.dtype.clone(),
-            params,
-            seed: random.bits() >> 12,
-            values: match kernel.declared {
-                Some(declared) => pick(random, &declared.values),
-                None => values(op, random),
-            },
-            // A kernel that is handed pointers may count on what allocators give.
-            offset: match target {
-                Target::Builtin => 0,
-                _ if own.is_some() || random.below(4) > 0 => 0,
-                _ => 1 + random.below(3),
-            },
-            kernel: own.clone(),
-            declared: kernel.declared.cloned(),
-        };
-        if target.takes(&case) && is_small(&case) {
+        let large = axis.map(|axis| (axis, draw_large(sizes_max[axis], random)));
+        let case = draw_case(kernel, large, random)?;
+        let is_within = case.shape.iter().zip(&sizes_max).all(|(size, max)| size <= max);
+        if is_within && kernel.target.takes(&case) {
             return Some(case);
         }
     }
     None
 }
 
-/// Sizes of a declared op.
-fn sizes(op: &OpSpec, random: &mut Random) -> Vec<usize> {
-    op.sizes.iter().map(|_| size(random, DECLARED_MAX)).collect()
+/// In the upper half of what is allowed.
+fn draw_large(max: usize, random: &mut Random) -> usize {
+    max - random.below((max / 2).max(1))
 }
 
-/// Whether all tensors of a declared op are small enough for a worker in plain Python.
-fn is_small(case: &FuzzCase) -> bool {
-    let Some(op) = &case.declared else { return true };
-    let elements = |dims: &[usize]| dims.iter().product::<usize>();
-    let most = Most::of(Target::External).elements;
-    op.tensors(&case.shape)
-        .is_ok_and(|(inputs, outputs)| inputs.iter().chain(&outputs).all(|(_, dims)| elements(dims) <= most))
+fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Random) -> Option<FuzzCase> {
+    let (op, target, own) = (&kernel.spec.op, kernel.target, &kernel.spec.kernel);
+    let most = if large.is_some() { Most::large(target) } else { Most::small(target) };
+    let mut draw = Draw { target, most: most.within(kernel.limits), large, random };
+    let (shape, params) = match kernel.declared {
+        Some(declared) => (draw::declared(declared, &mut draw), kernel.spec.params.clone()),
+        None => draw::op(op, &mut draw)?,
+    };
+    Some(FuzzCase {
+        op: op.clone(),
+        shape,
+        dtype: kernel.dtype.clone(),
+        params,
+        seed: random.bits() >> 12,
+        values: match kernel.declared {
+            // A large case is there for its size: values that hide wrong places would waste it.
+            _ if large.is_some() => Values::Normal,
+            Some(declared) => pick(random, &declared.values),
+            None => values(op, random),
+        },
+        // A kernel that is handed pointers may count on what allocators give.
+        offset: match target {
+            Target::Builtin => 0,
+            _ if own.is_some() || random.below(4) > 0 => 0,
+            _ => 1 + random.below(3),
+        },
+        kernel: own.clone(),
+        declared: kernel.declared.cloned(),
+    })
 }
 
 /// Ordinary values half of the time. Ops that choose tiles by their values get none that tie, and nothing that is not finite:
@@ -95,157 +132,11 @@ fn values(op: &str, random: &mut Random) -> Values {
     }
 }
 
-/// A size that is seldom round.
-fn size(random: &mut Random, most: usize) -> usize {
-    let most = most.max(1);
-    let drawn = match random.below(10) {
-        0..=3 => 1 + random.below(8),
-        4 | 5 => (1_usize << (1 + random.below(9))) + random.below(3) - 1,
-        // Whole tiles of kernels, and one more or less.
-        6 => pick(random, &[16, 32, 64]) * (1 + random.below(4)) + pick(random, &[0, 0, 1]),
-        7 | 8 => PRIMES[random.below(PRIMES.len())],
-        _ => 1 + random.below(most),
-    };
-    if drawn <= most { drawn } else { 1 + random.below(most) }
-}
-
-fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
-    of[random.below(of.len())]
-}
-
-fn drawn(op: &str, target: Target, random: &mut Random) -> Option<(Vec<usize>, Map<String, Value>)> {
-    let most = &Most::of(target);
-    let (shape, params) = match op {
-        "attention" => attention(target, most, random),
-        "tile_ssm" => scan(most, random),
-        "fusion_gate" => gate(most, random),
-        "tile_pack" | "tile_unpack" | "fused_pack_op_unpack" => tiles(op, target, most, random),
-        "ff_path" => ff(target, random),
-        "infer" => infer(random),
-        "copy" | "fma" => (vec![size(random, most.elements)], json!({})),
-        _ => return None,
-    };
-    let Value::Object(params) = params else { return None };
-    Some((shape, params))
-}
-
-fn attention(target: Target, most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
-    let heads = match target {
-        Target::Builtin | Target::Cuda => [1 + random.below(3), 1 + random.below(4)],
-        Target::External => [1 + random.below(2), 1 + random.below(3)],
-    };
-    let width = match target {
-        Target::Builtin => size(random, 128),
-        Target::Cuda => pick(random, &[32, 64, 96, 128]),
-        Target::External => pick(random, &[16, 32, 64, 128]),
-    };
-    let most = (most.cost / (heads[0] * heads[1] * width)).isqrt();
-    let steps = size(random, most.clamp(1, 600));
-    (vec![heads[0], heads[1], steps, width], json!({"causal": random.below(2) == 0}))
-}
-
-fn scan(most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
-    let batch = 1 + random.below(3);
-    let channels = size(random, 260);
-    let steps = size(random, (most.elements / (batch * channels)).clamp(1, 1200));
-    let params = json!({
-        "direction": pick(random, &["forward", "backward", "bidirectional"]),
-        "merge_mode": pick(random, &["sum", "avg", "gated"]),
-        "clamp_value": pick(random, &[1e4, 2.0]),
-    });
-    (vec![batch, steps, channels], params)
-}
-
-fn gate(most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
-    let [batch, height, width] = [1 + random.below(3), size(random, 67), size(random, 67)];
-    let channels = size(random, (most.elements / (batch * height * width)).clamp(1, 130));
-    let params = match random.below(2) {
-        0 => json!({}),
-        _ => {
-            json!({"boundary_log_weight": 2.0 * random.uniform() - 1.0, "bias": 4.0 * random.uniform() - 2.0})
-        }
-    };
-    (vec![batch, channels, height, width], params)
-}
-
-fn tiles(op: &str, target: Target, most: &Most, random: &mut Random) -> (Vec<usize>, Value) {
-    let tile = pick(random, &[1, 2, 3, 4, 5, 7, 8, 8, 16, 16]);
-    let [rows, columns] = [1 + random.below(8), 1 + random.below(8)];
-    let batch = 1 + random.below(3);
-    let plane = rows * columns * tile * tile;
-    let channels = size(random, (most.elements / (batch * plane)).clamp(1, 130));
-    let shape = vec![batch, channels, rows * tile, columns * tile];
-    let mut ids: Vec<usize> = (0..rows * columns).collect();
-    random.shuffle(&mut ids);
-    ids.truncate(1 + random.below(rows * columns));
-    let mut params = json!({"tile_size": tile, "indices": ids});
-    let count = ids.len();
-    let is_cuda = target == Target::Cuda;
-    match op {
-        "tile_pack" if !is_cuda => params["order_mode"] = json!(pick(random, ORDERS)),
-        "tile_unpack" => {
-            params["overlap_mode"] = json!(pick(random, &["override", "blend"]));
-            params["blend_alpha"] = json!(pick(random, &[0.5, 0.0, 1.0, 0.3]));
-            if is_cuda {
-                params["levels"] = json!(random.below(2) == 0);
-                params["overlap_shift"] = json!(random.below(tile));
-            } else {
-                params["order_mode"] = json!(pick(random, ORDERS));
-                // A worker of the user's writes floats, not the map of priorities.
-                if target == Target::External || random.below(2) == 0 {
-                    let levels: Vec<usize> = (0..count).map(|_| random.below(3)).collect();
-                    params["levels"] = json!(levels);
-                }
-            }
-        }
-        "fused_pack_op_unpack" => {
-            params["value_scale"] = json!(pick(random, &[1.0, -0.5, 2.0]));
-            params["gate_bias"] = json!(pick(random, &[0.0, 0.25]));
-        }
-        _ => {}
-    }
-    (shape, params)
-}
-
-fn ff(target: Target, random: &mut Random) -> (Vec<usize>, Value) {
-    let tile = pick(random, &[2, 4, 8]);
-    let [rows, columns] = [1 + random.below(4), 1 + random.below(4)];
-    let channels = match target {
-        Target::Cuda => 16 * (1 + random.below(4)),
-        _ => size(random, 24),
-    };
-    let tiles = rows * columns;
-    let kmax = 1 + random.below(tiles);
-    let params = json!({
-        "tile_size_l0": tile,
-        "tile_size_l1": tile / 2,
-        "kmax_l0": kmax,
-        "kmax_l1": 1 + random.below(4 * tiles),
-        "budget_b1": kmax as f64,
-        "budget_b2": random.below(8) as f64,
-        "budget_total": (kmax + 8) as f64,
-        "nesting": random.below(4) > 0,
-    });
-    (vec![1 + random.below(2), channels, rows * tile, columns * tile], params)
-}
-
-fn infer(random: &mut Random) -> (Vec<usize>, Value) {
-    let tile = pick(random, &[1, 2, 4]);
-    let side = |random: &mut Random| 16 * tile * (1 + random.below(3));
-    let shape = vec![1, 3, side(random), side(random)];
-    let params = json!({
-        "tile_size_l0": tile,
-        "kmax_l0": 1 + random.below(9),
-        "force_dense_routing": random.below(4) == 0,
-        "disable_ssm": random.below(4) == 0,
-    });
-    (shape, params)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use holdpoint_model::{Suite, WorkloadSpec};
+    use serde_json::json;
     use std::collections::BTreeSet;
 
     fn workload(op: &str) -> WorkloadSpec {
@@ -254,7 +145,7 @@ mod tests {
     }
 
     fn kernel(spec: &WorkloadSpec, target: Target) -> Kernel<'_> {
-        Kernel { spec, dtype: "f32".to_owned(), target, declared: None }
+        Kernel { spec, dtype: "f32".to_owned(), target, declared: None, limits: None }
     }
 
     #[test]
@@ -279,13 +170,13 @@ mod tests {
         ] {
             for op in ops {
                 let shapes: BTreeSet<Vec<usize>> = (0..100)
-                    .filter_map(|_| generate(&kernel(&workload(op), target), &mut random))
+                    .filter_map(|number| generate(&kernel(&workload(op), target), number, &mut random))
                     .map(|c| c.shape)
                     .collect();
                 assert!(shapes.len() > 20, "{op}: {} shapes", shapes.len());
             }
         }
-        assert_eq!(generate(&kernel(&workload("nothing"), Target::Builtin), &mut random), None);
+        assert_eq!(generate(&kernel(&workload("nothing"), Target::Builtin), 0, &mut random), None);
     }
 
     #[test]
@@ -295,18 +186,50 @@ mod tests {
         let own = json!({ "source": "a.cu", "entry": "a", "grid": [1], "block": [64],
             "requires": ["steps % 64 == 0", "head_dim == 64"] });
         spec.kernel = serde_json::from_value(own).unwrap();
-        for _ in 0..50 {
-            let case = generate(&kernel(&spec, Target::Cuda), &mut random).unwrap();
+        for number in 0..50 {
+            let case = generate(&kernel(&spec, Target::Cuda), number, &mut random).unwrap();
             assert_eq!((case.shape[2] % 64, case.shape[3], case.offset), (0, 64, 0));
             assert_eq!(case.kernel, spec.kernel);
         }
     }
 
     #[test]
-    fn sizes_are_tiny_prime_and_beside_powers_of_two() {
-        let mut random = Random::new(2);
-        let sizes: BTreeSet<usize> = (0..2000).map(|_| size(&mut random, 300)).collect();
-        assert!([1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 129, 131, 257].iter().all(|n| sizes.contains(n)));
-        assert!(sizes.iter().all(|&n| (1..=300).contains(&n)));
+    fn every_axis_is_large_in_its_turn_and_at_a_bounded_cost() {
+        let mut random = Random::new(5);
+        for (op, floor) in [
+            ("attention", vec![5, 17, 751, 129]),
+            ("tile_ssm", vec![5, 2049, 513]),
+            ("fusion_gate", vec![5, 257, 513, 513]),
+            ("tile_pack", vec![5, 257, 500, 500]),
+        ] {
+            let spec = workload(op);
+            let cases: Vec<FuzzCase> = (0..200)
+                .map(|number| generate(&kernel(&spec, Target::External), number, &mut random).unwrap())
+                .collect();
+            for (axis, floor) in floor.into_iter().enumerate() {
+                let most = cases.iter().map(|case| case.shape[axis]).max().unwrap();
+                assert!(most >= floor, "{op}: size {axis} reaches {most}");
+            }
+            for case in &cases {
+                assert!(case.shape.iter().product::<usize>() <= 40_000, "{op} {:?}", case.shape);
+            }
+            let heavy = cases.iter().filter(|case| super::super::size::is_heavy(case)).count();
+            assert!(heavy <= 10, "{op}: {heavy} of 200 are heavy");
+        }
+    }
+
+    #[test]
+    fn a_suite_sets_how_large_cases_are() {
+        let mut random = Random::new(6);
+        let limits = FuzzLimits { sizes_max: vec![2, 64, 40, 16], ..FuzzLimits::default() };
+        let spec = workload("attention");
+        let kernel = Kernel { limits: Some(&limits), ..kernel(&spec, Target::External) };
+        let mut largest = vec![0; 4];
+        for number in 0..400 {
+            let case = generate(&kernel, number, &mut random).unwrap();
+            assert!(case.shape.iter().zip(&limits.sizes_max).all(|(size, max)| size <= max));
+            largest = largest.iter().zip(&case.shape).map(|(a, b)| *a.max(b)).collect();
+        }
+        assert!(largest[1] > 32 && largest[2] > 20, "{largest:?}");
     }
 }

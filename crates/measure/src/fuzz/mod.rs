@@ -3,149 +3,33 @@
 
 mod answers;
 mod arena;
+mod call;
 mod declared;
+mod draw;
+mod exchange;
 mod generate;
+mod kernels;
 pub(crate) mod own;
+mod rate;
 mod shrink;
+mod size;
 mod times;
 
 pub use answers::{Answered, Answerer, Answers, Differs, OutputTensor, compare};
+pub use kernels::{Kernel, Target, kernels};
+pub use size::TooLarge;
 
 use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};
 use arena::Arena;
-use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel};
-use holdpoint_model::suite::{OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
-use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite, Values, WorkloadSpec};
+use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel, Shown, SizeRange};
+use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
 use holdpoint_stats::random::Random;
-use std::collections::BTreeSet;
+use kernels::given;
 use std::path::Path;
 
-/// Elements by which a buffer may be moved: what a case from a file may ask for.
-const OFFSET_MAX: usize = 64;
 /// Answers of a worker that may stay out, each for the suite's time-out, before it is given up.
 const TIMEOUTS_MAX: u32 = 8;
-
-/// Who runs a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// The built-in ops on the CPU.
-    Builtin,
-    /// The built-in ops on a CUDA device.
-    Cuda,
-    /// A worker of the user's.
-    External,
-}
-
-impl Target {
-    /// Of a workload; commands have no inputs that could be chosen.
-    #[must_use]
-    pub fn of(spec: &WorkloadSpec) -> Option<Self> {
-        match spec.worker.as_str() {
-            WORKER_BUILTIN => Some(Self::Builtin),
-            WORKER_CUDA => Some(Self::Cuda),
-            WORKER_COMMAND => None,
-            _ => Some(Self::External),
-        }
-    }
-
-    /// What a workload's op is, where the suite declares it and a worker of the user's runs it.
-    #[must_use]
-    pub fn declared<'a>(self, suite: &'a Suite, spec: &WorkloadSpec) -> Option<&'a OpSpec> {
-        suite.ops.get(&spec.op).filter(|_| self == Self::External)
-    }
-
-    /// Whether the op can do what a case asks.
-    #[must_use]
-    pub fn takes(self, case: &FuzzCase) -> bool {
-        if case.offset > OFFSET_MAX {
-            return false;
-        }
-        match self {
-            Self::Builtin => holdpoint_workloads::validate(&own::request(case)).is_ok(),
-            Self::External if case.declared.is_some() => {
-                case.declared.as_ref().is_some_and(|op| declared::takes(op, case))
-            }
-            Self::External => {
-                let request = holdpoint_workloads::Request { dtype: "f32", ..own::request(case) };
-                arena::OPS.contains(&case.op.as_str())
-                    && holdpoint_cuda::Dtype::parse(&case.dtype).is_some()
-                    && holdpoint_workloads::validate(&request).is_ok()
-            }
-            Self::Cuda => crate::worker::cuda::case_request(case)
-                .is_some_and(|request| holdpoint_cuda::ops::validate(&request).is_ok()),
-        }
-    }
-}
-
-/// One kernel of a suite: an op in an element type, by a worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kernel<'a> {
-    /// The workload that names it first.
-    pub spec: &'a WorkloadSpec,
-    /// Element type, the workload's or another.
-    pub dtype: String,
-    /// Who runs it.
-    pub target: Target,
-    /// What its op is, where the suite declares it.
-    pub declared: Option<&'a OpSpec>,
-}
-
-impl Kernel<'_> {
-    /// The workload of a kernel of the user's own, else the op.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        if self.spec.kernel.is_some() { &self.spec.name } else { &self.spec.op }
-    }
-}
-
-/// The kernels of a suite that can be looked at, each once; `dtypes` in place of the workloads' own where there are any.
-#[must_use]
-pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<Kernel<'a>> {
-    let mut seen = BTreeSet::new();
-    let mut all = Vec::new();
-    for spec in suite.workloads.iter().filter(|spec| spec.variant == Variant::Fast) {
-        let is_wanted = only.is_empty() || only.iter().any(|name| *name == spec.op || *name == spec.name);
-        let Some(target) = Target::of(spec).filter(|_| is_wanted && spec.op != "fault") else { continue };
-        let own = [spec.dtype.clone()];
-        for dtype in if dtypes.is_empty() { &own } else { dtypes } {
-            // A kernel of the user's own is one of its own, whatever it computes.
-            let own = spec.kernel.as_ref().map(|_| spec.name.clone());
-            if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
-                let declared = target.declared(suite, spec);
-                all.push(Kernel { spec, dtype: dtype.clone(), target, declared });
-            }
-        }
-    }
-    all
-}
-
-/// The cases that a suite's own workloads are: their shapes and parameters, ordinary values.
-fn given<'a>(suite: &'a Suite, kernel: &'a Kernel<'_>) -> impl Iterator<Item = FuzzCase> + 'a {
-    let is_same = |spec: &&WorkloadSpec| {
-        spec.op == kernel.spec.op
-            && spec.worker == kernel.spec.worker
-            && spec.variant == Variant::Fast
-            && spec.kernel == kernel.spec.kernel
-    };
-    let mut seen = Vec::new();
-    suite.workloads.iter().filter(is_same).filter_map(move |spec| {
-        let case = FuzzCase {
-            op: spec.op.clone(),
-            shape: spec.shape.clone(),
-            dtype: kernel.dtype.clone(),
-            params: spec.params.clone(),
-            seed: suite.seed_of(spec),
-            values: Values::Normal,
-            offset: 0,
-            kernel: spec.kernel.clone(),
-            declared: kernel.declared.cloned(),
-        };
-        let is_new = kernel.target.takes(&case) && !seen.contains(&case);
-        seen.push(case.clone());
-        is_new.then_some(case)
-    })
-}
 
 /// How much to look.
 #[derive(Clone, Copy, Debug)]
@@ -186,15 +70,6 @@ impl<'a> Fuzzer<'a> {
         })
     }
 
-    /// Runs a case that was found wrong before, its times too where it was they.
-    pub fn replay(&mut self, case: &FuzzCase, kind: FindingKind) -> Evaluated {
-        let evaluated = self.evaluate(case);
-        if evaluated.finding.is_none() && evaluated.skipped.is_none() && kind.is_about_time() {
-            return self.look_at_times(case);
-        }
-        evaluated
-    }
-
     fn look_at_times(&mut self, case: &FuzzCase) -> Evaluated {
         self.with_worker(|worker, arena| match arena {
             Some(arena) => times::look(arena, worker, case),
@@ -223,32 +98,19 @@ impl<'a> Fuzzer<'a> {
 
     /// Looks at a kernel: the suite's own shapes, then generated cases. `on_case` hears of each.
     pub fn run(&mut self, kernel: &Kernel<'_>, plan: Plan, mut on_case: impl FnMut(u64)) -> FuzzedKernel {
-        let spec = kernel.spec;
-        let mut found = FuzzedKernel {
-            op: spec.op.clone(),
-            workload: spec.kernel.as_ref().map(|_| spec.name.clone()),
-            dtype: kernel.dtype.clone(),
-            worker: spec.worker.clone(),
-            cases_count: 0,
-            passed_count: 0,
-            refused_count: 0,
-            errors: Errors::default(),
-            skipped: None,
-            failures: Vec::new(),
-        };
-        let name = format!("{} {} {}", kernel.name(), kernel.dtype, spec.worker);
+        let mut found = empty(kernel);
+        let name = format!("{} {} {}", kernel.name(), kernel.dtype, kernel.spec.worker);
         let mut random = Random::new(
             plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
         );
-        let given: Vec<FuzzCase> = given(self.suite, kernel).collect();
+        let given = own_cases(self.suite, kernel, &mut found);
         let total = given.len() as u64 + plan.cases_count;
-        let mut given = given.into_iter();
-        let mut passed: Vec<FuzzCase> = Vec::new();
-        let size = |case: &FuzzCase| case.shape.iter().product::<usize>();
+        let (mut given, mut numbers) = (given.into_iter(), 0..);
+        let mut passed = Passed::default();
         for _ in 0..total {
-            let generated = || generate::generate(kernel, &mut random);
+            let generated = || generate::generate(kernel, numbers.next()?, &mut random);
             let Some(case) = given.next().or_else(generated) else {
-                let what = format!("no cases are known for op {:?} in {:?}", spec.op, kernel.dtype);
+                let what = format!("no cases are known for op {:?} in {:?}", kernel.spec.op, kernel.dtype);
                 found.skipped = Some(format!("{what} with this worker"));
                 break;
             };
@@ -260,16 +122,12 @@ impl<'a> Fuzzer<'a> {
                 if self.arena.is_some() { continue } else { break }
             }
             found.cases_count += 1;
+            note_sizes(&mut found.sizes, kernel, &case.shape);
             on_case(found.cases_count);
             let Some(finding) = evaluated.finding else {
                 found.passed_count += 1;
                 found.errors = evaluated.errors.map_or(found.errors, |errors| found.errors.worse(errors));
-                // The smallest and the largest.
-                passed.push(case);
-                passed.sort_by_key(size);
-                if passed.len() > 2 {
-                    passed.remove(1);
-                }
+                passed.add(case);
                 continue;
             };
             if found.failures.iter().all(|known| known.finding.kind != finding.kind) {
@@ -286,12 +144,13 @@ impl<'a> Fuzzer<'a> {
                 return found;
             }
         }
-        for case in passed {
+        for case in passed.for_times() {
             if found.failures.is_empty()
                 && let Some(finding) = self.look_at_times(&case).finding
             {
                 let (first, found_after) = (case.clone(), found.cases_count);
-                found.failures.push(FuzzFailure { finding, case, first, found_after, file: None });
+                let shown = Shown::default();
+                found.failures.push(FuzzFailure { finding, case, first, found_after, shown, file: None });
             }
         }
         found
@@ -302,12 +161,85 @@ impl<'a> Fuzzer<'a> {
         let kind = finding.kind;
         let mut seen = finding;
         let case = shrink::shrink(&first, self.target, |case| {
-            if self.timeouts_count >= TIMEOUTS_MAX / 2 {
+            if self.is_too_slow() {
                 return false;
             }
             let same = self.evaluate(case).finding.filter(|finding| finding.kind == kind);
             same.map(|finding| seen = finding).is_some()
         });
-        FuzzFailure { finding: seen, case, first, found_after, file: None }
+        let shown = self.measure_rate(&case);
+        FuzzFailure { finding: seen, case, first, found_after, shown, file: None }
+    }
+
+    /// Whether so many answers stayed out that no more are risked on what is known to fail.
+    fn is_too_slow(&self) -> bool {
+        self.timeouts_count >= TIMEOUTS_MAX / 2
+    }
+}
+
+/// Nothing looked at.
+fn empty(kernel: &Kernel<'_>) -> FuzzedKernel {
+    let spec = kernel.spec;
+    FuzzedKernel {
+        op: spec.op.clone(),
+        workload: spec.kernel.as_ref().map(|_| spec.name.clone()),
+        dtype: kernel.dtype.clone(),
+        worker: spec.worker.clone(),
+        cases_count: 0,
+        passed_count: 0,
+        refused_count: 0,
+        errors: Errors::default(),
+        sizes: Vec::new(),
+        skipped: None,
+        failures: Vec::new(),
+    }
+}
+
+/// The suite's own shapes that can be run; those that are too large are noted as refused.
+fn own_cases(suite: &Suite, kernel: &Kernel<'_>, found: &mut FuzzedKernel) -> Vec<FuzzCase> {
+    let mut cases = Vec::new();
+    for case in given(suite, kernel) {
+        if let Err(error) = kernel.target.check_size(&case) {
+            found.refused_count += 1;
+            found.skipped = Some(error.to_string());
+        } else if kernel.target.takes(&case) {
+            cases.push(case);
+        }
+    }
+    cases
+}
+
+fn note_sizes(sizes: &mut Vec<SizeRange>, kernel: &Kernel<'_>, shape: &[usize]) {
+    if sizes.is_empty() {
+        let named = kernel.size_names().into_iter().zip(shape);
+        sizes.extend(named.map(|(name, &size)| SizeRange { name, min: size, max: size }));
+    }
+    for (range, &size) in sizes.iter_mut().zip(shape) {
+        (range.min, range.max) = (range.min.min(size), range.max.max(size));
+    }
+}
+
+/// Cases that passed, for the look at times: the smallest and the largest, and a heavy one only where there is no other.
+#[derive(Default)]
+struct Passed {
+    light: Vec<FuzzCase>,
+    heavy: Option<FuzzCase>,
+}
+
+impl Passed {
+    fn add(&mut self, case: FuzzCase) {
+        if size::is_heavy(&case) {
+            self.heavy = Some(case);
+            return;
+        }
+        self.light.push(case);
+        self.light.sort_by_key(|case| case.shape.iter().product::<usize>());
+        if self.light.len() > 2 {
+            self.light.remove(1);
+        }
+    }
+
+    fn for_times(self) -> Vec<FuzzCase> {
+        if self.light.is_empty() { self.heavy.into_iter().collect() } else { self.light }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Computed, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::fuzz::{Evaluation, TensorPlace};
-use holdpoint_workloads::{PreparedOp, Request, Tensor, Variant, build};
+use holdpoint_workloads::{PreparedOp, Request, Variant, build, validate};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
@@ -78,19 +78,23 @@ pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
         seed: asked.seed.unwrap_or(0),
         tolerance: None,
     };
+    if let Err(error) = validate(&request) {
+        return Ok(Computed::Skipped(error.to_string()));
+    }
     let tensors = Tensors::open(asked)?;
     let mut ops: Vec<Box<dyn PreparedOp>> = Vec::new();
     for call in &asked.calls {
         let mut op = build(&request).map_err(refused)?;
         let inputs = op.inputs();
-        check_places(&call.inputs, &inputs)?;
+        let known = inputs.iter().map(|tensor| (tensor.name.to_string(), tensor.dims.clone())).collect();
+        check_places(&call.inputs, known)?;
         for (place, tensor) in call.inputs.iter().zip(inputs) {
             let bytes = tensors.read(place, tensor.values.len() * WIDTH)?;
             for (value, bytes) in tensor.values.iter_mut().zip(bytes.as_chunks().0) {
                 *value = f32::from_le_bytes(*bytes);
             }
         }
-        check_places(&call.outputs, &op.outputs())?;
+        check_outputs(&call.outputs, op.as_mut())?;
         op.poison();
         ops.push(op);
     }
@@ -104,19 +108,37 @@ pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
             let bytes: Vec<u8> = tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect();
             tensors.write(place, &bytes)?;
         }
+        let floats_count = op.outputs().len();
+        for (place, tensor) in call.outputs.iter().skip(floats_count).zip(op.integer_outputs()) {
+            let bytes: Vec<u8> = tensor.values.get().iter().flat_map(|value| value.to_le_bytes()).collect();
+            tensors.write(place, &bytes)?;
+        }
     }
     Ok(Computed::Timed(elapsed_ns.max(1)))
 }
 
+/// Whether the outputs are those of the op: its floats, and behind them its whole numbers, unless nobody asks for those.
+fn check_outputs(places: &[TensorPlace], op: &mut dyn PreparedOp) -> Result<(), WorkerError> {
+    let mut known: Known =
+        op.outputs().iter().map(|tensor| (tensor.name.to_string(), tensor.dims.clone())).collect();
+    if places.len() > known.len() {
+        known.extend(op.integer_outputs().into_iter().map(|tensor| (tensor.name.to_owned(), tensor.dims)));
+    }
+    check_places(places, known)
+}
+
+/// Tensors of an op by name, with their sizes.
+type Known = Vec<(String, Vec<usize>)>;
+
 /// Whether the tensors are those of the op, in its order.
-fn check_places(places: &[TensorPlace], tensors: &[Tensor<'_>]) -> Result<(), WorkerError> {
-    let is_same = |(place, tensor): (&TensorPlace, &Tensor<'_>)| {
-        place.name == tensor.name && place.shape == tensor.dims
-    };
-    if places.len() == tensors.len() && places.iter().zip(tensors).all(is_same) {
+fn check_places(places: &[TensorPlace], known: Known) -> Result<(), WorkerError> {
+    if places
+        .iter()
+        .map(|place| (&place.name, &place.shape))
+        .eq(known.iter().map(|(name, dims)| (name, dims)))
+    {
         return Ok(());
     }
-    let wanted: Vec<String> =
-        tensors.iter().map(|tensor| format!("{} {:?}", tensor.name, tensor.dims)).collect();
+    let wanted: Vec<String> = known.iter().map(|(name, dims)| format!("{name} {dims:?}")).collect();
     Err(refused(format!("the op has tensors {}", wanted.join(", "))))
 }

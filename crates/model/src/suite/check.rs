@@ -46,6 +46,7 @@ impl Suite {
         }
         self.measure.check()?;
         self.check_workers()?;
+        self.check_fuzz()?;
         let (mut seen, mut metrics_seen) = (HashSet::new(), HashSet::new());
         for (index, workload) in self.workloads.iter().enumerate() {
             let place = format!("workload {} ({:?})", index + 1, workload.name);
@@ -94,6 +95,17 @@ impl Suite {
                     format!("oracle {:?} is not declared; add [workers.{}]", op.oracle, op.oracle),
                 );
             }
+        }
+        Ok(())
+    }
+
+    fn check_fuzz(&self) -> Result<(), TomlError> {
+        for (op, limits) in &self.fuzz {
+            let place = format!("fuzz.{op}");
+            let Some(workload) = self.workloads.iter().find(|workload| workload.op == *op) else {
+                return invalid(&place, "no workload of the suite has this op");
+            };
+            limits.check(workload.shape.len()).or_else(|problem| invalid(&place, problem))?;
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! Suites: workloads as data, read from TOML.
 
 mod check;
+mod fuzz;
 mod kernel;
 mod op;
 mod size;
 
+pub use fuzz::FuzzLimits;
 pub use kernel::{KernelCompiler, KernelSpec};
 pub use op::OpSpec;
 pub use size::Size;
@@ -43,6 +45,9 @@ pub struct Suite {
     /// Ops of your own, by name, for `fuzz` and `check`: their tensors, and the worker that knows the right answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ops: BTreeMap<String, OpSpec>,
+    /// How large the cases are that `fuzz` draws, by op.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fuzz: BTreeMap<String, FuzzLimits>,
     /// The workloads, in order.
     #[serde(default, rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,

@@ -6,7 +6,7 @@ use crate::remedy;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{entry, plural};
 use crate::units;
-use holdpoint_model::fuzz::{Evaluated, Finding, FuzzFailure, FuzzedKernel};
+use holdpoint_model::fuzz::{Finding, FuzzFailure, FuzzedKernel, Replayed, Shown, SizeRange};
 use holdpoint_model::{FuzzCase, FuzzReport, Values};
 
 const COLUMNS: &[Column] = &[
@@ -25,10 +25,13 @@ const COLUMNS: &[Column] = &[
 #[must_use]
 pub fn fuzz(report: &FuzzReport, style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
-    let mut notes = String::new();
+    let (mut ranges, mut notes) = (String::new(), String::new());
     for kernel in &report.kernels {
         if kernel.cases_count > 0 {
             grid.push(row(kernel));
+        }
+        if !kernel.sizes.is_empty() {
+            ranges += &entry(style, Ink::Plain, "sizes", &sizes(kernel));
         }
         for failure in &kernel.failures {
             notes += &failed(kernel, failure, style);
@@ -37,7 +40,23 @@ pub fn fuzz(report: &FuzzReport, style: Style) -> String {
             notes += &entry(style, Ink::Doubt, "skipped", &skipped(kernel, reason));
         }
     }
-    paragraphs(&[grid.render(style), notes, end(report, style)])
+    paragraphs(&[grid.render(style), ranges, notes, end(report, style)])
+}
+
+/// `attention f32 by mine: batch 1–8, heads 1–32`.
+fn sizes(kernel: &FuzzedKernel) -> String {
+    let range = |SizeRange { name, min, max }: &SizeRange| match min == max {
+        true => format!("{name} {min}"),
+        false => format!("{name} {min}–{max}"),
+    };
+    let ranges: Vec<String> = kernel.sizes.iter().map(range).collect();
+    format!("{} {} by {}: {}", kernel.name(), kernel.dtype, kernel.worker, ranges.join(", "))
+}
+
+/// `3 of 150 runs`.
+fn runs(shown: Shown) -> String {
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    format!("{} of {}", shown.failed_count, plural(count(shown.runs_count), "run"))
 }
 
 fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
@@ -61,7 +80,10 @@ fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
 fn failed(kernel: &FuzzedKernel, failure: &FuzzFailure, style: Style) -> String {
     let Finding { kind, detail } = &failure.finding;
     let found_after = plural(usize::try_from(failure.found_after).unwrap_or(usize::MAX), "case");
-    let case = format!("{}, found after {found_after}", spoken(&failure.case));
+    let mut case = format!("{}, found after {found_after}", spoken(&failure.case));
+    if !failure.shown.is_always() {
+        case += &format!(", failed in {}", runs(failure.shown));
+    }
     let mut text = entry(style, Ink::Bad, "wrong", &format!("{}: {}: {detail}", kernel.name(), kind.name()));
     text += &entry(style, Ink::Plain, "", &case);
     if let Some(file) = &failure.file {
@@ -136,20 +158,21 @@ fn end(report: &FuzzReport, style: Style) -> String {
 
 /// What saved cases came to.
 #[must_use]
-pub fn replayed(outcomes: &[(String, Evaluated)], style: Style) -> String {
+pub fn replayed(outcomes: &[(String, Replayed)], style: Style) -> String {
     let mut text = String::new();
-    for (path, outcome) in outcomes {
-        text += &match (&outcome.finding, &outcome.skipped) {
+    for (path, Replayed { evaluated, shown }) in outcomes {
+        let seen = runs(*shown);
+        text += &match (&evaluated.finding, &evaluated.skipped) {
             (Some(finding), _) => entry(
                 style,
                 Ink::Bad,
                 "wrong",
-                &format!("{path}: {}: {}", finding.kind.name(), finding.detail),
+                &format!("{path}: {} in {seen}: {}", finding.kind.name(), finding.detail),
             ),
             (None, Some(reason)) => {
                 entry(style, Ink::Doubt, "skipped", &format!("{path}: {}", remedy::with(reason)))
             }
-            (None, None) => entry(style, Ink::Good, "passed", path),
+            (None, None) => entry(style, Ink::Good, "passed", &format!("{path}: wrong in {seen}")),
         };
     }
     text

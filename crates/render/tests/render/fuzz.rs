@@ -2,7 +2,7 @@
 
 use crate::values::HOSTILE;
 use holdpoint_model::FuzzReport;
-use holdpoint_model::fuzz::Evaluated;
+use holdpoint_model::fuzz::Replayed;
 use holdpoint_render::{Style, terminal};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ const NARROW: Style = Style { color: false, width: Some(60) };
 fn kernel(op: &str, dtype: &str, passed: u64, failures: Value) -> Value {
     json!({
         "op": op, "dtype": dtype, "worker": "mine", "cases_count": 10_000, "passed_count": passed,
+        "sizes": [{"name": "batch", "min": 1, "max": 8}, {"name": "steps", "min": 16, "max": 16}],
         "errors": {
             "values_count": 5, "max_abs_err": 0.0012, "max_rel_err": null, "rel_norm": 0.0, "correlation": 0.99998,
         },
@@ -36,6 +37,7 @@ fn mixed() -> FuzzReport {
     let failure = |kind: &str, detail: &str, file: &str| {
         json!({
             "finding": {"kind": kind, "detail": detail}, "case": case, "first": case, "found_after": 87, "file": file,
+            "shown": {"runs_count": 150, "failed_count": 3},
         })
     };
     let failures = json!([
@@ -70,10 +72,13 @@ fn where_all_passed_the_table_is_all_there_is() {
 
 #[test]
 fn replayed_cases_have_a_line_each() {
-    let outcomes: Vec<(String, Evaluated)> = [
-        json!({}),
-        json!({"skipped": "cuda_driver_missing"}),
-        json!({"finding": {"kind": "unwritten", "detail": "out[256] of 260 was not written"}}),
+    let shown = |failed: u64, runs: u64| json!({"runs_count": runs, "failed_count": failed});
+    let finding = json!({"kind": "unwritten", "detail": "out[256] of 260 was not written"});
+    let outcomes: Vec<(String, Replayed)> = [
+        json!({"shown": shown(0, 8)}),
+        json!({"skipped": "cuda_driver_missing", "shown": shown(0, 0)}),
+        json!({"finding": finding, "shown": shown(3, 150)}),
+        json!({"finding": finding, "shown": shown(1, 1)}),
     ]
     .into_iter()
     .enumerate()

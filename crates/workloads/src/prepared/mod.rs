@@ -7,10 +7,13 @@ mod ff;
 mod fused;
 mod fusion;
 mod infer;
+mod load;
 mod pack;
 mod ssm;
 mod tiles;
 mod unpack;
+
+pub use load::{Load, load};
 
 use serde::de::DeserializeOwned;
 use serde_json::Map;
@@ -60,6 +63,7 @@ pub(crate) fn entry(req: &Request<'_>) -> Result<&'static Entry, BuildError> {
         }
     }
     check_size(req)?;
+    load::check(req)?;
     Ok(entry)
 }
 
@@ -73,8 +77,7 @@ impl Entry {
     }
 }
 
-/// 2^31 elements, 8 GiB in f32: beyond that a typing error is likelier than a wish.
-const ELEMENTS_MAX: usize = 1 << 31;
+const ELEMENTS_MAX: usize = load::ELEMENTS_MAX as usize;
 
 fn check_size(req: &Request<'_>) -> Result<(), BuildError> {
     if req.shape.contains(&0) {

@@ -15,7 +15,7 @@ use crate::error::BuildError;
 use crate::order::Orderer;
 use crate::pack::{self, PackSpec, Packed};
 use crate::rng::RandomState;
-use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
+use crate::{Check, Domain, IntegerTensor, Integers, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -137,6 +137,16 @@ impl PreparedOp for TilePack {
     fn outputs(&mut self) -> Vec<Tensor<'_>> {
         let tiles = &mut self.copies[self.last].got.tiles;
         vec![Tensor::new("packed", &self.spec.packed_dims(), Domain::Any, tiles)]
+    }
+
+    fn integer_outputs(&mut self) -> Vec<IntegerTensor<'_>> {
+        let (batch, tiles) = (self.spec.dims.batch, self.spec.tiles);
+        let Packed { indices, origins, .. } = &mut self.copies[self.last].got;
+        let origins = Integers::U32(origins.as_flattened_mut());
+        vec![
+            IntegerTensor { name: "indices", dims: vec![batch, tiles], values: Integers::U32(indices) },
+            IntegerTensor { name: "origins", dims: vec![batch, tiles, 2], values: origins },
+        ]
     }
 }
 #[cfg(test)]

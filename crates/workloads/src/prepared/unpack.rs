@@ -10,8 +10,9 @@ use crate::compare::{Comparison, Tolerance};
 use crate::error::{BuildError, OpError};
 use crate::order::{OrderMode, order};
 use crate::rng::RandomState;
+use crate::shape::Nchw;
 use crate::unpack::{Overlap, UnpackSpec, levels, priority};
-use crate::{Check, Domain, Leeway, PreparedOp, Request, Tensor, Variant, Work};
+use crate::{Check, Domain, IntegerTensor, Integers, Leeway, PreparedOp, Request, Tensor, Variant, Work};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -196,5 +197,14 @@ impl PreparedOp for TileUnpack {
 
     fn outputs(&mut self) -> Vec<Tensor<'_>> {
         vec![Tensor::new("merged", &self.spec.dims.dims(), Domain::Any, &mut self.got.map)]
+    }
+
+    fn integer_outputs(&mut self) -> Vec<IntegerTensor<'_>> {
+        if self.keys.is_some() {
+            return Vec::new();
+        }
+        let Nchw { batch, height, width, .. } = self.spec.dims;
+        let values = Integers::I8(&mut self.got.priority);
+        vec![IntegerTensor { name: "priority_map", dims: vec![batch, height, width], values }]
     }
 }

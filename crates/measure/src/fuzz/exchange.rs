@@ -1,0 +1,175 @@
+//! One request to a worker of the user's and what is made of its answer.
+
+use super::answers::{Answers, OutputTensor};
+use super::arena::{Arena, GAP_BYTES, OPS, POISON};
+use super::call::{Call, IntegerOutputs, Op, bytes_of};
+use super::own;
+use crate::worker::{Computed, Worker, WorkerError};
+use holdpoint_cuda::Dtype;
+use holdpoint_model::fuzz::{Errors, Evaluated, Evaluation, Finding, TensorPlace};
+use holdpoint_model::{FailureCause, FindingKind, FuzzCase};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+/// One request and its answer.
+pub(super) struct Exchange {
+    calls: Vec<Call>,
+    dtype: Dtype,
+    request: Evaluation,
+    before: Vec<u8>,
+    pub(super) after: Vec<u8>,
+    integers: IntegerOutputs,
+    /// By the worker's clock.
+    pub(super) elapsed_ns: u64,
+    /// From request to answer.
+    pub(super) passed: Duration,
+}
+
+impl Exchange {
+    /// Calls with inputs of their own, each to be made `repeats` times.
+    ///
+    /// # Errors
+    /// When there are no such tensors.
+    pub(super) fn new(case: &FuzzCase, seed: u64, calls: u64, repeats: u64) -> Result<Self, WorkerError> {
+        Self::prepare(case, seed, calls, repeats, IntegerOutputs::Asked)
+    }
+
+    /// One call whose floats alone are asked for.
+    ///
+    /// # Errors
+    /// When there are no such tensors.
+    pub(super) fn of_floats(case: &FuzzCase) -> Result<Self, WorkerError> {
+        Self::prepare(case, case.seed, 1, 1, IntegerOutputs::Computed)
+    }
+
+    fn prepare(
+        case: &FuzzCase,
+        seed: u64,
+        calls: u64,
+        repeats: u64,
+        integers: IntegerOutputs,
+    ) -> Result<Self, WorkerError> {
+        let refused = |what: String| WorkerError::new(FailureCause::WorkerError, what);
+        let dtype = Dtype::parse(&case.dtype)
+            .ok_or_else(|| refused(format!("no element type {:?} is known", case.dtype)))?;
+        let mut bytes = vec![POISON; GAP_BYTES];
+        let calls: Vec<Call> = (0..calls)
+            .map(|call| Call::new(case, dtype, seed.wrapping_add(call), integers, &mut bytes))
+            .collect::<Result<_, _>>()
+            .map_err(refused)?;
+        let request = Evaluation {
+            op: case.op.clone(),
+            shape: case.shape.clone(),
+            dtype: case.dtype.clone(),
+            params: case.params.clone(),
+            file: String::new(),
+            bytes: bytes.len() as u64,
+            calls: calls.iter().map(|call| call.places.clone()).collect(),
+            repeats,
+            seed: (!OPS.contains(&case.op.as_str()) && case.declared.is_none()).then_some(seed),
+            kernel: case.kernel.clone(),
+        };
+        let (after, elapsed_ns, passed) = (Vec::new(), 0, Duration::ZERO);
+        Ok(Self { calls, dtype, request, after, before: bytes, integers, elapsed_ns, passed })
+    }
+
+    /// What the first call's inputs were, and what the last answer to it left behind.
+    pub(super) fn answers(&mut self) -> Answers {
+        let part = |bytes: &[u8], place: &TensorPlace| bytes[bytes_of(place, self.dtype)].to_vec();
+        let places = &self.calls[0].places;
+        let inputs: Vec<u8> = places.inputs.iter().flat_map(|place| part(&self.before, place)).collect();
+        let outputs = places.outputs.iter().map(|place| OutputTensor {
+            name: place.name.clone(),
+            shape: place.shape.clone(),
+            bytes: part(&self.after, place),
+        });
+        let inputs_sha256 = crate::machine::hex(&Sha256::digest(&inputs));
+        Answers { inputs_sha256, outputs: outputs.collect(), is_deterministic: true }
+    }
+
+    /// What is asked, in words.
+    pub(super) fn asked(&self) -> String {
+        format!("{} calls, {} times over", self.calls.len(), self.request.repeats)
+    }
+
+    /// Asks once, and looks at everything that comes back.
+    ///
+    /// # Errors
+    /// When the worker fails.
+    pub(super) fn run(
+        &mut self,
+        arena: &mut Arena<'_>,
+        worker: &mut dyn Worker,
+    ) -> Result<Evaluated, WorkerError> {
+        self.after.clone_from(&self.before);
+        let computed;
+        (computed, self.passed) = arena.tensors.exchange(worker, &mut self.request, &mut self.after)?;
+        match computed {
+            Computed::Timed(elapsed_ns) => self.elapsed_ns = elapsed_ns,
+            Computed::Skipped(reason) => {
+                return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
+            }
+        }
+        for call in &mut self.calls {
+            let Op::Declared(declared) = &mut call.op else { continue };
+            if let Err(problem) = arena.oracle.answer(&self.request, declared) {
+                let reason = format!("the oracle has no answer: {problem}");
+                return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
+            }
+        }
+        Ok(self.check())
+    }
+
+    fn check(&mut self) -> Evaluated {
+        let dtype = self.dtype;
+        if self.elapsed_ns == 0 || u128::from(self.elapsed_ns) > self.passed.as_nanos() {
+            let detail =
+                format!("{} ns are told, {} ns have passed", self.elapsed_ns, self.passed.as_nanos());
+            return Evaluated::wrong(FindingKind::TimeNotExplained, detail);
+        }
+        let mut errors: Option<Errors> = None;
+        for call in &mut self.calls {
+            if self.integers == IntegerOutputs::Computed {
+                call.op.get().poison();
+                call.op.get().call();
+            }
+            if let Some(finding) = call.take_outputs(&self.after, dtype) {
+                return Evaluated { finding: Some(finding), ..Evaluated::default() };
+            }
+            let check = call.op.get().check_given(call.leeway);
+            if !check.passed {
+                return own::wrong(&check);
+            }
+            let here = own::errors(&check);
+            errors = Some(errors.map_or(here, |errors| errors.worse(here)));
+        }
+        match self.find_stray_write() {
+            Some(finding) => Evaluated { finding: Some(finding), ..Evaluated::default() },
+            None => Evaluated { errors, ..Evaluated::default() },
+        }
+    }
+
+    /// A byte that differs outside all outputs.
+    fn find_stray_write(&self) -> Option<Finding> {
+        let ends = self.before.len()..self.before.len();
+        let outputs = self.calls.iter().flat_map(|call| &call.places.outputs);
+        let ranges = outputs.map(|place| bytes_of(place, self.dtype)).chain([ends]);
+        let mut from = 0;
+        let at = ranges.into_iter().find_map(|range| {
+            let part = std::mem::replace(&mut from, range.end)..range.start;
+            let mut pairs = self.before[part.clone()].iter().zip(&self.after[part.clone()]);
+            pairs.position(|(before, after)| before != after).map(|at| part.start + at)
+        })?;
+        let mut inputs = self.calls.iter().flat_map(|call| &call.places.inputs);
+        Some(match inputs.find(|place| bytes_of(place, self.dtype).contains(&at)) {
+            Some(place) => Finding {
+                kind: FindingKind::InputChanged,
+                detail: format!("input {} holds other bytes after the call", place.name),
+            },
+            None => Finding {
+                kind: FindingKind::OutOfBounds,
+                detail: format!("byte {at} of {} lies beside the tensors and was written", self.after.len()),
+            },
+        })
+    }
+}
