@@ -11,7 +11,7 @@ use holdpoint_model::import;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const BODIES: [Body; 17] = [
+const BODIES: [Body; 18] = [
     bodies::suite_toml,
     bodies::waivers_toml,
     bodies::release_policy_toml,
