@@ -20,7 +20,9 @@ pub fn find_file(dir: &Path, path: &str) -> Result<Option<PathBuf>, EvidenceErro
     if !stays_below(Path::new(path)) || !file.is_file() {
         return Ok(None);
     }
-    let is_inside = match (std::fs::canonicalize(&file), std::fs::canonicalize(dir)) {
+    // A file that is named alone lies here.
+    let here = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let is_inside = match (std::fs::canonicalize(&file), std::fs::canonicalize(here)) {
         (Ok(file), Ok(dir)) => file.starts_with(dir),
         _ => false,
     };

@@ -1,9 +1,9 @@
 //! Holds the times that a worker reports against what is seen from outside, and against what the machine can do.
 //!
 //! A worker may do what it likes before its first sample; so a request for one sample shows what a request costs, and the
-//! further samples of a longer one must take as long outside as by the worker's clock. On a busy machine one look can be
-//! unlucky, and one in which the worker was kept waiting shows nothing: only what is seen in [`DOUBTS_MAX`] clear looks in a
-//! row is a contradiction.
+//! further samples of a longer one must take as long outside as by the worker's clock. Time for which it was kept waiting is
+//! left out, so a look in which it was proves nothing in its favour. One look can be unlucky: only what is seen in
+//! [`DOUBTS_MAX`] looks, with none in its favour between them, is a contradiction.
 
 use crate::outside::Seen;
 use crate::physics;
@@ -119,9 +119,6 @@ impl Audit {
     fn doubt(&self, request: &Audited<'_>) -> Option<String> {
         if let Some(doubt) = request.doubt_wait() {
             return Some(doubt);
-        }
-        if !request.is_clear() {
-            return None;
         }
         let (cost, overhead, reported) = (self.cost?, request.overhead(), request.reported());
         let unseen_ns = overhead.wall_ns - cost.wall_ns;

@@ -123,8 +123,16 @@ fn a_run_takes_the_place_of_what_a_gate_left() {
     let here = Here::new();
     here.gate(&[]).ends(0);
     here.gate(&["--confirm", "0"]);
-    let ours =
-        ["comparison.json", "trend.json", "report.md", "ab.json", "ab.md", "report-2.json", "report-7.json"];
+    let ours = [
+        "comparison.json",
+        "trend.json",
+        "report.md",
+        "ab.json",
+        "ab.md",
+        "ab.seal.json",
+        "report-2.json",
+        "report-7.json",
+    ];
     for name in ours.iter().chain(&["exit-code", "notes.txt", "report-x.json"]) {
         here.write(&format!("artifacts/{name}"), "{}");
     }
@@ -134,8 +142,16 @@ fn a_run_takes_the_place_of_what_a_gate_left() {
     let left: Vec<String> = here.files().into_iter().filter(|name| name.starts_with("artifacts/")).collect();
     assert_eq!(
         left,
-        ["exit-code", "notes.txt", "other.json", "report-x.json", "report.json"]
-            .map(|name| format!("artifacts/{name}"))
+        [
+            "exit-code",
+            "notes.txt",
+            "other.json",
+            "other.seal.json",
+            "report-x.json",
+            "report.json",
+            "report.seal.json"
+        ]
+        .map(|name| format!("artifacts/{name}"))
     );
 }
 

@@ -19,6 +19,11 @@ pub(super) fn all() -> impl Iterator<Item = Process> {
     entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
 }
 
+/// This process. In a namespace of its own its group may be none that it could name: it is 0 then.
+pub(super) fn own() -> Option<Process> {
+    read(i32::try_from(std::process::id()).ok()?)
+}
+
 /// `pid (name) state parent group …`, where the name may hold anything.
 fn read(number: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;

@@ -2,7 +2,7 @@
 
 use super::proc::{self, Process};
 use super::{ALIVE, SESSION, kill, watchdog};
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,9 +31,10 @@ pub fn sweep() {
         return;
     }
     let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(own) = proc::own() else { return };
     let start = Instant::now();
     loop {
-        let strays: Vec<Process> = proc::all().filter(|process| is_stray(process, &alive)).collect();
+        let strays: Vec<Process> = proc::all().filter(|process| is_stray(process, &own, &alive)).collect();
         if strays.is_empty() || start.elapsed() > SWEEP_MAX {
             return;
         }
@@ -45,15 +46,15 @@ pub fn sweep() {
 
 /// Ours by adoption, and no job. One whose job lives is that job's. One that hides where it is from may be any living
 /// job's, or, in our own group, a program that we run ourselves.
-fn is_stray(process: &Process, alive: &BTreeMap<i32, u32>) -> bool {
+fn is_stray(process: &Process, own: &Process, alive: &BTreeMap<i32, u32>) -> bool {
     let number = process.pid.as_raw_nonzero().get();
-    let is_child = process.parent == getpid().as_raw_nonzero().get()
+    let is_child = process.parent == own.pid.as_raw_nonzero().get()
         && !alive.contains_key(&number)
         && watchdog::process_id() != u32::try_from(number).ok();
     if !is_child {
         return false;
     }
-    let is_apart = process.group != getpgrp().as_raw_nonzero().get();
+    let is_apart = process.group != own.group;
     match job_of(process) {
         Some(job) => !alive.values().any(|alive| *alive == job),
         None => is_apart && (process.is_dead || alive.is_empty()),
