@@ -17,7 +17,7 @@ pub const STEPS_PER_SAMPLE: u64 = 1_000;
 /// Samples of a request that is only to show how long one takes.
 const SAMPLES_FIRST: u64 = 3;
 /// Looks at a worker before it is taken at its word: on a machine that keeps it waiting each time, nothing can be seen.
-const LOOKS_MAX: u32 = 40;
+const LOOKS_MAX: u32 = 24;
 /// An error that no check passes: neither small nor small beside the value. What is right has rounding errors.
 const ERROR_MAX: f64 = 1e3;
 
@@ -125,6 +125,7 @@ impl Asking<'_, '_> {
         // Short samples are made longer rather than many.
         let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
         let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
+        self.audit.set_looked_at();
         for _ in 0..LOOKS_MAX {
             let set_cost = |audit: &mut Audit, one: &Audited<'_>| {
                 audit.set_cost(one);

@@ -24,6 +24,8 @@ const UNSEEN_NS: f64 = 2e6;
 const COST_SHARE: f64 = 0.25;
 /// Samples of this much time together show a clock of half the speed well above that, and are not interrupted every time.
 pub(crate) const CLOSE_LOOK_NS: u64 = 5_000_000;
+/// Clear looks that a worker must stand: what a request costs may seem too much in one or two.
+const TRUSTED_FROM: u32 = 3;
 /// In a clear look, the worker was kept waiting for no more than this share of what passed.
 const CLEAR_SHARE: f64 = 0.15;
 /// A wait may be booked a moment late.
@@ -52,8 +54,10 @@ pub(crate) struct Audit {
     /// What a request costs: the least that was seen.
     cost: Option<Overhead>,
     doubts_count: u32,
-    /// Whether the last clear look went well.
-    is_trusted: bool,
+    /// Clear looks in a row that went well.
+    trust_count: u32,
+    /// Whether it was looked at closely.
+    is_looked_at: bool,
 }
 
 impl Audit {
@@ -64,19 +68,26 @@ impl Audit {
         Self { call_ns_min, ..Self::default() }
     }
 
-    /// Whether it is not known yet what a request costs.
-    pub(crate) fn needs_cost(&self) -> bool {
-        self.cost.is_none()
+    /// Whether it was not looked at closely yet.
+    pub(crate) fn needs_look(&self) -> bool {
+        !self.is_looked_at
     }
 
-    /// Takes a request for one sample as the measure of what a request costs.
+    /// It was looked at closely, whatever could be seen.
+    pub(crate) fn set_looked_at(&mut self) {
+        self.is_looked_at = true;
+    }
+
+    /// Takes a request for one sample as the measure of what a request costs. One that was kept waiting would seem to cost less.
     pub(crate) fn set_cost(&mut self, one: &Audited<'_>) {
-        self.cost = Some(one.overhead().least(self.cost));
+        if one.is_clear() {
+            self.cost = Some(one.overhead().least(self.cost));
+        }
     }
 
-    /// Whether the last clear look went well.
+    /// Whether enough clear looks went well.
     pub(crate) fn is_trusted(&self) -> bool {
-        self.is_trusted
+        self.trust_count >= TRUSTED_FROM
     }
 
     /// Holds a request against it.
@@ -86,13 +97,13 @@ impl Audit {
     pub(crate) fn hold(&mut self, request: &Audited<'_>) -> Result<(), WorkerError> {
         self.hold_physics(request.result)?;
         let doubt = self.doubt(request);
-        self.cost = self.cost.map(|cost| cost.least(Some(request.overhead())));
+        if request.is_clear() {
+            self.cost = self.cost.map(|cost| cost.least(Some(request.overhead())));
+        }
         if doubt.is_some() {
-            self.doubts_count += 1;
-            self.is_trusted = false;
-        } else if request.is_clear() {
-            self.doubts_count = 0;
-            self.is_trusted = true;
+            (self.doubts_count, self.trust_count) = (self.doubts_count + 1, 0);
+        } else if request.is_clear() && self.cost.is_some() {
+            (self.doubts_count, self.trust_count) = (0, self.trust_count + 1);
         }
         match doubt.filter(|_| self.doubts_count >= DOUBTS_MAX) {
             Some(detail) => Err(WorkerError::new(FailureCause::BadTime, detail)),
@@ -264,7 +275,7 @@ mod tests {
         let mut audit = audit(1.0);
         let result = result(20, 1.0);
         let mut seen = seen(20, 50_000_000);
-        seen.books = seen.books.map(|books| Books { wait_ns: 12_000_000, ..books });
+        seen.books = seen.books.map(|books| Books { wait_ns: 50_000_000, ..books });
         for _ in 0..2 * DOUBTS_MAX {
             audit.hold(&Audited { result: &result, seen }).unwrap();
         }

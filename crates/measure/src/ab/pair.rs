@@ -72,7 +72,7 @@ impl<'a> Pair<'a> {
     /// A comparison that goes on has lost what was seen of the workers.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         let (calls, sample_ns) = (lane.calls_per_sample, lane.sample_ns);
-        for side in (0..SIDES.len()).filter(|side| lane.audits[*side].needs_cost()).collect::<Vec<_>>() {
+        for side in (0..SIDES.len()).filter(|side| lane.audits[*side].needs_look()).collect::<Vec<_>>() {
             self.asking(lane, side)?.look_closely(calls, sample_ns).map_err(|error| failed(side, error))?;
         }
         Ok(())
@@ -107,7 +107,7 @@ impl<'a> Pair<'a> {
             let worker = slot.worker().map_err(|error| failed(side, error))?;
             match worker.prepare(&spec.name, seed).map_err(|error| failed(side, error))? {
                 Prepared::Ready(known) => {
-                    if lane.audits[side].needs_cost() {
+                    if lane.audits[side].needs_look() {
                         let work = spec.work.as_ref().or(known.work.as_ref());
                         lane.audits[side] = Audit::new(work, &spec.dtype, slot.info());
                     }

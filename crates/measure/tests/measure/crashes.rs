@@ -3,6 +3,10 @@
 use crate::common::{measured, run_patiently, run_program};
 use holdpoint_model::FailureCause::{Crashed, NotStarted};
 
+/// A round has five samples; requests that look at the worker have others.
+const DIES_IN_THIRD_ROUND: &str =
+    "n=0\nbad_run() { [ $samples != 5 ] || n=$((n + 1)); [ $n -lt 3 ] || exit 3; ok_run; }";
+
 #[test]
 fn a_program_that_is_not_there_is_named_with_a_remedy() {
     let ran = run_program("[\"/nowhere/worker\"]");
@@ -35,8 +39,7 @@ fn stderr_cannot_paint_on_a_terminal() {
 
 #[test]
 fn samples_before_a_crash_are_kept_as_evidence() {
-    // Three runs to choose the batch and see what a request costs, two rounds, and the end.
-    let ran = run_patiently("n=0\nbad_run() { n=$((n + 1)); [ $n -lt 6 ] || exit 3; ok_run; }");
+    let ran = run_patiently(DIES_IN_THIRD_ROUND);
     let failure = ran.bad_failed(Crashed, &["exit status: 3"]);
     let samples = failure.samples.as_ref().unwrap();
     assert_eq!(samples.rounds.len(), 2);
@@ -45,7 +48,7 @@ fn samples_before_a_crash_are_kept_as_evidence() {
 
 #[test]
 fn the_others_go_on_in_a_new_process_that_the_samples_name() {
-    let ran = run_patiently("n=0\nbad_run() { n=$((n + 1)); [ $n -lt 6 ] || exit 3; ok_run; }");
+    let ran = run_patiently(DIES_IN_THIRD_ROUND);
     let processes: Vec<u32> =
         measured(&ran.report, "other").samples.rounds.iter().map(|round| round.process).collect();
     assert_eq!(processes.len(), 6);
