@@ -211,9 +211,9 @@ impl<'a> Pair<'a> {
     /// Both sides' answers. A head that has stopped checking them is not right for that.
     fn check_answers(&mut self, lane: &Lane<'a>, when: &str) -> Result<(), Stop> {
         let mut is_checked = [false, false];
-        for side in 0..SIDES.len() {
+        for (side, is_checked) in is_checked.iter_mut().enumerate() {
             let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], when);
-            is_checked[side] = answer.map_err(|error| failed(side, error))?.is_some();
+            *is_checked = answer.map_err(|error| failed(side, error))?.is_some();
         }
         if is_checked != [true, false] {
             return Ok(());
