@@ -98,7 +98,7 @@ fn describe(command: &mut clap::Command, text: &mut String) {
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
     // Writing to a string cannot fail.
     let _ = write!(text, "\n## {name}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
-    for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
+    for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
         describe(sub, text);
     }
 }
