@@ -36,7 +36,7 @@ impl Deadline {
     }
 }
 
-/// What came back, whatever its status. No secret is in it as it was sent; what is read out of the body is to be cleaned again.
+/// A response of any status. Secrets are hidden in it as they were sent; text read out of the body must be redacted again.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -77,7 +77,7 @@ pub(crate) struct Request<'a> {
     pub(crate) url: &'a str,
     pub(crate) headers: &'a [(&'a str, &'a str)],
     pub(crate) body: Option<&'a str>,
-    /// What the server may repeat, and nobody may read.
+    /// Secrets that the server may repeat in its answers.
     pub(crate) secrets: &'a Secrets,
     pub(crate) deadline: Deadline,
 }

@@ -116,7 +116,7 @@ pub(super) fn check(answer: Answer, place: &str, secrets: &Secrets) -> Result<An
     }
 }
 
-/// What the answer says of itself, on one line, with its list of what is wrong. In JSON a secret may be written in ways that show only now.
+/// The error message of an answer, on one line, with its list of problems. In JSON a secret may be written in ways that show only now.
 fn message(answer: &Answer, secrets: &Secrets) -> String {
     let said: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let message = said.get("message").and_then(Value::as_str).unwrap_or("no message");

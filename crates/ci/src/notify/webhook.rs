@@ -130,7 +130,7 @@ impl Post {
         }
     }
 
-    /// What a server says, short, where it is no page.
+    /// The server's answer, cut short; nothing where it is a web page.
     fn describe(&self, answer: &Answer) -> String {
         let said: String = self.secrets.clean(answer.body.trim()).chars().take(SAID_CHARS).collect();
         match said.as_str() {

@@ -110,7 +110,7 @@ pub enum AttestCommand {
         /// The envelope, or an attestation that is not signed
         #[arg(value_name = "FILE", default_value = ENVELOPE)]
         file: PathBuf,
-        /// What it is held against.
+        /// The release that the attestation is judged for.
         #[command(flatten)]
         against: VerifyArgs,
     },
@@ -122,7 +122,7 @@ pub enum AttestCommand {
     },
 }
 
-/// What an attestation is held against.
+/// The release that an attestation is judged for.
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
     /// The folder with the files it speaks of
@@ -137,12 +137,12 @@ pub struct VerifyArgs {
     /// The id of a key that may seal what is measured, beside those of the policy; may be given several times
     #[arg(long, value_name = "ID")]
     pub seal_keyid: Vec<String>,
-    /// What is released, and by which policy.
+    /// Released files and the release policy.
     #[command(flatten)]
     pub release: ReleaseArgs,
 }
 
-/// What is released, and by which policy.
+/// Released files and the release policy.
 #[derive(Debug, clap::Args)]
 pub struct ReleaseArgs {
     /// The release policy [default: nothing may be missing]
@@ -235,7 +235,7 @@ pub struct ChecklistArgs {
     /// The attestation or its envelope that it is filled from; it must hold
     #[arg(long, value_name = "FILE", default_value = ATTESTATION)]
     pub attestation: PathBuf,
-    /// What it is held against.
+    /// The release that the attestation is judged for.
     #[command(flatten)]
     pub against: VerifyArgs,
     /// Write a new checklist with all five sections first, where there is none
