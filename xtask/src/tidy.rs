@@ -37,6 +37,9 @@ fn rust_problems(name: &str, text: &str) -> Vec<String> {
     if starts_program_itself(name, text) {
         problems.push(format!("{name}: Command::new hands our secrets on; use holdpoint_process::command"));
     }
+    if makes_verdict(name, text) {
+        problems.push(format!("{name}: verdicts are made in crates/gate only; take the judgement's"));
+    }
     let markers = ["TODO", "FIXME", "XXX", "todo!(", "unimplemented!("];
     for (index, line) in text.lines().enumerate() {
         if let Some(marker) = markers.iter().find(|marker| line.contains(**marker))
@@ -53,6 +56,22 @@ fn rust_problems(name: &str, text: &str) -> Vec<String> {
 fn starts_program_itself(name: &str, text: &str) -> bool {
     let is_source = name.starts_with("crates/") && name.contains("/src/");
     is_source && name != "crates/process/src/lib.rs" && text.contains("Command::new(")
+}
+
+/// Crates that may show a verdict and must not make one.
+const VERDICT_READERS: [&str; 4] = ["measure", "render", "cli", "ci"];
+/// How a verdict is made: put into a field, given back, or combined with another. A test of a verdict (`==`, a pattern, a list to look it up
+/// in) has none of these before its name.
+const VERDICT_MAKERS: [&str; 9] =
+    ["verdict: ", "verdict = ", "=> ", "Some(", "Ok(", "return ", "max(", "min(", "unwrap_or("];
+
+/// Whether a source file of a crate that must not decide makes a verdict of its own. Its own tests may.
+fn makes_verdict(name: &str, text: &str) -> bool {
+    let is_reader =
+        VERDICT_READERS.iter().any(|crate_name| name.starts_with(&format!("crates/{crate_name}/src/")));
+    let code = text.split("#[cfg(test)]").next().unwrap_or(text);
+    let is_made = |(at, _): (usize, &str)| VERDICT_MAKERS.iter().any(|maker| code[..at].ends_with(maker));
+    is_reader && code.match_indices("Verdict::").any(is_made)
 }
 
 /// Relative links that lead nowhere.
@@ -85,6 +104,23 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verdict_is_made_by_one_crate_only() {
+        for made in [
+            "Check { verdict: Verdict::Pass }",
+            "check.verdict = Verdict::Broken;",
+            "Some(_) => Verdict::Skipped,",
+            "worst.max(Verdict::Inconclusive)",
+        ] {
+            assert!(makes_verdict("crates/render/src/notice.rs", made), "{made}");
+            assert!(!makes_verdict("crates/gate/src/judge.rs", made), "{made}");
+            assert!(!makes_verdict("crates/render/src/a.rs", &format!("#[cfg(test)]\n{made}")), "{made}");
+        }
+        for read in ["verdict == Verdict::Pass", "Verdict::Pass => Ink::Calm", "&[Verdict::Regressed]"] {
+            assert!(!makes_verdict("crates/cli/src/lib.rs", read), "{read}");
+        }
+    }
 
     #[test]
     fn a_program_is_started_by_one_function_only() {
