@@ -1,6 +1,5 @@
 //! Commands that the documentation names: each must be one that can be typed.
 
-use clap::CommandFactory;
 use std::fs;
 use std::path::Path;
 
@@ -28,7 +27,7 @@ fn problems(page: &str, text: &str) -> Vec<String> {
 
 /// The first word that is no command, or no flag of it.
 fn unknown_word(line: &str) -> Option<String> {
-    let mut command = holdpoint_cli::args::Args::command();
+    let mut command = holdpoint_cli::args::command();
     command.build();
     let mut command = &command;
     let mut is_value = false;

@@ -1,8 +1,8 @@
 //! The constants that METHODOLOGY.md prints: each stands once, in the code.
 
 use holdpoint_cli::args::{ROUND_MS, ROUNDS_PER_UNIT, UNITS_AT_ONCE};
-use holdpoint_gate::ab::{disjoint_ci, estimate};
-use holdpoint_gate::{judge, record};
+use holdpoint_gate::ab::estimate;
+use holdpoint_gate::{THRESHOLD_PCT, disjoint_ci, record};
 use holdpoint_measure::constants as measure;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 use std::fs;
@@ -80,7 +80,7 @@ fn table() -> String {
         ("`RUNS_MIN`", record::RUNS_MIN.to_string(), "runs without which there is no spread"),
         (
             "`THRESHOLD_PCT`",
-            format!("{} %", judge::THRESHOLD_PCT),
+            format!("{} %", THRESHOLD_PCT),
             "policy `threshold`: the least improvement that passes",
         ),
         (

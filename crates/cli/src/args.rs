@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Command-line arguments.
 
 mod ab;
 mod baseline;
@@ -12,7 +12,7 @@ mod report;
 mod roofline;
 
 pub use ab::{
-    AbArgs, AbFiles, AbPolicyName, BisectArgs, CalibrateArgs, DecideArgs, ROUND_MS, ROUNDS_PER_UNIT,
+    AbArgs, AbFiles, BisectArgs, CalibrateArgs, DecideArgs, QuestionArgs, ROUND_MS, ROUNDS_PER_UNIT,
     UNITS_AT_ONCE,
 };
 pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};
@@ -28,15 +28,17 @@ pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, Sanit
 pub use report::{ReportArgs, ReportForm};
 pub use roofline::RooflineArgs;
 
+use crate::error::CliError;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Parser, Subcommand, ValueEnum};
-use holdpoint_gate::judge::THRESHOLD_PCT;
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_gate::{Allow, Policy};
+use holdpoint_model::suite::GateSettings;
 use std::path::PathBuf;
 
 /// A performance gate: measure, check the answers, compare, decide, leave evidence.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, propagate_version = true, after_help = EXIT_CODES)]
+#[command(version, max_term_width = 100, propagate_version = true, after_long_help = EXIT_CODES)]
 pub struct Args {
     /// Flags of every command.
     #[command(flatten)]
@@ -59,17 +61,65 @@ Exit codes:
   70  an I/O failure, or our bug
  129, 130, 143  ended by a signal; ab, calibrate and bisect keep what they have";
 
-/// A flag of a gate between revisions that was given to a gate without one, where it would do nothing; and the reverse.
+/// The commands by task, in the order of `holdpoint --help`.
+const TASKS: &[(&str, &[&str])] = &[
+    ("Gate a change", &["gate", "ab", "compare", "bisect"]),
+    ("Measure", &["run", "check", "roofline", "profile", "tune"]),
+    ("Check answers", &["fuzz", "replay", "sanitize"]),
+    ("Baselines, history, reports", &["baseline", "calibrate", "trend", "report"]),
+    ("CI and releases", &["ci", "attest", "checklist"]),
+    ("Set up", &["doctor", "worker", "completions"]),
+];
+
+/// The command line, with its commands grouped by task.
+#[must_use]
+pub fn command() -> clap::Command {
+    let command = Args::command();
+    let mut tasks = String::new();
+    for (task, names) in TASKS {
+        tasks += &format!("\n{task}:\n");
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            tasks += &format!("  {name:<12} {}\n", about.map(ToString::to_string).unwrap_or_default());
+        }
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{tasks}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The help that `--help-all` asks for: of the command before it, with every flag.
+#[must_use]
+pub fn help_all(arguments: &[String]) -> Option<String> {
+    arguments.iter().position(|argument| argument == "--help-all")?;
+    let mut command = command();
+    command.build();
+    for name in arguments {
+        if let Some(sub) = command.find_subcommand(name) {
+            command = sub.clone();
+        }
+    }
+    Some(show_all(command).render_long_help().to_string())
+}
+
+/// A command with its hidden flags shown, but for those that holdpoint passes to itself.
+#[must_use]
+pub fn show_all(command: clap::Command) -> clap::Command {
+    command.mut_args(|flag| if flag.get_id() == "parent" { flag } else { flag.hide(false) })
+}
+
+/// A flag for two sides given to a gate with a baseline, or the reverse: it would do nothing.
 #[must_use]
 pub fn stray_flag(matches: &ArgMatches) -> Option<String> {
     let ("gate", gate) = matches.subcommand()? else { return None };
-    let is_given = |id: &&&str| gate.value_source(id) == Some(ValueSource::CommandLine);
-    let (stray, place): (&[&str], &str) = if gate.contains_id("against") {
-        (&["runs", "confirm", "baseline_dir"], "is for a gate with a stored baseline, without --against")
+    let is_given = |id: &String| gate.value_source(id) == Some(ValueSource::CommandLine);
+    let (stray, place) = if gate.contains_id("against") {
+        let ids = ["runs", "confirm", "baseline_dir"].map(str::to_owned).to_vec();
+        (ids, "is for a gate with a stored baseline, without --against")
     } else {
-        (DecideArgs::IDS, "is for a gate side by side: give --against REV as well")
+        (DecideArgs::ids_of_sides(), "is for a gate side by side: give --against REV as well")
     };
-    stray.iter().find(is_given).map(|id| format!("--{} {place}", id.replace('_', "-")))
+    stray.into_iter().find(is_given).map(|id| format!("--{} {place}", id.replace('_', "-")))
 }
 
 /// Flags of every command.
@@ -81,6 +131,9 @@ pub struct Global {
     /// Print nothing but errors (and JSON, if asked for); the exit code tells
     #[arg(long, short, global = true, help_heading = "Output")]
     pub quiet: bool,
+    /// Print help with every flag
+    #[arg(long, global = true, help_heading = "Output")]
+    pub help_all: bool,
 }
 
 /// What to print on stdout.
@@ -95,45 +148,45 @@ pub enum Format {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure a suite, compare it with this machine's baseline, decide
+    /// Measure a suite, compare it with this machine's baseline or with a revision, decide
     Gate(GateArgs),
-    /// Compare two sides that are alive at the same time: revisions, workers, suites or commands
+    /// Compare two revisions, workers, suites or commands, measured side by side
     Ab(AbArgs),
-    /// Compare a suite with itself: how often it is wrong here, and what it can see
+    /// Compare a suite with itself: false-alarm rate here, smallest visible slowdown
     Calibrate(CalibrateArgs),
     /// Find the commit that slowed a workload
     Bisect(BisectArgs),
     /// Measure a suite and write its report
     Run(RunArgs),
-    /// Compare a report with a baseline and decide
+    /// Judge a report against a baseline, or the samples of two sides again
     Compare(CompareArgs),
     /// Record, show and adjust baselines
     Baseline(BaselineArgs),
     /// Keep and show the history of a suite
     Trend(TrendArgs),
-    /// Render an existing report again
+    /// Render a report, comparison, calibration or bisection
     Report(ReportArgs),
-    /// Show how near workloads come to what the machine or the device can do, and what holds them back
+    /// Show how close workloads come to the hardware's limits, and their bottleneck
     Roofline(RooflineArgs),
-    /// Tell what this machine can measure, and why not
+    /// Report what this machine can measure and what is missing
     Doctor,
-    /// Count what the kernels of a suite do, and say what holds them (Nsight Compute)
+    /// Profile a suite's kernels and name the bottleneck (Nsight Compute)
     Profile(ProfileArgs),
-    /// Look for errors in the kernels of a suite that a right answer does not show (compute-sanitizer)
+    /// Check a suite's kernels for memory errors and races (compute-sanitizer)
     Sanitize(SanitizeArgs),
-    /// Find the quickest constants for a suite's CUDA kernels on this device, and keep them
+    /// Find the fastest constants for a suite's CUDA kernels on this device
     Tune(TuneArgs),
-    /// Check one kernel at one shape, or a matrix of them: right, quick, near the roof
+    /// Check one kernel at one shape or many: right answers, speed, share of the roofline
     Check(CheckArgs),
-    /// Look for inputs to which a suite's kernels give wrong answers
+    /// Search for inputs that make a suite's kernels give wrong answers
     Fuzz(FuzzArgs),
-    /// Keep the answers of a suite's kernels with their hashes, and compute them again
+    /// Record the answers of a suite's kernels, and verify them later
     Replay(ReplayArgs),
-    /// Say what a release rests on, sign it, and check it again
+    /// Create, sign and verify release attestations
     Attest(AttestArgs),
-    /// Fill evidence into a release checklist, between its markers
+    /// Fill evidence into a release checklist
     Checklist(ChecklistArgs),
-    /// Ends what a killed holdpoint has started; holdpoint starts it itself
+    /// End the processes of a holdpoint that was killed; started by holdpoint itself
     #[command(hide = true)]
     Watchdog {
         /// The mark of that holdpoint's processes
@@ -141,7 +194,7 @@ pub enum Command {
     },
     /// Serve a suite's workloads over stdin and stdout (docs/worker-protocol.md)
     Worker(WorkerArgs),
-    /// Work in the pipelines of GitHub and GitLab: workflows, the guard, the comment, notifications
+    /// CI integration: workflows, guard, comments, notifications
     Ci(CiArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -175,30 +228,62 @@ pub struct SealArgs {
     pub seal_key: Option<PathBuf>,
 }
 
+const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave out one of the two";
+
 /// How to decide.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PolicyArgs {
-    /// The rule that decides [default: allowed-max, or threshold where --threshold is given; sequential with --against]
-    #[arg(long, value_enum)]
-    pub policy: Option<PolicyName>,
+    /// The rule that decides: allowed-max or threshold for a baseline, sequential or disjoint-ci for two sides
+    #[arg(long, value_name = "NAME", value_parser = policy_parser(), hide_possible_values = true, help_heading = "Decision")]
+    pub policy: Option<Policy>,
     /// For the policy `threshold`: the least improvement that passes, in percent [default: -3.0]
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", hide = true, allow_negative_numbers = true, value_parser = percent, help_heading = "Decision")]
     pub threshold: Option<f64>,
-    /// Compare although the sides differ in this
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    /// Allow the comparison despite this difference: machine, environment, shape, dtype, timer, params
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        hide_possible_values = true,
+        help_heading = "Decision"
+    )]
     pub allow: Vec<Difference>,
 }
 
 impl PolicyArgs {
-    /// The policy meant: a threshold means the policy of that name; absent where the two contradict each other, or the
-    /// policy is one for samples.
-    #[must_use]
-    pub fn policy(&self) -> Option<Policy> {
-        match (self.policy, self.threshold) {
-            (Some(PolicyName::DisjointCi), _) | (Some(PolicyName::AllowedMax), Some(_)) => None,
-            (None | Some(PolicyName::AllowedMax), None) => Some(Policy::AllowedMax),
-            (_, threshold) => Some(Policy::Threshold { threshold_pct: threshold.unwrap_or(THRESHOLD_PCT) }),
+    /// The policy for a baseline that the flags and the suite mean: a threshold means the policy of that name.
+    ///
+    /// # Errors
+    /// When the flags contradict each other, or the suite names a policy that there is not.
+    pub fn policy(&self, gate: &GateSettings) -> Result<Policy, CliError> {
+        let recorded = suite_policy(gate)?.filter(|policy| policy.takes_baseline());
+        let threshold = self.threshold.or(gate.threshold);
+        match (self.policy.or(recorded.filter(|_| self.threshold.is_none())), threshold) {
+            (None, None) => Ok(Policy::AllowedMax),
+            (None | Some(Policy::Threshold { .. }), Some(threshold_pct)) => {
+                Ok(Policy::Threshold { threshold_pct })
+            }
+            (Some(_), Some(_)) if self.threshold.is_some() => {
+                Err(CliError::Input(THRESHOLD_ALONE.to_owned()))
+            }
+            (Some(policy), _) => Ok(policy),
         }
+    }
+
+    /// The policy for two sides that the flags and the suite mean.
+    ///
+    /// # Errors
+    /// When the flag names one for a baseline, or the suite one that there is not.
+    pub fn policy_of_sides(policy: Option<Policy>, gate: &GateSettings) -> Result<Policy, CliError> {
+        if let Some(policy) = policy.filter(|policy| policy.takes_baseline()) {
+            return Err(CliError::Input(format!(
+                "--policy {} needs a baseline; for two sides choose sequential or disjoint-ci",
+                policy.name()
+            )));
+        }
+        let recorded = suite_policy(gate)?.filter(|policy| !policy.takes_baseline());
+        Ok(policy.or(recorded).unwrap_or(Policy::Sequential))
     }
 
     /// The differences declared harmless.
@@ -223,15 +308,25 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The rules by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
-    /// Fails when current > value·(1 + ratio) + abs, with the baseline's ratio and abs
-    AllowedMax,
-    /// Fails when the improvement in percent is below the threshold
-    Threshold,
-    /// The second seed's: -3 %/+10 %, disjoint intervals, |δ| >= 0.3; needs the samples of both sides
-    DisjointCi,
+/// The policy that a suite names.
+fn suite_policy(gate: &GateSettings) -> Result<Option<Policy>, CliError> {
+    let Some(name) = &gate.policy else { return Ok(None) };
+    let known = Policy::ALL.map(Policy::name);
+    match Policy::ALL.into_iter().find(|policy| policy.name() == name) {
+        Some(policy) => Ok(Some(policy)),
+        None => Err(CliError::Input(format!(
+            "gate.policy of the suite: there is no {name:?}; there are {}",
+            known.join(", ")
+        ))),
+    }
+}
+
+/// Reads a policy by its name; `--threshold` brings the number of `threshold`.
+pub(crate) fn policy_parser() -> impl TypedValueParser<Value = Policy> {
+    let values = Policy::ALL.map(|policy| PossibleValue::new(policy.name()).help(policy.about()));
+    PossibleValuesParser::new(values).try_map(|name| {
+        Policy::ALL.into_iter().find(|policy| policy.name() == name).ok_or("there is no such policy")
+    })
 }
 
 /// What may differ between the sides.
@@ -251,19 +346,26 @@ pub enum Difference {
     Params,
 }
 
+/// Examples of `holdpoint gate -h`.
+const GATE_EXAMPLES: &str = "\
+Examples:
+  holdpoint gate --suite perf.toml                  against this machine's baseline
+  holdpoint gate --suite perf.toml --against main   against a revision, side by side";
+
 /// `holdpoint gate`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = GATE_EXAMPLES, mut_arg("baseline_dir", |flag| flag.hide(true)))]
 pub struct GateArgs {
     /// Which suite.
     #[command(flatten)]
     pub suite: SuiteArg,
-    /// Compare with this git revision, side by side, instead of a baseline
+    /// Compare with this git revision, side by side, instead of with a baseline
     #[arg(long, value_name = "REV", conflicts_with_all = ["baseline", "require_baseline", "allow", "threshold"])]
     pub against: Option<String>,
-    /// With --against: head is the working tree as it is, uncommitted changes included
+    /// With --against: measure the working tree, uncommitted changes included
     #[arg(long, requires = "against")]
     pub dirty: bool,
-    /// With --against: go on from what an interrupted gate left
+    /// With --against: continue an interrupted gate
     #[arg(long, requires = "against")]
     pub resume: bool,
     /// Compare with this baseline instead of this machine's own
@@ -281,31 +383,33 @@ pub struct GateArgs {
     /// Waivers.
     #[command(flatten)]
     pub waivers: WaiversArg,
-    /// Folder with what `calibrate` has shown
-    #[arg(long, value_name = "DIR", default_value = ".holdpoint/calibration")]
+    /// Folder with the outcomes of `calibrate`
+    #[arg(long, value_name = "DIR", hide = true, default_value = ".holdpoint/calibration")]
     pub calibration_dir: PathBuf,
-    /// Folder for report.json, report.md, comparison.json and trend.json; with --against for ab.json and ab.md
+    /// Folder for the samples (report.json or ab.json), comparison.json and pages
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
     /// Profile the kernels of what regressed, into the same folder
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ProfileOn::Never)]
+    #[arg(long, value_enum, value_name = "WHEN", hide = true, default_value_t = ProfileOn::Never)]
     pub profile_on: ProfileOn,
     /// End as inconclusive where there is no baseline yet, instead of recording one
     #[arg(long)]
     pub require_baseline: bool,
-    /// Runs to add when the first is slower than allowed; the median of all is judged
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=100))]
-    pub confirm: u32,
-    /// Runs behind a baseline, when there is none yet
-    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub runs: u32,
+    /// Runs to add when the first is slower than allowed; the median of all is judged [default: 2]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub confirm: Option<u32>,
+    /// Runs behind a baseline, when there is none yet [default: 5]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: Option<u32>,
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,
 }
 
-/// Enough for a spread that means something, few enough to wait for.
-const RUNS_DEFAULT: u32 = 5;
+/// Runs behind a baseline: enough for a spread that means something, few enough to wait for.
+pub const RUNS_DEFAULT: u32 = 5;
+/// Runs that are added when the first is slower than allowed.
+pub const CONFIRM_DEFAULT: u32 = 2;
 
 /// `holdpoint run`.
 #[derive(Debug, clap::Args)]
@@ -331,15 +435,18 @@ pub struct RunArgs {
 /// `holdpoint compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The report to judge; result files of Apex-X and cudadent42 are read as they are
-    #[arg(value_name = "REPORT")]
+    /// The samples to judge: a report, an ab.json, or a result file of Apex-X or cudadent42
+    #[arg(value_name = "FILE")]
     pub report: PathBuf,
-    /// What to compare it with: a baseline, or another report
+    /// The baseline or report to compare a report with; an ab.json holds both sides
     #[arg(long, value_name = "FILE")]
-    pub baseline: PathBuf,
+    pub baseline: Option<PathBuf>,
     /// How to decide.
     #[command(flatten)]
     pub policy: PolicyArgs,
+    /// The question, instead of the one that an ab.json was measured for.
+    #[command(flatten)]
+    pub question: QuestionArgs,
     /// Waivers.
     #[command(flatten)]
     pub waivers: WaiversArg,

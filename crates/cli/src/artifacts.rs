@@ -1,15 +1,14 @@
-//! What `gate`, `ab` and `compare` left in a folder. It may be a stranger's folder: plain files only, of a bounded size, and a
-//! file that cannot be used is told of and used for nothing.
+//! The files that `gate`, `ab` and `compare` leave in a folder. It may be a stranger's folder: plain files only, of a bounded size, and a
+//! file that cannot be used is reported and used for nothing.
 
 use crate::error::CliError;
 use crate::output::Output;
 use crate::waivers;
-use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_run, rejudge_sides};
-use holdpoint_gate::ab::exit_code_of;
-use holdpoint_model::import::Document;
-use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Judgement, Report, Revision};
-use holdpoint_render::Ended;
-use holdpoint_render::judged::Judged;
+use holdpoint_evidence::rejudge::{Rejudged, rejudge_beside};
+use holdpoint_gate::ab::judge_recorded;
+use holdpoint_gate::{Ended, exit_code, overall};
+use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Judgement, Report, Source, Verdict};
+use holdpoint_render::Judged;
 use holdpoint_store::{FolderLock, REPORTS_MAX, StoreError, report_name};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -114,35 +113,47 @@ pub fn clear_unless_input<T>(
     prepared
 }
 
-/// What was found. Verdicts are judged again: where a file does not hold, the worse of both is here, and a problem says so.
+/// The evidence of a folder. Its judgement is judged again: where it does not hold, the worse of both is here, and a problem says so.
 #[derive(Debug, Default)]
 pub struct Found {
     judgement: Option<Judgement>,
-    ab: Option<AbReport>,
+    sides: Option<AbReport>,
     reports: Vec<Report>,
-    /// A suite against itself.
+    /// The outcome of comparing the suite with itself.
     pub calibration: Option<Calibration>,
-    /// What the gate ended with.
+    /// The gate's exit code.
     pub ended: Option<Ended>,
-    /// Files that could not be used, and why; and what contradicts itself.
+    /// Files that could not be used, and why; and contradictions between them.
     pub problems: Vec<String>,
 }
 
 impl Found {
-    /// Reads the folder. One that is not there is one that nothing was left in.
+    /// Reads the folder. A folder that does not exist is an empty one.
     #[must_use]
     pub fn read(dir: &Path) -> Self {
         let mut found = Self::default();
         let problems = &mut found.problems;
         let day = waivers::today().ok();
-        found.judgement =
-            read(&dir.join(COMPARISON), holdpoint_store::read_judgement, problems).map(|said| {
-                kept(COMPARISON, rejudge_run(&said, dir, commit_of(said.revision.as_ref()), day), problems)
-            });
-        found.ab = read(&dir.join(AB), holdpoint_store::read_ab, problems)
-            .map(|said| kept(AB, rejudge_sides(&said, day), problems));
+        let stated = read(&dir.join(COMPARISON), holdpoint_store::read_judgement, problems);
+        found.sides = read(&dir.join(AB), holdpoint_store::read_ab, problems);
+        found.judgement = match stated {
+            Some(stated) => {
+                let commit = stated.revision.as_ref().map(|revision| revision.commit.as_str());
+                let (rejudged, _) = rejudge_beside(&stated, dir, commit, day);
+                problems.extend(rejudged.problem().map(|what| format!("{COMPARISON}: {what}")));
+                Some(rejudged.judgement)
+            }
+            // A comparison that was cut short has left samples alone.
+            None => found.sides.as_ref().and_then(|sides| match judge_recorded(sides) {
+                Ok(judgement) => Some(judgement),
+                Err(error) => {
+                    problems.push(format!("{AB}: {error}"));
+                    None
+                }
+            }),
+        };
         let is_doubted = !problems.is_empty();
-        found.ended = read(&dir.join(EXIT_CODE), exit_code, problems);
+        found.ended = read(&dir.join(EXIT_CODE), exit_code_of_file, problems);
         found.calibration = read(&dir.join("calibration.json"), holdpoint_store::read_calibration, problems);
         for number in 1..=REPORTS_MAX {
             let path = dir.join(report_name(number));
@@ -158,25 +169,34 @@ impl Found {
         found
     }
 
-    /// What the files say against what the gate ended with.
+    /// A judgement that does not fit the gate's exit code.
     fn contradiction(&self) -> Option<String> {
-        let worst = self.judged().into_iter().max_by_key(|judged| judged.verdict())?;
-        let ended = self.ended.as_ref()?;
+        let (judgement, ended) = (self.judgement.as_ref()?, self.ended.as_ref()?);
         // One that a signal ended says so in both.
-        let is_cut_short = ended.is_signal() && self.ab.as_ref().is_some_and(|ab| !ab.finished);
-        if is_cut_short || ended.is(exit_code_of(worst.policy(), worst.verdict())) {
+        let is_cut_short = ended.is_signal() && judgement.sides.as_ref().is_some_and(|sides| !sides.finished);
+        if is_cut_short || ended.is(exit_code(judgement)) {
             return None;
         }
-        let (file, verdict) = (worst.verdict().as_str(), ended.verdict().as_str());
+        let (file, verdict) = (judgement.verdict.as_str(), ended.verdict().as_str());
         Some(format!("the files say {file}, exit code {} means {verdict}", ended.code()))
     }
 
-    /// The comparisons.
+    /// The judgement with its samples.
     #[must_use]
-    pub fn judged(&self) -> Vec<Judged<'_>> {
-        let sides = self.ab.as_ref().map(Judged::Sides);
-        let run = self.judgement.as_ref().map(|judgement| Judged::Run(judgement, self.report()));
-        sides.into_iter().chain(run).collect()
+    pub fn judged(&self) -> Option<Judged<'_>> {
+        let judgement = self.judgement.as_ref()?;
+        let source = match (&judgement.sides, &self.sides) {
+            (Some(_), Some(sides)) => Some(Source::Sides(sides)),
+            (Some(_), None) => None,
+            (None, _) => self.report().map(Source::Run),
+        };
+        Some(Judged::new(judgement, source))
+    }
+
+    /// The verdict over all of it.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        overall(self.judgement.as_ref(), self.ended.as_ref(), !self.problems.is_empty())
     }
 
     /// The first run.
@@ -190,47 +210,17 @@ impl Found {
     pub fn machine_s(&self) -> Option<f64> {
         let runs = self.reports.iter().map(|report| report.config.elapsed_s);
         let seconds: f64 =
-            runs.chain(self.ab.as_ref().map(|ab| ab.elapsed_s)).filter(|s| s.is_finite()).sum();
+            runs.chain(self.sides.as_ref().map(|sides| sides.elapsed_s)).filter(|s| s.is_finite()).sum();
         (seconds > 0.0).then_some(seconds)
     }
 }
 
-/// Why a document does not hold.
-#[derive(Debug)]
-pub struct Problem {
-    /// In a sentence.
-    pub what: String,
-    /// Whether it contradicts what it was made of; else that is not there.
-    pub is_edited: bool,
-}
-
-impl Problem {
-    /// What is wrong with a document that was judged again.
-    #[must_use]
-    pub fn of<T>(rejudged: &Rejudged<T>) -> Option<Self> {
-        let is_edited = matches!(rejudged.doubt, Some(Doubt::Edited(_)));
-        rejudged.problem().map(|what| Self { what, is_edited })
-    }
-}
-
-/// A comparison as it is to be shown: judged again, by what lies beside the file.
+/// A judgement from a file or its samples, judged again by the samples beside it.
 #[must_use]
-pub fn rejudge_document(document: Document, path: &Path) -> (Document, Option<Problem>) {
-    match document {
-        Document::Judgement(said) => {
-            let dir = path.parent().unwrap_or(Path::new("."));
-            let day = day_of(said.timestamp_utc.as_deref());
-            let rejudged = rejudge_run(&said, dir, commit_of(said.revision.as_ref()), day);
-            let problem = Problem::of(&rejudged);
-            (Document::Judgement(Box::new(rejudged.document)), problem)
-        }
-        Document::Ab(said) => {
-            let rejudged = rejudge_sides(&said, day_of(Some(&said.timestamp_utc)));
-            let problem = Problem::of(&rejudged);
-            (Document::Ab(Box::new(rejudged.document)), problem)
-        }
-        other => (other, None),
-    }
+pub fn rejudge_file(stated: &Judgement, path: &Path) -> Rejudged {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let commit = stated.revision.as_ref().map(|revision| revision.commit.as_str());
+    rejudge_beside(stated, dir, commit, day_of(stated.timestamp_utc.as_deref())).0
 }
 
 /// The day on which something was judged, where it says so: a waiver that has expired since did count.
@@ -238,15 +228,6 @@ pub fn rejudge_document(document: Document, path: &Path) -> (Document, Option<Pr
 pub fn day_of(began: Option<&str>) -> Option<Date> {
     let day = began.and_then(|began| Date::parse(began.get(..10)?));
     day.or_else(|| waivers::today().ok())
-}
-
-fn kept<T>(name: &str, rejudged: Rejudged<T>, problems: &mut Vec<String>) -> T {
-    problems.extend(rejudged.problem().map(|what| format!("{name}: {what}")));
-    rejudged.document
-}
-
-fn commit_of(revision: Option<&Revision>) -> Option<&str> {
-    revision.map(|revision| revision.commit.as_str())
 }
 
 /// A report of ours. One of the seeds' was judged, and has nothing more to show.
@@ -275,7 +256,7 @@ fn read<T, E: Display>(
     outcome.map_err(|what| problems.push(format!("{}: {what}", name().display()))).ok()
 }
 
-fn exit_code(path: &Path) -> Result<Ended, String> {
+fn exit_code_of_file(path: &Path) -> Result<Ended, String> {
     let text = holdpoint_store::read_text(path).map_err(|error| error.to_string())?;
     Ended::parse(&text).ok_or_else(|| "it is no exit code".to_owned())
 }

@@ -13,7 +13,7 @@ mod suites;
 mod waivers;
 
 use args::{Args, Command};
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use error::CliError;
 use holdpoint_measure::jobs;
 use holdpoint_model::ExitCode;
@@ -22,7 +22,12 @@ use output::Output;
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let matches = Args::command().try_get_matches();
+    let arguments: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(help) = args::help_all(&arguments) {
+        return if output::print(&help).is_ok() { ExitCode::Ok } else { ExitCode::Internal };
+    }
+    let matches = args::command().try_get_matches();
     let parsed =
         matches.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, args::stray_flag(&matches))));
     let (args, stray) = match parsed {

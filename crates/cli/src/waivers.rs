@@ -2,9 +2,9 @@
 
 use crate::args::WaiversArg;
 use crate::error::CliError;
-use holdpoint_gate::{waive, waive_ab};
+use holdpoint_gate::waive;
 use holdpoint_measure::clock;
-use holdpoint_model::{AbReport, Date, Judgement, Waivers};
+use holdpoint_model::{Date, Judgement, Waivers};
 
 /// Waivers and the day they are used on.
 pub struct InForce {
@@ -35,13 +35,8 @@ impl InForce {
         Ok(Self { waivers, today })
     }
 
-    /// Puts them to a judged run.
-    pub fn put_to(&self, judgement: &mut Judgement) {
+    /// Applies them to a judgement.
+    pub fn apply(&self, judgement: &mut Judgement) {
         waive(judgement, &self.waivers, self.today);
-    }
-
-    /// Puts them to two sides.
-    pub fn put_to_ab(&self, report: &mut AbReport) {
-        waive_ab(report, &self.waivers, self.today);
     }
 }

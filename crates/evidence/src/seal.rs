@@ -19,6 +19,8 @@ use std::path::Path;
 pub const PAYLOAD_TYPE: &str = "application/vnd.holdpoint.seal+json";
 /// The seal of `run` and `gate`, over all that they write.
 const OF_REPORT: &str = "report.seal.json";
+/// The seal of `ab` and `gate --against`.
+const OF_SIDES: &str = "ab.seal.json";
 
 /// The commit of what was measured outside a repository.
 pub const UNKNOWN_COMMIT: &str = "unknown";
@@ -97,10 +99,10 @@ pub fn seal_facts(dir: &Path, file: &str, origin: Origin<'_>) -> Result<Option<S
     Ok(None)
 }
 
-/// `gpu/comparison.json` may be sealed by `gpu/comparison.seal.json` or by `gpu/report.seal.json`.
-fn seal_places(file: &str) -> [String; 2] {
+/// `gpu/comparison.json` may be sealed by its own seal, or by that of the samples that it judges.
+fn seal_places(file: &str) -> [String; 3] {
     let own = seal_path(Path::new(file)).display().to_string();
-    [own, beside(file, OF_REPORT)]
+    [own, beside(file, OF_REPORT), beside(file, OF_SIDES)]
 }
 
 fn beside(file: &str, name: &str) -> String {

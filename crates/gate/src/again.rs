@@ -1,29 +1,32 @@
-//! Judging what was judged before: the same files give the same verdict, so whoever has them can see whether it is theirs.
+//! Judging again what was judged before: the same samples give the same verdict, so a reader can check it.
 
-use crate::{Policy, compare, confirm, judge};
-use holdpoint_model::{Allow, Baseline, Basis, Current, Judgement};
+use crate::ab::judge_sides;
+use crate::{Policy, confirm, judge_run};
+use holdpoint_model::{AbReport, Basis, Current, Judgement};
 
-/// Judges a run against a baseline, and keeps with the judgement what it was judged by.
-#[must_use]
-pub fn judge_run(current: &Current, baseline: &Baseline, allow: Allow, policy: Policy) -> Judgement {
-    let threshold_pct = match policy {
-        Policy::AllowedMax => None,
-        Policy::Threshold { threshold_pct } => Some(threshold_pct),
-    };
-    Judgement {
-        basis: Some(Basis { baseline: baseline.clone(), allow, threshold_pct }),
-        ..judge(&compare(current, baseline, allow), policy)
-    }
+/// The samples that a judgement was made of.
+#[derive(Clone, Debug)]
+pub enum Evidence {
+    Runs(Vec<Current>),
+    Sides(Box<AbReport>),
 }
 
-/// Judges the runs of a judgement again by what it says it was judged by, before any waiver. Absent where it does not say.
+/// Judges the samples again by the judgement's own basis, before any waiver. Absent where the basis is missing, makes no sense or does
+/// not fit the samples.
 #[must_use]
-pub fn judge_again(judgement: &Judgement, runs: &[Current]) -> Option<Judgement> {
-    let basis = judgement.basis.as_ref()?;
-    let policy = Policy::from_name(&judgement.policy, basis.threshold_pct)?;
-    let current = match runs {
-        [one] => one.clone(),
-        several => confirm::median_run(several)?.current,
-    };
-    Some(judge_run(&current, &basis.baseline, basis.allow, policy))
+pub fn judge_again(judgement: &Judgement, evidence: &Evidence) -> Option<Judgement> {
+    match (judgement.basis.as_ref()?, evidence) {
+        (Basis::Baseline(basis), Evidence::Runs(runs)) => {
+            let policy = Policy::from_name(&judgement.policy, basis.threshold_pct)?;
+            let current = match runs.as_slice() {
+                [one] => one.clone(),
+                several => confirm::median_run(several)?.current,
+            };
+            Some(judge_run(&current, &basis.baseline, basis.allow, policy))
+        }
+        (Basis::Sides { plan }, Evidence::Sides(report)) => {
+            judge_sides(report, plan, Policy::from_name(&judgement.policy, None)?).ok()
+        }
+        _ => None,
+    }
 }

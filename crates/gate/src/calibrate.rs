@@ -2,7 +2,9 @@
 
 use holdpoint_model::ab::Ended;
 use holdpoint_model::calibration::Visible;
-use holdpoint_model::{AbReport, AbWorkload, Calibrated, Calibration, Machine, SCHEMA_VERSION, Verdict};
+use holdpoint_model::{
+    AbReport, AbWorkload, Calibrated, Calibration, Check, Judgement, Machine, SCHEMA_VERSION, Verdict,
+};
 use holdpoint_stats as stats;
 use holdpoint_stats::classic::binomial_upper;
 use holdpoint_stats::sequential::{Plan, Sequential};
@@ -35,11 +37,11 @@ struct Trial {
     visible: Option<f64>,
 }
 
-impl From<&AbWorkload> for Trial {
-    fn from(workload: &AbWorkload) -> Self {
-        let evidence = workload.evidence.as_ref();
+impl Trial {
+    fn new(workload: &AbWorkload, check: &Check) -> Self {
+        let evidence = check.evidence();
         Self {
-            verdict: workload.verdict,
+            verdict: check.verdict,
             seconds: workload.spent_s,
             xs: workload.units.iter().map(|unit| unit.x).collect(),
             unit_sd: evidence.and_then(|evidence| evidence.unit_sd),
@@ -56,9 +58,9 @@ impl Trials {
     }
 
     /// One more judged comparison. Samples are not kept, only what they amount to.
-    pub fn push(&mut self, report: &AbReport) {
+    pub fn push(&mut self, report: &AbReport, judgement: &Judgement) {
         self.trials += 1;
-        let alarmed = report.workloads.values().any(|workload| workload.verdict == Verdict::Regressed);
+        let alarmed = judgement.checks.iter().any(|check| check.verdict == Verdict::Regressed);
         self.false_alarms += u32::from(alarmed && self.inject == 0.0);
         self.plan = Some(Plan {
             tolerance: report.plan.tolerance,
@@ -66,10 +68,10 @@ impl Trials {
             miss_rate: report.plan.miss_rate,
             workloads_count: report.workloads.len().max(1),
         });
-        for (name, workload) in &report.workloads {
+        for ((name, workload), check) in report.workloads.iter().zip(&judgement.checks) {
             // A trial that was cut off says nothing.
             if workload.ended != Ended::Interrupted {
-                self.workloads.entry(name.clone()).or_default().push(workload.into());
+                self.workloads.entry(name.clone()).or_default().push(Trial::new(workload, check));
             }
         }
     }

@@ -1,25 +1,35 @@
 //! `compare()` and `judge()`: the same files give the same verdict, byte for byte.
 //!
 //! Pure: no I/O, no clock, no randomness but seeded. `compare` finds facts and decides nothing; `judge` decides by a
-//! [`Policy`] and finds nothing. A further policy is a further arm of `judge`. [`ab`] is the same for two sides that were
-//! measured side by side.
+//! [`Policy`] and finds nothing. [`ab`] is the same for two sides that were measured side by side. Verdicts are made in this crate
+//! and nowhere else.
 
 pub mod ab;
 mod again;
+mod bisect;
 pub mod calibrate;
 pub mod compare;
 pub mod confirm;
 mod contradiction;
+mod ended;
 pub mod judge;
 mod noise;
+mod policy;
 pub mod profile;
 pub mod promote;
 pub mod record;
+pub mod rejudge;
+mod two_reports;
 mod waive;
 
-pub use again::{judge_again, judge_run};
+pub use ab::judge_sides;
+pub use again::{Evidence, judge_again};
+pub use bisect::bisect_step;
 pub use compare::{Comparison, Found, Row, compare};
 pub use contradiction::contradiction;
+pub use ended::{Ended, overall};
 pub use holdpoint_model::Allow;
-pub use judge::{Policy, judge};
-pub use waive::{waive, waive_ab};
+pub use judge::{judge, judge_run, set_tolerances};
+pub use policy::{Policy, THRESHOLD_PCT, disjoint_ci, exit_code};
+pub use two_reports::compare_reports_disjoint_ci;
+pub use waive::waive;

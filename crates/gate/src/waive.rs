@@ -4,10 +4,8 @@
 //! measured change is held against the limit, not the end of its interval: a comparison stops once it is decided, long before its
 //! interval is narrow. Which day it is, the caller says.
 
-use crate::judge::status_of;
-use holdpoint_model::{
-    AbReport, CheckStatus, Date, Judgement, UsedWaiver, Verdict, Waiver, WaiverState, Waivers,
-};
+use crate::judge::{overall_status, overall_verdict, status_of};
+use holdpoint_model::{CheckStatus, Date, Judgement, UsedWaiver, Verdict, Waiver, WaiverState, Waivers};
 
 /// Waives what may be waived in a judged run, and says of every waiver that has expired.
 pub fn waive(judgement: &mut Judgement, waivers: &Waivers, today: Date) {
@@ -28,30 +26,9 @@ pub fn waive(judgement: &mut Judgement, waivers: &Waivers, today: Date) {
         .flatten()
         .collect();
     judgement.notes.extend(unused(waivers, &names));
-    if let Some(worst) = judgement.checks.iter().map(|check| check.verdict).max() {
-        judgement.verdict = worst;
-        let passed = judgement.checks.iter().all(|check| check.status == CheckStatus::Pass);
-        if passed { "pass" } else { "fail" }.clone_into(&mut judgement.status);
-    }
-}
-
-/// The same for two sides; a waiver is about a workload there, by its name or by that of its median.
-pub fn waive_ab(report: &mut AbReport, waivers: &Waivers, today: Date) {
-    for (name, workload) in &mut report.workloads {
-        let change = workload.change().filter(|_| workload.verdict == Verdict::Regressed);
-        let Some(change) = change else { continue };
-        let metric = format!("{name}_p50_ms");
-        let Some(used) = choose(waivers, &[Some(name), Some(&metric)], change, today) else { continue };
-        (workload.verdict, workload.reason) = outcome(&used, &workload.reason);
-        workload.waiver = Some(used);
-    }
-    report.notes.extend(expired(waivers, today));
-    let metrics: Vec<String> = report.workloads.keys().map(|name| format!("{name}_p50_ms")).collect();
-    let names: Vec<&str> =
-        report.workloads.keys().map(String::as_str).chain(metrics.iter().map(String::as_str)).collect();
-    report.notes.extend(unused(waivers, &names));
-    if let Some(worst) = report.workloads.values().map(|workload| workload.verdict).max() {
-        report.verdict = worst;
+    if judgement.sides.as_ref().is_none_or(|sides| sides.finished) {
+        judgement.verdict = overall_verdict(&judgement.checks);
+        overall_status(&judgement.checks).clone_into(&mut judgement.status);
     }
 }
 

@@ -1,17 +1,14 @@
-//! Two sides measured in the same seconds, `ab.json`.
+//! Samples of two sides measured in the same seconds, `ab.json`.
 
-use crate::calibration::Calibrated;
-use crate::judgement::Verdict;
 use crate::machine::{Machine, MachineState, Revision, Toolchain};
 use crate::report::Failure;
 use crate::suite::Identity;
-use crate::waiver::UsedWaiver;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A comparison of two sides, base and head, that were alive at the same time.
+/// Samples of two sides, base and head, that were alive at the same time. `comparison.json` holds what was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbReport {
     /// Version of this format.
@@ -20,10 +17,6 @@ pub struct AbReport {
     pub suite: String,
     /// When the comparison began, ISO-8601 in UTC.
     pub timestamp_utc: String,
-    /// The worst verdict of all workloads.
-    pub verdict: Verdict,
-    /// Name of the policy that decided.
-    pub policy: String,
     /// Whether every workload was taken to its end; if not, `--resume` goes on from here.
     pub finished: bool,
     /// What was asked for.
@@ -55,6 +48,9 @@ pub struct AbReport {
 pub struct AbPlan {
     /// How much slower head may be: 0.01 is 1 %.
     pub tolerance: f64,
+    /// The same for single workloads, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tolerances: BTreeMap<String, f64>,
     /// At most this share of unchanged suites is called slower, whatever the number of workloads.
     pub alarm_rate: f64,
     /// At most this share of workloads slower than the tolerance is called not slower.
@@ -76,6 +72,14 @@ pub struct AbPlan {
 
 fn one() -> u32 {
     1
+}
+
+impl AbPlan {
+    /// How much slower head may be in a workload.
+    #[must_use]
+    pub fn tolerance_of(&self, workload: &str) -> f64 {
+        self.tolerances.get(workload).copied().unwrap_or(self.tolerance)
+    }
 }
 
 /// One side.
@@ -114,26 +118,13 @@ impl SideName {
 pub struct AbWorkload {
     /// What was run.
     pub identity: Identity,
-    /// What it amounts to.
-    pub verdict: Verdict,
-    /// Why, in a sentence.
+    /// Why it was not measured: it cannot run here, or both sides are the same code.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Why measuring ended.
     pub ended: Ended,
     /// Its share of the machine's time: starts, preparation and rounds.
     pub spent_s: f64,
-    /// What the units say; absent when there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<AbEvidence>,
-    /// The keys of the policy `disjoint-ci`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disjoint_ci: Option<DisjointCiKeys>,
-    /// What comparing unchanged code on this machine has shown about this workload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calibrated: Option<Calibrated>,
-    /// The waiver that is about this regression, and what became of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiver: Option<UsedWaiver>,
     /// What went wrong, and on which side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<SideFailure>,
@@ -141,15 +132,6 @@ pub struct AbWorkload {
     pub calls_per_sample: u64,
     /// The units, in order, with every sample.
     pub units: Vec<Unit>,
-}
-
-impl AbWorkload {
-    /// How much slower head is, as a share: by the intervals where they decided, else by the units.
-    #[must_use]
-    pub fn change(&self) -> Option<f64> {
-        let by_intervals = self.disjoint_ci.as_ref().map(|keys| keys.delta_pct / 100.0);
-        by_intervals.or(self.evidence.as_ref().map(|evidence| evidence.ratio - 1.0))
-    }
 }
 
 /// Why measuring a workload ended.

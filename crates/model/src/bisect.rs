@@ -1,6 +1,7 @@
 //! The search for the commit that slowed a workload, `bisect.json`.
 
 use crate::ab::AbReport;
+use crate::judgement::Judgement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +27,12 @@ pub struct Bisection {
     pub steps: Vec<BisectStep>,
     /// The commit that slowed it; several where those between could not be decided; none where nothing was slower.
     pub culprits: Vec<CommitInfo>,
-    /// The culprit against the commit before it; absent where there is no single one.
+    /// Samples of the culprit and the commit before it; absent where there is no single culprit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<AbReport>,
+    /// The judgement of these samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judgement: Option<Judgement>,
 }
 
 /// A commit for people.

@@ -1,7 +1,11 @@
-//! What was decided, `comparison.json`.
+//! The decision about a run or about two sides, `comparison.json`.
 
+use crate::ab::{AbEvidence, AbPlan, AbReport, DisjointCiKeys, Ended, Side};
 use crate::baseline::Baseline;
+use crate::calibration::Calibrated;
 use crate::machine::{Machine, Revision};
+use crate::report::Report;
+use crate::suite::Identity;
 use crate::waiver::UsedWaiver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,7 +76,7 @@ impl CheckStatus {
     }
 }
 
-/// The judged comparison of one run with its baseline.
+/// The judged comparison of a run with its baseline, or of two sides that were measured together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// Version of this format.
@@ -96,9 +100,12 @@ pub struct Judgement {
     /// The machine of the run under test.
     #[serde(default)]
     pub machine: Option<Machine>,
-    /// The revision of the run under test.
+    /// The revision of the run or side under test.
     #[serde(default)]
     pub revision: Option<Revision>,
+    /// The two sides, where two were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<ComparedSides>,
     /// What the reader should know, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -115,9 +122,51 @@ pub struct Judgement {
     pub basis: Option<Basis>,
 }
 
-/// What a run was judged by, whole: with the run's report, all it takes to judge it again.
+/// The sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Basis {
+pub struct ComparedSides {
+    /// The side that head is compared with.
+    pub base: Side,
+    /// The side under test.
+    pub head: Side,
+    /// Whether every workload was taken to its end.
+    pub finished: bool,
+}
+
+/// Everything beside the samples that it takes to judge again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Basis {
+    /// A run was compared with a baseline; its samples are in `report.json`.
+    Baseline(Box<BaselineBasis>),
+    /// Two sides were compared; their samples are in `ab.json`.
+    Sides {
+        /// Tolerance and error rates.
+        plan: AbPlan,
+    },
+}
+
+impl Basis {
+    #[must_use]
+    pub fn baseline(&self) -> Option<&BaselineBasis> {
+        match self {
+            Self::Baseline(basis) => Some(basis),
+            Self::Sides { .. } => None,
+        }
+    }
+
+    #[must_use]
+    pub fn plan(&self) -> Option<&AbPlan> {
+        match self {
+            Self::Baseline(_) => None,
+            Self::Sides { plan } => Some(plan),
+        }
+    }
+}
+
+/// The baseline that a run was judged by, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineBasis {
     /// What the run was compared with.
     pub baseline: Baseline,
     /// Which differences were declared harmless.
@@ -125,6 +174,13 @@ pub struct Basis {
     /// The least improvement that passes, in percent, under the policy `threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold_pct: Option<f64>,
+}
+
+/// The file of samples that was judged.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    Run(&'a Report),
+    Sides(&'a AbReport),
 }
 
 /// Differences between the sides that the user has declared harmless.
@@ -164,8 +220,10 @@ impl Allow {
 
 /// Name of the check of the run's status, beside those of its metrics.
 pub const STATUS_METRIC: &str = "__status__";
+/// Name of a check that says what is wrong with the evidence itself.
+pub const EVIDENCE_METRIC: &str = "__evidence__";
 
-/// The judgement of one metric.
+/// The judgement of one metric; of two sides, of the median of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Name of the metric; `__status__` for the run's status.
@@ -206,6 +264,49 @@ pub struct Check {
     /// The seeds' keys under the policy `threshold`.
     #[serde(flatten)]
     pub threshold: Option<ThresholdKeys>,
+    /// Keys that only a comparison of two sides has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<PairedKeys>,
+}
+
+impl Check {
+    /// The name in tables: of two sides the workload's, else the metric's.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.workload.as_deref().filter(|_| self.paired.is_some()).unwrap_or(&self.metric)
+    }
+
+    /// Whether it is about the whole, not about one metric or workload.
+    #[must_use]
+    pub fn is_overall(&self) -> bool {
+        [STATUS_METRIC, EVIDENCE_METRIC].contains(&self.metric.as_str())
+    }
+
+    /// The evidence from the units of two sides.
+    #[must_use]
+    pub fn evidence(&self) -> Option<&AbEvidence> {
+        self.paired.as_ref()?.evidence.as_ref()
+    }
+}
+
+/// Keys of a workload of two sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PairedKeys {
+    /// What was run.
+    pub identity: Identity,
+    /// Why measuring ended.
+    pub ended: Ended,
+    /// Its share of the machine's time: starts, preparation and rounds.
+    pub spent_s: f64,
+    /// Statistics of the units; absent when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<AbEvidence>,
+    /// The keys of the policy `disjoint-ci`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disjoint_ci: Option<DisjointCiKeys>,
+    /// The outcome of comparing unchanged code on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<Calibrated>,
 }
 
 /// Keys of the second seed's comparison file.

@@ -48,7 +48,10 @@ pub use current::{Current, MetricValue, Unmeasured};
 pub use date::Date;
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
-pub use judgement::{Allow, Basis, Check, CheckStatus, Judgement, ThresholdKeys, Verdict};
+pub use judgement::{
+    Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, PairedKeys, Source,
+    ThresholdKeys, Verdict,
+};
 pub use machine::{Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,

@@ -1,19 +1,18 @@
-//! What was decided, by whichever command: one row per metric or workload, for pages that show either.
+//! A judgement together with the file of samples behind it, and its rows in the order that pages show them.
 
 use crate::summary::ab as sides;
 use crate::{summary, text};
 use holdpoint_model::ab::SideFailure;
+use holdpoint_model::judgement::{EVIDENCE_METRIC, STATUS_METRIC};
 use holdpoint_model::{
-    AbReport, Check, Judgement, Machine, Report, Revision, Toolchain, UsedWaiver, Verdict,
+    AbPlan, AbReport, Check, Judgement, Machine, Report, Revision, Source, Toolchain, UsedWaiver, Verdict,
 };
 
-/// A judged comparison.
+/// A judgement, and its samples where they are there.
 #[derive(Clone, Copy, Debug)]
-pub enum Judged<'a> {
-    /// A run against its baseline, with its report where there is one.
-    Run(&'a Judgement, Option<&'a Report>),
-    /// Two sides.
-    Sides(&'a AbReport),
+pub struct Judged<'a> {
+    pub judgement: &'a Judgement,
+    pub source: Option<Source<'a>>,
 }
 
 /// One metric or workload. Text in it is as it came.
@@ -36,183 +35,130 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Judged<'a> {
-    /// Name of the suite.
     #[must_use]
-    pub fn suite(self) -> &'a str {
-        match self {
-            Self::Run(j, _) => &j.suite,
-            Self::Sides(r) => &r.suite,
-        }
+    pub fn new(judgement: &'a Judgement, source: Option<Source<'a>>) -> Self {
+        Self { judgement, source }
     }
 
-    /// The verdict of the whole: the worst of what the file says of it and of its rows.
     #[must_use]
-    pub fn verdict(self) -> Verdict {
-        self.worst().map_or(self.said(), |worst| worst.max(self.said()))
+    pub fn is_sides(self) -> bool {
+        self.judgement.sides.is_some()
     }
 
-    /// What the file says of the whole.
-    fn said(self) -> Verdict {
-        match self {
-            Self::Run(j, _) => j.verdict,
-            Self::Sides(r) => r.verdict,
+    /// The samples of two sides.
+    pub(crate) fn sides(self) -> Option<&'a AbReport> {
+        match self.source {
+            Some(Source::Sides(report)) => Some(report),
+            _ => None,
         }
     }
 
-    /// The verdict of the worst row.
-    fn worst(self) -> Option<Verdict> {
-        match self {
-            Self::Run(j, _) => j.checks.iter().map(|check| check.verdict).max(),
-            Self::Sides(r) => r.workloads.values().map(|workload| workload.verdict).max(),
+    /// The samples of a run.
+    pub(crate) fn run(self) -> Option<&'a Report> {
+        match self.source {
+            Some(Source::Run(report)) => Some(report),
+            _ => None,
         }
     }
 
-    /// Name of the policy that decided.
-    #[must_use]
-    pub fn policy(self) -> &'a str {
-        match self {
-            Self::Run(j, _) => &j.policy,
-            Self::Sides(r) => &r.policy,
-        }
+    pub(crate) fn plan(self) -> Option<&'a AbPlan> {
+        self.judgement.basis.as_ref()?.plan()
+    }
+
+    /// The failure of a workload of two sides.
+    pub(crate) fn failure(self, check: &Check) -> Option<&'a SideFailure> {
+        self.sides()?.workloads.get(check.workload.as_ref()?)?.failure.as_ref()
     }
 
     /// The revision under test.
     #[must_use]
     pub fn revision(self) -> Option<&'a Revision> {
-        match self {
-            Self::Run(j, _) => j.revision.as_ref(),
-            Self::Sides(r) => r.head.revision.as_ref(),
-        }
+        self.judgement.revision.as_ref()
     }
 
-    /// The sentence about the whole, of the verdict that counts.
+    /// The sentence about the whole.
     pub(crate) fn sentence(self) -> String {
-        let verdict = self.verdict();
-        match self {
-            Self::Run(j, _) if verdict != j.verdict => {
-                summary::of_judgement(&Judgement { verdict, ..j.clone() })
-            }
-            Self::Sides(r) if verdict != r.verdict => sides::of_ab(&AbReport { verdict, ..r.clone() }),
-            Self::Run(j, _) => summary::of_judgement(j),
-            Self::Sides(r) => sides::of_ab(r),
-        }
+        if self.is_sides() { sides::describe_sides(self) } else { summary::of_judgement(self.judgement) }
     }
 
     /// What a row is.
     pub(crate) fn noun(self) -> &'static str {
-        match self {
-            Self::Run(..) => "metric",
-            Self::Sides(_) => "workload",
-        }
+        if self.is_sides() { "workload" } else { "metric" }
     }
 
     /// What was compared with what, and by which rule.
     pub(crate) fn facts(self) -> Vec<String> {
-        match self {
-            Self::Run(j, _) => {
-                let commit = j.revision.as_ref().map(text::revision);
-                let facts = [commit.map(|commit| format!("{commit} against its baseline"))];
-                facts.into_iter().flatten().chain([format!("policy {}", j.policy)]).collect()
-            }
-            Self::Sides(r) => vec![sides::sides(r), format!("policy {}", r.policy), sides::promise(r)],
+        let policy = format!("policy {}", self.judgement.policy);
+        if self.is_sides() {
+            return vec![sides::sides(self), policy, sides::promise(self)];
         }
+        let commit = self.revision().map(text::revision);
+        commit.map(|commit| format!("{commit} against its baseline")).into_iter().chain([policy]).collect()
     }
 
     pub(crate) fn notes(self) -> Vec<String> {
-        match self {
-            Self::Run(j, _) => j.notes.clone(),
-            Self::Sides(r) => sides::notes(r).into_iter().map(|(_, note)| note).collect(),
+        if self.is_sides() {
+            sides::notes(self).into_iter().map(|(_, note)| note).collect()
+        } else {
+            self.judgement.notes.clone()
         }
     }
 
     pub(crate) fn machine(self) -> Option<&'a Machine> {
-        match self {
-            Self::Run(j, report) => j.machine.as_ref().or(report.and_then(|r| r.machine.as_ref())),
-            Self::Sides(r) => r.machine.as_ref(),
-        }
+        self.judgement.machine.as_ref().or(self.run().and_then(|report| report.machine.as_ref()))
     }
 
     pub(crate) fn toolchain(self) -> Option<&'a Toolchain> {
-        match self {
-            Self::Run(_, report) => report.map(|report| &report.toolchain),
-            Self::Sides(r) => Some(&r.toolchain),
+        match self.source? {
+            Source::Run(report) => Some(&report.toolchain),
+            Source::Sides(report) => Some(&report.toolchain),
         }
     }
 
     pub(crate) fn began(self) -> Option<&'a str> {
-        match self {
-            Self::Run(j, _) => j.timestamp_utc.as_deref(),
-            Self::Sides(r) => Some(&r.timestamp_utc),
-        }
+        self.judgement.timestamp_utc.as_deref()
     }
 
-    /// The rows, the worst first and among equals the largest change.
+    /// The rows: a problem with the evidence first, then the worst and among equals the largest change.
     pub(crate) fn rows(self) -> Vec<Row<'a>> {
-        let mut rows: Vec<Row<'a>> = match self {
-            Self::Run(j, _) => j.checks.iter().map(of_check).collect(),
-            Self::Sides(r) => of_sides(r),
-        };
+        let mut rows: Vec<Row<'a>> = self.judgement.checks.iter().map(|check| self.row(check)).collect();
         let size = |row: &Row<'_>| row.change.map_or(0.0, f64::abs);
-        rows.sort_by(|a, b| b.verdict.cmp(&a.verdict).then(size(b).total_cmp(&size(a))));
+        let is_problem = |row: &Row<'_>| row.name == EVIDENCE_METRIC;
+        rows.sort_by(|a, b| {
+            let worse = b.verdict.cmp(&a.verdict).then(size(b).total_cmp(&size(a)));
+            is_problem(b).cmp(&is_problem(a)).then(worse)
+        });
         rows
     }
-}
 
-/// A row for what is wrong with the evidence itself.
-pub(crate) fn of_problem(problem: &str) -> Row<'_> {
-    Row {
-        name: "evidence",
-        verdict: Verdict::Inconclusive,
-        reason: problem,
-        was_ms: None,
-        is_ms: None,
-        change: None,
-        interval: None,
-        allowed: None,
-        waiver: None,
-        failure: None,
-        seconds: None,
-    }
-}
-
-fn of_check(check: &Check) -> Row<'_> {
-    let allowed = check.allowed_max_ms.zip(check.baseline_ms).map(|(max, was)| max / was - 1.0);
-    Row {
-        name: &check.metric,
-        verdict: check.verdict,
-        reason: &check.reason,
-        was_ms: check.baseline_ms,
-        is_ms: check.current_ms,
-        change: check.regression_ratio,
-        interval: None,
-        allowed: allowed.filter(|share| share.is_finite()),
-        waiver: check.waiver.as_ref(),
-        failure: None,
-        seconds: None,
-    }
-}
-
-fn of_sides(r: &AbReport) -> Vec<Row<'_>> {
-    let tolerance = (!sides::is_disjoint_ci(r)).then_some(r.plan.tolerance);
-    let row = |(name, w)| {
-        let w: &holdpoint_model::AbWorkload = w;
-        let [was_ms, is_ms] = sides::medians_ms(r, w);
-        let interval = w.evidence.as_ref().and_then(|evidence| evidence.ratio_interval);
+    fn row(self, check: &'a Check) -> Row<'a> {
+        let allowed = check.allowed_max_ms.zip(check.baseline_ms).map(|(max, was)| max / was - 1.0);
+        let plan = self.plan().filter(|_| !sides::is_disjoint_ci(self));
+        let tolerance = plan.map(|plan| plan.tolerance_of(check.name()));
+        let interval = check.evidence().and_then(|evidence| evidence.ratio_interval);
         Row {
-            name,
-            verdict: w.verdict,
-            reason: &w.reason,
-            was_ms,
-            is_ms,
-            change: w.change(),
+            name: check.name(),
+            verdict: check.verdict,
+            reason: &check.reason,
+            was_ms: check.baseline_ms,
+            is_ms: check.current_ms,
+            change: check.regression_ratio,
             interval: interval.map(|ends| ends.map(|ratio| ratio - 1.0)),
-            allowed: tolerance,
-            waiver: w.waiver.as_ref(),
-            failure: w.failure.as_ref(),
-            seconds: (w.spent_s > 0.0).then_some(w.spent_s),
+            allowed: tolerance.or(allowed).filter(|share| share.is_finite()),
+            waiver: check.waiver.as_ref(),
+            failure: self.failure(check),
+            seconds: check.paired.as_ref().map(|paired| paired.spent_s).filter(|spent_s| *spent_s > 0.0),
         }
-    };
-    r.workloads.iter().map(|(name, w)| row((name.as_str(), w))).collect()
+    }
+}
+
+/// The name of a row for people.
+pub(crate) fn shown_name(raw: &str) -> &str {
+    match raw {
+        STATUS_METRIC => "status of the run",
+        EVIDENCE_METRIC => "evidence",
+        name => name,
+    }
 }
 
 /// What an hour of a machine costs.

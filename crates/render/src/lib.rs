@@ -4,7 +4,6 @@
 //! from the judgement as it stands. Text that came from outside is neutralised on its way in, so that a
 //! worker can neither paint on a terminal nor write HTML or Markdown of its own.
 
-mod ended;
 pub mod forms;
 pub mod html;
 pub mod judged;
@@ -19,6 +18,6 @@ pub mod terminal;
 mod text;
 pub mod units;
 
-pub use ended::Ended;
+pub use judged::Judged;
 pub use paint::Style;
 pub use text::{for_log, for_terminal, json_for_terminal};

@@ -1,6 +1,5 @@
 //! What people are told when something happened: a subject, a text, and the same for Slack.
 
-use crate::Ended;
 use crate::judged::{Judged, Row};
 use crate::text::{clean, clip};
 use crate::{remedy, units};
@@ -21,8 +20,8 @@ pub fn notice(judged: Judged<'_>, run_url: Option<&str>) -> Notice {
     let said = |text: &str| clip(&clean(text), CHARS_MAX);
     Notice {
         schema_version: holdpoint_model::SCHEMA_VERSION,
-        suite: said(judged.suite()),
-        verdict: judged.verdict(),
+        suite: said(&judged.judgement.suite),
+        verdict: judged.judgement.verdict,
         summary: said(&judged.sentence()),
         commit: judged.revision().map(|revision| said(&revision.commit)),
         machine: judged.machine().map(|machine| said(&machine.describe())),
@@ -32,14 +31,14 @@ pub fn notice(judged: Judged<'_>, run_url: Option<&str>) -> Notice {
     }
 }
 
-/// The same of a gate that left no comparison, or a better one than what it ended with.
+/// The same for a gate that left no comparison, or a better one than its exit code.
 #[must_use]
-pub fn of_end(ended: &Ended, has_comparison: bool, run_url: Option<&str>) -> Notice {
+pub fn of_end(verdict: Verdict, summary: String, run_url: Option<&str>) -> Notice {
     Notice {
         schema_version: holdpoint_model::SCHEMA_VERSION,
         suite: "gate".to_owned(),
-        verdict: if has_comparison { ended.verdict() } else { ended.verdict_alone() },
-        summary: ended.sentence(has_comparison) + if has_comparison { "" } else { "; it left no comparison" },
+        verdict,
+        summary,
         commit: None,
         machine: None,
         run_url: run_url.map(str::to_owned),
@@ -48,11 +47,11 @@ pub fn of_end(ended: &Ended, has_comparison: bool, run_url: Option<&str>) -> Not
     }
 }
 
-/// Says first what is wrong with the files; the whole is no pass then.
+/// Says first what is wrong with the files; `verdict` takes them into account.
 #[must_use]
-pub fn with_problems(mut notice: Notice, problems: &[String]) -> Notice {
+pub fn with_problems(mut notice: Notice, problems: &[String], verdict: Verdict) -> Notice {
+    notice.verdict = verdict;
     if !problems.is_empty() {
-        notice.verdict = notice.verdict.max(Verdict::Inconclusive);
         let said: Vec<String> = problems.iter().map(|problem| clip(&clean(problem), CHARS_MAX)).collect();
         notice.summary = clip(&format!("{}; {}", said.join("; "), notice.summary), 2 * CHARS_MAX);
     }

@@ -1,63 +1,118 @@
-//! What can be typed about two sides.
+//! Arguments of `ab`, `calibrate` and `bisect`, and those that `gate --against` shares with them.
 
-use super::{ProfileOn, SealArgs, SuiteArg, WaiversArg};
-use clap::ValueEnum;
+use super::{ProfileOn, SealArgs, SuiteArg, WaiversArg, policy_parser};
+use holdpoint_gate::Policy;
+use holdpoint_model::AbPlan;
+use holdpoint_model::suite::GateSettings;
+use holdpoint_model::waiver::Limit;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
-/// How a side-by-side comparison decides, and how long it may take.
+/// The question that is to be answered. What no flag gives, the suite's `[gate]` does.
+#[derive(Clone, Debug, clap::Args)]
+pub struct QuestionArgs {
+    /// How much slower a workload may be [default: 2%, or the baseline's own]
+    #[arg(long, value_name = "PERCENT", value_parser = share, help_heading = "Decision")]
+    pub tolerance: Option<f64>,
+    /// Two sides: maximum false-alarm rate, unchanged suites reported as slower [default: 0.001]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Decision")]
+    pub alarm_rate: Option<f64>,
+    /// Two sides: maximum miss rate, real slowdowns reported as pass [default: 0.01]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Decision")]
+    pub miss_rate: Option<f64>,
+}
+
+impl QuestionArgs {
+    /// A plan with this question in place of its own. A tolerance that is typed is meant for all workloads.
+    #[must_use]
+    pub fn apply(&self, plan: AbPlan) -> AbPlan {
+        AbPlan {
+            tolerance: self.tolerance.unwrap_or(plan.tolerance),
+            tolerances: if self.tolerance.is_some() { BTreeMap::new() } else { plan.tolerances },
+            alarm_rate: self.alarm_rate.unwrap_or(plan.alarm_rate),
+            miss_rate: self.miss_rate.unwrap_or(plan.miss_rate),
+            ..plan
+        }
+    }
+}
+
+/// How two sides are measured and judged.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DecideArgs {
-    /// How much slower head may be
-    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share, help_heading = "Decision side by side")]
-    pub tolerance: f64,
-    /// At most this share of unchanged suites is called slower, whatever the number of workloads
-    #[arg(long, value_name = "RATE", default_value_t = ALARM_RATE, value_parser = rate, help_heading = "Decision side by side")]
-    pub alarm_rate: f64,
-    /// At most this share of workloads slower than the tolerance is called not slower
-    #[arg(long, value_name = "RATE", default_value_t = MISS_RATE, value_parser = rate, help_heading = "Decision side by side")]
-    pub miss_rate: f64,
-    /// Time for the whole comparison, per workload; what decided workloads leave goes to the others
-    #[arg(long, value_name = "SECONDS", default_value_t = 20.0, value_parser = seconds, help_heading = "Decision side by side")]
-    pub budget: f64,
-    /// Most fresh pairs of processes per workload
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Decision side by side")]
-    pub units_max: u32,
-    /// Rounds in each of the first pairs of processes; later ones take more
-    #[arg(long, value_name = "N", default_value_t = ROUNDS_PER_UNIT, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Decision side by side")]
-    pub rounds: u32,
-    /// How long the samples of one side in one round aim to last, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = ROUND_MS, value_parser = seconds, help_heading = "Decision side by side")]
-    pub round_ms: f64,
-    /// Pairs of processes measured at the same time, each on a CPU of its own; one where they may use several threads
-    #[arg(long, value_name = "N", default_value_t = UNITS_AT_ONCE, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Decision side by side")]
-    pub at_once: u32,
-    /// Seed of the order of sides and workloads [default: drawn]
-    #[arg(long, value_name = "N", help_heading = "Decision side by side")]
+    /// The question.
+    #[command(flatten)]
+    pub question: QuestionArgs,
+    /// Two sides: seconds per workload; time that decided workloads leave goes to the others [default: 20]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Decision")]
+    pub budget: Option<f64>,
+    /// Two sides: most fresh pairs of processes per workload [default: 400]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Decision")]
+    pub units_max: Option<u32>,
+    /// Two sides: rounds in each of the first pairs of processes; later ones take more [default: 2]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Decision")]
+    pub rounds: Option<u32>,
+    /// Two sides: milliseconds that the samples of one side in one round aim to last [default: 3]
+    #[arg(long, value_name = "MS", hide = true, value_parser = seconds, help_heading = "Decision")]
+    pub round_ms: Option<f64>,
+    /// Two sides: pairs of processes measured at the same time, each on a CPU of its own [default: 2]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Decision")]
+    pub at_once: Option<u32>,
+    /// Two sides: seed of the order of sides and workloads [default: drawn]
+    #[arg(long, value_name = "N", hide = true, help_heading = "Decision")]
     pub seed: Option<u64>,
-    /// Hold all processes of a pair on one CPU; workers that declare to be single-threaded are anyway
-    #[arg(long, help_heading = "Decision side by side")]
+    /// Two sides: hold all processes of a pair on one CPU, as single-threaded workers are anyway
+    #[arg(long, hide = true, help_heading = "Decision")]
     pub pin: bool,
-    /// Measure CUDA workloads too whose machine code, launches and inputs are the same on both sides
-    #[arg(long, help_heading = "Decision side by side")]
+    /// Two sides: measure CUDA workloads even if machine code, launches and inputs are the same on both sides
+    #[arg(long, hide = true, help_heading = "Decision")]
     pub measure_same_code: bool,
 }
 
+/// Default tolerance of two sides.
+const TOLERANCE: f64 = 0.02;
+/// Default seconds per workload.
+const BUDGET_S: f64 = 20.0;
+/// Default number of units per workload.
+const UNITS_MAX: u32 = 400;
+
 impl DecideArgs {
-    /// The flags, as clap names them.
-    pub(super) const IDS: &[&str] = &[
-        "tolerance",
-        "alarm_rate",
-        "miss_rate",
-        "budget",
-        "units_max",
-        "rounds",
-        "round_ms",
-        "at_once",
-        "seed",
-        "pin",
-        "calibration_dir",
-    ];
+    /// The flags that mean nothing without two sides, as clap names them.
+    pub(super) fn ids_of_sides() -> Vec<String> {
+        let command = <Self as clap::Args>::augment_args(clap::Command::default());
+        let ids = command.get_arguments().map(|argument| argument.get_id().to_string());
+        ids.filter(|id| id != "tolerance").chain(["calibration_dir".to_owned()]).collect()
+    }
+
+    /// The plan that the flags and the suite mean.
+    #[must_use]
+    pub fn plan(&self, gate: &GateSettings) -> AbPlan {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.question.apply(AbPlan {
+            tolerance: gate.tolerance.map_or(TOLERANCE, Limit::share),
+            tolerances: gate.tolerances(),
+            alarm_rate: gate.alarm_rate.unwrap_or(ALARM_RATE),
+            miss_rate: gate.miss_rate.unwrap_or(MISS_RATE),
+            units_max: self.units_max.or(gate.units_max).unwrap_or(UNITS_MAX),
+            budget_s: self.budget.or(gate.budget).unwrap_or(BUDGET_S),
+            rounds_per_unit: self.rounds.or(gate.rounds).unwrap_or(ROUNDS_PER_UNIT),
+            round_ms: self.round_ms.or(gate.round_ms).unwrap_or(ROUND_MS),
+            units_at_once: self.at_once.or(gate.at_once).unwrap_or(UNITS_AT_ONCE),
+            // Drawn anew each time, so that no order is favoured for ever; kept in the report.
+            seed: self.seed.unwrap_or(now.as_nanos() as u64 >> 8),
+        })
+    }
+
+    #[must_use]
+    pub fn pin(&self, gate: &GateSettings) -> bool {
+        self.pin || gate.pin == Some(true)
+    }
+
+    #[must_use]
+    pub fn measure_same_code(&self, gate: &GateSettings) -> bool {
+        self.measure_same_code || gate.measure_same_code == Some(true)
+    }
 }
 
 /// Rounds in each of the first pairs of processes.
@@ -67,17 +122,15 @@ pub const UNITS_AT_ONCE: u32 = 2;
 /// How long the samples of one side in one round aim to last.
 pub const ROUND_MS: f64 = 3.0;
 
-/// The rules for two sides by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AbPolicyName {
-    /// Decides as soon as the evidence suffices, at the error rates asked for
-    Sequential,
-    /// The second seed's: -3 %/+10 %, disjoint intervals, |δ| >= 0.3; takes all of --units-max
-    DisjointCi,
-}
+/// Examples of `holdpoint ab -h`.
+const EXAMPLES: &str = "\
+Examples:
+  holdpoint ab --base './old' --head './new' --tolerance 1%
+  holdpoint ab --suite perf.toml --base-rev main --dirty";
 
 /// `holdpoint ab`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, mut_arg("device", |flag| flag.hide(true)), mut_arg("seal_key", |flag| flag.hide(true)))]
 pub struct AbArgs {
     // Each flag names what it does not go with: clap does not ask for a required flag that conflicts with a given one.
     /// Base as a command line
@@ -104,6 +157,7 @@ pub struct AbArgs {
     /// Base as a suite
     #[arg(
         long,
+        hide = true,
         value_name = "NAME|FILE",
         requires = "head_suite",
         conflicts_with = "base",
@@ -111,7 +165,7 @@ pub struct AbArgs {
     )]
     pub base_suite: Option<String>,
     /// Head as a suite
-    #[arg(long, value_name = "NAME|FILE", requires = "base_suite", conflicts_with_all = ["base", "base_rev", "base_worker"], help_heading = "Sides")]
+    #[arg(long, hide = true, value_name = "NAME|FILE", requires = "base_suite", conflicts_with_all = ["base", "base_rev", "base_worker"], help_heading = "Sides")]
     pub head_suite: Option<String>,
     /// Which suite.
     #[command(flatten)]
@@ -119,34 +173,34 @@ pub struct AbArgs {
     /// Decision.
     #[command(flatten)]
     pub decide: DecideArgs,
-    /// The rule that decides
-    #[arg(long, value_enum, default_value_t = AbPolicyName::Sequential, help_heading = "Decision side by side")]
-    pub policy: AbPolicyName,
+    /// The rule that decides: sequential or disjoint-ci [default: sequential]
+    #[arg(long, value_name = "NAME", value_parser = policy_parser(), hide_possible_values = true, help_heading = "Decision")]
+    pub policy: Option<Policy>,
     /// Files.
     #[command(flatten)]
     pub files: AbFiles,
     /// Show the familiar statistics as well
-    #[arg(long)]
+    #[arg(long, hide = true)]
     pub evidence: bool,
 }
 
 /// Where a side-by-side comparison leaves its files.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AbFiles {
-    /// Folder for ab.json and ab.md
+    /// Folder for ab.json, comparison.json and ab.md
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
-    /// Go on from the ab.json there, which an interrupted comparison left
+    /// Continue the interrupted comparison in that folder
     #[arg(long)]
     pub resume: bool,
-    /// Folder with what `calibrate` has shown
-    #[arg(long, value_name = "DIR", default_value = ".holdpoint/calibration")]
+    /// Folder with the outcomes of `calibrate`
+    #[arg(long, value_name = "DIR", hide = true, default_value = ".holdpoint/calibration")]
     pub calibration_dir: PathBuf,
     /// Waivers.
     #[command(flatten)]
     pub waivers: WaiversArg,
     /// Profile the kernels of what regressed, base and head, into the same folder
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ProfileOn::Never)]
+    #[arg(long, value_enum, value_name = "WHEN", hide = true, default_value_t = ProfileOn::Never)]
     pub profile_on: ProfileOn,
     /// The seal's key.
     #[command(flatten)]
@@ -155,7 +209,6 @@ pub struct AbFiles {
 
 /// `holdpoint calibrate`.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("measure_same_code", |flag| flag.hide(true)))]
 pub struct CalibrateArgs {
     /// Which suite.
     #[command(flatten)]

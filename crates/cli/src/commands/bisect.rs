@@ -1,19 +1,19 @@
 //! `holdpoint bisect`: find the commit that slowed a workload.
 
-use super::ab::compare::{self, Comparison};
+use super::ab::compare::Comparison;
 use super::ab::sides::{self, Prepared};
 use crate::args::BisectArgs;
 use crate::artifacts;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
-use holdpoint_gate::ab::AbPolicy;
+use holdpoint_gate::Policy;
 use holdpoint_measure::ab::{SideSpec, Sides};
 use holdpoint_measure::builds::{Builds, Built, Commit};
 use holdpoint_measure::clock;
 use holdpoint_model::{
-    AbReport, BisectStep, Bisection, CommitInfo, ExitCode, Revision, SCHEMA_VERSION, Side, StepOutcome,
-    Suite, Verdict,
+    AbReport, BisectStep, Bisection, Check, CommitInfo, ExitCode, Judgement, Revision, SCHEMA_VERSION, Side,
+    StepOutcome, Suite, Verdict,
 };
 use holdpoint_render::{markdown, terminal};
 use std::time::Instant;
@@ -41,12 +41,13 @@ pub fn run(args: &BisectArgs, output: &Output) -> Result<ExitCode, CliError> {
         suite: suite.name.clone(),
         timestamp_utc: clock::timestamp_utc(),
         workload: None,
-        tolerance: args.decide.tolerance,
+        tolerance: args.decide.plan(&suite.gate).tolerance,
         good: info(&good),
         bad: info(&bad),
         steps: Vec::new(),
         culprits: Vec::new(),
         evidence: None,
+        judgement: None,
     };
     let mut search = Search { args, output, builds: &builds, suite, good_built, bisection };
     let verdict = search.run(&commits)?;
@@ -85,8 +86,8 @@ impl Search<'_> {
     /// Halves the commits until one is left that is slower than the good one, while the one before it is not.
     fn run(&mut self, commits: &[Commit]) -> Result<ExitCode, CliError> {
         let Some(last) = commits.len().checked_sub(1) else { return Ok(ExitCode::Skipped) };
-        let (first, report) = self.step(&commits[last])?;
-        let Some(report) = report else { return Ok(ExitCode::Broken) };
+        let (first, found) = self.step(&commits[last])?;
+        let Some(found) = found else { return Ok(ExitCode::Broken) };
         if first != StepOutcome::Slower {
             return Ok(match first {
                 StepOutcome::NotSlower => ExitCode::Skipped,
@@ -94,21 +95,22 @@ impl Search<'_> {
                 _ => ExitCode::Broken,
             });
         }
-        let workload =
-            slowest(&report).ok_or_else(|| CliError::Internal("no workload is slower".to_owned()))?;
+        let workload = slowest(&found.1)
+            .map(str::to_owned)
+            .ok_or_else(|| CliError::Internal("no workload is slower".to_owned()))?;
         keep_only(&mut self.suite, &workload)?;
         self.bisection.workload = Some(workload);
         // The commit before `low` is not slower, `high` is; those in `left_out` cannot be told.
         let (mut low, mut high) = (0, last);
         let mut left_out = vec![false; commits.len()];
         let mut before: Option<usize> = None;
-        let mut slower = report;
+        let mut slower = found;
         while let Some(middle) = nearest_to_middle(low, high, &left_out) {
             if interrupt::has_come() {
                 break;
             }
             match self.step(&commits[middle])? {
-                (StepOutcome::Slower, Some(report)) => (high, slower) = (middle, report),
+                (StepOutcome::Slower, Some(found)) => (high, slower) = (middle, found),
                 (StepOutcome::NotSlower, _) => (low, before) = (middle + 1, Some(middle)),
                 _ => left_out[middle] = true,
             }
@@ -117,7 +119,7 @@ impl Search<'_> {
         if low < high || interrupt::has_come() {
             return Ok(ExitCode::Inconclusive);
         }
-        self.bisection.evidence = Some(match before {
+        let (evidence, judgement) = match before {
             // The culprit follows the good revision: it was compared with what came before it already.
             None => slower,
             Some(before) => {
@@ -125,12 +127,13 @@ impl Search<'_> {
                 let to = sides::build(self.builds, &commits[high].hash, &self.suite, self.output)?;
                 self.compare(&info(&commits[before]), from, &commits[high], to)?
             }
-        });
+        };
+        (self.bisection.evidence, self.bisection.judgement) = (Some(evidence), Some(judgement));
         Ok(ExitCode::Ok)
     }
 
     /// Compares a commit with the good one.
-    fn step(&mut self, commit: &Commit) -> Result<(StepOutcome, Option<AbReport>), CliError> {
+    fn step(&mut self, commit: &Commit) -> Result<(StepOutcome, Option<Compared>), CliError> {
         let start = Instant::now();
         let step = |outcome, reason: String| BisectStep {
             commit: info(commit),
@@ -148,26 +151,19 @@ impl Search<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        let report = self.compare(&self.bisection.good.clone(), self.good_built.clone(), commit, built)?;
-        let outcome = match report.verdict {
-            Verdict::Improved | Verdict::Pass => StepOutcome::NotSlower,
-            Verdict::Skipped | Verdict::Inconclusive => StepOutcome::Undecided,
-            // No waivers are read here; a waived slowdown is one all the same.
-            Verdict::Regressed | Verdict::Waived => StepOutcome::Slower,
-            // One workload may be broken and another slower: that is then found.
-            Verdict::Broken if slowest(&report).is_some() => StepOutcome::Slower,
-            Verdict::Broken => StepOutcome::Broken,
+        let found = self.compare(&self.bisection.good.clone(), self.good_built.clone(), commit, built)?;
+        let judgement = &found.1;
+        let outcome = holdpoint_gate::bisect_step(judgement);
+        let worst = match slowest(judgement) {
+            Some(name) => judgement.checks.iter().find(|check| check.name() == name),
+            None => judgement.checks.iter().max_by_key(|check| check.verdict),
         };
-        let worst = match slowest(&report) {
-            Some(name) => report.workloads.get(&name),
-            None => report.workloads.values().max_by_key(|workload| workload.verdict),
-        };
-        let mut step = step(outcome, worst.map(|workload| workload.reason.clone()).unwrap_or_default());
-        if let Some(evidence) = worst.and_then(|workload| workload.evidence.as_ref()) {
+        let mut step = step(outcome, worst.map(|check| check.reason.clone()).unwrap_or_default());
+        if let Some(evidence) = worst.and_then(|check| check.evidence()) {
             (step.ratio, step.ratio_interval) = (Some(evidence.ratio), evidence.ratio_interval);
         }
         self.keep(step);
-        Ok((outcome, Some(report)))
+        Ok((outcome, Some(found)))
     }
 
     fn keep(&mut self, step: BisectStep) {
@@ -183,7 +179,7 @@ impl Search<'_> {
         base_built: Built,
         head: &Commit,
         head_built: Built,
-    ) -> Result<AbReport, CliError> {
+    ) -> Result<Compared, CliError> {
         let spec = |built: Built| SideSpec { suite: self.suite.clone(), dir: Some(built.dir) };
         let side = |commit: &str, label: &str| Side {
             label: label.to_owned(),
@@ -192,23 +188,26 @@ impl Search<'_> {
         let sides = Sides {
             base: spec(base_built),
             head: spec(head_built),
-            pin: self.args.decide.pin,
-            measure_same_code: self.args.decide.measure_same_code,
+            pin: self.args.decide.pin(&self.suite.gate),
+            measure_same_code: self.args.decide.measure_same_code(&self.suite.gate),
         };
         let prepared =
             Prepared::of(sides, side(&base.commit, &base.subject), side(&head.hash, &head.subject));
-        let plan = compare::plan(&self.args.decide);
-        let mut comparison = Comparison::new(&prepared, plan, AbPolicy::Sequential)?;
+        let plan = self.args.decide.plan(&self.suite.gate);
+        let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, self.output);
-        Ok(comparison.finish())
+        comparison.finish()
     }
 }
 
+/// Samples and their judgement.
+type Compared = (AbReport, Judgement);
+
 /// The workload that became slowest, of those that are slower.
-fn slowest(report: &AbReport) -> Option<String> {
-    let slower = report.workloads.iter().filter(|(_, workload)| workload.verdict == Verdict::Regressed);
-    let ratio = |workload: &holdpoint_model::AbWorkload| workload.evidence.as_ref().map_or(0.0, |e| e.ratio);
-    slower.max_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1))).map(|(name, _)| name.clone())
+fn slowest(judgement: &Judgement) -> Option<&str> {
+    let slower = judgement.checks.iter().filter(|check| check.verdict == Verdict::Regressed);
+    let change = |check: &&Check| check.regression_ratio.unwrap_or(0.0);
+    slower.max_by(|a, b| change(a).total_cmp(&change(b))).map(Check::name)
 }
 
 /// The commit nearest to the middle of those that are still in question: `high` itself is known to be slower.

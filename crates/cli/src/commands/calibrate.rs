@@ -1,6 +1,6 @@
 //! `holdpoint calibrate`: a suite against itself, over and over.
 
-use super::ab::compare::{self, Comparison};
+use super::ab::compare::Comparison;
 use super::ab::sides::Prepared;
 use crate::args::CalibrateArgs;
 use crate::artifacts;
@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
 use crate::suites;
-use holdpoint_gate::ab::AbPolicy;
+use holdpoint_gate::Policy;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_measure::ab::{SideSpec, Sides};
 use holdpoint_measure::machine;
@@ -40,13 +40,13 @@ pub fn run(args: &CalibrateArgs, output: &Output) -> Result<ExitCode, CliError> 
             break;
         }
         output.progress(&format!("trial {} of {}", trial + 1, args.trials));
-        let plan = compare::plan(&args.decide);
+        let plan = args.decide.plan(&prepared.sides.head.suite.gate);
         let plan = AbPlan { seed: plan.seed.wrapping_add(u64::from(trial)), ..plan };
-        let mut comparison = Comparison::new(&prepared, plan, AbPolicy::Sequential)?;
+        let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, output);
-        let report = comparison.finish();
+        let (report, judgement) = comparison.finish()?;
         if report.finished {
-            trials.push(&report);
+            trials.push(&report, &judgement);
             let (elapsed_s, finished) = (start.elapsed().as_secs_f64(), trials.count() == args.trials);
             calibration = trials.summarise(&report, machine.clone(), elapsed_s, finished);
         }
@@ -71,8 +71,9 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, CliError> {
         Ok::<_, CliError>(SideSpec { suite: suites::separate(&args.suite, slowdown)?, dir: None })
     };
     // Code against itself is what is to be measured here.
-    let sides =
-        Sides { base: side(0.0)?, head: side(args.inject)?, pin: args.decide.pin, measure_same_code: true };
+    let (base, head) = (side(0.0)?, side(args.inject)?);
+    let pin = args.decide.pin(&head.suite.gate);
+    let sides = Sides { base, head, pin, measure_same_code: true };
     let suite = &sides.head.suite;
     // A program in place of the built-in ops knows nothing of slowdowns.
     let as_written = suites::load(&args.suite.suite)?;

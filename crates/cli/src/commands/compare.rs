@@ -1,16 +1,17 @@
-//! `holdpoint compare`: judge a report against a baseline.
+//! `holdpoint compare`: judge samples that were taken before.
 
-use crate::args::{CompareArgs, PolicyArgs, PolicyName};
+use crate::args::{CompareArgs, PolicyArgs};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::waivers::InForce;
-use holdpoint_gate::ab::{compare_reports_disjoint_ci, exit_code_of};
-use holdpoint_gate::{Policy, judge_run};
+use holdpoint_gate::ab::{POLICY_CONDITION, judge_sides};
+use holdpoint_gate::{Policy, compare_reports_disjoint_ci, exit_code, judge_run, set_tolerances};
 use holdpoint_measure::clock;
-use holdpoint_model::{ExitCode, Judgement, Trend};
-use holdpoint_render::terminal;
-
-const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave out one of the two";
+use holdpoint_model::import::Document;
+use holdpoint_model::suite::GateSettings;
+use holdpoint_model::{AbReport, ExitCode, Judgement, Source, Trend};
+use holdpoint_render::{Judged, terminal};
+use std::path::Path;
 
 /// Runs the command.
 ///
@@ -18,42 +19,75 @@ const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave o
 /// When a file cannot be read, used or written.
 pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
     let waivers = InForce::read(&args.waivers)?;
-    let mut judgement = if args.policy.policy == Some(PolicyName::DisjointCi) {
-        if args.policy.threshold.is_some() {
-            return Err(CliError::Input(THRESHOLD_ALONE.to_owned()));
+    let sides = match (&args.baseline, holdpoint_store::read_document(&args.report)) {
+        (None, Ok(Document::Ab(sides))) => Some(sides),
+        (Some(_), Ok(Document::Ab(_))) => {
+            let what = "it holds both sides already; leave out --baseline";
+            return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
         }
-        // It compares samples, which only reports have.
-        let baseline = holdpoint_store::read_report(&args.baseline)?;
-        let current = holdpoint_store::read_report(&args.report)?;
-        compare_reports_disjoint_ci(&baseline, &current, args.policy.allow())
-    } else {
-        let current = holdpoint_store::read_current(&args.report)?;
-        let baseline = holdpoint_store::read_baseline(&args.baseline)?;
-        judge_run(&current, &baseline, args.policy.allow(), policy_of(&args.policy)?)
+        _ => None,
     };
-    waivers.put_to(&mut judgement);
+    let mut judgement = match (&sides, &args.baseline) {
+        (Some(sides), _) => judge_again(args, sides)?,
+        (None, Some(baseline)) => judge_report(args, baseline)?,
+        (None, None) => {
+            let what = "a report is compared with --baseline FILE; an ab.json needs none";
+            return Err(CliError::Input(what.to_owned()));
+        }
+    };
+    waivers.apply(&mut judgement);
     if let Some(path) = &args.summary {
         holdpoint_store::write_json(path, &judgement)?;
     }
     if let Some(path) = &args.trend_output {
         holdpoint_store::write_json(path, &trend(&judgement))?;
     }
-    output.result(&judgement, |style| terminal::judgement(&judgement, None, style))?;
-    Ok(exit_code_of(&judgement.policy, judgement.verdict))
+    let judged = Judged::new(&judgement, sides.as_deref().map(Source::Sides));
+    output.result(&judgement, |style| terminal::judgement(judged, style))?;
+    Ok(exit_code(&judgement))
 }
 
-/// The policy that the flags mean.
+/// Judges two sides by their own question or another one.
+fn judge_again(args: &CompareArgs, sides: &AbReport) -> Result<Judgement, CliError> {
+    let recorded = sides.conditions.get(POLICY_CONDITION).and_then(|name| Policy::from_name(name, None));
+    let policy = args.policy.policy.or(recorded).unwrap_or(Policy::Sequential);
+    judge_sides(sides, &args.question.apply(sides.plan.clone()), policy)
+        .map_err(|error| CliError::File { path: args.report.clone(), what: error.to_string() })
+}
+
+fn judge_report(args: &CompareArgs, baseline: &Path) -> Result<Judgement, CliError> {
+    if args.question.alarm_rate.or(args.question.miss_rate).is_some() {
+        let what = "--alarm-rate and --miss-rate are for an ab.json; a baseline has no error rates";
+        return Err(CliError::Input(what.to_owned()));
+    }
+    let gate = GateSettings::default();
+    let policy = args.policy.policy(&gate)?;
+    if policy == Policy::DisjointCi {
+        // It compares samples, which only reports have.
+        let baseline = holdpoint_store::read_report(baseline)?;
+        let current = holdpoint_store::read_report(&args.report)?;
+        return Ok(compare_reports_disjoint_ci(&baseline, &current, args.policy.allow()));
+    }
+    let policy = baseline_policy(&args.policy, &gate)?;
+    let current = holdpoint_store::read_current(&args.report)?;
+    let baseline = set_tolerances(holdpoint_store::read_baseline(baseline)?, args.question.tolerance, &gate);
+    Ok(judge_run(&current, &baseline, args.policy.allow(), policy))
+}
+
+/// The policy for a baseline that the flags mean.
 ///
 /// # Errors
-/// When they contradict each other.
-pub fn policy_of(args: &PolicyArgs) -> Result<Policy, CliError> {
-    let contradiction = match args.policy {
-        Some(PolicyName::DisjointCi) => {
-            "--policy disjoint-ci needs the samples of both sides: \"gate --against REV\", \"ab\", or \"compare\" of two reports"
-        }
-        _ => THRESHOLD_ALONE,
-    };
-    args.policy().ok_or_else(|| CliError::Input(contradiction.to_owned()))
+/// When they contradict each other, or name a policy for two sides.
+pub fn baseline_policy(args: &PolicyArgs, gate: &GateSettings) -> Result<Policy, CliError> {
+    let policy = args.policy(gate)?;
+    if policy.takes_baseline() {
+        return Ok(policy);
+    }
+    Err(CliError::Input(format!(
+        "--policy {} needs the samples of both sides: \"gate --against REV\", \"ab\", or \"compare\" of an ab.json{}",
+        policy.name(),
+        if policy == Policy::DisjointCi { " or of two reports" } else { "" },
+    )))
 }
 
 /// The trend point of a judged run; a run whose file has no time is dated now.

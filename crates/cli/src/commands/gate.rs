@@ -2,18 +2,18 @@
 
 use super::ab::sides::{self, Head};
 use super::{ab, baseline, compare, profile, run};
-use crate::args::{AbFiles, GateArgs, PolicyName, ProfileOn};
+use crate::args::{AbFiles, CONFIRM_DEFAULT, GateArgs, PolicyArgs, ProfileOn, RUNS_DEFAULT};
 use crate::artifacts::{self, Writer};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::sealing::{self, Sealing};
 use crate::suites;
 use crate::waivers::InForce;
-use holdpoint_gate::ab::AbPolicy;
-use holdpoint_gate::{confirm, judge_run};
+use holdpoint_gate::{confirm, judge_run, set_tolerances};
 use holdpoint_measure::ab::SideSpec;
-use holdpoint_model::{Current, ExitCode, Judgement, Report, Suite, Verdict};
-use holdpoint_render::{markdown, terminal};
+use holdpoint_model::suite::GateSettings;
+use holdpoint_model::{Current, ExitCode, Report, Source, Suite};
+use holdpoint_render::{Judged, markdown, terminal};
 use std::path::{Path, PathBuf};
 
 /// Runs the command.
@@ -31,7 +31,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     let mut sealing = Sealing::new(key, &artifacts.report());
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
-    let policy = compare::policy_of(&args.policy)?;
+    let policy = compare::baseline_policy(&args.policy, &suite.gate)?;
     let waivers = InForce::read(&args.waivers)?;
     if args.baseline.is_none() && !own.exists() {
         tell_others(&args.baseline_dir.baseline_dir, &suite, output);
@@ -44,6 +44,8 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     }
     // Read before measuring: a bad baseline should not cost a run.
     let baseline = holdpoint_store::read_baseline(&path)?;
+    let baseline = set_tolerances(baseline, args.decide.question.tolerance, &suite.gate);
+    let confirm = args.confirm.or(suite.gate.confirm).unwrap_or(CONFIRM_DEFAULT);
     holdpoint_store::check_writable(&artifacts.report())?;
     sealing.build_on(&path)?;
     artifacts.clear()?;
@@ -51,14 +53,14 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     sealing.write_json(&artifacts.report(), &report)?;
     let decide = |current: &Current| {
         let mut judgement = judge_run(current, &baseline, args.policy.allow(), policy);
-        waivers.put_to(&mut judgement);
+        waivers.apply(&mut judgement);
         judgement
     };
     let mut judgement = decide(&Current::from(&report));
     let mut reports = vec![report];
     let mut judged = 0;
-    if args.confirm > 0 && confirm::worth_repeating(&judgement) {
-        look_again(args, &mut reports, &artifacts, &mut sealing, output)?;
+    if confirm > 0 && confirm::worth_repeating(&judgement) {
+        look_again(args, confirm, &mut reports, &artifacts, &mut sealing, output)?;
         let currents: Vec<Current> = reports.iter().map(Current::from).collect();
         if let Some(confirmed) = confirm::median_run(&currents) {
             judgement = decide(&confirmed.current);
@@ -73,7 +75,7 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     if args.profile_on == ProfileOn::Regression {
         let side = SideSpec { suite: suite.clone(), dir: None };
         judgement.notes.extend(profile::of_regressed(
-            &regressed(&judgement),
+            &ab::regressed(&judgement),
             &side,
             None,
             artifacts.dir,
@@ -85,32 +87,15 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     sealing.write_json(&artifacts.trend(), &compare::trend(&judgement))?;
     sealing.write_text(&artifacts.markdown(), &markdown::report(report, Some(&judgement)))?;
     sealing.seal(&run::origins("gate", &suite, report))?;
-    output.result(&judgement, |style| terminal::judgement(&judgement, Some(report), style))?;
+    let judged = Judged::new(&judgement, Some(Source::Run(report)));
+    output.result(&judgement, |style| terminal::judgement(judged, style))?;
     output.note(&format!("baseline: {}\nevidence: {}", path.display(), artifacts.dir.display()));
     Ok(judgement.verdict.into())
 }
 
-/// The workloads of metrics that regressed, each once.
-fn regressed(judgement: &Judgement) -> Vec<String> {
-    let checks = judgement.checks.iter().filter(|check| check.verdict == Verdict::Regressed);
-    let mut names: Vec<String> = checks.filter_map(|check| check.workload.clone()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
 /// Compares with a revision, both alive at the same time.
 fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode, CliError> {
-    let policy = match args.policy.policy {
-        None => AbPolicy::Sequential,
-        Some(PolicyName::DisjointCi) => AbPolicy::DisjointCi,
-        Some(_) => {
-            return Err(CliError::Input(
-                "with --against there is no baseline to hold a tolerance; leave out --policy, or choose disjoint-ci"
-                    .to_owned(),
-            ));
-        }
-    };
+    PolicyArgs::policy_of_sides(args.policy.policy, &GateSettings::default())?;
     let head = if args.dirty { Head::WorkingTree } else { Head::Checkout { remedy: "" } };
     let prepared = sides::revisions(&args.suite, revision, head, &args.decide, output);
     let prepared =
@@ -123,19 +108,20 @@ fn against(args: &GateArgs, revision: &str, output: &Output) -> Result<ExitCode,
         profile_on: args.profile_on,
         seal: args.seal.clone(),
     };
-    ab::decide(&prepared, &args.decide, policy, &files, false, output)
+    ab::decide(&prepared, &args.decide, args.policy.policy, &files, false, output)
 }
 
 /// Measures again in new processes and keeps every report.
 fn look_again(
     args: &GateArgs,
+    runs: u32,
     reports: &mut Vec<Report>,
     artifacts: &Artifacts,
     sealing: &mut Sealing,
     output: &Output,
 ) -> Result<(), CliError> {
     output.progress("slower than allowed; looking again");
-    for report in baseline::measure_runs(&args.suite.suite, args.confirm, output)? {
+    for report in baseline::measure_runs(&args.suite.suite, runs, output)? {
         sealing.write_json(&artifacts.dir.join(holdpoint_store::report_name(reports.len() + 1)), &report)?;
         reports.push(report);
     }
@@ -171,12 +157,13 @@ fn record(
     holdpoint_store::check_writable(&artifacts.report())?;
     holdpoint_store::check_writable(path)?;
     artifacts.clear()?;
-    let runs = if args.runs == 1 { "run" } else { "runs" };
+    let runs = args.runs.or(suite.gate.runs).unwrap_or(RUNS_DEFAULT);
+    let noun = if runs == 1 { "run" } else { "runs" };
     output.note(&format!(
-        "no baseline for suite {:?} on this machine yet; recording one from {} {runs}",
-        suite.name, args.runs
+        "no baseline for suite {:?} on this machine yet; recording one from {runs} {noun}",
+        suite.name
     ));
-    let reports = baseline::measure_runs(&args.suite.suite, args.runs, output)?;
+    let reports = baseline::measure_runs(&args.suite.suite, runs, output)?;
     let last = reports.last().ok_or_else(|| CliError::Internal("no run was made".to_owned()))?;
     keep_report(artifacts, sealing, suite, last)?;
     let currents: Vec<Current> = reports.iter().map(Current::from).collect();

@@ -1,15 +1,17 @@
 //! `holdpoint report`: render an existing document again.
 
+use super::ab;
 use crate::args::{ReportArgs, ReportForm};
-use crate::artifacts::{self, Problem};
+use crate::artifacts;
 use crate::ceilings;
 use crate::error::CliError;
 use crate::output::{Output, print};
-use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_by, rejudge_run};
+use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
+use holdpoint_gate::Evidence;
+use holdpoint_gate::ab::judge_recorded;
 use holdpoint_model::import::Document;
-use holdpoint_model::{ApexGpuReport, Current, ExitCode, Judgement, Report, json};
-use holdpoint_render::judged::Judged;
-use holdpoint_render::{Style, forms, html, json_for_terminal, markdown, svg, terminal};
+use holdpoint_model::{AbReport, ApexGpuReport, Current, ExitCode, Judgement, Report, Source, json};
+use holdpoint_render::{Judged, Style, forms, html, json_for_terminal, markdown, svg, terminal};
 use serde::Serialize;
 use std::path::Path;
 
@@ -23,34 +25,9 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
         Some(form) => return run_form(args, form, output),
         None => {}
     }
-    let document = holdpoint_store::read_document(&args.report)?;
-    let (document, problem) = artifacts::rejudge_document(document, &args.report);
-    let problem = problem.as_ref();
-    match document {
+    match holdpoint_store::read_document(&args.report)? {
         Document::Report(report) => run_report(args, &report, output),
-        Document::Ab(report) => show(
-            args,
-            &*report,
-            &markdown::ab(&report).into(),
-            problem,
-            |style| super::ab::compare::text(&report, true, style),
-            output,
-        ),
-        Document::Judgement(judgement) => {
-            if args.markdown.is_some() || args.html.is_some() {
-                let what = "a comparison alone has no page; give its report, and this with --comparison";
-                return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
-            }
-            let page = String::new().into();
-            show(
-                args,
-                &*judgement,
-                &page,
-                problem,
-                |style| terminal::judgement(&judgement, None, style),
-                output,
-            )
-        }
+        Document::Ab(_) | Document::Judgement(_) => run_judgement(args, output),
         Document::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
             show(args, &*calibration, &page, None, |style| terminal::calibration(&calibration, style), output)
@@ -62,18 +39,83 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
     }
 }
 
+/// A judgement, judged again, with the samples beside it.
+struct Loaded {
+    rejudged: Rejudged,
+    sides: Option<AbReport>,
+    report: Option<Report>,
+}
+
+impl Loaded {
+    /// Reads a comparison.json, or judges an ab.json.
+    fn read(path: &Path) -> Result<Self, CliError> {
+        let beside = |name: &str| path.with_file_name(name);
+        let bad = |what: &str| CliError::File { path: path.to_owned(), what: what.to_owned() };
+        match holdpoint_store::read_document(path)? {
+            Document::Ab(sides) => {
+                let judgement = judge_recorded(&sides).map_err(|error| bad(&error.to_string()))?;
+                let evidence = Ok(Some(Evidence::Sides(sides.clone())));
+                Ok(Self { rejudged: rejudge(&judgement, evidence, None), sides: Some(*sides), report: None })
+            }
+            Document::Judgement(stated) => Ok(Self {
+                rejudged: artifacts::rejudge_file(&stated, path),
+                sides: holdpoint_store::read_ab(&beside(artifacts::AB))
+                    .ok()
+                    .filter(|_| stated.sides.is_some()),
+                report: holdpoint_store::read_report(&beside(artifacts::REPORT))
+                    .ok()
+                    .filter(|_| stated.sides.is_none()),
+            }),
+            _ => Err(bad("nothing was decided in it; give a comparison.json or an ab.json")),
+        }
+    }
+
+    fn source(&self) -> Option<Source<'_>> {
+        self.sides.as_ref().map(Source::Sides).or(self.report.as_ref().map(Source::Run))
+    }
+}
+
+fn run_judgement(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
+    let loaded = Loaded::read(&args.report)?;
+    let judgement = &loaded.rejudged.judgement;
+    let judged = Judged::new(judgement, loaded.source());
+    let page = markdown::judgement(judged);
+    if page.is_none() && (args.markdown.is_some() || args.html.is_some()) {
+        let what = "a comparison without its samples has no page; put its report.json or ab.json beside it";
+        return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
+    }
+    let page = page.unwrap_or_default().into();
+    let text = |style| ab::text(judged, judged.is_sides(), style);
+    show(args, judgement, &page, Problem::new(&loaded.rejudged).as_ref(), text, output)
+}
+
+/// Why a judgement does not hold.
+struct Problem {
+    what: String,
+    /// Whether it contradicts its samples; otherwise they are missing.
+    is_edited: bool,
+}
+
+impl Problem {
+    fn new(rejudged: &Rejudged) -> Option<Self> {
+        let is_edited = matches!(rejudged.doubt, Some(Doubt::Edited(_)));
+        rejudged.problem().map(|what| Self { what, is_edited })
+    }
+}
+
 fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<ExitCode, CliError> {
     let said = args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
     let rejudged = said.map(|said| rejudge_with(&said, report, args));
-    let problem = rejudged.as_ref().and_then(Problem::of);
-    let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.document);
+    let problem = rejudged.as_ref().and_then(Problem::new);
+    let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.judgement);
     let mut page = Page::from(markdown::report(report, judgement.as_ref()));
     add_roofline(&mut page, args, report)?;
     let text = |style| {
         let mut text = terminal::report(report, style);
         if let Some(judgement) = &judgement {
             text.push('\n');
-            text.push_str(&terminal::judgement(judgement, Some(report), style));
+            let judged = Judged::new(judgement, Some(Source::Run(report)));
+            text.push_str(&terminal::judgement(judged, style));
         }
         text
     };
@@ -81,12 +123,12 @@ fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<Exi
 }
 
 /// The comparison judged again: by the runs beside it, or by this one where there are none.
-fn rejudge_with(said: &Judgement, report: &Report, args: &ReportArgs) -> Rejudged<Judgement> {
+fn rejudge_with(stated: &Judgement, report: &Report, args: &ReportArgs) -> Rejudged {
     let dir = args.comparison.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
-    let day = artifacts::day_of(said.timestamp_utc.as_deref());
-    let beside = rejudge_run(said, dir, None, day);
-    if beside.rests_on.is_empty() && !matches!(beside.doubt, Some(Doubt::Edited(_))) {
-        return rejudge_by(said, Ok(vec![Current::from(report)]), day);
+    let day = artifacts::day_of(stated.timestamp_utc.as_deref());
+    let (beside, names) = rejudge_beside(stated, dir, None, day);
+    if names.is_empty() && !matches!(beside.doubt, Some(Doubt::Edited(_))) {
+        return rejudge(stated, Ok(Some(Evidence::Runs(vec![Current::from(report)]))), day);
     }
     beside
 }
@@ -126,22 +168,15 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
 
 /// A comparison in the form of a program that shows what was found.
 fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<ExitCode, CliError> {
-    let document = holdpoint_store::read_document(&args.report)?;
-    let (document, problem) = artifacts::rejudge_document(document, &args.report);
-    let judged = match &document {
-        Document::Ab(report) => Judged::Sides(report),
-        Document::Judgement(judgement) => Judged::Run(judgement, None),
-        _ => {
-            let what = "nothing was decided in it; give a comparison.json or an ab.json";
-            return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
-        }
-    };
+    let loaded = Loaded::read(&args.report)?;
+    let problem = Problem::new(&loaded.rejudged);
+    let shown = loaded.rejudged.clone().with_problem();
+    let judged = Judged::new(&shown, loaded.source());
     let location = args.location.as_deref();
-    let first = problem.as_ref().map(|problem| problem.what.as_str());
     let text = match form {
-        ReportForm::Github => forms::github(judged, first, location),
-        ReportForm::Junit => forms::junit(judged, first),
-        ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, first, location))
+        ReportForm::Github => forms::github(judged, location),
+        ReportForm::Junit => forms::junit(judged),
+        ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, location))
             .map(|text| json_for_terminal(&text))
             .map_err(|error| CliError::Internal(error.to_string()))?,
     };

@@ -19,7 +19,7 @@ fn commands(here: &Here, base: &str, head: &str, arguments: &[&str]) -> crate::c
 fn a_slower_command_is_regressed_and_leaves_its_evidence() {
     let here = Here::new();
     let ran = commands(&here, FAST, SLOW, &["--tolerance", "100%"]);
-    ran.ends(1).prints(&["command", "regressed", "slower"]).notes(&["evidence: artifacts/ab.json"]);
+    ran.ends(1).prints(&["command", "regressed", "slower"]).notes(&["evidence: artifacts"]);
     let report = here.ab();
     assert_eq!((&report["verdict"], &report["finished"]), (&"regressed".into(), &true.into()));
     assert_eq!((&report["base"]["label"], &report["head"]["label"]), (&FAST.into(), &SLOW.into()));
@@ -99,7 +99,7 @@ fn few_units_and_little_time_are_told_as_such() {
 fn json_on_stdout_is_the_file_and_quiet_is_quiet() {
     let here = Here::told();
     let json = here.ab_told("2000 a b", "4000 a b", &[&QUICK[..], &["--format", "json"]].concat());
-    assert_eq!(json.ends(1).stdout, here.read("artifacts/ab.json"));
+    assert_eq!(json.ends(1).stdout, here.read("artifacts/comparison.json"));
     let quiet = here.ab_told("2000 a b", "4000 a b", &[&QUICK[..], &["--quiet"]].concat());
     assert_eq!((quiet.ends(1).stdout.as_str(), quiet.stderr.as_str()), ("", ""));
 }
@@ -198,4 +198,40 @@ fn an_answer_that_becomes_wrong_later_is_found() {
     ran.ends(4).prints(&["broken", "stdout: got \"2\", want \"1\""]);
     let report = here.ab();
     assert!(units(&report, "w").len() > 1, "it was right in the first unit");
+}
+
+#[test]
+fn a_finished_comparison_answers_another_question() {
+    let here = Here::told();
+    here.ab_told("2000 a b", "2100 a b", &QUICK).ends(1);
+    let compare = |arguments: &[&str]| here.run(&[&["compare", "artifacts/ab.json"], arguments].concat());
+    compare(&[]).ends(1).prints(&["slower than 2.0 %"]);
+    compare(&["--tolerance", "10%", "--summary", "again.json"]).ends(0).prints(&["none of the 2 workloads"]);
+    assert_eq!(here.json("again.json")["basis"]["plan"]["tolerance"], 0.1);
+    compare(&["--tolerance", "5%"]).ends(3).prints(&["do not suffice for this question: measure again"]);
+    compare(&["--policy", "allowed-max"]).refuses(64, &["needs a baseline"]);
+    compare(&["--baseline", "x.json"]).refuses(64, &["it holds both sides already; leave out --baseline"]);
+    here.run(&["compare", "nowhere.json"]).refuses(64, &["--baseline FILE"]);
+}
+
+#[test]
+fn a_suite_says_how_it_is_judged_and_flags_override_it() {
+    let here = Here::told();
+    let suite = here.read("suite.toml");
+    let with = |gate: &str| here.write("suite.toml", &format!("{suite}\n[gate]\n{gate}\n"));
+    let ab = |flags: &[&str]| here.ab_told("2000 a b", "2100 a b", &[&QUICK[..], flags].concat());
+    with("tolerance = \"10%\"\nalarm_rate = 0.01\nunits_max = 50");
+    ab(&[]).ends(0).prints(&["tolerance 10.0 %, at most 1 false alarm in 100 unchanged suites"]);
+    assert_eq!(here.ab()["plan"]["units_max"], 50);
+    ab(&["--tolerance", "1%"]).ends(1);
+    with("tolerance = \"10%\"\nworkloads.b.tolerance = \"1%\"");
+    ab(&[]).ends(1).prints(&["regressed: 1 of 2 workloads"]);
+    with("policy = \"disjoint-ci\"\nunits_max = 12");
+    ab(&[]).prints(&["policy disjoint-ci"]);
+    with("policy = \"best\"");
+    ab(&[]).refuses(64, &["gate.policy of the suite: there is no \"best\""]);
+    with("alarm_rate = 2");
+    ab(&[]).refuses(64, &["alarm_rate is 2; a rate between 0 and 1 is wanted"]);
+    with("workloads.c.tolerance = \"1%\"");
+    ab(&[]).refuses(64, &["the suite has no workload \"c\""]);
 }

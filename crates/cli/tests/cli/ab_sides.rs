@@ -67,7 +67,7 @@ fn numbers_that_make_no_sense_are_refused() {
         ("--budget", "0", "above 0"),
         ("--round-ms", "inf", "above 0"),
         ("--seed", "x", "invalid"),
-        ("--policy", "allowed-max", "possible values: sequential, disjoint-ci"),
+        ("--policy", "allowed-max", "needs a baseline; for two sides choose sequential or disjoint-ci"),
     ] {
         let value = format!("{flag}={value}");
         let ran = here.run(&["ab", "--base", "true", "--head", "true", &value]);

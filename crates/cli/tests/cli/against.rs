@@ -10,7 +10,7 @@ fn a_slower_revision_is_regressed_and_its_builds_are_used_again() {
     let was = here.commit("first", Some(FAST));
     let is = here.commit("second", Some(SLOW));
     let ran = here.revisions(&["gate", "--against", "HEAD~1"]);
-    ran.ends(1).prints(&["regressed", "program", "HEAD~1"]).notes(&["evidence: artifacts/ab.json"]);
+    ran.ends(1).prints(&["regressed", "program", "HEAD~1"]).notes(&["evidence: artifacts"]);
     let report = here.ab();
     assert_eq!(report["base"]["revision"]["commit"].as_str(), Some(was.as_str()));
     assert_eq!(report["head"]["revision"]["commit"].as_str(), Some(is.as_str()));
@@ -108,7 +108,7 @@ fn flags_that_belong_to_baselines_do_not_go_with_a_revision() {
     }
     for policy in ["allowed-max", "threshold"] {
         let ran = here.revisions(&["gate", "--against", "HEAD", "--policy", policy]);
-        ran.refuses(64, &["there is no baseline to hold a tolerance", "disjoint-ci"]);
+        ran.refuses(64, &["needs a baseline; for two sides choose sequential or disjoint-ci"]);
     }
     for flag in ["--dirty", "--resume"] {
         here.run(&["gate", flag]).ends(64).notes(&["--against"]);
@@ -147,6 +147,7 @@ fn a_revision_can_be_judged_by_disjoint_ci() {
     let here = Here::repository();
     here.commit("first", Some(FAST));
     here.commit("second", Some(SLOW));
+    here.revisions(&["gate", "--against", "HEAD~1", "--policy", "sequential"]).ends(1);
     let policy = ["--policy", "disjoint-ci", "--units-max", "30"];
     here.revisions(&[&["gate", "--against", "HEAD~1"], &policy[..]].concat())
         .ends(1)

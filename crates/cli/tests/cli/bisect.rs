@@ -31,7 +31,7 @@ fn the_culprit_is_found_around_a_commit_that_does_not_build() {
     let steps: Vec<String> = found["steps"].as_array().unwrap().iter().map(step).collect();
     assert_eq!(steps, ["commit 6 slower", "commit 4 not_built", "commit 3 slower", "commit 2 not_slower"]);
     let evidence = &found["evidence"];
-    assert_eq!(evidence["verdict"], "regressed");
+    assert_eq!(found["judgement"]["verdict"], "regressed");
     assert_eq!(evidence["base"]["revision"]["commit"].as_str(), Some(hashes[1].as_str()));
     assert_eq!(evidence["head"]["revision"]["commit"].as_str(), Some(hashes[2].as_str()));
     assert!(here.read("artifacts/bisect.md").contains("commit 3"));

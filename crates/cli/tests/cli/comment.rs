@@ -113,7 +113,8 @@ fn a_verdict_that_was_typed_into_the_file_is_judged_again_and_told_first() {
 fn a_comparison_without_its_report_cannot_be_judged_again_and_is_no_pass() {
     let here = here();
     here.run(&["compare", REPORT, "--baseline", REPORT, "--summary", "alone/comparison.json"]).ends(0);
-    let says = "it says pass, which cannot be judged again: the report that it judged is not beside it";
+    let says =
+        "it says pass, which cannot be judged again: the samples that it was made of are not beside it";
     here.run(&["ci", "comment", "--dry-run", "--artifacts", "alone"])
         .ends(64)
         .prints(&["### holdpoint: inconclusive\n\n- **problem**: comparison.json: it says pass"]);
@@ -337,5 +338,10 @@ fn forms_need_a_comparison_and_go_to_a_file_where_one_is_named() {
     assert_eq!(here.json("out.sarif")["version"], "2.1.0");
     here.run(&["-q", "run", "--suite", "suite.toml", "--output", "run.json"]).ends(0);
     here.run(&["report", "run.json", "--as", "junit"]).refuses(64, &["run.json: nothing was decided in it"]);
-    here.run(&["report", "artifacts/comparison.json", "--markdown", "x.md"]).refuses(64, &["--comparison"]);
+    here.run(&["report", "artifacts/comparison.json", "--markdown", "x.md"]).ends(0);
+    assert!(here.read("x.md").contains("## Checks"));
+    std::fs::create_dir(here.path("alone")).unwrap();
+    here.write("alone/comparison.json", &here.read("artifacts/comparison.json"));
+    let alone = here.run(&["report", "alone/comparison.json", "--markdown", "x.md"]);
+    alone.refuses(64, &["without its samples has no page"]);
 }

@@ -63,10 +63,7 @@ fn interrupted(name: &str, code: i32) -> (Here, Value) {
     let child = here.start(&[&arguments.each_ref().map(String::as_str)[..], &QUICK].concat());
     wait_until("two units were made", || here.pids().len() >= 5);
     signal(&child, name);
-    end(child)
-        .ends(code)
-        .prints(&["inconclusive", "--resume goes on"])
-        .notes(&["evidence: artifacts/ab.json"]);
+    end(child).ends(code).prints(&["inconclusive", "--resume goes on"]).notes(&["evidence: artifacts"]);
     here.nothing_is_left_running();
     let report = here.ab();
     assert_eq!((&report["finished"], &report["verdict"]), (&false.into(), &"inconclusive".into()));

@@ -51,7 +51,6 @@ fn bad_usage_is_told_on_stderr() {
     for arguments in [
         &["--nonsense"][..],
         &["gate", "--runs", "0"],
-        &["compare", "a.json"],
         &["compare", "a.json", "--baseline", "b.json", "--policy", "threshold", "--threshold", "nan"],
         &["completions", "tcl"],
     ] {

@@ -60,7 +60,23 @@ impl Here {
 
     /// `ab.json` in its usual place.
     pub fn ab(&self) -> Value {
-        self.json("artifacts/ab.json")
+        let mut report = self.json("artifacts/ab.json");
+        // A comparison that was cut short has samples alone.
+        if !self.path("artifacts/comparison.json").exists() {
+            return report;
+        }
+        let judgement = self.json("artifacts/comparison.json");
+        for key in ["verdict", "policy"] {
+            report[key] = judgement[key].clone();
+        }
+        for check in judgement["checks"].as_array().unwrap() {
+            let workload = report["workloads"][check["workload"].as_str().unwrap()].as_object_mut().unwrap();
+            for key in ["verdict", "reason", "waiver"] {
+                workload.extend(check.get(key).map(|value| (key.to_owned(), value.clone())));
+            }
+            workload.extend(check["paired"].as_object().unwrap().clone());
+        }
+        report
     }
 }
 

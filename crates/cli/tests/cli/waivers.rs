@@ -144,6 +144,6 @@ fn two_sides_are_waived_too() {
         "waived up to +1000.0 % by ada until",
         "waived: the only workload is slower than 50.0 %, waived",
     ]);
-    assert_eq!(here.json("artifacts/ab.json")["workloads"]["command"]["waiver"]["state"], "waived");
+    assert_eq!(here.json("artifacts/comparison.json")["checks"][0]["waiver"]["state"], "waived");
     assert!(here.read("artifacts/ab.md").contains("**waived**"));
 }

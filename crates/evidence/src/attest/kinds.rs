@@ -75,7 +75,6 @@ pub(super) const ARTIFACTS: [ArtifactKind; 8] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Judged,
-    SideBySide,
     Fuzzed,
     Replayed,
     SignedOff,
@@ -88,7 +87,6 @@ impl Form {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Judged => "a comparison",
-            Self::SideBySide => "two sides side by side",
             Self::Fuzzed => "a fuzzing report",
             Self::Replayed => "a replay's verification",
             Self::SignedOff => "a sign-off",
@@ -113,15 +111,8 @@ pub(super) struct GateKind {
 }
 
 /// Where verdicts over times are written.
-const TIMES: &[&str] = &[
-    "comparison.json",
-    "ab.json",
-    "cpu/comparison.json",
-    "cpu/ab.json",
-    "gpu/comparison.json",
-    "gpu/ab.json",
-];
-const OVER_TIMES: &[Form] = &[Form::Judged, Form::SideBySide];
+const TIMES: &[&str] = &["comparison.json", "cpu/comparison.json", "gpu/comparison.json"];
+const OVER_TIMES: &[Form] = &[Form::Judged];
 pub(super) const CPU_TIMES: &str = "cpu_perf_regression";
 pub(super) const GPU_TIMES: &str = "gpu_perf_regression";
 

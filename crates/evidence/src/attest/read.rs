@@ -109,7 +109,9 @@ fn document(key: &str, text: &str, path: &str, held: Held<'_>) -> Result<(GateSt
     };
     match key {
         "export_manifest" if value.get("manifest_sha256").is_some() => manifest(text, path, held),
-        "performance_report" if value.get("plan").is_some() => read(&[Form::SideBySide]),
+        "performance_report" if value.get("plan").is_some() => {
+            times::sides(&import::ab(text).map_err(|error| error.to_string())?, commit)
+        }
         "performance_report" => match import::report(text) {
             Ok(report) => times::report(&report, commit),
             // The seeds' own reports hold neither samples nor a commit.

@@ -85,7 +85,6 @@ fn form_of(value: &Value) -> Option<Form> {
         // By its values: a job may be called anything.
         () if value.as_object().is_some_and(|map| !map.is_empty() && map.values().all(is_job)) => Form::Jobs,
         () if has(&["verdict", "checks"]) => Form::Judged,
-        () if has(&["plan", "base", "head"]) => Form::SideBySide,
         () if has(&["kernels", "seed"]) => Form::Fuzzed,
         () if has(&["manifest_sha256", "differences"]) => Form::Replayed,
         () if has(&["signed_off_by"]) => Form::SignedOff,
@@ -118,7 +117,6 @@ pub(super) fn read(path: &str, gate: &str, forms: &[Form], held: Held<'_>) -> Re
         Form::Judged => {
             Ok(times::judgement(&import::judgement(text).map_err(|e| e.to_string())?, path, held))
         }
-        Form::SideBySide => Ok(times::side_by_side(&import::ab(text).map_err(|e| e.to_string())?, held.day)),
         Form::Fuzzed => fuzz(&typed(value)?),
         Form::Replayed => replayed(&typed(value)?, path, held),
         Form::SignedOff => signed_off(&typed(value)?, gate),

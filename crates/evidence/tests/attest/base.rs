@@ -29,10 +29,10 @@ fn with_baseline(edit: impl Fn(&mut Value)) -> (GateStatus, String) {
 /// The same of two sides.
 fn with_sides(base: Value) -> (GateStatus, String) {
     let dir = complete();
-    std::fs::remove_file(dir.path().join("comparison.json")).unwrap();
-    let mut ab = side_by_side(1.0);
-    ab["base"]["revision"] = base;
-    write(dir.path(), "ab.json", &ab);
+    let mut sides = side_by_side(1.0);
+    sides.samples["base"]["revision"] = base;
+    sides.judge();
+    sides.write(dir.path());
     gate(&attested(dir.path()), GATE)
 }
 
@@ -72,7 +72,6 @@ fn a_gate_over_times_names_base_and_head_and_neither_can_be_typed() {
     let mut typed = attestation;
     typed.gates[1].inputs[0].compared = Some(Compared { base: revision("other"), head: revision(COMMIT) });
     assert!(problems(typed, dir.path())[0].contains(GATE));
-    write(dir.path(), "ab.json", &side_by_side(1.0));
-    std::fs::remove_file(dir.path().join("comparison.json")).unwrap();
+    side_by_side(1.0).write(dir.path());
     assert_eq!(compared(&attested(dir.path())), Compared { base: revision(BASE), head: revision(COMMIT) });
 }

@@ -132,5 +132,5 @@ fn a_release_that_says_nothing_about_speed_is_none_and_pipes_are_not_waited_for(
     let pipe = dir.path().join("report-2.json");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let (status, said) = gate(&attested(dir.path()), "cpu_perf_regression");
-    assert!(status == GateStatus::Fail && said.contains("it is no plain file"), "{said}");
+    assert!(status == GateStatus::Fail && said.contains("it is not a plain file"), "{said}");
 }

@@ -17,7 +17,6 @@ fn a_file_of_another_kind_passes_no_gate() {
     let jobs = json!({"x": {"result": "success"}});
     for (name, key) in [
         ("comparison.json", "cpu_perf_regression"),
-        ("ab.json", "cpu_perf_regression"),
         ("check.json", "runtime_backend_parity"),
         ("doctor.json", "runtime_capability_transparency"),
         ("signoff/security_review.json", "security_review"),
@@ -32,7 +31,7 @@ fn a_file_of_another_kind_passes_no_gate() {
         );
     }
     let dir = complete();
-    std::fs::copy(dir.path().join("doctor.json"), dir.path().join("ab.json")).unwrap();
+    std::fs::copy(dir.path().join("doctor.json"), dir.path().join("comparison.json")).unwrap();
     let attestation = attested(dir.path());
     for key in ["cpu_perf_regression", "gpu_perf_regression"] {
         assert_eq!(gate(&attestation, key).0, GateStatus::Fail);
@@ -263,8 +262,26 @@ fn a_bad_file_fails_the_summary_even_where_it_is_not_needed() {
     assert_eq!(attestation.summary.overall_status, "fail");
 }
 
-/// A comparison of two sides as it is left: 40 units in which head takes so many times as long.
-pub fn side_by_side(ratio: f64) -> Value {
+/// Two sides as they are left: samples, 40 units in which head takes so many times as long, and their judgement.
+pub struct Sides {
+    pub samples: Value,
+    pub judgement: Value,
+}
+
+impl Sides {
+    pub fn write(&self, dir: &Path) {
+        write(dir, "ab.json", &self.samples);
+        write(dir, "comparison.json", &self.judgement);
+    }
+
+    /// Judges the samples as they are now.
+    pub fn judge(&mut self) {
+        let report = holdpoint_model::import::ab(&self.samples.to_string()).unwrap();
+        self.judgement = serde_json::to_value(holdpoint_gate::ab::judge_recorded(&report).unwrap()).unwrap();
+    }
+}
+
+pub fn side_by_side(ratio: f64) -> Sides {
     let round = |unit: u64| {
         let ns = 1_000_000 + 100 * unit;
         let head = (ns as f64 * ratio) as u64;
@@ -273,8 +290,7 @@ pub fn side_by_side(ratio: f64) -> Value {
     let units: Vec<Value> =
         (0..40).map(|unit| json!({"process": unit, "x": 0.0, "rounds": [round(unit)]})).collect();
     let value = json!({
-        "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "verdict": "inconclusive",
-        "policy": "sequential", "finished": true,
+        "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "finished": true,
         "plan": {
             "tolerance": 0.05, "alarm_rate": 0.001, "miss_rate": 0.01, "units_max": 40, "budget_s": 1.0,
             "rounds_per_unit": 1, "round_ms": 1.0, "seed": 1
@@ -282,55 +298,71 @@ pub fn side_by_side(ratio: f64) -> Value {
         "base": {"label": "a", "revision": {"commit": BASE, "dirty": false}}, "head": {"label": "b", "revision": {"commit": COMMIT, "dirty": false}},
         "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"}, "elapsed_s": 1.0, "notes": [],
         "workloads": {"infer": {
-            "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "verdict": "inconclusive",
-            "reason": "", "ended": "decided", "spent_s": 1.0, "calls_per_sample": 1, "units": units,
+            "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "ended": "decided", "spent_s": 1.0, "calls_per_sample": 1, "units": units,
         }},
     });
-    let report = holdpoint_model::import::ab(&value.to_string()).unwrap();
-    serde_json::to_value(holdpoint_gate::ab::judge_again(&report).unwrap()).unwrap()
+    let mut report = holdpoint_model::import::ab(&value.to_string()).unwrap();
+    for unit in report.workloads.values_mut().flat_map(|workload| &mut workload.units) {
+        unit.x = holdpoint_gate::ab::estimate::unit(&mut unit.rounds).unwrap();
+    }
+    let mut sides = Sides { samples: serde_json::to_value(report).unwrap(), judgement: Value::Null };
+    sides.judge();
+    sides
 }
 
 #[test]
 fn two_sides_are_judged_again_from_their_rounds() {
     let dir = complete();
-    let cpu = |value: &Value| {
-        write(dir.path(), "ab.json", value);
+    let cpu = |sides: &Sides| {
+        sides.write(dir.path());
         gate(&attested(dir.path()), "cpu_perf_regression")
     };
     assert_eq!(cpu(&side_by_side(1.0)).0, GateStatus::Pass, "{:?}", cpu(&side_by_side(1.0)));
-    let slower = side_by_side(1.2);
-    assert_eq!(cpu(&slower).0, GateStatus::Fail);
-    let says = |edit: fn(&mut Value)| {
-        let mut value = side_by_side(1.2);
-        value["verdict"] = json!("pass");
-        value["workloads"]["infer"]["verdict"] = json!("pass");
-        edit(&mut value);
-        let (status, said) = cpu(&value);
+    assert_eq!(cpu(&side_by_side(1.2)).0, GateStatus::Fail);
+    let says = |edit: fn(&mut Value, &mut Value)| {
+        let mut sides = side_by_side(1.2);
+        (sides.judgement["verdict"], sides.judgement["status"]) = (json!("pass"), json!("pass"));
+        let check = &mut sides.judgement["checks"][0];
+        (check["verdict"], check["status"]) = (json!("pass"), json!("pass"));
+        edit(&mut sides.judgement, &mut sides.samples);
+        let (status, said) = cpu(&sides);
         assert_eq!(status, GateStatus::Fail, "{said}");
         said
     };
-    assert!(says(|_| {}).contains("infer: verdict is \"pass\", judged again \"regressed\""));
-    assert!(says(|v| v["verdict"] = json!("improved")).contains("worst of its workloads"));
-    assert!(says(|v| v["workloads"]["infer"]["units"][3]["x"] = json!(0.0)).contains("a unit's x is 0"));
+    let evidence = |check: &str| format!("infer.paired.evidence.{check}");
+    assert!(says(|_, _| {}).contains("infer.status is \"pass\", judged again \"fail\""));
+    assert!(says(|j, _| j["verdict"] = json!("improved")).contains("worst of its checks"));
     assert!(
-        says(|v| v["workloads"]["infer"]["evidence"]["ratio"] = json!(1.0)).contains("evidence.ratio is 1.0")
+        says(|_, s| s["workloads"]["infer"]["units"][3]["x"] = json!(0.0)).contains("unit 3 says x is 0")
     );
-    assert!(says(|v| v["workloads"]["infer"]["evidence"] = json!(null)).contains("evidence is null"));
-    assert!(says(|v| v["plan"]["tolerance"] = json!(0.5)).contains("evidence.e_"));
-    assert!(says(|v| v["plan"]["alarm_rate"] = json!(7)).contains("makes no sense"));
-    assert!(says(|v| v["workloads"]["infer"]["units"][0]["rounds"] = json!([])).contains("makes no sense"));
+    let ratio = says(|j, _| {
+        (j["checks"][0]["verdict"], j["checks"][0]["status"]) = (json!("regressed"), json!("fail"));
+        (j["verdict"], j["status"]) = (json!("regressed"), json!("fail"));
+        j["checks"][0]["paired"]["evidence"]["ratio"] = json!(1.0);
+    });
+    assert!(ratio.contains(&evidence("ratio is 1.0")), "{ratio}");
+    assert!(
+        says(|_, s| s["workloads"]["infer"]["units"][0]["rounds"] = json!([])).contains("has no samples")
+    );
+    assert!(says(|_, s| s["plan"]["units_max"] = json!(3)).contains("more units than its plan allows"));
+    says(|j, _| j["basis"]["plan"]["alarm_rate"] = json!(7));
     let mut same_code = side_by_side(1.0);
-    same_code["workloads"]["infer"]["ended"] = json!("same_code");
-    assert!(cpu(&same_code).1.contains("is the same code, yet was measured"), "{:?}", cpu(&same_code));
-    same_code["workloads"]["infer"]["units"] = json!([]);
-    same_code["workloads"]["infer"]["evidence"] = json!(null);
+    same_code.samples["workloads"]["infer"]["ended"] = json!("same_code");
+    assert!(
+        cpu(&same_code).1.contains("is called the same code, yet it was measured"),
+        "{:?}",
+        cpu(&same_code)
+    );
+    same_code.samples["workloads"]["infer"]["units"] = json!([]);
+    same_code.judge();
     let (status, said) = cpu(&same_code);
     assert!(status == GateStatus::Pass && said.contains("infer not measured: the same code"), "{said}");
     let mut waived = side_by_side(1.2);
-    waived["verdict"] = json!("waived");
-    waived["workloads"]["infer"]["verdict"] = json!("waived");
+    (waived.judgement["verdict"], waived.judgement["status"]) = (json!("waived"), json!("pass"));
     let mut waive = |expires: &str| {
-        waived["workloads"]["infer"]["waiver"] = json!({
+        let check = &mut waived.judgement["checks"][0];
+        (check["verdict"], check["status"]) = (json!("waived"), json!("pass"));
+        check["waiver"] = json!({
             "state": "waived", "owner": "ada", "reason": "bounds", "metric": "infer", "limit": 0.5, "expires": expires
         });
         cpu(&waived)
@@ -339,8 +371,8 @@ fn two_sides_are_judged_again_from_their_rounds() {
     // The run was in time, the release is not.
     assert!(waive("2026-01-01").1.contains("its waiver had expired"), "{:?}", waive("2026-01-01"));
     let mut other = side_by_side(1.0);
-    other["head"]["revision"]["commit"] = json!("e".repeat(40));
-    write(dir.path(), "ab.json", &other);
+    other.samples["head"]["revision"]["commit"] = json!("e".repeat(40));
+    other.write(dir.path());
     std::fs::remove_dir_all(dir.path().join("perf")).unwrap();
     std::fs::remove_file(dir.path().join("report.json")).unwrap();
     let artifact =

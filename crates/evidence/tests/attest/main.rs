@@ -316,7 +316,7 @@ fn a_gate_stands_as_its_verdict_file_says() {
     std::fs::remove_file(dir.path().join("report.json")).unwrap();
     let (status, said) = with(&good);
     assert!(
-        status == GateStatus::Pending && said.contains("the report that it judged is not beside it"),
+        status == GateStatus::Pending && said.contains("the samples that it was made of are not beside it"),
         "{said}"
     );
 }

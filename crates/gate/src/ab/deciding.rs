@@ -10,14 +10,14 @@ const FASTER_UNITS_FACTOR: usize = 2;
 /// The evidence about each workload of a suite, by its place in the report.
 #[derive(Clone, Debug)]
 pub struct Deciding {
-    plan: Plan,
+    alarm_rate: f64,
     units_max: usize,
-    units_count_min: usize,
     workloads: Vec<Workload>,
 }
 
 #[derive(Clone, Debug)]
 struct Workload {
+    plan: Plan,
     evidence: Sequential,
     /// Units after which it was called not slower.
     pass_units_count: Option<usize>,
@@ -32,35 +32,35 @@ impl Deciding {
     ///
     /// # Errors
     /// When a rate is not between 0 and 1, or the tolerance is negative.
-    pub fn new(plan: &AbPlan, workloads_count: usize) -> Result<Self, InvalidPlan> {
-        let units_max = plan.units_max as usize;
-        let plan = Plan {
-            tolerance: plan.tolerance,
-            alarm_rate: plan.alarm_rate,
-            miss_rate: plan.miss_rate,
-            // A suite of none has nothing to decide, which is for `judge` to say.
-            workloads_count: workloads_count.max(1),
-        };
-        let blank = Workload {
-            evidence: Sequential::new(plan)?,
-            pass_units_count: None,
-            is_out: false,
-            called: None,
+    pub fn new<'a>(
+        plan: &AbPlan,
+        workloads: impl ExactSizeIterator<Item = &'a str>,
+    ) -> Result<Self, InvalidPlan> {
+        // A suite of none has nothing to decide, which is for `judge_sides` to say.
+        let workloads_count = workloads.len().max(1);
+        let workload = |name: &str| {
+            let plan = Plan {
+                tolerance: plan.tolerance_of(name),
+                alarm_rate: plan.alarm_rate,
+                miss_rate: plan.miss_rate,
+                workloads_count,
+            };
+            let evidence = Sequential::new(plan)?;
+            Ok(Workload { plan, evidence, pass_units_count: None, is_out: false, called: None })
         };
         Ok(Self {
-            plan,
-            units_max,
-            units_count_min: plan.units_count_min(),
-            workloads: vec![blank; workloads_count],
+            alarm_rate: plan.alarm_rate,
+            units_max: plan.units_max as usize,
+            workloads: workloads.map(workload).collect::<Result<_, _>>()?,
         })
     }
 
-    /// What the units of a report amount to: the same as when they were taken, one by one.
+    /// The evidence from the units of a report about a plan's question: the same as when they were taken, one by one.
     ///
     /// # Errors
     /// As for [`Deciding::new`].
-    pub fn replay(report: &AbReport) -> Result<Self, InvalidPlan> {
-        let mut deciding = Self::new(&report.plan, report.workloads.len())?;
+    pub fn replay(report: &AbReport, plan: &AbPlan) -> Result<Self, InvalidPlan> {
+        let mut deciding = Self::new(plan, report.workloads.keys().map(String::as_str))?;
         for (index, workload) in report.workloads.values().enumerate() {
             for unit in &workload.units {
                 deciding.push(index, unit.x);
@@ -101,9 +101,9 @@ impl Deciding {
             Decision::Slower | Decision::Faster => false,
             Decision::NotSlower => {
                 let pass_units_count = workload.pass_units_count.unwrap_or(0);
-                let enough = (FASTER_UNITS_FACTOR * pass_units_count).max(self.units_count_min);
+                let enough = (FASTER_UNITS_FACTOR * pass_units_count).max(workload.plan.units_count_min());
                 let looks_faster =
-                    evidence.median_ratio().is_some_and(|r| r * (1.0 + self.plan.tolerance) < 1.0);
+                    evidence.median_ratio().is_some_and(|r| r * (1.0 + workload.plan.tolerance) < 1.0);
                 looks_faster && evidence.e_faster() >= 1.0 && evidence.units_count() < enough
             }
         }
@@ -130,7 +130,7 @@ impl Deciding {
             (Decision::Slower, &[Decision::Undecided] as &[Decision]),
             (Decision::Faster, &[Decision::Undecided, Decision::NotSlower]),
         ] {
-            for index in e_bh(&self.e_values(to, open), self.plan.alarm_rate) {
+            for index in e_bh(&self.e_values(to, open), self.alarm_rate) {
                 if open.contains(&self.decision(index)) {
                     self.workloads[index].called = Some(to);
                 }
@@ -141,7 +141,7 @@ impl Deciding {
     fn e_values(&self, to: Decision, open: &[Decision]) -> Vec<f64> {
         let e_value = |(index, workload): (usize, &Workload)| match self.decision(index) {
             _ if workload.is_out => 0.0,
-            decision if decision == to => self.plan.alarm_e(),
+            decision if decision == to => workload.plan.alarm_e(),
             decision if !open.contains(&decision) => 0.0,
             _ if to == Decision::Slower => workload.evidence.e_slower(),
             _ => workload.evidence.e_faster(),
@@ -168,9 +168,9 @@ impl Deciding {
         self.workloads.get(index).map(|workload| &workload.evidence)
     }
 
-    /// What is being decided.
+    /// The question about a workload.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn plan(&self, index: usize) -> Option<&Plan> {
+        self.workloads.get(index).map(|workload| &workload.plan)
     }
 }

@@ -13,13 +13,13 @@ const CONFIDENCE: f64 = 0.95;
 const NORMAL: f64 = 1.482_602_218_505_602;
 
 /// Both sides' times per call in milliseconds, a block for each unit.
-pub(super) struct Blocks {
-    pub(super) base: Vec<Vec<f64>>,
-    pub(super) head: Vec<Vec<f64>>,
+pub(crate) struct Blocks {
+    pub(crate) base: Vec<Vec<f64>>,
+    pub(crate) head: Vec<Vec<f64>>,
 }
 
 impl Blocks {
-    pub(super) fn of(workload: &AbWorkload) -> Self {
+    pub(super) fn new(workload: &AbWorkload) -> Self {
         let side = |side| times::blocks_ms(&workload.units, side, workload.calls_per_sample);
         Self { base: side(holdpoint_model::SideName::Base), head: side(holdpoint_model::SideName::Head) }
     }

@@ -13,7 +13,7 @@ const VALUES_MAX: usize = 400;
 const RESAMPLES_COUNT: usize = 500;
 
 /// One side's times per call in milliseconds, a block for each unit, each block in ascending order.
-pub(super) fn blocks_ms(units: &[Unit], side: SideName, calls_per_sample: u64) -> Vec<Vec<f64>> {
+pub(crate) fn blocks_ms(units: &[Unit], side: SideName, calls_per_sample: u64) -> Vec<Vec<f64>> {
     let ns_per_ms = 1e6 * calls_per_sample.max(1) as f64;
     let block = |unit: &Unit| {
         let samples = unit.rounds.iter().flat_map(|round| round.times_ns(side));
@@ -22,13 +22,13 @@ pub(super) fn blocks_ms(units: &[Unit], side: SideName, calls_per_sample: u64) -
     units.iter().map(block).collect()
 }
 
-pub(super) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+pub(crate) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values
 }
 
 /// Blocks must be in ascending order. Absent without a sample.
-pub(super) fn side_times(blocks: &[Vec<f64>]) -> Option<SideTimes> {
+pub(crate) fn side_times(blocks: &[Vec<f64>]) -> Option<SideTimes> {
     // Sorted once: the functions of `stats` sort again, which costs little on what is sorted.
     let pooled = sorted(blocks.concat());
     Some(SideTimes {
@@ -42,7 +42,7 @@ pub(super) fn side_times(blocks: &[Vec<f64>]) -> Option<SideTimes> {
 
 /// The 95 % block-bootstrap interval of the median. Blocks must be in ascending order: of many values every
 /// n-th is drawn from, with the same n in all blocks, so that each block keeps its weight.
-pub(super) fn interval(blocks: &[Vec<f64>]) -> Option<[f64; 2]> {
+pub(crate) fn interval(blocks: &[Vec<f64>]) -> Option<[f64; 2]> {
     let values_count: usize = blocks.iter().map(Vec::len).sum();
     let stride = values_count.div_ceil(VALUES_MAX).max(1);
     let thin = |block: &Vec<f64>| {
@@ -55,7 +55,7 @@ pub(super) fn interval(blocks: &[Vec<f64>]) -> Option<[f64; 2]> {
 }
 
 /// The median of each block that holds anything.
-pub(super) fn medians(blocks: &[Vec<f64>]) -> Vec<f64> {
+pub(crate) fn medians(blocks: &[Vec<f64>]) -> Vec<f64> {
     blocks.iter().filter_map(|block| stats::median(block)).collect()
 }
 

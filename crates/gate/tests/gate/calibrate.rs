@@ -1,8 +1,9 @@
 //! What trials amount to.
 
-use super::ab::{judged, noisy, workload};
+use super::ab::{noisy, report, workload};
 use super::machine;
-use holdpoint_gate::ab::AbPolicy;
+
+use holdpoint_gate::ab::judge_recorded;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_model::ab::{Ended, SideFailure};
 use holdpoint_model::*;
@@ -13,12 +14,14 @@ const SLOWER: [f64; 20] = [0.1; 20];
 const FASTER: [f64; 20] = [-0.1; 20];
 
 fn trial(workloads: &[&[f64]]) -> AbReport {
-    judged(workloads.iter().map(|xs| workload(xs)).collect(), AbPolicy::Sequential)
+    report(workloads.iter().map(|xs| workload(xs)).collect())
 }
 
 fn trials(inject: f64, reports: &[AbReport]) -> Trials {
     let mut trials = Trials::new(inject);
-    reports.iter().for_each(|report| trials.push(report));
+    for report in reports {
+        trials.push(report, &judge_recorded(report).unwrap());
+    }
     trials
 }
 
@@ -114,7 +117,7 @@ fn failed_and_skipped_trials_are_counted_as_failed() {
     };
     let skipped =
         AbWorkload { ended: Ended::Skipped, reason: "cuda_unavailable".to_owned(), ..workload(&[]) };
-    let report = judged(vec![broken, skipped, workload(&SAME)], AbPolicy::Sequential);
+    let report = report(vec![broken, skipped, workload(&SAME)]);
     let found = summary(0.0, &[report]);
     let failed: Vec<u32> = found.workloads.values().map(|w| w.failed).collect();
     assert_eq!((failed, found.inconclusive, found.false_alarms), (vec![1, 1, 0], 0, 0));
@@ -150,7 +153,7 @@ fn what_can_be_seen_in_no_trial_is_left_open() {
     let found = summary(0.0, &[trial(&[&SAME])]);
     assert_eq!(found.workloads["w0"].visible[0].slowdown, None, "a second is less than a unit");
     assert_eq!(found.workloads["w0"].visible[1].slowdown, None, "one unit shows nothing");
-    let mut empty = judged(vec![workload(&[])], AbPolicy::Sequential);
+    let mut empty = report(vec![workload(&[])]);
     empty.workloads[0].spent_s = 0.0;
     let found = summary(0.0, &[empty]);
     assert!(found.workloads["w0"].visible.iter().all(|v| v.slowdown.is_none()));

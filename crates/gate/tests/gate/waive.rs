@@ -2,8 +2,7 @@
 
 use super::ab::{judged, noisy, workload};
 use super::*;
-use holdpoint_gate::ab::AbPolicy;
-use holdpoint_gate::{waive, waive_ab};
+use holdpoint_gate::{Policy, waive};
 use holdpoint_model::ab::Ended;
 
 fn day(text: &str) -> Date {
@@ -115,7 +114,7 @@ fn a_workload_of_two_sides_is_waived_by_its_name_or_that_of_its_median() {
     let slow = || {
         judged(
             vec![workload(&noisy(1, 40, 0.05, 0.002)), workload(&noisy(2, 40, 0.0, 0.002))],
-            AbPolicy::Sequential,
+            Policy::Sequential,
         )
     };
     assert_eq!(slow().verdict, Verdict::Regressed);
@@ -126,10 +125,10 @@ fn a_workload_of_two_sides_is_waived_by_its_name_or_that_of_its_median() {
         ("w0", "6%", "2027-01-01", Verdict::Regressed, WaiverState::Expired),
     ] {
         let mut report = slow();
-        waive_ab(&mut report, &waivers(&[(metric, limit, "2026-12-31")]), day(today));
-        assert_eq!((report.verdict, report.workloads[0].verdict), (verdict, verdict), "{metric} {limit}");
-        assert_eq!(report.workloads[0].waiver.as_ref().unwrap().state, state);
-        assert_eq!((report.workloads[1].verdict, &report.workloads[1].waiver), (Verdict::Pass, &None));
+        waive(&mut report, &waivers(&[(metric, limit, "2026-12-31")]), day(today));
+        assert_eq!((report.verdict, report.checks[0].verdict), (verdict, verdict), "{metric} {limit}");
+        assert_eq!(report.checks[0].waiver.as_ref().unwrap().state, state);
+        assert_eq!((report.checks[1].verdict, &report.checks[1].waiver), (Verdict::Pass, &None));
     }
 }
 
@@ -138,10 +137,10 @@ fn a_broken_or_undecided_side_is_never_waived() {
     let all = waivers(&[("w*", "1000%", "2026-12-31")]);
     let failed = AbWorkload { ended: Ended::Failed, ..workload(&[]) };
     for workloads in [vec![failed], vec![workload(&noisy(3, 2, 0.05, 0.05))]] {
-        let mut report = judged(workloads, AbPolicy::Sequential);
+        let mut report = judged(workloads, Policy::Sequential);
         let before = report.clone();
         assert!([Verdict::Broken, Verdict::Inconclusive].contains(&before.verdict));
-        waive_ab(&mut report, &all, day("2026-06-30"));
+        waive(&mut report, &all, day("2026-06-30"));
         assert_eq!(report, before);
     }
 }

@@ -6,7 +6,7 @@ use crate::ask::Seeds;
 use crate::audit::Audit;
 use holdpoint_model::ab::{Ended, SideFailure};
 use holdpoint_model::suite::WORKER_COMMAND;
-use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, Verdict, WorkloadSpec};
+use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, WorkloadSpec};
 use std::time::Instant;
 
 /// About as many as the plainest slowdown takes to be called.
@@ -155,15 +155,11 @@ impl<'a> Lane<'a> {
             // A process that was killed to end the comparison is no failure of the workload's.
             Some(_) if stopped => {}
             Some(Stop::Failed(side, error)) => {
-                self.end(workload, Ended::Failed, Verdict::Broken, error.detail.clone(), decide);
+                self.end(workload, Ended::Failed, String::new(), decide);
                 workload.failure = Some(SideFailure { side, failure: (*error).into() });
             }
-            Some(Stop::Skipped(reason)) => {
-                self.end(workload, Ended::Skipped, Verdict::Skipped, reason, decide)
-            }
-            Some(Stop::SameCode(reason)) => {
-                self.end(workload, Ended::SameCode, Verdict::Pass, reason, decide);
-            }
+            Some(Stop::Skipped(reason)) => self.end(workload, Ended::Skipped, reason, decide),
+            Some(Stop::SameCode(reason)) => self.end(workload, Ended::SameCode, reason, decide),
             Some(Stop::ThisUnit) | None => {}
         }
         if self.goes_on && workload.units.len() >= units_max {
@@ -172,16 +168,9 @@ impl<'a> Lane<'a> {
         }
     }
 
-    fn end(
-        &mut self,
-        workload: &mut AbWorkload,
-        ended: Ended,
-        verdict: Verdict,
-        reason: String,
-        decide: &mut dyn Decide,
-    ) {
+    fn end(&mut self, workload: &mut AbWorkload, ended: Ended, reason: String, decide: &mut dyn Decide) {
         self.goes_on = false;
-        (workload.ended, workload.verdict, workload.reason) = (ended, verdict, reason);
+        (workload.ended, workload.reason) = (ended, reason);
         decide.drop_out(self.index);
     }
 }

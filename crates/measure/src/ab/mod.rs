@@ -15,9 +15,7 @@ pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 use crate::schedule::ALIVE_MAX;
 use crate::{clock, machine};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, PairRound, SCHEMA_VERSION, Side, Suite, Verdict, WorkloadSpec,
-};
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, PairRound, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use lane::Lane;
 use pair::{Pair, is_pinned};
@@ -85,8 +83,6 @@ pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
         schema_version: SCHEMA_VERSION,
         suite: sides.head.suite.name.clone(),
         timestamp_utc: clock::timestamp_utc(),
-        verdict: Verdict::Inconclusive,
-        policy: String::new(),
         finished: false,
         plan,
         base,
@@ -114,14 +110,9 @@ fn incomparable(base: &WorkloadSpec, head: &WorkloadSpec) -> Option<String> {
 fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
     AbWorkload {
         identity: spec.identity(spec.timer()),
-        verdict: if skipped.is_some() { Verdict::Skipped } else { Verdict::Inconclusive },
         ended: if skipped.is_some() { Ended::Skipped } else { Ended::Interrupted },
         reason: skipped.unwrap_or_default(),
         spent_s: 0.0,
-        evidence: None,
-        disjoint_ci: None,
-        calibrated: None,
-        waiver: None,
         failure: None,
         calls_per_sample: 1,
         units: Vec::new(),

@@ -16,8 +16,9 @@ impl Suite {
     /// When the text is not TOML, not of the suite's form, or holds values that make no sense.
     pub fn parse(text: &str) -> Result<Self, TomlError> {
         let mut suite: Self = parse(text)?;
+        let metrics = suite.gate.metrics.clone().unwrap_or_else(|| vec!["p50_ms".to_owned()]);
         for workload in &mut suite.workloads {
-            fill_defaults(workload);
+            fill_defaults(workload, &metrics);
         }
         suite.check()?;
         Ok(suite)
@@ -47,6 +48,8 @@ impl Suite {
         self.measure.check()?;
         self.check_workers()?;
         self.check_fuzz()?;
+        let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name.as_str()).collect();
+        self.gate.check(&names)?;
         let (mut seen, mut metrics_seen) = (HashSet::new(), HashSet::new());
         for (index, workload) in self.workloads.iter().enumerate() {
             let place = format!("workload {} ({:?})", index + 1, workload.name);
@@ -183,7 +186,10 @@ impl Suite {
 }
 
 /// What follows from the rest of the table need not be written.
-fn fill_defaults(workload: &mut WorkloadSpec) {
+fn fill_defaults(workload: &mut WorkloadSpec, metrics: &[String]) {
+    if workload.metrics.is_empty() {
+        workload.metrics = metrics.to_vec();
+    }
     if workload.worker.is_empty() {
         workload.worker =
             if workload.command.is_empty() { WORKER_BUILTIN } else { WORKER_COMMAND }.to_owned();

@@ -2,11 +2,13 @@
 
 mod check;
 mod fuzz;
+mod gate;
 mod kernel;
 mod op;
 mod size;
 
 pub use fuzz::FuzzLimits;
+pub use gate::{GateSettings, WorkloadGate};
 pub use kernel::{KernelCompiler, KernelSpec};
 pub use op::OpSpec;
 pub use size::Size;
@@ -36,6 +38,9 @@ pub struct Suite {
     /// How to measure, for all workloads that do not say otherwise.
     #[serde(default)]
     pub measure: MeasurePlan,
+    /// How measurements are judged, unless a flag says otherwise.
+    #[serde(default, skip_serializing_if = "GateSettings::is_default")]
+    pub gate: GateSettings,
     /// How a revision is built before it is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildSpec>,
@@ -189,8 +194,8 @@ pub struct WorkloadSpec {
     /// Seed of the inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The metrics to gate: `p50_ms`, `p95_ms`, `p99_ms`, `mean_ms`, `min_ms`, `cpu_p50_ms`.
-    #[serde(default = "default_metrics")]
+    /// The metrics to gate: `p50_ms` (default), `p95_ms`, `p99_ms`, `mean_ms`, `min_ms`, `cpu_p50_ms`.
+    #[serde(default)]
     pub metrics: Vec<String>,
     /// Exactly this many samples, instead of measuring until the interval is narrow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,10 +213,6 @@ pub struct WorkloadSpec {
 
 fn default_dtype() -> String {
     "f32".to_owned()
-}
-
-fn default_metrics() -> Vec<String> {
-    vec!["p50_ms".to_owned()]
 }
 
 /// Which implementation of a built-in op is timed.

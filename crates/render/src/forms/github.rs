@@ -1,23 +1,25 @@
 //! Annotations of a GitHub Actions job: commands to its runner, a line each.
 
-use super::{name, rows, sentence};
+use super::{name, sentence};
 use crate::judged::{Judged, Row};
 use crate::text::{clean, clip};
 use crate::units;
 use holdpoint_model::Verdict;
+use holdpoint_model::judgement::EVIDENCE_METRIC;
 
 /// GitHub keeps the first ten errors and the first ten warnings of a step: one is the verdict, one may tell how many are not shown.
 const SHOWN_MAX: usize = 8;
 
 /// The sentence about the whole; then an error for what regressed or is broken, a warning for what is undecided or skipped, a notice
-/// for what is waived. `problem` is what is wrong with the evidence itself, and comes first. `location` is a file of the repository that all of them point to.
+/// for what is waived.  `location` is a file of the repository that all of them point to.
 #[must_use]
-pub fn github(judged: Judged<'_>, problem: Option<&str>, location: Option<&str>) -> String {
-    let rows = rows(judged, problem);
-    let level = Level::of(judged.verdict()).unwrap_or(Level::Notice);
-    let first = problem.map(|what| format!("{what}; ")).unwrap_or_default();
-    let said = format!("{}: {first}{}", judged.verdict().as_str(), judged.sentence());
-    let title = format!("holdpoint {}", name(judged.suite()));
+pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
+    let rows = judged.rows();
+    let level = Level::of(judged.judgement.verdict).unwrap_or(Level::Notice);
+    let problem = rows.first().filter(|row| row.name == EVIDENCE_METRIC);
+    let first = problem.map(|row| format!("{}; ", row.reason)).unwrap_or_default();
+    let said = format!("{}: {first}{}", judged.judgement.verdict.as_str(), judged.sentence());
+    let title = format!("holdpoint {}", name(&judged.judgement.suite));
     let mut out = command(level, location, &title, &clip(&clean(&said), 2_000));
     for level in [Level::Error, Level::Warning, Level::Notice] {
         let of_level: Vec<&Row<'_>> =
@@ -28,7 +30,7 @@ pub fn github(judged: Judged<'_>, problem: Option<&str>, location: Option<&str>)
         }
         if let Some(more) = of_level.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
             let said = format!("and {} more; GitHub shows ten", units::count(more as u64));
-            out += &command(level, location, judged.suite(), &said);
+            out += &command(level, location, &judged.judgement.suite, &said);
         }
     }
     out

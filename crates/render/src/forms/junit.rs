@@ -1,14 +1,14 @@
 //! JUnit's XML: a test case per metric or workload.
 
-use super::{name, rows, sentence};
+use super::{name, sentence};
 use crate::judged::{Judged, Row};
 use holdpoint_model::Verdict;
 
 /// A failure for what regressed, an error for what is broken or undecided, skipped for what was; what is waived passes and
-/// says so. Undecided is an error because it is not fine. `problem` is what is wrong with the evidence itself: the first case.
+/// says so. Undecided is an error because it is not fine.
 #[must_use]
-pub fn junit(judged: Judged<'_>, problem: Option<&str>) -> String {
-    let rows = rows(judged, problem);
+pub fn junit(judged: Judged<'_>) -> String {
+    let rows = judged.rows();
     let count = |of: &[Verdict]| rows.iter().filter(|row| of.contains(&row.verdict)).count();
     // What Jenkins allows of the whole; how many were skipped, only of a suite.
     let counts = format!(
@@ -18,14 +18,15 @@ pub fn junit(judged: Judged<'_>, problem: Option<&str>) -> String {
         count(&[Verdict::Broken, Verdict::Inconclusive]),
     );
     let skipped = count(&[Verdict::Skipped]);
-    let suite = attribute(&name(judged.suite()));
+    let suite = attribute(&name(&judged.judgement.suite));
     let mut out =
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"holdpoint\" {counts}>\n");
     let timestamp = judged.began().and_then(time);
     let timestamp = timestamp.map(|began| format!(" timestamp=\"{began}\"")).unwrap_or_default();
     out += &format!("  <testsuite name=\"{suite}\" {counts} skipped=\"{skipped}\"{timestamp}>\n");
     rows.iter().for_each(|row| out += &case(row, &suite));
-    let (verdict, said) = (judged.verdict().as_str(), attribute(&crate::text::clean(&judged.sentence())));
+    let (verdict, said) =
+        (judged.judgement.verdict.as_str(), attribute(&crate::text::clean(&judged.sentence())));
     out += &format!("    <system-out>{verdict}: {said}</system-out>\n  </testsuite>\n</testsuites>\n");
     out
 }

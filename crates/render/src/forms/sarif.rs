@@ -1,6 +1,6 @@
 //! SARIF 2.1.0: a result for whatever is not a pass.
 
-use super::{name, rows, sentence};
+use super::{name, sentence};
 use crate::judged::{Judged, Row};
 use crate::text::clean;
 use holdpoint_model::Verdict;
@@ -15,9 +15,9 @@ const RULES: [(Verdict, &str, &str); 5] = [
     (Verdict::Waived, "note", "Slower than allowed, and somebody answers for it for a while"),
 ];
 
-/// The log. `problem` is what is wrong with the evidence itself: the first result. `location` is a file of the repository, such as the suite: code hosts show results that have one.
+/// The log. `location` is a file of the repository, such as the suite: code hosts show results that have one.
 #[must_use]
-pub fn sarif(judged: Judged<'_>, problem: Option<&str>, location: Option<&str>) -> Value {
+pub fn sarif(judged: Judged<'_>, location: Option<&str>) -> Value {
     let rules = RULES.map(|(verdict, level, what)| {
         json!({
             "id": rule_id(verdict),
@@ -26,7 +26,7 @@ pub fn sarif(judged: Judged<'_>, problem: Option<&str>, location: Option<&str>) 
             "defaultConfiguration": {"level": level},
         })
     });
-    let rows = rows(judged, problem);
+    let rows = judged.rows();
     let results: Vec<Value> = rows.iter().filter_map(|row| result(row, judged, location)).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -37,10 +37,10 @@ pub fn sarif(judged: Judged<'_>, problem: Option<&str>, location: Option<&str>) 
                 "informationUri": "https://github.com/holdpoint/holdpoint",
                 "rules": rules,
             }},
-            "automationDetails": {"id": format!("holdpoint/{}/", name(judged.suite()))},
+            "automationDetails": {"id": format!("holdpoint/{}/", name(&judged.judgement.suite))},
             "results": results,
             "properties": {
-                "verdict": judged.verdict().as_str(),
+                "verdict": judged.judgement.verdict.as_str(),
                 "summary": clean(&judged.sentence()),
             },
         }],
@@ -53,7 +53,7 @@ fn rule_id(verdict: Verdict) -> String {
 
 fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<Value> {
     let index = RULES.iter().position(|(verdict, ..)| *verdict == row.verdict)?;
-    let (suite, metric) = (name(judged.suite()), name(row.name));
+    let (suite, metric) = (name(&judged.judgement.suite), name(row.name));
     let mut place = json!({
         "logicalLocations": [{
             "name": metric,

@@ -28,7 +28,7 @@ pub fn bisection(b: &Bisection) -> String {
         title,
         section("Steps", steps(b)),
         section("Left out", reasons),
-        b.evidence.as_ref().map(ab).unwrap_or_default(),
+        said::judged(b).map(ab::sides).unwrap_or_default(),
     ])
 }
 

@@ -10,13 +10,13 @@ mod escape;
 mod roofline;
 mod tables;
 
-pub use ab::ab;
 pub use apex::apex_gpu;
 pub use attestation::{attestation, checklist_block};
 pub use bisection::bisection;
 pub use calibration::calibration;
 pub use roofline::roofline;
 
+use crate::judged::Judged;
 use crate::summary::Group;
 use crate::{remedy, summary};
 use holdpoint_model::{Failure, Judgement, Outcome, Report};
@@ -35,6 +35,15 @@ pub fn report(r: &Report, j: Option<&Judgement>) -> String {
         section("Reproduce", reproduce(r)),
     ];
     joined(&sections)
+}
+
+/// The page of a judgement with its samples; absent where there are none to show.
+#[must_use]
+pub fn judgement(judged: Judged<'_>) -> Option<String> {
+    if judged.is_sides() {
+        return Some(ab::sides(judged));
+    }
+    judged.run().map(|run| report(run, Some(judged.judgement)))
 }
 
 /// What is wrong with the evidence of a page, to stand before it.

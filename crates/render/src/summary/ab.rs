@@ -1,10 +1,11 @@
-//! What is said of two sides, on the terminal and in Markdown alike. Not yet neutralised.
+//! Sentences and cells about two sides, for the terminal and Markdown alike. Not yet neutralised.
 
 use super::{Group, Item, Items, changes, grouped};
+use crate::judged::Judged;
 use crate::text::{self, clip_middle, revision};
 use crate::units::{self, MISSING};
 use holdpoint_model::ab::{AbEvidence, Ended, SideFailure, SideTimes};
-use holdpoint_model::{AbReport, AbWorkload, PairRound, Side, Verdict};
+use holdpoint_model::{Check, Judgement, PairRound, Side, Verdict};
 use std::collections::BTreeMap;
 
 /// The policy that decides by the second seed's rule, which promises no error rate.
@@ -31,9 +32,9 @@ const MANN_WHITNEY: &str = "Mann-Whitney p";
 const P_REMARK: &str = "Mann-Whitney p holds for a single look; here the evidence was looked at after every unit, \
                         so it is not valid and decides nothing";
 
-/// Whether the second seed's rule decided.
-pub(crate) fn is_disjoint_ci(r: &AbReport) -> bool {
-    r.policy == DISJOINT_CI
+/// Whether cudadent42's rule decided.
+pub(crate) fn is_disjoint_ci(judged: Judged<'_>) -> bool {
+    judged.judgement.policy == DISJOINT_CI
 }
 
 /// What it is as it was given, and its revision, short.
@@ -51,23 +52,25 @@ fn is_commit(label: &str, commit: &str) -> bool {
 }
 
 /// `main 0a1b2c3d4e5f → HEAD 4f2c9e1d07ab`.
-pub(crate) fn sides(r: &AbReport) -> String {
-    format!("{} → {}", side(&r.base), side(&r.head))
+pub(crate) fn sides(judged: Judged<'_>) -> String {
+    let sides = judged.judgement.sides.as_ref();
+    sides.map(|sides| format!("{} → {}", side(&sides.base), side(&sides.head))).unwrap_or_default()
 }
 
 /// What the verdicts can be held to.
-pub(crate) fn promise(r: &AbReport) -> String {
-    if is_disjoint_ci(r) {
+pub(crate) fn promise(judged: Judged<'_>) -> String {
+    if is_disjoint_ci(judged) {
         return "disjoint intervals, p < 0.05, |δ| ≥ 0.147, to improve 0.3; no error rate is promised"
             .to_owned();
     }
-    let tolerance = units::setting(r.plan.tolerance);
-    let one_in = 1.0 / r.plan.alarm_rate;
+    let Some(plan) = judged.plan() else { return String::new() };
+    let tolerance = units::setting(plan.tolerance);
+    let one_in = 1.0 / plan.alarm_rate;
     if one_in.is_finite() && one_in >= 1.0 && (one_in - one_in.round()).abs() < 1e-6 * one_in {
         let suites = units::count(one_in.round() as u64);
         format!("tolerance {tolerance}, at most 1 false alarm in {suites} unchanged suites")
     } else {
-        let rate = units::setting(r.plan.alarm_rate);
+        let rate = units::setting(plan.alarm_rate);
         format!("tolerance {tolerance}, false alarms in at most {rate} of unchanged suites")
     }
 }
@@ -77,41 +80,31 @@ pub(crate) const TITLES: [&str; 8] =
     ["base p50", "head p50", "change", "95 % interval", "sees", "units", "seconds", "A/A"];
 
 /// The numbers of one workload.
-pub(crate) fn cells(r: &AbReport, w: &AbWorkload) -> [String; 8] {
-    let evidence = w.evidence.as_ref();
+pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [String; 8] {
+    let evidence = check.evidence();
     // What another rule sees says nothing about this one.
     let sees =
-        evidence.and_then(|evidence| evidence.smallest_visible_slowdown).filter(|_| !is_disjoint_ci(r));
+        evidence.and_then(|evidence| evidence.smallest_visible_slowdown).filter(|_| !is_disjoint_ci(judged));
     let interval = evidence.and_then(|evidence| evidence.ratio_interval);
-    let [base_ms, head_ms] = medians_ms(r, w);
+    let spent_s = check.paired.as_ref().map(|paired| paired.spent_s).filter(|spent_s| *spent_s > 0.0);
     [
-        number(base_ms, units::time),
-        number(head_ms, units::time),
-        number(w.change(), units::percent),
+        number(check.baseline_ms, units::time),
+        number(check.current_ms, units::time),
+        number(check.regression_ratio, units::percent),
         interval.map_or_else(missing, |[low, high]| units::percent_interval(low - 1.0, high - 1.0)),
         number(sees, units::share),
         evidence.map_or_else(missing, |evidence| units::count(evidence.units_count.into())),
-        number((w.spent_s > 0.0).then_some(w.spent_s), units::seconds),
-        calibrated(r, w),
+        number(spent_s, units::seconds),
+        calibrated(judged, check),
     ]
 }
 
-/// The medians that were compared.
-pub(crate) fn medians_ms(r: &AbReport, w: &AbWorkload) -> [Option<f64>; 2] {
-    match (&w.disjoint_ci, &w.evidence) {
-        (Some(keys), _) if is_disjoint_ci(r) => {
-            [Some(keys.baseline_median_ms), Some(keys.candidate_median_ms)]
-        }
-        (_, Some(evidence)) => [Some(evidence.base.p50_ms), Some(evidence.head.p50_ms)],
-        (_, None) => [None, None],
-    }
-}
-
 /// False alarms of trials, with the tolerance where that was another one.
-fn calibrated(r: &AbReport, w: &AbWorkload) -> String {
-    let Some(seen) = w.calibrated.as_ref().filter(|seen| seen.inject <= 0.0) else { return missing() };
+fn calibrated(judged: Judged<'_>, check: &Check) -> String {
+    let calibrated = check.paired.as_ref().and_then(|paired| paired.calibrated.as_ref());
+    let Some(seen) = calibrated.filter(|seen| seen.inject <= 0.0) else { return missing() };
     let alarms = out_of(seen.false_alarms, seen.trials);
-    if seen.tolerance == r.plan.tolerance {
+    if judged.plan().is_some_and(|plan| seen.tolerance == plan.tolerance) {
         alarms
     } else {
         format!("{alarms} at {}", units::setting(seen.tolerance))
@@ -131,45 +124,51 @@ fn missing() -> String {
     MISSING.to_owned()
 }
 
-/// Why, the worst first: for what is neither a pass nor an improvement, and for all where the seed's rule decided.
-pub(crate) fn reasons(r: &AbReport) -> Vec<Group<'_>> {
-    let by_seed = is_disjoint_ci(r);
+/// Why, the worst first: for what is neither a pass nor an improvement, and for all where cudadent42's rule decided.
+pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
+    let by_seed = is_disjoint_ci(judged);
     // What passed without being measured says so.
-    let is_told = |w: &AbWorkload| by_seed || w.verdict > Verdict::Pass || w.ended == Ended::SameCode;
-    let workloads = r.workloads.iter().filter(|(_, w)| is_told(w));
-    grouped(workloads.map(|(name, w)| {
-        let sentence = w.disjoint_ci.as_ref().filter(|_| by_seed).map(|keys| keys.verdict.as_str());
-        // What a waiver has to say stands in the reason, behind the sentence.
-        let sentence = sentence.filter(|_| w.waiver.is_none());
-        (w.verdict, sentence.unwrap_or(&w.reason), Some(name.as_str()))
-    }))
+    let is_told =
+        |check: &&Check| by_seed || check.verdict > Verdict::Pass || ended(check) == Some(Ended::SameCode);
+    let checks = judged.judgement.checks.iter().filter(is_told);
+    grouped(checks.map(|check| (check.verdict, check.reason.as_str(), Some(check.name()))))
+}
+
+fn ended(check: &Check) -> Option<Ended> {
+    check.paired.as_ref().map(|paired| paired.ended)
 }
 
 /// The failures, and whether the reason has said already what happened on which side.
-pub(crate) fn failures(r: &AbReport) -> impl Iterator<Item = (&str, &SideFailure, bool)> {
-    r.workloads.iter().filter_map(|(name, w)| {
-        let failed = w.failure.as_ref()?;
-        let said = w.reason.contains(&failed.failure.detail) && w.reason.contains(failed.side.as_str());
-        Some((name.as_str(), failed, said))
+pub(crate) fn failures(judged: Judged<'_>) -> impl Iterator<Item = (&str, &SideFailure, bool)> {
+    judged.judgement.checks.iter().filter_map(move |check| {
+        let failed = judged.failure(check)?;
+        let said =
+            check.reason.contains(&failed.failure.detail) && check.reason.contains(failed.side.as_str());
+        Some((check.name(), failed, said))
     })
 }
 
 /// What the reader should know, each with a word before it.
-pub(crate) fn notes(r: &AbReport) -> Vec<(&'static str, String)> {
-    let mut notes: Vec<(&str, String)> = rounds(r).into_iter().map(|line| ("rounds", line)).collect();
-    notes.extend(r.notes.iter().map(|note| ("note", note.clone())));
-    if r.toolchain.profile == "debug" {
+pub(crate) fn notes(judged: Judged<'_>) -> Vec<(&'static str, String)> {
+    let mut notes: Vec<(&str, String)> = rounds(judged).into_iter().map(|line| ("rounds", line)).collect();
+    notes.extend(judged.judgement.notes.iter().map(|note| ("note", note.clone())));
+    if judged.toolchain().is_some_and(|toolchain| toolchain.profile == "debug") {
         notes.push(("warning", "holdpoint is a debug build: its own times say little".to_owned()));
     }
-    if !r.finished {
+    if !is_finished(judged) {
         notes.push(("unfinished", "interrupted; go on with --resume".to_owned()));
     }
     notes
 }
 
-/// What became of the rounds in which the machine was troubled.
-fn rounds(r: &AbReport) -> Vec<String> {
-    let all = || r.workloads.values().flat_map(|w| &w.units).flat_map(|unit| &unit.rounds);
+fn is_finished(judged: Judged<'_>) -> bool {
+    judged.judgement.sides.as_ref().is_none_or(|sides| sides.finished)
+}
+
+/// The rounds in which the machine was troubled: how many, and whether they were left out.
+fn rounds(judged: Judged<'_>) -> Vec<String> {
+    let Some(report) = judged.sides() else { return Vec::new() };
+    let all = || report.workloads.values().flat_map(|w| &w.units).flat_map(|unit| &unit.rounds);
     let total = all().count();
     let of = |n: usize| format!("{} of {}", units::count(n as u64), text::plural(total, "round"));
     let was = |n: usize| if n == 1 { "was" } else { "were" };
@@ -200,19 +199,27 @@ fn causes(rounds: &[&PairRound]) -> String {
 }
 
 /// How the comparison came out, after its verdict word.
-pub(crate) fn of_ab(r: &AbReport) -> String {
-    let all = r.workloads.iter().map(|(name, w)| Item { name, verdict: w.verdict, change: w.change() });
+pub(crate) fn describe_sides(judged: Judged<'_>) -> String {
+    let Judgement { checks, verdict, .. } = judged.judgement;
+    let verdict = *verdict;
+    let all = checks.iter().filter(|check| !check.is_overall()).map(|check| Item {
+        name: check.name(),
+        verdict: check.verdict,
+        change: check.regression_ratio,
+    });
     let items = Items { noun: "workload", all: all.collect() };
-    let hit = items.with(r.verdict);
+    let hit = items.with(verdict);
     let all = |one, many| items.of(hit.len(), one, many);
-    let [slower, faster] = bounds(r);
-    let said = match r.verdict {
-        _ if r.workloads.is_empty() => "no workload was compared".to_owned(),
-        _ if hit.is_empty() && !r.finished => "interrupted before every workload was decided".to_owned(),
-        _ if hit.is_empty() => format!("{} compared", text::plural(r.workloads.len(), "workload")),
+    let [slower, faster] = bounds(judged);
+    let said = match verdict {
+        _ if checks.is_empty() => "no workload was compared".to_owned(),
+        _ if hit.is_empty() && !is_finished(judged) => {
+            "interrupted before every workload was decided".to_owned()
+        }
+        _ if hit.is_empty() => format!("{} compared", text::plural(checks.len(), "workload")),
         Verdict::Improved => format!("{} {faster} ({})", all("is", "are"), changes(&hit)),
-        Verdict::Pass if is_disjoint_ci(r) => items.passed("base by that rule"),
-        Verdict::Pass => items.passed(&units::setting(r.plan.tolerance)),
+        Verdict::Pass if is_disjoint_ci(judged) => items.passed("base by that rule"),
+        Verdict::Pass => items.passed(&tolerance(judged)),
         Verdict::Waived => format!("{} {slower}, waived ({})", all("is", "are"), changes(&hit)),
         Verdict::Skipped => format!("{} not compared{}", all("was", "were"), items.which(&hit)),
         Verdict::Inconclusive => {
@@ -221,27 +228,34 @@ pub(crate) fn of_ab(r: &AbReport) -> String {
         }
         Verdict::Regressed => format!("{} {slower} ({})", all("is", "are"), changes(&hit)),
         Verdict::Broken => {
-            let failed = format!("failed{}", failed_on(r));
+            let failed = format!("failed{}", failed_on(judged));
             format!("{}{}", all(&failed, &failed), items.which(&hit))
         }
     };
-    let said = items.also(said, r.verdict);
-    let took = r.elapsed_s > 0.0 && r.verdict <= Verdict::Pass;
-    if took { format!("{said}, in {} s", units::seconds(r.elapsed_s)) } else { said }
+    let said = items.also(said, verdict);
+    match judged.sides().map(|report| report.elapsed_s).filter(|elapsed_s| *elapsed_s > 0.0) {
+        Some(elapsed_s) if verdict <= Verdict::Pass => format!("{said}, in {} s", units::seconds(elapsed_s)),
+        _ => said,
+    }
 }
 
-/// What slower and faster mean.
-fn bounds(r: &AbReport) -> [String; 2] {
-    if is_disjoint_ci(r) {
+fn tolerance(judged: Judged<'_>) -> String {
+    judged.plan().map(|plan| units::setting(plan.tolerance)).unwrap_or_else(missing)
+}
+
+/// Slower and faster than what.
+fn bounds(judged: Judged<'_>) -> [String; 2] {
+    if is_disjoint_ci(judged) {
         return ["significantly slower", "significantly faster"].map(str::to_owned);
     }
-    let tolerance = units::setting(r.plan.tolerance);
+    let tolerance = tolerance(judged);
     [format!("slower than {tolerance}"), format!("faster by more than {tolerance}")]
 }
 
 /// ` on head`, where all failed on the same side.
-fn failed_on(r: &AbReport) -> String {
-    let mut sides = r.workloads.values().filter_map(|w| w.failure.as_ref()).map(|failed| failed.side);
+fn failed_on(judged: Judged<'_>) -> String {
+    let failures = judged.judgement.checks.iter().filter_map(|check| judged.failure(check));
+    let mut sides = failures.map(|failed| failed.side);
     match sides.next() {
         Some(first) if sides.all(|side| side == first) => format!(" on {}", first.as_str()),
         _ => String::new(),
@@ -249,8 +263,8 @@ fn failed_on(r: &AbReport) -> String {
 }
 
 /// The workloads that have evidence.
-pub(crate) fn with_evidence(r: &AbReport) -> impl Iterator<Item = (&str, &AbEvidence)> {
-    r.workloads.iter().filter_map(|(name, w)| Some((name.as_str(), w.evidence.as_ref()?)))
+pub(crate) fn with_evidence(judged: Judged<'_>) -> impl Iterator<Item = (&str, &AbEvidence)> {
+    judged.judgement.checks.iter().filter_map(|check| Some((check.name(), check.evidence()?)))
 }
 
 /// Titles of [`time_cells`].
@@ -295,9 +309,9 @@ pub(crate) fn evidence_cells(e: &AbEvidence) -> [String; 9] {
     ]
 }
 
-/// How to read these tables. The seed's rule decides by p, at the end.
-pub(crate) fn remarks(r: &AbReport, tables: &[&str]) -> Vec<&'static str> {
-    let by_seed = is_disjoint_ci(r);
+/// How to read these tables. cudadent42's rule decides by p, at the end.
+pub(crate) fn remarks(judged: Judged<'_>, tables: &[&str]) -> Vec<&'static str> {
+    let by_seed = is_disjoint_ci(judged);
     let stands = |title: &str| tables.iter().any(|table| table.contains(title));
     let fits = |(title, _): &&(&str, &str)| stands(title) && !(by_seed && *title == MANN_WHITNEY);
     REMARKS.iter().filter(fits).map(|(_, remark)| *remark).collect()

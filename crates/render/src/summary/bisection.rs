@@ -1,7 +1,8 @@
 //! What a search for a slow commit came to, in words and cells.
 
+use crate::judged::Judged;
 use crate::units;
-use holdpoint_model::{BisectStep, Bisection, CommitInfo, StepOutcome};
+use holdpoint_model::{BisectStep, Bisection, Check, CommitInfo, Source, StepOutcome};
 
 /// Titles of the numbers.
 pub(crate) const TITLES: [&str; 3] = ["change", "95 % interval", "seconds"];
@@ -26,14 +27,21 @@ pub(crate) fn left_out(b: &Bisection) -> impl Iterator<Item = &BisectStep> {
     b.steps.iter().filter(|step| !matches!(step.outcome, StepOutcome::Slower | StepOutcome::NotSlower))
 }
 
+/// The culprit against the commit before it.
+pub(crate) fn judged(b: &Bisection) -> Option<Judged<'_>> {
+    Some(Judged::new(b.judgement.as_ref()?, b.evidence.as_ref().map(Source::Sides)))
+}
+
 /// The word and the sentence that say how it came out.
 pub(crate) fn of_bisection(b: &Bisection) -> (&'static str, String) {
     let tolerance = units::setting(b.tolerance);
     let workload = b.workload.as_deref().unwrap_or("a workload");
     match (b.culprits.as_slice(), b.steps.first().map(|step| step.outcome)) {
         ([culprit], _) => {
-            let change = b.evidence.as_ref().and_then(|r| r.workloads.get(workload)?.evidence.as_ref());
-            let by = change.map_or_else(String::new, |e| format!(" by {}", units::share(e.ratio - 1.0)));
+            let of_workload = |check: &&Check| check.workload.as_deref() == Some(workload);
+            let check = b.judgement.as_ref().and_then(|j| j.checks.iter().find(of_workload));
+            let change = check.and_then(|check| check.regression_ratio);
+            let by = change.map_or_else(String::new, |change| format!(" by {}", units::share(change)));
             ("found", format!("{} {} slowed {workload}{by}", short(culprit), culprit.subject))
         }
         ([_, ..], _) => {

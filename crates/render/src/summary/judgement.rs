@@ -3,12 +3,11 @@
 use super::{Item, Items, changes, names};
 use crate::text::plural;
 use crate::units;
-use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{Check, CheckStatus, Judgement, Verdict};
 
 /// How the judgement came out, after its verdict word.
 pub(crate) fn of_judgement(j: &Judgement) -> String {
-    let metrics = j.checks.iter().filter(|check| check.metric != STATUS_METRIC);
+    let metrics = j.checks.iter().filter(|check| !check.is_overall());
     let items = Items { noun: "metric", all: metrics.map(item).collect() };
     let hit = items.with(j.verdict);
     let all = |one, many| items.of(hit.len(), one, many);
@@ -38,7 +37,7 @@ fn without_metrics(j: &Judgement) -> String {
 }
 
 fn regressed(j: &Judgement, items: &Items<'_>) -> String {
-    let hit = j.checks.iter().filter(|check| check.metric != STATUS_METRIC && check.verdict == j.verdict);
+    let hit = j.checks.iter().filter(|check| !check.is_overall() && check.verdict == j.verdict);
     let (missing, slower): (Vec<&Check>, Vec<&Check>) =
         hit.partition(|check| check.status == CheckStatus::Missing);
     let missing: Vec<Item<'_>> = missing.into_iter().map(item).collect();

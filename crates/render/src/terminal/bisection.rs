@@ -1,6 +1,6 @@
 //! The table after a search for a slow commit.
 
-use super::{ab, last_line, paragraphs};
+use super::{judgement, last_line, paragraphs};
 use crate::paint::{Ink, Style};
 use crate::summary::bisection as said;
 use crate::table::{Cell, Grid, names, numbers, words};
@@ -25,7 +25,7 @@ pub fn bisection(b: &Bisection, style: Style) -> String {
         head(b, style),
         table(b, style),
         reasons.collect(),
-        b.evidence.as_ref().map(|report| ab(report, style)).unwrap_or_default(),
+        said::judged(b).map(|judged| judgement(judged, style)).unwrap_or_default(),
         last_line(style, ink, word, &sentence),
     ])
 }

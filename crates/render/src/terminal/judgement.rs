@@ -1,6 +1,7 @@
 //! The table after `holdpoint gate` and `holdpoint compare`.
 
 use super::{last_line, paragraphs, reasons};
+use crate::judged::Judged;
 use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, entry, list, quote};
@@ -34,9 +35,13 @@ const THRESHOLD_COLUMNS: &[Column] = &[
     words("label").drop(3),
 ];
 
-/// The judgement, with what failed from the report where there is one.
+/// The judgement, with the failures from its samples where they are there.
 #[must_use]
-pub fn judgement(j: &Judgement, report: Option<&Report>, style: Style) -> String {
+pub fn judgement(judged: Judged<'_>, style: Style) -> String {
+    if judged.is_sides() {
+        return super::ab::sides(judged, style);
+    }
+    let (j, report) = (judged.judgement, judged.run());
     paragraphs(&[
         head(j, style),
         table(j, style),

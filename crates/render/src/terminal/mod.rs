@@ -17,7 +17,7 @@ mod sanitize;
 mod trend;
 mod tune;
 
-pub use ab::{ab, ab_evidence};
+pub use ab::evidence_of_sides;
 pub use baseline::baseline;
 pub use bisection::bisection;
 pub use calibration::calibration;

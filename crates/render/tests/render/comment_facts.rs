@@ -4,27 +4,16 @@ use crate::comment::{mixed, of, waiver};
 use crate::sides::{self, ab, calibrated, calibration};
 use crate::values::{self, judgement};
 use holdpoint_model::{Calibration, Check, Judgement, Verdict, WaiverState};
-use holdpoint_render::Ended;
 use holdpoint_render::judged::Judged;
 use holdpoint_render::markdown::comment::{BYTES_MAX, Comment, comment};
 
 fn of_run(j: &Judgement) -> String {
-    comment(&of(vec![Judged::Run(j, None)]))
+    comment(&of(Some(Judged::new(j, None))))
 }
 
 #[test]
-fn the_worst_of_the_file_its_rows_and_the_exit_code_is_the_verdict() {
-    let mut r = ab(vec![("a", sides::pass(1.0, 1.0)), ("b", sides::regressed(1.0, 1.2))]);
-    r.verdict = Verdict::Pass;
-    let judged = Judged::Sides(&r);
-    assert_eq!(judged.verdict(), Verdict::Regressed);
-    let text = comment(&of(vec![judged]));
-    assert!(text.contains("**regressed**: 1 of 2 workloads is slower than 1.0 % (b +20.0 %)"), "{text}");
-    r.verdict = Verdict::Regressed;
-    let ended = Ended::parse("64");
-    let page = Comment { ended: ended.as_ref(), ..of(vec![Judged::Sides(&r)]) };
-    assert_eq!(page.verdict(), Verdict::Broken);
-    let page = Comment { ended: ended.as_ref(), ..of(vec![]) };
+fn a_gate_without_a_comparison_says_how_it_ended() {
+    let page = Comment { ended: Some("no verdict: exit code 64"), verdict: Verdict::Broken, ..of(None) };
     let text = comment(&page);
     assert!(
         text.contains("### holdpoint: broken\n\nno verdict: exit code 64; the gate left no comparison"),
@@ -46,13 +35,13 @@ fn passes_are_counted_whole_and_as_many_are_shown_as_fit() {
 
 #[test]
 fn a_waiver_that_was_refused_does_not_stand_under_waived() {
-    let text = comment(&of(vec![Judged::Sides(&mixed())]));
+    let text = comment(&of(Some(mixed().judged())));
     let (waived, refused) = (text.find("**Waived**").unwrap(), text.find("**Waiver refused**").unwrap());
     assert!(text[waived..refused].contains("sort_split") && !text[waived..refused].contains("gather"));
     assert!(text[refused..].contains("- `gather` **regressed**"), "{text}");
     let mut alone = sides::regressed(1.0, 1.2);
     alone.waiver = Some(waiver("bob", "later", WaiverState::BeyondLimit));
-    let text = comment(&of(vec![Judged::Sides(&ab(vec![("a", alone)]))]));
+    let text = comment(&of(Some(ab(vec![("a", alone)]).judged())));
     assert!(!text.contains("**Waived**") && text.contains("**Waiver refused**"), "{text}");
 }
 
@@ -61,7 +50,7 @@ fn a_calibration_speaks_for_its_own_suite_and_machine() {
     let r = ab(vec![("ff_path", sides::pass(1.0, 1.0))]);
     let own = calibration(0.0, 200, vec![("ff_path", calibrated(0.0, 200, 0, 2, 0.004))]);
     let said = |seen: &Calibration| {
-        comment(&Comment { calibration: Some(seen), ..of(vec![Judged::Sides(&r)]) })
+        comment(&Comment { calibration: Some(seen), ..of(Some(r.judged())) })
             .contains("0 of 200 unchanged suites")
     };
     assert!(said(&own));
@@ -81,8 +70,8 @@ fn the_command_decides_by_the_same_rule() {
             revision.dirty = false;
         }
     }
-    let flags = |r: &holdpoint_model::AbReport| {
-        let text = comment(&of(vec![Judged::Sides(r)]));
+    let flags = |r: &sides::Sides| {
+        let text = comment(&of(Some(r.judged())));
         let block = text.split("--head-rev ").nth(1).unwrap_or_default();
         block.lines().nth(1).unwrap_or_default().trim().to_owned()
     };

@@ -1,9 +1,11 @@
 //! Annotations, JUnit's XML, SARIF and notices: each read back by a reader of its own.
 
 use crate::comment::{mixed, names, waiver};
+use crate::sides::Sides;
 use crate::sides::{self, ab, measured};
 use crate::values::{self, judgement};
-use holdpoint_model::{AbReport, Verdict, WaiverState};
+use holdpoint_model::judgement::EVIDENCE_METRIC;
+use holdpoint_model::{Judgement, Verdict, WaiverState};
 use holdpoint_render::judged::Judged;
 use holdpoint_render::{forms, notice};
 use insta::assert_snapshot;
@@ -12,12 +14,12 @@ use proptest::prelude::*;
 #[test]
 fn each_form_by_snapshot() {
     let r = mixed();
-    let judged = Judged::Sides(&r);
-    assert_snapshot!("github", forms::github(judged, None, Some("perf/a,b.toml")));
-    assert_snapshot!("junit", forms::junit(judged, None));
+    let judged = r.judged();
+    assert_snapshot!("github", forms::github(judged, Some("perf/a,b.toml")));
+    assert_snapshot!("junit", forms::junit(judged));
     assert_snapshot!(
         "sarif",
-        serde_json::to_string_pretty(&forms::sarif(judged, None, Some("perf/a b.toml"))).unwrap()
+        serde_json::to_string_pretty(&forms::sarif(judged, Some("perf/a b.toml"))).unwrap()
     );
     let told = notice::notice(judged, Some("https://github.com/o/r/actions/runs/1"));
     assert_snapshot!(
@@ -32,19 +34,19 @@ fn a_run_against_its_baseline_in_each_form() {
         Verdict::Regressed,
         vec![values::regressed("infer_p50_ms", 1.373, 1.841), values::status("odd", Verdict::Regressed)],
     );
-    let judged = Judged::Run(&j, None);
-    let annotations = forms::github(judged, None, None);
+    let judged = Judged::new(&j, None);
+    let annotations = forms::github(judged, None);
     assert!(
         annotations.starts_with("::error title=holdpoint ")
             && annotations.contains("\n::error title=infer_p50_ms regressed::")
     );
-    assert!(forms::junit(judged, None).contains("name=\"status of the run\""));
-    assert_eq!(forms::sarif(judged, None, None)["runs"][0]["results"].as_array().unwrap().len(), 2);
+    assert!(forms::junit(judged).contains("name=\"status of the run\""));
+    assert_eq!(forms::sarif(judged, None)["runs"][0]["results"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn junit_has_only_what_the_schemas_of_its_readers_allow() {
-    let text = forms::junit(Judged::Sides(&mixed()), None);
+    let text = forms::junit(mixed().judged());
     let xml = roxmltree::Document::parse(&text).unwrap();
     let keys =
         |node: roxmltree::Node<'_, '_>| node.attributes().map(|a| a.name().to_owned()).collect::<Vec<_>>();
@@ -56,7 +58,7 @@ fn junit_has_only_what_the_schemas_of_its_readers_allow() {
 
 #[test]
 fn results_of_one_rule_and_line_are_told_apart() {
-    let sarif = forms::sarif(Judged::Sides(&mixed()), None, Some("perf.toml"));
+    let sarif = forms::sarif(mixed().judged(), Some("perf.toml"));
     let results = sarif["runs"][0]["results"].as_array().unwrap();
     let hash =
         |result: &serde_json::Value| result["partialFingerprints"]["primaryLocationLineHash"].to_string();
@@ -68,7 +70,7 @@ fn results_of_one_rule_and_line_are_told_apart() {
 fn more_than_ten_annotations_are_counted_in_the_last() {
     let checks = (0..25).map(|i| values::regressed(&format!("m{i}_p50_ms"), 1.0, 2.0)).collect();
     let j = judgement(Verdict::Regressed, checks);
-    let text = forms::github(Judged::Run(&j, None), None, None);
+    let text = forms::github(Judged::new(&j, None), None);
     assert_eq!(text.lines().count(), 1 + 8 + 1, "GitHub keeps the first ten");
     assert!(text.starts_with("::error title=holdpoint ") && text.contains("and 17 more"), "{text}");
 }
@@ -90,7 +92,7 @@ fn read(line: &str) -> Option<Command> {
     Some((level.to_owned(), properties, back(data)))
 }
 
-fn report(name: &str, reason: &str, owner: &str) -> AbReport {
+fn report(name: &str, reason: &str, owner: &str) -> Sides {
     let mut waived = measured(Verdict::Waived, 1.0, 1.1, 9, reason);
     waived.waiver = Some(waiver(owner, reason, WaiverState::Waived));
     let mut r = ab(vec![
@@ -105,15 +107,25 @@ fn report(name: &str, reason: &str, owner: &str) -> AbReport {
     r
 }
 
+/// A judgement whose first check says what is wrong with its evidence.
+fn doubted(r: &Sides, what: &str) -> Judgement {
+    let mut judgement = r.judgement();
+    let mut problem = values::status(what, Verdict::Inconclusive);
+    (problem.metric, problem.reason) = (EVIDENCE_METRIC.to_owned(), what.to_owned());
+    judgement.checks.push(problem);
+    judgement
+}
+
 #[test]
 fn what_is_wrong_with_the_evidence_comes_first_in_every_form() {
-    let r = ab(vec![("a", sides::pass(1.0, 1.0))]);
-    let (judged, problem) = (Judged::Sides(&r), Some("it says pass, judged again it is regressed"));
-    assert!(forms::github(judged, problem, None).lines().next().unwrap().contains(problem.unwrap()));
-    let junit = forms::junit(judged, problem);
+    let problem = "it says pass, judged again it is regressed";
+    let doubted = doubted(&ab(vec![("a", sides::pass(1.0, 1.0))]), problem);
+    let judged = Judged::new(&doubted, None);
+    assert!(forms::github(judged, None).lines().next().unwrap().contains(problem));
+    let junit = forms::junit(judged);
     let first = "name=\"evidence\"><error type=\"inconclusive\" message=\"inconclusive: it says pass";
     assert!(junit.contains("tests=\"2\" failures=\"0\" errors=\"1\"") && junit.contains(first), "{junit}");
-    let sarif = forms::sarif(judged, problem, None);
+    let sarif = forms::sarif(judged, None);
     let said = sarif["runs"][0]["results"][0]["message"]["text"].as_str().unwrap();
     assert!(said.starts_with("evidence: inconclusive: it says pass"), "{said}");
 }
@@ -124,7 +136,8 @@ proptest! {
     #[test]
     fn annotations_are_one_command_a_line(name in names(), reason in names(), owner in names()) {
         let r = report(&name, &reason, &owner);
-        let text = forms::github(Judged::Sides(&r), Some(&owner), Some(&owner));
+        let doubted = doubted(&r, &owner);
+        let text = forms::github(Judged::new(&doubted, None), Some(&owner));
         let levels: Vec<String> = text.lines().map(|line| read(line).expect(line).0).collect();
         prop_assert_eq!(levels, ["error", "error", "error", "warning", "warning", "warning", "notice"]);
         for line in text.lines() {
@@ -138,7 +151,8 @@ proptest! {
     #[test]
     fn junit_is_xml_with_every_row_once(name in names(), reason in names(), owner in names()) {
         let r = report(&name, &reason, &owner);
-        let text = forms::junit(Judged::Sides(&r), Some(&owner));
+        let doubted = doubted(&r, &owner);
+        let text = forms::junit(Judged::new(&doubted, None));
         let xml = roxmltree::Document::parse(&text).expect(&text);
         let count = |tag: &str| xml.descendants().filter(|node| node.has_tag_name(tag)).count();
         prop_assert_eq!(
@@ -152,7 +166,8 @@ proptest! {
     #[test]
     fn sarif_is_json_with_known_levels(name in names(), reason in names(), owner in names()) {
         let r = report(&name, &reason, &owner);
-        let text = forms::sarif(Judged::Sides(&r), Some(&owner), Some(&owner)).to_string();
+        let doubted = doubted(&r, &owner);
+        let text = forms::sarif(Judged::new(&doubted, None), Some(&owner)).to_string();
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         let results = read["runs"][0]["results"].as_array().unwrap();
         prop_assert_eq!(results.len(), r.workloads.len() + 1);
@@ -168,7 +183,7 @@ proptest! {
     #[test]
     fn notices_are_lines_without_mentions(name in names(), reason in names(), owner in names()) {
         let r = report(&name, &reason, &owner);
-        let told = notice::notice(Judged::Sides(&r), None);
+        let told = notice::notice(r.judged(), None);
         prop_assert!(notice::subject(&told).chars().all(|c| !c.is_control()));
         prop_assert!(!notice::slack(&told).contains(['<', '>']));
         let wanted = 1 + told.rows.len() + usize::from(told.commit.is_some()) + usize::from(told.machine.is_some());

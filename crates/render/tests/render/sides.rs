@@ -4,15 +4,170 @@ use crate::values::{HOSTILE, machine};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended, SideFailure, SideTimes};
 use holdpoint_model::calibration::Visible;
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Calibrated, Calibration, Failure, FailureCause, Identity, MachineState,
-    PairRound, Revision, Side, SideName, Toolchain, Trouble, Unit, Verdict,
+    AbPlan, AbReport, AbWorkload, Basis, Calibrated, Calibration, Check, CheckStatus, ComparedSides, Failure,
+    FailureCause, Identity, Judgement, MachineState, PairRound, PairedKeys, Revision, Side, SideName, Source,
+    Toolchain, Trouble, Unit, UsedWaiver, Verdict,
 };
+use holdpoint_render::{Judged, Style, markdown, terminal};
+
+use indexmap::IndexMap;
 
 pub const ROUNDS_PER_UNIT: u32 = 12;
 
-pub fn ab(workloads: Vec<(&str, AbWorkload)>) -> AbReport {
-    AbReport {
-        schema_version: 1,
+/// A comparison with its verdicts beside the samples, as tests like to write it.
+#[derive(Clone)]
+pub struct Sides {
+    pub suite: String,
+    pub timestamp_utc: String,
+    pub verdict: Verdict,
+    pub policy: String,
+    pub finished: bool,
+    pub plan: AbPlan,
+    pub base: Side,
+    pub head: Side,
+    pub toolchain: Toolchain,
+    pub notes: Vec<String>,
+    pub workloads: IndexMap<String, Workload>,
+}
+
+/// A workload of it.
+#[derive(Clone)]
+pub struct Workload {
+    pub verdict: Verdict,
+    pub reason: String,
+    pub ended: Ended,
+    pub spent_s: f64,
+    pub evidence: Option<AbEvidence>,
+    pub disjoint_ci: Option<DisjointCiKeys>,
+    pub calibrated: Option<Calibrated>,
+    pub waiver: Option<UsedWaiver>,
+    pub failure: Option<SideFailure>,
+    pub units: Vec<Unit>,
+}
+
+impl Workload {
+    fn identity() -> Identity {
+        Identity {
+            op: "tile_pack".to_owned(),
+            shape: Vec::new(),
+            dtype: String::new(),
+            timer: "host_monotonic".to_owned(),
+            params: Default::default(),
+        }
+    }
+
+    fn samples(&self) -> AbWorkload {
+        AbWorkload {
+            identity: Self::identity(),
+            reason: String::new(),
+            ended: self.ended,
+            spent_s: self.spent_s,
+            failure: self.failure.clone(),
+            calls_per_sample: 1,
+            units: self.units.clone(),
+        }
+    }
+
+    fn check(&self, name: &str) -> Check {
+        let evidence = self.evidence.as_ref();
+        let medians = match &self.disjoint_ci {
+            Some(keys) => Some([keys.baseline_median_ms, keys.candidate_median_ms]),
+            None => evidence.map(|e| [e.base.p50_ms, e.head.p50_ms]),
+        };
+        let by_intervals = self.disjoint_ci.as_ref().map(|keys| keys.delta_pct / 100.0);
+        Check {
+            metric: format!("{name}_p50_ms"),
+            workload: Some(name.to_owned()),
+            status: CheckStatus::Pass,
+            verdict: self.verdict,
+            reason: self.reason.clone(),
+            baseline_ms: medians.map(|medians| medians[0]),
+            allowed_max_ms: None,
+            current_ms: medians.map(|medians| medians[1]),
+            regression_ratio: by_intervals.or(evidence.map(|e| e.ratio - 1.0)),
+            baseline_spread: None,
+            waiver: self.waiver.clone(),
+            expected: None,
+            current: None,
+            threshold: None,
+            paired: Some(PairedKeys {
+                identity: Self::identity(),
+                ended: self.ended,
+                spent_s: self.spent_s,
+                evidence: self.evidence.clone(),
+                disjoint_ci: self.disjoint_ci.clone(),
+                calibrated: self.calibrated.clone(),
+            }),
+        }
+    }
+}
+
+impl Sides {
+    pub fn samples(&self) -> AbReport {
+        AbReport {
+            schema_version: 1,
+            suite: self.suite.clone(),
+            timestamp_utc: self.timestamp_utc.clone(),
+            finished: self.finished,
+            plan: self.plan.clone(),
+            base: self.base.clone(),
+            head: self.head.clone(),
+            machine: Some(machine()),
+            toolchain: self.toolchain.clone(),
+            conditions: Default::default(),
+            elapsed_s: 14.23,
+            notes: self.notes.clone(),
+            workloads: self.workloads.iter().map(|(name, w)| (name.clone(), w.samples())).collect(),
+        }
+    }
+
+    pub fn judgement(&self) -> Judgement {
+        Judgement {
+            schema_version: 1,
+            suite: self.suite.clone(),
+            status: "fail".to_owned(),
+            verdict: self.verdict,
+            policy: self.policy.clone(),
+            timestamp_utc: Some(self.timestamp_utc.clone()),
+            required_status: "ok".to_owned(),
+            current_status: None,
+            machine: Some(machine()),
+            revision: self.head.revision.clone(),
+            sides: Some(ComparedSides {
+                base: self.base.clone(),
+                head: self.head.clone(),
+                finished: self.finished,
+            }),
+            notes: self.notes.clone(),
+            ungated: Vec::new(),
+            checks: self.workloads.iter().map(|(name, w)| w.check(name)).collect(),
+            threshold: None,
+            basis: Some(Basis::Sides { plan: self.plan.clone() }),
+        }
+    }
+
+    /// For as long as the test runs.
+    pub fn judged(&self) -> Judged<'static> {
+        let (judgement, samples) =
+            (Box::leak(Box::new(self.judgement())), Box::leak(Box::new(self.samples())));
+        Judged::new(judgement, Some(Source::Sides(samples)))
+    }
+}
+
+pub fn terminal_ab(r: &Sides, style: Style) -> String {
+    terminal::judgement(r.judged(), style)
+}
+
+pub fn terminal_evidence(r: &Sides, style: Style) -> String {
+    terminal::evidence_of_sides(r.judged(), style)
+}
+
+pub fn markdown_ab(r: &Sides) -> String {
+    markdown::judgement(r.judged()).unwrap()
+}
+
+pub fn ab(workloads: Vec<(&str, Workload)>) -> Sides {
+    Sides {
         suite: "cpu-smoke".to_owned(),
         timestamp_utc: "2025-03-01T12:00:00Z".to_owned(),
         verdict: workloads.iter().map(|(_, w)| w.verdict).max().unwrap_or(Verdict::Inconclusive),
@@ -20,6 +175,7 @@ pub fn ab(workloads: Vec<(&str, AbWorkload)>) -> AbReport {
         finished: true,
         plan: AbPlan {
             tolerance: 0.01,
+            tolerances: Default::default(),
             alarm_rate: 0.001,
             miss_rate: 0.05,
             units_max: 100,
@@ -31,10 +187,7 @@ pub fn ab(workloads: Vec<(&str, AbWorkload)>) -> AbReport {
         },
         base: side("main", "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", false),
         head: side("HEAD", "4f2c9e1d07ab35c8e6610f9b2a7d4c3e5f6a7b8c", true),
-        machine: Some(machine()),
         toolchain: toolchain(),
-        conditions: Default::default(),
-        elapsed_s: 14.23,
         notes: Vec::new(),
         workloads: workloads.into_iter().map(|(name, w)| (name.to_owned(), w)).collect(),
     }
@@ -55,15 +208,8 @@ fn toolchain() -> Toolchain {
 }
 
 /// A workload without evidence.
-pub fn bare(verdict: Verdict, ended: Ended, reason: &str) -> AbWorkload {
-    AbWorkload {
-        identity: Identity {
-            op: "tile_pack".to_owned(),
-            shape: Vec::new(),
-            dtype: String::new(),
-            timer: "host_monotonic".to_owned(),
-            params: Default::default(),
-        },
+pub fn bare(verdict: Verdict, ended: Ended, reason: &str) -> Workload {
+    Workload {
         verdict,
         reason: reason.to_owned(),
         ended,
@@ -73,15 +219,14 @@ pub fn bare(verdict: Verdict, ended: Ended, reason: &str) -> AbWorkload {
         calibrated: None,
         waiver: None,
         failure: None,
-        calls_per_sample: 1,
         units: Vec::new(),
     }
 }
 
 /// A workload that was measured on both sides.
-pub fn measured(verdict: Verdict, base_ms: f64, ratio: f64, units: u32, reason: &str) -> AbWorkload {
+pub fn measured(verdict: Verdict, base_ms: f64, ratio: f64, units: u32, reason: &str) -> Workload {
     let ended = if verdict == Verdict::Inconclusive { Ended::Budget } else { Ended::Decided };
-    AbWorkload {
+    Workload {
         spent_s: 0.21 * f64::from(units),
         evidence: Some(evidence(verdict, base_ms, ratio, units)),
         units: (0..units).map(|process| unit(process, ratio.ln())).collect(),
@@ -137,25 +282,25 @@ fn unit(process: u32, x: f64) -> Unit {
     Unit { process, x, rounds: (0..ROUNDS_PER_UNIT).map(round).collect() }
 }
 
-pub fn pass(base_ms: f64, ratio: f64) -> AbWorkload {
+pub fn pass(base_ms: f64, ratio: f64) -> Workload {
     measured(Verdict::Pass, base_ms, ratio, 9, "not slower than 1.0 %")
 }
 
-pub fn regressed(base_ms: f64, ratio: f64) -> AbWorkload {
+pub fn regressed(base_ms: f64, ratio: f64) -> Workload {
     let reason = "head is slower than 1.0 %: 1.0484 times base in the median of 7 units";
     measured(Verdict::Regressed, base_ms, ratio, 7, reason)
 }
 
-pub fn undecided(base_ms: f64, ratio: f64) -> AbWorkload {
+pub fn undecided(base_ms: f64, ratio: f64) -> Workload {
     let reason = "the budget of 10.0 s was spent before the evidence sufficed; it would show a slowdown of 4.1 %: \
                   raise --budget, or the tolerance, or quiet the machine";
     measured(Verdict::Inconclusive, base_ms, ratio, 44, reason)
 }
 
-pub fn crashed(side: SideName, reason: &str) -> AbWorkload {
+pub fn crashed(side: SideName, reason: &str) -> Workload {
     let tail =
         ["loading weights", "", "thread 'main' panicked at src/infer.rs:41:", "index out of bounds: 64"];
-    AbWorkload {
+    Workload {
         failure: Some(SideFailure {
             side,
             failure: Failure {
@@ -171,7 +316,7 @@ pub fn crashed(side: SideName, reason: &str) -> AbWorkload {
 }
 
 /// Marks every `step`th round of the report.
-pub fn trouble(r: &mut AbReport, step: usize, left_out: bool, trouble: &[Trouble]) {
+pub fn trouble(r: &mut Sides, step: usize, left_out: bool, trouble: &[Trouble]) {
     let rounds = r.workloads.values_mut().flat_map(|w| &mut w.units).flat_map(|unit| &mut unit.rounds);
     for round in rounds.step_by(step) {
         round.trouble.extend(trouble);
@@ -179,8 +324,8 @@ pub fn trouble(r: &mut AbReport, step: usize, left_out: bool, trouble: &[Trouble
     }
 }
 
-pub fn by_seed(verdict: Verdict, base_ms: f64, head_ms: f64, sentence: &str) -> AbWorkload {
-    AbWorkload {
+pub fn by_seed(verdict: Verdict, base_ms: f64, head_ms: f64, sentence: &str) -> Workload {
+    Workload {
         disjoint_ci: Some(DisjointCiKeys {
             baseline_median_ms: base_ms,
             candidate_median_ms: head_ms,
@@ -193,11 +338,11 @@ pub fn by_seed(verdict: Verdict, base_ms: f64, head_ms: f64, sentence: &str) -> 
             is_significant: verdict != Verdict::Inconclusive,
             verdict: sentence.to_owned(),
         }),
-        ..measured(verdict, base_ms, head_ms / base_ms, 12, "by the policy disjoint-ci")
+        ..measured(verdict, base_ms, head_ms / base_ms, 12, sentence)
     }
 }
 
-pub fn disjoint_ci() -> AbReport {
+pub fn disjoint_ci() -> Sides {
     let mut r = ab(vec![
         (
             "ff_path",
@@ -213,7 +358,7 @@ pub fn disjoint_ci() -> AbReport {
     r
 }
 
-pub fn hostile_ab() -> AbReport {
+pub fn hostile_ab() -> Sides {
     let mut broken = crashed(SideName::Base, HOSTILE);
     if let Some(failed) = &mut broken.failure {
         failed.failure.detail = HOSTILE.to_owned();
@@ -239,6 +384,7 @@ pub fn calibrated(inject: f64, trials: u32, called: u32, inconclusive: u32, sd: 
         |seconds: f64, slowdown: f64| Visible { seconds, slowdown: (slowdown < 0.2).then_some(slowdown) };
     Calibrated {
         tolerance: 0.01,
+        tolerances: Default::default(),
         inject,
         trials,
         false_alarms: if inject > 0.0 { 0 } else { called },
@@ -266,6 +412,7 @@ pub fn calibration(inject: f64, trials: u32, workloads: Vec<(&str, Calibrated)>)
         machine: machine(),
         toolchain: toolchain(),
         tolerance: 0.01,
+        tolerances: Default::default(),
         alarm_rate: 0.001,
         inject,
         trials,

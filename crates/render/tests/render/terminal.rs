@@ -1,8 +1,8 @@
 //! The terminal, without colour unless the test is about colour.
 
 use crate::values::*;
-use holdpoint_model::{Trend, Verdict};
-use holdpoint_render::{Style, terminal};
+use holdpoint_model::{Source, Trend, Verdict};
+use holdpoint_render::{Judged, Style, terminal};
 use insta::assert_snapshot;
 use serde_json::json;
 
@@ -22,13 +22,13 @@ fn mixed_checks() -> Vec<holdpoint_model::Check> {
 #[test]
 fn every_metric_passes() {
     let checks = vec![pass("infer_p50_ms", 1.373, 1.374), pass("tile_pack_p50_ms", 0.1234, 0.1219)];
-    assert_snapshot!(terminal::judgement(&judgement(Verdict::Pass, checks), None, PLAIN));
+    assert_snapshot!(terminal::judgement(Judged::new(&judgement(Verdict::Pass, checks), None), PLAIN));
 }
 
 #[test]
 fn the_only_metric_improved() {
     let j = judgement(Verdict::Improved, vec![improved("infer_p50_ms", 1.373, 0.9)]);
-    assert_snapshot!(terminal::judgement(&j, None, PLAIN));
+    assert_snapshot!(terminal::judgement(Judged::new(&j, None), PLAIN));
 }
 
 #[test]
@@ -36,27 +36,29 @@ fn regressed_and_missing_metrics_have_reasons() {
     let mut j = judgement(Verdict::Regressed, mixed_checks());
     j.notes = vec!["the baseline names no machine; judged as if it were this one".to_owned()];
     j.ungated = vec!["new_op_p50_ms".to_owned(), "new_op_p95_ms".to_owned()];
-    assert_snapshot!(terminal::judgement(&j, None, PLAIN));
+    assert_snapshot!(terminal::judgement(Judged::new(&j, None), PLAIN));
 }
 
 #[test]
 fn colours_say_what_the_words_say() {
     let mut checks = mixed_checks();
     checks.push(skipped("infer_cuda_p50_ms"));
-    assert_snapshot!(terminal::judgement(&judgement(Verdict::Regressed, checks), None, COLOR));
+    assert_snapshot!(terminal::judgement(Judged::new(&judgement(Verdict::Regressed, checks), None), COLOR));
 }
 
 #[test]
 fn without_colour_there_is_no_escape() {
-    let text =
-        terminal::judgement(&judgement(Verdict::Regressed, mixed_checks()), Some(&mixed_report()), PLAIN);
+    let text = terminal::judgement(
+        Judged::new(&judgement(Verdict::Regressed, mixed_checks()), Some(Source::Run(&mixed_report()))),
+        PLAIN,
+    );
     assert!(!text.contains('\u{1b}'));
 }
 
 #[test]
 fn a_narrow_terminal_keeps_the_columns_that_matter() {
     let j = judgement(Verdict::Regressed, mixed_checks());
-    let text = terminal::judgement(&j, None, Style { color: false, width: Some(60) });
+    let text = terminal::judgement(Judged::new(&j, None), Style { color: false, width: Some(60) });
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     assert_snapshot!(text);
 }
@@ -65,7 +67,9 @@ fn a_narrow_terminal_keeps_the_columns_that_matter() {
 fn a_terminal_of_any_width_gets_something() {
     let j = judgement(Verdict::Regressed, mixed_checks());
     for width in [0, 1, 7, 20, 40, u16::MAX] {
-        assert!(!terminal::judgement(&j, None, Style { color: true, width: Some(width) }).is_empty());
+        assert!(
+            !terminal::judgement(Judged::new(&j, None), Style { color: true, width: Some(width) }).is_empty()
+        );
     }
 }
 
@@ -73,14 +77,14 @@ fn a_terminal_of_any_width_gets_something() {
 fn another_machine_is_one_reason_for_all() {
     let names = ["fusion_gate_p50_ms", "infer_p50_ms", "sort_merge_p50_ms", "tile_pack_p50_ms"];
     let j = judgement(Verdict::Inconclusive, names.map(elsewhere).to_vec());
-    assert_snapshot!(terminal::judgement(&j, None, PLAIN));
+    assert_snapshot!(terminal::judgement(Judged::new(&j, None), PLAIN));
 }
 
 #[test]
 fn a_skipped_run_shows_its_status() {
     let checks =
         vec![status("skipped", Verdict::Skipped), skipped("infer_p50_ms"), skipped("tile_pack_p50_ms")];
-    assert_snapshot!(terminal::judgement(&judgement(Verdict::Skipped, checks), None, PLAIN));
+    assert_snapshot!(terminal::judgement(Judged::new(&judgement(Verdict::Skipped, checks), None), PLAIN));
 }
 
 #[test]
@@ -98,7 +102,7 @@ fn a_broken_workload_shows_what_it_said_last() {
             "tile_pack": measured(0.1234, "target_width"),
         }),
     );
-    assert_snapshot!(terminal::judgement(&j, Some(&r), PLAIN));
+    assert_snapshot!(terminal::judgement(Judged::new(&j, Some(Source::Run(&r))), PLAIN));
 }
 
 #[test]
@@ -110,19 +114,22 @@ fn the_threshold_policy_shows_speedup_and_label() {
     ];
     let mut j = judgement(Verdict::Regressed, checks);
     j.policy = "threshold".to_owned();
-    assert_snapshot!(terminal::judgement(&j, None, PLAIN));
+    assert_snapshot!(terminal::judgement(Judged::new(&j, None), PLAIN));
 }
 
 #[test]
 fn nothing_judged_says_so() {
-    assert_snapshot!(terminal::judgement(&judgement(Verdict::Inconclusive, vec![]), None, PLAIN));
+    assert_snapshot!(terminal::judgement(
+        Judged::new(&judgement(Verdict::Inconclusive, vec![]), None),
+        PLAIN
+    ));
 }
 
 #[test]
 fn ten_thousand_checks_show_what_matters() {
     let mut checks: Vec<_> = (0..9_999).map(|i| pass(&format!("op_{i:04}_p50_ms"), 1.0, 1.01)).collect();
     checks.push(regressed("slow_p50_ms", 1.0, 1.5));
-    let text = terminal::judgement(&judgement(Verdict::Regressed, checks), None, PLAIN);
+    let text = terminal::judgement(Judged::new(&judgement(Verdict::Regressed, checks), None), PLAIN);
     assert!(text.contains("\n… and 9 949 more passed\n"), "{text}");
     assert_eq!(text.matches("\npass ").count(), 50);
     assert!(text.ends_with("regressed: 1 of 10 000 metrics is slower than allowed (slow_p50_ms +50.0 %)\n"));
@@ -130,8 +137,9 @@ fn ten_thousand_checks_show_what_matters() {
 
 #[test]
 fn hostile_text_is_neutralised() {
-    let text = terminal::judgement(&hostile_judgement(), Some(&hostile_report()), PLAIN)
-        + &terminal::report(&hostile_report(), PLAIN);
+    let text =
+        terminal::judgement(Judged::new(&hostile_judgement(), Some(Source::Run(&hostile_report()))), PLAIN)
+            + &terminal::report(&hostile_report(), PLAIN);
     assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']));
     assert_snapshot!(text);
 }

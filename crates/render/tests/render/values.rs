@@ -43,6 +43,7 @@ pub fn judgement(verdict: Verdict, checks: Vec<Check>) -> Judgement {
         threshold: checks.iter().find_map(|check| check.threshold.clone()),
         checks,
         basis: None,
+        sides: None,
     }
 }
 
@@ -62,6 +63,7 @@ pub fn check(metric: &str, status: CheckStatus, verdict: Verdict, reason: &str) 
         current: None,
         threshold: None,
         waiver: None,
+        paired: None,
     }
 }
 

@@ -1,44 +1,25 @@
 //! One comparison of two sides, from the first unit to the verdict.
 
 use super::sides::Prepared;
-use crate::args::DecideArgs;
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
 use crate::progress::AbProgress;
-use holdpoint_gate::ab::{self as rule, AbPolicy, Deciding};
+use holdpoint_gate::ab::{self as rule, Deciding};
+use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, PairRound};
-use holdpoint_render::{Style, terminal};
+use holdpoint_model::{AbPlan, AbReport, Judgement, PairRound};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How often what has been measured so far is written: a machine that dies loses no more than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
-/// What was asked for.
-#[must_use]
-pub fn plan(args: &DecideArgs) -> AbPlan {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    AbPlan {
-        tolerance: args.tolerance,
-        alarm_rate: args.alarm_rate,
-        miss_rate: args.miss_rate,
-        units_max: args.units_max,
-        budget_s: args.budget,
-        rounds_per_unit: args.rounds,
-        round_ms: args.round_ms,
-        units_at_once: args.at_once,
-        // Drawn anew each time, so that no order is favoured for ever; kept in the report.
-        seed: args.seed.unwrap_or(now.as_nanos() as u64 >> 8),
-    }
-}
-
 /// A comparison under way.
 pub struct Comparison<'a> {
     sides: &'a Sides,
-    policy: AbPolicy,
+    policy: Policy,
     report: AbReport,
     deciding: Deciding,
 }
@@ -48,7 +29,7 @@ impl<'a> Comparison<'a> {
     ///
     /// # Errors
     /// When the plan makes no sense.
-    pub fn new(prepared: &'a Prepared, plan: AbPlan, policy: AbPolicy) -> Result<Self, CliError> {
+    pub fn new(prepared: &'a Prepared, plan: AbPlan, policy: Policy) -> Result<Self, CliError> {
         Self::from(&prepared.sides, policy, begin(prepared, plan, policy))
     }
 
@@ -59,7 +40,7 @@ impl<'a> Comparison<'a> {
     pub fn resume(
         prepared: &'a Prepared,
         plan: AbPlan,
-        policy: AbPolicy,
+        policy: Policy,
         is_seed_given: bool,
         path: &Path,
     ) -> Result<Self, CliError> {
@@ -83,8 +64,9 @@ impl<'a> Comparison<'a> {
         Ok(comparison)
     }
 
-    fn from(sides: &'a Sides, policy: AbPolicy, report: AbReport) -> Result<Self, CliError> {
-        let deciding = Deciding::replay(&report).map_err(|error| CliError::Input(error.to_string()))?;
+    fn from(sides: &'a Sides, policy: Policy, report: AbReport) -> Result<Self, CliError> {
+        let deciding =
+            Deciding::replay(&report, &report.plan).map_err(|error| CliError::Input(error.to_string()))?;
         Ok(Self { sides, policy, report, deciding })
     }
 
@@ -97,7 +79,7 @@ impl<'a> Comparison<'a> {
         // The seed's rule is of a fixed length, whatever the evidence.
         let wanted = |index: usize| match ended[index] {
             Ended::Failed | Ended::Skipped | Ended::SameCode => false,
-            _ => policy == AbPolicy::DisjointCi || before.wants_more(index),
+            _ => policy.is_fixed_length() || before.wants_more(index),
         };
         let mut decider = Decider { deciding: &mut self.deciding, policy: self.policy };
         ab::measure(
@@ -119,26 +101,28 @@ impl<'a> Comparison<'a> {
         );
     }
 
-    /// The judged report.
-    #[must_use]
-    pub fn finish(mut self) -> AbReport {
-        self.deciding.finish();
-        rule::judge(&mut self.report, &self.deciding, self.policy);
-        self.report
+    /// The samples and their judgement.
+    ///
+    /// # Errors
+    /// When the policy is not one for two sides.
+    pub fn finish(self) -> Result<(AbReport, Judgement), CliError> {
+        let judgement = judge_sides(&self.report, &self.report.plan, self.policy)
+            .map_err(|error| CliError::Input(error.to_string()))?;
+        Ok((self.report, judgement))
     }
 }
 
-fn begin(prepared: &Prepared, plan: AbPlan, policy: AbPolicy) -> AbReport {
+fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
     let mut report = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
     report.conditions.clone_from(&prepared.conditions);
-    report.conditions.insert("--policy".to_owned(), policy.name().to_owned());
+    report.conditions.insert(rule::POLICY_CONDITION.to_owned(), policy.name().to_owned());
     report
 }
 
 /// Connects what measures with what decides.
 struct Decider<'d> {
     deciding: &'d mut Deciding,
-    policy: AbPolicy,
+    policy: Policy,
 }
 
 impl Decide for Decider<'_> {
@@ -147,7 +131,7 @@ impl Decide for Decider<'_> {
     }
 
     fn push(&mut self, workload: usize, x: f64) -> bool {
-        self.deciding.push(workload, x) || self.policy == AbPolicy::DisjointCi
+        self.deciding.push(workload, x) || self.policy.is_fixed_length()
     }
 
     fn drop_out(&mut self, workload: usize) {
@@ -155,30 +139,23 @@ impl Decide for Decider<'_> {
     }
 }
 
-/// Puts what `calibrate` has shown on this machine beside each verdict.
-pub fn add_calibration(report: &mut AbReport, dir: &Path) {
-    let Some(machine) = &report.machine else { return };
-    let path = holdpoint_store::baseline_path(dir, &report.suite, &machine.fingerprint);
+/// Adds the outcome of `calibrate` on this machine to each check.
+pub fn add_calibration(judgement: &mut Judgement, dir: &Path) {
+    let Some(machine) = &judgement.machine else { return };
+    let path = holdpoint_store::baseline_path(dir, &judgement.suite, &machine.fingerprint);
     if !path.exists() {
         return;
     }
     match holdpoint_store::read_calibration(&path) {
         Ok(calibration) => {
-            for (name, workload) in &mut report.workloads {
-                workload.calibrated = calibration.workloads.get(name).cloned();
+            for check in &mut judgement.checks {
+                let calibrated =
+                    check.workload.as_ref().and_then(|name| calibration.workloads.get(name).cloned());
+                if let Some(paired) = &mut check.paired {
+                    paired.calibrated = calibrated;
+                }
             }
         }
-        Err(error) => report.notes.push(format!("the calibration could not be read: {error}")),
+        Err(error) => judgement.notes.push(format!("the calibration could not be read: {error}")),
     }
-}
-
-/// The report for a terminal.
-#[must_use]
-pub fn text(report: &AbReport, evidence: bool, style: Style) -> String {
-    let mut text = terminal::ab(report, style);
-    if evidence {
-        text.push('\n');
-        text.push_str(&terminal::ab_evidence(report, style));
-    }
-    text
 }

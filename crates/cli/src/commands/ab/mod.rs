@@ -4,7 +4,7 @@ pub mod compare;
 pub mod sides;
 
 use super::profile;
-use crate::args::{AbArgs, AbPolicyName, DecideArgs, ProfileOn};
+use crate::args::{AbArgs, DecideArgs, PolicyArgs, ProfileOn};
 use crate::artifacts::{self, Writer};
 use crate::error::CliError;
 use crate::interrupt;
@@ -12,9 +12,10 @@ use crate::output::Output;
 use crate::sealing::{self, Origins, Sealing};
 use crate::waivers::InForce;
 use compare::Comparison;
-use holdpoint_gate::ab::AbPolicy;
-use holdpoint_model::{ExitCode, Verdict};
-use holdpoint_render::markdown;
+use holdpoint_gate::{Policy, exit_code};
+use holdpoint_model::suite::GateSettings;
+use holdpoint_model::{ExitCode, Judgement, Source, Verdict};
+use holdpoint_render::{Judged, Style, markdown, terminal};
 use sides::Prepared;
 
 /// Runs the command.
@@ -22,16 +23,13 @@ use sides::Prepared;
 /// # Errors
 /// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
 pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
+    PolicyArgs::policy_of_sides(args.policy, &GateSettings::default())?;
     // A key that cannot be used is found before anything is removed.
     sealing::read_key(&args.files.seal)?;
     let _lock = artifacts::lock(&args.files.artifacts, output)?;
     let writer = Writer::Sides { resume: args.files.resume };
     let prepared = artifacts::clear_unless_input(sides::of(args, output), &args.files.artifacts, writer)?;
-    let policy = match args.policy {
-        AbPolicyName::Sequential => AbPolicy::Sequential,
-        AbPolicyName::DisjointCi => AbPolicy::DisjointCi,
-    };
-    decide(&prepared, &args.decide, policy, &args.files, args.evidence, output)
+    decide(&prepared, &args.decide, args.policy, &args.files, args.evidence, output)
 }
 
 /// Compares, leaves the files and says how it came out.
@@ -41,7 +39,7 @@ pub fn run(args: &AbArgs, output: &Output) -> Result<ExitCode, CliError> {
 pub fn decide(
     prepared: &Prepared,
     how: &DecideArgs,
-    policy: AbPolicy,
+    policy: Option<Policy>,
     files: &crate::args::AbFiles,
     evidence: bool,
     output: &Output,
@@ -51,7 +49,9 @@ pub fn decide(
     let waivers = InForce::read(&files.waivers)?;
     holdpoint_store::check_writable(&path)?;
     interrupt::hold();
-    let plan = compare::plan(how);
+    let gate = &prepared.sides.head.suite.gate;
+    let plan = how.plan(gate);
+    let policy = PolicyArgs::policy_of_sides(policy, gate)?;
     let mut comparison = if files.resume {
         let unsealed = sealing.resume(&path, prepared.head.revision.as_ref())?;
         unsealed.iter().for_each(|what| output.note(what));
@@ -63,27 +63,45 @@ pub fn decide(
     // Of what is gone on from; it tells less than there will be.
     holdpoint_store::remove(&page)?;
     comparison.measure(Some(&path), output);
-    let mut report = comparison.finish();
-    waivers.put_to_ab(&mut report);
-    compare::add_calibration(&mut report, &files.calibration_dir);
+    let (report, mut judgement) = comparison.finish()?;
+    waivers.apply(&mut judgement);
+    compare::add_calibration(&mut judgement, &files.calibration_dir);
     if files.profile_on == ProfileOn::Regression && !interrupt::has_come() {
-        let regressed =
-            report.workloads.iter().filter(|(_, workload)| workload.verdict == Verdict::Regressed);
-        let names: Vec<String> = regressed.map(|(name, _)| name.clone()).collect();
-        let sides = &prepared.sides;
-        let told = profile::of_regressed(&names, &sides.head, Some(&sides.base), &files.artifacts, output);
-        report.notes.extend(told);
+        let (base, head) = (&prepared.sides.base, &prepared.sides.head);
+        let names = regressed(&judgement);
+        judgement.notes.extend(profile::of_regressed(&names, head, Some(base), &files.artifacts, output));
     }
+    let judged = Judged::new(&judgement, Some(Source::Sides(&report)));
     sealing.write_json(&path, &report)?;
-    sealing.write_text(&page, &markdown::ab(&report))?;
+    sealing.write_json(&files.artifacts.join(artifacts::COMPARISON), &judgement)?;
+    sealing.write_text(&page, &markdown::judgement(judged).unwrap_or_default())?;
     sealing.seal(&Origins {
         command: "ab",
         suite: &prepared.sides.head.suite,
         revision: report.head.revision.as_ref(),
         machine: report.machine.as_ref(),
     })?;
-    output.result(&report, |style| compare::text(&report, evidence, style))?;
-    output.note(&format!("evidence: {}", path.display()));
+    output.result(&judgement, |style| text(judged, evidence, style))?;
+    output.note(&format!("evidence: {}", files.artifacts.display()));
     interrupt::end_if_come();
-    Ok(holdpoint_gate::ab::exit_code(&report))
+    Ok(exit_code(&judgement))
+}
+
+/// The workloads that regressed, each once.
+pub fn regressed(judgement: &Judgement) -> Vec<String> {
+    let checks = judgement.checks.iter().filter(|check| check.verdict == Verdict::Regressed);
+    let mut names: Vec<String> = checks.filter_map(|check| check.workload.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The judgement for a terminal, with the familiar statistics where they are asked for.
+pub fn text(judged: Judged<'_>, evidence: bool, style: Style) -> String {
+    let mut text = terminal::judgement(judged, style);
+    if evidence {
+        text.push('\n');
+        text.push_str(&terminal::evidence_of_sides(judged, style));
+    }
+    text
 }

@@ -38,10 +38,9 @@ impl Prepared {
 /// # Errors
 /// When no sides are given, a suite or a revision cannot be used, or a revision does not build.
 pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
-    let (pin, measure_same_code) = (args.decide.pin, args.decide.measure_same_code);
     if let (Some(base), Some(head)) = (&args.base, &args.head) {
         let of = |text: &str| Ok::<_, CliError>(SideSpec { suite: command_suite(text)?, dir: None });
-        let sides = Sides { base: of(base)?, head: of(head)?, pin, measure_same_code };
+        let sides = with_settings(of(base)?, of(head)?, &args.decide);
         return Ok(Prepared::of(sides, labelled(base), labelled(head)));
     }
     if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
@@ -49,7 +48,7 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
             let arg = SuiteArg { suite: name.to_owned(), ..args.suite.clone() };
             Ok::<_, CliError>(SideSpec { suite: suites::separate(&arg, 0.0)?, dir: None })
         };
-        let sides = Sides { base: of(base)?, head: of(head)?, pin, measure_same_code };
+        let sides = with_settings(of(base)?, of(head)?, &args.decide);
         return Ok(Prepared::of(sides, labelled(base), labelled(head)));
     }
     if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
@@ -57,7 +56,7 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
             let suite = with_worker(suites::load(&args.suite.suite)?, program)?;
             Ok::<_, CliError>(SideSpec { suite, dir: None })
         };
-        let sides = Sides { base: of(base)?, head: of(head)?, pin, measure_same_code };
+        let sides = with_settings(of(base)?, of(head)?, &args.decide);
         return Ok(Prepared::of(sides, labelled(base), labelled(head)));
     }
     let Some(base_rev) = &args.base_rev else {
@@ -73,6 +72,13 @@ pub fn of(args: &AbArgs, output: &Output) -> Result<Prepared, CliError> {
         None => Head::Checkout { remedy: ", or --head-rev HEAD to leave it out" },
     };
     revisions(&args.suite, base_rev, head, &args.decide, output)
+}
+
+/// Both sides, measured as the flags and head's suite say.
+fn with_settings(base: SideSpec, head: SideSpec, decide: &DecideArgs) -> Sides {
+    let gate = &head.suite.gate;
+    let (pin, measure_same_code) = (decide.pin(gate), decide.measure_same_code(gate));
+    Sides { base, head, pin, measure_same_code }
 }
 
 /// What is under test, among revisions.
@@ -101,7 +107,6 @@ pub fn revisions(
     decide: &DecideArgs,
     output: &Output,
 ) -> Result<Prepared, CliError> {
-    let (pin, measure_same_code) = (decide.pin, decide.measure_same_code);
     let suite = revision_suite(suite)?;
     let builds = Builds::open(Path::new("."))?;
     let base_commit = builds.resolve(base_rev)?;
@@ -120,7 +125,7 @@ pub fn revisions(
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let side = |built: Built| SideSpec { suite: suite.clone(), dir: Some(built.dir) };
-    let sides = Sides { base: side(base_built), head: side(head_built), pin, measure_same_code };
+    let sides = with_settings(side(base_built), side(head_built), decide);
     let of = |label: &str, commit, dirty| Side {
         label: label.to_owned(),
         revision: Some(Revision { commit, dirty }),

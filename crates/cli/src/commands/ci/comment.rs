@@ -8,7 +8,7 @@ use crate::output::{self, Output};
 use holdpoint_ci::github::{ApiError, Author, Client, Event, Posted, Resolved, Unposted};
 use holdpoint_model::ExitCode;
 use holdpoint_model::limits::clean_text;
-use holdpoint_render::judged::Judged;
+use holdpoint_render::Judged;
 use holdpoint_render::markdown::comment::{self, Comment, Trust};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -39,14 +39,16 @@ pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
     let strays = strays(&found, args, started.as_ref());
     found.problems.extend(strays);
     let run_url = started.as_ref().and_then(|started| started.run_url.clone()).or_else(own_url);
+    let ended = found.ended.as_ref().map(|ended| ended.sentence(found.judged().is_some()));
     let page = Comment {
         key: &args.key,
+        verdict: found.verdict(),
         judged: found.judged(),
         report: found.report(),
         calibration: found.calibration.as_ref(),
         machine_s: found.machine_s(),
         rate: args.rate.as_ref(),
-        ended: found.ended.as_ref(),
+        ended: ended.as_deref(),
         problems: &found.problems,
         run_url: run_url.as_deref(),
         trust: if is_foreign { Trust::Foreign } else { Trust::Own },
@@ -59,7 +61,7 @@ pub fn run(args: &CommentArgs, output: &Output) -> Result<ExitCode, CliError> {
         output::print(&body)?;
     } else {
         let mut told = post(args, started.as_ref(), &body, output)?;
-        told["verdict"] = page.verdict().as_str().into();
+        told["verdict"] = page.verdict.as_str().into();
         output.result(&told, |_| told["said"].as_str().unwrap_or_default().to_owned())?;
     }
     match found.problems.first() {
@@ -86,7 +88,7 @@ fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<S
         commit.eq_ignore_ascii_case(&wanted)
             || merged.as_ref().is_some_and(|merged| commit.eq_ignore_ascii_case(merged))
     };
-    let stray = |judged: &Judged<'_>| match judged.revision() {
+    let stray = |judged: Judged<'_>| match judged.revision() {
         None => Some(format!("the evidence does not say that it is of the commit {wanted}")),
         Some(at) if !is_meant(&at.commit) => {
             Some(format!("the evidence is of the commit {}, not of {wanted}", clean_text(&at.commit)))
@@ -94,7 +96,7 @@ fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<S
         Some(at) if at.dirty => Some(format!("the evidence is of changed files, not of the commit {wanted}")),
         Some(_) => None,
     };
-    found.judged().iter().filter_map(stray).collect()
+    found.judged().and_then(stray).into_iter().collect()
 }
 
 /// What started this job, as the runner tells it.

@@ -22,16 +22,18 @@ pub fn run(args: &NotifyArgs, output: &Output) -> Result<ExitCode, CliError> {
         .map_err(|error| CliError::File { path: args.config.clone(), what: error.to_string() })?;
     let found = Found::read(&args.artifacts);
     let run_url = own_url();
-    // The worst speaks, as it does for the exit code.
-    let judged = found.judged().into_iter().max_by_key(|judged| judged.verdict());
     let problems = &found.problems;
-    let document = match (judged, &found.ended) {
+    let document = match (found.judged(), &found.ended) {
         (Some(judged), ended)
-            if ended.as_ref().is_none_or(|ended| !ended.is_worse_than(judged.verdict())) =>
+            if ended.as_ref().is_none_or(|ended| !ended.is_worse_than(judged.judgement.verdict)) =>
         {
             notice::notice(judged, run_url.as_deref())
         }
-        (judged, Some(ended)) => notice::of_end(ended, judged.is_some(), run_url.as_deref()),
+        (Some(_), Some(ended)) => notice::of_end(found.verdict(), ended.sentence(true), run_url.as_deref()),
+        (None, Some(ended)) => {
+            let summary = format!("{}; it left no comparison", ended.sentence(false));
+            notice::of_end(found.verdict(), summary, run_url.as_deref())
+        }
         (_, None) => {
             let what =
                 "none of comparison.json, ab.json and exit-code is there: run \"holdpoint gate\" first";
@@ -39,7 +41,7 @@ pub fn run(args: &NotifyArgs, output: &Output) -> Result<ExitCode, CliError> {
             return Err(CliError::File { path: args.artifacts.clone(), what });
         }
     };
-    let document = notice::with_problems(document, problems);
+    let document = notice::with_problems(document, problems, found.verdict());
     let (subject, plain, slack) =
         (notice::subject(&document), notice::plain(&document), notice::slack(&document));
     let message = Message { notice: &document, subject: &subject, plain: &plain, slack: &slack };

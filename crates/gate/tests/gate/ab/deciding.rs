@@ -18,9 +18,14 @@ fn run_one(deciding: &mut Deciding, mut next: impl FnMut() -> f64) -> usize {
 
 /// One of eight workloads, with a change and normal noise: what was decided after how many units.
 fn simulate(seed: u64, change: f64, sd: f64) -> (Decision, usize) {
-    let (mut deciding, mut random) = (Deciding::new(&plan(), 8).unwrap(), Random::new(seed));
+    let (mut deciding, mut random) = (Deciding::new(&plan(), names(8)).unwrap(), Random::new(seed));
     let units_count = run_one(&mut deciding, || (1.0 + change).ln() + sd * random.normal());
     (deciding.decision(0), units_count)
+}
+
+/// As many workloads, whose names say nothing.
+fn names(count: usize) -> std::vec::IntoIter<&'static str> {
+    vec!["w"; count].into_iter()
 }
 
 #[test]
@@ -50,8 +55,8 @@ fn five_percent_faster_goes_on_beyond_not_slower_and_is_faster() {
 
 #[test]
 fn what_is_not_slower_and_looks_faster_goes_on_to_twice_the_units_and_no_further() {
-    let mut deciding = Deciding::new(&plan(), 1000).unwrap();
-    let least = deciding.plan().units_count_min();
+    let mut deciding = Deciding::new(&plan(), names(1000)).unwrap();
+    let least = deciding.plan(0).unwrap().units_count_min();
     let mut pass = None;
     let mut units_count = 0;
     // One in five is within the tolerance: it looks faster, and is never certain.
@@ -70,15 +75,15 @@ fn what_is_not_slower_and_looks_faster_goes_on_to_twice_the_units_and_no_further
 
 #[test]
 fn what_is_not_slower_and_does_not_look_faster_ends() {
-    let mut deciding = Deciding::new(&plan(), 8).unwrap();
+    let mut deciding = Deciding::new(&plan(), names(8)).unwrap();
     run_one(&mut deciding, || -0.005);
     assert_eq!(deciding.decision(0), Decision::NotSlower);
-    assert!(deciding.evidence(0).unwrap().units_count() < deciding.plan().units_count_min());
+    assert!(deciding.evidence(0).unwrap().units_count() < deciding.plan(0).unwrap().units_count_min());
 }
 
 #[test]
 fn units_max_ends_what_is_undecided() {
-    let mut deciding = Deciding::new(&AbPlan { units_max: 7, ..plan() }, 1).unwrap();
+    let mut deciding = Deciding::new(&AbPlan { units_max: 7, ..plan() }, names(1)).unwrap();
     let mut sign = 1.0;
     let units_count = run_one(&mut deciding, || {
         sign = -sign;
@@ -89,19 +94,19 @@ fn units_max_ends_what_is_undecided() {
 
 #[test]
 fn what_dropped_out_or_does_not_exist_wants_nothing() {
-    let mut deciding = Deciding::new(&plan(), 2).unwrap();
+    let mut deciding = Deciding::new(&plan(), names(2)).unwrap();
     deciding.drop_out(1);
     assert!(deciding.wants_more(0) && !deciding.wants_more(1) && !deciding.wants_more(2));
     assert!(!deciding.push(2, 0.1));
     assert_eq!(deciding.decision(2), Decision::Undecided);
-    assert!(Deciding::new(&plan(), 0).is_ok());
-    assert!(Deciding::new(&AbPlan { alarm_rate: 0.0, ..plan() }, 1).is_err());
+    assert!(Deciding::new(&plan(), names(0)).is_ok());
+    assert!(Deciding::new(&AbPlan { alarm_rate: 0.0, ..plan() }, names(1)).is_err());
 }
 
 #[test]
 fn replaying_the_units_of_a_report_is_as_if_they_were_taken_now() {
     let changes = [0.0, 0.02, -0.05, 0.01];
-    let mut live = Deciding::new(&plan(), changes.len()).unwrap();
+    let mut live = Deciding::new(&plan(), names(changes.len())).unwrap();
     let mut workloads: Vec<AbWorkload> = changes.iter().map(|_| workload(&[])).collect();
     let mut random = Random::new(11);
     for (index, change) in changes.iter().enumerate() {
@@ -113,7 +118,7 @@ fn replaying_the_units_of_a_report_is_as_if_they_were_taken_now() {
     }
     workloads[3].ended = Ended::Failed;
     live.drop_out(3);
-    let mut replayed = Deciding::replay(&report(workloads)).unwrap();
+    let mut replayed = Deciding::replay(&report(workloads), &plan()).unwrap();
     for _ in 0..2 {
         for index in 0..changes.len() {
             assert_eq!(replayed.decision(index), live.decision(index));
@@ -130,7 +135,7 @@ fn the_labels_can_be_swapped() {
     for (seed, change) in [(1, 0.03), (2, 0.05), (3, -0.04)] {
         let xs = noisy(seed, 60, change, 0.005);
         let decided = |sign: f64| {
-            let (mut deciding, mut xs) = (Deciding::new(&plan(), 4).unwrap(), xs.iter());
+            let (mut deciding, mut xs) = (Deciding::new(&plan(), names(4)).unwrap(), xs.iter());
             run_one(&mut deciding, || sign * xs.next().unwrap());
             (deciding.decision(0), deciding.evidence(0).unwrap().units_count())
         };
@@ -144,19 +149,19 @@ fn the_labels_can_be_swapped() {
 /// As many clear units as give one of `workloads_count` about half of what an alarm takes.
 fn nearly(workloads_count: usize) -> usize {
     let deciding = Deciding::new(&plan(), workloads_count).unwrap();
-    deciding.plan().units_count_min() - 1
+    deciding.plan(0).unwrap().units_count_min() - 1
 }
 
 #[test]
 fn company_calls_what_alone_would_stay_undecided() {
     for x in [0.5, -0.5] {
-        let mut alone = Deciding::new(&plan(), 4).unwrap();
+        let mut alone = Deciding::new(&plan(), names(4)).unwrap();
         (0..nearly(4)).for_each(|_| _ = alone.push(0, x));
         let before = alone.decision(0);
         alone.finish();
         assert_eq!((alone.decision(0), alone.is_called_together(0)), (before, false));
 
-        let mut company = Deciding::new(&plan(), 4).unwrap();
+        let mut company = Deciding::new(&plan(), names(4)).unwrap();
         (0..nearly(4)).for_each(|_| _ = company.push(0, x));
         (0..=nearly(4)).for_each(|_| _ = company.push(1, x));
         let called = if x > 0.0 { Decision::Slower } else { Decision::Faster };
@@ -171,7 +176,7 @@ fn company_calls_what_alone_would_stay_undecided() {
 
 #[test]
 fn what_dropped_out_is_no_company() {
-    let mut deciding = Deciding::new(&plan(), 4).unwrap();
+    let mut deciding = Deciding::new(&plan(), names(4)).unwrap();
     (0..nearly(4)).for_each(|_| _ = deciding.push(0, 0.5));
     (0..40).for_each(|_| _ = deciding.push(1, 0.5));
     deciding.drop_out(1);
@@ -182,7 +187,7 @@ fn what_dropped_out_is_no_company() {
 #[test]
 fn finishing_an_unchanged_suite_calls_nothing() {
     for seed in 0..50 {
-        let (mut deciding, mut random) = (Deciding::new(&plan(), 8).unwrap(), Random::new(seed));
+        let (mut deciding, mut random) = (Deciding::new(&plan(), names(8)).unwrap(), Random::new(seed));
         for index in 0..8 {
             while deciding.wants_more(index) {
                 deciding.push(index, 0.02 * random.normal());

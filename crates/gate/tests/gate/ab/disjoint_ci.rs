@@ -1,7 +1,7 @@
 //! The second seed's rule with the sign right.
 
 use super::*;
-use holdpoint_gate::ab::disjoint_ci::compare;
+use holdpoint_gate::disjoint_ci::compare;
 use proptest::prelude::*;
 
 /// A hundred samples within 1 % of a median, as the seed takes them: each a block of its own.
@@ -83,16 +83,19 @@ fn exit_codes_are_the_seeds() {
         (-0.06, Verdict::Pass, ExitCode::Ok),
         (0.0, Verdict::Inconclusive, ExitCode::Skipped),
     ] {
-        let report = judged(vec![workload(&noisy(1, 30, change, 0.002))], AbPolicy::DisjointCi);
-        let workload = &report.workloads[0];
-        assert_eq!((report.verdict, ab::exit_code(&report)), (verdict, code), "{}", workload.reason);
+        let report = judged(vec![workload(&noisy(1, 30, change, 0.002))], Policy::DisjointCi);
+        let workload = &report.checks[0];
+        assert_eq!((report.verdict, exit_code(&report)), (verdict, code), "{}", workload.reason);
         assert_eq!(report.policy, "disjoint-ci");
-        assert_eq!(workload.disjoint_ci.as_ref().unwrap().verdict, workload.reason);
-        assert!(workload.evidence.is_some());
+        assert_eq!(workload.paired.as_ref().unwrap().disjoint_ci.as_ref().unwrap().verdict, workload.reason);
+        assert!(workload.evidence().is_some());
     }
     assert_eq!(ExitCode::Skipped as u8, 2);
-    let alone = judged(vec![workload(&[0.5])], AbPolicy::DisjointCi);
-    assert_eq!((alone.verdict, &alone.workloads[0].disjoint_ci), (Verdict::Inconclusive, &None));
+    let alone = judged(vec![workload(&[0.5])], Policy::DisjointCi);
+    assert_eq!(
+        (alone.verdict, &alone.checks[0].paired.as_ref().unwrap().disjoint_ci),
+        (Verdict::Inconclusive, &None)
+    );
 }
 
 proptest! {

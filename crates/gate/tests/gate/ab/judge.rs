@@ -7,12 +7,12 @@ use holdpoint_model::ab::SideFailure;
 const EXAMPLE_PCT: [f64; 19] =
     [2.1, 2.6, 1.4, 3.0, 0.7, 2.2, 1.9, 2.8, 2.4, 1.2, 2.0, 2.7, 1.6, 2.3, 3.1, 1.8, 2.5, 2.1, 1.5];
 
-fn one(xs: &[f64], policy: AbPolicy) -> AbReport {
+fn one(xs: &[f64], policy: Policy) -> Judgement {
     judged(vec![workload(xs)], policy)
 }
 
 #[track_caller]
-fn assert_reason(workload: &AbWorkload, verdict: Verdict, parts: &[&str]) {
+fn assert_reason(workload: &Check, verdict: Verdict, parts: &[&str]) {
     assert_eq!(workload.verdict, verdict, "{}", workload.reason);
     for part in parts {
         assert!(workload.reason.contains(part), "{:?} should contain {part:?}", workload.reason);
@@ -21,12 +21,12 @@ fn assert_reason(workload: &AbWorkload, verdict: Verdict, parts: &[&str]) {
 
 #[test]
 fn the_worked_example_is_a_regression_with_its_figures() {
-    let report = one(&EXAMPLE_PCT.map(|pct| pct / 100.0), AbPolicy::Sequential);
-    let workload = &report.workloads[0];
+    let report = one(&EXAMPLE_PCT.map(|pct| pct / 100.0), Policy::Sequential);
+    let workload = &report.checks[0];
     assert_eq!(workload.reason, "+2.1 % [+1.5, +2.7], slower than the tolerance of 1.0 %");
     assert_eq!((workload.verdict, report.verdict), (Verdict::Regressed, Verdict::Regressed));
-    assert_eq!((report.policy.as_str(), ab::exit_code(&report)), ("sequential", ExitCode::Regressed));
-    let evidence = workload.evidence.as_ref().unwrap();
+    assert_eq!((report.policy.as_str(), exit_code(&report)), ("sequential", ExitCode::Regressed));
+    let evidence = workload.evidence().unwrap();
     assert_eq!((evidence.units_count, evidence.rounds_count, evidence.rounds_left_out), (19, 57, 0));
     assert!(evidence.e_slower > 1000.0 && evidence.e_not_slower < 1.0 && evidence.e_faster < 1.0);
     let sd = evidence.unit_sd.unwrap();
@@ -37,22 +37,22 @@ fn the_worked_example_is_a_regression_with_its_figures() {
     assert!(evidence.head.p50_ms > 10.25 && evidence.head.p99_ms >= evidence.head.p95_ms);
     assert_eq!((evidence.cliffs_delta, evidence.hedges_g.unwrap() > 1.0), (Some(1.0), true));
     assert!(evidence.mann_whitney_p.unwrap() < 1e-3);
-    assert_eq!(workload.disjoint_ci, None);
+    assert_eq!(workload.paired.as_ref().unwrap().disjoint_ci, None);
 }
 
 #[test]
 fn the_same_is_a_pass_and_faster_is_improved() {
     let workloads = vec![workload(&noisy(1, 40, 0.0, 0.003)), workload(&noisy(2, 40, -0.05, 0.003))];
-    let report = judged(workloads, AbPolicy::Sequential);
-    assert_reason(&report.workloads[0], Verdict::Pass, &["not slower than the tolerance of 1.0 %"]);
-    assert_reason(&report.workloads[1], Verdict::Improved, &["-5.", "[-5", "faster than the tolerance"]);
-    assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
+    let report = judged(workloads, Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Pass, &["not slower than the tolerance of 1.0 %"]);
+    assert_reason(&report.checks[1], Verdict::Improved, &["-5.", "[-5", "faster than the tolerance"]);
+    assert_eq!((report.verdict, exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
 }
 
 #[test]
 fn what_is_undecided_says_what_would_have_been_seen_and_how_long_it_would_take() {
-    let report = one(&noisy(3, 20, 0.0, 0.02), AbPolicy::Sequential);
-    let workload = &report.workloads[0];
+    let report = one(&noisy(3, 20, 0.0, 0.02), Policy::Sequential);
+    let workload = &report.checks[0];
     assert_reason(
         workload,
         Verdict::Inconclusive,
@@ -64,8 +64,8 @@ fn what_is_undecided_says_what_would_have_been_seen_and_how_long_it_would_take()
             "--budget",
         ],
     );
-    assert!(workload.evidence.as_ref().unwrap().smallest_visible_slowdown.unwrap() > 0.02);
-    assert_eq!(ab::exit_code(&report), ExitCode::Inconclusive);
+    assert!(workload.evidence().unwrap().smallest_visible_slowdown.unwrap() > 0.02);
+    assert_eq!(exit_code(&report), ExitCode::Inconclusive);
 }
 
 #[test]
@@ -74,32 +74,32 @@ fn what_time_would_not_decide_is_told_a_tolerance() {
     for round in hopeless.units.iter_mut().flat_map(|unit| &mut unit.rounds) {
         round.trouble.push(Trouble::Steal);
     }
-    let report = judged(vec![hopeless], AbPolicy::Sequential);
-    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["--tolerance of", "(steal in most rounds)"]);
+    let report = judged(vec![hopeless], Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Inconclusive, &["--tolerance of", "(steal in most rounds)"]);
     let mut at_the_end = workload(&noisy(3, 20, 0.0, 0.02));
     at_the_end.ended = Ended::UnitsMax;
-    let report = judged(vec![at_the_end], AbPolicy::Sequential);
-    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["--tolerance of", "a quieter machine"]);
-    assert!(!report.workloads[0].reason.contains("--budget"));
+    let report = judged(vec![at_the_end], Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Inconclusive, &["--tolerance of", "a quieter machine"]);
+    assert!(!report.checks[0].reason.contains("--budget"));
 }
 
 #[test]
 fn what_is_at_the_tolerance_is_told_so() {
-    let report = one(&noisy(5, 60, 0.01, 0.003), AbPolicy::Sequential);
-    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["close to the tolerance itself"]);
+    let report = one(&noisy(5, 60, 0.01, 0.003), Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Inconclusive, &["close to the tolerance itself"]);
 }
 
 #[test]
 fn too_few_units_see_nothing() {
-    let report = one(&noisy(6, 3, 0.0, 0.02), AbPolicy::Sequential);
+    let report = one(&noisy(6, 3, 0.0, 0.02), Policy::Sequential);
     assert_reason(
-        &report.workloads[0],
+        &report.checks[0],
         Verdict::Inconclusive,
         &["no slowdown could have been seen in fewer than", "--budget"],
     );
-    let report = one(&[0.001], AbPolicy::Sequential);
-    assert_reason(&report.workloads[0], Verdict::Inconclusive, &["after 1 unit,"]);
-    assert_eq!(report.workloads[0].evidence.as_ref().unwrap().unit_sd, None);
+    let report = one(&[0.001], Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Inconclusive, &["after 1 unit,"]);
+    assert_eq!(report.checks[0].evidence().unwrap().unit_sd, None);
 }
 
 #[test]
@@ -108,11 +108,11 @@ fn what_was_interrupted_can_go_on() {
     interrupted.ended = Ended::Interrupted;
     let mut not_begun = workload(&[]);
     not_begun.ended = Ended::Interrupted;
-    let report = judged(vec![interrupted, not_begun], AbPolicy::Sequential);
-    for workload in report.workloads.values() {
+    let report = judged(vec![interrupted, not_begun], Policy::Sequential);
+    for workload in report.checks.iter() {
         assert_reason(workload, Verdict::Inconclusive, &["interrupted", "--resume"]);
     }
-    assert_eq!(report.workloads[1].evidence, None);
+    assert_eq!(report.checks[1].evidence(), None);
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn a_side_that_failed_is_named_and_broken_is_the_worst() {
     let mut skipped = workload(&[]);
     (skipped.ended, skipped.reason) = (Ended::Skipped, "base does not have it".to_owned());
     let slow = workload(&noisy(9, 40, 0.05, 0.005));
-    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
+    for policy in [Policy::Sequential, Policy::DisjointCi] {
         let report = judged(vec![broken.clone(), skipped.clone(), slow.clone()], policy);
-        assert_eq!(report.workloads[0].reason, "head failed: wrong_answer: value 3 is 4, not 5");
-        let verdicts: Vec<Verdict> = report.workloads.values().map(|workload| workload.verdict).collect();
+        assert_eq!(report.checks[0].reason, "head failed: wrong_answer: value 3 is 4, not 5");
+        let verdicts: Vec<Verdict> = report.checks.iter().map(|workload| workload.verdict).collect();
         assert_eq!(verdicts, [Verdict::Broken, Verdict::Skipped, Verdict::Regressed]);
-        assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Broken, ExitCode::Broken));
-        assert_eq!(report.workloads[1].reason, "base does not have it");
-        assert!(report.workloads[0].evidence.is_some() && report.workloads[1].evidence.is_none());
+        assert_eq!((report.verdict, exit_code(&report)), (Verdict::Broken, ExitCode::Broken));
+        assert_eq!(report.checks[1].reason, "base does not have it");
+        assert!(report.checks[0].evidence().is_some() && report.checks[1].evidence().is_none());
     }
 }
 
@@ -146,26 +146,26 @@ fn a_side_that_failed_is_named_and_broken_is_the_worst() {
 fn the_same_machine_code_passes_and_says_so() {
     let mut same = workload(&[]);
     (same.ended, same.reason) = (Ended::SameCode, "the same machine code".to_owned());
-    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
+    for policy in [Policy::Sequential, Policy::DisjointCi] {
         let report = judged(vec![same.clone()], policy);
-        assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
-        assert_eq!(report.workloads[0].reason, "the same machine code");
+        assert_eq!((report.verdict, exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
+        assert_eq!(report.checks[0].reason, "the same machine code");
     }
 }
 
 #[test]
 fn nothing_judged_is_nothing_known() {
-    let report = judged(Vec::new(), AbPolicy::Sequential);
-    assert_eq!((report.verdict, ab::exit_code(&report)), (Verdict::Inconclusive, ExitCode::Inconclusive));
+    let report = judged(Vec::new(), Policy::Sequential);
+    assert_eq!((report.verdict, exit_code(&report)), (Verdict::Inconclusive, ExitCode::Inconclusive));
 }
 
 #[test]
 fn what_is_called_in_company_says_so() {
     let slow = |count| workload(&vec![0.5; count]);
-    let report = judged(vec![slow(13), slow(14), workload(&[]), workload(&[])], AbPolicy::Sequential);
-    assert_reason(&report.workloads[0], Verdict::Regressed, &["called together with others"]);
-    assert_reason(&report.workloads[1], Verdict::Regressed, &["slower than the tolerance of 1.0 %"]);
-    assert!(!report.workloads[1].reason.contains("together"));
+    let report = judged(vec![slow(13), slow(14), workload(&[]), workload(&[])], Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Regressed, &["called together with others"]);
+    assert_reason(&report.checks[1], Verdict::Regressed, &["slower than the tolerance of 1.0 %"]);
+    assert!(!report.checks[1].reason.contains("together"));
 }
 
 #[test]
@@ -178,10 +178,10 @@ fn swapping_the_sides_swaps_the_verdicts() {
             unit.x = ab::estimate::unit(&mut unit.rounds).unwrap();
         }
         let [there, back] =
-            [there, back].map(|workload| judged(vec![workload], AbPolicy::Sequential).workloads[0].clone());
+            [there, back].map(|workload| judged(vec![workload], Policy::Sequential).checks[0].clone());
         let verdicts = [there.verdict, back.verdict];
         assert!(verdicts.contains(&Verdict::Regressed) && verdicts.contains(&Verdict::Improved));
-        let [there, back] = [there, back].map(|workload| workload.evidence.unwrap());
+        let [there, back] = [there, back].map(|workload| workload.evidence().unwrap().clone());
         assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
         assert_eq!((there.cliffs_delta, &there.base), (back.cliffs_delta.map(|d| -d), &back.head));
     }
@@ -189,19 +189,67 @@ fn swapping_the_sides_swaps_the_verdicts() {
 
 #[test]
 fn judging_twice_gives_the_same_bytes_and_survives_them() {
-    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
+    for policy in [Policy::Sequential, Policy::DisjointCi] {
         let workloads = || vec![workload(&noisy(1, 20, 0.0, 0.01)), workload(&noisy(2, 30, 0.04, 0.01))];
         let (once, twice) = (judged(workloads(), policy), judged(workloads(), policy));
         let text = json::to_pretty(&once).unwrap();
         assert_eq!(text, json::to_pretty(&twice).unwrap());
-        assert_eq!(json::parse::<AbReport>(&text).unwrap(), once);
+        assert_eq!(json::parse::<Judgement>(&text).unwrap(), once);
     }
 }
 
 #[test]
 fn policies_have_names() {
-    for policy in [AbPolicy::Sequential, AbPolicy::DisjointCi] {
-        assert_eq!(AbPolicy::from_name(policy.name()), Some(policy));
+    for policy in Policy::ALL {
+        assert_eq!(Policy::from_name(policy.name(), Some(-3.0)), Some(policy));
     }
-    assert_eq!(AbPolicy::from_name("threshold"), None);
+    assert_eq!(Policy::from_name("threshold", None), None);
+}
+
+#[test]
+fn samples_answer_another_question_or_say_that_they_do_not_suffice() {
+    let mut decided = workload(&noisy(1, 40, 0.03, 0.003));
+    decided.ended = Ended::Decided;
+    let report = report(vec![decided]);
+    let ask = |tolerance| judge_sides(&report, &AbPlan { tolerance, ..plan() }, Policy::Sequential).unwrap();
+    assert_eq!(ask(0.01).verdict, Verdict::Regressed);
+    assert_eq!(ask(0.10).verdict, Verdict::Pass);
+    assert_eq!(ask(0.10).basis.unwrap().plan().unwrap().tolerance, 0.10);
+    let close = ask(0.03);
+    assert_reason(
+        &close.checks[0],
+        Verdict::Inconclusive,
+        &["do not suffice for this question: measure again"],
+    );
+}
+
+#[test]
+fn a_policy_for_baselines_does_not_judge_two_sides() {
+    let error = judge_sides(&report(Vec::new()), &plan(), Policy::AllowedMax).unwrap_err();
+    assert!(error.to_string().contains("allowed-max needs a baseline"), "{error}");
+}
+
+#[test]
+fn a_comparison_that_was_cut_short_is_never_a_pass() {
+    let mut report = report(vec![workload(&noisy(1, 40, 0.0, 0.003))]);
+    report.finished = false;
+    let judgement = judge_sides(&report, &plan(), Policy::Sequential).unwrap();
+    assert_eq!((judgement.verdict, judgement.status.as_str()), (Verdict::Inconclusive, "fail"));
+}
+
+#[test]
+fn a_unit_that_its_rounds_do_not_give_is_refused() {
+    let mut report = report(vec![workload(&noisy(1, 5, 0.0, 0.003))]);
+    report.workloads[0].units[2].x = 0.5;
+    let error = judge_sides(&report, &plan(), Policy::Sequential).unwrap_err();
+    assert!(error.to_string().contains("w0: unit 2 says x is 0.5"), "{error}");
+}
+
+#[test]
+fn a_workload_may_have_a_tolerance_of_its_own() {
+    let slow = || workload(&noisy(1, 40, 0.03, 0.003));
+    let plan = AbPlan { tolerances: [("w1".to_owned(), 0.10)].into(), ..plan() };
+    let judgement = judge_sides(&report(vec![slow(), slow()]), &plan, Policy::Sequential).unwrap();
+    assert_reason(&judgement.checks[0], Verdict::Regressed, &["slower than the tolerance of 1.0 %"]);
+    assert_reason(&judgement.checks[1], Verdict::Pass, &["not slower than the tolerance of 10.0 %"]);
 }

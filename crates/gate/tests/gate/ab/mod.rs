@@ -8,7 +8,8 @@ mod reports;
 mod resume;
 
 use super::identity;
-use holdpoint_gate::ab::{self, AbPolicy, Deciding};
+use holdpoint_gate::ab::{self, Deciding};
+use holdpoint_gate::{Policy, exit_code, judge_sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::*;
 use holdpoint_stats::random::Random;
@@ -17,9 +18,10 @@ const ROUNDS: u32 = 3;
 /// Fine enough that rounding to nanoseconds does not show.
 const BASE_NS: f64 = 1e8;
 
-fn plan() -> AbPlan {
+pub(super) fn plan() -> AbPlan {
     AbPlan {
         tolerance: 0.01,
+        tolerances: Default::default(),
         alarm_rate: 0.001,
         miss_rate: 0.01,
         units_max: 80,
@@ -58,28 +60,21 @@ fn unit(process: u32, x: f64) -> Unit {
 pub(super) fn workload(xs: &[f64]) -> AbWorkload {
     AbWorkload {
         identity: identity(),
-        verdict: Verdict::Inconclusive,
         reason: String::new(),
-        ended: Ended::Decided,
+        ended: Ended::Budget,
         spent_s: 2.0 * xs.len() as f64,
-        evidence: None,
-        disjoint_ci: None,
-        calibrated: None,
-        waiver: None,
         failure: None,
         calls_per_sample: 10,
         units: (0..).zip(xs).map(|(process, x)| unit(process, *x)).collect(),
     }
 }
 
-fn report(workloads: Vec<AbWorkload>) -> AbReport {
+pub(super) fn report(workloads: Vec<AbWorkload>) -> AbReport {
     let side = |label: &str| Side { label: label.to_owned(), revision: None };
     AbReport {
         schema_version: SCHEMA_VERSION,
         suite: "cpu".to_owned(),
         timestamp_utc: "2026-02-14T10:00:00Z".to_owned(),
-        verdict: Verdict::Inconclusive,
-        policy: String::new(),
         finished: true,
         plan: plan(),
         base: side("main"),
@@ -100,12 +95,8 @@ fn report(workloads: Vec<AbWorkload>) -> AbReport {
 }
 
 /// Judged from its units alone.
-pub(super) fn judged(workloads: Vec<AbWorkload>, policy: AbPolicy) -> AbReport {
-    let mut report = report(workloads);
-    let mut deciding = Deciding::replay(&report).unwrap();
-    deciding.finish();
-    ab::judge(&mut report, &deciding, policy);
-    report
+pub(super) fn judged(workloads: Vec<AbWorkload>, policy: Policy) -> Judgement {
+    judge_sides(&report(workloads), &plan(), policy).unwrap()
 }
 
 /// Units of normal noise around a change.

@@ -1,11 +1,11 @@
 //! What an interrupted comparison must have in common with the one that goes on from it.
 
-use super::{judged, workload};
-use holdpoint_gate::ab::{AbPolicy, differences};
+use super::workload;
+use holdpoint_gate::ab::differences;
 use holdpoint_model::{AbReport, Revision};
 
 fn report() -> AbReport {
-    let mut report = judged(vec![workload(&[0.0, 0.1])], AbPolicy::Sequential);
+    let mut report = super::report(vec![workload(&[0.0, 0.1])]);
     report.conditions.insert("--policy".to_owned(), "sequential".to_owned());
     report
 }

@@ -7,7 +7,6 @@ mod picture;
 mod sections;
 
 use super::escape;
-use crate::Ended;
 use crate::judged::{Judged, Rate};
 use crate::text::clip;
 use holdpoint_model::{Calibration, Report, Verdict};
@@ -20,8 +19,10 @@ pub const BYTES_MAX: usize = 65_000;
 pub struct Comment<'a> {
     /// Tells the comments of several gates apart; letters, digits, `_`, `.`, `-`.
     pub key: &'a str,
-    /// The comparisons that were found.
-    pub judged: Vec<Judged<'a>>,
+    /// The worst of the comparison, the gate's exit code and problems with the files.
+    pub verdict: Verdict,
+    /// The comparison that was found.
+    pub judged: Option<Judged<'a>>,
     /// A run that was compared with nothing.
     pub report: Option<&'a Report>,
     /// What comparing code with itself has shown on the machine.
@@ -30,8 +31,8 @@ pub struct Comment<'a> {
     pub machine_s: Option<f64>,
     /// What an hour of the machine costs.
     pub rate: Option<&'a Rate>,
-    /// What the gate ended with, where that was kept.
-    pub ended: Option<&'a Ended>,
+    /// The gate's exit code in words, where it was kept.
+    pub ended: Option<&'a str>,
     /// Files that could not be used, and why; and what contradicts itself.
     pub problems: &'a [String],
     /// The page of the job, from the runner.
@@ -76,19 +77,6 @@ pub fn marker(key: &str) -> String {
     format!("<!-- holdpoint:comment:{key} -->")
 }
 
-impl Comment<'_> {
-    /// The worst of all comparisons and of what the gate ended with; inconclusive where there is neither, and no better where
-    /// there is a problem.
-    #[must_use]
-    pub fn verdict(&self) -> Verdict {
-        let judged = self.judged.iter().map(|judged| judged.verdict()).max();
-        let ended = self.ended.filter(|ended| judged.is_none_or(|verdict| ended.is_worse_than(verdict)));
-        let of = if judged.is_none() { Ended::verdict_alone } else { Ended::verdict };
-        let worst = ended.map(of).or(judged).unwrap_or(Verdict::Inconclusive);
-        if self.problems.is_empty() { worst } else { worst.max(Verdict::Inconclusive) }
-    }
-}
-
 /// The comment.
 #[must_use]
 pub fn comment(c: &Comment<'_>) -> String {
@@ -105,7 +93,7 @@ pub fn comment(c: &Comment<'_>) -> String {
 
 /// The comment with as many rows as fit, from one that fits; fewer than `too_many`.
 fn with_most_rows(c: &Comment<'_>, budget: Budget, fitting: String, too_many: usize) -> String {
-    let all: usize = c.judged.iter().map(|judged| judged.rows().len()).sum();
+    let all: usize = c.judged.map_or(0, |judged| judged.rows().len());
     let (mut fits, mut too_many, mut text) = (budget.rows, too_many.min(all + 1), fitting);
     while fits + 1 < too_many {
         let rows = fits.midpoint(too_many);
@@ -120,16 +108,15 @@ fn with_most_rows(c: &Comment<'_>, budget: Budget, fitting: String, too_many: us
 }
 
 fn with(c: &Comment<'_>, budget: Budget) -> String {
-    let mut rows_left = budget.rows;
     let mut left_out = 0;
     let mut parts =
-        vec![format!("{}\n{}### holdpoint: {}\n", marker(c.key), not_proof(c), c.verdict().as_str())];
+        vec![format!("{}\n{}### holdpoint: {}\n", marker(c.key), not_proof(c), c.verdict.as_str())];
     parts.push(problems(c, budget));
     parts.extend(nothing_judged(c));
-    for judged in &c.judged {
-        let (section, missing) = sections::judged(*judged, budget, &mut rows_left);
+    if let Some(judged) = c.judged {
+        let (section, missing) = sections::judged(judged, budget);
         parts.push(section);
-        left_out += missing;
+        left_out = missing;
     }
     parts.push(sections::machine(c, budget));
     parts.push(sections::reproduce(c));
@@ -139,11 +126,11 @@ fn with(c: &Comment<'_>, budget: Budget) -> String {
 
 /// Says what there is where nothing was decided.
 fn nothing_judged(c: &Comment<'_>) -> Option<String> {
-    if !c.judged.is_empty() {
+    if c.judged.is_some() {
         return None;
     }
     Some(match (c.ended, c.report) {
-        (Some(ended), _) => format!("{}; the gate left no comparison.\n", ended.sentence(false)),
+        (Some(ended), _) => format!("{ended}; the gate left no comparison.\n"),
         (None, Some(report)) => format!(
             "{} was measured and compared with nothing: there was no baseline, or the gate did not end.\n",
             escape::name(&clip(&report.suite, 80))

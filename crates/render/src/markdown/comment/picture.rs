@@ -1,9 +1,8 @@
 //! Changes and their intervals as lines of text, for places that show no picture.
 
-use crate::judged::Row;
+use crate::judged::{Row, shown_name};
 use crate::text::{clean, clip_middle, width};
 use crate::units;
-use holdpoint_model::judgement::STATUS_METRIC;
 
 /// Columns of the lines.
 const COLUMNS: usize = 44;
@@ -47,8 +46,7 @@ pub(super) fn picture(rows: &[&Row<'_>]) -> String {
 
 /// A name on one line that ends no block of code and commands no runner.
 fn name(raw: &str) -> String {
-    let raw = if raw == STATUS_METRIC { "status of the run" } else { raw };
-    clip_middle(&clean(raw), NAME_CHARS).replace('`', "'").replace("##[", "# #[")
+    clip_middle(&clean(shown_name(raw)), NAME_CHARS).replace('`', "'").replace("##[", "# #[")
 }
 
 /// Where a change lies on the line.

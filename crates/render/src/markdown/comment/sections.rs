@@ -3,23 +3,22 @@
 use super::super::tables::{self, left, right};
 use super::super::{escape, joined};
 use super::{Budget, Comment, Trust, picture};
-use crate::judged::{Judged, Row};
+use crate::judged::{Judged, Row, shown_name};
 use crate::remedy;
 use crate::summary::ab as sides;
 use crate::text::{clip, plural};
 use crate::units::{self, MISSING};
 use holdpoint_model::judgement::STATUS_METRIC;
-use holdpoint_model::{AbReport, Calibration, Judgement, Revision, Verdict};
+use holdpoint_model::{AbPlan, Calibration, Judgement, Revision, Verdict};
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
 /// Last lines of a program that failed.
 const STDERR_LINES: usize = 5;
 
 /// One comparison: how it came out, what moved, what was not decided; and how many rows had to stay out.
-pub(super) fn judged(judged: Judged<'_>, budget: Budget, rows_left: &mut usize) -> (String, usize) {
+pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     let rows = judged.rows();
-    let shown = rows.len().min(*rows_left);
-    *rows_left -= shown;
+    let shown = rows.len().min(budget.rows);
     let of = |is: fn(&Row<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
     let moved = of(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Waived | Verdict::Improved));
     let missing = of(|row| is_missing(row) && row.name != STATUS_METRIC);
@@ -69,25 +68,21 @@ fn details(summary: &str, body: String) -> String {
 
 fn head(judged: Judged<'_>, budget: Budget) -> String {
     let said = |text: &str| escape::prose(&clip(text, budget.chars));
-    let verdict = judged.verdict().as_str();
+    let verdict = judged.judgement.verdict.as_str();
     let sentence = escape::prose(&clip(&judged.sentence(), 2 * budget.chars));
-    let mut facts = vec![format!("suite {}", name(judged.suite(), budget))];
+    let mut facts = vec![format!("suite {}", name(&judged.judgement.suite, budget))];
     facts.extend(judged.facts().iter().map(|fact| said(fact)));
     format!("**{verdict}**: {sentence}\n\n{}\n", facts.join(" · "))
 }
 
 fn name(raw: &str, budget: Budget) -> String {
-    let raw = if raw == STATUS_METRIC { "status of the run" } else { raw };
-    escape::name(&clip(raw, budget.chars.min(120)))
+    escape::name(&clip(shown_name(raw), budget.chars.min(120)))
 }
 
 fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
     let number =
         |value: Option<f64>, format: fn(f64) -> String| value.map_or_else(|| MISSING.to_owned(), format);
-    let (was, is) = match judged {
-        Judged::Run(..) => ("baseline", "current"),
-        Judged::Sides(_) => ("base p50", "head p50"),
-    };
+    let (was, is) = if judged.is_sides() { ("base p50", "head p50") } else { ("baseline", "current") };
     let columns = [
         left("verdict"),
         left(judged.noun()),
@@ -164,18 +159,13 @@ fn notes(judged: Judged<'_>, budget: Budget) -> String {
 pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
     let said = |text: &str| escape::prose(&clip(text, budget.chars));
     let mut lines = Vec::new();
-    let machines = c.judged.iter().filter_map(|judged| judged.machine());
-    if let Some(machine) = machines.chain(c.report.and_then(|report| report.machine.as_ref())).next() {
+    let machine = c.judged.and_then(|judged| judged.machine());
+    if let Some(machine) = machine.or(c.report.and_then(|report| report.machine.as_ref())) {
         let fingerprint = said(&clip(&machine.fingerprint, 12));
         lines.push(format!("- **Machine**: {} (fingerprint {fingerprint})\n", said(&machine.describe())));
     }
-    let sides = c.judged.iter().find_map(|judged| match judged {
-        Judged::Sides(report) => Some(*report),
-        Judged::Run(..) => None,
-    });
-    lines.extend(calibration(c, sides).map(|line| format!("- **A/A**: {line}\n")));
-    let judged = c.judged.first();
-    let versions = judged.and_then(|judged| Some((judged.toolchain()?, judged.began()?)));
+    lines.extend(calibration(c).map(|line| format!("- **A/A**: {line}\n")));
+    let versions = c.judged.and_then(|judged| Some((judged.toolchain()?, judged.began()?)));
     if let Some((tools, began)) = versions {
         let (version, profile) = (said(&tools.holdpoint), said(&tools.profile));
         lines.push(format!("- **Made by** holdpoint {version} ({profile}), {}\n", said(began)));
@@ -184,13 +174,14 @@ pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
     titled("Where, and at what cost", lines.concat())
 }
 
-fn calibration(c: &Comment<'_>, sides: Option<&AbReport>) -> Option<String> {
+fn calibration(c: &Comment<'_>) -> Option<String> {
+    let judged = c.judged?;
     // It speaks for its own suite on its own machine only.
-    let is_of = |seen: &Calibration, judged: &Judged<'_>| {
-        let fingerprint = judged.machine().map(|machine| &machine.fingerprint);
-        judged.suite() == seen.suite && fingerprint == Some(&seen.machine.fingerprint)
+    let fingerprint = judged.machine().map(|machine| &machine.fingerprint);
+    let fits = |seen: &&Calibration| {
+        let is_of_suite = judged.judgement.suite == seen.suite;
+        seen.inject <= 0.0 && is_of_suite && fingerprint == Some(&seen.machine.fingerprint)
     };
-    let fits = |seen: &&Calibration| seen.inject <= 0.0 && c.judged.iter().any(|judged| is_of(seen, judged));
     if let Some(seen) = c.calibration.filter(fits) {
         let upper = seen
             .false_alarm_rate_upper
@@ -202,13 +193,13 @@ fn calibration(c: &Comment<'_>, sides: Option<&AbReport>) -> Option<String> {
             upper.unwrap_or_default()
         ));
     }
-    let report = sides?;
-    let seen = report.workloads.values().filter_map(|w| w.calibrated.as_ref());
-    let seen: Vec<_> = seen.filter(|seen| seen.inject <= 0.0).collect();
+    let paired = judged.judgement.checks.iter().filter_map(|check| check.paired.as_ref());
+    let seen: Vec<_> =
+        paired.filter_map(|paired| paired.calibrated.as_ref()).filter(|seen| seen.inject <= 0.0).collect();
     let sum = |of: fn(&holdpoint_model::Calibrated) -> u32| {
         seen.iter().map(|seen| u64::from(of(seen))).sum::<u64>()
     };
-    Some(match (seen.len(), sides::is_disjoint_ci(report)) {
+    Some(match (seen.len(), !judged.is_sides() || sides::is_disjoint_ci(judged)) {
         (_, true) => return None,
         (0, _) => "this machine is not calibrated for this suite (`holdpoint calibrate`)".to_owned(),
         (n, _) => format!(
@@ -231,60 +222,55 @@ fn cost(c: &Comment<'_>) -> String {
 
 /// The commands that do it again; only of words that are safe in a shell.
 pub(super) fn reproduce(c: &Comment<'_>) -> String {
-    let lines: Vec<String> = c.judged.iter().filter_map(|judged| command(*judged, c.trust)).collect();
-    if lines.is_empty() {
-        return String::new();
-    }
+    let Some(line) = c.judged.and_then(|judged| command(judged, c.trust)) else { return String::new() };
     let hint = "# where the suite is a file, --suite takes its path";
-    format!("**Reproduce**\n\n```sh\n{hint}\n{}\n```\n", lines.join("\n"))
+    format!("**Reproduce**\n\n```sh\n{hint}\n{line}\n```\n")
 }
 
 fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
-    let suite = Some(judged.suite()).filter(|suite| escape::is_command_word(suite) && suite.len() <= 80);
+    let j = judged.judgement;
+    let suite = Some(&j.suite).filter(|suite| escape::is_command_word(suite) && suite.len() <= 80);
     // Uncommitted changes are in no commit.
     let commit =
         |at: Option<&Revision>| at.filter(|at| !at.dirty && is_hash(&at.commit)).map(|at| at.commit.clone());
-    match judged {
-        Judged::Run(j, _) => {
-            let checkout = commit(j.revision.as_ref());
-            let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
-            // What others measured has no suite here.
-            judged.machine()?;
-            Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, rule_of_run(j)?))
-        }
-        Judged::Sides(r) => {
-            let flags = format!("{} --seed {}", rule_of_sides(r), r.plan.seed);
-            if let (Some(base), Some(head)) =
-                (commit(r.base.revision.as_ref()), commit(r.head.revision.as_ref()))
-            {
-                let suite = suite?;
-                return Some(format!(
-                    "holdpoint ab --suite {suite} \\\n  --base-rev {base} \\\n  --head-rev {head} \\\n  {flags}"
-                ));
-            }
-            // What a stranger's file says is no command to be copied.
-            let is_command = r.suite == "command" && trust == Trust::Own;
-            let quoted = |label: &str| format!("'{}'", label.replace('\'', "'\\''"));
-            let is_plain = |label: &str| {
-                label.len() <= 200 && label.chars().all(|c| (c == ' ' || c.is_ascii_graphic()) && c != '`')
-            };
-            let (base, head) = (&r.base.label, &r.head.label);
-            (is_command && is_plain(base) && is_plain(head) && !base.contains("##[") && !head.contains("##["))
-                .then(|| format!("holdpoint ab --base {} --head {} {flags}", quoted(base), quoted(head)))
-        }
+    let Some(sides) = &j.sides else {
+        let checkout = commit(j.revision.as_ref());
+        let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
+        // What others measured has no suite here.
+        judged.machine()?;
+        return Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, rule_of_run(j)?));
+    };
+    let plan = judged.plan()?;
+    let flags = format!("{} --seed {}", rule_of_sides(judged, plan), plan.seed);
+    let commits = (commit(sides.base.revision.as_ref()), commit(sides.head.revision.as_ref()));
+    if let (Some(base), Some(head)) = commits {
+        let suite = suite?;
+        return Some(format!(
+            "holdpoint ab --suite {suite} \\\n  --base-rev {base} \\\n  --head-rev {head} \\\n  {flags}"
+        ));
     }
+    // What a stranger's file says is no command to be copied.
+    let is_command = j.suite == "command" && trust == Trust::Own;
+    let quoted = |label: &str| format!("'{}'", label.replace('\'', "'\\''"));
+    let is_plain = |label: &str| {
+        label.len() <= 200 && label.chars().all(|c| (c == ' ' || c.is_ascii_graphic()) && c != '`')
+    };
+    let (base, head) = (&sides.base.label, &sides.head.label);
+    (is_command && is_plain(base) && is_plain(head) && !base.contains("##[") && !head.contains("##["))
+        .then(|| format!("holdpoint ab --base {} --head {} {flags}", quoted(base), quoted(head)))
 }
 
 /// The flags of `gate` that make it decide by the same rule; absent where none do.
 fn rule_of_run(j: &Judgement) -> Option<String> {
-    let threshold = j.basis.as_ref().and_then(|basis| basis.threshold_pct);
+    let basis = j.basis.as_ref().and_then(|basis| basis.baseline());
+    let threshold = basis.and_then(|basis| basis.threshold_pct);
     let threshold = threshold.or_else(|| j.threshold.as_ref().map(|keys| keys.threshold));
     let mut flags = match (j.policy.as_str(), threshold) {
         ("allowed-max", _) => String::new(),
         ("threshold", Some(percent)) => format!(" --threshold {percent}"),
         _ => return None,
     };
-    let allowed = j.basis.as_ref().map(|basis| basis.allow.names()).unwrap_or_default();
+    let allowed = basis.map(|basis| basis.allow.names()).unwrap_or_default();
     if !allowed.is_empty() {
         flags += &format!(" --allow {}", allowed.join(","));
     }
@@ -292,13 +278,12 @@ fn rule_of_run(j: &Judgement) -> Option<String> {
 }
 
 /// The flags of `ab` that make it decide by the same rule.
-fn rule_of_sides(r: &AbReport) -> String {
-    if sides::is_disjoint_ci(r) {
-        return format!("--policy disjoint-ci --units-max {}", r.plan.units_max);
+fn rule_of_sides(judged: Judged<'_>, plan: &AbPlan) -> String {
+    if sides::is_disjoint_ci(judged) {
+        return format!("--policy disjoint-ci --units-max {}", plan.units_max);
     }
-    let mut flags = format!("--tolerance {}", units::setting(r.plan.tolerance).replace(' ', ""));
-    for (flag, rate, default) in
-        [("alarm", r.plan.alarm_rate, ALARM_RATE), ("miss", r.plan.miss_rate, MISS_RATE)]
+    let mut flags = format!("--tolerance {}", units::setting(plan.tolerance).replace(' ', ""));
+    for (flag, rate, default) in [("alarm", plan.alarm_rate, ALARM_RATE), ("miss", plan.miss_rate, MISS_RATE)]
     {
         if rate != default {
             flags += &format!(" --{flag}-rate {rate}");

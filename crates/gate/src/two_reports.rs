@@ -1,8 +1,8 @@
 //! The policy `disjoint-ci` for two reports that hold their samples.
 
-use super::disjoint_ci;
 use crate::compare::{Row, compare};
-use crate::judge::{self, judge_by, of_row, status_of};
+use crate::judge::{self, judge_by, row_check};
+use crate::policy::{Policy, disjoint_ci};
 use holdpoint_model::baseline::DEFAULT_RATIO;
 use holdpoint_model::{
     Allow, Baseline, BaselineMetric, Check, Current, Judgement, MetricValue, Outcome, Report, SCHEMA_VERSION,
@@ -14,7 +14,7 @@ use holdpoint_model::{
 #[must_use]
 pub fn compare_reports_disjoint_ci(baseline: &Report, current: &Report, allow: Allow) -> Judgement {
     let facts = compare(&medians(current), &as_baseline(baseline), allow);
-    judge_by(&facts, disjoint_ci::NAME, |row| {
+    judge_by(&facts, Policy::DisjointCi.name(), |row| {
         // What is allowed depends on the intervals, so no one time is the limit.
         judge::check(row, None, |current_ms| check(row, baseline, current, current_ms))
     })
@@ -31,7 +31,7 @@ fn check(row: &Row, baseline: &Report, current: &Report, current_ms: f64) -> Che
         current_ms: Some(current_ms),
         allowed_max_ms: None,
         regression_ratio: Some(current_ms / row.baseline.value_ms - 1.0),
-        ..of_row(row, status_of(verdict), verdict, reason)
+        ..row_check(row, verdict, reason)
     }
 }
 

@@ -5,14 +5,11 @@
 //! over samples that are correlated, are far too narrow. And a change beyond the thresholds whose test does not agree
 //! is no significant difference, where the seed says maintained: too little data is no proof that nothing changed.
 
-use super::times;
+use crate::ab::{Blocks, times};
 use holdpoint_model::Verdict;
 use holdpoint_model::ab::DisjointCiKeys;
 use holdpoint_stats as stats;
 use holdpoint_stats::classic;
-
-/// The policy's name.
-pub const NAME: &str = "disjoint-ci";
 
 /// The seed's bar for a regression, in percent slower.
 pub const REGRESSION_PCT: f64 = 3.0;
@@ -58,6 +55,17 @@ pub fn compare(base: &[Vec<f64>], head: &[Vec<f64>]) -> Option<(DisjointCiKeys, 
     let (verdict, sentence) = decide(&keys);
     keys.verdict = sentence;
     Some((keys, verdict))
+}
+
+/// Judges a workload of two sides, with units as blocks.
+pub(super) fn judge(blocks: &Blocks) -> (Verdict, String, Option<DisjointCiKeys>) {
+    match compare(&blocks.base, &blocks.head) {
+        None => {
+            let reason = "too few units for an interval: give it a longer --budget".to_owned();
+            (Verdict::Inconclusive, reason, None)
+        }
+        Some((keys, verdict)) => (verdict, keys.verdict.clone(), Some(keys)),
+    }
 }
 
 /// The verdict and the seed's sentence, in the seed's order.

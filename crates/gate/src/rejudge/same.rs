@@ -1,10 +1,11 @@
 //! Comparing a document with itself judged again: the first difference is what is told.
 
-use holdpoint_gate::judge_again;
-use holdpoint_model::ab::Ended;
+use super::contradiction_of_sides;
+use crate::again::{Evidence, judge_again};
+use crate::judge::{overall_status, overall_verdict};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::waiver::UsedWaiver;
-use holdpoint_model::{AbWorkload, Check, CheckStatus, Current, Date, Judgement, Unit, Verdict};
+use holdpoint_model::{Check, CheckStatus, Date, Judgement, Verdict};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,22 +13,19 @@ use serde_json::Value;
 const ROUNDING: f64 = 1e-9;
 
 /// Says that a file was edited.
-pub(crate) fn edited(what: &str) -> String {
+#[must_use]
+pub fn edited(what: &str) -> String {
     clean_text(&format!("{what}: it was edited"))
 }
 
 /// The verdict of the whole is that of its worst part.
-pub(super) fn same_worst(
-    said: Verdict,
-    parts: impl Iterator<Item = Verdict>,
-    noun: &str,
-) -> Result<(), String> {
-    let worst = parts.max().unwrap_or(Verdict::Inconclusive);
-    if worst == said {
+pub(super) fn same_worst(stated: &Judgement) -> Result<(), String> {
+    let worst = overall_verdict(&stated.checks);
+    if worst == stated.verdict {
         return Ok(());
     }
-    let (said, worst) = (said.as_str(), worst.as_str());
-    Err(edited(&format!("its verdict is {said}, yet the worst of its {noun} is {worst}")))
+    let (stated, worst) = (stated.verdict.as_str(), worst.as_str());
+    Err(edited(&format!("its verdict is {stated}, yet the worst of its checks is {worst}")))
 }
 
 pub(super) fn names_of(check: &Check) -> Vec<&str> {
@@ -52,11 +50,23 @@ pub(super) fn before_waiver(
     Ok(Verdict::Regressed)
 }
 
-pub(super) fn same_judgement(j: &Judgement, runs: &[Current], day: Option<Date>) -> Result<(), String> {
-    let mut again = judge_again(j, runs)
-        .ok_or_else(|| edited(&format!("there is no policy {:?} of its kind", j.policy)))?;
-    let mut said = j.clone();
-    for check in &mut said.checks {
+pub(super) fn same_judgement(
+    stated: &Judgement,
+    evidence: &Evidence,
+    day: Option<Date>,
+) -> Result<(), String> {
+    let Some(mut again) = judge_again(stated, evidence) else {
+        let what = contradiction_of_sides(evidence, stated);
+        return Err(
+            what.unwrap_or_else(|| edited(&format!("there is no policy {:?} of its kind", stated.policy)))
+        );
+    };
+    let is_cut_short = stated.sides.as_ref().is_some_and(|sides| !sides.finished);
+    if !is_cut_short && stated.status != overall_status(&stated.checks) {
+        return Err(edited(&format!("its status is {:?}, which its checks do not make it", stated.status)));
+    }
+    let mut stated = stated.clone();
+    for check in &mut stated.checks {
         let names = names_of(check);
         let verdict =
             before_waiver(&names, check.verdict, check.waiver.as_ref(), check.regression_ratio, day)?;
@@ -65,45 +75,23 @@ pub(super) fn same_judgement(j: &Judgement, runs: &[Current], day: Option<Date>)
         }
         check.waiver = None;
     }
-    // Words are the version's that wrote them. Verdict and status of the whole follow from the checks, waivers included.
-    let passed = !j.checks.is_empty() && j.checks.iter().all(|check| check.status == CheckStatus::Pass);
-    if (j.status == "pass") != passed {
-        return Err(edited(&format!("its status is {:?}, which its checks do not make it", j.status)));
-    }
-    for judgement in [&mut said, &mut again] {
+    // Words are the version's that wrote them. Verdict and status of the whole follow from the checks, waivers included; calibrations
+    // are added from another file.
+    for judgement in [&mut stated, &mut again] {
         judgement.notes.clear();
         judgement.status.clear();
         judgement.verdict = Verdict::Pass;
-        judgement.checks.iter_mut().for_each(|check| check.reason.clear());
-    }
-    for (said, again) in said.checks.iter().zip(&again.checks) {
-        same(&said.metric, said, again)?;
-    }
-    same("it", &said, &again)
-}
-
-pub(super) fn same_workload(
-    name: &str,
-    said: &AbWorkload,
-    again: &AbWorkload,
-    day: Option<Date>,
-) -> Result<(), String> {
-    if said.ended == Ended::SameCode && !said.units.is_empty() {
-        return Err(edited(&format!("{name} is the same code, yet was measured")));
-    }
-    let marks = |unit: &Unit| {
-        unit.rounds.iter().map(|round| (round.left_out, round.trouble.clone())).collect::<Vec<_>>()
-    };
-    for (said, again) in said.units.iter().zip(&again.units) {
-        if !is_same(said.x, again.x) || marks(said) != marks(again) {
-            return Err(edited(&format!("{name}: a unit's x is {}, by its rounds {}", said.x, again.x)));
+        for check in &mut judgement.checks {
+            check.reason.clear();
+            if let Some(paired) = &mut check.paired {
+                paired.calibrated = None;
+            }
         }
     }
-    same(&format!("{name}: evidence"), &said.evidence, &again.evidence)?;
-    same(&format!("{name}: disjoint_ci"), &said.disjoint_ci, &again.disjoint_ci)?;
-    let metric = format!("{name}_p50_ms");
-    let verdict = before_waiver(&[name, &metric], said.verdict, said.waiver.as_ref(), said.change(), day)?;
-    same(&format!("{name}: verdict"), &verdict, &again.verdict)
+    for (stated, again) in stated.checks.iter().zip(&again.checks) {
+        same(stated.name(), stated, again)?;
+    }
+    same("it", &stated, &again)
 }
 
 fn is_same(one: f64, other: f64) -> bool {

@@ -1,6 +1,6 @@
-//! What a gate ended with, as the workflows keep it: it speaks where no file does, and where it is worse than they are.
+//! The verdict over a folder of evidence: a judgement, the gate's exit code as workflows keep it, and problems with the files.
 
-use holdpoint_model::{ExitCode, Verdict};
+use holdpoint_model::{ExitCode, Judgement, Verdict};
 
 /// An exit code takes three digits, a word for none of them a few letters.
 const CHARS_MAX: usize = 16;
@@ -82,6 +82,17 @@ impl Ended {
             _ => return None,
         })
     }
+}
+
+/// The worst of a judgement and of the gate's exit code; inconclusive where there is neither, and no better where the files have
+/// problems.
+#[must_use]
+pub fn overall(judgement: Option<&Judgement>, ended: Option<&Ended>, has_problems: bool) -> Verdict {
+    let judged = judgement.map(|judgement| judgement.verdict);
+    let ended = ended.filter(|ended| judged.is_none_or(|verdict| ended.is_worse_than(verdict)));
+    let verdict_of = if judged.is_none() { Ended::verdict_alone } else { Ended::verdict };
+    let worst = ended.map(verdict_of).or(judged).unwrap_or(Verdict::Inconclusive);
+    if has_problems { worst.max(Verdict::Inconclusive) } else { worst }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! The sentence beside a verdict: what was seen, and where that was not enough, what would help.
+//! Evidence that may be looked at after every unit, see METHODOLOGY.md; and the sentence beside each verdict: the change, and
+//! for an undecided one what would help.
 
-use super::deciding::Deciding;
+use super::Pair;
 use holdpoint_model::ab::{AbEvidence, Ended};
-use holdpoint_model::{AbWorkload, Trouble};
+use holdpoint_model::{AbWorkload, Trouble, Verdict};
 use holdpoint_stats::sequential::{Decision, Plan};
 
 /// The error of a median of normals over that of their mean, √(π/2).
@@ -14,14 +15,19 @@ const LN_E_LOST: f64 = 1.5;
 /// Nobody waits for more than this many times what they gave.
 const LONGER_MAX: f64 = 10.0;
 
-/// For a workload that was measured.
-pub(super) fn reason(
-    workload: &AbWorkload,
-    evidence: &AbEvidence,
-    deciding: &Deciding,
-    index: usize,
-) -> String {
-    let (seen, tolerance) = (seen(evidence), percent(deciding.plan().tolerance));
+pub(super) fn judge(pair: &Pair<'_>) -> (Verdict, String) {
+    let verdict = match pair.deciding.decision(pair.index) {
+        Decision::Slower => Verdict::Regressed,
+        Decision::NotSlower => Verdict::Pass,
+        Decision::Faster => Verdict::Improved,
+        Decision::Undecided => Verdict::Inconclusive,
+    };
+    (verdict, reason(pair))
+}
+
+fn reason(pair: &Pair<'_>) -> String {
+    let &Pair { evidence, deciding, index, .. } = pair;
+    let (seen, tolerance) = (seen(evidence), percent(pair.plan.tolerance));
     let together = if deciding.is_called_together(index) { ", called together with others" } else { "" };
     match deciding.decision(index) {
         Decision::Slower => format!("{seen}, slower than the tolerance of {tolerance}{together}"),
@@ -32,8 +38,8 @@ pub(super) fn reason(
                 1 => "1 unit".to_owned(),
                 count => format!("{count} units"),
             };
-            let visible = visible(evidence, deciding.plan());
-            let help = help(workload, evidence, deciding.plan());
+            let visible = visible(evidence, pair.plan);
+            let help = help(pair);
             format!("{seen} after {units}, undecided at the tolerance of {tolerance}; {visible}; {help}")
         }
     }
@@ -55,12 +61,17 @@ fn visible(evidence: &AbEvidence, plan: &Plan) -> String {
 }
 
 /// What would have decided, by the numbers.
-fn help(workload: &AbWorkload, evidence: &AbEvidence, plan: &Plan) -> String {
-    if workload.ended == Ended::Interrupted {
-        return "it was interrupted: --resume goes on".to_owned();
+fn help(pair: &Pair<'_>) -> String {
+    let &Pair { workload, evidence, ended, .. } = pair;
+    let plan = pair.plan;
+    match ended {
+        Ended::Interrupted => return "it was interrupted: --resume goes on".to_owned(),
+        // It stopped early, because another question had been answered.
+        Ended::Decided => return "its samples do not suffice for this question: measure again".to_owned(),
+        _ => {}
     }
     let units_count = f64::from(evidence.units_count);
-    let may_go_on = workload.ended != Ended::UnitsMax;
+    let may_go_on = ended != Ended::UnitsMax;
     let (Some(sd), Some(_)) = (evidence.unit_sd, evidence.smallest_visible_slowdown) else {
         let seconds = workload.spent_s / units_count * plan.units_count_min() as f64;
         return match may_go_on {

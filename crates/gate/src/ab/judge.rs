@@ -1,0 +1,204 @@
+//! Judges two sides by their units.
+
+use super::evidence::{self, Blocks};
+use super::{Deciding, estimate};
+use crate::judge::{blank, overall_status, overall_verdict, status_of};
+use crate::policy::{Pair, Policy};
+use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, Judgement, PairedKeys, SCHEMA_VERSION, Verdict,
+};
+use holdpoint_stats::sequential::{Decision, InvalidPlan};
+
+/// More than a plan can ask for.
+const UNITS_MAX: usize = 2_000;
+
+/// The policy among the conditions of a comparison.
+pub const POLICY_CONDITION: &str = "--policy";
+
+/// Samples of two sides that cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum SidesError {
+    #[error(transparent)]
+    Plan(#[from] InvalidPlan),
+    #[error("policy {} needs a baseline, not two sides; choose sequential or disjoint-ci", .0.name())]
+    Policy(Policy),
+    #[error("{0} has more units than its plan allows: it was edited")]
+    Units(String),
+    #[error("{name}: unit {unit} says x is {stated}, its rounds say {computed}: it was edited")]
+    Unit { name: String, unit: usize, stated: f64, computed: f64 },
+    #[error("{name}: unit {unit} has no samples on a side, or a time of zero: it was edited")]
+    Samples { name: String, unit: usize },
+    #[error("{0} is called the same code, yet it was measured: it was edited")]
+    SameCode(String),
+}
+
+/// Judges every workload and the comparison as a whole.
+///
+/// `plan` holds the question: tolerance and error rates. It may be another one than the samples were taken for: evidence is valid at any
+/// time, so units that were taken until one question was answered may answer another, or be too few for it.
+///
+/// # Errors
+/// When the plan or the policy cannot be used, or the samples contradict themselves.
+pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<Judgement, SidesError> {
+    if policy.takes_baseline() {
+        return Err(SidesError::Policy(policy));
+    }
+    check_units(report)?;
+    let mut deciding = Deciding::replay(report, plan)?;
+    deciding.finish();
+    let check = |(index, (name, workload))| {
+        let name: &String = name;
+        judge_workload(name, workload, report, plan, &deciding, index, policy)
+    };
+    let checks: Vec<Check> = report.workloads.iter().enumerate().map(check).collect();
+    let mut verdict = overall_verdict(&checks);
+    if !report.finished {
+        verdict = verdict.max(Verdict::Inconclusive);
+    }
+    Ok(Judgement {
+        schema_version: SCHEMA_VERSION,
+        suite: report.suite.clone(),
+        status: if report.finished { overall_status(&checks) } else { "fail" }.to_owned(),
+        verdict,
+        policy: policy.name().to_owned(),
+        timestamp_utc: Some(report.timestamp_utc.clone()),
+        required_status: "ok".to_owned(),
+        current_status: None,
+        machine: report.machine.clone(),
+        revision: report.head.revision.clone(),
+        sides: Some(ComparedSides {
+            base: report.base.clone(),
+            head: report.head.clone(),
+            finished: report.finished,
+        }),
+        notes: report.notes.clone(),
+        ungated: Vec::new(),
+        checks,
+        threshold: None,
+        basis: Some(Basis::Sides { plan: plan.clone() }),
+    })
+}
+
+/// Judges samples by the plan and the policy that they were taken for.
+///
+/// # Errors
+/// As for [`judge_sides`].
+pub fn judge_recorded(report: &AbReport) -> Result<Judgement, SidesError> {
+    let policy = report.conditions.get(POLICY_CONDITION).and_then(|name| Policy::from_name(name, None));
+    judge_sides(report, &report.plan, policy.unwrap_or(Policy::Sequential))
+}
+
+/// Units must be as many as the plan allows and say what their rounds say.
+fn check_units(report: &AbReport) -> Result<(), SidesError> {
+    // Units that were under way when the last one was decided are kept.
+    let most = report.plan.units_max.saturating_add(report.plan.units_at_once) as usize;
+    for (name, workload) in &report.workloads {
+        if workload.units.len() > most.min(UNITS_MAX) {
+            return Err(SidesError::Units(name.clone()));
+        }
+        if workload.ended == Ended::SameCode && !workload.units.is_empty() {
+            return Err(SidesError::SameCode(name.clone()));
+        }
+        for (index, unit) in workload.units.iter().enumerate() {
+            let mut rounds = unit.rounds.clone();
+            let Some(computed) = estimate::unit(&mut rounds) else {
+                return Err(SidesError::Samples { name: name.clone(), unit: index });
+            };
+            if (computed - unit.x).abs() > 1e-9 * computed.abs().max(unit.x.abs()) || rounds != unit.rounds {
+                let (name, stated) = (name.clone(), unit.x);
+                return Err(SidesError::Unit { name, unit: index, stated, computed });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn judge_workload(
+    name: &str,
+    workload: &AbWorkload,
+    report: &AbReport,
+    plan: &AbPlan,
+    deciding: &Deciding,
+    index: usize,
+    policy: Policy,
+) -> Check {
+    let blocks = Blocks::new(workload);
+    let evidence = deciding.evidence(index).and_then(|known| evidence::evidence(workload, &blocks, known));
+    let ended = ended(workload, report, deciding.decision(index));
+    let (verdict, reason, disjoint_ci) = match (&workload.failure, ended, &evidence) {
+        (_, Ended::Skipped, _) => (Verdict::Skipped, skipped(workload), None),
+        (None, Ended::SameCode, _) => (Verdict::Pass, workload.reason.clone(), None),
+        (Some(_), ..) | (_, Ended::Failed, _) => (Verdict::Broken, failed(workload), None),
+        (None, _, None) => (Verdict::Inconclusive, not_measured(ended).to_owned(), None),
+        (None, _, Some(evidence)) => match deciding.plan(index) {
+            None => (Verdict::Inconclusive, "there is no plan for it".to_owned(), None),
+            Some(plan) => {
+                let blocks = &blocks;
+                policy.judge_pair(&Pair { workload, ended, evidence, blocks, deciding, plan, index })
+            }
+        },
+    };
+    let [baseline_ms, current_ms] = medians_ms(disjoint_ci.as_ref(), evidence.as_ref());
+    Check {
+        workload: Some(name.to_owned()),
+        baseline_ms,
+        current_ms,
+        allowed_max_ms: baseline_ms
+            .filter(|_| policy == Policy::Sequential)
+            .map(|base_ms| base_ms * (1.0 + plan.tolerance_of(name))),
+        regression_ratio: change(disjoint_ci.as_ref(), evidence.as_ref()),
+        paired: Some(PairedKeys {
+            identity: workload.identity.clone(),
+            ended,
+            spent_s: workload.spent_s,
+            evidence,
+            disjoint_ci,
+            calibrated: None,
+        }),
+        ..blank(&format!("{name}_p50_ms"), status_of(verdict), verdict, reason)
+    }
+}
+
+/// The measuring side sees that no more units are wanted, and not why.
+fn ended(workload: &AbWorkload, report: &AbReport, decision: Decision) -> Ended {
+    let may_be_full = matches!(workload.ended, Ended::Decided | Ended::Interrupted);
+    let is_full = report.finished && workload.units.len() >= report.plan.units_max as usize;
+    if may_be_full && is_full && decision == Decision::Undecided { Ended::UnitsMax } else { workload.ended }
+}
+
+/// The medians that were compared.
+fn medians_ms(keys: Option<&DisjointCiKeys>, evidence: Option<&AbEvidence>) -> [Option<f64>; 2] {
+    match (keys, evidence) {
+        (Some(keys), _) => [Some(keys.baseline_median_ms), Some(keys.candidate_median_ms)],
+        (None, Some(evidence)) => [Some(evidence.base.p50_ms), Some(evidence.head.p50_ms)],
+        (None, None) => [None, None],
+    }
+}
+
+/// How much slower head is, as a share: by the intervals where they decided, else by the units.
+fn change(keys: Option<&DisjointCiKeys>, evidence: Option<&AbEvidence>) -> Option<f64> {
+    let by_intervals = keys.map(|keys| keys.delta_pct / 100.0);
+    by_intervals.or(evidence.map(|evidence| evidence.ratio - 1.0))
+}
+
+fn skipped(workload: &AbWorkload) -> String {
+    if !workload.reason.is_empty() {
+        return workload.reason.clone();
+    }
+    workload.failure.as_ref().map_or("it could not be measured here".to_owned(), |f| f.failure.detail.clone())
+}
+
+fn failed(workload: &AbWorkload) -> String {
+    let Some(failure) = &workload.failure else { return "a side failed".to_owned() };
+    let what = &failure.failure;
+    format!("{} failed: {}: {}", failure.side.as_str(), what.cause.as_str(), what.detail)
+}
+
+fn not_measured(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Interrupted => "interrupted before its first unit: --resume goes on",
+        Ended::Budget => "the budget was spent before its first unit: give it a longer --budget",
+        _ => "there are no units",
+    }
+}

@@ -1,0 +1,42 @@
+//! Apex-X's rule: `current > value·(1 + ratio) + abs` fails, with the baseline's own ratio and abs.
+
+use crate::compare::{Comparison, Row};
+use crate::judge::row_check;
+use crate::{noise, record};
+use holdpoint_model::baseline::DEFAULT_RATIO;
+use holdpoint_model::{Check, Verdict};
+
+pub(super) fn check(row: &Row, current_ms: f64) -> Check {
+    let was = &row.baseline;
+    let allowed_max_ms = was.allowed_max_ms();
+    let change = current_ms / was.value_ms - 1.0;
+    let (ruled, reason) = if current_ms > allowed_max_ms {
+        let allowed = allowed_max_ms / was.value_ms - 1.0;
+        (Verdict::Regressed, format!("{:+.1} %, allowed is {:+.1} %", change * 100.0, allowed * 100.0))
+    } else if current_ms * (1.0 + was.max_regression_ratio) + was.max_regression_abs_ms < was.value_ms {
+        (Verdict::Improved, "faster by more than the tolerance".to_owned())
+    } else {
+        (Verdict::Pass, "within the tolerance".to_owned())
+    };
+    let (verdict, unclear) = noise::weigh(was, allowed_max_ms, current_ms, ruled);
+    Check {
+        current_ms: Some(current_ms),
+        regression_ratio: Some(change),
+        ..row_check(row, verdict, unclear.unwrap_or(reason))
+    }
+}
+
+pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
+    let default_pct = DEFAULT_RATIO * 100.0;
+    let is_wide = |row: &&Row| row.baseline.allowed_max_ms() > row.baseline.value_ms * (1.0 + DEFAULT_RATIO);
+    let is_default = |row: &Row| row.baseline.runs_ms.len() < record::RUNS_MIN && row.baseline.is_default();
+    let wide: Vec<&str> = comparison.rows.iter().filter(is_wide).map(|row| row.metric.as_str()).collect();
+    let mut notes = Vec::new();
+    if !comparison.rows.is_empty() && comparison.rows.iter().all(is_default) {
+        notes.push(format!("the tolerance is the default of {default_pct:.0} %: the baseline names none"));
+    }
+    if !wide.is_empty() {
+        notes.push(format!("the tolerance is over {default_pct:.0} % for {}", wide.join(", ")));
+    }
+    notes
+}

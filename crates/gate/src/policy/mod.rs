@@ -1,0 +1,151 @@
+//! The policies by name. Each has a file of its own; adding one takes that file and an arm of each `match` here.
+//!
+//! A policy's tolerances are in the baseline, in the plan or in [`Policy`] itself, never hidden in code.
+
+mod allowed_max;
+pub mod disjoint_ci;
+mod sequential;
+mod threshold;
+
+pub use threshold::THRESHOLD_PCT;
+
+use crate::ab::{Blocks, Deciding};
+use crate::compare::{Comparison, Row};
+use crate::judge;
+use holdpoint_model::ab::{AbEvidence, DisjointCiKeys};
+use holdpoint_model::{AbWorkload, BaselineMetric, Check, ExitCode, Judgement, Verdict};
+use holdpoint_stats::sequential::Plan;
+
+/// A rule that turns facts into verdicts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Policy {
+    /// Apex-X's rule for a baseline.
+    AllowedMax,
+    /// cudadent42's rule for a baseline.
+    Threshold {
+        /// The least improvement that passes; negative allows a slowdown.
+        threshold_pct: f64,
+    },
+    /// Decides two sides as soon as the evidence suffices, at stated error rates.
+    Sequential,
+    /// cudadent42's rule for two sides, with the sign corrected.
+    DisjointCi,
+}
+
+impl Policy {
+    pub const ALL: [Self; 4] = [
+        Self::AllowedMax,
+        Self::Threshold { threshold_pct: THRESHOLD_PCT },
+        Self::Sequential,
+        Self::DisjointCi,
+    ];
+
+    /// The name in flags and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllowedMax => "allowed-max",
+            Self::Threshold { .. } => "threshold",
+            Self::Sequential => "sequential",
+            Self::DisjointCi => "disjoint-ci",
+        }
+    }
+
+    /// One line for help texts.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::AllowedMax => {
+                "Apex-X's rule: value x (1 + ratio) + abs from the baseline is the most allowed"
+            }
+            Self::Threshold { .. } => "cudadent42's rule: the least improvement in percent, from --threshold",
+            Self::Sequential => {
+                "Two sides: decides as soon as the evidence suffices, at the stated error rates"
+            }
+            Self::DisjointCi => "cudadent42's rule for two sides: -3 %/+10 %, disjoint intervals, |δ| >= 0.3",
+        }
+    }
+
+    /// The policy of that name; `threshold` needs its number.
+    #[must_use]
+    pub fn from_name(name: &str, threshold_pct: Option<f64>) -> Option<Self> {
+        match Self::ALL.into_iter().find(|policy| policy.name() == name)? {
+            Self::Threshold { .. } => threshold_pct.map(|threshold_pct| Self::Threshold { threshold_pct }),
+            policy => Some(policy),
+        }
+    }
+
+    /// Whether it compares a run with a baseline.
+    #[must_use]
+    pub fn takes_baseline(self) -> bool {
+        matches!(self, Self::AllowedMax | Self::Threshold { .. })
+    }
+
+    /// Whether it takes every unit of a plan, whatever the evidence.
+    #[must_use]
+    pub fn is_fixed_length(self) -> bool {
+        self == Self::DisjointCi
+    }
+
+    /// The time above which a metric fails.
+    pub(crate) fn allowed_max_ms(self, was: &BaselineMetric) -> Option<f64> {
+        match self {
+            Self::AllowedMax => Some(was.allowed_max_ms()),
+            Self::Threshold { threshold_pct } => Some(threshold::allowed_max_ms(was, threshold_pct)),
+            Self::Sequential | Self::DisjointCi => None,
+        }
+    }
+
+    /// Judges one metric of a run against a baseline.
+    pub(crate) fn check(self, row: &Row) -> Check {
+        judge::check(row, self.allowed_max_ms(&row.baseline), |current_ms| match self {
+            Self::AllowedMax => allowed_max::check(row, current_ms),
+            Self::Threshold { threshold_pct } => threshold::check(row, current_ms, threshold_pct),
+            Self::Sequential | Self::DisjointCi => {
+                let reason = format!("policy {} needs the samples of two sides", self.name());
+                judge::row_check(row, Verdict::Inconclusive, reason)
+            }
+        })
+    }
+
+    /// Notes about tolerances that are wider than a reader may think.
+    pub(crate) fn notes(self, comparison: &Comparison) -> Vec<String> {
+        if self == Self::AllowedMax { allowed_max::notes(comparison) } else { Vec::new() }
+    }
+
+    /// Judges one workload of two sides that has units.
+    pub(crate) fn judge_pair(self, pair: &Pair<'_>) -> (Verdict, String, Option<DisjointCiKeys>) {
+        match self {
+            Self::Sequential => {
+                let (verdict, reason) = sequential::judge(pair);
+                (verdict, reason, None)
+            }
+            Self::DisjointCi => disjoint_ci::judge(pair.blocks),
+            Self::AllowedMax | Self::Threshold { .. } => {
+                let reason = format!("policy {} needs a baseline, not two sides", self.name());
+                (Verdict::Inconclusive, reason, None)
+            }
+        }
+    }
+}
+
+/// A workload of two sides with everything that a policy may look at.
+pub(crate) struct Pair<'a> {
+    pub workload: &'a AbWorkload,
+    pub ended: holdpoint_model::ab::Ended,
+    pub evidence: &'a AbEvidence,
+    pub blocks: &'a Blocks,
+    pub deciding: &'a Deciding,
+    /// The question about this workload.
+    pub plan: &'a Plan,
+    pub index: usize,
+}
+
+/// The exit code of a judgement. Under cudadent42's rule for two sides, no significant difference is its 2.
+#[must_use]
+pub fn exit_code(judgement: &Judgement) -> ExitCode {
+    match judgement.verdict {
+        Verdict::Inconclusive if judgement.policy == Policy::DisjointCi.name() => ExitCode::Skipped,
+        verdict => verdict.into(),
+    }
+}

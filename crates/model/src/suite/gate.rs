@@ -1,0 +1,124 @@
+//! The `[gate]` table of a suite: how its measurements are judged, unless a flag says otherwise.
+
+use crate::report::METRICS;
+use crate::toml_file::{TomlError, invalid};
+use crate::waiver::Limit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a suite is judged. Each key has a flag of the same name, which overrides it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GateSettings {
+    /// The policy by name: `allowed-max` or `threshold` for a baseline, `sequential` or `disjoint-ci` for two sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// How much slower a workload may become; replaces the tolerances of a baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Limit>,
+    /// For the policy `threshold`: the least improvement that passes, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// Two sides: maximum false-alarm rate per suite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alarm_rate: Option<f64>,
+    /// Two sides: maximum miss rate per workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss_rate: Option<f64>,
+    /// Two sides: seconds per workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// Two sides: most units per workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units_max: Option<u32>,
+    /// Two sides: rounds in each of the first units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+    /// Two sides: milliseconds that one side of a round aims to last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_ms: Option<f64>,
+    /// Two sides: units measured at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u32>,
+    /// Two sides: hold all processes of a unit on one CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<bool>,
+    /// Two sides: measure CUDA workloads whose code is the same on both sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measure_same_code: Option<bool>,
+    /// A baseline: runs to add when the first is slower than allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<u32>,
+    /// A baseline: runs behind a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
+    /// The metrics to gate of workloads that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Vec<String>>,
+    /// Settings of single workloads, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub workloads: BTreeMap<String, WorkloadGate>,
+}
+
+/// How one workload is judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadGate {
+    /// How much slower it may become.
+    pub tolerance: Limit,
+}
+
+impl GateSettings {
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The tolerances of single workloads, as shares.
+    #[must_use]
+    pub fn tolerances(&self) -> BTreeMap<String, f64> {
+        self.workloads.iter().map(|(name, gate)| (name.clone(), gate.tolerance.share())).collect()
+    }
+
+    pub(super) fn check(&self, names: &[&str]) -> Result<(), TomlError> {
+        let rate = |key: &str, rate: Option<f64>| match rate {
+            Some(rate) if !(rate > 0.0 && rate < 1.0) => {
+                invalid("gate", format!("{key} is {rate}; a rate between 0 and 1 is wanted, such as 0.001"))
+            }
+            _ => Ok(()),
+        };
+        rate("alarm_rate", self.alarm_rate)?;
+        rate("miss_rate", self.miss_rate)?;
+        let positive = |key: &str, value: Option<f64>| match value {
+            Some(value) if !(value > 0.0 && value <= 1e6) => {
+                invalid("gate", format!("{key} is {value}; a number above 0 is wanted"))
+            }
+            _ => Ok(()),
+        };
+        positive("budget", self.budget)?;
+        positive("round_ms", self.round_ms)?;
+        let ranges = [
+            ("units_max", self.units_max, 1..=1000),
+            ("rounds", self.rounds, 1..=100),
+            ("at_once", self.at_once, 1..=64),
+            ("confirm", self.confirm, 0..=100),
+            ("runs", self.runs, 1..=100),
+        ];
+        for (key, value, range) in ranges {
+            if let Some(value) = value.filter(|value| !range.contains(value)) {
+                let (low, high) = (range.start(), range.end());
+                return invalid("gate", format!("{key} is {value}; {low} to {high} are wanted"));
+            }
+        }
+        let unknown = self.metrics.iter().flatten().find(|metric| !METRICS.contains(&metric.as_str()));
+        if let Some(metric) = unknown {
+            let known = METRICS.join(", ");
+            return invalid("gate.metrics", format!("there is no metric {metric:?}; there are {known}"));
+        }
+        match self.workloads.keys().find(|name| !names.contains(&name.as_str())) {
+            Some(name) => invalid("gate.workloads", format!("the suite has no workload {name:?}")),
+            None => Ok(()),
+        }
+    }
+}
