@@ -52,15 +52,18 @@ pub fn decide(
     holdpoint_store::check_writable(&path)?;
     interrupt::hold();
     let plan = compare::plan(how);
+    let mut has_lost_key = false;
     let mut comparison = if files.resume {
-        let unsealed = sealing.resume(&path, prepared.head.revision.as_ref())?;
-        unsealed.iter().for_each(|what| output.note(what));
+        let lost = sealing.resume(&path, prepared.head.revision.as_ref())?;
+        lost.iter().for_each(|what| output.note(what));
+        has_lost_key = lost.is_some();
         Comparison::resume(prepared, plan, policy, how.seed.is_some(), &path)?
     } else {
         Comparison::new(prepared, plan, policy)?
     };
     artifacts::clear(&files.artifacts, Writer::Sides { resume: files.resume })?;
-    // Of what is gone on from; it tells less than there will be.
+    // Of what is gone on from; they tell less than there will be.
+    sealing.unseal()?;
     holdpoint_store::remove(&page)?;
     comparison.measure(Some(&path), output);
     let mut report = comparison.finish();
@@ -76,14 +79,15 @@ pub fn decide(
     }
     sealing.write_json(&path, &report)?;
     sealing.write_text(&page, &markdown::ab(&report))?;
-    sealing.seal(&Origins {
+    let unsealed = sealing.seal(&Origins {
         command: "ab",
         suite: &prepared.sides.head.suite,
         revision: report.head.revision.as_ref(),
         machine: report.machine.as_ref(),
     })?;
     output.result(&report, |style| compare::text(&report, evidence, style))?;
-    output.note(&format!("evidence: {}", path.display()));
+    let unsealed = if has_lost_key { "" } else { unsealed };
+    output.note(&format!("evidence: {}{unsealed}", path.display()));
     interrupt::end_if_come();
     Ok(holdpoint_gate::ab::exit_code(&report))
 }
