@@ -105,6 +105,7 @@ fn workload(random: &mut Random) -> AbWorkload {
         calibrated: None,
         waiver: None,
         failure: None,
+        kernels: None,
         calls_per_sample: 4,
         units: (0..UNITS).map(|process| unit(random, process)).collect(),
     }

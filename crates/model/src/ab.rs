@@ -3,7 +3,7 @@
 use crate::calibration::Calibrated;
 use crate::judgement::Verdict;
 use crate::machine::{Machine, MachineState, Revision, Toolchain};
-use crate::report::Failure;
+use crate::report::{Failure, KernelInfo};
 use crate::suite::Identity;
 use crate::waiver::UsedWaiver;
 use indexmap::IndexMap;
@@ -137,6 +137,9 @@ pub struct AbWorkload {
     /// What went wrong, and on which side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<SideFailure>,
+    /// The kernels of both sides, where they are the same code and were not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<SideKernels>,
     /// Calls behind each sample.
     pub calls_per_sample: u64,
     /// The units, in order, with every sample.
@@ -149,6 +152,23 @@ impl AbWorkload {
     pub fn change(&self) -> Option<f64> {
         let by_intervals = self.disjoint_ci.as_ref().map(|keys| keys.delta_pct / 100.0);
         by_intervals.or(self.evidence.as_ref().map(|evidence| evidence.ratio - 1.0))
+    }
+}
+
+/// The kernels of both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideKernels {
+    /// Base's.
+    pub base: KernelInfo,
+    /// Head's.
+    pub head: KernelInfo,
+}
+
+impl SideKernels {
+    /// Whether both sides run the same code in the same way.
+    #[must_use]
+    pub fn are_same(&self) -> bool {
+        self.base.is_same_code(&self.head)
     }
 }
 

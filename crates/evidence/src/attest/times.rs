@@ -102,8 +102,14 @@ fn both(report: &AbReport, day: Option<Date>) -> Result<Said, String> {
     if !report.finished {
         return Ok(Said::new(GateStatus::Pending, format!("{}: not finished", report.suite)));
     }
-    if let Some(Doubt::Edited(what)) = rejudge_sides(report, day).doubt {
-        return Err(what);
+    let rejudged = rejudge_sides(report, day);
+    match &rejudged.doubt {
+        Some(Doubt::Edited(what)) => return Err(what.clone()),
+        Some(Doubt::Unknown(_)) => {
+            let what = rejudged.problem().unwrap_or_default();
+            return Ok(Said::new(GateStatus::Pending, format!("{}: {what}", report.suite)));
+        }
+        None => {}
     }
     let mut detail = format!(
         "{}: {}, {} side by side, policy {}",

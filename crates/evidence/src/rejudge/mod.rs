@@ -7,8 +7,9 @@ pub(crate) use same::edited;
 
 use crate::folder::find_file;
 use holdpoint_gate::{ab, contradiction, judge_again};
+use holdpoint_model::ab::Ended;
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{AbReport, CheckStatus, Current, Date, Judgement, Verdict, import};
+use holdpoint_model::{AbReport, AbWorkload, CheckStatus, Current, Date, Judgement, Verdict, import};
 use holdpoint_store::{REPORTS_MAX, report_name};
 use same::{before_waiver, names_of, same_judgement, same_workload, same_worst};
 use std::path::Path;
@@ -109,9 +110,13 @@ fn doubt_run(j: &Judgement, runs: Result<Vec<Current>, String>, day: Option<Date
 /// Judges two sides again by their rounds.
 #[must_use]
 pub fn rejudge_sides(said: &AbReport, day: Option<Date>) -> Rejudged<AbReport> {
-    let again = ab::judge_again(said).map(|again| sides_with_waivers(said, again, day));
+    let again = ab::judge_again(said).map(|again| sides_with_waivers(said, proven(again), day));
+    let is_proven = said.workloads.values().all(|workload| !is_unproven(workload));
     let doubt = match () {
-        () if said.finished => doubt_sides(said, day).err().map(Doubt::Edited),
+        () if said.finished => doubt_sides(said, day).err().map(Doubt::Edited).or_else(|| {
+            let what = "it does not hold the code of a workload whose code is said to be the same";
+            (!is_proven).then_some(Doubt::Unknown(what))
+        }),
         // What was kept on the way has not been judged yet.
         () if said.verdict < Verdict::Inconclusive => Some(Doubt::Unknown("it is not finished")),
         () => None,
@@ -122,6 +127,17 @@ pub fn rejudge_sides(said: &AbReport, day: Option<Date>) -> Rejudged<AbReport> {
     }
     let again = again.map(|again| again.verdict);
     Rejudged { document, doubt, rests_on: Vec::new(), said: said.verdict, again }
+}
+
+/// Whether a workload passes as the same code on both sides without a hash of either.
+fn is_unproven(workload: &AbWorkload) -> bool {
+    workload.ended == Ended::SameCode && workload.kernels.is_none()
+}
+
+fn proven(mut report: AbReport) -> AbReport {
+    let unproven = report.workloads.values_mut().filter(|workload| is_unproven(workload));
+    unproven.for_each(|workload| workload.verdict = Verdict::Inconclusive);
+    report
 }
 
 fn doubt_sides(report: &AbReport, day: Option<Date>) -> Result<(), String> {

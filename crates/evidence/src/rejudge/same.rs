@@ -3,6 +3,7 @@
 use holdpoint_gate::judge_again;
 use holdpoint_model::ab::Ended;
 use holdpoint_model::limits::clean_text;
+use holdpoint_model::suite::TIMER_HOST;
 use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{AbWorkload, Check, CheckStatus, Current, Date, Judgement, Unit, Verdict};
 use serde::Serialize;
@@ -88,8 +89,16 @@ pub(super) fn same_workload(
     again: &AbWorkload,
     day: Option<Date>,
 ) -> Result<(), String> {
-    if said.ended == Ended::SameCode && !said.units.is_empty() {
-        return Err(edited(&format!("{name} is the same code, yet was measured")));
+    let contradiction = match said.ended {
+        Ended::SameCode if !said.units.is_empty() => Some("was measured"),
+        Ended::SameCode if said.identity.timer == TIMER_HOST => Some("is timed on the host"),
+        Ended::SameCode if said.kernels.as_ref().is_some_and(|sides| !sides.are_same()) => {
+            Some("its code differs")
+        }
+        _ => None,
+    };
+    if let Some(what) = contradiction {
+        return Err(edited(&format!("{name} is the same code, yet {what}")));
     }
     let marks = |unit: &Unit| {
         unit.rounds.iter().map(|round| (round.left_out, round.trouble.clone())).collect::<Vec<_>>()

@@ -4,6 +4,7 @@ use super::{
     BASE, COMMIT, attested, baseline, complete, gate, gated, judged, problems, report, sign_off, write,
 };
 use holdpoint_evidence::hash;
+use holdpoint_model::Verdict;
 use holdpoint_model::attest::GateStatus;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -291,6 +292,42 @@ pub fn side_by_side(ratio: f64) -> Value {
 }
 
 #[test]
+fn the_same_code_passes_only_where_the_code_of_both_sides_is_in_the_file() {
+    let dir = complete();
+    let mut value = side_by_side(1.0);
+    let infer = &mut value["workloads"]["infer"];
+    infer["identity"]["timer"] = json!("cuda_graph");
+    (infer["ended"], infer["units"], infer["evidence"]) = (json!("same_code"), json!([]), json!(null));
+    let judged = |value: &Value, key: &str| {
+        write(dir.path(), "ab.json", value);
+        let report = holdpoint_model::import::ab(&value.to_string()).unwrap();
+        let again = holdpoint_evidence::rejudge::rejudge_sides(&report, None).document;
+        (gate(&attested(dir.path()), key), again.verdict, again.workloads[0].verdict)
+    };
+    let ((status, said), whole, part) = judged(&value, "gpu_perf_regression");
+    assert!(status == GateStatus::Pending && said.contains("cannot be judged again"), "{status:?}: {said}");
+    assert_eq!((whole, part), (Verdict::Inconclusive, Verdict::Inconclusive));
+    let kernel = |code: &str| {
+        json!({
+            "op_name": "x", "kernel_name": "k", "shape_bucket": "", "selection_source": "heuristic",
+            "launches_per_call": 1, "code_sha256": code, "launches": ["k 1 32 0"]
+        })
+    };
+    value["workloads"]["infer"]["kernels"] = json!({"base": kernel("a"), "head": kernel("a")});
+    let ((status, said), whole, _) = judged(&value, "gpu_perf_regression");
+    assert!(status == GateStatus::Pass && said.contains("infer not measured: the same code"), "{said}");
+    assert_eq!(whole, Verdict::Pass);
+    value["workloads"]["infer"]["kernels"]["head"] = kernel("b");
+    let ((status, said), ..) = judged(&value, "gpu_perf_regression");
+    assert!(status == GateStatus::Fail && said.contains("its code differs"), "{said}");
+    // What is timed on the host is always measured.
+    value["workloads"]["infer"]["kernels"]["head"] = kernel("a");
+    value["workloads"]["infer"]["identity"]["timer"] = json!("host_monotonic");
+    let ((status, said), ..) = judged(&value, "cpu_perf_regression");
+    assert!(status == GateStatus::Fail && said.contains("is timed on the host"), "{said}");
+}
+
+#[test]
 fn two_sides_are_judged_again_from_their_rounds() {
     let dir = complete();
     let cpu = |value: &Value| {
@@ -322,10 +359,6 @@ fn two_sides_are_judged_again_from_their_rounds() {
     let mut same_code = side_by_side(1.0);
     same_code["workloads"]["infer"]["ended"] = json!("same_code");
     assert!(cpu(&same_code).1.contains("is the same code, yet was measured"), "{:?}", cpu(&same_code));
-    same_code["workloads"]["infer"]["units"] = json!([]);
-    same_code["workloads"]["infer"]["evidence"] = json!(null);
-    let (status, said) = cpu(&same_code);
-    assert!(status == GateStatus::Pass && said.contains("infer not measured: the same code"), "{said}");
     let mut waived = side_by_side(1.2);
     waived["verdict"] = json!("waived");
     waived["workloads"]["infer"]["verdict"] = json!("waived");

@@ -161,8 +161,14 @@ impl<'a> Lane<'a> {
             Some(Stop::Skipped(reason)) => {
                 self.end(workload, Ended::Skipped, Verdict::Skipped, reason, decide)
             }
-            Some(Stop::SameCode(reason)) => {
+            Some(Stop::SameCode(kernels)) => {
+                let code = kernels.head.code_sha256.as_deref().unwrap_or_default();
+                let code = code.get(..12).unwrap_or(code);
+                let reason = format!(
+                    "the same machine code ({code}), launches and inputs on both sides: not measured"
+                );
                 self.end(workload, Ended::SameCode, Verdict::Pass, reason, decide);
+                workload.kernels = Some(*kernels);
             }
             Some(Stop::ThisUnit) | None => {}
         }

@@ -123,6 +123,7 @@ fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
         calibrated: None,
         waiver: None,
         failure: None,
+        kernels: None,
         calls_per_sample: 1,
         units: Vec::new(),
     }

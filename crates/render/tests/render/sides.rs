@@ -73,6 +73,7 @@ pub fn bare(verdict: Verdict, ended: Ended, reason: &str) -> AbWorkload {
         calibrated: None,
         waiver: None,
         failure: None,
+        kernels: None,
         calls_per_sample: 1,
         units: Vec::new(),
     }

@@ -67,6 +67,7 @@ pub(super) fn workload(xs: &[f64]) -> AbWorkload {
         calibrated: None,
         waiver: None,
         failure: None,
+        kernels: None,
         calls_per_sample: 10,
         units: (0..).zip(xs).map(|(process, x)| unit(process, *x)).collect(),
     }
