@@ -166,10 +166,12 @@ fn is_of_crash(path: &str) -> bool {
     path.contains("/.holdpoint-") || path.ends_with(".partial") || path.ends_with(".lock")
 }
 
-/// Whether git's books have a checkout that is not there.
+/// Whether git's books have a checkout that is not there, and that git does not remove by itself: it is locked.
 fn is_lost_worktree(path: &Path) -> bool {
     let is_entry = path.parent().is_some_and(|folder| folder.ends_with(".git/worktrees"));
-    is_entry && !fs::read_to_string(path.join("gitdir")).is_ok_and(|to| Path::new(to.trim()).exists())
+    is_entry
+        && path.join("locked").exists()
+        && !fs::read_to_string(path.join("gitdir")).is_ok_and(|to| Path::new(to.trim()).exists())
 }
 
 /// Whether the files beside a seal are those that it was made over; true of any other file.
