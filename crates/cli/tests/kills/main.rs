@@ -5,7 +5,7 @@
 //! without the variable it takes seconds. `tune` is not here: without a GPU it writes nothing. Nor is `roofline --measure`,
 //! which takes half a minute a run and measures and writes as `run` does.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 #[allow(dead_code)]
 #[path = "../cli/common.rs"]
