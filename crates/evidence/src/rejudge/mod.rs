@@ -110,23 +110,26 @@ fn doubt_run(j: &Judgement, runs: Result<Vec<Current>, String>, day: Option<Date
 /// Judges two sides again by their rounds.
 #[must_use]
 pub fn rejudge_sides(said: &AbReport, day: Option<Date>) -> Rejudged<AbReport> {
-    let again = ab::judge_again(said).map(|again| sides_with_waivers(said, proven(again), day));
+    let again = ab::judge_again(said);
     let is_proven = said.workloads.values().all(|workload| !is_unproven(workload));
     let doubt = match () {
-        () if said.finished => doubt_sides(said, day).err().map(Doubt::Edited).or_else(|| {
-            let what = "it does not hold the code of a workload whose code is said to be the same";
-            (!is_proven).then_some(Doubt::Unknown(what))
-        }),
+        () if said.finished => {
+            doubt_sides(said, again.as_ref(), day).err().map(Doubt::Edited).or_else(|| {
+                let what = "it does not hold the code of a workload whose code is said to be the same";
+                (!is_proven).then_some(Doubt::Unknown(what))
+            })
+        }
         // What was kept on the way has not been judged yet.
         () if said.verdict < Verdict::Inconclusive => Some(Doubt::Unknown("it is not finished")),
         () => None,
     };
-    let mut document = said.clone();
-    if doubt.is_some() || !said.finished {
-        document = worse_sides(said, again.clone().unwrap_or(document));
-    }
-    let again = again.map(|again| again.verdict);
-    Rejudged { document, doubt, rests_on: Vec::new(), said: said.verdict, again }
+    let again = again.map(|again| sides_with_waivers(said, proven(again), day));
+    let verdict = again.as_ref().map(|again| again.verdict);
+    let document = match doubt.is_some() || !said.finished {
+        true => worse_sides(said, again.unwrap_or_else(|| said.clone())),
+        false => said.clone(),
+    };
+    Rejudged { document, doubt, rests_on: Vec::new(), said: said.verdict, again: verdict }
 }
 
 /// Whether a workload passes as the same code on both sides without a hash of either.
@@ -140,10 +143,9 @@ fn proven(mut report: AbReport) -> AbReport {
     report
 }
 
-fn doubt_sides(report: &AbReport, day: Option<Date>) -> Result<(), String> {
+fn doubt_sides(report: &AbReport, again: Option<&AbReport>, day: Option<Date>) -> Result<(), String> {
     same_worst(report.verdict, report.workloads.values().map(|workload| workload.verdict), "workloads")?;
-    let again = ab::judge_again(report)
-        .ok_or("its plan, its policy or a unit of it makes no sense: it was edited")?;
+    let again = again.ok_or("its plan, its policy or a unit of it makes no sense: it was edited")?;
     for ((name, said), again) in report.workloads.iter().zip(again.workloads.values()) {
         same_workload(name, said, again, day)?;
     }
