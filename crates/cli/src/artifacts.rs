@@ -30,6 +30,8 @@ pub const TREND: &str = "trend.json";
 const REPORT_SEAL: &str = "report.seal.json";
 /// The seal over two sides.
 const AB_SEAL: &str = "ab.seal.json";
+/// What regressed, profiled: head, base and both compared.
+pub const PROFILES: [&str; 3] = ["profile.json", "profile-base.json", "profile-comparison.json"];
 /// What the gate ended with, as the workflows keep it.
 const EXIT_CODE: &str = "exit-code";
 
@@ -56,12 +58,13 @@ pub enum Writer {
 impl Writer {
     /// Files of earlier runs that would be taken for this one's.
     fn stale(self) -> Vec<&'static str> {
-        let (run, sides) = ([REPORT_SEAL, COMPARISON, TREND, REPORT_PAGE], [AB, AB_PAGE, AB_SEAL]);
+        // Seals first: one that outlives its files would call them tampered with.
+        let (run, sides) = ([REPORT_SEAL, COMPARISON, TREND, REPORT_PAGE], [AB_SEAL, AB, AB_PAGE]);
         match self {
             Self::Run => [&run[..], &sides].concat(),
-            Self::Gate => [&run[..], &[EXIT_CODE], &sides].concat(),
-            Self::Sides { resume: false } => [&run[..], &[EXIT_CODE], &sides, &[REPORT]].concat(),
-            Self::Sides { resume: true } => [&run[..], &[EXIT_CODE], &[REPORT]].concat(),
+            Self::Gate => [&run[..], &[EXIT_CODE], &PROFILES, &sides].concat(),
+            Self::Sides { resume: false } => [&run[..], &[EXIT_CODE], &PROFILES, &sides, &[REPORT]].concat(),
+            Self::Sides { resume: true } => [&run[..], &[EXIT_CODE], &PROFILES, &[REPORT]].concat(),
         }
     }
 }

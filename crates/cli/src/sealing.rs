@@ -119,19 +119,22 @@ impl Sealing {
     }
 
     /// Removes the seal of an earlier run before the first of its files is replaced.
-    fn unseal(&self) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn unseal(&self) -> Result<(), CliError> {
         match &self.path {
             Some(path) if self.files.is_empty() => Ok(holdpoint_store::remove(path)?),
             _ => Ok(()),
         }
     }
 
-    /// Writes the seal.
+    /// Writes the seal. Where no key signs it, a line about that, to stand below the names of the files.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn seal(self, of: &Origins<'_>) -> Result<(), CliError> {
-        let Some(path) = self.path else { return Ok(()) };
+    pub fn seal(self, of: &Origins<'_>) -> Result<&'static str, CliError> {
+        let Some(path) = self.path else { return Ok("") };
         let commit = of.revision.map(|revision| revision.commit.clone());
         let seal = Seal {
             schema_version: SCHEMA_VERSION,
@@ -154,7 +157,8 @@ impl Sealing {
             public_key: None,
         };
         let text = seal::seal_text(seal, self.key.as_ref())?;
-        Ok(holdpoint_store::write_text(&path, &text)?)
+        holdpoint_store::write_text(&path, &text)?;
+        Ok(if self.key.is_some() { "" } else { "\nunsealed: no key was given (--seal-key)" })
     }
 }
 

@@ -97,6 +97,7 @@ fn workload(random: &mut Random) -> AbWorkload {
         ended: Ended::UnitsMax,
         spent_s: 60.0,
         failure: None,
+        kernels: None,
         calls_per_sample: 4,
         units: (0..UNITS).map(|process| unit(random, process)).collect(),
     }

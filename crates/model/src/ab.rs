@@ -1,7 +1,7 @@
 //! Samples of two sides measured in the same seconds, `ab.json`.
 
 use crate::machine::{Machine, MachineState, Revision, Toolchain};
-use crate::report::Failure;
+use crate::report::{Failure, KernelInfo};
 use crate::suite::Identity;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -128,10 +128,28 @@ pub struct AbWorkload {
     /// What went wrong, and on which side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<SideFailure>,
+    /// The kernels of both sides, where they are the same code and were not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<SideKernels>,
     /// Calls behind each sample.
     pub calls_per_sample: u64,
     /// The units, in order, with every sample.
     pub units: Vec<Unit>,
+}
+
+/// The kernels of both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideKernels {
+    pub base: KernelInfo,
+    pub head: KernelInfo,
+}
+
+impl SideKernels {
+    /// Whether both sides run the same code in the same way.
+    #[must_use]
+    pub fn are_same(&self) -> bool {
+        self.base.is_same_code(&self.head)
+    }
 }
 
 /// Why measuring a workload ended.

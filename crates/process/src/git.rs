@@ -11,6 +11,7 @@ pub use place::root;
 pub use tree::{Head, head};
 
 use crate::command;
+use holdpoint_store::StoreError;
 use place::locate;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,9 @@ pub enum GitError {
         /// What it said.
         detail: String,
     },
+    /// There is no room for temporary files.
+    #[error(transparent)]
+    Temporary(#[from] StoreError),
     /// A file of the work tree or a temporary one could not be used.
     #[error("{}: {source}", path.display())]
     File {

@@ -51,6 +51,9 @@ pub enum ReplayCommand {
         /// Where to write what was found
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// The seal's key.
+        #[command(flatten)]
+        seal: SealArgs,
     },
 }
 
@@ -155,11 +158,14 @@ pub struct ReleaseArgs {
 
 /// Where attestations lie if nothing else is said.
 pub const ATTESTATION: &str = "artifacts/release/release_attestation.json";
+/// Help of `attest create --policy`.
+const DRAFT: &str = "The release policy; exits with 5 where it is not met, and writes the files all the same [default: none, the attestation is a draft]";
 /// And envelopes.
 pub const ENVELOPE: &str = "artifacts/release/release_attestation.dsse.json";
 
 /// `holdpoint attest create`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("policy", |policy| policy.help(DRAFT)))]
 pub struct AttestCreateArgs {
     /// The folder with artifacts and verdict files
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
@@ -197,7 +203,7 @@ pub struct AttestCreateArgs {
     /// A file that is released, below the release folder; may be given several times
     #[arg(long, value_name = "PATH")]
     pub release_file: Vec<String>,
-    /// What is released, and by which policy: with --policy, ends with 5 where the policy is not met; the files are written all the same.
+    /// Released files and the release policy.
     #[command(flatten)]
     pub release: ReleaseArgs,
 }

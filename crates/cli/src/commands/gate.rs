@@ -86,10 +86,10 @@ pub fn run(args: &GateArgs, output: &Output) -> Result<ExitCode, CliError> {
     sealing.write_json(&artifacts.comparison(), &judgement)?;
     sealing.write_json(&artifacts.trend(), &compare::trend(&judgement))?;
     sealing.write_text(&artifacts.markdown(), &markdown::report(report, Some(&judgement)))?;
-    sealing.seal(&run::origins("gate", &suite, report))?;
+    let unsealed = sealing.seal(&run::origins("gate", &suite, report))?;
     let judged = Judged::new(&judgement, Some(Source::Run(report)));
     output.result(&judgement, |style| terminal::judgement(judged, style))?;
-    output.note(&format!("baseline: {}\nevidence: {}", path.display(), artifacts.dir.display()));
+    output.note(&format!("baseline: {}\nevidence: {}{unsealed}", path.display(), artifacts.dir.display()));
     Ok(judgement.verdict.into())
 }
 
@@ -165,7 +165,7 @@ fn record(
     ));
     let reports = baseline::measure_runs(&args.suite.suite, runs, output)?;
     let last = reports.last().ok_or_else(|| CliError::Internal("no run was made".to_owned()))?;
-    keep_report(artifacts, sealing, suite, last)?;
+    let unsealed = keep_report(artifacts, sealing, suite, last)?;
     let currents: Vec<Current> = reports.iter().map(Current::from).collect();
     let recorded = match holdpoint_gate::record::record(&currents) {
         Ok(recorded) => recorded,
@@ -178,7 +178,7 @@ fn record(
     holdpoint_store::write_json(path, &recorded)?;
     output.result(&recorded, |style| terminal::baseline(&recorded, style))?;
     output.note(&format!(
-        "baseline recorded: {}\n\
+        "baseline recorded: {}{unsealed}\n\
          next: change something and run \"holdpoint gate --suite {}\" again; it now compares with this baseline.\n\
          Keep the file in version control to share it with machines of the same kind.",
         path.display(),
@@ -193,7 +193,7 @@ fn keep_report(
     mut sealing: Sealing,
     suite: &Suite,
     report: &Report,
-) -> Result<(), CliError> {
+) -> Result<&'static str, CliError> {
     sealing.write_json(&artifacts.report(), report)?;
     sealing.write_text(&artifacts.markdown(), &markdown::report(report, None))?;
     sealing.seal(&run::origins("gate", suite, report))

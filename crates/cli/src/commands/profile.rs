@@ -2,7 +2,7 @@
 
 use super::run::save;
 use crate::args::{PROFILE_TIMEOUT_S, ProfileArgs};
-use crate::artifacts;
+use crate::artifacts::{self, PROFILES};
 use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
@@ -14,7 +14,7 @@ use holdpoint_measure::{clock, machine};
 use holdpoint_model::profile::WorkloadProfile;
 use holdpoint_model::{ExitCode, Profile, ProfileOutcome, SCHEMA_VERSION, Suite, WorkloadSpec};
 use holdpoint_render::terminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Runs the command.
@@ -201,23 +201,6 @@ pub fn folder_beside(path: &Path) -> Result<Folder, CliError> {
         .map_err(|error| CliError::Internal(format!("cannot make the folder {}: {error}", folder.display())))
 }
 
-/// The files of a profile of what regressed.
-struct Files<'a>(&'a Path);
-
-impl Files<'_> {
-    fn head(&self) -> PathBuf {
-        self.0.join("profile.json")
-    }
-
-    fn base(&self) -> PathBuf {
-        self.0.join("profile-base.json")
-    }
-
-    fn comparison(&self) -> PathBuf {
-        self.0.join("profile-comparison.json")
-    }
-}
-
 /// Profiles the workloads that regressed, and base beside head where there is one. What came of it, in sentences for the
 /// report: nothing that goes wrong here changes a verdict.
 #[must_use]
@@ -228,24 +211,20 @@ pub fn of_regressed(
     artifacts: &Path,
     output: &Output,
 ) -> Vec<String> {
-    let files = Files(artifacts);
-    // A profile of an earlier gate beside this one's verdict would be no evidence.
-    let removed = [files.head(), files.base(), files.comparison()]
-        .iter()
-        .try_for_each(|path| holdpoint_store::remove(path));
     if names.is_empty() {
-        return removed.err().map(|error| error.to_string()).into_iter().collect();
+        return Vec::new();
     }
-    sides(names, head, base, &files, output).unwrap_or_else(|error| vec![format!("not profiled: {error}")])
+    sides(names, head, base, artifacts, output).unwrap_or_else(|error| vec![format!("not profiled: {error}")])
 }
 
 fn sides(
     names: &[String],
     head: &SideSpec,
     base: Option<&SideSpec>,
-    files: &Files<'_>,
+    artifacts: &Path,
     output: &Output,
 ) -> Result<Vec<String>, CliError> {
+    let [head_path, base_path, comparison_path] = PROFILES.map(|name| artifacts.join(name));
     let has_kernels = |name: &&String| tools::inspectable(&head.suite).any(|spec| spec.name == **name);
     let names: Vec<String> = names.iter().filter(has_kernels).cloned().collect();
     if names.is_empty() {
@@ -260,13 +239,13 @@ fn sides(
         save(path, &profile)?;
         Ok(profile)
     };
-    let profile = side(head, &files.head())?;
-    let mut notes = vec![format!("{}: {}", summary(&profile), files.head().display())];
+    let profile = side(head, &head_path)?;
+    let mut notes = vec![format!("{}: {}", summary(&profile), head_path.display())];
     if let Some(base) = base.filter(|_| exit_code(&profile) == ExitCode::Ok) {
-        let comparison = compare(&side(base, &files.base())?, &profile, &rules);
-        save(&files.comparison(), &comparison)?;
+        let comparison = compare(&side(base, &base_path)?, &profile, &rules);
+        save(&comparison_path, &comparison)?;
         let changed = comparison.kernels.iter().filter(|kernel| !kernel.changes.is_empty()).count();
-        notes.push(format!("counters changed in {changed} kernels: {}", files.comparison().display()));
+        notes.push(format!("counters changed in {changed} kernels: {}", comparison_path.display()));
     }
     Ok(notes)
 }

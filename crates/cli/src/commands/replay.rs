@@ -16,7 +16,8 @@ use holdpoint_model::replay::{
 };
 use holdpoint_model::suite::{KernelSpec, Variant, WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{
-    ExitCode, FuzzCase, ReplayManifest, ReplayVerification, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
+    ExitCode, FuzzCase, ReplayManifest, ReplayVerification, Revision, SCHEMA_VERSION, Suite, Values,
+    WorkloadSpec,
 };
 use holdpoint_render::terminal;
 use holdpoint_store::{Scratch, StoreError};
@@ -34,11 +35,17 @@ pub fn run(args: &ReplayArgs, output: &Output) -> Result<ExitCode, CliError> {
             let sealing = Sealing::new(sealing::read_key(seal)?, path);
             record(suite, *seed, path, sealing, output)
         }
-        ReplayCommand::Verify { manifest, suite, worker, device, compare, output: path } => {
+        ReplayCommand::Verify { manifest, suite, worker, device, compare, output: path, seal } => {
+            let key = sealing::read_key(seal)?;
             let asked = Asked { suite: suite.as_deref(), worker: worker.as_deref(), device: *device };
-            let found = verify(manifest, &asked, *compare, output)?;
+            let (found, suite) = verify(manifest, &asked, *compare, output)?;
             if let Some(path) = path {
-                holdpoint_store::write_json(path, &found)?;
+                let mut sealing = Sealing::new(key, path);
+                sealing.write_json(path, &found)?;
+                // Where nothing was computed there is nothing to seal.
+                if let Some(suite) = &suite {
+                    seal_of("replay verify", sealing, suite, found.revision.as_ref())?;
+                }
             }
             output.result(&found, |style| terminal::replay_verification(&found, style))?;
             Ok(exit_code(&found))
@@ -113,19 +120,28 @@ fn record(
     };
     let folder = beside(path).join(&folder);
     let _lock = (!files.is_empty()).then(|| artifacts::lock(&folder, output)).transpose()?;
-    // The manifest last: until all of its answers are there, there is none.
+    // The manifest last: until all of its answers are there, there is none, and no seal over it.
+    sealing.unseal()?;
     holdpoint_store::remove(path)?;
     for (file, bytes) in &files {
         holdpoint_store::write_binary(file, bytes)?;
     }
     // The answers are sealed by their hashes in it.
     sealing.write_json(path, &manifest)?;
-    let machine = machine::machine_for(&suite);
-    let revision = manifest.revision.as_ref();
-    sealing.seal(&Origins { command: "replay record", suite: &suite, revision, machine: Some(&machine) })?;
+    seal_of("replay record", sealing, &suite, manifest.revision.as_ref())?;
     let path = path.display().to_string();
     output.result(&manifest, |style| terminal::replay_manifest(&manifest, &path, style))?;
     Ok(if manifest.artifact_hashes.is_empty() { ExitCode::Skipped } else { ExitCode::Ok })
+}
+
+fn seal_of(
+    command: &'static str,
+    sealing: Sealing,
+    suite: &Suite,
+    revision: Option<&Revision>,
+) -> Result<(), CliError> {
+    let machine = machine::machine_for(suite);
+    sealing.seal(&Origins { command, suite, revision, machine: Some(&machine) }).map(drop)
 }
 
 fn case_of(spec: &WorkloadSpec, seed: u64) -> ReplayCase {
@@ -182,7 +198,7 @@ fn verify(
     asked: &Asked<'_>,
     how: ReplayCompare,
     output: &Output,
-) -> Result<ReplayVerification, CliError> {
+) -> Result<(ReplayVerification, Option<Suite>), CliError> {
     let mut found = ReplayVerification {
         schema_version: SCHEMA_VERSION,
         manifest_sha256: String::new(),
@@ -200,7 +216,7 @@ fn verify(
         Ok(manifest) => manifest,
         Err(error) => {
             found.differences.push(damage(error)?);
-            return Ok(found);
+            return Ok((found, None));
         }
     };
     found.manifest_sha256.clone_from(&manifest.manifest_sha256);
@@ -210,7 +226,7 @@ fn verify(
         Err(error) => found.differences.push(damage(error)?),
     }
     if !found.differences.is_empty() {
-        return Ok(found);
+        return Ok((found, None));
     }
     let config: Result<ReplayConfig, _> = serde_json::from_value(Value::Object(manifest.config.clone()));
     let (Ok(config), Some(name)) = (config, asked.suite.or(manifest.suite.as_deref())) else {
@@ -219,7 +235,7 @@ fn verify(
             "its hashes are right, but its config names no workloads that holdpoint could run again"
                 .to_owned(),
         );
-        return Ok(found);
+        return Ok((found, None));
     };
     let suite = asked_suite(&manifest, &config, name, asked)?;
     let here = environment(&suite);
@@ -251,7 +267,7 @@ fn verify(
     let is_exact = if found.outputs_count == 0 { is_exact } else { found.exact_count == found.outputs_count };
     found.compared = if is_exact { ReplayCompared::Exact } else { ReplayCompared::Tolerance };
     found.same = found.differences.is_empty() && found.skipped.is_empty() && found.outputs_count > 0;
-    Ok(found)
+    Ok((found, Some(suite)))
 }
 
 /// The suite that has the workers, with the workloads of the manifest: what the suite has become does not matter.

@@ -20,15 +20,14 @@ const GPU: &str = "ceilings-gpu";
 /// # Errors
 /// When a file cannot be read, used or written, or there are no ceilings for the report.
 pub fn run(args: &RooflineArgs, output: &Output) -> Result<ExitCode, CliError> {
-    if let Some(path) = &args.output {
-        holdpoint_store::check_writable(path)?;
-    }
     let path = match &args.report {
         None if args.measure => return measure_all(args, output),
         path => path.as_deref().unwrap_or(Path::new("artifacts/report.json")),
     };
     let report = holdpoint_store::read_report(path)?;
     if args.measure {
+        // Known before it costs a run.
+        args.output.as_deref().map_or(Ok(()), holdpoint_store::check_writable)?;
         let is_gpu = device_of(&report).is_some_and(|(_, is_gpu)| is_gpu);
         if let Err(run) = measure(if is_gpu { GPU } else { CPU }, args.device, output)? {
             return unmeasured(&run, output);

@@ -31,9 +31,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
     let _lock = begin(&args.output, output)?;
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, output);
-    save_sealed(Sealing::new(key, &args.output), &args.output, &suite, &report)?;
+    let unsealed = save_sealed(Sealing::new(key, &args.output), &args.output, &suite, &report)?;
     output.result(&report, |style| terminal::report(&report, style))?;
-    output.note(&format!("report: {}", args.output.display()));
+    output.note(&format!("report: {}{unsealed}", args.output.display()));
     Ok(exit_code(&report))
 }
 
@@ -57,8 +57,9 @@ fn on_devices(
         let path = with_ordinal(&args.output, ordinal);
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, output);
-        save_sealed(Sealing::new(key.clone(), &path), &path, &suite, &report)?;
-        output.note(&format!("device {ordinal}: {}: {}", report.status.as_str(), path.display()));
+        let unsealed = save_sealed(Sealing::new(key.clone(), &path), &path, &suite, &report)?;
+        let status = report.status.as_str();
+        output.note(&format!("device {ordinal}: {status}: {}{unsealed}", path.display()));
         reports.push((ordinal, report));
     }
     output.result(&reports, |style| terminal::devices(&reports, style))?;
@@ -108,7 +109,12 @@ pub fn measure(suite: &Suite, output: &Output) -> Report {
     run_suite(suite, Path::new("."), &mut |event| progress.on(event))
 }
 
-fn save_sealed(mut sealing: Sealing, path: &Path, suite: &Suite, report: &Report) -> Result<(), CliError> {
+fn save_sealed(
+    mut sealing: Sealing,
+    path: &Path,
+    suite: &Suite,
+    report: &Report,
+) -> Result<&'static str, CliError> {
     sealing.write_json(path, report)?;
     sealing.seal(&origins("run", suite, report))
 }

@@ -139,16 +139,23 @@ pub fn here() -> Here {
     here
 }
 
+/// The variables by which the stand-ins take the place of the tools, and learn how to behave.
+pub fn variables(here: &Here, fake: &str, worker: &str) -> [(&'static str, String); 7] {
+    let path = |name: &str| here.path(name).display().to_string();
+    [
+        ("HOLDPOINT_NCU", path("ncu")),
+        ("HOLDPOINT_SANITIZER", path("compute-sanitizer")),
+        ("FAKE", fake.to_owned()),
+        ("WORKER", worker.to_owned()),
+        ("PAGE", data("tools/ncu-ff.csv")),
+        ("LOGS", data("tools/sanitizer")),
+        ("ARGS", path("args.txt")),
+    ]
+}
+
 /// The binary with the stand-ins in place of the tools.
 pub fn command(here: &Here, fake: &str, worker: &str, arguments: &[&str]) -> assert_cmd::Command {
     let mut command = here.command(arguments);
-    command
-        .env("HOLDPOINT_NCU", here.path("ncu"))
-        .env("HOLDPOINT_SANITIZER", here.path("compute-sanitizer"))
-        .env("FAKE", fake)
-        .env("WORKER", worker)
-        .env("PAGE", data("tools/ncu-ff.csv"))
-        .env("LOGS", data("tools/sanitizer"))
-        .env("ARGS", here.path("args.txt"));
+    command.envs(variables(here, fake, worker));
     command
 }

@@ -75,6 +75,32 @@ fn interrupted(name: &str, code: i32) -> (Here, Value) {
 }
 
 #[test]
+fn what_was_typed_into_a_comparison_is_not_gone_on_from() {
+    let here = Here::told();
+    let with = |more: &[&str]| here.ab_told("2000 a b", "4000 a b", &[&QUICK[..4], more].concat());
+    with(&["--units-max", "2"]).ends(3);
+    here.edit("artifacts/ab.json", |ab| {
+        ab["finished"] = false.into();
+        for unit in ab["workloads"]["a"]["units"].as_array_mut().unwrap() {
+            unit["x"] = 0.0.into();
+        }
+        let b = &mut ab["workloads"]["b"];
+        (b["units"], b["ended"], b["verdict"]) = (serde_json::json!([]), "same_code".into(), "pass".into());
+    });
+    with(&["--resume", "--units-max", "90"]).ends(1);
+    let report = here.ab();
+    for name in ["a", "b"] {
+        assert_eq!(outcome(&report, name)[..2], ["regressed", "decided"], "{report:#}");
+    }
+    assert!(units(&report, "a").iter().all(|unit| unit["x"].as_f64().unwrap() > 0.6), "{report:#}");
+    // Rounds that make no unit are nobody's.
+    here.edit("artifacts/ab.json", |ab| {
+        ab["workloads"]["a"]["units"][0]["rounds"] = serde_json::json!([]);
+    });
+    with(&["--resume"]).refuses(64, &["ab.json", "cannot go on from this", "has no rounds"]);
+}
+
+#[test]
 fn an_interrupted_comparison_goes_on_where_it_was() {
     let (here, before) = interrupted("INT", 130);
     // More time and more units may be given.

@@ -206,7 +206,7 @@ fn what_regressed_is_profiled_and_the_verdict_stays() {
         .ends(1)
         .prints(&["could not be profiled (ncu_no_permission)"]);
     here.edit_times(1e9);
-    gate("", &["--profile-on", "regression"]).ends(0);
+    gate("", &[]).ends(0);
     assert!(!here.path("artifacts/profile.json").exists(), "a profile of an earlier gate is left");
 }
 

@@ -108,7 +108,8 @@ fn a_page_has_the_roofline_where_ceilings_are_known() {
 fn a_picture_without_a_report_is_refused_before_anything_is_measured() {
     let here = Here::new();
     here.run(&["roofline", "--measure", "-o", "x.svg"]).refuses(64, &["--output", "report"]);
-    here.run(&["roofline"]).refuses(64, &["artifacts/report.json"]);
+    here.run(&["roofline", "-o", "out/x.svg"]).refuses(64, &["artifacts/report.json"]);
+    assert!(!here.path("out").exists(), "a folder was made before the report was read");
 }
 
 #[test]

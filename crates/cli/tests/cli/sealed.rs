@@ -1,6 +1,7 @@
 //! Evidence that is sealed when it is measured: moved, edited, sealed by others; and keys that no child may see.
 
 use crate::common::{Here, Ran};
+use crate::repository::FAST;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
@@ -32,6 +33,19 @@ impl Here {
         std::fs::write(dir.join(name), script).unwrap();
         std::fs::set_permissions(dir.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
         format!("{}:{}", dir.display(), std::env::var("PATH").unwrap())
+    }
+
+    /// Git, with a look at what it is started with.
+    fn spy_on_git(&self) -> String {
+        let path = self.trap("git");
+        let script = std::fs::read_to_string(self.tmp().join("traps/git")).unwrap();
+        let git = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|folder| folder.join("git"))
+            .find(|git| git.is_file())
+            .unwrap();
+        let script = script.replace("exit 1", &format!("exec '{}' \"$@\"", git.display()));
+        std::fs::write(self.tmp().join("traps/git"), script).unwrap();
+        path
     }
 
     fn seen(&self) -> std::path::PathBuf {
@@ -88,7 +102,13 @@ fn a_seal_is_broken_by_whatever_changes_after_it() {
 #[test]
 fn without_a_key_evidence_is_unsealed_and_never_called_sealed() {
     let here = Here::new();
-    here.gate(&[]).ends(0);
+    let line = "\nunsealed: no key was given (--seal-key)\n";
+    here.run(&["run", "--suite", "suite.toml"]).ends(0).notes(&["report: artifacts/report.json", line]);
+    let ab = ["ab", "--base", "true", "--head", "true", "--units-max", "1"];
+    here.run(&ab).notes(&["evidence: artifacts/ab.json", line]);
+    here.gate(&[]).ends(0).notes(&["baseline recorded: ", line]);
+    here.edit_times(1e6);
+    here.gate(&[]).ends(0).notes(&["evidence: artifacts", line]);
     let seal = here.json("artifacts/report.seal.json");
     assert_eq!((&seal["command"], &seal["public_key"]), (&json!("gate"), &Value::Null));
     assert_eq!(seal["workloads"], json!(["pack", "true"]));
@@ -97,6 +117,20 @@ fn without_a_key_evidence_is_unsealed_and_never_called_sealed() {
     }
     here.attest(&["create"], &[]).ends(0).prints(&["report of tiny, 2 workloads", "unsealed"]);
     assert!(!here.read(ATTESTATION).contains("sealed by"));
+}
+
+#[test]
+fn answers_that_were_replayed_are_sealed() {
+    let here = Here::new();
+    here.attest(&["keygen", "--key", "seal.key"], &[]).ends(0);
+    here.run(&["replay", "record", "--suite", "suite.toml"]).ends(0);
+    let verify = ["replay", "verify", "--output", "out/verified.json", "--seal-key"];
+    here.run(&[&verify[..], &["seal.key"]].concat()).ends(0);
+    assert!(here.json("out/verified.seal.json")["payload"].is_string());
+    // A manifest that is damaged was not computed again: what was found replaces what was sealed.
+    here.edit("artifacts/replay.json", |manifest| manifest["seed"] = 2.into());
+    here.run(&[&verify[..], &["seal.key"]].concat()).ends(5);
+    assert!(here.path("out/verified.json").exists() && !here.path("out/verified.seal.json").exists());
 }
 
 #[test]
@@ -141,13 +175,6 @@ fn no_child_inherits_a_secret() {
     let path = here.trap("python3");
     here.git(&["config", "core.fsmonitor", &here.tmp().join("traps/python3").display().to_string()]);
     let seal_key = here.read("seal.key");
-    let secrets = [
-        ("HOLDPOINT_SEAL_KEY", seal_key.as_str()),
-        ("HOLDPOINT_SIGNING_KEY", "of-nobodys-business"),
-        ("GITHUB_TOKEN", "of-nobodys-business"),
-        ("CI_JOB_TOKEN", "of-nobodys-business"),
-        ("SMTP_PASSWORD", "of-nobodys-business"),
-    ];
     let commands: [&[&str]; 6] = [
         &["run", "--suite", "suite.toml"],
         &["gate", "--suite", "suite.toml"],
@@ -158,7 +185,11 @@ fn no_child_inherits_a_secret() {
     ];
     for arguments in commands {
         let mut command = here.command(arguments);
-        command.envs(secrets).env("SEEN", here.seen()).env("PATH", &path);
+        command
+            .envs(SECRETS)
+            .env("HOLDPOINT_SEAL_KEY", &seal_key)
+            .env("SEEN", here.seen())
+            .env("PATH", &path);
         let ran = crate::common::ran(command.output().unwrap());
         assert!(![64, 70].contains(&ran.code), "{arguments:?}: {ran:?}");
         let seen = std::fs::read_to_string(here.seen()).unwrap_or_default();
@@ -173,6 +204,75 @@ fn no_child_inherits_a_secret() {
     }
     let parent = std::fs::read(here.tmp().join("seen.parent")).unwrap_or_default();
     assert!(!String::from_utf8_lossy(&parent).contains("of-nobodys-business"));
+}
+
+/// Secrets of the environment, of which no child may see the value.
+const SECRETS: [(&str, &str); 5] = [
+    ("HOLDPOINT_SIGNING_KEY", "of-nobodys-business"),
+    ("GITHUB_TOKEN", "of-nobodys-business"),
+    ("CI_JOB_TOKEN", "of-nobodys-business"),
+    ("HOLDPOINT_GITLAB_TOKEN", "of-nobodys-business"),
+    ("SMTP_PASSWORD", "of-nobodys-business"),
+];
+
+#[test]
+fn no_child_of_git_inherits_a_secret() {
+    let (here, lib) = (Here::repository(), Here::repository());
+    lib.commit("first", Some("a library"));
+    let home = here.tmp().join("home");
+    std::fs::create_dir(&home).unwrap();
+    // A filter and a transport of the user's own: what git starts while it checks out.
+    let spy = format!("{{ echo $0 smudge; env; }} >> '{}'", here.seen().display());
+    let config = format!("[protocol \"file\"]\nallow = always\n[filter \"spy\"]\nsmudge = \"{spy}; cat\"\n");
+    std::fs::write(home.join(".gitconfig"), config).unwrap();
+    here.write(".gitattributes", "prog.sh filter=spy\n");
+    let url = lib.path(".").display().to_string();
+    here.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "lib"]);
+    here.git(&["add", ".gitattributes", ".gitmodules", "lib"]);
+    here.commit("first", Some(FAST));
+    here.commit("second", Some(&format!("{FAST}# 2\n")));
+    let path = here.spy_on_git();
+    let commands: [&[&str]; 2] =
+        [&["gate", "--against", "HEAD~1", "--units-max", "2"], &["bisect", "--good", "HEAD~1"]];
+    for arguments in commands {
+        let mut command =
+            here.command(&[arguments, &["--suite", "suite.toml", "--tolerance", "100%"]].concat());
+        command.envs(SECRETS).env("PATH", &path).env("HOME", &home).env("BUILDS", "/dev/null");
+        let ran = crate::common::ran(command.output().unwrap());
+        assert!(![64, 70].contains(&ran.code), "{arguments:?}: {ran:?}");
+    }
+    let seen = std::fs::read_to_string(here.seen()).unwrap();
+    for words in ["worktree add", "submodule --quiet update", "smudge"] {
+        assert!(seen.contains(words), "{words} was not run: {seen}");
+    }
+    assert!(!seen.contains("of-nobodys-business"), "{seen}");
+}
+
+#[test]
+fn no_command_of_ci_hands_a_secret_to_a_child() {
+    let here = Here::released();
+    let path = here.spy_on_git();
+    let event = format!("{}/../ci/tests/events/push.json", env!("CARGO_MANIFEST_DIR"));
+    here.write("notify.toml", crate::speaks::NOTIFY);
+    let commands: [&[&str]; 4] = [
+        &["ci", "guard", "--repository", ".", "--path", "src/**"],
+        &["ci", "init"],
+        &["ci", "comment", "--dry-run"],
+        &["ci", "notify", "--config", "notify.toml", "--dry-run"],
+    ];
+    for arguments in commands {
+        let mut command = here.command(arguments);
+        command.envs(SECRETS).env("PATH", &path).env_remove("GITLAB_CI");
+        command.env("GITHUB_EVENT_NAME", "push").env("GITHUB_EVENT_PATH", &event);
+        let ran = crate::common::ran(command.output().unwrap());
+        let seen = std::fs::read_to_string(here.seen()).unwrap_or_default();
+        assert!(!seen.contains("of-nobodys-business"), "{arguments:?}: {seen}");
+        // The others start nothing.
+        let is_guard = arguments.contains(&"guard");
+        assert_eq!(seen.contains("git "), is_guard, "{arguments:?}: {ran:?} {seen}");
+        assert_eq!(ran.code == 0, !is_guard, "{arguments:?}: {ran:?}");
+        let _ = std::fs::remove_file(here.seen());
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::repository::FAST;
 use crate::server::{Reply, Server};
 use serde_json::{Value, json};
 
-const NOTIFY: &str = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"ROOM\"\n";
+pub const NOTIFY: &str = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"ROOM\"\n";
 
 fn comment(here: &Here) -> Ran {
     here.run(&["ci", "comment", "--dry-run"])

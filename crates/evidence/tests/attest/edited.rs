@@ -311,6 +311,40 @@ pub fn side_by_side(ratio: f64) -> Sides {
 }
 
 #[test]
+fn the_same_code_passes_only_where_the_code_of_both_sides_is_in_the_file() {
+    let dir = complete();
+    let mut sides = side_by_side(1.0);
+    let infer = &mut sides.samples["workloads"]["infer"];
+    infer["identity"]["timer"] = json!("cuda_graph");
+    (infer["ended"], infer["units"]) = (json!("same_code"), json!([]));
+    let judged = |sides: &Sides, key: &str| {
+        sides.write(dir.path());
+        gate(&attested(dir.path()), key)
+    };
+    sides.judge();
+    assert_eq!(sides.judgement["verdict"], "inconclusive");
+    assert_eq!(judged(&sides, "gpu_perf_regression").0, GateStatus::Pending);
+    let kernel = |code: &str| {
+        json!({
+            "op_name": "x", "kernel_name": "k", "shape_bucket": "", "selection_source": "heuristic",
+            "launches_per_call": 1, "code_sha256": code, "launches": ["k 1 32 0"]
+        })
+    };
+    sides.samples["workloads"]["infer"]["kernels"] = json!({"base": kernel("a"), "head": kernel("a")});
+    sides.judge();
+    let (status, said) = judged(&sides, "gpu_perf_regression");
+    assert!(status == GateStatus::Pass && said.contains("infer not measured: the same code"), "{said}");
+    sides.samples["workloads"]["infer"]["kernels"]["head"] = kernel("b");
+    let (status, said) = judged(&sides, "gpu_perf_regression");
+    assert!(status == GateStatus::Fail && said.contains("its code differs"), "{said}");
+    // What is timed on the host is always measured.
+    sides.samples["workloads"]["infer"]["kernels"]["head"] = kernel("a");
+    sides.samples["workloads"]["infer"]["identity"]["timer"] = json!("host_monotonic");
+    let (status, said) = judged(&sides, "gpu_perf_regression");
+    assert!(status == GateStatus::Fail && said.contains("it is timed on the host"), "{said}");
+}
+
+#[test]
 fn two_sides_are_judged_again_from_their_rounds() {
     let dir = complete();
     let cpu = |sides: &Sides| {
@@ -353,10 +387,6 @@ fn two_sides_are_judged_again_from_their_rounds() {
         "{:?}",
         cpu(&same_code)
     );
-    same_code.samples["workloads"]["infer"]["units"] = json!([]);
-    same_code.judge();
-    let (status, said) = cpu(&same_code);
-    assert!(status == GateStatus::Pass && said.contains("infer not measured: the same code"), "{said}");
     let mut waived = side_by_side(1.2);
     (waived.judgement["verdict"], waived.judgement["status"]) = (json!("waived"), json!("pass"));
     let mut waive = |expires: &str| {

@@ -5,6 +5,7 @@ use super::{Deciding, estimate};
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
 use crate::policy::{Pair, Policy};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
+use holdpoint_model::suite::TIMER_HOST;
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, Judgement, PairedKeys, SCHEMA_VERSION, Verdict,
 };
@@ -29,8 +30,8 @@ pub enum SidesError {
     Unit { name: String, unit: usize, stated: f64, computed: f64 },
     #[error("{name}: unit {unit} has no samples on a side, or a time of zero: it was edited")]
     Samples { name: String, unit: usize },
-    #[error("{0} is called the same code, yet it was measured: it was edited")]
-    SameCode(String),
+    #[error("{name} is called the same code, yet {what}: it was edited")]
+    SameCode { name: String, what: &'static str },
 }
 
 /// Judges every workload and the comparison as a whole.
@@ -97,8 +98,16 @@ fn check_units(report: &AbReport) -> Result<(), SidesError> {
         if workload.units.len() > most.min(UNITS_MAX) {
             return Err(SidesError::Units(name.clone()));
         }
-        if workload.ended == Ended::SameCode && !workload.units.is_empty() {
-            return Err(SidesError::SameCode(name.clone()));
+        let contradiction = match workload.ended {
+            Ended::SameCode if !workload.units.is_empty() => Some("it was measured"),
+            Ended::SameCode if workload.identity.timer == TIMER_HOST => Some("it is timed on the host"),
+            Ended::SameCode if workload.kernels.as_ref().is_some_and(|sides| !sides.are_same()) => {
+                Some("its code differs")
+            }
+            _ => None,
+        };
+        if let Some(what) = contradiction {
+            return Err(SidesError::SameCode { name: name.clone(), what });
         }
         for (index, unit) in workload.units.iter().enumerate() {
             let mut rounds = unit.rounds.clone();
@@ -128,6 +137,10 @@ fn judge_workload(
     let ended = ended(workload, report, deciding.decision(index));
     let (verdict, reason, disjoint_ci) = match (&workload.failure, ended, &evidence) {
         (_, Ended::Skipped, _) => (Verdict::Skipped, skipped(workload), None),
+        (None, Ended::SameCode, _) if workload.kernels.is_none() => {
+            let reason = "called the same code, but the hashes of both sides' code are not there";
+            (Verdict::Inconclusive, reason.to_owned(), None)
+        }
         (None, Ended::SameCode, _) => (Verdict::Pass, workload.reason.clone(), None),
         (Some(_), ..) | (_, Ended::Failed, _) => (Verdict::Broken, failed(workload), None),
         (None, _, None) => (Verdict::Inconclusive, not_measured(ended).to_owned(), None),

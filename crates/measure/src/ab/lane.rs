@@ -159,7 +159,15 @@ impl<'a> Lane<'a> {
                 workload.failure = Some(SideFailure { side, failure: (*error).into() });
             }
             Some(Stop::Skipped(reason)) => self.end(workload, Ended::Skipped, reason, decide),
-            Some(Stop::SameCode(reason)) => self.end(workload, Ended::SameCode, reason, decide),
+            Some(Stop::SameCode(kernels)) => {
+                let code = kernels.head.code_sha256.as_deref().unwrap_or_default();
+                let code = code.get(..12).unwrap_or(code);
+                let reason = format!(
+                    "the same machine code ({code}), launches and inputs on both sides: not measured"
+                );
+                self.end(workload, Ended::SameCode, reason, decide);
+                workload.kernels = Some(*kernels);
+            }
             Some(Stop::ThisUnit) | None => {}
         }
         if self.goes_on && workload.units.len() >= units_max {

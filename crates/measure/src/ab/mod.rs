@@ -114,6 +114,7 @@ fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
         reason: skipped.unwrap_or_default(),
         spent_s: 0.0,
         failure: None,
+        kernels: None,
         calls_per_sample: 1,
         units: Vec::new(),
     }

@@ -8,6 +8,7 @@ use crate::audit::Audit;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared, WorkerError};
+use holdpoint_model::ab::SideKernels;
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
 use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, WorkloadSpec};
@@ -24,7 +25,7 @@ pub(super) enum Stop {
     /// It cannot run here, or is not on both sides.
     Skipped(String),
     /// Both sides run the same machine code in the same way: there is nothing to compare.
-    SameCode(String),
+    SameCode(Box<SideKernels>),
     /// Another workload ended the process that both were in; there will be another.
     ThisUnit,
 }
@@ -122,18 +123,14 @@ impl<'a> Pair<'a> {
         if lane.samples_count > 0 {
             return self.look_closely(lane);
         }
-        if let [Some(base), Some(head)] = &kernels
+        if let [Some(base), Some(head)] = kernels
             && !self.sides.measure_same_code
-            && base.is_same_code(head)
+            && base.is_same_code(&head)
             && is_same_work(lane.specs, self.sides)
         {
             // Right before fast: answers are checked, though no time is taken.
             self.check_answers(lane, "without timing")?;
-            let code = base.code_sha256.as_deref().unwrap_or_default();
-            return Err(Stop::SameCode(format!(
-                "the same machine code ({}), launches and inputs on both sides: not measured",
-                code.get(..12).unwrap_or(code)
-            )));
+            return Err(Stop::SameCode(Box::new(SideKernels { base, head })));
         }
         let mut sample_ns = 1;
         // Twice, so that the side that needs more calls settles them for the other as well.

@@ -5,6 +5,7 @@
 
 use super::place::{Place, locate};
 use super::{GitError, complaint, question};
+use holdpoint_store::Scratch;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +13,6 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tempfile::TempDir;
 
 /// A file that Git LFS keeps elsewhere is stored as a pointer, smaller than this (its specification).
 const POINTER_BYTES_MAX: usize = 1024;
@@ -50,7 +50,7 @@ struct Repository {
     tree: String,
     /// The repository's objects.
     objects: PathBuf,
-    own: TempDir,
+    own: Scratch,
 }
 
 impl Repository {
@@ -200,10 +200,9 @@ fn run(git: &mut Command) -> Result<Output, GitError> {
 }
 
 /// A git folder with the commit checked out and no settings but how hashes are made and whether modes count.
-fn own_folder(commit: &str, format: &str, has_modes: bool) -> Result<TempDir, GitError> {
-    let temp = std::env::temp_dir();
-    let failed = |source| GitError::File { path: temp.clone(), source };
-    let own = tempfile::Builder::new().prefix("holdpoint-git-").tempdir().map_err(failed)?;
+fn own_folder(commit: &str, format: &str, has_modes: bool) -> Result<Scratch, GitError> {
+    let own = Scratch::new()?;
+    let failed = |source| GitError::File { path: own.path().to_owned(), source };
     let config = format!(
         "[core]\nrepositoryformatversion = 1\nbare = false\nfileMode = {has_modes}\n[extensions]\nobjectFormat = {format}\n"
     );

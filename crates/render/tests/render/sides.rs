@@ -63,6 +63,7 @@ impl Workload {
             ended: self.ended,
             spent_s: self.spent_s,
             failure: self.failure.clone(),
+            kernels: None,
             calls_per_sample: 1,
             units: self.units.clone(),
         }
@@ -384,7 +385,6 @@ pub fn calibrated(inject: f64, trials: u32, called: u32, inconclusive: u32, sd: 
         |seconds: f64, slowdown: f64| Visible { seconds, slowdown: (slowdown < 0.2).then_some(slowdown) };
     Calibrated {
         tolerance: 0.01,
-        tolerances: Default::default(),
         inject,
         trials,
         false_alarms: if inject > 0.0 { 0 } else { called },
@@ -412,7 +412,6 @@ pub fn calibration(inject: f64, trials: u32, workloads: Vec<(&str, Calibrated)>)
         machine: machine(),
         toolchain: toolchain(),
         tolerance: 0.01,
-        tolerances: Default::default(),
         alarm_rate: 0.001,
         inject,
         trials,

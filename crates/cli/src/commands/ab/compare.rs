@@ -54,14 +54,22 @@ impl<'a> Comparison<'a> {
         if !differences.is_empty() {
             return Err(refused(format!("{}; put that back as it was", differences.join("; "))));
         }
+        // Times count, whatever was typed beside them.
+        for unit in report.workloads.values_mut().flat_map(|workload| &mut workload.units) {
+            let x = rule::estimate::unit(&mut unit.rounds);
+            unit.x =
+                x.ok_or_else(|| refused("a unit of it has no rounds that count; remove it".to_owned()))?;
+        }
         // More time and more units may be given than before.
         report.plan = AbPlan { seed: report.plan.seed, ..fresh.plan };
-        let finished = report.finished;
-        let comparison = Self::from(&prepared.sides, policy, report)?;
-        if finished && !(0..comparison.report.workloads.len()).any(|i| comparison.deciding.wants_more(i)) {
+        let Self { mut report, deciding, .. } = Self::from(&prepared.sides, policy, report)?;
+        if report.finished && !(0..report.workloads.len()).any(|i| deciding.wants_more(i)) {
             return Err(refused("it is finished; read it".to_owned()));
         }
-        Ok(comparison)
+        // Whether both sides are the same code takes no time to see, and is seen again.
+        let unmeasured = report.workloads.values_mut().filter(|workload| workload.ended == Ended::SameCode);
+        unmeasured.for_each(|workload| workload.ended = Ended::Interrupted);
+        Self::from(&prepared.sides, policy, report)
     }
 
     fn from(sides: &'a Sides, policy: Policy, report: AbReport) -> Result<Self, CliError> {

@@ -52,15 +52,18 @@ pub fn decide(
     let gate = &prepared.sides.head.suite.gate;
     let plan = how.plan(gate);
     let policy = PolicyArgs::policy_of_sides(policy, gate)?;
+    let mut has_lost_key = false;
     let mut comparison = if files.resume {
-        let unsealed = sealing.resume(&path, prepared.head.revision.as_ref())?;
-        unsealed.iter().for_each(|what| output.note(what));
+        let lost = sealing.resume(&path, prepared.head.revision.as_ref())?;
+        lost.iter().for_each(|what| output.note(what));
+        has_lost_key = lost.is_some();
         Comparison::resume(prepared, plan, policy, how.seed.is_some(), &path)?
     } else {
         Comparison::new(prepared, plan, policy)?
     };
     artifacts::clear(&files.artifacts, Writer::Sides { resume: files.resume })?;
-    // Of what is gone on from; it tells less than there will be.
+    // Of the comparison that is continued; they tell less than there will be.
+    sealing.unseal()?;
     holdpoint_store::remove(&page)?;
     comparison.measure(Some(&path), output);
     let (report, mut judgement) = comparison.finish()?;
@@ -75,14 +78,15 @@ pub fn decide(
     sealing.write_json(&path, &report)?;
     sealing.write_json(&files.artifacts.join(artifacts::COMPARISON), &judgement)?;
     sealing.write_text(&page, &markdown::judgement(judged).unwrap_or_default())?;
-    sealing.seal(&Origins {
+    let unsealed = sealing.seal(&Origins {
         command: "ab",
         suite: &prepared.sides.head.suite,
         revision: report.head.revision.as_ref(),
         machine: report.machine.as_ref(),
     })?;
     output.result(&judgement, |style| text(judged, evidence, style))?;
-    output.note(&format!("evidence: {}", files.artifacts.display()));
+    let unsealed = if has_lost_key { "" } else { unsealed };
+    output.note(&format!("evidence: {}{unsealed}", files.artifacts.display()));
     interrupt::end_if_come();
     Ok(exit_code(&judgement))
 }

@@ -1,7 +1,8 @@
 //! Verdicts, reasons and evidence.
 
 use super::*;
-use holdpoint_model::ab::SideFailure;
+use holdpoint_model::ab::{SideFailure, SideKernels};
+use holdpoint_model::report::KernelInfo;
 
 /// The worked example of METHODOLOGY.md, in percent.
 const EXAMPLE_PCT: [f64; 19] =
@@ -146,11 +147,21 @@ fn a_side_that_failed_is_named_and_broken_is_the_worst() {
 fn the_same_machine_code_passes_and_says_so() {
     let mut same = workload(&[]);
     (same.ended, same.reason) = (Ended::SameCode, "the same machine code".to_owned());
+    same.identity.timer = "cuda_graph".to_owned();
+    let kernel: KernelInfo = serde_json::from_value(serde_json::json!({
+        "op_name": "x", "kernel_name": "k", "shape_bucket": "", "selection_source": "heuristic",
+        "launches_per_call": 1, "code_sha256": "a", "launches": ["k 1 32 0"]
+    }))
+    .unwrap();
+    same.kernels = Some(SideKernels { base: kernel.clone(), head: kernel });
     for policy in [Policy::Sequential, Policy::DisjointCi] {
         let report = judged(vec![same.clone()], policy);
         assert_eq!((report.verdict, exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
         assert_eq!(report.checks[0].reason, "the same machine code");
     }
+    same.kernels = None;
+    let unproven = judged(vec![same], Policy::Sequential);
+    assert_reason(&unproven.checks[0], Verdict::Inconclusive, &["hashes of both sides' code are not there"]);
 }
 
 #[test]

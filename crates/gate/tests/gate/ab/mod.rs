@@ -64,6 +64,7 @@ pub(super) fn workload(xs: &[f64]) -> AbWorkload {
         ended: Ended::Budget,
         spent_s: 2.0 * xs.len() as f64,
         failure: None,
+        kernels: None,
         calls_per_sample: 10,
         units: (0..).zip(xs).map(|(process, x)| unit(process, *x)).collect(),
     }
