@@ -4,7 +4,7 @@ use crate::common::{PLAN, is_gone, suite, worker};
 use holdpoint_measure::ab::{self, Decide, SideSpec, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite, Verdict,
+    AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -40,6 +40,7 @@ fn enough(units: usize) -> Enough {
 fn plan() -> AbPlan {
     AbPlan {
         tolerance: 0.01,
+        tolerances: Default::default(),
         alarm_rate: 0.001,
         miss_rate: 0.01,
         units_max: 100,
