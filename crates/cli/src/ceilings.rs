@@ -1,10 +1,10 @@
 //! Ceilings that were measured here before: where they are kept, and when they are too old.
 
 use crate::error::CliError;
+use holdpoint_gate::roofline::{Mismatch, analyse, ceilings_from};
 use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::clock;
-use holdpoint_model::roofline::{Mismatch, analyse};
-use holdpoint_model::{Ceilings, Report, Roofline};
+use holdpoint_model::{Report, Roofline};
 use std::path::{Path, PathBuf};
 
 /// A week: clocks, drivers and neighbours change, and measuring again takes half a minute.
@@ -51,6 +51,6 @@ pub fn roofline(report: &Report, ceilings: Option<&Path>) -> Result<Roofline, Cl
             measured.timestamp_utc
         )));
     }
-    let of = Ceilings::from_report(&measured).map_err(|e| CliError::File { path, what: e.to_string() })?;
+    let of = ceilings_from(&measured).map_err(|e| CliError::File { path, what: e.to_string() })?;
     analyse(report, of).map_err(|mismatch| CliError::Inconclusive(format!("{mismatch}; {remedy}")))
 }

@@ -15,7 +15,9 @@ mod noise;
 pub mod profile;
 pub mod promote;
 pub mod record;
+pub mod roofline;
 mod waive;
+pub mod waivers;
 
 pub use again::{judge_again, judge_run};
 pub use compare::{Comparison, Found, Row, compare};

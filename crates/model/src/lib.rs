@@ -23,7 +23,7 @@ pub mod machine;
 mod measurement;
 pub mod notice;
 pub mod notify;
-mod pattern;
+pub mod pattern;
 pub mod profile;
 pub mod protocol;
 pub mod release_policy;

@@ -35,6 +35,10 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     format!("TOML parse error{place}: {}", lines.join("; "))
 }
 
-pub(crate) fn invalid<T>(place: &str, what: impl AsRef<str>) -> Result<T, TomlError> {
+/// The error of a value at a place in the file.
+///
+/// # Errors
+/// Always.
+pub fn invalid<T>(place: &str, what: impl AsRef<str>) -> Result<T, TomlError> {
     Err(TomlError::Invalid { place: clean_text(place), what: clean_text(what.as_ref()) })
 }

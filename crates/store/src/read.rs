@@ -4,7 +4,7 @@ use crate::error::StoreError;
 use holdpoint_model::import::{self, Document, FileError};
 use holdpoint_model::limits::{ARTIFACT_BYTES_MAX, FILE_BYTES_MAX};
 use holdpoint_model::{
-    AbReport, Baseline, Calibration, Current, Date, Judgement, Profile, ReleasePolicy, Report, Suite, Trend,
+    AbReport, Baseline, Calibration, Current, Judgement, Profile, ReleasePolicy, Report, Suite, Trend,
     Waivers,
 };
 use std::fs::File;
@@ -167,13 +167,12 @@ pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
     Suite::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
-/// Reads waivers as they are to be used today.
+/// Reads waivers.
 ///
 /// # Errors
 /// When the file cannot be read or is no usable waiver file.
-pub fn read_waivers(path: &Path, today: Date) -> Result<Waivers, StoreError> {
-    Waivers::parse(&read_text(path)?, today)
-        .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
+pub fn read_waivers(path: &Path) -> Result<Waivers, StoreError> {
+    Waivers::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
 /// Reads a release policy.

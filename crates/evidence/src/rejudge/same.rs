@@ -1,6 +1,7 @@
 //! Comparing a document with itself judged again: the first difference is what is told.
 
 use holdpoint_gate::judge_again;
+use holdpoint_gate::waivers::covers;
 use holdpoint_model::ab::Ended;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::waiver::UsedWaiver;
@@ -48,7 +49,7 @@ pub(super) fn before_waiver(
     let name = names.first().copied().unwrap_or_default();
     let waiver =
         waiver.ok_or_else(|| edited(&format!("{name} is waived, and no waiver beside it covers it")))?;
-    waiver.covers(names, change, day).map_err(|what| edited(&format!("{name} is waived, yet {what}")))?;
+    covers(waiver, names, change, day).map_err(|what| edited(&format!("{name} is waived, yet {what}")))?;
     Ok(Verdict::Regressed)
 }
 

@@ -1,20 +1,13 @@
-//! The roofline: what a machine or a device can do at most, measured; and how near each workload of a report comes to it, and
-//! what holds it back. Pure: reports in, a document out.
+//! The roofline document: a device's ceilings, and where each workload of a report stands below them. `gate` computes it.
 
-mod advice;
-mod analyse;
-mod ceilings;
 mod peaks;
-#[cfg(test)]
-mod tests;
 
-pub use analyse::{ABOVE, LAUNCH_SHARE, Mismatch, analyse};
-pub use ceilings::{Bandwidth, Ceilings, CeilingsError, Compute, device_of};
 pub use peaks::{PEAKS, Peak, PublicPeaks, public_peaks};
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// All workloads of a report under the roofs of their device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -136,4 +129,48 @@ pub enum CeilingUnit {
     Gflops,
     /// Milliseconds that a call takes at least.
     Ms,
+}
+
+/// What a device can do at most, as measured on it.
+///
+/// A rate is that of the quickest sample: a ceiling is what was reached at all, and what disturbs a machine only ever lowers it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ceilings {
+    /// The device: a GPU, or the CPU.
+    pub device: String,
+    /// Whether it is a GPU.
+    pub is_gpu: bool,
+    /// Its driver, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// When they were measured, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// Copying far more than any cache holds.
+    pub memory: Bandwidth,
+    /// Copying less, the smallest first; only what is quicker than any larger copy.
+    pub caches: Vec<Bandwidth>,
+    /// Arithmetic by element type; `tf32` is fp32 on tensor cores.
+    pub compute: BTreeMap<String, Compute>,
+    /// What a call takes that does nothing, by clock: a launch, or a process.
+    pub launch_ms: BTreeMap<String, f64>,
+}
+
+/// Bytes read and written per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bandwidth {
+    /// The workload that measured it.
+    pub workload: String,
+    /// 10⁹ bytes per second.
+    pub gb_per_s: f64,
+    /// Bytes that it went over: what is no larger can be as quick.
+    pub working_set_bytes: f64,
+}
+
+/// Operations per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compute {
+    /// The workload that measured it.
+    pub workload: String,
+    /// 10⁹ operations per second.
+    pub gflops: f64,
 }

@@ -3,7 +3,7 @@
 use crate::bodies::{self, Body};
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Message, Request, Response};
-use holdpoint_model::{Date, ReleasePolicy, Suite, Waivers, import, json};
+use holdpoint_model::{ReleasePolicy, Suite, Waivers, import, json};
 use std::sync::LazyLock;
 
 /// A valid document.
@@ -190,12 +190,7 @@ fn read_documents() -> Vec<Document> {
     };
     let waivers = Document {
         is_closed: false,
-        ..line(
-            "waivers",
-            WAIVERS,
-            |text| accepted(Waivers::parse(text, Date::new(2026, 11, 15).expect("a day"))),
-            bodies::waivers_toml,
-        )
+        ..line("waivers", WAIVERS, |text| accepted(Waivers::parse(text)), bodies::waivers_toml)
     };
     let policy = Document {
         is_closed: false,
