@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::waivers;
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_run, rejudge_sides};
 use holdpoint_gate::ab::exit_code_of;
-use holdpoint_model::import::Document;
+use holdpoint_model::document::AnyDocument;
 use holdpoint_model::{AbReport, Calibration, Date, ExitCode, Judgement, Report, Revision};
 use holdpoint_render::Ended;
 use holdpoint_render::judged::Judged;
@@ -135,15 +135,16 @@ impl Found {
         let mut found = Self::default();
         let problems = &mut found.problems;
         let day = waivers::today().ok();
-        found.judgement =
-            read(&dir.join(COMPARISON), holdpoint_store::read_judgement, problems).map(|said| {
+        found.judgement = read(&dir.join(COMPARISON), holdpoint_store::read_document::<Judgement>, problems)
+            .map(|said| {
                 kept(COMPARISON, rejudge_run(&said, dir, commit_of(said.revision.as_ref()), day), problems)
             });
-        found.ab = read(&dir.join(AB), holdpoint_store::read_ab, problems)
+        found.ab = read(&dir.join(AB), holdpoint_store::read_document::<AbReport>, problems)
             .map(|said| kept(AB, rejudge_sides(&said, day), problems));
         let is_doubted = !problems.is_empty();
         found.ended = read(&dir.join(EXIT_CODE), exit_code, problems);
-        found.calibration = read(&dir.join("calibration.json"), holdpoint_store::read_calibration, problems);
+        found.calibration =
+            read(&dir.join("calibration.json"), holdpoint_store::read_document::<Calibration>, problems);
         for number in 1..=REPORTS_MAX {
             let path = dir.join(report_name(number));
             if number > 1 && path.symlink_metadata().is_err() {
@@ -215,19 +216,19 @@ impl Problem {
 
 /// A comparison as it is to be shown: judged again, by what lies beside the file.
 #[must_use]
-pub fn rejudge_document(document: Document, path: &Path) -> (Document, Option<Problem>) {
+pub fn rejudge_document(document: AnyDocument, path: &Path) -> (AnyDocument, Option<Problem>) {
     match document {
-        Document::Judgement(said) => {
+        AnyDocument::Judgement(said) => {
             let dir = path.parent().unwrap_or(Path::new("."));
             let day = day_of(said.timestamp_utc.as_deref());
             let rejudged = rejudge_run(&said, dir, commit_of(said.revision.as_ref()), day);
             let problem = Problem::of(&rejudged);
-            (Document::Judgement(Box::new(rejudged.document)), problem)
+            (AnyDocument::Judgement(Box::new(rejudged.document)), problem)
         }
-        Document::Ab(said) => {
+        AnyDocument::Ab(said) => {
             let rejudged = rejudge_sides(&said, day_of(Some(&said.timestamp_utc)));
             let problem = Problem::of(&rejudged);
-            (Document::Ab(Box::new(rejudged.document)), problem)
+            (AnyDocument::Ab(Box::new(rejudged.document)), problem)
         }
         other => (other, None),
     }
@@ -251,7 +252,7 @@ fn commit_of(revision: Option<&Revision>) -> Option<&str> {
 
 /// A report of ours. One of the seeds' was judged, and has nothing more to show.
 fn own_report(path: &Path) -> Result<Option<Report>, StoreError> {
-    match holdpoint_store::read_report(path) {
+    match holdpoint_store::read_document::<Report>(path) {
         Err(_) if holdpoint_store::read_current(path).is_ok() => Ok(None),
         report => report.map(Some),
     }

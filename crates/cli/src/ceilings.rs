@@ -42,7 +42,7 @@ pub fn roofline(report: &Report, ceilings: Option<&Path>) -> Result<Roofline, Cl
             driver.unwrap_or_default()
         )));
     }
-    let measured = holdpoint_store::read_report(&path)?;
+    let measured = holdpoint_store::read_document::<Report>(&path)?;
     let age_days = clock::days_since(&measured.timestamp_utc);
     if ceilings.is_none() && age_days.is_none_or(|days| days > DAYS_MAX) {
         return Err(CliError::Inconclusive(format!(

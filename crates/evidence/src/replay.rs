@@ -59,7 +59,7 @@ fn hashes_alone(artifacts: &BTreeMap<String, ArtifactHash>) -> BTreeMap<String, 
 /// When the file cannot be read or is none.
 pub fn read(path: &Path) -> Result<ReplayManifest, EvidenceError> {
     let text = holdpoint_store::read_text(path)?;
-    holdpoint_model::import::replay_manifest(&text)
+    holdpoint_model::document::read(&text)
         .map_err(|source| EvidenceError::Format { path: path.to_owned(), source })
 }
 

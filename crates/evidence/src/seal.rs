@@ -5,13 +5,13 @@
 
 use crate::canonical::to_canonical;
 use crate::keys::PublicKey;
-use crate::{EvidenceError, dsse, folder, hash};
+use crate::{EvidenceError, Problem, dsse, folder, hash};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::seal::{Seal, SealFacts};
-use holdpoint_model::{import, json};
+use holdpoint_model::{document, json};
 use serde_json::Value;
 use std::path::Path;
 
@@ -89,7 +89,7 @@ pub fn seal_facts(dir: &Path, file: &str, origin: Origin<'_>) -> Result<Option<S
                     path,
                     sha256,
                     keyid: None,
-                    problems: vec![clean_text(&problem)],
+                    problems: vec![problem.to_string()],
                 }));
             }
         }
@@ -115,15 +115,15 @@ fn name_of(file: &str) -> &str {
 ///
 /// # Errors
 /// With what does not hold.
-pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), String> {
-    let Ok(envelope) = import::envelope(text) else {
-        let seal = import::seal(text).map_err(|error| error.to_string())?;
+pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), Problem> {
+    let Ok(envelope) = document::read_envelope(text) else {
+        let seal = document::read::<Seal>(text)?;
         let is_signed = seal.public_key.is_some();
-        return if is_signed { Err("its signature is missing".to_owned()) } else { Ok((seal, None)) };
+        return if is_signed { Err("its signature is missing".into()) } else { Ok((seal, None)) };
     };
     let payload =
         String::from_utf8(dsse::payload(&envelope)?).map_err(|_| "its payload is not UTF-8 text")?;
-    let seal = import::seal(&payload).map_err(|error| error.to_string())?;
+    let seal = document::read::<Seal>(&payload)?;
     let key = seal.public_key.as_deref().and_then(|text| STANDARD.decode(text).ok());
     let key: Option<[u8; 32]> = key.and_then(|bytes| bytes.try_into().ok());
     let key = key.and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok()).ok_or("it names no key")?;

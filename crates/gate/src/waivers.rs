@@ -40,7 +40,6 @@ pub(crate) fn used(waiver: &Waiver, state: WaiverState) -> UsedWaiver {
 
 /// Why a waiver does not cover the change that it stands beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum NotCovered {
     #[error("the waiver beside it does not cover it")]
     State,

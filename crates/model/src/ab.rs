@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 /// A comparison of two sides, base and head, that were alive at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "ab")]
 pub struct AbReport {
     /// Version of this format.
     pub schema_version: u32,

@@ -74,6 +74,7 @@ impl CheckStatus {
 
 /// The judged comparison of one run with its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "comparison")]
 pub struct Judgement {
     /// Version of this format.
     pub schema_version: u32,

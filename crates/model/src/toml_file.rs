@@ -12,7 +12,6 @@ pub enum TomlError {
     /// A value that makes no sense, or does not belong there.
     #[error("{place}: {what}")]
     Invalid {
-        /// Where in the file.
         place: String,
         /// What is wrong and what would be right.
         what: String,

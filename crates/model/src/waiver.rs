@@ -16,11 +16,9 @@ pub const LIMIT_MAX: f64 = 10.0;
 /// Fewest characters beside its stars of a pattern that begins with one: fewer are in nearly every name.
 const LITERAL_CHARS_MIN: usize = 2;
 
-/// A waiver file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Waivers {
-    /// Version of this format.
     pub schema_version: u32,
     /// The waivers, in order; the first that covers a regression counts.
     #[serde(default, rename = "waiver")]
@@ -33,7 +31,6 @@ pub struct Waivers {
 pub struct Waiver {
     /// Who answers for it.
     pub owner: String,
-    /// Why it is allowed.
     pub reason: String,
     /// The metric or the workload it is about; `*` stands for any characters, but not for everything.
     pub metric: String,
@@ -153,11 +150,9 @@ impl Waiver {
 /// A waiver beside the regression it is about, in a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsedWaiver {
-    /// What became of it.
     pub state: WaiverState,
     /// Who answers for it.
     pub owner: String,
-    /// Why it is allowed.
     pub reason: String,
     /// The pattern it was given for.
     pub metric: String,
@@ -167,7 +162,6 @@ pub struct UsedWaiver {
     pub expires: Date,
 }
 
-/// What became of a waiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaiverState {

@@ -1,6 +1,6 @@
 //! Everything that can go wrong with a file, each in one line: path, what failed, what to do.
 
-use holdpoint_model::import::FileError;
+use holdpoint_model::FileError;
 use holdpoint_model::json::JsonError;
 use holdpoint_model::toml_file::TomlError;
 use std::io::{self, ErrorKind};

@@ -7,7 +7,7 @@ use crate::waivers::InForce;
 use holdpoint_gate::ab::{compare_reports_disjoint_ci, exit_code_of};
 use holdpoint_gate::{Policy, judge_run};
 use holdpoint_measure::clock;
-use holdpoint_model::{ExitCode, Judgement, Trend};
+use holdpoint_model::{ExitCode, Judgement, Report, Trend};
 use holdpoint_render::terminal;
 
 const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave out one of the two";
@@ -23,8 +23,8 @@ pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
             return Err(CliError::Input(THRESHOLD_ALONE.to_owned()));
         }
         // It compares samples, which only reports have.
-        let baseline = holdpoint_store::read_report(&args.baseline)?;
-        let current = holdpoint_store::read_report(&args.report)?;
+        let baseline = holdpoint_store::read_document::<Report>(&args.baseline)?;
+        let current = holdpoint_store::read_document::<Report>(&args.report)?;
         compare_reports_disjoint_ci(&baseline, &current, args.policy.allow())
     } else {
         let current = holdpoint_store::read_current(&args.report)?;

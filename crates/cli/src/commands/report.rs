@@ -6,8 +6,9 @@ use crate::ceilings;
 use crate::error::CliError;
 use crate::output::{Output, print};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_by, rejudge_run};
-use holdpoint_model::import::Document;
-use holdpoint_model::{ApexGpuReport, Current, ExitCode, Judgement, Report, json};
+use holdpoint_interop::apex::ApexGpuReport;
+use holdpoint_model::document::AnyDocument;
+use holdpoint_model::{Current, ExitCode, Judgement, Report, json};
 use holdpoint_render::judged::Judged;
 use holdpoint_render::{Style, forms, html, json_for_terminal, markdown, svg, terminal};
 use serde::Serialize;
@@ -23,12 +24,12 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
         Some(form) => return run_form(args, form, output),
         None => {}
     }
-    let document = holdpoint_store::read_document(&args.report)?;
+    let document = holdpoint_store::read_any(&args.report)?;
     let (document, problem) = artifacts::rejudge_document(document, &args.report);
     let problem = problem.as_ref();
     match document {
-        Document::Report(report) => run_report(args, &report, output),
-        Document::Ab(report) => show(
+        AnyDocument::Report(report) => run_report(args, &report, output),
+        AnyDocument::Ab(report) => show(
             args,
             &*report,
             &markdown::ab(&report).into(),
@@ -36,7 +37,7 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
             |style| super::ab::compare::text(&report, true, style),
             output,
         ),
-        Document::Judgement(judgement) => {
+        AnyDocument::Judgement(judgement) => {
             if args.markdown.is_some() || args.html.is_some() {
                 let what = "a comparison alone has no page; give its report, and this with --comparison";
                 return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
@@ -51,11 +52,11 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
                 output,
             )
         }
-        Document::Calibration(calibration) => {
+        AnyDocument::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
             show(args, &*calibration, &page, None, |style| terminal::calibration(&calibration, style), output)
         }
-        Document::Bisection(bisection) => {
+        AnyDocument::Bisection(bisection) => {
             let page = markdown::bisection(&bisection).into();
             show(args, &*bisection, &page, None, |style| terminal::bisection(&bisection, style), output)
         }
@@ -63,7 +64,8 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
 }
 
 fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<ExitCode, CliError> {
-    let said = args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
+    let said =
+        args.comparison.as_ref().map(|path| holdpoint_store::read_document::<Judgement>(path)).transpose()?;
     let rejudged = said.map(|said| rejudge_with(&said, report, args));
     let problem = rejudged.as_ref().and_then(Problem::of);
     let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.document);
@@ -126,11 +128,11 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
 
 /// A comparison in the form of a program that shows what was found.
 fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<ExitCode, CliError> {
-    let document = holdpoint_store::read_document(&args.report)?;
+    let document = holdpoint_store::read_any(&args.report)?;
     let (document, problem) = artifacts::rejudge_document(document, &args.report);
     let judged = match &document {
-        Document::Ab(report) => Judged::Sides(report),
-        Document::Judgement(judgement) => Judged::Run(judgement, None),
+        AnyDocument::Ab(report) => Judged::Sides(report),
+        AnyDocument::Judgement(judgement) => Judged::Run(judgement, None),
         _ => {
             let what = "nothing was decided in it; give a comparison.json or an ab.json";
             return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
@@ -157,7 +159,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<Exit
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.
 fn run_apex_gpu(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let report = holdpoint_store::read_report(&args.report)?;
+    let report = holdpoint_store::read_document::<Report>(&args.report)?;
     let report = ApexGpuReport::try_from(&report)
         .map_err(|error| CliError::File { path: args.report.clone(), what: error.to_string() })?;
     if let Some(path) = &args.output {

@@ -28,7 +28,7 @@ pub fn run(args: &RooflineArgs, output: &Output) -> Result<ExitCode, CliError> {
         None if args.measure => return measure_all(args, output),
         path => path.as_deref().unwrap_or(Path::new("artifacts/report.json")),
     };
-    let report = holdpoint_store::read_report(path)?;
+    let report = holdpoint_store::read_document::<Report>(path)?;
     if args.measure {
         let is_gpu = device_of(&report).is_some_and(|(_, is_gpu)| is_gpu);
         if let Err(run) = measure(if is_gpu { GPU } else { CPU }, args.device, output)? {

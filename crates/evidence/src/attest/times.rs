@@ -3,6 +3,7 @@
 use super::Held;
 use super::base::Base;
 use super::verdict::{Said, plural, sibling, status_of};
+use crate::Problem;
 use crate::rejudge::{Doubt, edited, rejudge_run, rejudge_sides};
 use holdpoint_gate::{ab, contradiction};
 use holdpoint_model::ab::Ended;
@@ -35,8 +36,9 @@ fn on_device<'a>(machine: Option<&Machine>, mut identities: impl Iterator<Item =
 }
 
 /// What a verdict over times says. One that does not hold is still about the CPU or a device.
-fn said(found: Result<Said, String>, on_device: bool, base: &Base, head: Option<&Revision>) -> Said {
-    let is_edited = |problem| Said { is_edited: true, ..Said::new(GateStatus::Fail, problem) };
+fn said(found: Result<Said, Problem>, on_device: bool, base: &Base, head: Option<&Revision>) -> Said {
+    let is_edited =
+        |problem: Problem| Said { is_edited: true, ..Said::new(GateStatus::Fail, problem.to_string()) };
     let mut said = found.unwrap_or_else(is_edited);
     let commit = head.map(|head| head.commit.as_str());
     if let Some(problem) = base.problem(commit)
@@ -57,12 +59,12 @@ pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Said {
     said(judged(j, path, held), on_device, &base, j.revision.as_ref())
 }
 
-fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
+fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, Problem> {
     let file = held.dir.join(path);
     let dir = file.parent().unwrap_or(held.dir);
     let rejudged = rejudge_run(j, dir, Some(held.commit), held.day);
     let unknown = match rejudged.doubt {
-        Some(Doubt::Edited(what)) => return Err(what),
+        Some(Doubt::Edited(what)) => return Err(what.into()),
         Some(Doubt::Unknown(what)) => Some(what),
         None => None,
     };
@@ -98,12 +100,12 @@ pub(super) fn side_by_side(report: &AbReport, day: Option<Date>) -> Said {
     said(both(report, day), on_device, &Base::of_side(&report.base), report.head.revision.as_ref())
 }
 
-fn both(report: &AbReport, day: Option<Date>) -> Result<Said, String> {
+fn both(report: &AbReport, day: Option<Date>) -> Result<Said, Problem> {
     if !report.finished {
         return Ok(Said::new(GateStatus::Pending, format!("{}: not finished", report.suite)));
     }
     if let Some(Doubt::Edited(what)) = rejudge_sides(report, day).doubt {
-        return Err(what);
+        return Err(what.into());
     }
     let mut detail = format!(
         "{}: {}, {} side by side, policy {}",
@@ -132,18 +134,18 @@ fn both(report: &AbReport, day: Option<Date>) -> Result<Said, String> {
 ///
 /// # Errors
 /// With what is wrong.
-pub(super) fn report(report: &Report, commit: &str) -> Result<(GateStatus, String), String> {
+pub(super) fn report(report: &Report, commit: &str) -> Result<(GateStatus, String), Problem> {
     if let Some(what) = contradiction(report) {
-        return Err(edited(&what));
+        return Err(edited(&what).into());
     }
     let said =
         clean_text(&format!("report of {}, {}", report.suite, plural(report.benchmarks.len(), "workload")));
     if !matches!(report.status.as_str(), "ok" | "partial") {
-        return Err(format!("{said}, which is of a run that is {}", report.status.as_str()));
+        return Err(format!("{said}, which is of a run that is {}", report.status.as_str()).into());
     }
     let said = Said::new(GateStatus::Pass, said).of(report.revision.as_ref()).at(commit);
     match said.status {
-        GateStatus::Fail => Err(said.detail),
+        GateStatus::Fail => Err(said.detail.into()),
         status => Ok((status, said.detail)),
     }
 }

@@ -8,7 +8,7 @@ pub(crate) use same::edited;
 use crate::folder::find_file;
 use holdpoint_gate::{ab, contradiction, judge_again};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{AbReport, CheckStatus, Current, Date, Judgement, Verdict, import};
+use holdpoint_model::{AbReport, CheckStatus, Current, Date, Judgement, Report, Verdict, document};
 use holdpoint_store::{REPORTS_MAX, report_name};
 use same::{before_waiver, names_of, same_judgement, same_workload, same_worst};
 use std::path::Path;
@@ -211,8 +211,9 @@ fn read_runs(dir: &Path, commit: Option<&str>) -> Result<Vec<(String, Current)>,
             Err(error) => return Err(problem(error.to_string())),
         }
         let text = holdpoint_store::read_text(&file).map_err(|error| problem(error.to_string()))?;
-        let current = import::current(&text).map_err(|error| problem(error.to_string()))?;
-        if let Ok(report) = import::report(&text) {
+        let current = holdpoint_interop::read_current(&text.as_str().into())
+            .map_err(|error| problem(error.to_string()))?;
+        if let Ok(report) = document::read::<Report>(&text) {
             if let Some(what) = contradiction(&report) {
                 return Err(problem(edited(&what)));
             }

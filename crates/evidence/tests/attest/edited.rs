@@ -286,7 +286,7 @@ pub fn side_by_side(ratio: f64) -> Value {
             "reason": "", "ended": "decided", "spent_s": 1.0, "calls_per_sample": 1, "units": units,
         }},
     });
-    let report = holdpoint_model::import::ab(&value.to_string()).unwrap();
+    let report = holdpoint_model::document::read::<holdpoint_model::AbReport>(&value.to_string()).unwrap();
     serde_json::to_value(holdpoint_gate::ab::judge_again(&report).unwrap()).unwrap()
 }
 

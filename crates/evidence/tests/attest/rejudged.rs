@@ -3,7 +3,7 @@
 use super::edited::side_by_side;
 use super::gated;
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge_run, rejudge_sides};
-use holdpoint_model::{AbReport, Date, Judgement, Verdict, import};
+use holdpoint_model::{AbReport, Date, Judgement, Verdict, document};
 use serde_json::{Value, json};
 
 /// A run of 1.8 ms where 1.5 ms are allowed, edited, and judged again.
@@ -11,14 +11,14 @@ fn run(edit: impl FnOnce(&mut Value)) -> Rejudged<Judgement> {
     let dir = tempfile::tempdir().unwrap();
     let mut value = gated(dir.path(), 1.8);
     edit(&mut value);
-    let said = import::judgement(&value.to_string()).unwrap();
+    let said = document::read::<Judgement>(&value.to_string()).unwrap();
     rejudge_run(&said, dir.path(), None, Date::parse("2026-01-02"))
 }
 
 fn sides(ratio: f64, edit: impl FnOnce(&mut Value)) -> Rejudged<AbReport> {
     let mut value = side_by_side(ratio);
     edit(&mut value);
-    rejudge_sides(&import::ab(&value.to_string()).unwrap(), Date::parse("2026-01-02"))
+    rejudge_sides(&document::read::<AbReport>(&value.to_string()).unwrap(), Date::parse("2026-01-02"))
 }
 
 fn pass(value: &mut Value) {
@@ -78,7 +78,7 @@ fn what_cannot_be_judged_again_is_no_pass() {
         if why == "not beside it" {
             std::fs::remove_file(dir.path().join("report.json")).unwrap();
         }
-        let said = import::judgement(&value.to_string()).unwrap();
+        let said = document::read::<Judgement>(&value.to_string()).unwrap();
         let rejudged = rejudge_run(&said, dir.path(), None, None);
         assert_eq!((said.verdict, rejudged.document.verdict), (Verdict::Pass, Verdict::Inconclusive));
         let problem = rejudged.problem().unwrap();

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 /// All workloads of a report under the roofs of their device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "roofline")]
 pub struct Roofline {
-    /// Version of this format.
     pub schema_version: u32,
     /// Name of the suite that the workloads are of.
     pub suite: String,
@@ -39,18 +39,12 @@ pub enum Placement {
     /// Under a roof.
     Placed(Box<Placed>),
     /// Nowhere, and why.
-    Unplaced {
-        /// Why not.
-        reason: String,
-    },
+    Unplaced { reason: String },
 }
 
-/// One workload under the roofs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Placed {
-    /// Element type.
     pub dtype: String,
-    /// Median time of a call.
     pub time_ms: f64,
     /// Bytes that a call has to move, where it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,9 +61,7 @@ pub struct Placed {
     /// Bytes per second, in 10⁹.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_gb_s: Option<f64>,
-    /// What holds it back.
     pub bottleneck: Bottleneck,
-    /// The roof over it.
     pub ceiling: Ceiling,
     /// How much of that roof it reaches, 0 to 100; absent where it is above it, which is no efficiency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +70,6 @@ pub struct Placed {
     pub recommendations: Vec<String>,
 }
 
-/// What holds a workload back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
@@ -86,7 +77,6 @@ pub enum Bottleneck {
     Memory,
     /// The bandwidth of a cache that all its data fits.
     Cache,
-    /// Arithmetic.
     Compute,
     /// Being started.
     Launch,
@@ -95,7 +85,6 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// The word for tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -119,7 +108,6 @@ pub struct Ceiling {
     pub unit: CeilingUnit,
 }
 
-/// The unit of a roof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingUnit {
@@ -138,7 +126,6 @@ pub enum CeilingUnit {
 pub struct Ceilings {
     /// The device: a GPU, or the CPU.
     pub device: String,
-    /// Whether it is a GPU.
     pub is_gpu: bool,
     /// Its driver, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

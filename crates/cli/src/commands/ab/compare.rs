@@ -9,7 +9,7 @@ use crate::progress::AbProgress;
 use holdpoint_gate::ab::{self as rule, AbPolicy, Deciding};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, PairRound};
+use holdpoint_model::{AbPlan, AbReport, Calibration, PairRound};
 use holdpoint_render::{Style, terminal};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -64,7 +64,7 @@ impl<'a> Comparison<'a> {
         path: &Path,
     ) -> Result<Self, CliError> {
         let fresh = begin(prepared, plan, policy);
-        let mut report = holdpoint_store::read_ab(path)?;
+        let mut report = holdpoint_store::read_document::<AbReport>(path)?;
         let refused = |what: String| CliError::File {
             path: path.to_owned(),
             what: format!("cannot go on from this: {what}, or leave out --resume to measure anew"),
@@ -162,7 +162,7 @@ pub fn add_calibration(report: &mut AbReport, dir: &Path) {
     if !path.exists() {
         return;
     }
-    match holdpoint_store::read_calibration(&path) {
+    match holdpoint_store::read_document::<Calibration>(&path) {
         Ok(calibration) => {
             for (name, workload) in &mut report.workloads {
                 workload.calibrated = calibration.workloads.get(name).cloned();

@@ -1,8 +1,8 @@
 //! Where a run was made and what profile it measured, as far as our report tells.
 
 use super::convert;
-use crate::report::{Outcome, Report, RunStatus};
-use crate::suite::Identity;
+use holdpoint_model::report::{Outcome, Report, RunStatus};
+use holdpoint_model::suite::Identity;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

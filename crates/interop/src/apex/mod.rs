@@ -1,21 +1,30 @@
-//! Apex-X's GPU report, written from a report of ours for those who read theirs.
+//! Apex-X's files: its reports are read, and its GPU report is written from one of ours.
 //!
-//! Its keys and units are theirs; what our report does not hold is null, never guessed. It decides nothing. Such files are read by
-//! [`import`](crate::import), under the metric names that our own report has.
+//! Keys and units are theirs; what our report does not hold is null, never guessed. Metrics of such a file have the names that our
+//! own report has.
 
 mod autotune;
 mod convert;
 mod profile;
+mod read;
 
 pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
 pub use profile::{
     ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment, ApexFp8Caps, ApexTensorRtCaps, ApexTritonCaps,
 };
 
+use crate::Format;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// Reports of the CPU suite, the GPU suite and the TensorRT sweep.
+pub(crate) const FORMAT: Format = Format {
+    words: "a report of Apex-X",
+    is_it: |source| source.any_head(read::is_it),
+    read: |source| source.read_each(read::is_it, read::read),
+};
 
 /// The seeds' name of the suite.
 pub const APEX_GPU_SUITE: &str = "apex_x_gpu_benchmark";

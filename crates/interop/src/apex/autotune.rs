@@ -1,6 +1,6 @@
 //! The kernels behind a report, in the form of the seeds' autotune registry.
 
-use crate::report::{KernelInfo, Measured, Outcome, Report};
+use holdpoint_model::report::{KernelInfo, Measured, Outcome, Report};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
