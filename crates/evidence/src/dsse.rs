@@ -59,17 +59,11 @@ pub fn payload(envelope: &Envelope) -> Result<Vec<u8>, Problem> {
 
 /// The payload, if this key has signed it. One signature of the key is enough, whoever else has signed and whatever it is called: a
 /// `keyid` is a hint that nobody vouches for.
-///
-/// # Errors
-/// With what does not hold.
 pub fn open(envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
     open_as(PAYLOAD_TYPE, envelope, key)
 }
 
 /// The payload, if it is of this type and this key has signed it.
-///
-/// # Errors
-/// With what does not hold.
 pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
     if envelope.payload_type != payload_type {
         let what = format!("its payload is {:?}, not {payload_type:?}", envelope.payload_type);

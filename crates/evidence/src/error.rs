@@ -14,18 +14,10 @@ pub enum EvidenceError {
     Store(#[from] StoreError),
     /// A file that is not what was wanted.
     #[error("{}: {source}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: FileError,
-    },
+    Format { path: PathBuf, source: FileError },
     /// A link in an evidence folder.
     #[error("{}: a link that leads out of the folder is not followed; copy the file into the folder", path.display())]
-    Outside {
-        /// The file.
-        path: PathBuf,
-    },
+    Outside { path: PathBuf },
     /// A seal that could not be made.
     #[error("no seal could be made: {0}")]
     Seal(String),
@@ -34,7 +26,6 @@ pub enum EvidenceError {
     Key {
         /// The file or the environment variable.
         place: String,
-        /// What is wrong with it.
         what: String,
     },
     /// A checklist whose markers do not fit.
@@ -42,7 +33,6 @@ pub enum EvidenceError {
     Marker {
         /// Which line, from 1.
         line: usize,
-        /// What is wrong with it.
         what: String,
     },
     /// A value that has no JSON form.

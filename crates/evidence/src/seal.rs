@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::seal::{Seal, SealFacts};
-use holdpoint_model::{document, json};
+use holdpoint_model::{Kind, document, json};
 use serde_json::Value;
 use std::path::Path;
 
@@ -31,26 +31,23 @@ pub fn seal_path(file: &Path) -> std::path::PathBuf {
 
 /// What a file says that can be sealed beside its bytes: the names of its workloads, and the hash of their raw samples in
 /// their order. Nothing for files without samples.
-///
-/// # Errors
-/// Never, for JSON that was read has a canonical form.
 pub fn sealed_samples(text: &str) -> Result<Option<(Vec<String>, String)>, EvidenceError> {
+    let (list, samples) = match document::kind(text) {
+        Ok(Some(Kind::Report)) => ("benchmarks", "samples"),
+        Ok(Some(Kind::Ab)) => ("workloads", "units"),
+        _ => return Ok(None),
+    };
     let Ok(value) = json::parse::<Value>(text) else { return Ok(None) };
-    let found =
-        [("benchmarks", "samples"), ("workloads", "units")].into_iter().find_map(|(list, samples)| {
-            let workloads = value.get(list)?.as_object()?;
-            let raw = workloads.iter().map(|(name, workload)| Some((name, workload.get(samples)?)));
-            let raw: Vec<Option<(&String, &Value)>> = raw.collect();
-            raw.iter().any(Option::is_some).then(|| (workloads.keys().cloned().collect(), raw))
-        });
-    let Some((names, raw)) = found else { return Ok(None) };
-    Ok(Some((names, hash::json(&raw)?)))
+    let Some(workloads) = value.get(list).and_then(Value::as_object) else { return Ok(None) };
+    let raw: Vec<Option<(&String, &Value)>> =
+        workloads.iter().map(|(name, workload)| Some((name, workload.get(samples)?))).collect();
+    if raw.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    Ok(Some((workloads.keys().cloned().collect(), hash::json(&raw)?)))
 }
 
 /// The text of a seal's file: an envelope signed by the key, or the seal alone where there is none.
-///
-/// # Errors
-/// Never, for a seal has a JSON form.
 pub fn seal_text(mut seal: Seal, key: Option<&SigningKey>) -> Result<String, EvidenceError> {
     seal.public_key = key.map(|key| STANDARD.encode(key.verifying_key().as_bytes()));
     let text = match key {
@@ -112,9 +109,6 @@ fn name_of(file: &str) -> &str {
 }
 
 /// Reads a seal, and checks the signature of one that is signed; its key's id comes back.
-///
-/// # Errors
-/// With what does not hold.
 pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), Problem> {
     let Ok(envelope) = document::read_envelope(text) else {
         let seal = document::read::<Seal>(text)?;

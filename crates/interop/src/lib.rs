@@ -27,14 +27,12 @@ pub struct Format {
     pub words: &'static str,
     /// Whether these files are of the format, by a first look.
     pub is_it: fn(&Source) -> bool,
-    /// Reads them.
     pub read: fn(&Source) -> Result<Imported, FileError>,
 }
 
 /// What another tool measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
-    /// The metrics.
     pub current: Current,
     /// The raw times behind a metric, in the order they were taken, where the format has them.
     pub samples_ms: BTreeMap<String, Vec<f64>>,

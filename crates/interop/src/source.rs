@@ -7,10 +7,8 @@ use holdpoint_model::{FileError, Kind, json};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A file, or a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The text of a file.
     File(String),
     /// The texts of a folder's files, by their paths below it.
     Folder(BTreeMap<String, String>),

@@ -35,9 +35,6 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
 }
 
 /// The error of a value at a place in the file.
-///
-/// # Errors
-/// Always.
 pub fn invalid<T>(place: &str, what: impl AsRef<str>) -> Result<T, TomlError> {
     Err(TomlError::Invalid { place: clean_text(place), what: clean_text(what.as_ref()) })
 }

@@ -89,25 +89,16 @@ fn read_with<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -
 }
 
 /// Reads a document of the kind that is wanted.
-///
-/// # Errors
-/// When the file cannot be read or is none.
 pub fn read_document<T: Document>(path: &Path) -> Result<T, StoreError> {
     read_with(path, document::read)
 }
 
 /// Reads any document that can be shown again.
-///
-/// # Errors
-/// When the file cannot be read or is none.
 pub fn read_any(path: &Path) -> Result<AnyDocument, StoreError> {
     read_with(path, document::read_any)
 }
 
 /// Reads whatever can be compared with a baseline: a report of ours, or a file or folder of another tool.
-///
-/// # Errors
-/// When it cannot be read or is none.
 pub fn read_current(path: &Path) -> Result<Current, StoreError> {
     let source = read_source(path)?;
     holdpoint_interop::read_current(&source)
@@ -115,9 +106,6 @@ pub fn read_current(path: &Path) -> Result<Current, StoreError> {
 }
 
 /// Reads a baseline, or anything that [`read_current`] reads, whose values then become one.
-///
-/// # Errors
-/// When it cannot be read or is neither.
 pub fn read_baseline(path: &Path) -> Result<Baseline, StoreError> {
     let source = read_source(path)?;
     holdpoint_interop::read_baseline(&source)
@@ -158,35 +146,20 @@ pub fn read_source(path: &Path) -> Result<Source, StoreError> {
     Ok(Source::Folder(files))
 }
 
-/// Reads a suite.
-///
-/// # Errors
-/// When the file cannot be read or is no usable suite.
 pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
     Suite::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
-/// Reads waivers.
-///
-/// # Errors
-/// When the file cannot be read or is no usable waiver file.
 pub fn read_waivers(path: &Path) -> Result<Waivers, StoreError> {
     Waivers::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
-/// Reads a release policy.
-///
-/// # Errors
-/// When the file cannot be read or is no usable policy.
 pub fn read_release_policy(path: &Path) -> Result<ReleasePolicy, StoreError> {
     ReleasePolicy::parse(&read_text(path)?)
         .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
 /// The names in a folder, in order; none where there is no folder.
-///
-/// # Errors
-/// When it is there and cannot be listed.
 pub fn list_names(dir: &Path) -> Result<Vec<String>, StoreError> {
     if !dir.is_dir() {
         return Ok(Vec::new());

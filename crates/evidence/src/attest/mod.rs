@@ -44,9 +44,7 @@ pub struct Asked<'a> {
     pub gate_files: Vec<(String, String)>,
     /// What the project does not have, by key, and why.
     pub without: BTreeMap<String, String>,
-    /// The files that are released.
     pub release_files: Vec<ReleaseFile>,
-    /// Version of holdpoint.
     pub holdpoint: String,
 }
 
@@ -77,9 +75,6 @@ impl<'a> Held<'a> {
 }
 
 /// Reads the folder.
-///
-/// # Errors
-/// When a file is there and cannot be read at all.
 pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
     let held = Held::new(asked.dir, &asked.metadata);
     let artifacts = REQUIREMENTS.artifacts.iter().map(|kind| {

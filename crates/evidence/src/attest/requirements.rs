@@ -23,7 +23,6 @@ pub(super) struct Requirements {
     pub gates: Vec<GateKind>,
 }
 
-/// An artifact.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ArtifactKind {
@@ -39,7 +38,6 @@ pub(super) struct ArtifactKind {
     pub only_for: Option<RuntimeTarget>,
 }
 
-/// What an artifact must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Content {
@@ -70,7 +68,6 @@ impl Form {
     }
 }
 
-/// A gate.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GateKind {
@@ -84,7 +81,6 @@ pub(super) struct GateKind {
     pub times: Option<TimesOf>,
 }
 
-/// Whose times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TimesOf {

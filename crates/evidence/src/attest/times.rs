@@ -131,9 +131,6 @@ fn both(report: &AbReport, day: Option<Date>) -> Result<Said, Problem> {
 }
 
 /// A report that is of the commit and does not contradict itself.
-///
-/// # Errors
-/// With what is wrong.
 pub(super) fn report(report: &Report, commit: &str) -> Result<(GateStatus, String), Problem> {
     if let Some(what) = contradiction(report) {
         return Err(edited(&what).into());

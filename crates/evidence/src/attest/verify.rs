@@ -23,7 +23,6 @@ pub struct Places<'a> {
     pub released: &'a Path,
 }
 
-/// A document to be verified.
 #[derive(Clone, Debug)]
 pub enum Signed<'a> {
     /// With a signature, and the key that it must be of.
@@ -35,9 +34,6 @@ pub enum Signed<'a> {
 /// Holds a document against its signature, itself and the files; the policy tells which files are released. The attestation comes back
 /// where there is one that can be read; it may be shown, and is not to be believed while there are problems. Whether it is enough for
 /// a release is for [`judge_release`](super::judge_release) to say.
-///
-/// # Errors
-/// When a file is there and cannot be read at all.
 pub fn verify(
     document: Signed<'_>,
     places: Places<'_>,
@@ -86,9 +82,6 @@ fn restore_whole_numbers(value: &mut Value) {
 }
 
 /// Reads a statement of ours. What it is stands in its two types; fields that are not known are ignored.
-///
-/// # Errors
-/// With what is wrong with it.
 pub fn read_statement(text: &str) -> Result<Statement, Problem> {
     let mut value: Value =
         json::parse(text).map_err(|error| Problem::from(format!("its payload: {error}")))?;

@@ -16,10 +16,7 @@ pub enum CeilingsError {
     #[error(
         "no `copy` was measured in suite {suite:?}, so it holds no ceilings; measure them with \"holdpoint roofline --measure\""
     )]
-    NoCopy {
-        /// The suite.
-        suite: String,
-    },
+    NoCopy { suite: String },
 }
 
 /// The device that a report is about: the GPU where there is one, else the CPU; and whether it is a GPU.

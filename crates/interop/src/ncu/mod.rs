@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 /// One launch of a kernel, as it was counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NcuLaunch {
-    /// Name of the kernel.
     pub kernel: String,
     /// Blocks.
     pub grid: String,

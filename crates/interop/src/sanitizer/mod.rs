@@ -12,7 +12,6 @@ const MARK: &str = "=========";
 pub struct SanitizerLog {
     /// As many errors as its summary counts; absent where there is no summary, so that nothing was looked at to the end.
     pub errors_count: Option<u64>,
-    /// The first errors.
     pub errors: Vec<SanitizerError>,
     /// Complaints about the sanitizer itself or its machine: `Error: …`, `Internal …`, `Target application …`.
     pub troubles: Vec<String>,

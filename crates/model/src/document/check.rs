@@ -66,9 +66,6 @@ fn check_samples(place: &str, samples: &Samples) -> Result<(), FileError> {
 }
 
 /// Whether a value can be a time.
-///
-/// # Errors
-/// When it cannot.
 pub fn check_time(place: &str, value_ms: f64) -> Result<(), FileError> {
     if value_ms > 0.0 && (TIME_MS_MIN..=TIME_MS_MAX).contains(&value_ms) {
         return Ok(());
@@ -79,9 +76,6 @@ pub fn check_time(place: &str, value_ms: f64) -> Result<(), FileError> {
 }
 
 /// The error of a value at a place in a file.
-///
-/// # Errors
-/// Always.
 pub fn value_error<T>(place: String, what: &str) -> Result<T, FileError> {
     Err(FileError::Value { place: clean_text(&place), what: what.to_owned() })
 }

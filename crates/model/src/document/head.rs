@@ -47,9 +47,6 @@ impl<'a> Head<'a> {
     }
 
     /// cudadent42's files carry no version; all others must carry one that is known.
-    ///
-    /// # Errors
-    /// When it is not.
     pub fn check_version(&self) -> Result<(), FileError> {
         match self.0.get("schema_version").map(|raw| raw.get()) {
             Some(found) if found != SCHEMA_VERSION.to_string() => {

@@ -21,9 +21,6 @@ pub trait Document: Serialize + DeserializeOwned {
     const KIND: Kind;
 
     /// Looks for values that have the right form and make no sense.
-    ///
-    /// # Errors
-    /// With the first of them.
     fn check(&self) -> Result<(), FileError> {
         Ok(())
     }
@@ -99,9 +96,6 @@ pub enum AnyDocument {
 }
 
 /// Reads whichever of them it is.
-///
-/// # Errors
-/// When the text is none of them.
 pub fn read_any(text: &str) -> Result<AnyDocument, FileError> {
     Ok(match kind(text)? {
         Some(Kind::Ab) => AnyDocument::Ab(Box::new(read(text)?)),
@@ -114,9 +108,6 @@ pub fn read_any(text: &str) -> Result<AnyDocument, FileError> {
 
 /// Reads a DSSE envelope, or the one in a bundle of sigstore's, as cosign writes it. Who signed it is not looked at here. Its keys
 /// are DSSE's, so it carries no `kind`: `payloadType` says what is in it.
-///
-/// # Errors
-/// When the text is neither.
 pub fn read_envelope(text: &str) -> Result<Envelope, FileError> {
     #[derive(serde::Deserialize)]
     struct Bundle {
