@@ -10,7 +10,7 @@ const BAD: &[(&str, &str)] = &[
     ("{\"schema_version\": 1, \"metrics\": {\"a_ms\"", "EOF while parsing an object at line 1 column 40"),
     ("not json", "at line 1 column 2"),
     ("{\"schema_version\": 1}x", "trailing characters at line 1 column 22"),
-    ("[]", "expected a map"),
+    ("[]", "its top-level keys are none"),
     (
         "{\"schema_version\": 99, \"suite\": \"s\", \"metrics\": {}}",
         "it was written by a newer one: update holdpoint",
