@@ -204,6 +204,7 @@ fn a_report_names_everything_it_is_made_of() {
         "config",
         "environment",
         "environment_lock",
+        "kind",
         "machine",
         "metrics",
         "revision",
