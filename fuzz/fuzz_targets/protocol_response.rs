@@ -1,7 +1,7 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../crates/model/tests/parsers/bodies.rs"]
+#[path = "../../crates/interop/tests/parsers/bodies.rs"]
 mod bodies;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::protocol_response(data));

@@ -1,22 +1,33 @@
-//! The constants that METHODOLOGY.md prints: each stands once, in the code.
+//! The tables that pages print, each between marks: the constants of METHODOLOGY.md and the exit codes. Each stands once, in the code.
 
 use holdpoint_cli::args::{ROUND_MS, ROUNDS_PER_UNIT, UNITS_AT_ONCE};
 use holdpoint_gate::ab::estimate;
 use holdpoint_gate::{THRESHOLD_PCT, disjoint_ci, record};
 use holdpoint_measure::constants as measure;
+use holdpoint_model::exit::EXIT_CODES;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
-use std::fs;
-use std::path::Path;
 
-const BEGIN: &str = "<!-- constants: printed by `cargo xtask gen` -->\n";
-const END: &str = "<!-- end of constants -->\n";
+/// The page with the constants between their marks.
+pub fn print_constants(text: &str) -> String {
+    print_between(text, "constants", &table())
+}
 
-/// The page with the table between its marks; as it is where it has none.
-pub fn printed_into(root: &Path, page: &str) -> String {
-    let text = fs::read_to_string(root.join(page)).unwrap_or_default();
-    let Some((before, rest)) = text.split_once(BEGIN) else { return text };
-    let Some((_, after)) = rest.split_once(END) else { return text };
-    format!("{before}{BEGIN}{}{END}{after}", table())
+/// The page with the exit codes between their marks.
+pub fn print_exit_codes(text: &str) -> String {
+    let line = |(code, meaning): &(&str, &str)| format!("| {code} | {meaning} |\n");
+    let lines: String = EXIT_CODES.iter().map(line).collect();
+    print_between(text, "exit codes", &format!("\n| exit code | meaning |\n|--:|---|\n{lines}\n"))
+}
+
+/// The page with what is generated between the marks of that name; as it is where it has none.
+fn print_between(text: &str, name: &str, generated: &str) -> String {
+    let begin = format!("<!-- {name}: printed by `cargo xtask gen` -->\n");
+    let end = format!("<!-- end of {name} -->\n");
+    let between = text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    match between {
+        Some((before, after)) => format!("{before}{begin}{generated}{end}{after}"),
+        None => text.to_owned(),
+    }
 }
 
 fn table() -> String {

@@ -2,15 +2,23 @@
 
 use crate::constants;
 use holdpoint_model::{
-    AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Envelope, FuzzFile, FuzzReport,
-    Judgement, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification, Report,
-    Roofline, SanitizeReport, Seal, SignOff, Statement, Suite, Trend, Tuning, Waivers, caps::RuntimeCaps,
-    notice::Notice, notify::NotifyConfig, protocol,
+    AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Document, Envelope, FuzzFile,
+    FuzzReport, Judgement, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification,
+    Report, Roofline, SanitizeReport, Seal, SignOff, Statement, Suite, Trend, Tuning, Waivers,
+    caps::RuntimeCaps, notice::Notice, notify::NotifyConfig, protocol,
 };
-use schemars::{JsonSchema, schema_for};
+use schemars::{JsonSchema, Schema, schema_for};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+
+/// Prints a table into a page's text.
+type Print = fn(&str) -> String;
+
+/// Pages with a table that is generated.
+const PAGES: &[(&str, Print)] =
+    &[("METHODOLOGY.md", constants::print_constants), ("README.md", constants::print_exit_codes)];
 
 /// Writes every generated file; the problems, if any.
 pub fn write(root: &Path) -> Vec<String> {
@@ -38,30 +46,30 @@ pub fn check(root: &Path) -> Vec<String> {
 
 fn files(root: &Path) -> Vec<(String, String)> {
     let mut files = vec![
-        schema::<Report>("report"),
-        schema::<Baseline>("baseline"),
-        schema::<Judgement>("comparison"),
+        document::<Report>("report"),
+        document::<Baseline>("baseline"),
+        document::<Judgement>("comparison"),
         schema::<Trend>("trend"),
-        schema::<AbReport>("ab"),
-        schema::<Calibration>("calibration"),
-        schema::<Bisection>("bisect"),
-        schema::<Profile>("profile"),
-        schema::<ProfileComparison>("profile-comparison"),
-        schema::<SanitizeReport>("sanitize"),
-        schema::<Roofline>("roofline"),
+        document::<AbReport>("ab"),
+        document::<Calibration>("calibration"),
+        document::<Bisection>("bisect"),
+        document::<Profile>("profile"),
+        document::<ProfileComparison>("profile-comparison"),
+        document::<SanitizeReport>("sanitize"),
+        document::<Roofline>("roofline"),
         schema::<Suite>("suite"),
         schema::<ReleasePolicy>("release-policy"),
         schema::<Waivers>("waivers"),
         schema::<NotifyConfig>("notify"),
-        schema::<Notice>("notice"),
-        schema::<RuntimeCaps>("runtime-caps"),
+        document::<Notice>("notice"),
+        document::<RuntimeCaps>("runtime-caps"),
         schema::<Vec<Tuning>>("tunings"),
         schema::<CheckDocument>("check"),
-        schema::<FuzzReport>("fuzz"),
-        schema::<FuzzFile>("fuzz-case"),
-        schema::<ReplayManifest>("replay"),
-        schema::<ReplayVerification>("replay-verification"),
-        schema::<Attestation>("attestation"),
+        document::<FuzzReport>("fuzz"),
+        document::<FuzzFile>("fuzz-case"),
+        document::<ReplayManifest>("replay"),
+        document::<ReplayVerification>("replay-verification"),
+        document::<Attestation>("attestation"),
         schema::<Statement>("attestation-statement"),
         schema::<Envelope>("envelope"),
         schema::<Seal>("seal"),
@@ -70,12 +78,28 @@ fn files(root: &Path) -> Vec<(String, String)> {
         schema::<protocol::Message<protocol::Response>>("worker-response"),
     ];
     files.push(("docs/commands.md".to_owned(), command_reference()));
-    files.push(("METHODOLOGY.md".to_owned(), constants::printed_into(root, "METHODOLOGY.md")));
+    for (page, print) in PAGES {
+        let text = fs::read_to_string(root.join(page)).unwrap_or_default();
+        files.push(((*page).to_owned(), print(&text)));
+    }
     files
 }
 
+/// The schema of a document: its type's, and the `kind` that serde writes.
+fn document<T: JsonSchema + Document>(name: &str) -> (String, String) {
+    let mut schema = schema_for!(T);
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("kind".to_owned(), json!({"const": T::KIND.as_str()}));
+    }
+    written(name, &schema)
+}
+
 fn schema<T: JsonSchema>(name: &str) -> (String, String) {
-    let mut text = serde_json::to_string_pretty(&schema_for!(T)).unwrap_or_default();
+    written(name, &schema_for!(T))
+}
+
+fn written(name: &str, schema: &Schema) -> (String, String) {
+    let mut text = serde_json::to_string_pretty(schema).unwrap_or_default();
     text.push('\n');
     (format!("docs/schemas/{name}.schema.json"), text)
 }
@@ -83,7 +107,8 @@ fn schema<T: JsonSchema>(name: &str) -> (String, String) {
 /// The help text of every command, as it is printed.
 fn command_reference() -> String {
     let mut text = String::from(
-        "# Commands\n\nThe help of every command with all of its flags (`--help-all`), generated by `cargo xtask gen`. Exit codes are the same for all.\n",
+        "# Commands\n\nThe help of every command with all of its flags (`--help-all`), generated by `cargo xtask gen`. The exit codes are the \
+         same for all: they are at the end of the first.\n",
     );
     let mut command = holdpoint_cli::args::command().term_width(100);
     command.build();

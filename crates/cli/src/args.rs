@@ -33,12 +33,14 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_gate::{Allow, Policy};
+use holdpoint_model::exit::EXIT_CODES;
 use holdpoint_model::suite::GateSettings;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// A performance gate: measure, check the answers, compare, decide, leave evidence.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, propagate_version = true, after_long_help = EXIT_CODES)]
+#[command(version, max_term_width = 100, propagate_version = true, after_long_help = EXIT_HELP.as_str())]
 pub struct Args {
     /// Flags of every command.
     #[command(flatten)]
@@ -48,18 +50,11 @@ pub struct Args {
     pub command: Command,
 }
 
-/// One table for all commands.
-const EXIT_CODES: &str = "\
-Exit codes:
-   0  pass, improved, waived, or done
-   1  regressed, a required metric is missing, or errors found (sanitize)
-   2  skipped: nothing could be measured
-   3  inconclusive
-   4  broken: a wrong answer or a crash while measuring
-   5  evidence does not verify
-  64  bad usage or bad input
-  70  an I/O failure, or our bug
- 129, 130, 143  ended by a signal; ab, calibrate and bisect keep what they have";
+/// The table of exit codes, the same for all commands.
+static EXIT_HELP: LazyLock<String> = LazyLock::new(|| {
+    let lines = EXIT_CODES.iter().map(|(code, meaning)| format!("\n{code:>4}  {meaning}"));
+    format!("Exit codes:{}", lines.collect::<String>())
+});
 
 /// The commands by task, in the order of `holdpoint --help`.
 const TASKS: &[(&str, &[&str])] = &[

@@ -137,8 +137,8 @@ impl Found {
         let mut found = Self::default();
         let problems = &mut found.problems;
         let day = waivers::today().ok();
-        let stated = read(&dir.join(COMPARISON), holdpoint_store::read_judgement, problems);
-        found.sides = read(&dir.join(AB), holdpoint_store::read_ab, problems);
+        let stated = read(&dir.join(COMPARISON), holdpoint_store::read_document::<Judgement>, problems);
+        found.sides = read(&dir.join(AB), holdpoint_store::read_document::<AbReport>, problems);
         found.judgement = match stated {
             Some(stated) => {
                 let commit = stated.revision.as_ref().map(|revision| revision.commit.as_str());
@@ -157,7 +157,8 @@ impl Found {
         };
         let is_doubted = !problems.is_empty();
         found.ended = read(&dir.join(EXIT_CODE), exit_code_of_file, problems);
-        found.calibration = read(&dir.join("calibration.json"), holdpoint_store::read_calibration, problems);
+        found.calibration =
+            read(&dir.join("calibration.json"), holdpoint_store::read_document::<Calibration>, problems);
         for number in 1..=REPORTS_MAX {
             let path = dir.join(report_name(number));
             if number > 1 && path.symlink_metadata().is_err() {
@@ -235,7 +236,7 @@ pub fn day_of(began: Option<&str>) -> Option<Date> {
 
 /// A report of ours. One of the seeds' was judged, and has nothing more to show.
 fn own_report(path: &Path) -> Result<Option<Report>, StoreError> {
-    match holdpoint_store::read_report(path) {
+    match holdpoint_store::read_document::<Report>(path) {
         Err(_) if holdpoint_store::read_current(path).is_ok() => Ok(None),
         report => report.map(Some),
     }

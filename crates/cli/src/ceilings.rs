@@ -1,10 +1,10 @@
 //! Ceilings that were measured here before: where they are kept, and when they are too old.
 
 use crate::error::CliError;
+use holdpoint_gate::roofline::{Mismatch, analyse, ceilings_from};
 use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::clock;
-use holdpoint_model::roofline::{Mismatch, analyse};
-use holdpoint_model::{Ceilings, Report, Roofline};
+use holdpoint_model::{Report, Roofline};
 use std::path::{Path, PathBuf};
 
 /// A week: clocks, drivers and neighbours change, and measuring again takes half a minute.
@@ -42,7 +42,7 @@ pub fn roofline(report: &Report, ceilings: Option<&Path>) -> Result<Roofline, Cl
             driver.unwrap_or_default()
         )));
     }
-    let measured = holdpoint_store::read_report(&path)?;
+    let measured = holdpoint_store::read_document::<Report>(&path)?;
     let age_days = clock::days_since(&measured.timestamp_utc);
     if ceilings.is_none() && age_days.is_none_or(|days| days > DAYS_MAX) {
         return Err(CliError::Inconclusive(format!(
@@ -51,6 +51,6 @@ pub fn roofline(report: &Report, ceilings: Option<&Path>) -> Result<Roofline, Cl
             measured.timestamp_utc
         )));
     }
-    let of = Ceilings::from_report(&measured).map_err(|e| CliError::File { path, what: e.to_string() })?;
+    let of = ceilings_from(&measured).map_err(|e| CliError::File { path, what: e.to_string() })?;
     analyse(report, of).map_err(|mismatch| CliError::Inconclusive(format!("{mismatch}; {remedy}")))
 }

@@ -9,7 +9,7 @@ use holdpoint_evidence::seal::{self, Origin};
 use holdpoint_evidence::{EvidenceError, SigningKey, hash, keys};
 use holdpoint_measure::clock;
 use holdpoint_model::seal::SealedSuite;
-use holdpoint_model::{Machine, Revision, SCHEMA_VERSION, Seal, SealState, Suite, json};
+use holdpoint_model::{Kind, Machine, Revision, SCHEMA_VERSION, Seal, SealState, Suite, json};
 use holdpoint_process::git;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -137,6 +137,7 @@ impl Sealing {
         let Some(path) = self.path else { return Ok("") };
         let commit = of.revision.map(|revision| revision.commit.clone());
         let seal = Seal {
+            kind: Kind::Seal,
             schema_version: SCHEMA_VERSION,
             command: of.command.to_owned(),
             sealed_at_utc: clock::timestamp_utc(),

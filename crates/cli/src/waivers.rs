@@ -2,9 +2,10 @@
 
 use crate::args::WaiversArg;
 use crate::error::CliError;
-use holdpoint_gate::waive;
+use holdpoint_gate::{waive, waivers};
 use holdpoint_measure::clock;
 use holdpoint_model::{Date, Judgement, Waivers};
+use holdpoint_store::StoreError;
 
 /// Waivers and the day they are used on.
 pub struct InForce {
@@ -29,7 +30,12 @@ impl InForce {
     pub fn read(args: &WaiversArg) -> Result<Self, CliError> {
         let today = today()?;
         let waivers = match &args.waivers {
-            Some(path) => holdpoint_store::read_waivers(path, today)?,
+            Some(path) => {
+                let read = holdpoint_store::read_waivers(path)?;
+                waivers::check_expiry(&read, today)
+                    .map_err(|source| StoreError::Toml { path: path.clone(), source })?;
+                read
+            }
             None => Waivers::default(),
         };
         Ok(Self { waivers, today })

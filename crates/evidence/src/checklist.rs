@@ -64,10 +64,8 @@ fn fence(line: &str) -> Option<(char, usize, bool)> {
     (count >= 3 && !(first == '`' && rest.contains('`'))).then_some((first, count, rest.is_empty()))
 }
 
-/// A checklist that was filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filled {
-    /// The whole text.
     pub text: String,
     /// Lines with markers that are shown as code, and so were left alone.
     pub shown: Vec<usize>,

@@ -1,5 +1,6 @@
 //! DSSE envelopes: what is signed is the payload together with what it is, so that bytes signed as one thing cannot pass for another.
 
+use crate::Problem;
 use crate::keys::{self, PublicKey};
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
@@ -52,27 +53,21 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// When it is not Base64.
-pub fn payload(envelope: &Envelope) -> Result<Vec<u8>, String> {
-    decode(&envelope.payload).ok_or_else(|| "its payload is not Base64".to_owned())
+pub fn payload(envelope: &Envelope) -> Result<Vec<u8>, Problem> {
+    decode(&envelope.payload).ok_or_else(|| "its payload is not Base64".into())
 }
 
 /// The payload, if this key has signed it. One signature of the key is enough, whoever else has signed and whatever it is called: a
 /// `keyid` is a hint that nobody vouches for.
-///
-/// # Errors
-/// With what does not hold.
-pub fn open(envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, String> {
+pub fn open(envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
     open_as(PAYLOAD_TYPE, envelope, key)
 }
 
 /// The payload, if it is of this type and this key has signed it.
-///
-/// # Errors
-/// With what does not hold.
-pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, String> {
+pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
     if envelope.payload_type != payload_type {
         let what = format!("its payload is {:?}, not {payload_type:?}", envelope.payload_type);
-        return Err(clean_text(&what));
+        return Err(what.into());
     }
     let payload = payload(envelope)?;
     let message = pae(&envelope.payload_type, &payload);
@@ -82,7 +77,7 @@ pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Resu
     if envelope.signatures.iter().any(is_by_key) {
         return Ok(payload);
     }
-    Err(describe_signers(envelope, &key.key_id()))
+    Err(describe_signers(envelope, &key.key_id()).into())
 }
 
 /// Why no signature is the key's, as far as the hints tell.
@@ -119,7 +114,7 @@ mod tests {
     }
 
     fn opened(envelope: &Envelope) -> Result<Vec<u8>, String> {
-        open(envelope, &key().verifying_key().into())
+        open(envelope, &key().verifying_key().into()).map_err(|problem| problem.to_string())
     }
 
     #[test]
@@ -186,7 +181,7 @@ mod tests {
     fn another_key_another_type_and_no_signature_are_refused() {
         let envelope = sign(b"x", &key());
         let other = SigningKey::from_bytes(&[8; 32]).verifying_key().into();
-        assert!(open(&envelope, &other).unwrap_err().contains("not by the key given"));
+        assert!(open(&envelope, &other).unwrap_err().to_string().contains("not by the key given"));
         let unsigned = Envelope { signatures: Vec::new(), ..envelope.clone() };
         assert!(opened(&unsigned).unwrap_err().contains("no signature"));
         let edited = Envelope { payload: STANDARD.encode("y"), ..envelope.clone() };

@@ -1,6 +1,8 @@
 //! What can go wrong before anything can be verified.
 
-use holdpoint_model::import::FileError;
+use holdpoint_model::FileError;
+use holdpoint_model::json::JsonError;
+use holdpoint_model::limits::clean_text;
 use holdpoint_store::StoreError;
 use std::path::PathBuf;
 
@@ -12,18 +14,10 @@ pub enum EvidenceError {
     Store(#[from] StoreError),
     /// A file that is not what was wanted.
     #[error("{}: {source}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: FileError,
-    },
+    Format { path: PathBuf, source: FileError },
     /// A link in an evidence folder.
     #[error("{}: a link that leads out of the folder is not followed; copy the file into the folder", path.display())]
-    Outside {
-        /// The file.
-        path: PathBuf,
-    },
+    Outside { path: PathBuf },
     /// A seal that could not be made.
     #[error("no seal could be made: {0}")]
     Seal(String),
@@ -32,7 +26,6 @@ pub enum EvidenceError {
     Key {
         /// The file or the environment variable.
         place: String,
-        /// What is wrong with it.
         what: String,
     },
     /// A checklist whose markers do not fit.
@@ -40,12 +33,8 @@ pub enum EvidenceError {
     Marker {
         /// Which line, from 1.
         line: usize,
-        /// What is wrong with it.
         what: String,
     },
-    /// A selection that makes no sense, in the seeds' words.
-    #[error("{0}")]
-    Trace(&'static str),
     /// A value that has no JSON form.
     #[error("cannot be hashed: {0}")]
     Json(#[from] serde_json::Error),
@@ -53,3 +42,26 @@ pub enum EvidenceError {
     #[error("no random bytes: {0}")]
     Random(String),
 }
+
+/// Why evidence does not hold, in one line: a finding that is kept and shown, where an [`EvidenceError`] ends the command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Problem(String);
+
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        Self(clean_text(&text))
+    }
+}
+
+macro_rules! problem_from {
+    ($($source:ty),*) => {
+        $(impl From<$source> for Problem {
+            fn from(source: $source) -> Self {
+                source.to_string().into()
+            }
+        })*
+    };
+}
+
+problem_from!(&str, EvidenceError, FileError, JsonError, StoreError, serde_json::Error);

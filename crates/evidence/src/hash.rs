@@ -21,9 +21,6 @@ pub fn json<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
 }
 
 /// Of a file, with its size.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn file(path: &Path) -> Result<(String, u64), StoreError> {
     let mut hasher = Sha256::new();
     let size_bytes = holdpoint_store::read_chunks(path, |chunk| hasher.update(chunk))?;

@@ -47,9 +47,6 @@ const PRIVATE_LABEL: &str = "PRIVATE KEY";
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
 
 /// A new private key.
-///
-/// # Errors
-/// When the operating system gives no random bytes.
 pub fn generate() -> Result<SigningKey, EvidenceError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| EvidenceError::Random(error.to_string()))?;

@@ -13,7 +13,6 @@ pub mod keys;
 pub mod rejudge;
 pub mod replay;
 pub mod seal;
-pub mod trace;
 
 pub use ed25519_dalek::SigningKey;
-pub use error::EvidenceError;
+pub use error::{EvidenceError, Problem};

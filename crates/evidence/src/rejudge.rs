@@ -4,7 +4,7 @@ use crate::folder::find_file;
 use holdpoint_gate::Evidence;
 pub use holdpoint_gate::rejudge::{Doubt, Rejudged, edited, edited_report, rejudge};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{AbReport, Basis, Current, Date, Judgement, import};
+use holdpoint_model::{AbReport, Basis, Current, Date, Judgement, Report, document};
 use holdpoint_store::{REPORTS_MAX, report_name};
 use std::path::Path;
 
@@ -41,7 +41,8 @@ fn read_sides(dir: &Path, commit: Option<&str>) -> Result<Option<AbReport>, Stri
         return Ok(None);
     }
     let problem = |what: String| clean_text(&format!("{AB} beside it: {what}"));
-    let report = import::ab(&read_beside(dir, AB)?).map_err(|error| problem(error.to_string()))?;
+    let report =
+        document::read::<AbReport>(&read_beside(dir, AB)?).map_err(|error| problem(error.to_string()))?;
     let is_other = |commit| report.head.revision.as_ref().is_some_and(|at| at.commit != commit);
     if commit.is_some_and(is_other) {
         return Err(problem("it is of another commit".to_owned()));
@@ -71,8 +72,9 @@ fn read_runs(dir: &Path, commit: Option<&str>) -> Result<Vec<(String, Current)>,
         }
         let problem = |what: String| clean_text(&format!("{name} beside it: {what}"));
         let text = read_beside(dir, &name)?;
-        let current = import::current(&text).map_err(|error| problem(error.to_string()))?;
-        if let Ok(report) = import::report(&text) {
+        let current = holdpoint_interop::read_current(&text.as_str().into())
+            .map_err(|error| problem(error.to_string()))?;
+        if let Ok(report) = document::read::<Report>(&text) {
             if let Some(what) = edited_report(&report) {
                 return Err(problem(what));
             }

@@ -9,9 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What a manifest's hash is over: no path, no environment, no revision.
-///
-/// # Errors
-/// Never, for names and hashes have a JSON form.
 pub fn manifest_sha256(
     seed: u64,
     config_sha256: &str,
@@ -22,9 +19,6 @@ pub fn manifest_sha256(
 }
 
 /// A manifest with its hashes, and nothing beside them yet.
-///
-/// # Errors
-/// When the configuration has no JSON form.
 pub fn manifest(
     seed: u64,
     config: Map<String, Value>,
@@ -54,19 +48,13 @@ fn hashes_alone(artifacts: &BTreeMap<String, ArtifactHash>) -> BTreeMap<String, 
 }
 
 /// Reads a manifest.
-///
-/// # Errors
-/// When the file cannot be read or is none.
 pub fn read(path: &Path) -> Result<ReplayManifest, EvidenceError> {
     let text = holdpoint_store::read_text(path)?;
-    holdpoint_model::import::replay_manifest(&text)
+    holdpoint_model::document::read(&text)
         .map_err(|source| EvidenceError::Format { path: path.to_owned(), source })
 }
 
 /// Where a manifest contradicts itself; empty when its hashes are those of what it holds.
-///
-/// # Errors
-/// When something has no JSON form.
 pub fn contradictions(manifest: &ReplayManifest) -> Result<Vec<String>, EvidenceError> {
     let mut found = Vec::new();
     let config = hash::json(&manifest.config)?;
@@ -134,9 +122,6 @@ pub fn contradictions(manifest: &ReplayManifest) -> Result<Vec<String>, Evidence
 
 /// The files of a manifest that are not what was recorded. One that is gone is told apart from one that was changed: without it
 /// answers can still be compared by their hash.
-///
-/// # Errors
-/// When a file is there and cannot be read.
 pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String>, EvidenceError> {
     let mut found = Vec::new();
     for (name, artifact) in &manifest.artifact_hashes {

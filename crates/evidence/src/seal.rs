@@ -5,13 +5,13 @@
 
 use crate::canonical::to_canonical;
 use crate::keys::PublicKey;
-use crate::{EvidenceError, dsse, folder, hash};
+use crate::{EvidenceError, Problem, dsse, folder, hash};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::seal::{Seal, SealFacts};
-use holdpoint_model::{import, json};
+use holdpoint_model::{Kind, document, json};
 use serde_json::Value;
 use std::path::Path;
 
@@ -33,26 +33,23 @@ pub fn seal_path(file: &Path) -> std::path::PathBuf {
 
 /// What a file says that can be sealed beside its bytes: the names of its workloads, and the hash of their raw samples in
 /// their order. Nothing for files without samples.
-///
-/// # Errors
-/// Never, for JSON that was read has a canonical form.
 pub fn sealed_samples(text: &str) -> Result<Option<(Vec<String>, String)>, EvidenceError> {
+    let (list, samples) = match document::kind(text) {
+        Ok(Some(Kind::Report)) => ("benchmarks", "samples"),
+        Ok(Some(Kind::Ab)) => ("workloads", "units"),
+        _ => return Ok(None),
+    };
     let Ok(value) = json::parse::<Value>(text) else { return Ok(None) };
-    let found =
-        [("benchmarks", "samples"), ("workloads", "units")].into_iter().find_map(|(list, samples)| {
-            let workloads = value.get(list)?.as_object()?;
-            let raw = workloads.iter().map(|(name, workload)| Some((name, workload.get(samples)?)));
-            let raw: Vec<Option<(&String, &Value)>> = raw.collect();
-            raw.iter().any(Option::is_some).then(|| (workloads.keys().cloned().collect(), raw))
-        });
-    let Some((names, raw)) = found else { return Ok(None) };
-    Ok(Some((names, hash::json(&raw)?)))
+    let Some(workloads) = value.get(list).and_then(Value::as_object) else { return Ok(None) };
+    let raw: Vec<Option<(&String, &Value)>> =
+        workloads.iter().map(|(name, workload)| Some((name, workload.get(samples)?))).collect();
+    if raw.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    Ok(Some((workloads.keys().cloned().collect(), hash::json(&raw)?)))
 }
 
 /// The text of a seal's file: an envelope signed by the key, or the seal alone where there is none.
-///
-/// # Errors
-/// Never, for a seal has a JSON form.
 pub fn seal_text(mut seal: Seal, key: Option<&SigningKey>) -> Result<String, EvidenceError> {
     seal.public_key = key.map(|key| STANDARD.encode(key.verifying_key().as_bytes()));
     let text = match key {
@@ -91,7 +88,7 @@ pub fn seal_facts(dir: &Path, file: &str, origin: Origin<'_>) -> Result<Option<S
                     path,
                     sha256,
                     keyid: None,
-                    problems: vec![clean_text(&problem)],
+                    problems: vec![problem.to_string()],
                 }));
             }
         }
@@ -114,18 +111,15 @@ fn name_of(file: &str) -> &str {
 }
 
 /// Reads a seal, and checks the signature of one that is signed; its key's id comes back.
-///
-/// # Errors
-/// With what does not hold.
-pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), String> {
-    let Ok(envelope) = import::envelope(text) else {
-        let seal = import::seal(text).map_err(|error| error.to_string())?;
+pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), Problem> {
+    let Ok(envelope) = document::read_envelope(text) else {
+        let seal = document::read::<Seal>(text)?;
         let is_signed = seal.public_key.is_some();
-        return if is_signed { Err("its signature is missing".to_owned()) } else { Ok((seal, None)) };
+        return if is_signed { Err("its signature is missing".into()) } else { Ok((seal, None)) };
     };
     let payload =
         String::from_utf8(dsse::payload(&envelope)?).map_err(|_| "its payload is not UTF-8 text")?;
-    let seal = import::seal(&payload).map_err(|error| error.to_string())?;
+    let seal = document::read::<Seal>(&payload)?;
     let key = seal.public_key.as_deref().and_then(|text| STANDARD.decode(text).ok());
     let key: Option<[u8; 32]> = key.and_then(|bytes| bytes.try_into().ok());
     let key = key.and_then(|bytes| VerifyingKey::from_bytes(&bytes).ok()).ok_or("it names no key")?;

@@ -19,8 +19,10 @@ pub mod profile;
 pub mod promote;
 pub mod record;
 pub mod rejudge;
+pub mod roofline;
 mod two_reports;
 mod waive;
+pub mod waivers;
 
 pub use ab::judge_sides;
 pub use again::{Evidence, judge_again};

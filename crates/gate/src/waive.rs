@@ -5,6 +5,7 @@
 //! interval is narrow. Which day it is, the caller says.
 
 use crate::judge::{overall_status, overall_verdict, status_of};
+use crate::waivers::{is_about, used};
 use holdpoint_model::{CheckStatus, Date, Judgement, UsedWaiver, Verdict, Waiver, WaiverState, Waivers};
 
 /// Waives what may be waived in a judged run, and says of every waiver that has expired.
@@ -34,15 +35,15 @@ pub fn waive(judgement: &mut Judgement, waivers: &Waivers, today: Date) {
 
 /// The first waiver that covers the change; where none does, the first that is about it, and why it does not.
 fn choose(waivers: &Waivers, names: &[Option<&str>], change: f64, today: Date) -> Option<UsedWaiver> {
-    let is_about = |waiver: &&Waiver| names.iter().flatten().any(|name| waiver.is_about(name));
+    let is_named = |waiver: &&Waiver| names.iter().flatten().any(|name| is_about(waiver, name));
     let state = |waiver: &Waiver| match () {
         () if waiver.expires < today => WaiverState::Expired,
         () if change <= waiver.limit.share() => WaiverState::Waived,
         () => WaiverState::BeyondLimit,
     };
-    let about: Vec<&Waiver> = waivers.waivers.iter().filter(is_about).collect();
+    let about: Vec<&Waiver> = waivers.waivers.iter().filter(is_named).collect();
     let covers = about.iter().find(|waiver| state(waiver) == WaiverState::Waived);
-    covers.or(about.first()).map(|waiver| waiver.used(state(waiver)))
+    covers.or(about.first()).map(|waiver| used(waiver, state(waiver)))
 }
 
 fn outcome(used: &UsedWaiver, reason: &str) -> (Verdict, String) {
@@ -67,7 +68,7 @@ fn outcome(used: &UsedWaiver, reason: &str) -> (Verdict, String) {
 
 /// A sentence for each waiver that is about nothing here: most likely its name is not right, or no longer.
 fn unused(waivers: &Waivers, names: &[&str]) -> Vec<String> {
-    let about_nothing = |waiver: &&Waiver| !names.iter().any(|name| waiver.is_about(name));
+    let about_nothing = |waiver: &&Waiver| !names.iter().any(|name| is_about(waiver, name));
     let sentence = |waiver: &Waiver| {
         format!("the waiver for {:?} of {} is about nothing that was compared", waiver.metric, waiver.owner)
     };

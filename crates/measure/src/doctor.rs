@@ -4,6 +4,7 @@ use crate::builds::cache_dir;
 use crate::tools::{self, Permission, Tool};
 use crate::{clock, machine};
 use holdpoint_cuda::compile::{self, Nvrtc};
+use holdpoint_model::SCHEMA_VERSION;
 use holdpoint_model::caps::{
     Cap, CpuCaps, CudaCaps, NvrtcCaps, RuntimeCaps, TensorRtCaps, ToolCaps, VersionCap,
 };
@@ -29,6 +30,7 @@ pub fn runtime_caps() -> RuntimeCaps {
     };
     let tensorrt = tensorrt_caps(version("tensorrt"), &cuda);
     RuntimeCaps {
+        schema_version: SCHEMA_VERSION,
         cpu: cpu_caps(),
         nvml: Cap::new(holdpoint_cuda::driver_version().err().map(|error| error.reason)),
         nvrtc: nvrtc_caps(&cache_dir()),

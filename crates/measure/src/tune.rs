@@ -6,7 +6,7 @@ use holdpoint_cuda::{self as cuda, CudaError, Gpu, PrepareError, Timing, Unavail
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{Variant, WORKER_CUDA, WorkloadSpec};
 use holdpoint_model::tune::{Refused, TuneOutcome, TunedKernel, Tuning};
-use holdpoint_model::{Failure, FailureCause, Suite};
+use holdpoint_model::{Failure, FailureCause, SCHEMA_VERSION, Suite};
 use std::path::{Path, PathBuf};
 
 /// A suite's kernels on one device, to be tuned one after the other.
@@ -49,7 +49,7 @@ impl<'a> Tuner<'a> {
             None => self.outcome(spec),
         };
         self.done.push((spec, outcome.clone()));
-        Tuning { workload: spec.name.clone(), outcome }
+        Tuning { schema_version: SCHEMA_VERSION, workload: spec.name.clone(), outcome }
     }
 
     fn outcome(&mut self, spec: &WorkloadSpec) -> TuneOutcome {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 /// Samples of two sides, base and head, that were alive at the same time. `comparison.json` holds what was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "ab")]
 pub struct AbReport {
     /// Version of this format.
     pub schema_version: u32,

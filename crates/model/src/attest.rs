@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 /// What a release rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "attestation")]
 pub struct Attestation {
-    /// Always 1.
     pub schema_version: u32,
     /// When it was made.
     pub generated_at_utc: String,
@@ -36,13 +36,11 @@ pub struct Attestation {
 pub struct ReleaseMetadata {
     /// The tag; `unversioned` where there is none.
     pub release_tag: String,
-    /// The commit.
     pub commit_sha: String,
     /// The same moment as `generated_at_utc`.
     pub build_date_utc: String,
     /// Who answers for it.
     pub release_owner: String,
-    /// What it runs on.
     pub runtime_target: RuntimeTarget,
     /// The run that made the evidence.
     pub ci_run_url: Option<String>,
@@ -56,23 +54,17 @@ pub struct ReleaseMetadata {
     pub ref_name: Option<String>,
 }
 
-/// What a release runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuntimeTarget {
-    /// The CPU.
     #[default]
     Cpu,
-    /// PyTorch.
     Torch,
-    /// Triton.
     Triton,
-    /// TensorRT.
     Tensorrt,
 }
 
 impl RuntimeTarget {
-    /// Its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -87,7 +79,6 @@ impl RuntimeTarget {
 /// How an artifact or a gate stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GateStatus {
-    /// Good.
     #[serde(rename = "PASS")]
     Pass,
     /// Bad, missing, or not what it claims to be.
@@ -102,7 +93,6 @@ pub enum GateStatus {
 }
 
 impl GateStatus {
-    /// The word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -119,24 +109,21 @@ impl GateStatus {
 pub struct AttestedArtifact {
     /// The seed's key.
     pub key: String,
-    /// For people.
     pub label: String,
     /// Below the artifacts folder.
     pub path: String,
-    /// What makes it.
     pub producer: String,
     /// Whether the release needs it.
     pub required: bool,
-    /// Whether it is there.
     pub exists: bool,
-    /// SHA-256 of its bytes.
     pub sha256: Option<String>,
-    /// Its size.
     pub size_bytes: Option<u64>,
-    /// How it stands.
     pub status: GateStatus,
     /// What it was read as, or what is wrong with it.
     pub detail: String,
+    /// Why the project does not have it, where that was declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<String>,
     /// The seal beside it, where one covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<SealFacts>,
@@ -147,22 +134,21 @@ pub struct AttestedArtifact {
 pub struct AttestedGate {
     /// The seed's key.
     pub key: String,
-    /// For people.
     pub label: String,
     /// What the status was read from.
     pub evidence: String,
-    /// How it stands.
     pub status: GateStatus,
+    /// Why the project does not have it, where that was declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<String>,
     /// The files it was read from.
     pub inputs: Vec<GateInput>,
 }
 
-/// A verdict file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateInput {
     /// Below the artifacts folder.
     pub path: String,
-    /// SHA-256 of its bytes.
     pub sha256: String,
     /// How the gate stands by it alone.
     pub status: GateStatus,
@@ -179,14 +165,11 @@ pub struct GateInput {
     pub compared: Option<Compared>,
 }
 
-/// A file that is released.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseFile {
     /// Below the release folder.
     pub path: String,
-    /// SHA-256 of its bytes.
     pub sha256: String,
-    /// Its size.
     pub size_bytes: u64,
 }
 
@@ -210,11 +193,8 @@ pub struct AttestationSummary {
     pub required_artifacts_passed: usize,
     /// Those that are not.
     pub required_artifacts_failed: usize,
-    /// Gates.
     pub gates_total: usize,
-    /// Passed.
     pub gates_passed: usize,
-    /// Failed.
     pub gates_failed: usize,
     /// Not decided.
     pub gates_pending: usize,
@@ -224,13 +204,9 @@ pub struct AttestationSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignOff {
-    /// Always 1.
     pub schema_version: u32,
-    /// The gate.
     pub gate: String,
-    /// What was found.
     pub status: GateStatus,
-    /// Who looked.
     pub signed_off_by: String,
     /// What was looked at.
     pub commit_sha: String,
@@ -239,17 +215,16 @@ pub struct SignOff {
 }
 
 /// An in-toto statement of version 1. Unknown fields are ignored, as in-toto's parsing rules ask, here and below.
+// It carries no `kind` beside in-toto's `_type` and `predicateType`; the attestation in it has its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Statement {
     /// Always `https://in-toto.io/Statement/v1`.
     #[serde(rename = "_type")]
     pub statement_type: String,
-    /// The files it speaks of.
     pub subject: Vec<Subject>,
     /// What the predicate is.
     #[serde(rename = "predicateType")]
     pub predicate_type: String,
-    /// The attestation.
     pub predicate: Attestation,
 }
 
@@ -263,6 +238,7 @@ pub struct Subject {
 }
 
 /// A DSSE envelope: bytes, what they are, and who signed them.
+// It carries no `kind`: its keys are DSSE's, and `payloadType` says what it holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// The statement's bytes, in Base64.
@@ -270,11 +246,9 @@ pub struct Envelope {
     /// What the payload is: `application/vnd.in-toto+json`.
     #[serde(rename = "payloadType")]
     pub payload_type: String,
-    /// Who signed.
     pub signatures: Vec<EnvelopeSignature>,
 }
 
-/// One signature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EnvelopeSignature {
     /// A hint at the key, which anybody may write; ours is the name that securesystemslib gives the key.

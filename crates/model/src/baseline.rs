@@ -2,18 +2,17 @@
 
 use crate::machine::{EnvironmentLock, Machine, Revision};
 use crate::suite::Identity;
+use crate::{Current, SCHEMA_VERSION};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A baseline file: the seeds' shape, with the machine, the runs and their spread beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "baseline")]
 pub struct Baseline {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
-    /// Free text.
     #[serde(default)]
     pub baseline_notes: String,
     /// The status a run must have to be compared; `ok` when absent.
@@ -31,7 +30,6 @@ pub struct Baseline {
     /// Who made it the baseline, and of what; absent where it was recorded by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted: Option<Promotion>,
-    /// The metrics by name.
     pub metrics: BTreeMap<String, BaselineMetric>,
 }
 
@@ -40,7 +38,6 @@ pub struct Baseline {
 pub struct Promotion {
     /// The revision, in full.
     pub commit: String,
-    /// Who promoted it.
     pub by: String,
     /// When, ISO-8601 in UTC.
     pub timestamp_utc: String,
@@ -48,17 +45,14 @@ pub struct Promotion {
     pub report_sha256: Vec<String>,
 }
 
-/// One run behind a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineRun {
     /// When the run began, ISO-8601 in UTC.
     pub timestamp_utc: String,
-    /// The revision it measured.
     #[serde(default)]
     pub revision: Option<Revision>,
 }
 
-/// One metric of a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineMetric {
     /// The value: the median over the runs.
@@ -69,7 +63,6 @@ pub struct BaselineMetric {
     /// Tolerance added to that.
     #[serde(default)]
     pub max_regression_abs_ms: f64,
-    /// The workload it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// What was run; only the same may be compared.
@@ -113,5 +106,36 @@ impl Baseline {
     #[must_use]
     pub fn required_status(&self) -> &str {
         self.required_status.as_deref().unwrap_or("ok")
+    }
+}
+
+impl From<Current> for Baseline {
+    /// The values of one run with the seeds' default tolerance, and nothing made up.
+    fn from(current: Current) -> Self {
+        let metrics = current.metrics.into_iter().map(|(name, metric)| {
+            let value = BaselineMetric {
+                value_ms: metric.value_ms,
+                max_regression_ratio: DEFAULT_RATIO,
+                max_regression_abs_ms: 0.0,
+                workload: metric.workload,
+                identity: metric.identity,
+                answer_checked: metric.answer_checked,
+                runs_ms: Vec::new(),
+                spread: None,
+            };
+            (name, value)
+        });
+        let run = |timestamp_utc| BaselineRun { timestamp_utc, revision: current.revision };
+        Self {
+            schema_version: SCHEMA_VERSION,
+            suite: current.suite,
+            baseline_notes: String::new(),
+            required_status: None,
+            machine: current.machine,
+            environment_lock: current.environment_lock,
+            runs: current.timestamp_utc.map(run).into_iter().collect(),
+            promoted: None,
+            metrics: metrics.collect(),
+        }
     }
 }

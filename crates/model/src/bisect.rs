@@ -5,12 +5,10 @@ use crate::judgement::Judgement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A search among revisions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "bisection")]
 pub struct Bisection {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// When it began, ISO-8601 in UTC.
     pub timestamp_utc: String,
@@ -35,10 +33,8 @@ pub struct Bisection {
     pub judgement: Option<Judgement>,
 }
 
-/// A commit for people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommitInfo {
-    /// Full hash.
     pub commit: String,
     /// When it was written, ISO-8601.
     pub date: String,
@@ -49,7 +45,6 @@ pub struct CommitInfo {
 /// One revision that was looked at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BisectStep {
-    /// Which.
     pub commit: CommitInfo,
     /// What it was found to be.
     pub outcome: StepOutcome,
@@ -59,7 +54,6 @@ pub struct BisectStep {
     /// 95 % interval of that.
     #[serde(default)]
     pub ratio_interval: Option<[f64; 2]>,
-    /// Why, in a sentence.
     pub reason: String,
     /// Seconds spent on it, its build included.
     pub seconds: f64,
@@ -71,7 +65,6 @@ pub struct BisectStep {
 pub enum StepOutcome {
     /// Slower than the tolerance.
     Slower,
-    /// Not slower.
     NotSlower,
     /// Not decided within the budget: left out of the search.
     Undecided,
@@ -82,7 +75,6 @@ pub enum StepOutcome {
 }
 
 impl StepOutcome {
-    /// The words in tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

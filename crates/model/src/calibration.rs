@@ -7,16 +7,13 @@ use serde::{Deserialize, Serialize};
 
 /// How often the rule was wrong, and what it sees, on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "calibration")]
 pub struct Calibration {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// When it began, ISO-8601 in UTC.
     pub timestamp_utc: String,
-    /// The machine it holds for.
     pub machine: Machine,
-    /// The versions behind the numbers.
     pub toolchain: Toolchain,
     /// The tolerance that was decided at.
     pub tolerance: f64,
@@ -43,7 +40,6 @@ pub struct Calibration {
     pub elapsed_s: f64,
     /// Whether all trials were made; a signal may have ended them.
     pub finished: bool,
-    /// By workload.
     pub workloads: IndexMap<String, Calibrated>,
 }
 
@@ -54,19 +50,15 @@ pub struct Calibrated {
     pub tolerance: f64,
     /// Slowdown put into head.
     pub inject: f64,
-    /// Comparisons.
     pub trials: u32,
     /// Called slower although nothing was injected.
     pub false_alarms: u32,
     /// Called slower where a slowdown was injected.
     pub detected: u32,
-    /// Called not slower.
     pub passed: u32,
-    /// Called faster.
     pub faster: u32,
     /// Not decided within the budget.
     pub inconclusive: u32,
-    /// A side failed.
     pub failed: u32,
     /// Machine time to the verdict in seconds: median and 90th percentile.
     pub seconds: f64,

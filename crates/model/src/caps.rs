@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The capability snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "runtime_caps")]
 pub struct RuntimeCaps {
+    #[serde(default = "crate::schema_version")]
+    pub schema_version: u32,
     /// The CPU and its clocks.
     pub cpu: CpuCaps,
     /// CUDA through the driver.
@@ -52,7 +54,6 @@ pub struct CpuCaps {
 /// Something that is there or is not, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cap {
-    /// Whether it can be used.
     pub available: bool,
     /// Why not: a reason code.
     pub reason: Option<String>,
@@ -69,9 +70,7 @@ impl Cap {
 /// A package that is there or is not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VersionCap {
-    /// Whether it can be used.
     pub available: bool,
-    /// Its version.
     pub version: Option<String>,
     /// Why not: a reason code.
     pub reason: Option<String>,
@@ -82,9 +81,7 @@ pub struct VersionCap {
 pub struct ToolCaps {
     /// Whether it can be used, as far as that can be told without using it.
     pub available: bool,
-    /// Its version.
     pub version: Option<String>,
-    /// Where it is.
     pub path: Option<String>,
     /// Why not: `ncu_not_found`, `ncu_not_usable`, `ncu_no_permission`, `sanitizer_not_found`, `sanitizer_not_usable`.
     pub reason: Option<String>,
@@ -97,7 +94,6 @@ pub struct ToolCaps {
 pub struct CudaCaps {
     /// Whether a device can be used.
     pub available: bool,
-    /// Devices found.
     pub device_count: u32,
     /// Name of the first device.
     pub device_name: Option<String>,
@@ -119,12 +115,10 @@ pub struct CudaCaps {
     pub devices: Vec<CudaDeviceCaps>,
 }
 
-/// One device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CudaDeviceCaps {
     /// Its number on this machine.
     pub ordinal: u32,
-    /// Its name.
     pub name: String,
     /// Compute capability, `major.minor`.
     pub compute_capability: String,
@@ -146,7 +140,6 @@ pub struct NvrtcCaps {
     pub available: bool,
     /// Its version, such as `13.0`.
     pub version: Option<String>,
-    /// The library.
     pub library_path: Option<String>,
     /// The folder with the headers that belong to it.
     pub header_path: Option<String>,
@@ -165,13 +158,11 @@ pub struct NvrtcCaps {
 pub struct TensorRtCaps {
     /// Whether the package is installed.
     pub python_available: bool,
-    /// Its version.
     pub python_version: Option<String>,
     /// Why not: a reason code.
     pub python_reason: Option<String>,
     /// Whether the C++ headers were found.
     pub headers_available: bool,
-    /// Where.
     pub header_path: Option<String>,
     /// Whether int8 engines can be built.
     pub int8_available: bool,
@@ -182,7 +173,6 @@ pub struct TensorRtCaps {
 /// 8-bit floating point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fp8Caps {
-    /// Whether it can be used.
     pub available: bool,
     /// Whether the framework has the type.
     pub dtype_available: bool,

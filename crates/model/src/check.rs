@@ -9,19 +9,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// One kernel, or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum CheckDocument {
     /// One: the file of the original.
     One(Box<KernelCheck>),
-    /// A matrix of them.
     Many(Vec<KernelCheck>),
 }
 
-/// One kernel at one shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "check")]
 pub struct KernelCheck {
+    #[serde(default = "crate::schema_version")]
+    pub schema_version: u32,
     /// Whether its answers are right; absent where it could not run.
     pub correctness: Option<Correctness>,
     /// How long it takes; absent where it is wrong or could not run.
@@ -86,33 +86,25 @@ pub struct Correctness {
     pub rel_norm: f64,
     /// Cases that were run: kinds of values and seeds.
     pub cases_count: u64,
-    /// What is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Finding>,
 }
 
-/// How long it takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Performance {
-    /// Mean time of a call.
     pub mean_time_ms: f64,
-    /// Standard deviation.
     pub std_dev_ms: f64,
     /// Operations per second, in 10⁹, by the median.
     pub throughput_gflops: Option<f64>,
     /// Bytes per second, in 10⁹, by the median.
     pub bandwidth_gb_s: Option<f64>,
-    /// Median time of a call.
     pub median_ms: f64,
     /// 95 % interval of the median, by how far rounds differ.
     pub ci_95_ms: Option<[f64; 2]>,
-    /// 95th percentile.
     pub p95_ms: f64,
-    /// 99th percentile.
     pub p99_ms: f64,
     /// Standard deviation over mean.
     pub cv: Option<f64>,
-    /// Samples behind it.
     pub n_samples: u64,
 }
 
@@ -141,7 +133,6 @@ impl Performance {
 pub struct CheckedRoofline {
     /// Operations per byte.
     pub arithmetic_intensity: Option<f64>,
-    /// What holds it back.
     pub bottleneck: String,
     /// Share of the roof, 0 to 100; absent where it is above it, which is no efficiency.
     pub efficiency_pct: Option<f64>,

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 /// A run, ready to be compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Current {
-    /// Name of the suite.
     pub suite: String,
     /// When the run began, if its file says.
     pub timestamp_utc: Option<String>,
@@ -26,10 +25,8 @@ pub struct Current {
     pub unmeasured: BTreeMap<String, Unmeasured>,
 }
 
-/// The value of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricValue {
-    /// The value.
     pub value_ms: f64,
     /// The workload it belongs to, if the file says.
     pub workload: Option<String>,
@@ -44,7 +41,6 @@ pub struct MetricValue {
 pub enum Unmeasured {
     /// The workload could not run here.
     Skipped(String),
-    /// The workload failed.
     Failed(String),
 }
 

@@ -11,18 +11,14 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FuzzCase {
-    /// What is computed.
     pub op: String,
     /// Shape of the main input.
     pub shape: Vec<usize>,
-    /// Element type.
     pub dtype: String,
-    /// The op's parameters.
     #[serde(default)]
     pub params: Map<String, Value>,
     /// The inputs' values are drawn from it.
     pub seed: u64,
-    /// What kind of values.
     pub values: Values,
     /// Elements by which every buffer is moved off its natural alignment.
     #[serde(default)]
@@ -62,7 +58,6 @@ pub enum Values {
 }
 
 impl Values {
-    /// All of them.
     pub const ALL: &'static [Self] = &[
         Self::Normal,
         Self::Uniform,
@@ -149,7 +144,6 @@ pub struct Finding {
 /// How the answer to a case compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Errors {
-    /// Values compared.
     pub values_count: u64,
     /// Largest absolute difference; infinite, in a file null, when a value is not a number.
     #[serde(deserialize_with = "null_is_infinite")]
@@ -216,7 +210,6 @@ impl Evaluated {
 /// One tensor in a worker's memory file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TensorPlace {
-    /// Its name.
     pub name: String,
     /// Its sizes, the last varying fastest.
     pub shape: Vec<usize>,
@@ -240,13 +233,11 @@ pub struct CallPlaces {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
-    /// What is computed.
     pub op: String,
     /// Shape of the main input.
     pub shape: Vec<usize>,
     /// Element type of all tensors that do not name their own.
     pub dtype: String,
-    /// The op's parameters.
     #[serde(default)]
     pub params: Map<String, Value>,
     /// A file that holds all tensors, with gaps between them that must stay as they are.
@@ -267,10 +258,9 @@ pub struct Evaluation {
 
 /// What looking for wrong answers came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "fuzz")]
 pub struct FuzzReport {
-    /// Version of this format.
     pub schema_version: u32,
-    /// The suite.
     pub suite: String,
     /// When it began.
     pub timestamp_utc: String,
@@ -288,12 +278,10 @@ pub struct FuzzReport {
 /// What was found out about one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FuzzedKernel {
-    /// What it computes.
     pub op: String,
     /// The workload that it is, where it is a kernel of the user's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// Element type.
     pub dtype: String,
     /// Who runs it.
     pub worker: String,
@@ -383,7 +371,6 @@ pub struct Replayed {
 /// A case that failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FuzzFailure {
-    /// What is wrong.
     pub finding: Finding,
     /// The smallest case that shows it.
     pub case: FuzzCase,
@@ -401,8 +388,8 @@ pub struct FuzzFailure {
 
 /// The file of a failing case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "fuzz_case")]
 pub struct FuzzFile {
-    /// Version of this format.
     pub schema_version: u32,
     /// The suite that has the worker.
     pub suite: String,
@@ -413,7 +400,6 @@ pub struct FuzzFile {
     /// How often the case failed when it was found.
     #[serde(default)]
     pub shown: Shown,
-    /// The case.
     pub case: FuzzCase,
 }
 

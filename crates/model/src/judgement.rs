@@ -78,6 +78,7 @@ impl CheckStatus {
 
 /// The judged comparison of a run with its baseline, or of two sides that were measured together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "comparison")]
 pub struct Judgement {
     /// Version of this format.
     pub schema_version: u32,

@@ -4,7 +4,6 @@
 //! fixes the words; `docs/schemas` holds the JSON Schemas generated from these types.
 
 pub mod ab;
-pub mod apex;
 pub mod attest;
 pub mod baseline;
 pub mod bisect;
@@ -13,9 +12,9 @@ pub mod caps;
 pub mod check;
 pub mod current;
 pub mod date;
+pub mod document;
 pub mod exit;
 pub mod fuzz;
-pub mod import;
 pub mod json;
 pub mod judgement;
 pub mod limits;
@@ -23,7 +22,7 @@ pub mod machine;
 mod measurement;
 pub mod notice;
 pub mod notify;
-mod pattern;
+pub mod pattern;
 pub mod profile;
 pub mod protocol;
 pub mod release_policy;
@@ -38,7 +37,6 @@ pub mod tune;
 pub mod waiver;
 
 pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit};
-pub use apex::{ApexError, ApexGpuReport};
 pub use attest::{Attestation, Envelope, SignOff, Statement};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
@@ -46,6 +44,7 @@ pub use calibration::{Calibrated, Calibration};
 pub use check::{CheckDocument, KernelCheck};
 pub use current::{Current, MetricValue, Unmeasured};
 pub use date::Date;
+pub use document::{Document, FileError, Kind};
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
 pub use judgement::{
@@ -69,3 +68,8 @@ pub use waiver::{UsedWaiver, Waiver, WaiverState, Waivers};
 /// The version of every file format that holdpoint writes. It is the seeds' own version number: what
 /// holdpoint adds, it adds beside their keys. Raise it only when a key changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
+
+/// The version of files that do not say theirs.
+fn schema_version() -> u32 {
+    SCHEMA_VERSION
+}

@@ -115,10 +115,8 @@ impl DeviceState {
     }
 }
 
-/// The versions behind the numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Toolchain {
-    /// Version of holdpoint.
     pub holdpoint: String,
     /// Compiler that built holdpoint and its built-in workloads.
     pub rustc: String,

@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// How a comparison came out, for programs. Text in it is on one line, without control characters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "notice")]
 pub struct Notice {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// The worst verdict of all.
     pub verdict: Verdict,
@@ -34,7 +33,6 @@ pub struct Notice {
 /// One metric or workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoticeRow {
-    /// Its name.
     pub name: String,
     /// What it amounts to.
     pub verdict: Verdict,
@@ -47,7 +45,6 @@ pub struct NoticeRow {
     /// How much slower it may be, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<f64>,
-    /// Why, in a sentence.
     pub reason: String,
     /// The waiver that is about it, and what became of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,6 @@ const TOKEN_CHARS_MIN: usize = 16;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotifyConfig {
-    /// Version of this format.
     pub schema_version: u32,
     /// The verdicts that are told, for targets that do not say otherwise.
     #[serde(default = "default_on")]

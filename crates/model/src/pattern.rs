@@ -1,7 +1,8 @@
 //! Patterns with `*`, as people write them in files.
 
-/// A pattern in which `*` stands for any characters, in time that grows with both lengths only.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+/// Whether a name matches a pattern in which `*` stands for any characters, in time that grows with both lengths only.
+#[must_use]
+pub fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else { return false };

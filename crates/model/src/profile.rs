@@ -12,10 +12,9 @@ use std::collections::BTreeMap;
 
 /// One profile of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "profile")]
 pub struct Profile {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// When it began, ISO-8601 in UTC.
     pub timestamp_utc: String,
@@ -25,7 +24,6 @@ pub struct Profile {
     /// The device; absent where none could be used.
     #[serde(default)]
     pub device: Option<DeviceInfo>,
-    /// The code under test.
     #[serde(default)]
     pub revision: Option<Revision>,
     /// Metrics that were asked for and that this profiler does not know, or did not count for any kernel.
@@ -38,20 +36,16 @@ pub struct Profile {
 /// A tool beside holdpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolInfo {
-    /// Its name.
     pub name: String,
     /// Its version, as it tells.
     pub version: String,
-    /// Where it is.
     pub path: String,
 }
 
 /// The profile of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadProfile {
-    /// What was computed.
     pub identity: Identity,
-    /// How it came out.
     #[serde(flatten)]
     pub outcome: ProfileOutcome,
 }
@@ -97,7 +91,6 @@ pub struct Profiled {
 /// The counters of one kernel. Launches of the same name, grid and block are one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelProfile {
-    /// Its name.
     pub name: String,
     /// Blocks, as the profiler writes them: `(64, 1, 1)`.
     pub grid: String,
@@ -157,8 +150,8 @@ impl Severity {
 
 /// Two profiles of a suite, kernel by kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "profile_comparison")]
 pub struct ProfileComparison {
-    /// Version of this format.
     pub schema_version: u32,
     /// When base was taken.
     pub base_timestamp_utc: String,
@@ -175,7 +168,6 @@ pub struct ProfileComparison {
 pub struct KernelChange {
     /// The workload.
     pub workload: String,
-    /// The kernel.
     pub kernel: String,
     /// Counters that changed, those that changed most by their own measure first.
     pub changes: Vec<MetricChange>,
@@ -192,9 +184,7 @@ pub struct MetricChange {
     pub metric: String,
     /// Its name in tables.
     pub title: String,
-    /// Before.
     pub base: f64,
-    /// After.
     pub head: f64,
     /// The change in units of what counts as one for this counter.
     pub weight: f64,
@@ -202,10 +192,9 @@ pub struct MetricChange {
 
 /// What compute-sanitizer found, `sanitize.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "sanitize")]
 pub struct SanitizeReport {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// When it began, ISO-8601 in UTC.
     pub timestamp_utc: String,
@@ -215,7 +204,6 @@ pub struct SanitizeReport {
     /// The device; absent where none could be used.
     #[serde(default)]
     pub device: Option<DeviceInfo>,
-    /// The code under test.
     #[serde(default)]
     pub revision: Option<Revision>,
     /// What came of each workload, by tool.
@@ -228,7 +216,6 @@ pub struct SanitizeReport {
 pub enum SanitizeOutcome {
     /// It looked, and found nothing.
     Clean,
-    /// It found errors.
     Errors {
         /// As many as it counted.
         errors_count: u64,

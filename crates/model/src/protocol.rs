@@ -17,7 +17,6 @@ pub struct Message<T> {
     /// Number of the request: 1 for the first, each used once. 0 answers a line that has none.
     #[serde(default)]
     pub id: u64,
-    /// The request or the answer.
     #[serde(flatten)]
     pub body: T,
 }
@@ -35,9 +34,7 @@ pub enum Request {
     List {},
     /// Allocate buffers and draw inputs.
     Prepare {
-        /// Name of the workload.
         workload: String,
-        /// Seed of the inputs.
         seed: u64,
     },
     /// Run and time.
@@ -49,17 +46,14 @@ pub enum Request {
     },
     /// Free the workload's buffers.
     Release {
-        /// Name of the workload.
         workload: String,
     },
     /// Compute on tensors that lie in a file, and write what comes out back into it. For workers of users.
     Evaluate(Evaluation),
     /// Run a case and check the answer. For holdpoint's own workers, which have the oracles with them.
     Fuzz {
-        /// The case.
         case: FuzzCase,
     },
-    /// End.
     Bye {},
 }
 
@@ -84,13 +78,9 @@ pub enum Response {
     /// Answer to `hello`.
     Hello(WorkerInfo),
     /// Answer to `list`.
-    Workloads {
-        /// All of them.
-        workloads: Vec<WorkloadInfo>,
-    },
+    Workloads { workloads: Vec<WorkloadInfo> },
     /// Answer to `prepare`.
     Prepared {
-        /// Name of the workload.
         workload: String,
         /// Work of one call, where the worker knows it.
         #[serde(default)]
@@ -103,7 +93,6 @@ pub enum Response {
     Samples(RunResult),
     /// Answer to `verify`.
     Verified {
-        /// Name of the workload.
         workload: String,
         /// How the answer compared; null when the worker has no check for it.
         answer: Option<Answer>,
@@ -116,13 +105,9 @@ pub enum Response {
     /// Answer to `fuzz`.
     Evaluated(Evaluated),
     /// Answer to `release`.
-    Released {
-        /// Name of the workload.
-        workload: String,
-    },
+    Released { workload: String },
     /// The workload cannot run here; not a failure.
     Skipped {
-        /// Name of the workload.
         workload: String,
         /// A reason code or a sentence.
         reason: String,
@@ -142,14 +127,11 @@ pub enum Response {
     Bye {},
 }
 
-/// Who a worker is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerInfo {
     /// The version it speaks.
     pub protocol: u32,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Its clock and what it encloses: `host_monotonic`, `process_wall`, …
     pub timer: String,
@@ -168,7 +150,6 @@ pub struct WorkerInfo {
 pub struct DeviceInfo {
     /// Its number on this machine.
     pub ordinal: u32,
-    /// Its name.
     pub name: String,
     /// Its unchanging name.
     #[serde(default)]
@@ -181,17 +162,13 @@ pub struct DeviceInfo {
     pub versions: CudaVersions,
 }
 
-/// One workload of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadInfo {
-    /// Its name.
     pub name: String,
-    /// What it computes.
     pub op: String,
     /// Shape of the main input.
     #[serde(default)]
     pub shape: Vec<usize>,
-    /// Element type.
     #[serde(default)]
     pub dtype: String,
     /// Its clock, where that is not the worker's.
@@ -202,7 +179,6 @@ pub struct WorkloadInfo {
 /// Times of one `run` request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
-    /// Name of the workload.
     pub workload: String,
     /// Calls behind each sample.
     pub calls_per_sample: u64,

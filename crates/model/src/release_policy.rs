@@ -18,7 +18,6 @@ const KEY_ID_CHARS: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleasePolicy {
-    /// Version of this format.
     pub schema_version: u32,
     /// Gates that must be PASS, whatever the release runs on.
     #[serde(default)]

@@ -2,7 +2,7 @@
 //! seeds'; what is added stands beside them and outside the hash.
 
 use crate::machine::{EnvironmentLock, Machine, Revision, Toolchain};
-use crate::{FuzzCase, SCHEMA_VERSION, Values};
+use crate::{FuzzCase, Values};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 
 /// What was computed, and the hashes of the answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "replay_manifest")]
 pub struct ReplayManifest {
     /// Always 1; the seeds' own manifests do not say.
-    #[serde(default = "version")]
+    #[serde(default = "crate::schema_version")]
     pub schema_version: u32,
     /// The suite: a built-in one, or its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,27 +45,19 @@ pub struct ReplayManifest {
     pub environment: Option<ReplayEnvironment>,
 }
 
-fn version() -> u32 {
-    SCHEMA_VERSION
-}
-
-/// A file and its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactHash {
     /// Where it lies, beside the manifest.
     pub path: String,
-    /// SHA-256 of its bytes.
     pub sha256: String,
 }
 
 /// Where and with what answers were computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayEnvironment {
-    /// The machine.
     pub machine: Machine,
     /// Instructions of its CPU that the built-in ops use where it has them.
     pub cpu_features: Vec<String>,
-    /// The versions.
     pub toolchain: Toolchain,
     /// What was set and may change answers.
     #[serde(default)]
@@ -91,7 +84,6 @@ impl ReplayEnvironment {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayConfig {
-    /// Name of the suite.
     pub suite: String,
     /// What is computed, in this order.
     pub workloads: Vec<ReplayCase>,
@@ -101,15 +93,11 @@ pub struct ReplayConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayCase {
-    /// Name of the workload.
     pub name: String,
-    /// The op.
     pub op: String,
     /// Sizes of the main input.
     pub shape: Vec<usize>,
-    /// Element type.
     pub dtype: String,
-    /// The op's parameters.
     #[serde(default)]
     pub params: Map<String, Value>,
     /// Its inputs are drawn from it.
@@ -128,7 +116,6 @@ impl From<ReplayCase> for FuzzCase {
 /// What came of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayedWorkload {
-    /// Who computed it.
     pub worker: String,
     /// SHA-256 of all inputs, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,15 +126,12 @@ pub struct ReplayedWorkload {
     /// Its answers, in the op's order; the artifact of each is called `workload.output`.
     #[serde(default)]
     pub outputs: Vec<ReplayedOutput>,
-    /// Why it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
 }
 
-/// One answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayedOutput {
-    /// Its name.
     pub name: String,
     /// Its sizes, the last varying fastest.
     pub shape: Vec<usize>,
@@ -155,7 +139,6 @@ pub struct ReplayedOutput {
     pub dtype: String,
 }
 
-/// How answers were compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayCompared {
@@ -169,8 +152,8 @@ pub enum ReplayCompared {
 
 /// What running a manifest again has shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "replay_verification")]
 pub struct ReplayVerification {
-    /// Always 1.
     pub schema_version: u32,
     /// The manifest that was run again.
     pub manifest_sha256: String,
@@ -192,7 +175,6 @@ pub struct ReplayVerification {
     pub outputs_count: u64,
     /// Values in them.
     pub values_count: u64,
-    /// When.
     pub timestamp_utc: String,
 }
 

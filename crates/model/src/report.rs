@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 
 /// The report of one run, `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "report")]
 pub struct Report {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// When the run began, ISO-8601 in UTC.
     pub timestamp_utc: String,
@@ -23,7 +22,6 @@ pub struct Report {
     pub reason: Option<String>,
     /// The seeds' environment block.
     pub environment: Environment,
-    /// What was asked for.
     pub config: RunConfig,
     /// The machine, where it is known.
     #[serde(default)]
@@ -31,7 +29,6 @@ pub struct Report {
     /// The revision, where there is one.
     #[serde(default)]
     pub revision: Option<Revision>,
-    /// The versions behind the numbers.
     pub toolchain: Toolchain,
     /// What else must be as it was for a comparison; absent in files from before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,9 +43,7 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// Everything was measured.
     Ok,
-    /// Some workloads were skipped.
     Partial,
     /// Nothing could be measured.
     Skipped,
@@ -57,7 +52,6 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// The word in the file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -101,7 +95,6 @@ pub struct Environment {
     pub cuda_available: bool,
 }
 
-/// What was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunConfig {
     /// Seed of the inputs and of the order of workloads within a round.
@@ -117,23 +110,19 @@ pub struct RunConfig {
 /// One workload's outcome. It never becomes a missing row. `measurement.rs` reads it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Measurement {
-    /// What was run.
     pub identity: Identity,
     /// The metrics of this workload that are gated, such as `p50_ms`.
     #[serde(default)]
     pub gated: Vec<String>,
-    /// How it came out.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// How a measurement came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
     /// It has times, and its answers were right before and after them.
     Measured(Box<Measured>),
-    /// It could not run here.
     Skipped {
         /// A reason code, such as `cuda_unavailable`, or a sentence.
         reason: String,
@@ -151,9 +140,7 @@ pub struct Measured {
     pub p95_ms: f64,
     /// `sorted[floor(0.99(n-1))]`.
     pub p99_ms: f64,
-    /// Arithmetic mean.
     pub mean_ms: f64,
-    /// Smallest sample.
     pub min_ms: f64,
     /// Standard deviation over mean; absent with a single sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,7 +162,6 @@ pub struct Measured {
     pub answer: Option<Answer>,
     /// What ran before the first sample.
     pub warmup: Warmup,
-    /// Why measuring stopped.
     pub stopped: Stopped,
     /// Most device memory that the workload's process held at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,7 +198,6 @@ pub const METRICS: &[&str] = &["p50_ms", "p95_ms", "p99_ms", "mean_ms", "min_ms"
 /// The kernel behind a workload: what really ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelInfo {
-    /// What it computes.
     pub op_name: String,
     /// Its name in the source; the first, where a call takes several.
     pub kernel_name: String,
@@ -256,9 +241,7 @@ impl KernelInfo {
 /// How the timed answer compared with the oracle's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// Whether it was right.
     pub passed: bool,
-    /// Values compared.
     pub values_count: u64,
     /// Largest absolute difference; infinite, in a file null, when a value is not a number.
     #[serde(deserialize_with = "null_is_infinite")]
@@ -281,13 +264,11 @@ pub(crate) fn null_is_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Re
 /// What ran before the first sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warmup {
-    /// Calls made.
     pub calls_count: u64,
     /// Whether successive windows agreed; if not, the cap on warm-up time ended it.
     pub stable: bool,
 }
 
-/// Why measuring stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
@@ -355,7 +336,6 @@ impl Round {
 /// Why a measurement must not be trusted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// The kind of failure.
     pub cause: FailureCause,
     /// What happened, in a sentence.
     pub detail: String,
@@ -367,7 +347,6 @@ pub struct Failure {
     pub samples: Option<Samples>,
 }
 
-/// The kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCause {
@@ -400,7 +379,6 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// The word in the file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

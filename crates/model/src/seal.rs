@@ -1,5 +1,6 @@
 //! Seals: what was measured, of which code and where, fixed by hashes at the moment it was written, and signed where there is a key.
 
+use crate::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,13 +9,14 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Seal {
-    /// Always 1.
+    /// Always `seal`: a field of its own, because what is signed may hold nothing that is not known.
+    #[serde(default = "kind")]
+    pub kind: Kind,
     pub schema_version: u32,
     /// The command that measured: `run`, `gate`, `ab` and so on.
     pub command: String,
     /// When the files were written.
     pub sealed_at_utc: String,
-    /// Version of holdpoint.
     pub holdpoint: String,
     /// The commit that was measured; absent where git could not tell.
     pub commit: Option<String>,
@@ -22,7 +24,6 @@ pub struct Seal {
     pub tree: Option<String>,
     /// Whether tracked files differed from it.
     pub dirty: Option<bool>,
-    /// The suite.
     pub suite: SealedSuite,
     /// Names of all workloads, in their order.
     pub workloads: Vec<String>,
@@ -30,7 +31,6 @@ pub struct Seal {
     pub samples_sha256: BTreeMap<String, String>,
     /// File → SHA-256, of every file that the run wrote, all in the seal's folder.
     pub files: BTreeMap<String, String>,
-    /// Fingerprint of the machine.
     pub machine_fingerprint: Option<String>,
     /// The CI run, where there is one.
     pub ci_run_url: Option<String>,
@@ -40,11 +40,14 @@ pub struct Seal {
     pub public_key: Option<String>,
 }
 
+fn kind() -> Kind {
+    Kind::Seal
+}
+
 /// A suite, by its name and its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SealedSuite {
-    /// Its name.
     pub name: String,
     /// SHA-256 of its text.
     pub sha256: String,
@@ -55,7 +58,6 @@ pub struct SealedSuite {
 pub struct SealFacts {
     /// The seal, below the artifacts folder.
     pub path: String,
-    /// SHA-256 of its bytes.
     pub sha256: String,
     /// SHA-256 of the public key that signed it; absent where it is not signed.
     pub keyid: Option<String>,

@@ -12,7 +12,6 @@ pub enum TomlError {
     /// A value that makes no sense, or does not belong there.
     #[error("{place}: {what}")]
     Invalid {
-        /// Where in the file.
         place: String,
         /// What is wrong and what would be right.
         what: String,
@@ -35,6 +34,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     format!("TOML parse error{place}: {}", lines.join("; "))
 }
 
-pub(crate) fn invalid<T>(place: &str, what: impl AsRef<str>) -> Result<T, TomlError> {
+/// The error of a value at a place in the file.
+pub fn invalid<T>(place: &str, what: impl AsRef<str>) -> Result<T, TomlError> {
     Err(TomlError::Invalid { place: clean_text(place), what: clean_text(what.as_ref()) })
 }

@@ -5,17 +5,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One run as a point of a trend, `trend.json`.
+// It carries no `kind`: readers of Apex-X's histories expect exactly these keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trend {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// When the run began, ISO-8601 in UTC ending in `Z`.
     pub timestamp_utc: String,
     /// `pass` or `fail`.
     pub overall_status: String,
-    /// Number of metrics.
     pub total_metrics: usize,
     /// Number of metrics whose status is not `pass`.
     pub failed_metrics: usize,
@@ -26,15 +24,11 @@ pub struct Trend {
 /// One metric of a trend point; absent numbers are null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrendMetric {
-    /// Name of the metric.
     pub metric: String,
-    /// The check's status.
     pub status: String,
-    /// The baseline's value.
     pub baseline_ms: Option<f64>,
     /// Anything above this failed.
     pub allowed_max_ms: Option<f64>,
-    /// The run's value.
     pub current_ms: Option<f64>,
     /// `current / baseline - 1`.
     pub regression_ratio: Option<f64>,

@@ -7,21 +7,20 @@ use std::collections::BTreeMap;
 
 /// What came of tuning one workload's kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "tuning")]
 pub struct Tuning {
-    /// Name of the workload.
+    #[serde(default = "crate::schema_version")]
+    pub schema_version: u32,
     pub workload: String,
-    /// How it came out.
     #[serde(flatten)]
     pub outcome: TuneOutcome,
 }
 
-/// How tuning came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum TuneOutcome {
     /// There is a winner, and it was kept.
     Tuned(TunedKernel),
-    /// It could not run here.
     Skipped {
         /// A reason code, such as `cuda_unavailable`.
         reason: String,
@@ -36,7 +35,6 @@ pub enum TuneOutcome {
 /// The winner among a kernel's constants for one set of sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TunedKernel {
-    /// The kernel.
     pub kernel_name: String,
     /// The sizes it was tuned for, as `key=value|…`.
     pub shape_bucket: String,
@@ -63,8 +61,6 @@ impl TunedKernel {
 /// Constants that were tried in vain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
-    /// The constants.
     pub config: BTreeMap<String, i64>,
-    /// Why.
     pub reason: String,
 }

@@ -12,15 +12,13 @@ use std::borrow::Cow;
 /// Most waivers in a file: more than that is no exception any more.
 const WAIVERS_MAX: usize = 1_000;
 /// Largest slowdown that can be waived, as a share: eleven times the time.
-const LIMIT_MAX: f64 = 10.0;
+pub const LIMIT_MAX: f64 = 10.0;
 /// Fewest characters beside its stars of a pattern that begins with one: fewer are in nearly every name.
 const LITERAL_CHARS_MIN: usize = 2;
 
-/// A waiver file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Waivers {
-    /// Version of this format.
     pub schema_version: u32,
     /// The waivers, in order; the first that covers a regression counts.
     #[serde(default, rename = "waiver")]
@@ -33,7 +31,6 @@ pub struct Waivers {
 pub struct Waiver {
     /// Who answers for it.
     pub owner: String,
-    /// Why it is allowed.
     pub reason: String,
     /// The metric or the workload it is about; `*` stands for any characters, but not for everything.
     pub metric: String,
@@ -89,12 +86,11 @@ impl JsonSchema for Limit {
 }
 
 impl Waivers {
-    /// Reads a waiver file as it is to be used today. What has expired is no error: it is refused where it would be used.
+    /// Reads a waiver file. Whether a waiver still holds is for `gate` to say.
     ///
     /// # Errors
-    /// When the text is not TOML, not of the form of a waiver file, names nobody or no reason, waives everything, or holds
-    /// for longer than a year.
-    pub fn parse(text: &str, today: Date) -> Result<Self, TomlError> {
+    /// When the text is not TOML, not of the form of a waiver file, names nobody or no reason, or waives everything.
+    pub fn parse(text: &str) -> Result<Self, TomlError> {
         let mut file: Self = parse(text)?;
         if file.schema_version != crate::SCHEMA_VERSION {
             let what = format!(
@@ -108,78 +104,55 @@ impl Waivers {
             return invalid("waiver", format!("{} waivers, at most {WAIVERS_MAX}", file.waivers.len()));
         }
         for (index, waiver) in file.waivers.iter_mut().enumerate() {
-            let place = format!("waiver {} ({:?})", index + 1, clean_text(&waiver.metric));
-            if let Err(what) = waiver.check(today) {
-                return invalid(&place, what);
-            }
+            waiver.check(&waiver.place(index))?;
         }
         Ok(file)
     }
 }
 
 impl Waiver {
-    fn check(&mut self, today: Date) -> Result<(), String> {
+    /// Where it stands in its file, for messages.
+    #[must_use]
+    pub fn place(&self, index: usize) -> String {
+        format!("waiver {} ({:?})", index + 1, clean_text(&self.metric))
+    }
+
+    fn check(&mut self, place: &str) -> Result<(), TomlError> {
         for (key, value) in [("owner", &mut self.owner), ("reason", &mut self.reason)] {
             *value = value.trim().to_owned();
             if !is_said(value) {
-                return Err(format!("{key} is empty; say who answers for it, and why"));
+                return invalid(place, format!("{key} is empty; say who answers for it, and why"));
             }
             if value.chars().count() > TEXT_CHARS_MAX {
-                return Err(format!("{key} has over {TEXT_CHARS_MAX} characters"));
+                return invalid(place, format!("{key} has over {TEXT_CHARS_MAX} characters"));
             }
         }
         if self.metric.chars().count() > NAME_CHARS_MAX {
-            return Err(format!("metric has over {NAME_CHARS_MAX} characters"));
+            return invalid(place, format!("metric has over {NAME_CHARS_MAX} characters"));
         }
         if self.metric.chars().all(|c| c == '*' || c.is_whitespace()) {
-            return Err("metric would waive everything; name a metric or a workload".to_owned());
+            return invalid(place, "metric would waive everything; name a metric or a workload");
         }
-        if self.metric.contains('*') {
-            let is_short = self.metric.starts_with('*')
-                && self.metric.chars().filter(|c| *c != '*').count() < LITERAL_CHARS_MIN;
-            if is_short || METRICS.iter().any(|metric| matches(&self.metric, &format!("_{metric}"))) {
-                return Err(
-                    "metric would waive nearly everything: it names nothing but what all metrics have; name a \
-                     metric or a workload"
-                        .to_owned(),
-                );
-            }
-        }
-        let last = today.a_year_later();
-        if self.expires > last {
-            return Err(format!("expires is more than a year away; {last} at the latest"));
+        let is_short = self.metric.starts_with('*')
+            && self.metric.chars().filter(|c| *c != '*').count() < LITERAL_CHARS_MIN;
+        let is_any = || METRICS.iter().any(|metric| matches(&self.metric, &format!("_{metric}")));
+        if self.metric.contains('*') && (is_short || is_any()) {
+            return invalid(
+                place,
+                "metric would waive nearly everything: it names nothing but what all metrics have; name a \
+                 metric or a workload",
+            );
         }
         Ok(())
-    }
-
-    /// Whether the waiver is about a metric or a workload of this name.
-    #[must_use]
-    pub fn is_about(&self, name: &str) -> bool {
-        matches(&self.metric, name)
-    }
-
-    /// What a comparison keeps of it.
-    #[must_use]
-    pub fn used(&self, state: WaiverState) -> UsedWaiver {
-        UsedWaiver {
-            state,
-            owner: self.owner.clone(),
-            reason: self.reason.clone(),
-            metric: self.metric.clone(),
-            limit: self.limit.share(),
-            expires: self.expires,
-        }
     }
 }
 
 /// A waiver beside the regression it is about, in a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsedWaiver {
-    /// What became of it.
     pub state: WaiverState,
     /// Who answers for it.
     pub owner: String,
-    /// Why it is allowed.
     pub reason: String,
     /// The pattern it was given for.
     pub metric: String,
@@ -189,33 +162,6 @@ pub struct UsedWaiver {
     pub expires: Date,
 }
 
-impl UsedWaiver {
-    /// What is wrong with it where it is said to cover a change of something of these names, judged on this day.
-    ///
-    /// # Errors
-    /// With the first thing.
-    pub fn covers(&self, names: &[&str], change: Option<f64>, day: Option<Date>) -> Result<(), String> {
-        let what = match (change, day) {
-            _ if self.state != WaiverState::Waived => "the waiver beside it does not cover it",
-            (None, _) => "how much slower it is, it does not say",
-            (Some(change), _) if change.is_nan() || change > self.limit => {
-                "it is beyond the limit of its waiver"
-            }
-            _ if !(self.limit > 0.0 && self.limit <= LIMIT_MAX) => "no waiver may have that limit",
-            _ if !names.iter().any(|name| matches(&self.metric, name)) => {
-                "its waiver is about something else"
-            }
-            _ if !is_said(&self.owner) || !is_said(&self.reason) => "its waiver names no owner or no reason",
-            (_, None) => "the day that it was judged on is not known",
-            (_, Some(day)) if self.expires < day => "its waiver had expired",
-            (_, Some(day)) if self.expires > day.a_year_later() => "its waiver holds for more than a year",
-            _ => return Ok(()),
-        };
-        Err(what.to_owned())
-    }
-}
-
-/// What became of a waiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaiverState {
@@ -233,13 +179,9 @@ mod tests {
 
     const GOOD: &str = "schema_version = 1\n[[waiver]]\nowner = \"@ada\"\nreason = \"checks were added\"\nmetric = \"sort_*\"\nlimit = \"5%\"\nexpires = 2026-12-31\n";
 
-    fn today() -> Date {
-        Date::parse("2026-11-15").unwrap()
-    }
-
     fn parse(from: &str, to: &str) -> Result<Waivers, String> {
         assert!(from.is_empty() || GOOD.contains(from), "{from}");
-        Waivers::parse(&GOOD.replace(from, to), today()).map_err(|error| error.to_string())
+        Waivers::parse(&GOOD.replace(from, to)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -251,12 +193,10 @@ mod tests {
         );
         assert_eq!(parse("2026-12-31", "\"2026-12-31\"").unwrap(), read);
         assert_eq!(parse("\"5%\"", "\"5 %\"").unwrap(), read);
-        // Expired is for whoever uses it to refuse: other waivers of the file still hold.
-        assert!(parse("2026-12-31", "2020-01-01").is_ok());
     }
 
     #[test]
-    fn whatever_is_missing_empty_unknown_or_endless_is_refused_with_its_place() {
+    fn whatever_is_missing_empty_or_unknown_is_refused_with_its_place() {
         for (from, to, words) in [
             ("owner = \"@ada\"\n", "", "missing field `owner`"),
             ("reason = \"checks were added\"\n", "", "missing field `reason`"),
@@ -281,7 +221,6 @@ mod tests {
             ("\"5%\"", "\"0%\"", "above 0%"),
             ("\"5%\"", "\"NaN%\"", "above 0%"),
             ("\"5%\"", "\"2000%\"", "at most 1000%"),
-            ("2026-12-31", "2027-11-16", "more than a year away; 2027-11-15 at the latest"),
             ("2026-12-31", "\"never\"", "a date is wanted"),
             ("2026-12-31", "2026-02-30", ""),
             ("2026-12-31", "2026-12-31T12:00:00Z", "a date is wanted"),
@@ -290,29 +229,6 @@ mod tests {
             let error = parse(from, to).expect_err(to);
             assert!(error.contains(words) && !error.contains('\n'), "{to}: {error}");
         }
-        assert!(parse("2026-12-31", "2027-11-15").is_ok());
-    }
-
-    #[test]
-    fn a_waiver_that_is_said_to_cover_something_must() {
-        let good = parse("schema", "schema").unwrap().waivers[0].used(WaiverState::Waived);
-        let says = |edit: fn(&mut UsedWaiver), names: &[&str], change, day: Option<&str>| {
-            let mut used = good.clone();
-            edit(&mut used);
-            used.covers(names, change, day.and_then(Date::parse)).err().unwrap_or_default()
-        };
-        let (names, day) = (&["sort_p50_ms"][..], Some("2026-11-15"));
-        assert_eq!(says(|_| {}, names, Some(0.04), day), "");
-        assert!(says(|_| {}, names, Some(0.06), day).contains("beyond the limit"));
-        assert!(says(|_| {}, names, Some(f64::NAN), day).contains("beyond the limit"));
-        assert!(says(|_| {}, names, None, day).contains("does not say"));
-        assert!(says(|_| {}, &["zip_p50_ms"], Some(0.04), day).contains("something else"));
-        assert!(says(|_| {}, names, Some(0.04), None).contains("not known"));
-        assert!(says(|_| {}, names, Some(0.04), Some("2027-01-01")).contains("expired"));
-        assert!(says(|w| w.limit = 1e9, names, Some(0.04), day).contains("that limit"));
-        assert!(says(|w| w.owner.clear(), names, Some(0.04), day).contains("no owner"));
-        assert!(says(|w| w.reason = " - ".to_owned(), names, Some(0.04), day).contains("no reason"));
-        assert!(says(|w| w.state = WaiverState::Expired, names, Some(0.04), day).contains("does not cover"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Everything that can go wrong with a file, each in one line: path, what failed, what to do.
 
-use holdpoint_model::import::FileError;
+use holdpoint_model::FileError;
 use holdpoint_model::json::JsonError;
 use holdpoint_model::toml_file::TomlError;
 use std::io::{self, ErrorKind};
@@ -11,24 +11,13 @@ use std::path::{Path, PathBuf};
 pub enum StoreError {
     /// The file could not be read.
     #[error("{}: cannot be read: {}", path.display(), cause(source))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The file could not be written; what was there before still is.
     #[error("{}: cannot be written: {}", path.display(), cause(source))]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// The file is larger than anything holdpoint writes.
     #[error("{}: {} bytes; at most {limit_bytes} are read; is this the right file?", path.display(), size(*.size_bytes))]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// Its size, where it has one.
         size_bytes: Option<u64>,
@@ -38,44 +27,30 @@ pub enum StoreError {
     /// The file is not text.
     #[error("{}: not UTF-8 text: bad byte at offset {offset_bytes}", path.display())]
     NotText {
-        /// The file.
         path: PathBuf,
         /// Where the text ends.
         offset_bytes: usize,
     },
     /// The file is text, yet not what was wanted.
     #[error("{}: {source}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: FileError,
-    },
+    Format { path: PathBuf, source: FileError },
     /// One line of a history is not a trend point.
     #[error("{}: line {line}: {source}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
         /// Which line, from 1.
         line: usize,
-        /// What is wrong with it.
         source: FileError,
     },
     /// The suite or the waivers cannot be used.
     #[error("{}: {source}", path.display())]
-    Toml {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: TomlError,
-    },
+    Toml { path: PathBuf, source: TomlError },
     /// Another process writes to the folder.
     #[error(
         "{}: another holdpoint is writing to this folder, and has not ended within {waited_s} s; wait for it, or choose another folder",
         folder.display()
     )]
     Busy {
-        /// The folder.
         folder: PathBuf,
         /// How long it was waited for.
         waited_s: u64,
@@ -85,7 +60,6 @@ pub enum StoreError {
     Unwritable {
         /// The file that was to be.
         path: PathBuf,
-        /// Why not.
         source: JsonError,
     },
 }

@@ -13,9 +13,8 @@ mod write;
 pub use error::StoreError;
 pub use lock::FolderLock;
 pub use read::{
-    list_names, read_ab, read_baseline, read_binary, read_calibration, read_chunks, read_current,
-    read_document, read_judgement, read_profile, read_release_policy, read_report, read_suite, read_text,
-    read_trend, read_waivers,
+    list_names, read_any, read_baseline, read_binary, read_chunks, read_current, read_document,
+    read_release_policy, read_source, read_suite, read_text, read_waivers,
 };
 pub use temporary::{Scratch, sweep};
 pub use trend::{Appended, append_trend, read_trends, trend_path};

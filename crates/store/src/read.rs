@@ -1,18 +1,19 @@
 //! Reading: bounded, as text, with the file's name in every error.
 
 use crate::error::StoreError;
-use holdpoint_model::import::{self, Document, FileError};
+use holdpoint_interop::Source;
+use holdpoint_model::document::{self, AnyDocument, Document, FileError};
 use holdpoint_model::limits::{ARTIFACT_BYTES_MAX, FILE_BYTES_MAX};
-use holdpoint_model::{
-    AbReport, Baseline, Calibration, Current, Date, Judgement, Profile, ReleasePolicy, Report, Suite, Trend,
-    Waivers,
-};
+use holdpoint_model::{Baseline, Current, ReleasePolicy, Suite, Waivers};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// Read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Most files of a folder: a benchmark that keeps ten files for each of a thousand workloads.
+const FOLDER_FILES_MAX: usize = 10_000;
 
 /// Reads a whole text file. Every path is a path: `-` is a file of that name.
 ///
@@ -87,108 +88,78 @@ fn read_with<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -
     parse(&read_text(path)?).map_err(|source| StoreError::Format { path: path.to_owned(), source })
 }
 
-/// Reads a report that holdpoint wrote.
-///
-/// # Errors
-/// When the file cannot be read or is no such report.
-pub fn read_report(path: &Path) -> Result<Report, StoreError> {
-    read_with(path, import::report)
-}
-
-/// Reads whatever can be compared with a baseline: a report of ours or a result file of the seeds.
-///
-/// # Errors
-/// When the file cannot be read or is no such file.
-pub fn read_current(path: &Path) -> Result<Current, StoreError> {
-    read_with(path, import::current)
-}
-
-/// Reads a baseline, or a report whose values then become one.
-///
-/// # Errors
-/// When the file cannot be read or is neither.
-pub fn read_baseline(path: &Path) -> Result<Baseline, StoreError> {
-    read_with(path, import::baseline)
-}
-
-/// Reads a file with one trend point.
-///
-/// # Errors
-/// When the file cannot be read or is no trend point.
-pub fn read_trend(path: &Path) -> Result<Trend, StoreError> {
-    read_with(path, import::trend)
-}
-
-/// Reads a judged comparison.
-///
-/// # Errors
-/// When the file cannot be read or is none.
-pub fn read_judgement(path: &Path) -> Result<Judgement, StoreError> {
-    read_with(path, import::judgement)
+/// Reads a document of the kind that is wanted.
+pub fn read_document<T: Document>(path: &Path) -> Result<T, StoreError> {
+    read_with(path, document::read)
 }
 
 /// Reads any document that can be shown again.
-///
-/// # Errors
-/// When the file cannot be read or is none.
-pub fn read_document(path: &Path) -> Result<Document, StoreError> {
-    read_with(path, import::document)
+pub fn read_any(path: &Path) -> Result<AnyDocument, StoreError> {
+    read_with(path, document::read_any)
 }
 
-/// Reads a side-by-side comparison.
-///
-/// # Errors
-/// When the file cannot be read or is none.
-pub fn read_ab(path: &Path) -> Result<AbReport, StoreError> {
-    read_with(path, import::ab)
+/// Reads whatever can be compared with a baseline: a report of ours, or a file or folder of another tool.
+pub fn read_current(path: &Path) -> Result<Current, StoreError> {
+    let source = read_source(path)?;
+    holdpoint_interop::read_current(&source)
+        .map_err(|source| StoreError::Format { path: path.to_owned(), source })
 }
 
-/// Reads what comparing code with itself has shown.
-///
-/// # Errors
-/// When the file cannot be read or is no calibration.
-pub fn read_calibration(path: &Path) -> Result<Calibration, StoreError> {
-    read_with(path, import::calibration)
+/// Reads a baseline, or anything that [`read_current`] reads, whose values then become one.
+pub fn read_baseline(path: &Path) -> Result<Baseline, StoreError> {
+    let source = read_source(path)?;
+    holdpoint_interop::read_baseline(&source)
+        .map_err(|source| StoreError::Format { path: path.to_owned(), source })
 }
 
-/// Reads a profile.
+/// Reads a file, or the text files of a folder and those below it, as readers of other tools' formats take them.
 ///
 /// # Errors
-/// When the file cannot be read or is none.
-pub fn read_profile(path: &Path) -> Result<Profile, StoreError> {
-    read_with(path, import::profile)
+/// When something cannot be read, or the folder holds more than [`FOLDER_FILES_MAX`] files or [`FILE_BYTES_MAX`].
+pub fn read_source(path: &Path) -> Result<Source, StoreError> {
+    if !path.is_dir() {
+        return Ok(Source::File(read_text(path)?));
+    }
+    let mut files = BTreeMap::new();
+    let (mut folders, mut size_bytes) = (vec![path.to_owned()], 0);
+    while let Some(folder) = folders.pop() {
+        for name in list_names(&folder)? {
+            let file = folder.join(name);
+            let found = file.symlink_metadata().map_err(StoreError::read(&file))?;
+            if found.is_dir() {
+                folders.push(file);
+            } else if found.is_file() {
+                size_bytes += found.len();
+                if files.len() == FOLDER_FILES_MAX || size_bytes > FILE_BYTES_MAX {
+                    let (path, limit_bytes) = (path.to_owned(), FILE_BYTES_MAX);
+                    return Err(StoreError::TooLarge { path, size_bytes: Some(size_bytes), limit_bytes });
+                }
+                let below = file.strip_prefix(path).unwrap_or(&file).display().to_string();
+                match read_text(&file) {
+                    Ok(text) => drop(files.insert(below, text)),
+                    Err(StoreError::NotText { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+    Ok(Source::Folder(files))
 }
 
-/// Reads a suite.
-///
-/// # Errors
-/// When the file cannot be read or is no usable suite.
 pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
     Suite::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
-/// Reads waivers as they are to be used today.
-///
-/// # Errors
-/// When the file cannot be read or is no usable waiver file.
-pub fn read_waivers(path: &Path, today: Date) -> Result<Waivers, StoreError> {
-    Waivers::parse(&read_text(path)?, today)
-        .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
+pub fn read_waivers(path: &Path) -> Result<Waivers, StoreError> {
+    Waivers::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
-/// Reads a release policy.
-///
-/// # Errors
-/// When the file cannot be read or is no usable policy.
 pub fn read_release_policy(path: &Path) -> Result<ReleasePolicy, StoreError> {
     ReleasePolicy::parse(&read_text(path)?)
         .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
 /// The names in a folder, in order; none where there is no folder.
-///
-/// # Errors
-/// When it is there and cannot be listed.
 pub fn list_names(dir: &Path) -> Result<Vec<String>, StoreError> {
     if !dir.is_dir() {
         return Ok(Vec::new());

@@ -46,7 +46,6 @@ impl Scratch {
         made.map_err(StoreError::write(&folder))
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.dir.path()

@@ -9,13 +9,12 @@ use crate::error::StoreError;
 use crate::read::{read_bytes, read_open};
 use crate::{file_stem, write};
 use holdpoint_model::json::JsonError;
-use holdpoint_model::{Trend, import};
+use holdpoint_model::{Trend, document};
 use serde::Deserialize;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// What became of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
     /// It is the history's last line now.
@@ -63,7 +62,7 @@ pub fn read_trends(path: &Path) -> Result<Vec<Trend>, StoreError> {
     let text = read_open(&file, path)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let point = |(index, line)| {
-        import::trend(line).map_err(|source| StoreError::Line {
+        document::read(line).map_err(|source| StoreError::Line {
             path: path.to_owned(),
             line: index + 1,
             source,
@@ -101,7 +100,7 @@ fn append(file: &File, path: &Path, trend: &Trend, line: &str) -> Result<Appende
 }
 
 fn is_point(line: &[u8]) -> bool {
-    std::str::from_utf8(line).is_ok_and(|line| import::trend(line).is_ok())
+    std::str::from_utf8(line).is_ok_and(|line| document::read::<Trend>(line).is_ok())
 }
 
 /// The keys that make a point the same; a line that lacks them is another one.

@@ -58,9 +58,6 @@ pub fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), StoreError> {
 
 /// Whether a file could be written there, tried before the work that would fill it. Folders above it are
 /// created; the file itself is neither created nor changed.
-///
-/// # Errors
-/// When it could not.
 pub fn check_writable(path: &Path) -> Result<(), StoreError> {
     try_writable(path).map_err(StoreError::write(path))
 }
@@ -78,9 +75,6 @@ fn try_writable(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a file; one that is not there is removed already.
-///
-/// # Errors
-/// When it is there and stays.
 pub fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(StoreError::write(path)(error)),

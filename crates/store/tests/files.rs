@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use holdpoint_model::{Report, Trend};
 use holdpoint_store::*;
 use std::fs;
 use std::io::ErrorKind;
@@ -46,7 +47,11 @@ fn a_written_file_is_read_back_and_its_folders_are_made() {
 fn a_missing_file_is_bad_input_and_is_named() {
     let folder = folder();
     let path = folder.path().join("nowhere/report.json");
-    assert_error(&read_report(&path).unwrap_err(), true, &["nowhere/report.json", "no such file"]);
+    assert_error(
+        &read_document::<Report>(&path).unwrap_err(),
+        true,
+        &["nowhere/report.json", "no such file"],
+    );
 }
 
 #[test]
@@ -158,10 +163,10 @@ fn what_is_wrong_inside_a_file_is_told_with_the_files_name() {
     ] {
         fs::write(&path, text).unwrap();
         for error in [
-            read_report(&path).unwrap_err(),
+            read_document::<Report>(&path).unwrap_err(),
             read_current(&path).unwrap_err(),
             read_baseline(&path).unwrap_err(),
-            read_trend(&path).unwrap_err(),
+            read_document::<Trend>(&path).unwrap_err(),
         ] {
             assert_error(&error, true, &words);
         }

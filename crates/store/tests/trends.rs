@@ -105,7 +105,7 @@ fn a_bad_line_is_named_by_its_number_and_kept() {
     fs::write(&path, format!("{text}\n{{\"schema_version\": 1}}\n")).unwrap();
     let error = read_trends(&path).unwrap_err();
     assert!(
-        error.is_input() && error.to_string().contains("cpu.ndjson: line 3: not a trend file"),
+        error.is_input() && error.to_string().contains("cpu.ndjson: line 3: not a trend point"),
         "{error}"
     );
     append_trend(folder.path(), &point(2)).unwrap();

@@ -11,7 +11,7 @@ use holdpoint_evidence::folder::find_file;
 use holdpoint_evidence::{EvidenceError, dsse, keys};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata};
-use holdpoint_model::{Attestation, Envelope, ExitCode, ReleasePolicy, import};
+use holdpoint_model::{Attestation, Envelope, ExitCode, FileError, ReleasePolicy, document};
 use holdpoint_render::{markdown, terminal};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,7 @@ fn sign(
     output: &Output,
 ) -> Result<ExitCode, CliError> {
     let text = holdpoint_store::read_text(path)?;
-    let attestation = import::attestation(&text).map_err(|source| format_error(path, source))?;
+    let attestation = document::read::<Attestation>(&text).map_err(|source| format_error(path, source))?;
     let key = keys::private(key, std::env::var(keys::PRIVATE_VARIABLE).ok().as_deref())?;
     // What does not hold is not signed. Nothing is run meanwhile, not even git: the key is in this process.
     let document = Signed::Bare(Box::new(attestation.clone()));
@@ -237,10 +237,11 @@ pub(super) enum Document {
 impl Document {
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = holdpoint_store::read_text(path)?;
-        match import::envelope(&text) {
+        match document::read_envelope(&text) {
             Ok(envelope) => Ok(Self::Envelope(envelope)),
             Err(_) if !text.contains("payloadType") => {
-                let attestation = import::attestation(&text).map_err(|source| format_error(path, source))?;
+                let attestation =
+                    document::read::<Attestation>(&text).map_err(|source| format_error(path, source))?;
                 Ok(Self::Bare(Box::new(attestation)))
             }
             Err(source) => Err(format_error(path, source)),
@@ -248,16 +249,16 @@ impl Document {
     }
 }
 
-fn format_error(path: &Path, source: import::FileError) -> CliError {
+fn format_error(path: &Path, source: FileError) -> CliError {
     EvidenceError::Format { path: path.to_owned(), source }.into()
 }
 
 /// What an envelope holds, whoever signed it.
 fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, CliError> {
     let what = |what: String| CliError::File { path: PathBuf::from(path), what };
-    let payload = dsse::payload(envelope).map_err(what)?;
+    let payload = dsse::payload(envelope).map_err(|problem| what(problem.to_string()))?;
     let text = String::from_utf8(payload).map_err(|_| what("its payload is not UTF-8 text".to_owned()))?;
-    let statement = attest::read_statement(&text).map_err(what)?;
+    let statement = attest::read_statement(&text).map_err(|problem| what(problem.to_string()))?;
     Ok(statement.predicate)
 }
 

@@ -126,7 +126,7 @@ pub fn measure_runs(suite: &str, runs_count: u32, output: &Output) -> Result<Vec
         if !path.exists() {
             return Err(CliError::Internal(format!("run {run} ended with {status} and left no report")));
         }
-        let report = holdpoint_store::read_report(&path)?;
+        let report = holdpoint_store::read_document::<Report>(&path)?;
         // No baseline can be made with this one; further runs would only cost time.
         let is_last = !matches!(report.status, RunStatus::Ok | RunStatus::Partial);
         reports.push(report);

@@ -14,7 +14,9 @@ use holdpoint_model::check::{CheckedRoofline, Correctness, Performance, config};
 use holdpoint_model::fuzz::{Errors, Evaluated};
 use holdpoint_model::roofline::{CeilingUnit, Placed, Placement};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
-use holdpoint_model::{CheckDocument, ExitCode, FuzzCase, KernelCheck, Outcome, Suite, Values, WorkloadSpec};
+use holdpoint_model::{
+    CheckDocument, ExitCode, FuzzCase, KernelCheck, Outcome, SCHEMA_VERSION, Suite, Values, WorkloadSpec,
+};
 use holdpoint_render::terminal;
 use holdpoint_store::Scratch;
 use serde_json::{Value, json};
@@ -62,6 +64,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<ExitCode, CliError> {
         is_broken |= matches!(outcome, Some(Outcome::Failed(_))) || placed.is_some_and(is_impossible);
         let kernel = measured.and_then(|measured| measured.kernel.as_ref());
         checks.push(KernelCheck {
+            schema_version: SCHEMA_VERSION,
             performance: measured.map(|measured| Performance::of(measured)),
             roofline: placed.filter(|_| is_right).map(CheckedRoofline::from),
             config: config(spec),
@@ -113,53 +116,35 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, CliError> {
         let values = values_of(values);
         axes = axes.iter().flat_map(|axis| values.iter().map(move |value| with(axis, name, value))).collect();
     }
-    let mut text = "schema_version = 1\nname = \"check\"\nseed = 42\n".to_owned();
+    let mut workloads = Vec::new();
     for shape in &args.shape {
         let sizes: Result<Vec<usize>, _> = shape.split([',', 'x']).map(|size| size.trim().parse()).collect();
         let sizes = sizes
             .map_err(|_| CliError::Input(format!("--shape {shape:?}: sizes such as 8,4,64,64 are wanted")))?;
         for (dtype, params) in dtypes.iter().flat_map(|dtype| axes.iter().map(move |params| (dtype, params)))
         {
-            text += &workload(text.matches("[[workload]]").count(), args, worker_name, &sizes, dtype, params);
+            workloads.push(json!({
+                "name": format!("check_{}", workloads.len()), "op": args.op, "worker": worker_name, "shape": sizes,
+                "dtype": dtype, "params": params,
+            }));
         }
     }
     // A wrong request is told as what was typed, not as a file that nobody wrote.
-    let parsed = Suite::parse(&text).map_err(|error| CliError::Input(error.to_string()))?;
+    let wrong = |error: &dyn std::fmt::Display| CliError::Input(error.to_string());
+    let suite = json!({"schema_version": SCHEMA_VERSION, "name": "check", "seed": 42, "workload": workloads});
+    let suite: Suite = serde_json::from_value(suite).map_err(|error| wrong(&error))?;
+    let text = suite.to_toml().map_err(|error| wrong(&error))?;
+    let parsed = Suite::parse(&text).map_err(|error| wrong(&error))?;
     for spec in &parsed.workloads {
         let checked = match worker_name {
             WORKER_CUDA => worker::validate_cuda(spec),
             _ => worker::validate(spec),
         };
-        checked.map_err(|error| CliError::Input(error.to_string()))?;
+        checked.map_err(|error| wrong(&error))?;
     }
     let path = dir.join("check.toml");
     holdpoint_store::write_text(&path, &text)?;
     suites::runnable(&SuiteArg { suite: path.display().to_string(), device: args.device })
-}
-
-/// One workload of the suite. JSON's strings, numbers and truth values are TOML's as well.
-fn workload(
-    at: usize,
-    args: &CheckArgs,
-    worker: &str,
-    sizes: &[usize],
-    dtype: &str,
-    params: &Value,
-) -> String {
-    let params: Vec<String> = params
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(name, value)| format!("{} = {value}", json!(name)))
-        .collect();
-    format!(
-        "\n[[workload]]\nname = \"check_{at}\"\nop = {}\nworker = {}\nshape = {}\ndtype = {}\nparams = {{ {} }}\n",
-        json!(args.op),
-        json!(worker),
-        json!(sizes),
-        json!(dtype),
-        params.join(", ")
-    )
 }
 
 /// Values with commas between them: `false,true`, `[0,1],[2,3]`; what is no number, truth value or list is a word.
@@ -251,7 +236,7 @@ fn exit_code(checks: &[KernelCheck]) -> ExitCode {
         move |check: &KernelCheck| check.correctness.as_ref().is_some_and(|c| c.passed == passed)
     };
     if checks.iter().any(is(false)) {
-        ExitCode::Regressed
+        ExitCode::Failed
     } else if checks.iter().any(is(true)) {
         ExitCode::Ok
     } else {

@@ -7,9 +7,9 @@ use crate::waivers::InForce;
 use holdpoint_gate::ab::{POLICY_CONDITION, judge_sides};
 use holdpoint_gate::{Policy, compare_reports_disjoint_ci, exit_code, judge_run, set_tolerances};
 use holdpoint_measure::clock;
-use holdpoint_model::import::Document;
+use holdpoint_model::document::AnyDocument;
 use holdpoint_model::suite::GateSettings;
-use holdpoint_model::{AbReport, ExitCode, Judgement, Source, Trend};
+use holdpoint_model::{AbReport, ExitCode, Judgement, Report, Source, Trend};
 use holdpoint_render::{Judged, terminal};
 use std::path::Path;
 
@@ -19,9 +19,9 @@ use std::path::Path;
 /// When a file cannot be read, used or written.
 pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
     let waivers = InForce::read(&args.waivers)?;
-    let sides = match (&args.baseline, holdpoint_store::read_document(&args.report)) {
-        (None, Ok(Document::Ab(sides))) => Some(sides),
-        (Some(_), Ok(Document::Ab(_))) => {
+    let sides = match (&args.baseline, holdpoint_store::read_any(&args.report)) {
+        (None, Ok(AnyDocument::Ab(sides))) => Some(sides),
+        (Some(_), Ok(AnyDocument::Ab(_))) => {
             let what = "it holds both sides already; leave out --baseline";
             return Err(CliError::File { path: args.report.clone(), what: what.to_owned() });
         }
@@ -64,8 +64,8 @@ fn judge_report(args: &CompareArgs, baseline: &Path) -> Result<Judgement, CliErr
     let policy = args.policy.policy(&gate)?;
     if policy == Policy::DisjointCi {
         // It compares samples, which only reports have.
-        let baseline = holdpoint_store::read_report(baseline)?;
-        let current = holdpoint_store::read_report(&args.report)?;
+        let baseline = holdpoint_store::read_document::<Report>(baseline)?;
+        let current = holdpoint_store::read_document::<Report>(&args.report)?;
         return Ok(compare_reports_disjoint_ci(&baseline, &current, args.policy.allow()));
     }
     let policy = baseline_policy(&args.policy, &gate)?;

@@ -102,7 +102,7 @@ fn save(kernel: &mut FuzzedKernel, suite: &str, dir: &Path) -> Result<(), CliErr
 
 fn exit_code(report: &FuzzReport) -> ExitCode {
     if report.kernels.iter().any(|kernel| !kernel.failures.is_empty()) {
-        ExitCode::Regressed
+        ExitCode::Failed
     } else if report.kernels.iter().any(|kernel| kernel.cases_count > 0) {
         ExitCode::Ok
     } else {
@@ -118,17 +118,7 @@ fn replay(
 ) -> Result<ExitCode, CliError> {
     let mut outcomes = Vec::new();
     for path in files {
-        let text = holdpoint_store::read_text(path)?;
-        let file: FuzzFile = serde_json::from_str(&text).map_err(|error| {
-            CliError::Input(format!("{}: not a case that `holdpoint fuzz` saved: {error}", path.display()))
-        })?;
-        if file.schema_version != SCHEMA_VERSION {
-            return Err(CliError::Input(format!(
-                "{}: schema_version {} is not {SCHEMA_VERSION}, which this holdpoint reads",
-                path.display(),
-                file.schema_version
-            )));
-        }
+        let file: FuzzFile = holdpoint_store::read_document(path)?;
         let arg = SuiteArg { suite: suite.unwrap_or(&file.suite).to_owned(), device };
         let suite = suites::runnable(&arg)?;
         let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
@@ -154,7 +144,7 @@ fn replay(
     }
     output.result(&outcomes, |style| terminal::replayed(&outcomes, style))?;
     Ok(if outcomes.iter().any(|(_, outcome)| outcome.evaluated.finding.is_some()) {
-        ExitCode::Regressed
+        ExitCode::Failed
     } else if outcomes.iter().any(|(_, outcome)| outcome.evaluated.skipped.is_none()) {
         ExitCode::Ok
     } else {

@@ -87,7 +87,7 @@ fn rules(path: Option<&Path>) -> Result<Rules, CliError> {
 
 /// A profile from a file, with what today's rules find in it.
 fn shown_again(path: &Path, rules: &Rules) -> Result<Profile, CliError> {
-    let mut profile = holdpoint_store::read_profile(path)?;
+    let mut profile = holdpoint_store::read_document::<Profile>(path)?;
     add_findings(&mut profile, rules);
     Ok(profile)
 }

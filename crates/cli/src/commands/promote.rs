@@ -7,7 +7,7 @@ use crate::output::Output;
 use holdpoint_gate::promote::promote;
 use holdpoint_measure::builds::Builds;
 use holdpoint_measure::clock;
-use holdpoint_model::{Current, ExitCode, Machine, Promotion, import};
+use holdpoint_model::{Current, ExitCode, Machine, Promotion, Report, document};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub fn run(args: &PromoteArgs, output: &Output) -> Result<ExitCode, CliError> {
     for path in &args.reports {
         // The hash is of the very bytes that were read.
         let text = holdpoint_store::read_text(path)?;
-        let report = import::report(&text)
+        let report = document::read::<Report>(&text)
             .map_err(|error| CliError::File { path: path.clone(), what: error.to_string() })?;
         edited = edited.or_else(|| Some((path.clone(), holdpoint_gate::contradiction(&report)?)));
         let hash = Sha256::digest(text.as_bytes());

@@ -9,8 +9,9 @@ use crate::output::{Output, print};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
 use holdpoint_gate::Evidence;
 use holdpoint_gate::ab::judge_recorded;
-use holdpoint_model::import::Document;
-use holdpoint_model::{AbReport, ApexGpuReport, Current, ExitCode, Judgement, Report, Source, json};
+use holdpoint_interop::apex::ApexGpuReport;
+use holdpoint_model::document::AnyDocument;
+use holdpoint_model::{AbReport, Current, ExitCode, Judgement, Report, Source, json};
 use holdpoint_render::{Judged, Style, forms, html, json_for_terminal, markdown, svg, terminal};
 use serde::Serialize;
 use std::path::Path;
@@ -25,14 +26,14 @@ pub fn run(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
         Some(form) => return run_form(args, form, output),
         None => {}
     }
-    match holdpoint_store::read_document(&args.report)? {
-        Document::Report(report) => run_report(args, &report, output),
-        Document::Ab(_) | Document::Judgement(_) => run_judgement(args, output),
-        Document::Calibration(calibration) => {
+    match holdpoint_store::read_any(&args.report)? {
+        AnyDocument::Report(report) => run_report(args, &report, output),
+        AnyDocument::Ab(_) | AnyDocument::Judgement(_) => run_judgement(args, output),
+        AnyDocument::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
             show(args, &*calibration, &page, None, |style| terminal::calibration(&calibration, style), output)
         }
-        Document::Bisection(bisection) => {
+        AnyDocument::Bisection(bisection) => {
             let page = markdown::bisection(&bisection).into();
             show(args, &*bisection, &page, None, |style| terminal::bisection(&bisection, style), output)
         }
@@ -51,18 +52,18 @@ impl Loaded {
     fn read(path: &Path) -> Result<Self, CliError> {
         let beside = |name: &str| path.with_file_name(name);
         let bad = |what: &str| CliError::File { path: path.to_owned(), what: what.to_owned() };
-        match holdpoint_store::read_document(path)? {
-            Document::Ab(sides) => {
+        match holdpoint_store::read_any(path)? {
+            AnyDocument::Ab(sides) => {
                 let judgement = judge_recorded(&sides).map_err(|error| bad(&error.to_string()))?;
                 let evidence = Ok(Some(Evidence::Sides(sides.clone())));
                 Ok(Self { rejudged: rejudge(&judgement, evidence, None), sides: Some(*sides), report: None })
             }
-            Document::Judgement(stated) => Ok(Self {
+            AnyDocument::Judgement(stated) => Ok(Self {
                 rejudged: artifacts::rejudge_file(&stated, path),
-                sides: holdpoint_store::read_ab(&beside(artifacts::AB))
+                sides: holdpoint_store::read_document::<AbReport>(&beside(artifacts::AB))
                     .ok()
                     .filter(|_| stated.sides.is_some()),
-                report: holdpoint_store::read_report(&beside(artifacts::REPORT))
+                report: holdpoint_store::read_document::<Report>(&beside(artifacts::REPORT))
                     .ok()
                     .filter(|_| stated.sides.is_none()),
             }),
@@ -104,7 +105,8 @@ impl Problem {
 }
 
 fn run_report(args: &ReportArgs, report: &Report, output: &Output) -> Result<ExitCode, CliError> {
-    let said = args.comparison.as_ref().map(|path| holdpoint_store::read_judgement(path)).transpose()?;
+    let said =
+        args.comparison.as_ref().map(|path| holdpoint_store::read_document::<Judgement>(path)).transpose()?;
     let rejudged = said.map(|said| rejudge_with(&said, report, args));
     let problem = rejudged.as_ref().and_then(Problem::new);
     let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.judgement);
@@ -192,7 +194,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, output: &Output) -> Result<Exit
 
 /// The report as Apex-X would have written it: JSON in the file, its page on stdout.
 fn run_apex_gpu(args: &ReportArgs, output: &Output) -> Result<ExitCode, CliError> {
-    let report = holdpoint_store::read_report(&args.report)?;
+    let report = holdpoint_store::read_document::<Report>(&args.report)?;
     let report = ApexGpuReport::try_from(&report)
         .map_err(|error| CliError::File { path: args.report.clone(), what: error.to_string() })?;
     if let Some(path) = &args.output {

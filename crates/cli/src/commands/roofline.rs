@@ -6,8 +6,9 @@ use crate::ceilings;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::suites;
+use holdpoint_gate::roofline::{ceilings_from, device_of};
 use holdpoint_measure::device_count;
-use holdpoint_model::roofline::{Bottleneck, Placement, device_of};
+use holdpoint_model::roofline::{Bottleneck, Placement};
 use holdpoint_model::{Ceilings, ExitCode, Report, Roofline, RunStatus};
 use holdpoint_render::{svg, terminal};
 use std::path::Path;
@@ -24,7 +25,7 @@ pub fn run(args: &RooflineArgs, output: &Output) -> Result<ExitCode, CliError> {
         None if args.measure => return measure_all(args, output),
         path => path.as_deref().unwrap_or(Path::new("artifacts/report.json")),
     };
-    let report = holdpoint_store::read_report(path)?;
+    let report = holdpoint_store::read_document::<Report>(path)?;
     if args.measure {
         // Known before it costs a run.
         args.output.as_deref().map_or(Ok(()), holdpoint_store::check_writable)?;
@@ -73,7 +74,7 @@ fn measure(
     let suite = suites::runnable(&SuiteArg { suite: suite.to_owned(), device })?;
     let report = run::measure(&suite, output);
     let is_usable = matches!(report.status, RunStatus::Ok | RunStatus::Partial);
-    match (Ceilings::from_report(&report), ceilings::kept_path(&report)) {
+    match (ceilings_from(&report), ceilings::kept_path(&report)) {
         (Ok(ceilings), Some(path)) if is_usable => {
             run::save(&path, &report)?;
             output.note(&format!("ceilings: {}", path.display()));

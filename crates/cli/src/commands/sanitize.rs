@@ -105,7 +105,7 @@ fn exit_code(report: &SanitizeReport) -> ExitCode {
     let any =
         |is: fn(&SanitizeOutcome) -> bool| report.sanitized.values().flat_map(|tools| tools.values()).any(is);
     if any(|outcome| matches!(outcome, SanitizeOutcome::Errors { .. })) {
-        ExitCode::Regressed
+        ExitCode::Failed
     } else if any(|outcome| matches!(outcome, SanitizeOutcome::Failed(_))) {
         ExitCode::Broken
     } else if any(|outcome| matches!(outcome, SanitizeOutcome::Unavailable(_))) {

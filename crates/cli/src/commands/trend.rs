@@ -3,7 +3,7 @@
 use crate::args::{TrendArgs, TrendCommand};
 use crate::error::CliError;
 use crate::output::Output;
-use holdpoint_model::ExitCode;
+use holdpoint_model::{ExitCode, Trend};
 use holdpoint_render::terminal;
 use holdpoint_store::Appended;
 
@@ -15,7 +15,7 @@ pub fn run(args: &TrendArgs, output: &Output) -> Result<ExitCode, CliError> {
     match &args.command {
         TrendCommand::Append { trends, dir } => {
             for path in trends {
-                let trend = holdpoint_store::read_trend(path)?;
+                let trend = holdpoint_store::read_document::<Trend>(path)?;
                 let (file, appended) = holdpoint_store::append_trend(dir, &trend)?;
                 let done = match appended {
                     Appended::Added => "appended to",

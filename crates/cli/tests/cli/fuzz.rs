@@ -265,7 +265,7 @@ fn files_that_are_no_cases_are_refused() {
     refused(&|bad| bad["worker"] = "yours".into(), "yours");
     refused(&|bad| bad["schema_version"] = 9.into(), "9");
     here.write("bad.json", &here.read(file)[..100]);
-    here.run(&["fuzz", "replay", "bad.json"]).refuses(64, &["bad.json", "not a case"]);
+    here.run(&["fuzz", "replay", "bad.json"]).refuses(64, &["bad.json", "is the file cut off?"]);
     here.run(&["fuzz", "replay", "nowhere.json"]).refuses(64, &["nowhere.json"]);
     here.run(&["fuzz", "--suite", "planted.toml", "softmax"]).refuses(64, &["softmax"]);
 }

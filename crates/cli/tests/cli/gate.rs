@@ -41,6 +41,16 @@ fn the_second_gate_compares_and_leaves_evidence() {
     let trend = here.json("artifacts/trend.json");
     assert_eq!((&trend["suite"], &trend["total_metrics"]), (&"tiny".into(), &2.into()));
     assert_eq!(trend["timestamp_utc"], here.json("artifacts/report.json")["timestamp_utc"]);
+    let baseline = here.baseline();
+    for (file, kind) in [
+        ("artifacts/report.json", "report"),
+        ("artifacts/report.seal.json", "seal"),
+        ("artifacts/comparison.json", "comparison"),
+        (&baseline, "baseline"),
+    ] {
+        let document = here.json(file);
+        assert_eq!((&document["kind"], &document["schema_version"]), (&kind.into(), &1.into()), "{file}");
+    }
 }
 
 #[test]
@@ -194,6 +204,7 @@ fn a_report_names_everything_it_is_made_of() {
         "config",
         "environment",
         "environment_lock",
+        "kind",
         "machine",
         "metrics",
         "revision",

@@ -2,16 +2,16 @@
 //! asks for it but who, what for, and what a project does not have.
 
 mod base;
-mod kinds;
 mod policy;
 mod read;
 pub mod released;
+mod requirements;
 mod times;
 mod verdict;
 mod verify;
 
-pub use kinds::{is_artifact, is_gate, known_keys};
 pub use policy::{BaseRelation, Facts, Signer, bases, judge_release};
+pub use requirements::known_keys;
 pub use verify::{Places, Problems, Signed, read_statement, verify};
 
 use crate::seal::{Origin, seal_facts};
@@ -21,7 +21,7 @@ use holdpoint_model::attest::{
     RuntimeTarget, Subject,
 };
 use holdpoint_model::{Attestation, Date, SCHEMA_VERSION, SealFacts, Statement};
-use kinds::{ARTIFACTS, GATES, is_about_times};
+use requirements::REQUIREMENTS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -44,9 +44,7 @@ pub struct Asked<'a> {
     pub gate_files: Vec<(String, String)>,
     /// What the project does not have, by key, and why.
     pub without: BTreeMap<String, String>,
-    /// The files that are released.
     pub release_files: Vec<ReleaseFile>,
-    /// Version of holdpoint.
     pub holdpoint: String,
 }
 
@@ -77,21 +75,18 @@ impl<'a> Held<'a> {
 }
 
 /// Reads the folder.
-///
-/// # Errors
-/// When a file is there and cannot be read at all.
 pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
     let held = Held::new(asked.dir, &asked.metadata);
-    let artifacts = ARTIFACTS.iter().map(|kind| {
-        let place = asked.artifact_paths.get(kind.key).map(String::as_str);
-        let without = asked.without.get(kind.key).map(String::as_str);
+    let artifacts = REQUIREMENTS.artifacts.iter().map(|kind| {
+        let place = asked.artifact_paths.get(&kind.key).map(String::as_str);
+        let without = asked.without.get(&kind.key).map(String::as_str);
         read::artifact(kind, held, place, without)
     });
     let artifacts: Vec<AttestedArtifact> = artifacts.collect::<Result<_, _>>()?;
     let given: Vec<(&str, &str)> =
         asked.gate_files.iter().map(|(key, path)| (key.as_str(), path.as_str())).collect();
-    let gates = GATES.iter().map(|kind| {
-        let without = asked.without.get(kind.key).map(String::as_str);
+    let gates = REQUIREMENTS.gates.iter().map(|kind| {
+        let without = asked.without.get(&kind.key).map(String::as_str);
         read::gate(kind, held, &given, without)
     });
     let gates: Vec<AttestedGate> = gates.collect::<Result<_, _>>()?;
@@ -111,19 +106,19 @@ pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
 /// The artifacts and gates that a project was said not to have.
 #[must_use]
 pub fn without(attestation: &Attestation) -> Vec<&str> {
-    let artifacts = attestation.artifacts.iter().map(|artifact| (&artifact.key, &artifact.detail));
-    let gates = attestation.gates.iter().map(|gate| (&gate.key, &gate.evidence));
-    let all = artifacts.chain(gates).filter(|(_, said)| read::is_declared_away(said));
-    all.map(|(key, _)| key.as_str()).collect()
+    let artifacts = attestation.artifacts.iter().map(|a| (&a.key, &a.without, &a.detail));
+    let gates = attestation.gates.iter().map(|gate| (&gate.key, &gate.without, &gate.evidence));
+    let all = artifacts.chain(gates).filter(|(_, said, text)| read::declared_away(said, text).is_some());
+    all.map(|(key, ..)| key.as_str()).collect()
 }
 
 /// Every file that speaks about times, what it is evidence of, and its seal: the report, and the verdicts that the gates rest on.
 #[must_use]
 pub fn seals(attestation: &Attestation) -> Vec<(&str, &str, Option<&SealFacts>)> {
-    let is_report = |a: &&AttestedArtifact| a.exists && is_about_times(&a.key);
+    let is_report = |a: &&AttestedArtifact| a.exists && REQUIREMENTS.is_about_times(&a.key);
     let reports = attestation.artifacts.iter().filter(is_report);
     let reports = reports.map(|a| (a.key.as_str(), a.path.as_str(), a.seal.as_ref()));
-    let gates = attestation.gates.iter().filter(|gate| is_about_times(&gate.key));
+    let gates = attestation.gates.iter().filter(|gate| REQUIREMENTS.is_about_times(&gate.key));
     let inputs = gates.flat_map(|gate| gate.inputs.iter().map(|input| (gate.key.as_str(), input)));
     reports.chain(inputs.map(|(key, input)| (key, input.path.as_str(), input.seal.as_ref()))).collect()
 }

@@ -1,8 +1,8 @@
 //! Judging an attestation by a release policy: pure, and every problem is named with what to do.
 
 use super::Problems;
-use super::kinds::{CPU_TIMES, GPU_TIMES};
-use super::read::is_declared_away;
+use super::read;
+use super::requirements::REQUIREMENTS;
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, Compared, GateStatus};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::release_policy::takes_file;
@@ -109,7 +109,7 @@ fn judge_seals(attestation: &Attestation, policy: &ReleasePolicy) -> Problems {
 
 fn judge_artifact(artifact: &AttestedArtifact, policy: &ReleasePolicy) -> Option<String> {
     let AttestedArtifact { key, status, detail, path, .. } = artifact;
-    if is_declared_away(detail) && !policy.without.contains(key) {
+    if read::declared_away(&artifact.without, detail).is_some() && !policy.without.contains(key) {
         return Some(declared_away("artifact", key));
     }
     let is_wanted = artifact.required || policy.artifacts.contains(key);
@@ -119,7 +119,7 @@ fn judge_artifact(artifact: &AttestedArtifact, policy: &ReleasePolicy) -> Option
 
 fn judge_gate(gate: &AttestedGate, policy: &ReleasePolicy) -> Option<String> {
     let AttestedGate { key, status, evidence, .. } = gate;
-    if is_declared_away(evidence) && !policy.without.contains(key) {
+    if read::declared_away(&gate.without, evidence).is_some() && !policy.without.contains(key) {
         return Some(declared_away("gate", key));
     }
     let is_enough = match status {
@@ -139,16 +139,17 @@ fn declared_away(what: &str, key: &str) -> String {
 }
 
 fn judge_times(attestation: &Attestation, policy: &ReleasePolicy) -> Option<String> {
-    let is_about_times = |gate: &&AttestedGate| [CPU_TIMES, GPU_TIMES].contains(&gate.key.as_str());
-    let mut about_times = attestation.gates.iter().filter(is_about_times);
+    let mut about_times = attestation.gates.iter().filter(|gate| REQUIREMENTS.is_about_times(&gate.key));
     let is_enough = |gate: &AttestedGate| match gate.status {
         GateStatus::Pass => true,
         GateStatus::Pending => policy.allows(Allowance::Pending),
         _ => false,
     };
     let has_passed = about_times.any(is_enough);
-    (!has_passed)
-        .then(|| format!("neither {CPU_TIMES} nor {GPU_TIMES} has passed: it says nothing about speed"))
+    (!has_passed).then(|| {
+        let keys: Vec<&str> = REQUIREMENTS.times_gates().map(|gate| gate.key.as_str()).collect();
+        format!("neither {} has passed: it says nothing about speed", keys.join(" nor "))
+    })
 }
 
 /// Commit, tree, tag and CI run.

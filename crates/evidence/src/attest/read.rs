@@ -1,25 +1,25 @@
 //! One artifact and one gate, read from the folder.
 
-use super::kinds::{ArtifactKind, CPU_TIMES, Form, GPU_TIMES, GateKind, PARITY, is_about_times};
+use super::requirements::{ArtifactKind, Content, Form, GateKind, REQUIREMENTS, TimesOf};
 use super::verdict::{self, Said};
 use super::{Held, times};
 use crate::folder::find_file;
 use crate::replay::{changed_files, contradictions};
-use crate::{EvidenceError, hash};
+use crate::{EvidenceError, Problem, hash};
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, GateInput, GateStatus, RuntimeTarget};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::seal::{SealFacts, SealState, describe_seal};
-use holdpoint_model::{import, json};
+use holdpoint_model::{FileError, Kind, ReplayManifest, Report, document, json};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Begins the text of what a project does not have.
-pub(super) const WITHOUT: &str = "not of this project: ";
+const WITHOUT: &str = "not of this project: ";
 
-/// Whether an artifact's detail or a gate's evidence says that the project does not have it.
-pub(super) fn is_declared_away(text: &str) -> bool {
-    text.starts_with(WITHOUT)
+/// Why a project does not have something. Attestations from before `without` say so only in their text.
+pub(super) fn declared_away(without: &Option<String>, text: &str) -> Option<String> {
+    without.clone().or_else(|| text.strip_prefix(WITHOUT).map(str::to_owned))
 }
 
 /// Reads an artifact: at its place, or at the first of the usual ones where there is one.
@@ -30,15 +30,15 @@ pub(super) fn artifact(
     without: Option<&str>,
 ) -> Result<AttestedArtifact, EvidenceError> {
     let Held { dir, target, .. } = held;
-    let usual = kind.paths.iter().copied().find(|path| dir.join(path).is_file());
-    let path = place.or(usual).unwrap_or(kind.paths[0]);
+    let usual = kind.paths.iter().map(String::as_str).find(|path| dir.join(path).is_file());
+    let path = place.or(usual).unwrap_or(&kind.paths[0]);
     let file = find_file(dir, path)?;
-    let required = without.is_none() && (!kind.is_tensorrt || target == RuntimeTarget::Tensorrt);
+    let required = without.is_none() && kind.only_for.is_none_or(|only| only == target);
     let mut artifact = AttestedArtifact {
-        key: kind.key.to_owned(),
-        label: kind.label.to_owned(),
+        key: kind.key.clone(),
+        label: kind.label.clone(),
         path: path.to_owned(),
-        producer: kind.producer.to_owned(),
+        producer: kind.producer.clone(),
         required,
         exists: file.is_some(),
         sha256: None,
@@ -49,24 +49,25 @@ pub(super) fn artifact(
             None if required => "missing".to_owned(),
             None => format!("not needed for {}", target.as_str()),
         },
+        without: without.map(clean_text),
         seal: None,
     };
     if let Some(file) = file {
         let (sha256, size_bytes) = hash::file(&file)?;
         (artifact.sha256, artifact.size_bytes) = (Some(sha256), Some(size_bytes));
-        (artifact.status, artifact.detail) = match content(kind.key, path, held) {
+        (artifact.status, artifact.detail) = match content(kind, path, held) {
             Ok(found) => found,
-            Err(problem) => (GateStatus::Fail, problem),
+            Err(problem) => (GateStatus::Fail, problem.to_string()),
         };
         artifact.seal = held.seal(path)?;
-        add_seal(kind.key, artifact.seal.as_ref(), &mut artifact.status, &mut artifact.detail);
+        add_seal(&kind.key, artifact.seal.as_ref(), &mut artifact.status, &mut artifact.detail);
     }
     Ok(artifact)
 }
 
 /// Says how a file is sealed. A seal that is broken fails it; none is told of where a release needs one.
 fn add_seal(key: &str, seal: Option<&SealFacts>, status: &mut GateStatus, detail: &mut String) {
-    if seal.is_some() || is_about_times(key) {
+    if seal.is_some() || REQUIREMENTS.is_about_times(key) {
         *detail = clean_text(&format!("{detail}, {}", describe_seal(seal)));
     }
     if matches!(seal.map(SealFacts::state), Some(SealState::Broken(_))) {
@@ -75,63 +76,73 @@ fn add_seal(key: &str, seal: Option<&SealFacts>, status: &mut GateStatus, detail
 }
 
 /// What an artifact is, or what is wrong with it.
-fn content(key: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), String> {
+fn content(kind: &ArtifactKind, path: &str, held: Held<'_>) -> Result<(GateStatus, String), Problem> {
     let file = &held.dir.join(path);
     let good = |detail| (GateStatus::Pass, detail);
-    match key {
-        "onnx_graph" => starts_with(file, |first| first.first() == Some(&0x08), "ONNX model").map(good),
-        "trt_engine" => starts_with(file, |first| !first.is_empty(), "engine").map(good),
+    match kind.content {
+        Content::Onnx => starts_with(file, |first| first.first() == Some(&0x08), "ONNX model").map(good),
+        Content::Bytes => starts_with(file, |first| !first.is_empty(), "engine").map(good),
         _ => {
-            let text = holdpoint_store::read_text(file).map_err(|error| clean_text(&error.to_string()))?;
-            document(key, &text, path, held)
+            let text = holdpoint_store::read_text(file)?;
+            document(kind, &text, path, held)
         }
     }
 }
 
 /// The graph of a model begins with the field `ir_version`, an engine with something.
-fn starts_with(file: &Path, is_one: fn(&[u8]) -> bool, name: &str) -> Result<String, String> {
+fn starts_with(file: &Path, is_one: fn(&[u8]) -> bool, name: &str) -> Result<String, Problem> {
     let mut first: Option<Vec<u8>> = None;
     let read = holdpoint_store::read_chunks(file, |chunk| {
         first.get_or_insert_with(|| chunk[..chunk.len().min(16)].to_vec());
     });
-    read.map_err(|error| clean_text(&error.to_string()))?;
-    if is_one(&first.unwrap_or_default()) { Ok(name.to_owned()) } else { Err(format!("not an {name}")) }
+    read?;
+    if is_one(&first.unwrap_or_default()) {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("not an {name}").into())
+    }
 }
 
-fn document(key: &str, text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), String> {
+fn document(
+    kind: &ArtifactKind,
+    text: &str,
+    path: &str,
+    held: Held<'_>,
+) -> Result<(GateStatus, String), Problem> {
     let commit = held.commit;
-    let value: Value = json::parse(text).map_err(|error| error.to_string())?;
+    let value: Value = json::parse(text)?;
     // A verdict is good evidence of how it came out; how the gate stands by it is the gate's to say.
-    let read = |forms: &[Form]| match verdict::read(path, key, forms, held)? {
-        Said { is_edited: true, detail, .. } => Err(detail),
-        Said { revision: Some(revision), detail, .. } if revision.commit != commit => Err(detail),
+    let read = |forms: &[Form]| match verdict::read(path, &kind.key, forms, held)? {
+        Said { is_edited: true, detail, .. } => Err(detail.into()),
+        Said { revision: Some(revision), detail, .. } if revision.commit != commit => Err(detail.into()),
         said => Ok((GateStatus::Pass, said.detail)),
     };
-    match key {
-        "export_manifest" if value.get("manifest_sha256").is_some() => manifest(text, path, held),
-        "performance_report" if value.get("plan").is_some() => {
-            times::sides(&import::ab(text).map_err(|error| error.to_string())?, commit)
-        }
-        "performance_report" => match import::report(text) {
+    let found = document::kind(text).ok().flatten();
+    match (kind.content, found) {
+        (Content::Manifest, Some(Kind::ReplayManifest)) => manifest(text, path, held),
+        (Content::Report, Some(Kind::Ab)) => times::sides(
+            &document::read::<holdpoint_model::AbReport>(text).map_err(|error| error.to_string())?,
+            commit,
+        ),
+        (Content::Report, _) => match document::read::<Report>(text) {
             Ok(report) => times::report(&report, commit),
             // The seeds' own reports hold neither samples nor a commit.
-            Err(import::FileError::Kind { .. }) if !has_samples(&value) => {
-                let current = import::current(text).map_err(|error| error.to_string())?;
+            Err(FileError::Unknown { .. } | FileError::OtherKind { .. }) if !has_samples(&value) => {
+                let current = holdpoint_interop::read_current(&text.into())?;
                 if current.metrics.is_empty() {
-                    return Err("it holds no metrics".to_owned());
+                    return Err("it holds no metrics".into());
                 }
                 let count = verdict::plural(current.metrics.len(), "metric");
                 Ok((GateStatus::Pass, clean_text(&format!("report of {}, {count}", current.suite))))
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         },
-        "parity_report" => read(PARITY),
-        "runtime_capability_snapshot" => read(&[Form::Capabilities]),
+        (Content::Verdict, _) => read(&kind.takes),
         _ => match value.as_object() {
             Some(map) if !map.is_empty() => {
                 Ok((GateStatus::Pass, format!("JSON with {}", verdict::plural(map.len(), "key"))))
             }
-            _ => Err("not a JSON object, or an empty one".to_owned()),
+            _ => Err("not a JSON object, or an empty one".into()),
         },
     }
 }
@@ -142,12 +153,12 @@ fn has_samples(report: &Value) -> bool {
     report.get("benchmarks").and_then(Value::as_object).is_some_and(|all| all.values().any(has))
 }
 
-fn manifest(text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), String> {
+fn manifest(text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), Problem> {
     let (file, commit) = (held.dir.join(path), held.commit);
-    let manifest = import::replay_manifest(text).map_err(|error| error.to_string())?;
+    let manifest = document::read::<ReplayManifest>(text)?;
     let dir = file.parent().unwrap_or(Path::new("."));
-    let mut problems = contradictions(&manifest).map_err(|error| error.to_string())?;
-    problems.extend(changed_files(&manifest, dir).map_err(|error| clean_text(&error.to_string()))?);
+    let mut problems = contradictions(&manifest)?;
+    problems.extend(changed_files(&manifest, dir)?);
     match &manifest.revision {
         Some(revision) if revision.commit != commit => {
             problems.push(format!("it is of commit {}, not of {commit}", revision.commit));
@@ -158,7 +169,7 @@ fn manifest(text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, Strin
         _ => {}
     }
     match problems.into_iter().next() {
-        Some(problem) => Err(clean_text(&problem)),
+        Some(problem) => Err(problem.into()),
         None => {
             let count = verdict::plural(manifest.artifact_hashes.len(), "answer");
             let of = if manifest.revision.is_none() { ", which names no commit" } else { "" };
@@ -179,27 +190,28 @@ pub(super) fn gate(
     let mut inputs: Vec<GateInput> = Vec::new();
     let given_for = |key: &str, path: &str| given.contains(&(key, path));
     let further = given.iter().filter(|(key, _)| *key == kind.key).map(|(_, path)| *path);
-    for path in kind.files.iter().copied().chain(further) {
+    for path in kind.files.iter().map(String::as_str).chain(further) {
         if inputs.iter().any(|known| known.path == path) {
             continue;
         }
         let Some(file) = find_file(held.dir, path)? else { continue };
         let (sha256, _) = hash::file(&file)?;
-        let said = verdict::read(path, kind.key, kind.forms, held);
+        let said = verdict::read(path, &kind.key, &kind.takes, held);
         // A verdict over times belongs to one of the two gates; what cannot be read belongs to both.
         let on_device = said.as_ref().ok().and_then(|said| said.on_device);
         if let Some(on_device) = on_device
-            && !given_for(kind.key, path)
+            && !given_for(&kind.key, path)
         {
-            let (own, other) = if on_device { (GPU_TIMES, CPU_TIMES) } else { (CPU_TIMES, GPU_TIMES) };
-            if kind.key != own || given_for(other, path) {
+            let own = if on_device { TimesOf::Gpu } else { TimesOf::Cpu };
+            let is_others = |key: &str| key != kind.key && given_for(key, path);
+            if kind.times != Some(own) || REQUIREMENTS.times_gates().any(|gate| is_others(&gate.key)) {
                 continue;
             }
         }
         let mut rests_on = BTreeMap::new();
         let compared = said.as_ref().ok().and_then(|said| said.compared.clone());
         let (mut status, mut detail) = match said {
-            Ok(_) if kind.key == CPU_TIMES && on_device == Some(true) => {
+            Ok(_) if kind.times == Some(TimesOf::Cpu) && on_device == Some(true) => {
                 (GateStatus::Fail, "its times are a device's".to_owned())
             }
             Ok(said) => {
@@ -210,13 +222,13 @@ pub(super) fn gate(
                 }
                 (said.status, said.detail)
             }
-            Err(problem) => (GateStatus::Fail, problem),
+            Err(problem) => (GateStatus::Fail, problem.to_string()),
         };
         let seal = held.seal(path)?;
-        add_seal(kind.key, seal.as_ref(), &mut status, &mut detail);
+        add_seal(&kind.key, seal.as_ref(), &mut status, &mut detail);
         inputs.push(GateInput { path: path.to_owned(), sha256, status, detail, rests_on, compared, seal });
     }
-    let is_out_of_scope = kind.key == GPU_TIMES && held.target == RuntimeTarget::Cpu;
+    let is_out_of_scope = kind.times == Some(TimesOf::Gpu) && held.target == RuntimeTarget::Cpu;
     let (status, evidence) = match (inputs.as_slice(), without) {
         ([], Some(reason)) => (GateStatus::NotApplicable, clean_text(&format!("{WITHOUT}{reason}"))),
         ([], None) if is_out_of_scope => (GateStatus::NotApplicable, "no GPU in scope".to_owned()),
@@ -233,5 +245,6 @@ pub(super) fn gate(
             (status, clean_text(&said.join("; ")))
         }
     };
-    Ok(AttestedGate { key: kind.key.to_owned(), label: kind.label.to_owned(), evidence, status, inputs })
+    let without = without.map(clean_text);
+    Ok(AttestedGate { key: kind.key.clone(), label: kind.label.clone(), evidence, status, without, inputs })
 }

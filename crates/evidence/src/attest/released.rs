@@ -29,9 +29,6 @@ pub fn find(policy: &ReleasePolicy, dir: &Path) -> Result<BTreeSet<String>, Evid
 }
 
 /// Hashes a file below the release folder; `None` where there is no plain file.
-///
-/// # Errors
-/// When it is there and cannot be read.
 pub fn read(dir: &Path, path: &str) -> Result<Option<ReleaseFile>, EvidenceError> {
     let file = dir.join(path);
     let is_plain = stays_below(Path::new(path)) && file.symlink_metadata().is_ok_and(|found| found.is_file());

@@ -3,6 +3,7 @@
 use super::Held;
 use super::base::Base;
 use super::verdict::{Said, plural, sibling, status_of};
+use crate::Problem;
 use crate::rejudge::{Doubt, edited_report, rejudge_beside};
 use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_model::ab::Ended;
@@ -35,8 +36,9 @@ fn on_device<'a>(machine: Option<&Machine>, mut identities: impl Iterator<Item =
 }
 
 /// What a verdict over times says. One that does not hold is still about the CPU or a device.
-fn said(found: Result<Said, String>, on_device: bool, base: &Base, head: Option<&Revision>) -> Said {
-    let is_edited = |problem| Said { is_edited: true, ..Said::new(GateStatus::Fail, problem) };
+fn said(found: Result<Said, Problem>, on_device: bool, base: &Base, head: Option<&Revision>) -> Said {
+    let is_edited =
+        |problem: Problem| Said { is_edited: true, ..Said::new(GateStatus::Fail, problem.to_string()) };
     let mut said = found.unwrap_or_else(is_edited);
     let commit = head.map(|head| head.commit.as_str());
     if let Some(problem) = base.problem(commit)
@@ -64,7 +66,7 @@ pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Said {
     said(judged(j, path, held), on_device, &base, j.revision.as_ref())
 }
 
-fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
+fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, Problem> {
     if j.sides.as_ref().is_some_and(|sides| !sides.finished) {
         return Ok(Said::new(GateStatus::Pending, format!("{}: not finished", j.suite)));
     }
@@ -72,7 +74,7 @@ fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, String> {
     let dir = file.parent().unwrap_or(held.dir);
     let (rejudged, names) = rejudge_beside(j, dir, Some(held.commit), held.day);
     let unknown = match rejudged.doubt {
-        Some(Doubt::Edited(what)) => return Err(what),
+        Some(Doubt::Edited(what)) => return Err(what.into()),
         Some(Doubt::Unknown(what)) => Some(what),
         None => None,
     };
@@ -131,30 +133,27 @@ fn describe_sides(j: &Judgement) -> String {
 ///
 /// # Errors
 /// With what is wrong.
-pub(super) fn sides(report: &AbReport, commit: &str) -> Result<(GateStatus, String), String> {
+pub(super) fn sides(report: &AbReport, commit: &str) -> Result<(GateStatus, String), Problem> {
     judge_sides(report, &report.plan, Policy::Sequential).map_err(|error| clean_text(&error.to_string()))?;
     let workloads = plural(report.workloads.len(), "workload");
     let detail = clean_text(&format!("samples of {}, {workloads} side by side", report.suite));
     at_commit(Said::new(GateStatus::Pass, detail).of(report.head.revision.as_ref()), commit)
 }
 
-fn at_commit(said: Said, commit: &str) -> Result<(GateStatus, String), String> {
+fn at_commit(said: Said, commit: &str) -> Result<(GateStatus, String), Problem> {
     let said = said.at(commit);
-    if said.status == GateStatus::Fail { Err(said.detail) } else { Ok((said.status, said.detail)) }
+    if said.status == GateStatus::Fail { Err(said.detail.into()) } else { Ok((said.status, said.detail)) }
 }
 
 /// A report that is of the commit and does not contradict itself.
-///
-/// # Errors
-/// With what is wrong.
-pub(super) fn report(report: &Report, commit: &str) -> Result<(GateStatus, String), String> {
+pub(super) fn report(report: &Report, commit: &str) -> Result<(GateStatus, String), Problem> {
     if let Some(what) = edited_report(report) {
-        return Err(what);
+        return Err(what.into());
     }
     let said =
         clean_text(&format!("report of {}, {}", report.suite, plural(report.benchmarks.len(), "workload")));
     if !matches!(report.status.as_str(), "ok" | "partial") {
-        return Err(format!("{said}, which is of a run that is {}", report.status.as_str()));
+        return Err(format!("{said}, which is of a run that is {}", report.status.as_str()).into());
     }
     at_commit(Said::new(GateStatus::Pass, said).of(report.revision.as_ref()), commit)
 }

@@ -1,18 +1,23 @@
 //! Verdicts read from the files that hold them. A file that contradicts itself, is of another kind than its gate takes, or of another
 //! commit, passes nothing.
 
-use super::kinds::Form;
+use super::requirements::Form;
 use super::{Held, times};
+use crate::Problem;
 use crate::folder::find_file;
 use holdpoint_model::attest::{Compared, GateStatus, SignOff};
+use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::fuzz::FuzzedKernel;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{
-    CheckDocument, FuzzReport, KernelCheck, ReplayVerification, Revision, SCHEMA_VERSION, Verdict, import,
+    CheckDocument, Document, FuzzReport, KernelCheck, Kind, ReplayVerification, Revision, Verdict, document,
     json,
 };
-use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// The kinds of documents that are verdicts.
+const VERDICTS: [Kind; 6] =
+    [Kind::Comparison, Kind::Fuzz, Kind::ReplayVerification, Kind::SignOff, Kind::RuntimeCaps, Kind::Check];
 
 /// What a verdict file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,57 +83,46 @@ pub(super) fn plural(count: usize, noun: &str) -> String {
 }
 
 /// What kind of verdict a file holds.
-fn form_of(value: &Value) -> Option<Form> {
-    let has = |keys: &[&str]| keys.iter().all(|key| value.get(key).is_some());
+fn find_form(text: &str, value: &Value) -> Option<Form> {
     let is_job = |job: &Value| job.get("result").is_some_and(Value::is_string);
-    Some(match () {
-        // By its values: a job may be called anything.
-        () if value.as_object().is_some_and(|map| !map.is_empty() && map.values().all(is_job)) => Form::Jobs,
-        () if has(&["verdict", "checks"]) => Form::Judged,
-        () if has(&["kernels", "seed"]) => Form::Fuzzed,
-        () if has(&["manifest_sha256", "differences"]) => Form::Replayed,
-        () if has(&["signed_off_by"]) => Form::SignedOff,
-        () if has(&["cpu", "cuda"]) => Form::Capabilities,
-        () if has(&["correctness"]) || value.is_array() => Form::Checked,
-        () => return None,
-    })
+    // By its values: a job may be called anything.
+    if value.as_object().is_some_and(|map| !map.is_empty() && map.values().all(is_job)) {
+        return Some(Form::Jobs);
+    }
+    let kind = document::kind(text).ok().flatten().filter(|kind| VERDICTS.contains(kind));
+    kind.map(Form::Document)
 }
 
 /// Reads a verdict file for a gate that takes these forms, and holds it against what lies beside it and the commit.
 ///
 /// # Errors
 /// With what is wrong with it: it is no such file, or contradicts itself.
-pub(super) fn read(path: &str, gate: &str, forms: &[Form], held: Held<'_>) -> Result<Said, String> {
-    let text =
-        holdpoint_store::read_text(&held.dir.join(path)).map_err(|error| clean_text(&error.to_string()))?;
+pub(super) fn read(path: &str, gate: &str, forms: &[Form], held: Held<'_>) -> Result<Said, Problem> {
+    let text = holdpoint_store::read_text(&held.dir.join(path))?;
     let text = text.as_str();
-    let value: Value = json::parse(text).map_err(|error| error.to_string())?;
-    let form = form_of(&value)
+    let value: Value = json::parse(text)?;
+    let form = find_form(text, &value)
         .ok_or("not a verdict file: compare, gate, ab, fuzz, check, replay verify or doctor write them")?;
     if !forms.contains(&form) {
-        let wanted: Vec<&str> = forms.iter().map(|form| form.as_str()).collect();
-        return Err(format!(
-            "{} says nothing about {gate}; wanted is {}",
-            form.as_str(),
-            wanted.join(" or ")
-        ));
+        let wanted: Vec<&str> = forms.iter().map(|form| form.words()).collect();
+        let (found, wanted) = (form.words(), wanted.join(" or "));
+        return Err(format!("{found} says nothing about {gate}; wanted is {wanted}").into());
     }
     match form {
-        Form::Judged => {
-            Ok(times::judgement(&import::judgement(text).map_err(|e| e.to_string())?, path, held))
-        }
-        Form::Fuzzed => fuzz(&typed(value)?),
-        Form::Replayed => replayed(&typed(value)?, path, held),
-        Form::SignedOff => signed_off(&typed(value)?, gate),
-        Form::Capabilities => capabilities(value),
-        Form::Checked => checked(&typed(value)?),
         Form::Jobs => Ok(jobs(value.as_object().into_iter().flatten())),
+        Form::Document(Kind::Comparison) => Ok(times::judgement(&typed(text)?, path, held)),
+        Form::Document(Kind::Fuzz) => fuzz(&typed(text)?),
+        Form::Document(Kind::ReplayVerification) => replayed(&typed(text)?, path, held),
+        Form::Document(Kind::SignOff) => signed_off(&typed(text)?, gate),
+        Form::Document(Kind::RuntimeCaps) => capabilities(&typed(text)?, &value),
+        Form::Document(Kind::Check) => checked(&typed(text)?),
+        Form::Document(other) => Err(format!("{} says nothing about any gate", other.words()).into()),
     }
     .map(|said| said.at(held.commit))
 }
 
-fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|error| clean_text(&error.to_string()))
+fn typed<T: Document>(text: &str) -> Result<T, Problem> {
+    Ok(document::read(text)?)
 }
 
 pub(super) fn status_of(verdict: Verdict) -> GateStatus {
@@ -139,7 +133,7 @@ pub(super) fn status_of(verdict: Verdict) -> GateStatus {
     }
 }
 
-fn fuzz(report: &FuzzReport) -> Result<Said, String> {
+fn fuzz(report: &FuzzReport) -> Result<Said, Problem> {
     let is_odd = |kernel: &&FuzzedKernel| {
         let wrong = kernel.cases_count.checked_sub(kernel.passed_count);
         wrong.is_none_or(|wrong| (wrong > 0) == kernel.failures.is_empty())
@@ -150,7 +144,7 @@ fn fuzz(report: &FuzzReport) -> Result<Said, String> {
             "{}: {passed} of {cases} cases passed and {failures} failures are kept: it was edited",
             odd.name()
         );
-        return Err(clean_text(&what));
+        return Err(what.into());
     }
     let sum = |count: fn(&FuzzedKernel) -> u64| report.kernels.iter().map(count).fold(0, u64::saturating_add);
     let (cases, passed) = (sum(|kernel| kernel.cases_count), sum(|kernel| kernel.passed_count));
@@ -170,28 +164,28 @@ fn fuzz(report: &FuzzReport) -> Result<Said, String> {
     Ok(Said::new(status, detail).of(report.revision.as_ref()))
 }
 
-fn replayed(found: &ReplayVerification, path: &str, held: Held<'_>) -> Result<Said, String> {
+fn replayed(found: &ReplayVerification, path: &str, held: Held<'_>) -> Result<Said, Problem> {
     let beside = sibling(path, "replay.json");
     let places = [beside.as_str(), "replay.json", "export/apex_x_manifest.json"];
     let place = places.into_iter().find(|place| held.dir.join(place).is_file());
     if let Some(place) = place {
-        find_file(held.dir, place).map_err(|error| clean_text(&error.to_string()))?;
-        let manifest =
-            crate::replay::read(&held.dir.join(place)).map_err(|error| clean_text(&error.to_string()))?;
+        find_file(held.dir, place)?;
+        let manifest = crate::replay::read(&held.dir.join(place))?;
         if manifest.manifest_sha256 != found.manifest_sha256 {
-            return Err(format!("it is about another manifest than {place}"));
+            return Err(format!("it is about another manifest than {place}").into());
         }
         if found.same && found.outputs_count != manifest.artifact_hashes.len() as u64 {
             let all = plural(manifest.artifact_hashes.len(), "answer");
-            return Err(format!("{} were compared, {place} has {all}: it was edited", found.outputs_count));
+            let compared = found.outputs_count;
+            return Err(format!("{compared} were compared, {place} has {all}: it was edited").into());
         }
     }
     if found.exact_count > found.outputs_count {
-        return Err("more answers are exact than were compared: it was edited".to_owned());
+        return Err("more answers are exact than were compared: it was edited".into());
     }
     let is_same = found.differences.is_empty() && found.skipped.is_empty() && found.outputs_count > 0;
     if is_same != found.same {
-        return Err("whether all is the same does not follow from what differs: it was edited".to_owned());
+        return Err("whether all is the same does not follow from what differs: it was edited".into());
     }
     let (status, detail) = match found.differences.first() {
         Some(first) => (GateStatus::Fail, first.clone()),
@@ -213,7 +207,7 @@ pub(super) fn sibling(path: &str, name: &str) -> String {
     path.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
 }
 
-fn checked(document: &CheckDocument) -> Result<Said, String> {
+fn checked(document: &CheckDocument) -> Result<Said, Problem> {
     let checks: &[KernelCheck] = match document {
         CheckDocument::One(check) => std::slice::from_ref(check),
         CheckDocument::Many(checks) => checks,
@@ -230,7 +224,7 @@ fn checked(document: &CheckDocument) -> Result<Said, String> {
     if checks.iter().any(is_odd) {
         return Err(
             "a kernel is called right, yet has a finding, no case, or an error without end: it was edited"
-                .to_owned(),
+                .into(),
         );
     }
     let (right, wrong) = (count(true), count(false));
@@ -242,15 +236,12 @@ fn checked(document: &CheckDocument) -> Result<Said, String> {
     Ok(Said::new(status, format!("{right} of {} right", plural(checks.len(), "kernel"))))
 }
 
-fn signed_off(sign_off: &SignOff, gate: &str) -> Result<Said, String> {
+fn signed_off(sign_off: &SignOff, gate: &str) -> Result<Said, Problem> {
     if sign_off.gate != gate {
-        return Err(clean_text(&format!("it signs off {:?}, not {gate:?}", sign_off.gate)));
-    }
-    if sign_off.schema_version != SCHEMA_VERSION {
-        return Err(format!("schema_version {} is not known here", sign_off.schema_version));
+        return Err(format!("it signs off {:?}, not {gate:?}", sign_off.gate).into());
     }
     if !sign_off.signed_off_by.chars().any(char::is_alphanumeric) {
-        return Err("signed_off_by is empty: nobody answers for it".to_owned());
+        return Err("signed_off_by is empty: nobody answers for it".into());
     }
     let revision = Revision { commit: sign_off.commit_sha.clone(), dirty: false };
     let detail = format!("signed off by {}: {}", sign_off.signed_off_by, sign_off.evidence);
@@ -258,10 +249,9 @@ fn signed_off(sign_off: &SignOff, gate: &str) -> Result<Said, String> {
 }
 
 /// Every capability that is missing must say why.
-fn capabilities(value: Value) -> Result<Said, String> {
+fn capabilities(caps: &RuntimeCaps, value: &Value) -> Result<Said, Problem> {
     let mut silent = Vec::new();
-    find_silent("", &value, &mut silent);
-    let caps: holdpoint_model::caps::RuntimeCaps = typed(value)?;
+    find_silent("", value, &mut silent);
     let detail = format!(
         "{}; GPU runtime {}",
         caps.cpu.model,

@@ -1,9 +1,9 @@
 //! Holding an attestation against its signature, itself and the files it speaks of. Every problem is named, not only the first.
 
-use super::kinds::{ARTIFACTS, GATES};
+use super::requirements::REQUIREMENTS;
 use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, released, subjects, summary};
 use crate::keys::PublicKey;
-use crate::{EvidenceError, dsse};
+use crate::{EvidenceError, Problem, dsse};
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, Subject};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{Attestation, Envelope, ReleasePolicy, Statement, json};
@@ -23,7 +23,6 @@ pub struct Places<'a> {
     pub released: &'a Path,
 }
 
-/// A document to be verified.
 #[derive(Clone, Debug)]
 pub enum Signed<'a> {
     /// With a signature, and the key that it must be of.
@@ -35,9 +34,6 @@ pub enum Signed<'a> {
 /// Holds a document against its signature, itself and the files; the policy tells which files are released. The attestation comes back
 /// where there is one that can be read; it may be shown, and is not to be believed while there are problems. Whether it is enough for
 /// a release is for [`judge_release`](super::judge_release) to say.
-///
-/// # Errors
-/// When a file is there and cannot be read at all.
 pub fn verify(
     document: Signed<'_>,
     places: Places<'_>,
@@ -52,7 +48,7 @@ pub fn verify(
                 statement.predicate
             }
             // Nothing in it can be believed, so nothing more is said of it.
-            Err(problem) => return Ok((vec![problem], None)),
+            Err(problem) => return Ok((vec![problem.to_string()], None)),
         },
     };
     contradictions(&attestation, &mut problems)?;
@@ -61,7 +57,7 @@ pub fn verify(
     Ok((problems, Some(attestation)))
 }
 
-fn opened(envelope: &Envelope, key: &PublicKey) -> Result<Statement, String> {
+fn opened(envelope: &Envelope, key: &PublicKey) -> Result<Statement, Problem> {
     let payload = dsse::open(envelope, key)?;
     let text = String::from_utf8(payload).map_err(|_| "its payload is not UTF-8 text")?;
     read_statement(&text)
@@ -86,18 +82,16 @@ fn restore_whole_numbers(value: &mut Value) {
 }
 
 /// Reads a statement of ours. What it is stands in its two types; fields that are not known are ignored.
-///
-/// # Errors
-/// With what is wrong with it.
-pub fn read_statement(text: &str) -> Result<Statement, String> {
-    let mut value: Value = json::parse(text).map_err(|error| format!("its payload: {error}"))?;
+pub fn read_statement(text: &str) -> Result<Statement, Problem> {
+    let mut value: Value =
+        json::parse(text).map_err(|error| Problem::from(format!("its payload: {error}")))?;
     restore_whole_numbers(&mut value);
     for (key, wanted) in [("_type", STATEMENT_TYPE), ("predicateType", PREDICATE_TYPE)] {
         if value[key] != wanted {
-            return Err(clean_text(&format!("its {key} is {}, not {wanted:?}", value[key])));
+            return Err(format!("its {key} is {}, not {wanted:?}", value[key]).into());
         }
     }
-    serde_json::from_value(value).map_err(|error| clean_text(&format!("its payload: {error}")))
+    serde_json::from_value(value).map_err(|error| format!("its payload: {error}").into())
 }
 
 /// The subjects must be the files that the attestation speaks of, by name and SHA-256, in whatever order and with whatever other
@@ -121,11 +115,11 @@ fn subject_problems(statement: &Statement, problems: &mut Problems) {
 /// Where an attestation contradicts itself.
 fn contradictions(attestation: &Attestation, problems: &mut Problems) -> Result<(), EvidenceError> {
     let Attestation { artifacts, gates, .. } = attestation;
-    if !artifacts.iter().map(|a| a.key.as_str()).eq(ARTIFACTS.iter().map(|kind| kind.key)) {
-        problems.push("its artifacts are not the eight, in their order".to_owned());
+    if !artifacts.iter().map(|a| &a.key).eq(REQUIREMENTS.artifacts.iter().map(|kind| &kind.key)) {
+        problems.push(format!("its artifacts are not the {}, in their order", REQUIREMENTS.artifacts.len()));
     }
-    if !gates.iter().map(|gate| gate.key.as_str()).eq(GATES.iter().map(|kind| kind.key)) {
-        problems.push("its gates are not the seven, in their order".to_owned());
+    if !gates.iter().map(|gate| &gate.key).eq(REQUIREMENTS.gates.iter().map(|kind| &kind.key)) {
+        problems.push(format!("its gates are not the {}, in their order", REQUIREMENTS.gates.len()));
     }
     if attestation.summary != summary(artifacts, gates) {
         problems.push("its summary does not follow from its artifacts and gates".to_owned());
@@ -152,13 +146,13 @@ fn against_files(
     problems: &mut Problems,
 ) -> Result<(), EvidenceError> {
     let held = Held::new(dir, &attestation.release_metadata);
-    let reason = |text: &str| text.strip_prefix(read::WITHOUT).map(str::to_owned);
-    for (kind, was) in ARTIFACTS.iter().zip(&attestation.artifacts).filter(|(kind, was)| kind.key == was.key)
-    {
-        let without = reason(&was.detail);
+    let artifacts = REQUIREMENTS.artifacts.iter().zip(&attestation.artifacts);
+    for (kind, was) in artifacts.filter(|(kind, was)| kind.key == was.key) {
+        let was =
+            &AttestedArtifact { without: read::declared_away(&was.without, &was.detail), ..was.clone() };
         // What was not there is looked for where it would be found.
         let place = was.exists.then_some(was.path.as_str());
-        let is = read::artifact(kind, held, place, without.as_deref())?;
+        let is = read::artifact(kind, held, place, was.without.as_deref())?;
         artifact_problem(was, &is, problems);
     }
     // Those that it names, and those that it should have: one that was left out or has come since counts too.
@@ -167,9 +161,10 @@ fn against_files(
         .iter()
         .flat_map(|gate| gate.inputs.iter().map(|input| (gate.key.as_str(), input.path.as_str())))
         .collect();
-    for (kind, was) in GATES.iter().zip(&attestation.gates).filter(|(kind, was)| kind.key == was.key) {
-        let without = reason(&was.evidence);
-        let is = read::gate(kind, held, &given, without.as_deref())?;
+    let gates = REQUIREMENTS.gates.iter().zip(&attestation.gates);
+    for (kind, was) in gates.filter(|(kind, was)| kind.key == was.key) {
+        let was = &AttestedGate { without: read::declared_away(&was.without, &was.evidence), ..was.clone() };
+        let is = read::gate(kind, held, &given, was.without.as_deref())?;
         gate_problem(was, &is, problems);
     }
     Ok(())

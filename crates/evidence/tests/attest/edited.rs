@@ -276,7 +276,8 @@ impl Sides {
 
     /// Judges the samples as they are now.
     pub fn judge(&mut self) {
-        let report = holdpoint_model::import::ab(&self.samples.to_string()).unwrap();
+        let report =
+            holdpoint_model::document::read::<holdpoint_model::AbReport>(&self.samples.to_string()).unwrap();
         self.judgement = serde_json::to_value(holdpoint_gate::ab::judge_recorded(&report).unwrap()).unwrap();
     }
 }
@@ -301,7 +302,8 @@ pub fn side_by_side(ratio: f64) -> Sides {
             "identity": {"op": "x", "shape": [1], "dtype": "f32", "timer": "host_monotonic"}, "ended": "decided", "spent_s": 1.0, "calls_per_sample": 1, "units": units,
         }},
     });
-    let mut report = holdpoint_model::import::ab(&value.to_string()).unwrap();
+    let mut report =
+        holdpoint_model::document::read::<holdpoint_model::AbReport>(&value.to_string()).unwrap();
     for unit in report.workloads.values_mut().flat_map(|workload| &mut workload.units) {
         unit.x = holdpoint_gate::ab::estimate::unit(&mut unit.rounds).unwrap();
     }

@@ -7,7 +7,7 @@ use holdpoint_evidence::attest::{Signed, read_statement, statement};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::keys::{self, PublicKey};
 use holdpoint_evidence::{dsse, hash};
-use holdpoint_model::import;
+use holdpoint_model::document;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,21 +73,22 @@ fn securesystemslib_reads_what_we_sign_and_we_read_what_it_signs() {
     for (name, key) in
         [("ed25519", &ours), ("p256", &p256), ("both", &p256), ("both", &ours), ("rewritten", &ours)]
     {
-        let theirs = import::envelope(&read(dir, &format!("theirs-{name}.dsse.json"))).unwrap();
+        let theirs = document::read_envelope(&read(dir, &format!("theirs-{name}.dsse.json"))).unwrap();
         let (problems, found) = verified(Signed::Envelope(theirs, key), artifacts.path());
         assert_eq!(problems, Vec::<String>::new(), "{name}");
         assert_eq!(found.unwrap(), statement.predicate, "{name}");
     }
-    let other = import::envelope(&read(dir, "theirs-p256.dsse.json")).unwrap();
-    assert!(dsse::open(&other, &ours).unwrap_err().contains("not by the key given"));
+    let other = document::read_envelope(&read(dir, "theirs-p256.dsse.json")).unwrap();
+    assert!(dsse::open(&other, &ours).unwrap_err().to_string().contains("not by the key given"));
 }
 
 /// A file of cosign's, by what `README.md` beside it says.
 fn recorded(name: &str, key: &str) -> Result<String, String> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/cosign");
-    let envelope = import::envelope(&read(&dir, name)).unwrap();
-    let payload = dsse::open(&envelope, &public(&dir, key))?;
-    read_statement(&String::from_utf8(payload).unwrap()).map(|statement| statement.subject[0].name.clone())
+    let envelope = document::read_envelope(&read(&dir, name)).unwrap();
+    let payload = dsse::open(&envelope, &public(&dir, key)).map_err(|problem| problem.to_string())?;
+    let statement = read_statement(&String::from_utf8(payload).unwrap());
+    statement.map(|statement| statement.subject[0].name.clone()).map_err(|problem| problem.to_string())
 }
 
 #[test]

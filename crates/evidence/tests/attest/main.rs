@@ -18,7 +18,7 @@ use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::{dsse, hash, keys, seal};
 use holdpoint_gate::{Allow, Policy};
 use holdpoint_model::attest::{GateStatus, ReleaseMetadata, RuntimeTarget, Subject};
-use holdpoint_model::{Attestation, Date, ReleasePolicy, import};
+use holdpoint_model::{Attestation, Date, ReleasePolicy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,8 +61,11 @@ fn baseline() -> Value {
 
 /// The reports as the gate judges them.
 fn judged(reports: &[Value], baseline: &Value) -> Value {
-    let runs: Vec<_> = reports.iter().map(|r| import::current(&r.to_string()).unwrap()).collect();
-    let baseline = import::baseline(&baseline.to_string()).unwrap();
+    let runs: Vec<_> = reports
+        .iter()
+        .map(|r| holdpoint_interop::read_current(&r.to_string().as_str().into()).unwrap())
+        .collect();
+    let baseline = holdpoint_interop::read_baseline(&baseline.to_string().as_str().into()).unwrap();
     let current = holdpoint_gate::confirm::median_run(&runs).unwrap().current;
     let judgement = holdpoint_gate::judge_run(&current, &baseline, Allow::default(), Policy::AllowedMax);
     serde_json::to_value(judgement).unwrap()
@@ -448,8 +451,8 @@ fn an_attestation_that_was_typed_is_found_even_when_it_is_signed() {
     );
     assert!(edit(|a| a.gates[1].inputs[0].status = GateStatus::Pass).contains("comparison.json says FAIL"));
     assert!(edit(|a| a.summary.overall_status = "pass".to_owned()).contains("summary"));
-    assert!(edit(|a| a.gates.truncate(6)).contains("not the seven"));
-    assert!(edit(|a| a.artifacts.swap(0, 1)).contains("not the eight"));
+    assert!(edit(|a| a.gates.truncate(6)).contains("not the 7"));
+    assert!(edit(|a| a.artifacts.swap(0, 1)).contains("not the 8"));
     assert!(edit(|a| a.artifacts[0].required = false).contains("export_manifest"));
     assert!(edit(|a| a.inputs_sha256 = "0".repeat(64)).contains("inputs_sha256"));
     assert!(edit(|a| a.generated_at_utc.push('0')).contains("two dates"));

@@ -5,7 +5,7 @@ use ed25519_dalek::SigningKey;
 use holdpoint_evidence::seal::{Origin, open_seal, seal_facts, seal_text};
 use holdpoint_evidence::{dsse, keys};
 use holdpoint_model::attest::GateStatus;
-use holdpoint_model::{SealState, import, json};
+use holdpoint_model::{SealState, document, json};
 use std::path::Path;
 
 /// The state of `report.json`, in words.
@@ -46,8 +46,8 @@ fn a_seal_cannot_be_made_to_look_signed() {
     let signed = seal_text(whole.clone(), Some(&key)).unwrap();
     let other = SigningKey::from_bytes(&[5; 32]);
     // Its payload alone, with a key in it and no signature.
-    let payload = dsse::payload(&import::envelope(&signed).unwrap()).unwrap();
-    let mut unsigned = import::envelope(&signed).unwrap();
+    let payload = dsse::payload(&document::read_envelope(&signed).unwrap()).unwrap();
+    let mut unsigned = document::read_envelope(&signed).unwrap();
     unsigned.signatures.clear();
     let unsigned = json::to_pretty(&unsigned).unwrap();
     // Signed by a key that it does not name, and as an attestation would be.

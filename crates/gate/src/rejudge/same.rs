@@ -3,6 +3,7 @@
 use super::contradiction_of_sides;
 use crate::again::{Evidence, judge_again};
 use crate::judge::{overall_status, overall_verdict};
+use crate::waivers::covers;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{Check, CheckStatus, Date, Judgement, Verdict};
@@ -46,7 +47,7 @@ pub(super) fn before_waiver(
     let name = names.first().copied().unwrap_or_default();
     let waiver =
         waiver.ok_or_else(|| edited(&format!("{name} is waived, and no waiver beside it covers it")))?;
-    waiver.covers(names, change, day).map_err(|what| edited(&format!("{name} is waived, yet {what}")))?;
+    covers(waiver, names, change, day).map_err(|what| edited(&format!("{name} is waived, yet {what}")))?;
     Ok(Verdict::Regressed)
 }
 

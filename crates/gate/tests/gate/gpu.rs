@@ -2,7 +2,8 @@
 
 use super::*;
 use holdpoint_gate::record::{RecordError, template};
-use holdpoint_model::{ApexGpuReport, import, json};
+use holdpoint_interop::apex::ApexGpuReport;
+use holdpoint_model::{Report, document, json};
 
 /// The committed baseline of Apex-X's GPU suite: what a template of it has, and the largest value that passes.
 const TABLE: [(&str, f64); 12] = [
@@ -26,7 +27,7 @@ fn data(name: &str) -> String {
 }
 
 fn h200() -> Report {
-    import::report(&data("report-gpu-h200.json")).unwrap()
+    document::read::<Report>(&data("report-gpu-h200.json")).unwrap()
 }
 
 /// The same suite where there is no device.
@@ -43,11 +44,11 @@ fn without_device() -> Report {
 /// The report in Apex-X's form, read back.
 fn through_apex(report: &Report) -> Current {
     let text = json::to_pretty(&ApexGpuReport::try_from(report).unwrap()).unwrap();
-    import::current(&text).unwrap()
+    holdpoint_interop::read_current(&text.as_str().into()).unwrap()
 }
 
 fn apex_baseline() -> Baseline {
-    import::baseline(&data("apex-gpu-baseline.json")).unwrap()
+    holdpoint_interop::read_baseline(&data("apex-gpu-baseline.json").as_str().into()).unwrap()
 }
 
 #[test]

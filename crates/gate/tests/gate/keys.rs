@@ -111,5 +111,5 @@ fn a_judgement_survives_its_file() {
 fn a_trend_survives_its_file() {
     let trend = Trend::new(&everything(ALLOWED_MAX), "2026-02-14T10:00:00Z");
     let text = holdpoint_model::json::to_pretty(&trend).unwrap();
-    assert_eq!(holdpoint_model::import::trend(&text).unwrap(), trend);
+    assert_eq!(holdpoint_model::document::read::<Trend>(&text).unwrap(), trend);
 }

@@ -2,7 +2,7 @@
 
 use crate::identity;
 use holdpoint_gate::profile::{Rules, add_findings, compare};
-use holdpoint_model::import::ncu_page;
+use holdpoint_interop::ncu::ncu_page;
 use holdpoint_model::profile::{Profiled, WorkloadProfile};
 use holdpoint_model::{KernelProfile, Profile, ProfileOutcome, SCHEMA_VERSION};
 

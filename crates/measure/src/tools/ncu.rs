@@ -3,7 +3,7 @@
 use super::drive::{Driven, Stop, drive};
 use super::process::{ProcessError, into_file, log_text};
 use super::{Folder, unavailable};
-use holdpoint_model::import::{NcuLaunch, ncu_page};
+use holdpoint_interop::ncu::{NcuLaunch, ncu_page};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::profile::{KernelProfile, ProfileOutcome, Profiled, ToolInfo, Unavailable};
 use holdpoint_model::protocol::DeviceInfo;

@@ -3,7 +3,7 @@
 use super::drive::{Driven, Stop, drive};
 use super::process::log_text;
 use super::{Folder, unavailable};
-use holdpoint_model::import::sanitizer_log;
+use holdpoint_interop::sanitizer::sanitizer_log;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::profile::{SanitizeOutcome, ToolInfo, Unavailable};
 use holdpoint_model::protocol::DeviceInfo;

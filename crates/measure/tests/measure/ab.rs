@@ -3,9 +3,7 @@
 use crate::common::{PLAN, is_gone, suite, worker};
 use holdpoint_measure::ab::{self, Decide, SideSpec, Sides};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite,
-};
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -1,25 +1,18 @@
-//! The roofline: what a machine or a device can do at most, measured; and how near each workload of a report comes to it, and
-//! what holds it back. Pure: reports in, a document out.
+//! The roofline document: a device's ceilings, and where each workload of a report stands below them. `gate` computes it.
 
-mod advice;
-mod analyse;
-mod ceilings;
 mod peaks;
-#[cfg(test)]
-mod tests;
 
-pub use analyse::{ABOVE, LAUNCH_SHARE, Mismatch, analyse};
-pub use ceilings::{Bandwidth, Ceilings, CeilingsError, Compute, device_of};
 pub use peaks::{PEAKS, Peak, PublicPeaks, public_peaks};
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// All workloads of a report under the roofs of their device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "roofline")]
 pub struct Roofline {
-    /// Version of this format.
     pub schema_version: u32,
     /// Name of the suite that the workloads are of.
     pub suite: String,
@@ -46,18 +39,12 @@ pub enum Placement {
     /// Under a roof.
     Placed(Box<Placed>),
     /// Nowhere, and why.
-    Unplaced {
-        /// Why not.
-        reason: String,
-    },
+    Unplaced { reason: String },
 }
 
-/// One workload under the roofs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Placed {
-    /// Element type.
     pub dtype: String,
-    /// Median time of a call.
     pub time_ms: f64,
     /// Bytes that a call has to move, where it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,9 +61,7 @@ pub struct Placed {
     /// Bytes per second, in 10⁹.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_gb_s: Option<f64>,
-    /// What holds it back.
     pub bottleneck: Bottleneck,
-    /// The roof over it.
     pub ceiling: Ceiling,
     /// How much of that roof it reaches, 0 to 100; absent where it is above it, which is no efficiency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +70,6 @@ pub struct Placed {
     pub recommendations: Vec<String>,
 }
 
-/// What holds a workload back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
@@ -93,7 +77,6 @@ pub enum Bottleneck {
     Memory,
     /// The bandwidth of a cache that all its data fits.
     Cache,
-    /// Arithmetic.
     Compute,
     /// Being started.
     Launch,
@@ -102,7 +85,6 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// The word for tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -126,7 +108,6 @@ pub struct Ceiling {
     pub unit: CeilingUnit,
 }
 
-/// The unit of a roof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CeilingUnit {
@@ -136,4 +117,47 @@ pub enum CeilingUnit {
     Gflops,
     /// Milliseconds that a call takes at least.
     Ms,
+}
+
+/// What a device can do at most, as measured on it.
+///
+/// A rate is that of the quickest sample: a ceiling is what was reached at all, and what disturbs a machine only ever lowers it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ceilings {
+    /// The device: a GPU, or the CPU.
+    pub device: String,
+    pub is_gpu: bool,
+    /// Its driver, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// When they were measured, ISO-8601 in UTC.
+    pub timestamp_utc: String,
+    /// Copying far more than any cache holds.
+    pub memory: Bandwidth,
+    /// Copying less, the smallest first; only what is quicker than any larger copy.
+    pub caches: Vec<Bandwidth>,
+    /// Arithmetic by element type; `tf32` is fp32 on tensor cores.
+    pub compute: BTreeMap<String, Compute>,
+    /// What a call takes that does nothing, by clock: a launch, or a process.
+    pub launch_ms: BTreeMap<String, f64>,
+}
+
+/// Bytes read and written per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bandwidth {
+    /// The workload that measured it.
+    pub workload: String,
+    /// 10⁹ bytes per second.
+    pub gb_per_s: f64,
+    /// Bytes that it went over: what is no larger can be as quick.
+    pub working_set_bytes: f64,
+}
+
+/// Operations per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compute {
+    /// The workload that measured it.
+    pub workload: String,
+    /// 10⁹ operations per second.
+    pub gflops: f64,
 }

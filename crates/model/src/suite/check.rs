@@ -24,6 +24,14 @@ impl Suite {
         Ok(suite)
     }
 
+    /// The text of a suite's file.
+    ///
+    /// # Errors
+    /// When a parameter has no form in TOML, such as null.
+    pub fn to_toml(&self) -> Result<String, TomlError> {
+        toml::to_string(self).map_err(|error| TomlError::Syntax(error.to_string()))
+    }
+
     fn check(&self) -> Result<(), TomlError> {
         if self.schema_version != crate::SCHEMA_VERSION {
             return invalid(

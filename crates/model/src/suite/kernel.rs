@@ -19,7 +19,6 @@ pub struct KernelSpec {
     /// Dynamic shared memory.
     #[serde(default, skip_serializing_if = "Size::is_zero")]
     pub shared_bytes: Size,
-    /// What compiles it.
     #[serde(default)]
     pub compiler: KernelCompiler,
     /// More flags for the compiler, such as `-DTILE=64`, `--use_fast_math` or `-Ikernels/include`.
@@ -51,7 +50,6 @@ impl KernelSpec {
     }
 }
 
-/// What compiles a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelCompiler {
@@ -63,7 +61,6 @@ pub enum KernelCompiler {
 }
 
 impl KernelCompiler {
-    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

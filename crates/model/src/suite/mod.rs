@@ -18,11 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A suite file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// Version of this format.
     pub schema_version: u32,
     /// Name of the suite; baselines and trends are kept by it.
     pub name: String,
@@ -173,7 +171,6 @@ pub struct WorkloadSpec {
     /// Shape of the main input.
     #[serde(default)]
     pub shape: Vec<usize>,
-    /// Element type.
     #[serde(default = "default_dtype")]
     pub dtype: String,
     /// Which implementation of a built-in op is timed.
@@ -191,7 +188,6 @@ pub struct WorkloadSpec {
     /// A kernel of your own that a `cuda` workload runs in place of the op's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSpec>,
-    /// Seed of the inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The metrics to gate: `p50_ms` (default), `p95_ms`, `p99_ms`, `mean_ms`, `min_ms`, `cpu_p50_ms`.
@@ -247,9 +243,7 @@ impl Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckSpec {
-    /// Absolute tolerance.
     pub atol: f64,
-    /// Relative tolerance.
     pub rtol: f64,
 }
 
@@ -259,7 +253,6 @@ pub struct CheckSpec {
 pub struct Work {
     /// Bytes that must move: each input read once, each output written once.
     pub bytes: u64,
-    /// Floating-point operations.
     pub flops: u64,
     /// Items in the workload's own unit.
     pub items: u64,
@@ -270,12 +263,10 @@ pub struct Work {
 /// What makes two measurements the same workload: only such times may be compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
-    /// What was computed.
     pub op: String,
     /// Shape of the main input.
     #[serde(default)]
     pub shape: Vec<usize>,
-    /// Element type.
     #[serde(default)]
     pub dtype: String,
     /// The clock and what it enclosed: `host_monotonic`, `process_wall`, …

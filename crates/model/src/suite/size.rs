@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Size {
-    /// A number.
     Number(u64),
-    /// An expression.
     Text(String),
 }
 

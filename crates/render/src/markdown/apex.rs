@@ -2,7 +2,7 @@
 
 use super::tables::{self, left, right};
 use super::{escape, joined, section};
-use holdpoint_model::apex::{ApexGpuReport, AutotuneEntry, Part, Section, SkipRecord, Times};
+use holdpoint_interop::apex::{ApexGpuReport, AutotuneEntry, Part, Section, SkipRecord, Times};
 
 /// The seeds' word for what is not there.
 const MISSING: &str = "n/a";

@@ -30,7 +30,7 @@ pub fn tune(tunings: &[Tuning], style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     let mut notes = String::new();
     let mut skipped: Vec<(String, Vec<&str>)> = Vec::new();
-    for Tuning { workload, outcome } in tunings {
+    for Tuning { workload, outcome, .. } in tunings {
         match outcome {
             TuneOutcome::Tuned(kernel) => {
                 grid.push(row(workload, kernel));

@@ -1,14 +1,15 @@
 //! The page of a GPU report in Apex-X's form.
 
 use crate::values::HOSTILE;
-use holdpoint_model::{ApexGpuReport, Outcome, Report, RunStatus, import};
+use holdpoint_interop::apex::ApexGpuReport;
+use holdpoint_model::{Outcome, Report, RunStatus, document};
 use holdpoint_render::markdown;
 use insta::assert_snapshot;
 
 /// A run of the GPU suite on an H200.
 pub fn h200() -> Report {
     let path = format!("{}/../model/tests/data/report-gpu-h200.json", env!("CARGO_MANIFEST_DIR"));
-    import::report(&std::fs::read_to_string(path).expect("the file")).expect("a report")
+    document::read::<Report>(&std::fs::read_to_string(path).expect("the file")).expect("a report")
 }
 
 fn page(report: &Report) -> String {

@@ -1,7 +1,7 @@
 //! Replays, attestations and the blocks of a checklist.
 
 use holdpoint_model::attest::Compared;
-use holdpoint_model::{Attestation, ReplayVerification, Revision, import};
+use holdpoint_model::{Attestation, ReplayVerification, Revision, document};
 use holdpoint_render::{Style, markdown, terminal};
 use insta::assert_snapshot;
 use serde_json::json;
@@ -9,7 +9,7 @@ use serde_json::json;
 const PLAIN: Style = Style { color: false, width: Some(120) };
 
 fn attestation() -> Attestation {
-    let mut a = import::attestation(include_str!("../../../model/tests/data/attestation-v1.json"))
+    let mut a = document::read::<Attestation>(include_str!("../../../model/tests/data/attestation-v1.json"))
         .expect("an attestation");
     let revision = |digit: &str, dirty| Some(Revision { commit: digit.repeat(40), dirty });
     let times = a.gates.iter_mut().find(|gate| gate.key == "cpu_perf_regression").expect("its gate");

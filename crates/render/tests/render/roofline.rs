@@ -1,8 +1,8 @@
 //! The roofline as a table, a part of a page, and a picture.
 
 use crate::values::HOSTILE;
-use holdpoint_model::roofline::analyse;
-use holdpoint_model::{Ceilings, Report, Roofline};
+use holdpoint_gate::roofline::{analyse, ceilings_from};
+use holdpoint_model::{Report, Roofline};
 use holdpoint_render::{Style, markdown, svg, terminal};
 use insta::assert_snapshot;
 
@@ -15,7 +15,7 @@ fn read(name: &str) -> Report {
 
 /// The GPU suite under the ceilings of the same device.
 fn gpu() -> Roofline {
-    let ceilings = Ceilings::from_report(&read("ceilings-gpu.json")).expect("ceilings");
+    let ceilings = ceilings_from(&read("ceilings-gpu.json")).expect("ceilings");
     analyse(&read("gpu.json"), ceilings).expect("the same device")
 }
 

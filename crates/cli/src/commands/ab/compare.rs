@@ -9,7 +9,7 @@ use holdpoint_gate::ab::{self as rule, Deciding};
 use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, Judgement, PairRound};
+use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, PairRound};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl<'a> Comparison<'a> {
         path: &Path,
     ) -> Result<Self, CliError> {
         let fresh = begin(prepared, plan, policy);
-        let mut report = holdpoint_store::read_ab(path)?;
+        let mut report = holdpoint_store::read_document::<AbReport>(path)?;
         let refused = |what: String| CliError::File {
             path: path.to_owned(),
             what: format!("cannot go on from this: {what}, or leave out --resume to measure anew"),
@@ -154,7 +154,7 @@ pub fn add_calibration(judgement: &mut Judgement, dir: &Path) {
     if !path.exists() {
         return;
     }
-    match holdpoint_store::read_calibration(&path) {
+    match holdpoint_store::read_document::<Calibration>(&path) {
         Ok(calibration) => {
             for check in &mut judgement.checks {
                 let calibrated =

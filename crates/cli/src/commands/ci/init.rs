@@ -81,7 +81,7 @@ fn refuse_folder(args: &InitArgs) -> Result<(), CliError> {
 fn check(found: &[Found], output: &Output) -> Result<ExitCode, CliError> {
     output.result(&found, |_| listed(found, ["missing", "differs", "as it should be"]))?;
     let all_same = found.iter().all(|file| file.state == State::Same);
-    Ok(if all_same { ExitCode::Ok } else { ExitCode::Regressed })
+    Ok(if all_same { ExitCode::Ok } else { ExitCode::Failed })
 }
 
 fn listed(found: &[Found], words: [&str; 3]) -> String {

@@ -148,7 +148,7 @@ fn the_labels_can_be_swapped() {
 
 /// As many clear units as give one of `workloads_count` about half of what an alarm takes.
 fn nearly(workloads_count: usize) -> usize {
-    let deciding = Deciding::new(&plan(), workloads_count).unwrap();
+    let deciding = Deciding::new(&plan(), names(workloads_count)).unwrap();
     deciding.plan(0).unwrap().units_count_min() - 1
 }
 

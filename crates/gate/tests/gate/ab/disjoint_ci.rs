@@ -78,7 +78,7 @@ fn nothing_in_is_nothing_out() {
 #[test]
 fn exit_codes_are_the_seeds() {
     for (change, verdict, code) in [
-        (0.08, Verdict::Regressed, ExitCode::Regressed),
+        (0.08, Verdict::Regressed, ExitCode::Failed),
         (-0.15, Verdict::Improved, ExitCode::Ok),
         (-0.06, Verdict::Pass, ExitCode::Ok),
         (0.0, Verdict::Inconclusive, ExitCode::Skipped),

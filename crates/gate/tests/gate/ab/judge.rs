@@ -26,7 +26,7 @@ fn the_worked_example_is_a_regression_with_its_figures() {
     let workload = &report.checks[0];
     assert_eq!(workload.reason, "+2.1 % [+1.5, +2.7], slower than the tolerance of 1.0 %");
     assert_eq!((workload.verdict, report.verdict), (Verdict::Regressed, Verdict::Regressed));
-    assert_eq!((report.policy.as_str(), exit_code(&report)), ("sequential", ExitCode::Regressed));
+    assert_eq!((report.policy.as_str(), exit_code(&report)), ("sequential", ExitCode::Failed));
     let evidence = workload.evidence().unwrap();
     assert_eq!((evidence.units_count, evidence.rounds_count, evidence.rounds_left_out), (19, 57, 0));
     assert!(evidence.e_slower > 1000.0 && evidence.e_not_slower < 1.0 && evidence.e_faster < 1.0);

@@ -1,9 +1,13 @@
 //! Valid documents of every kind, to start from.
 
 use crate::bodies::{self, Body};
+use holdpoint_interop::{ncu::ncu_page, sanitizer};
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_model::protocol::{Message, Request, Response};
-use holdpoint_model::{Date, ReleasePolicy, Suite, Waivers, import, json};
+use holdpoint_model::{
+    AbReport, Attestation, Calibration, Judgement, Profile, ReleasePolicy, ReplayManifest, Report, Suite,
+    Trend, Waivers, document, json,
+};
 use std::sync::LazyLock;
 
 /// A valid document.
@@ -121,7 +125,7 @@ fn read_documents() -> Vec<Document> {
     let kinds: [Kind; 11] = [
         (
             &["report-gpu-h200.json", "report-outcomes.json", "report-v1.json"],
-            |text| accepted(import::report(text)),
+            |text| accepted(document::read::<Report>(text)),
             bodies::report_json,
         ),
         (
@@ -133,7 +137,7 @@ fn read_documents() -> Vec<Document> {
                 "dent-result.json",
                 "dent-summary.json",
             ],
-            |text| accepted(import::current(text)),
+            |text| accepted(bodies::current(text)),
             bodies::report_json,
         ),
         (
@@ -146,17 +150,29 @@ fn read_documents() -> Vec<Document> {
                 "dent-result.json",
                 "report-v1.json",
             ],
-            |text| accepted(import::baseline(text)),
+            |text| accepted(bodies::baseline(text)),
             bodies::baseline_json,
         ),
-        (&["comparison-v1.json"], |text| accepted(import::judgement(text)), bodies::comparison_json),
-        (&["ab-v1.json"], |text| accepted(import::ab(text)), bodies::ab_json),
-        (&["calibration-v1.json"], |text| accepted(import::calibration(text)), bodies::calibration_json),
-        (&["profile-v1.json"], |text| accepted(import::profile(text)), bodies::profile_json),
-        (&["trend-v1.json"], |text| accepted(import::trend(text)), bodies::trend_json),
-        (&["replay-v1.json"], |text| accepted(import::replay_manifest(text)), bodies::replay_json),
-        (&["attestation-v1.json"], |text| accepted(import::attestation(text)), bodies::attestation_json),
-        (&["envelope-v1.json"], |text| accepted(import::envelope(text)), bodies::envelope_json),
+        (
+            &["comparison-v1.json"],
+            |text| accepted(document::read::<Judgement>(text)),
+            bodies::comparison_json,
+        ),
+        (&["ab-v1.json"], |text| accepted(document::read::<AbReport>(text)), bodies::ab_json),
+        (
+            &["calibration-v1.json"],
+            |text| accepted(document::read::<Calibration>(text)),
+            bodies::calibration_json,
+        ),
+        (&["profile-v1.json"], |text| accepted(document::read::<Profile>(text)), bodies::profile_json),
+        (&["trend-v1.json"], |text| accepted(document::read::<Trend>(text)), bodies::trend_json),
+        (&["replay-v1.json"], |text| accepted(document::read::<ReplayManifest>(text)), bodies::replay_json),
+        (
+            &["attestation-v1.json"],
+            |text| accepted(document::read::<Attestation>(text)),
+            bodies::attestation_json,
+        ),
+        (&["envelope-v1.json"], |text| accepted(document::read_envelope(text)), bodies::envelope_json),
     ];
     let files = kinds.into_iter().flat_map(|(names, accept, body)| {
         names.iter().map(move |name| Document { name, text: data(name), accept, body, is_closed: true })
@@ -190,12 +206,7 @@ fn read_documents() -> Vec<Document> {
     };
     let waivers = Document {
         is_closed: false,
-        ..line(
-            "waivers",
-            WAIVERS,
-            |text| accepted(Waivers::parse(text, Date::new(2026, 11, 15).expect("a day"))),
-            bodies::waivers_toml,
-        )
+        ..line("waivers", WAIVERS, |text| accepted(Waivers::parse(text)), bodies::waivers_toml)
     };
     let policy = Document {
         is_closed: false,
@@ -215,7 +226,7 @@ fn read_documents() -> Vec<Document> {
         ..line(
             "a profiler's table",
             &data("tools/ncu-pack.csv"),
-            |text| accepted(import::ncu_page(text)),
+            |text| accepted(ncu_page(text)),
             bodies::ncu_csv,
         )
     };
@@ -225,7 +236,7 @@ fn read_documents() -> Vec<Document> {
             "a sanitizer's log",
             &data("tools/sanitizer-synccheck.txt"),
             |text| {
-                let log = import::sanitizer_log(text);
+                let log = sanitizer::sanitizer_log(text);
                 log.errors_count.map(drop).ok_or_else(|| "no summary".to_owned())
             },
             bodies::sanitizer_log,
@@ -239,6 +250,6 @@ fn accepted<T, E: std::fmt::Display>(outcome: Result<T, E>) -> Result<(), String
 }
 
 fn data(name: &str) -> String {
-    let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../model/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

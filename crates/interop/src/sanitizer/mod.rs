@@ -1,7 +1,7 @@
 //! What compute-sanitizer writes: lines that begin with `=========`, a paragraph for each error, a summary at the end.
 
-use crate::limits::clean_text;
-use crate::profile::SanitizerError;
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::profile::SanitizerError;
 
 /// Errors kept; the count tells of all.
 const ERRORS_KEPT: usize = 20;
@@ -12,7 +12,6 @@ const MARK: &str = "=========";
 pub struct SanitizerLog {
     /// As many errors as its summary counts; absent where there is no summary, so that nothing was looked at to the end.
     pub errors_count: Option<u64>,
-    /// The first errors.
     pub errors: Vec<SanitizerError>,
     /// Complaints about the sanitizer itself or its machine: `Error: …`, `Internal …`, `Target application …`.
     pub troubles: Vec<String>,
@@ -106,7 +105,7 @@ mod tests {
     use super::*;
 
     fn log(name: &str) -> SanitizerLog {
-        let path = format!("{}/tests/data/tools/sanitizer-{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../model/tests/data/tools/sanitizer-{name}.txt", env!("CARGO_MANIFEST_DIR"));
         sanitizer_log(&std::fs::read_to_string(path).unwrap())
     }
 

@@ -1,35 +1,41 @@
-//! Apex-X's GPU report, written from a report of ours for those who read theirs.
+//! Apex-X's files: its reports are read, and its GPU report is written from one of ours.
 //!
-//! Its keys and units are theirs; what our report does not hold is null, never guessed. It decides nothing. Such files are read by
-//! [`import`](crate::import), under the metric names that our own report has.
+//! Keys and units are theirs; what our report does not hold is null, never guessed. Metrics of such a file have the names that our
+//! own report has.
 
 mod autotune;
 mod convert;
 mod profile;
+mod read;
 
 pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
 pub use profile::{
     ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment, ApexFp8Caps, ApexTensorRtCaps, ApexTritonCaps,
 };
 
+use crate::Format;
 use indexmap::IndexMap;
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// Reports of the CPU suite, the GPU suite and the TensorRT sweep.
+pub(crate) const FORMAT: Format = Format {
+    words: "a report of Apex-X",
+    is_it: |source| source.any_head(read::is_it),
+    read: |source| source.read_each(read::is_it, read::read),
+};
 
 /// The seeds' name of the suite.
 pub const APEX_GPU_SUITE: &str = "apex_x_gpu_benchmark";
 
 /// The GPU report of Apex-X, `perf_gpu.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexGpuReport {
-    /// Version of the format.
     pub schema_version: u32,
     /// [`APEX_GPU_SUITE`].
     pub suite: String,
     /// When the run began, ISO-8601 with `+00:00`.
     pub timestamp_utc: String,
-    /// Where it ran.
     pub environment: ApexEnvironment,
     /// The profile that was measured.
     pub config: ApexConfig,
@@ -45,7 +51,7 @@ pub struct ApexGpuReport {
 }
 
 /// A level of the dotted names.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Section {
     /// What ran as this section's dispatch, where it has one.
     #[serde(flatten)]
@@ -70,7 +76,7 @@ impl Section {
 }
 
 /// What ran as a dispatch.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dispatch {
     /// `cuda`; null when it did not run.
     pub backend: Option<String>,
@@ -81,21 +87,17 @@ pub struct Dispatch {
 }
 
 /// What a dotted name leads to.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Part {
-    /// A measured workload.
     Times(Box<Times>),
-    /// A workload without times.
     Skip(SkipRecord),
     /// A further level.
     Section(Section),
 }
 
-/// The times of one workload.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Times {
-    /// Median over all samples.
     pub p50_ms: f64,
     /// `sorted[floor(0.95(n-1))]`.
     pub p95_ms: f64,
@@ -113,11 +115,9 @@ pub struct Times {
 }
 
 /// What routing chose in each call of a workload end to end. Our report does not hold it: all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Routing {
-    /// Tiles of the first level.
     pub selected_l0_per_call: Option<f64>,
-    /// Tiles of the second level.
     pub selected_l1_per_call: Option<f64>,
     /// Budget spent on the first level.
     pub budget_b1_spent: Option<f64>,
@@ -125,8 +125,7 @@ pub struct Routing {
     pub budget_b2_spent: Option<f64>,
 }
 
-/// Stands where times would be.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SkipRecord {
     /// `skipped`; `failed` for a workload that failed, for which the seeds have no word.
     pub status: String,
@@ -141,14 +140,10 @@ pub enum ApexError {
     #[error(
         "no workload of suite {suite:?} is for a CUDA device; give the report of a GPU suite, such as \"holdpoint run --suite gpu\" writes"
     )]
-    NotGpu {
-        /// The suite.
-        suite: String,
-    },
+    NotGpu { suite: String },
     /// A workload whose name has no place in it.
     #[error("workload {workload:?} has no place in a GPU report of Apex-X: {what}")]
     NoPlace {
-        /// The workload.
         workload: String,
         /// Why not, and what would do.
         what: &'static str,

@@ -1,15 +1,15 @@
 use super::*;
-use crate::import;
-use crate::json;
-use crate::report::{Failure, FailureCause, Measured, Outcome, Report, RunStatus};
-use crate::suite::metric_name;
-use crate::{Current, SCHEMA_VERSION};
+use crate::{read_baseline, read_current};
+use holdpoint_model::document::read;
+use holdpoint_model::report::{Failure, FailureCause, Measured, Outcome, Report, RunStatus};
+use holdpoint_model::suite::metric_name;
+use holdpoint_model::{Current, SCHEMA_VERSION, json};
 use serde_json::{Value, json};
 
 /// A run of the GPU suite on an H200, with two rounds of each workload kept.
 fn h200() -> Report {
-    let path = format!("{}/tests/data/report-gpu-h200.json", env!("CARGO_MANIFEST_DIR"));
-    import::report(&std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))).unwrap()
+    let path = format!("{}/../model/tests/data/report-gpu-h200.json", env!("CARGO_MANIFEST_DIR"));
+    read::<Report>(&std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))).unwrap()
 }
 
 /// The same suite where there is no device.
@@ -161,7 +161,7 @@ fn a_file_is_read_back_under_the_names_and_with_the_values_of_our_own_report() {
     let mut report = h200();
     report.benchmarks["attention.dispatch"].gated.push("mean_ms".to_owned());
     let text = json::to_pretty(&ApexGpuReport::try_from(&report).unwrap()).unwrap();
-    let (read, own) = (import::current(&text).unwrap(), Current::from(&report));
+    let (read, own) = (read_current(&text.as_str().into()).unwrap(), Current::from(&report));
     let values = |current: &Current| -> Vec<(String, f64)> {
         current.metrics.iter().map(|(name, metric)| (name.clone(), metric.value_ms)).collect()
     };
@@ -170,7 +170,7 @@ fn a_file_is_read_back_under_the_names_and_with_the_values_of_our_own_report() {
     assert!(read.metrics.contains_key(&metric_name("attention.dispatch", "mean_ms")));
     assert_eq!(read.status.as_deref(), Some("ok"));
     assert_eq!(read.suite, APEX_GPU_SUITE);
-    assert_eq!(import::baseline(&text).unwrap().metrics.len(), own.metrics.len());
+    assert_eq!(read_baseline(&text.as_str().into()).unwrap().metrics.len(), own.metrics.len());
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_skipped_run_has_its_reason_and_nothing_else() {
         (&caps["cuda"]["reason"], &caps["any_gpu_runtime"]),
         (&json!("cuda_unavailable"), &json!(false))
     );
-    let read = import::current(&json::to_pretty(&file).unwrap()).unwrap();
+    let read = read_current(&json::to_pretty(&file).unwrap().as_str().into()).unwrap();
     assert_eq!((read.status.as_deref(), read.metrics.len()), (Some("skipped"), 0));
 }
 
@@ -235,7 +235,7 @@ fn times_that_are_not_to_be_compared_are_no_times() {
         (&json!("cuda"), &json!("tile_pack_fast")),
         "it ran"
     );
-    let read = import::current(&json::to_pretty(&file).unwrap()).unwrap();
+    let read = read_current(&json::to_pretty(&file).unwrap().as_str().into()).unwrap();
     assert!(read.metrics.keys().eq(Current::from(&report).metrics.keys()));
 }
 
@@ -327,8 +327,8 @@ fn counts_beyond_reason_do_not_wrap() {
 
 #[test]
 fn a_report_of_a_cpu_suite_is_refused_with_what_to_give_instead() {
-    let path = format!("{}/tests/data/report-v1.json", env!("CARGO_MANIFEST_DIR"));
-    let report = import::report(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let path = format!("{}/../model/tests/data/report-v1.json", env!("CARGO_MANIFEST_DIR"));
+    let report = read::<Report>(&std::fs::read_to_string(path).unwrap()).unwrap();
     let error = refusal(&report);
     assert!(error.contains("no workload of suite \"mixed\" is for a CUDA device"), "{error}");
     assert!(error.contains("holdpoint run --suite gpu"), "{error}");

@@ -1,14 +1,29 @@
 //! Apex-X's result files. They carry no machine and no workload identity.
 
-use super::{FileError, text_at, value_error};
-use crate::current::{Current, MetricValue, Unmeasured};
+use crate::{Imported, text_at};
+use holdpoint_model::FileError;
+use holdpoint_model::current::{Current, MetricValue, Unmeasured};
+use holdpoint_model::document::{Head, value_error};
 use serde_json::Value;
 
 /// The times that a measured part has.
 const TIMES: [&str; 2] = ["p50_ms", "p95_ms"];
 
+pub(super) fn is_it(head: &Head<'_>) -> bool {
+    head.has("metrics") || head.has("benchmarks") || (head.has("cases") && head.has("summary"))
+}
+
+pub(super) fn read(head: &Head<'_>, file: &Value) -> Result<Imported, FileError> {
+    let current = match () {
+        () if head.has("metrics") => cpu_report(file)?,
+        () if head.has("benchmarks") => gpu_report(file),
+        () => trt_report(file),
+    };
+    Ok(Imported { current, ..Imported::default() })
+}
+
 /// The CPU suite: `metrics` is a flat map of numbers.
-pub(super) fn cpu_report(file: &Value) -> Result<Current, FileError> {
+fn cpu_report(file: &Value) -> Result<Current, FileError> {
     let mut current = head(file);
     let Some(metrics) = file.get("metrics").and_then(Value::as_object) else {
         return value_error("metrics".to_owned(), "must be an object");
@@ -23,16 +38,16 @@ pub(super) fn cpu_report(file: &Value) -> Result<Current, FileError> {
 }
 
 /// The GPU suite: metrics are the dotted paths of the times below `benchmarks`.
-pub(super) fn gpu_report(file: &Value) -> Result<Current, FileError> {
+fn gpu_report(file: &Value) -> Current {
     let mut current = head(file);
     if let Some(benchmarks) = file.get("benchmarks") {
         insert_times(&mut current, "benchmarks", benchmarks);
     }
-    Ok(current)
+    current
 }
 
 /// The TensorRT sweep: `summary.p50_ms_*` and `case.<label>.p50_ms`.
-pub(super) fn trt_report(file: &Value) -> Result<Current, FileError> {
+fn trt_report(file: &Value) -> Current {
     let mut current = head(file);
     for key in ["p50_ms_min", "p50_ms_median", "p50_ms_max"] {
         if let Some(value_ms) = file.get("summary").and_then(|summary| summary.get(key)?.as_f64()) {
@@ -44,7 +59,7 @@ pub(super) fn trt_report(file: &Value) -> Result<Current, FileError> {
             insert_times(&mut current, &format!("case.{label}"), metrics);
         }
     }
-    Ok(current)
+    current
 }
 
 fn head(file: &Value) -> Current {

@@ -1,13 +1,13 @@
 //! The raw page of Nsight Compute as CSV: a row of names, a row of units, a row for each launch.
 
-use super::{FileError, value_error};
-use crate::limits::clean_text;
+use holdpoint_model::FileError;
+use holdpoint_model::document::value_error;
+use holdpoint_model::limits::clean_text;
 use std::collections::BTreeMap;
 
 /// One launch of a kernel, as it was counted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NcuLaunch {
-    /// Name of the kernel.
     pub kernel: String,
     /// Blocks.
     pub grid: String,
@@ -32,7 +32,7 @@ pub fn ncu_page(text: &str) -> Result<Vec<NcuLaunch>, FileError> {
     let Some(start) = start else {
         let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
         let what = format!("no row of names that begins with \"ID\"; it begins with {:?}", excerpt(first));
-        return Err(FileError::Kind { wanted: "raw page of ncu", what });
+        return Err(FileError::Unknown { wanted: "a raw page of ncu", what });
     };
     let table: String = text.split_inclusive('\n').skip(start).collect();
     let mut records = records(&table).into_iter();

@@ -1,7 +1,6 @@
 //! What to do about a workload, each sentence with the number that led to it.
 
-use super::ceilings::Ceilings;
-use super::{Bottleneck, CeilingUnit, Placed};
+use holdpoint_model::roofline::{Bottleneck, CeilingUnit, Ceilings, Placed};
 
 /// What helps, by what holds a workload back and how much of the roof it reaches at least; the first that fits.
 const RULES: &[(Bottleneck, f64, &str)] = &[

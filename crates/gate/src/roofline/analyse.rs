@@ -1,19 +1,20 @@
 //! Where each workload of a report stands under the ceilings of its device.
 
 use super::advice::advise;
-use super::ceilings::{Ceilings, device_of, unit_of, working_set_bytes};
-use super::peaks::{PublicPeaks, public_peaks};
-use super::{Bottleneck, Ceiling, CeilingUnit, Placed, Placement, Roofline};
-use crate::SCHEMA_VERSION;
-use crate::report::{Measured, Measurement, Outcome, Report};
-use crate::suite::Identity;
+use super::ceilings::{bandwidth_for, device_of, unit_of, working_set_bytes};
+use holdpoint_model::SCHEMA_VERSION;
+use holdpoint_model::report::{Measured, Measurement, Outcome, Report};
+use holdpoint_model::roofline::{
+    Bottleneck, Ceiling, CeilingUnit, Ceilings, Placed, Placement, PublicPeaks, Roofline, public_peaks,
+};
+use holdpoint_model::suite::Identity;
 
 /// By how much a rate may pass a ceiling before something must be wrong: medians of the same copy minutes apart differed by up to
 /// 3 % on an idle device.
-pub const ABOVE: f64 = 1.05;
+const ABOVE: f64 = 1.05;
 
 /// A workload is bound by its launch when at least this share of its time is what an empty launch takes.
-pub const LAUNCH_SHARE: f64 = 0.5;
+const LAUNCH_SHARE: f64 = 0.5;
 
 /// Measured ceilings further than this from the maker's numbers are told: below half of them something else was measured; above,
 /// clocks were higher than those that the numbers are for, which is 8 % on an H200.
@@ -149,7 +150,7 @@ fn under_memory(identity: &Identity, gb_per_s: f64, bytes: f64, ceilings: &Ceili
     let is_cold = identity.params.get("cache").is_some_and(|cache| cache == "cold");
     let roof = match is_cold {
         true => &ceilings.memory,
-        false => ceilings.bandwidth(working_set_bytes(identity, bytes)),
+        false => bandwidth_for(ceilings, working_set_bytes(identity, bytes)),
     };
     let is_memory = roof == &ceilings.memory;
     Under {

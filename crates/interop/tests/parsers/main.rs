@@ -7,7 +7,7 @@ mod documents;
 
 use bodies::Body;
 use documents::{Document, documents};
-use holdpoint_model::import;
+use holdpoint_model::{Report, document};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -47,13 +47,13 @@ fn every_document_is_accepted_by_its_parser_and_survives() {
 #[test]
 fn every_outcome_survives_the_reports_file_in_any_order_of_keys() {
     let document = documents().into_iter().find(|document| document.name == "report-outcomes.json").unwrap();
-    let report = holdpoint_model::import::report(&document.text).unwrap();
+    let report = document::read::<Report>(&document.text).unwrap();
     let words = ["measured", "skipped", "failed"].map(|word| format!("\"status\": \"{word}\""));
     assert!(words.iter().all(|word| document.text.contains(word)));
     // A map of values is sorted by key, which puts `status` behind what depends on it.
     let sorted: serde_json::Value = serde_json::from_str(&document.text).unwrap();
     let sorted = serde_json::to_string(&sorted).unwrap();
-    assert_eq!(holdpoint_model::import::report(&sorted).unwrap(), report);
+    assert_eq!(document::read::<Report>(&sorted).unwrap(), report);
     let written = holdpoint_model::json::to_pretty(&report).unwrap();
     assert_eq!(written, document.text, "the file is what would be written today");
 }
@@ -247,15 +247,15 @@ const TOKENS: [&str; 34] = [
 #[test]
 fn an_envelope_of_other_tools_is_read() {
     let bare = r#"{"payload": "e30=", "payloadType": "application/vnd.in-toto+json", "signatures": [{"sig": "AA=="}]}"#;
-    let envelope = import::envelope(bare).unwrap();
+    let envelope = document::read_envelope(bare).unwrap();
     assert_eq!(envelope.signatures[0].keyid, "");
     let more = bare
         .replace("\"sig\"", "\"x\": [1], \"cert\": \"…\", \"sig\"")
         .replace("\"payload\"", "\"y\": {}, \"payload\"");
-    assert_eq!(import::envelope(&more).unwrap(), envelope);
+    assert_eq!(document::read_envelope(&more).unwrap(), envelope);
     let bundle = format!(
         r#"{{"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "dsseEnvelope": {bare}}}"#
     );
-    assert_eq!(import::envelope(&bundle).unwrap(), envelope);
-    assert!(import::envelope(r#"{"dsseEnvelope": {"payload": "e30="}}"#).is_err());
+    assert_eq!(document::read_envelope(&bundle).unwrap(), envelope);
+    assert!(document::read_envelope(r#"{"dsseEnvelope": {"payload": "e30="}}"#).is_err());
 }

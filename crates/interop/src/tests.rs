@@ -1,20 +1,29 @@
 use super::*;
+use holdpoint_model::{Judgement, SCHEMA_VERSION, Trend};
+
+fn current(text: &str) -> Result<Current, FileError> {
+    read_current(&text.into())
+}
+
+fn baseline(text: &str) -> Result<Baseline, FileError> {
+    read_baseline(&text.into())
+}
 
 fn data(name: &str) -> String {
-    let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../model/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 #[test]
 fn every_schema_version_ever_written_stays_readable() {
     for version in 1..=SCHEMA_VERSION {
-        let report = report(&data(&format!("report-v{version}.json"))).unwrap();
+        let report = document::read::<Report>(&data(&format!("report-v{version}.json"))).unwrap();
         assert!(!report.benchmarks.is_empty());
         let baseline = baseline(&data(&format!("baseline-v{version}.json"))).unwrap();
         assert!(baseline.machine.is_some() && !baseline.metrics.is_empty());
-        let comparison = judgement(&data(&format!("comparison-v{version}.json"))).unwrap();
+        let comparison = document::read::<Judgement>(&data(&format!("comparison-v{version}.json"))).unwrap();
         assert!(!comparison.checks.is_empty());
-        let trend = trend(&data(&format!("trend-v{version}.json"))).unwrap();
+        let trend = document::read::<Trend>(&data(&format!("trend-v{version}.json"))).unwrap();
         assert_eq!(trend.total_metrics, trend.metrics.len());
     }
 }
@@ -56,6 +65,8 @@ fn cudadent42_files_are_read_under_both_keys() {
     assert_eq!(new.shape, [8, 4, 64, 64]);
     let summary = current(&data("dent-summary.json")).unwrap();
     assert_eq!(summary.metrics["B32_H8_S512_D64_p50_ms"].value_ms, 0.321_024);
+    let imported = import(&data("dent-summary.json").as_str().into()).unwrap();
+    assert_eq!(imported.samples_ms["B32_H8_S512_D64_p50_ms"], [0.321_024, 0.319_488, 0.337_92, 0.321_024]);
     let ratchet = baseline(&data("dent-ratchet-baseline.json")).unwrap();
     assert_eq!(ratchet.metrics["B32_H8_S512_D64_p50_ms"].value_ms, 0.32);
 }
@@ -93,4 +104,35 @@ fn bad_files_are_named_by_place_and_cause() {
         let error = baseline(&spec(metric)).unwrap_err().to_string();
         assert!(error.contains(expected), "{metric}: {error:?} should contain {expected:?}");
     }
+}
+
+#[test]
+fn a_folder_is_read_file_by_file_and_metrics_are_named_after_their_file() {
+    let files = [
+        ("a.json", data("dent-result.json")),
+        ("deep/b.json", data("dent-summary.json")),
+        ("notes.txt", "no JSON".to_owned()),
+        ("other.json", "{\"x\": 1}".to_owned()),
+        ("own.json", data("baseline-v1.json")),
+    ];
+    let folder = Source::Folder(files.map(|(path, text)| (path.to_owned(), text)).into());
+    let imported = import(&folder).unwrap();
+    let names: Vec<&String> = imported.current.metrics.keys().collect();
+    assert_eq!(names, ["a.mean_time_ms", "deep/b.B32_H8_S512_D64_p50_ms"]);
+    assert_eq!(imported.samples_ms.keys().collect::<Vec<_>>(), ["deep/b.B32_H8_S512_D64_p50_ms"]);
+    let bad = Source::Folder([("c.json".to_owned(), "{\"performance\": {}}".to_owned())].into());
+    let error = import(&bad).unwrap_err().to_string();
+    assert_eq!(error, "c.json: performance.mean_time_ms: missing or not a number");
+    let error = import(&Source::Folder(BTreeMap::new())).unwrap_err().to_string();
+    assert_eq!(error, "not a report or baseline: no file of the folder is of a known format");
+}
+
+#[test]
+fn a_file_of_another_kind_is_named_and_so_is_who_writes_the_right_one() {
+    let error = current(&data("baseline-v1.json")).unwrap_err().to_string();
+    assert_eq!(error, "it is a baseline, not a report; holdpoint run writes one");
+    let error = current("{\"kind\": \"ab\", \"schema_version\": 1}").unwrap_err().to_string();
+    assert_eq!(error, "it is a side-by-side comparison, not a report; holdpoint run writes one");
+    let error = current("{\"kind\": \"novel\", \"schema_version\": 1}").unwrap_err().to_string();
+    assert_eq!(error, "not a report or baseline: its kind is \"novel\", which is not known here");
 }

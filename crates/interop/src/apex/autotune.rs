@@ -1,38 +1,30 @@
 //! The kernels behind a report, in the form of the seeds' autotune registry.
 
-use crate::report::{KernelInfo, Measured, Outcome, Report};
-use schemars::JsonSchema;
+use holdpoint_model::report::{KernelInfo, Measured, Outcome, Report};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What the registry held at the end of the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Autotune {
-    /// All entries together.
     pub summary: AutotuneSummary,
     /// One per kernel, sizes and constants, sorted by op, sizes and kernel.
     pub entries: Vec<AutotuneEntry>,
 }
 
-/// All entries together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AutotuneSummary {
-    /// How many there are.
     pub cache_entries: u64,
-    /// Sum of their launches.
     pub launches: u64,
-    /// Sum of their hits.
     pub cache_hits: u64,
-    /// Sum of their misses.
     pub cache_misses: u64,
     /// Hits over hits and misses; null without any.
     pub cache_hit_rate: Option<f64>,
 }
 
 /// One kernel as it ran. The seeds report the constants they would have chosen; these are the ones that were compiled in.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AutotuneEntry {
-    /// What it computes.
     pub op_name: String,
     /// Its name in the source; the first, where a call takes several.
     pub kernel_name: String,

@@ -1,8 +1,9 @@
 //! Cases small enough to be computed by hand.
 
 use super::*;
-use crate::report::Report;
-use crate::suite::TIMER_CUDA_GRAPH;
+use holdpoint_model::Report;
+use holdpoint_model::roofline::*;
+use holdpoint_model::suite::TIMER_CUDA_GRAPH;
 use serde_json::{Value, json};
 
 /// A measured workload: identity, median in ms, GB/s and GFLOP/s (0: not declared), launches (0: not on a device).
@@ -62,7 +63,7 @@ fn ceilings() -> Ceilings {
         ("mma_f16", row(op("mma", "f16", json!({})), 1.0, [0.0, 100_000.0], 1)),
         ("launch", row(op("launch", "f32", json!({})), 0.002, [0.0, 0.0], 1)),
     ];
-    Ceilings::from_report(&report(&["Some GPU"], &rows)).expect("ceilings")
+    ceilings_from(&report(&["Some GPU"], &rows)).expect("ceilings")
 }
 
 fn place(row: Value) -> Placement {
@@ -87,7 +88,7 @@ fn ceilings_are_found_in_their_report() {
         ceilings.compute.iter().map(|(unit, c)| (unit.as_str(), c.gflops)).collect();
     assert_eq!(compute, [("f16", 100_000.0), ("f32", 10_000.0), ("tf32", 50_000.0)]);
     assert_eq!(ceilings.launch_ms[TIMER_CUDA_GRAPH], 0.002);
-    let empty = Ceilings::from_report(&report(&[], &[])).unwrap_err();
+    let empty = ceilings_from(&report(&[], &[])).unwrap_err();
     assert!(empty.to_string().contains("roofline --measure"), "{empty}");
 }
 
@@ -95,7 +96,7 @@ fn ceilings_are_found_in_their_report() {
 fn a_ceiling_is_the_quickest_sample_not_the_median() {
     let mut copy = row(op("copy", "f32", json!({})), 2.0, [1000.0, 0.0], 1);
     copy["min_ms"] = json!(1.6);
-    let ceilings = Ceilings::from_report(&report(&["Some GPU"], &[("copy", copy)])).unwrap();
+    let ceilings = ceilings_from(&report(&["Some GPU"], &[("copy", copy)])).unwrap();
     assert_eq!((ceilings.memory.gb_per_s, ceilings.memory.working_set_bytes), (1250.0, 2e9));
 }
 
@@ -257,7 +258,7 @@ fn the_table_agrees_with_itself() {
 fn ceilings_measured_on_an_h200_lie_between_half_of_its_data_sheet_and_a_tenth_above_it() {
     let text = include_str!("../../../../docs/h200/ceilings-gpu.json");
     let report: Report = serde_json::from_str(text).expect("a report");
-    let ceilings = Ceilings::from_report(&report).expect("ceilings");
+    let ceilings = ceilings_from(&report).expect("ceilings");
     let peaks = public_peaks(&ceilings.device).expect("an H200 is in the table");
     let share = ceilings.memory.gb_per_s / peaks.gb_per_s;
     assert!((0.8..1.0).contains(&share), "{share}");
@@ -280,7 +281,7 @@ fn ceilings_far_from_the_makers_numbers_are_told() {
     let copy = |gb| [("copy", row(op("copy", "f32", json!({})), 2.0, [gb, 0.0], 1))];
     let notes = |gb| {
         let report = report(&["NVIDIA L4"], &copy(gb));
-        analyse(&report, Ceilings::from_report(&report).unwrap()).unwrap().notes
+        analyse(&report, ceilings_from(&report).unwrap()).unwrap().notes
     };
     assert_eq!(notes(250.0), [""; 0]);
     assert_eq!(notes(120.0), ["memory: measured 120 GB/s, 40 % of the 300 its maker gives"]);

@@ -1,9 +1,8 @@
 //! Where a run was made and what profile it measured, as far as our report tells.
 
 use super::convert;
-use crate::report::{Outcome, Report, RunStatus};
-use crate::suite::Identity;
-use schemars::JsonSchema;
+use holdpoint_model::report::{Outcome, Report, RunStatus};
+use holdpoint_model::suite::Identity;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,8 +11,7 @@ const TILE_OPS: &str = "tile_ops.";
 const TILE_SSM: &str = "tilessm.";
 pub(super) const END_TO_END: &str = "end_to_end_infer.";
 
-/// Where a run was made.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexEnvironment {
     /// Null: no Python takes part.
     pub python: Option<String>,
@@ -21,7 +19,6 @@ pub struct ApexEnvironment {
     pub platform: String,
     /// Null: no PyTorch takes part.
     pub torch: Option<String>,
-    /// What the machine can do.
     pub runtime_caps: ApexCaps,
     /// `cuda`, or `cpu` where there was no device.
     pub device: String,
@@ -40,9 +37,8 @@ pub struct ApexEnvironment {
 }
 
 /// The seeds' capability snapshot. A report of ours holds what was used, not what there was beside it: most is null.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexCaps {
-    /// CUDA through the driver.
     pub cuda: ApexCudaCaps,
     /// Not asked.
     pub triton: ApexTritonCaps,
@@ -54,14 +50,12 @@ pub struct ApexCaps {
     pub any_gpu_runtime: Option<bool>,
 }
 
-/// CUDA through the driver.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexCudaCaps {
     /// Whether a device could be used.
     pub available: bool,
     /// Null: the report names the device that was used alone.
     pub device_count: Option<u32>,
-    /// Name of that device.
     pub device_name: Option<String>,
     /// Null: not in the report.
     pub compute_capability: Option<String>,
@@ -70,58 +64,44 @@ pub struct ApexCudaCaps {
 }
 
 /// Triton; all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ApexTritonCaps {
-    /// Whether it can be used.
     pub available: Option<bool>,
-    /// Its version.
     pub version: Option<String>,
-    /// Why not.
     pub reason: Option<String>,
 }
 
 /// TensorRT; all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ApexTensorRtCaps {
     /// Whether the package is installed.
     pub python_available: Option<bool>,
-    /// Its version.
     pub python_version: Option<String>,
-    /// Why not.
     pub python_reason: Option<String>,
     /// Whether the C++ headers were found.
     pub headers_available: Option<bool>,
-    /// Where.
     pub header_path: Option<String>,
     /// Whether int8 engines can be built.
     pub int8_available: Option<bool>,
-    /// Why not.
     pub int8_reason: Option<String>,
 }
 
 /// 8-bit floating point; all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ApexFp8Caps {
-    /// Whether it can be used.
     pub available: Option<bool>,
     /// Whether the framework has the type.
     pub dtype_available: Option<bool>,
-    /// The types it has.
     pub supported_dtypes: Option<Vec<String>>,
-    /// Why not.
     pub reason: Option<String>,
 }
 
 /// The profile that was measured: what the workloads of `tile_ops`, `tilessm` and `end_to_end_infer` agree on, else null.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexConfig {
-    /// Batch of the tile ops.
     pub batch: Option<u64>,
-    /// Channels of the tile ops.
     pub channels: Option<u64>,
-    /// Height of their feature map.
     pub height: Option<u64>,
-    /// Width of their feature map.
     pub width: Option<u64>,
     /// Edge of a tile.
     pub tile_size: Option<u64>,
@@ -133,7 +113,6 @@ pub struct ApexConfig {
     pub warmup: Option<u64>,
     /// Null: measuring ends when the interval is narrow, not after a fixed number of samples.
     pub iters: Option<u64>,
-    /// Seed of the inputs.
     pub seed: u64,
     /// Element type that was asked for, such as `fp16`.
     pub dtype: Option<String>,

@@ -4,9 +4,9 @@ use super::{
     APEX_GPU_SUITE, ApexError, ApexGpuReport, Autotune, Dispatch, Part, Routing, Section, SkipRecord, Times,
     profile,
 };
-use crate::SCHEMA_VERSION;
-use crate::limits::clean_text;
-use crate::report::{Measured, Measurement, Outcome, Report, RunStatus};
+use holdpoint_model::SCHEMA_VERSION;
+use holdpoint_model::limits::clean_text;
+use holdpoint_model::report::{Measured, Measurement, Outcome, Report, RunStatus};
 use std::collections::BTreeMap;
 
 /// The last word of names whose kernel a section speaks for.

@@ -1,17 +1,44 @@
 //! cudadent42's result files: times of one attention kernel, with its shape but no version and no machine.
 
-use super::{FileError, text_at, value_error};
-use crate::SCHEMA_VERSION;
-use crate::baseline::{Baseline, BaselineMetric, DEFAULT_RATIO};
-use crate::current::{Current, MetricValue};
-use crate::suite::Identity;
+use crate::{Format, Imported, text_at};
+use holdpoint_model::FileError;
+use holdpoint_model::current::{Current, MetricValue};
+use holdpoint_model::document::{Head, value_error};
+use holdpoint_model::suite::Identity;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Results of one kernel, the statistical baseline, and the ratchet's baseline.
+pub(crate) const FORMAT: Format = Format {
+    words: "a file of cudadent42",
+    is_it: |source| source.any_head(is_it),
+    read: |source| source.read_each(is_it, read),
+};
+
+fn is_it(head: &Head<'_>) -> bool {
+    let is_other = || ["metrics", "benchmarks", "cases"].iter().any(|key| head.has(key));
+    is_result(head) || ((head.has("results") || head.has("configs")) && !is_other())
+}
+
+/// Whether it is of one kernel. Apex-X's CPU report has `metrics` too, of other names.
+fn is_result(head: &Head<'_>) -> bool {
+    let metrics: Option<Map<String, Value>> = head.get("metrics");
+    head.has("performance") || metrics.is_some_and(|m| m.get("mean_time_ms").is_some_and(Value::is_number))
+}
+
+fn read(head: &Head<'_>, file: &Value) -> Result<Imported, FileError> {
+    match () {
+        () if is_result(head) => result(file),
+        () if head.has("results") => summary(file),
+        () => ratchet(file),
+    }
+}
 
 /// Times come from CUDA events around each call.
 const TIMER: &str = "cuda_event";
 
 /// One kernel, one shape: `performance` in newer files, `metrics` in older ones.
-pub(super) fn result(file: &Value) -> Result<Current, FileError> {
+fn result(file: &Value) -> Result<Imported, FileError> {
     let (block, place) = match (file.get("performance"), file.get("metrics")) {
         (Some(block), _) => (block, "performance"),
         (None, Some(block)) => (block, "metrics"),
@@ -28,12 +55,12 @@ pub(super) fn result(file: &Value) -> Result<Current, FileError> {
     let mut current = head(file, "cudadent42");
     let metric = MetricValue { value_ms, workload: kernel, identity, answer_checked: None };
     current.metrics.insert("mean_time_ms".to_owned(), metric);
-    Ok(current)
+    Ok(Imported { current, ..Imported::default() })
 }
 
 /// The statistical baseline: several shapes with their raw times; the median is compared.
-pub(super) fn summary(file: &Value) -> Result<Current, FileError> {
-    let mut current = head(file, "cudadent42_baseline");
+fn summary(file: &Value) -> Result<Imported, FileError> {
+    let (mut current, mut samples_ms) = (head(file, "cudadent42_baseline"), BTreeMap::new());
     let Some(results) = file.get("results").and_then(Value::as_array) else {
         return value_error("results".to_owned(), "must be an array");
     };
@@ -51,44 +78,32 @@ pub(super) fn summary(file: &Value) -> Result<Current, FileError> {
         );
         let (workload, identity) = (Some(name.clone()), Some(identity));
         let metric = MetricValue { value_ms, workload, identity, answer_checked: None };
-        current.metrics.insert(format!("{name}_p50_ms"), metric);
+        let name = format!("{name}_p50_ms");
+        let raw = result.get("raw_latencies").and_then(Value::as_array);
+        if let Some(raw) = raw {
+            samples_ms.insert(name.clone(), raw.iter().filter_map(Value::as_f64).collect());
+        }
+        current.metrics.insert(name, metric);
     }
-    Ok(current)
+    Ok(Imported { current, samples_ms, is_baseline: false })
 }
 
 /// The ratchet's baseline: the best time ever of each configuration.
-pub(super) fn ratchet(file: &Value) -> Result<Baseline, FileError> {
+fn ratchet(file: &Value) -> Result<Imported, FileError> {
     let Some(configs) = file.get("configs").and_then(Value::as_object) else {
         return value_error("configs".to_owned(), "must be an object");
     };
-    let mut baseline = Baseline {
-        schema_version: SCHEMA_VERSION,
-        suite: "cudadent42_ratchet".to_owned(),
-        baseline_notes: String::new(),
-        required_status: None,
-        machine: None,
-        environment_lock: None,
-        runs: Vec::new(),
-        promoted: None,
-        metrics: std::collections::BTreeMap::new(),
-    };
+    let current = Current { suite: "cudadent42_ratchet".to_owned(), ..Current::default() };
+    let mut imported = Imported { current, is_baseline: true, ..Imported::default() };
     for (name, config) in configs {
         let Some(value_ms) = config.get("median_ms").and_then(Value::as_f64) else {
             return value_error(format!("configs.{name}.median_ms"), "missing or not a number");
         };
-        let metric = BaselineMetric {
-            value_ms,
-            max_regression_ratio: DEFAULT_RATIO,
-            max_regression_abs_ms: 0.0,
-            workload: Some(name.clone()),
-            identity: None,
-            runs_ms: Vec::new(),
-            answer_checked: None,
-            spread: None,
-        };
-        baseline.metrics.insert(format!("{name}_p50_ms"), metric);
+        let workload = Some(name.clone());
+        let metric = MetricValue { value_ms, workload, identity: None, answer_checked: None };
+        imported.current.metrics.insert(format!("{name}_p50_ms"), metric);
     }
-    Ok(baseline)
+    Ok(imported)
 }
 
 fn head(file: &Value, suite: &str) -> Current {
