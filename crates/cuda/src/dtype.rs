@@ -1,7 +1,7 @@
 //! Element types on the device.
 
 use half::{bf16, f16};
-use holdpoint_workloads::{Overflow, Range};
+use holdpoint_ops::{Overflow, Range};
 
 /// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

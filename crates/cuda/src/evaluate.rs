@@ -5,7 +5,7 @@ use crate::gpu::{Draw, Gpu};
 use crate::program::Prepared;
 use crate::timing::Call;
 use holdpoint_model::{FindingKind, Values};
-use holdpoint_workloads::{Check, Domain, Tensor, values};
+use holdpoint_ops::{Check, Domain, Tensor, values};
 use std::time::{Duration, Instant};
 
 /// What came of a case.

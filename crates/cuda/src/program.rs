@@ -11,12 +11,12 @@ use crate::timing::{Cache, Call, Captured, Timed, Times, Timing};
 use holdpoint_model::FailureCause;
 use holdpoint_model::report::KernelInfo;
 use holdpoint_model::suite::KernelSpec;
-use holdpoint_workloads::compare::Comparison;
-use holdpoint_workloads::{BuildError, Check, Leeway, Tolerance, Work};
+use holdpoint_ops::compare::Comparison;
+use holdpoint_ops::{BuildError, Check, Leeway, Tolerance, Work};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-pub use holdpoint_workloads::Variant;
+pub use holdpoint_ops::Variant;
 
 /// Operations that the CPU's oracle may take, roughly: a fraction of a second. Where all rows of a batch would take more, some are
 /// checked against it, and all are compared on the device with what the plain kernel makes of the same inputs.

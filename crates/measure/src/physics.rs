@@ -3,7 +3,7 @@
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::roofline::public_peaks;
 use holdpoint_model::suite::Work;
-use holdpoint_workloads::{Request, Variant, build};
+use holdpoint_ops::{Request, Variant, build};
 use serde_json::Map;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ fn cpus(dtype: &str) -> Rates {
 }
 
 /// Work per nanosecond of one thread, at its best; infinite where it cannot be measured.
-fn rate(op: &str, size: usize, of: impl Fn(&holdpoint_workloads::Work) -> u64) -> f64 {
+fn rate(op: &str, size: usize, of: impl Fn(&holdpoint_ops::Work) -> u64) -> f64 {
     let shape = [size];
     // Short calls: one that is interrupted says nothing.
     let params = Map::from_iter((op == "fma").then(|| ("rounds".to_owned(), 64.into())));

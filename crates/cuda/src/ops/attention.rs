@@ -6,8 +6,8 @@ use crate::dtype::Dtype;
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{Output, PrepareError, Program, Request, Variant};
-use holdpoint_workloads::attention::{self, AttentionSpec};
-use holdpoint_workloads::{BuildError, Tolerance, Work};
+use holdpoint_ops::attention::{self, AttentionSpec};
+use holdpoint_ops::{BuildError, Tolerance, Work};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]

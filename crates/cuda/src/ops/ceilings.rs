@@ -5,8 +5,8 @@ use crate::dtype::Dtype;
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request, Variant};
-use holdpoint_workloads::fma::{ADDEND, FACTOR};
-use holdpoint_workloads::{BuildError, Tolerance, Work};
+use holdpoint_ops::fma::{ADDEND, FACTOR};
+use holdpoint_ops::{BuildError, Tolerance, Work};
 use serde::Deserialize;
 
 /// Of one tile of `mma`, as its kernel has them: rows of either side, and bytes of a row.
@@ -82,7 +82,7 @@ pub(super) fn build_fma(gpu: &mut Gpu, request: &Request<'_>) -> Result<Program,
     let steps = (count * rounds) as u64;
     let work = Work { bytes: 8 * count as u64, flops: 2 * steps, items: steps, item: "steps" };
     let oracle = Box::new(move |_, inputs: &[Vec<f32>]| {
-        vec![inputs[0].iter().map(|x| holdpoint_workloads::fma::steps(*x, rounds)).collect()]
+        vec![inputs[0].iter().map(|x| holdpoint_ops::fma::steps(*x, rounds)).collect()]
     });
     Ok(Program::new(chosen, vec![launch], (vec![input], vec![output], Vec::new()), count, oracle, work))
 }

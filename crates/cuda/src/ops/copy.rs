@@ -4,7 +4,7 @@ use super::{Chosen, Memory, NORMAL, grid_x, param_error, parse, plain, shape_err
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request, Variant};
-use holdpoint_workloads::{BuildError, Work};
+use holdpoint_ops::{BuildError, Work};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -5,7 +5,7 @@ use crate::dtype::Dtype;
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request};
-use holdpoint_workloads::{BuildError, Work};
+use holdpoint_ops::{BuildError, Work};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

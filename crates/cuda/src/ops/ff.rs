@@ -9,12 +9,12 @@ use crate::gpu::Gpu;
 use crate::launch::{Arguments, Launch};
 use crate::program::{PrepareError, Program, Request, Variant};
 use holdpoint_model::FailureCause;
-use holdpoint_workloads::ff::{self, FfConfig, FfInputs, OracleModule, PathWeights, Router};
-use holdpoint_workloads::order::{OrderMode, order};
-use holdpoint_workloads::rng::RandomState;
-use holdpoint_workloads::shape::{Grid, Nchw};
-use holdpoint_workloads::ssm::module::{RawScan, sigmoid};
-use holdpoint_workloads::{BuildError, Tolerance, Work};
+use holdpoint_ops::ff::{self, FfConfig, FfInputs, OracleModule, PathWeights, Router};
+use holdpoint_ops::order::{OrderMode, order};
+use holdpoint_ops::rng::RandomState;
+use holdpoint_ops::shape::{Grid, Nchw};
+use holdpoint_ops::ssm::module::{RawScan, sigmoid};
+use holdpoint_ops::{BuildError, Tolerance, Work};
 use serde::Deserialize;
 
 mod reference;

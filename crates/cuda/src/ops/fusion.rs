@@ -5,9 +5,9 @@ use crate::compile::Config;
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request, Variant};
-use holdpoint_workloads::fusion::{self, Gate, Maps};
-use holdpoint_workloads::shape::Nchw;
-use holdpoint_workloads::{BuildError, Work};
+use holdpoint_ops::fusion::{self, Gate, Maps};
+use holdpoint_ops::shape::Nchw;
+use holdpoint_ops::{BuildError, Work};
 use serde::Deserialize;
 
 #[derive(Clone, Copy, Deserialize)]

@@ -17,7 +17,7 @@ use crate::error::CudaError;
 use crate::gpu::{Draw, Gpu};
 use crate::launch::{Kernel, Launch};
 use crate::program::{Input, Output, PrepareError, Program, Request, Variant};
-use holdpoint_workloads::BuildError;
+use holdpoint_ops::BuildError;
 use serde::de::DeserializeOwned;
 
 /// Names of the ops.

@@ -5,7 +5,7 @@ use crate::gpu::Gpu;
 use crate::launch::{Dim, Module};
 use crate::program::{PrepareError, Program, Request, Variant};
 use holdpoint_model::suite::{KernelSpec, Size};
-use holdpoint_workloads::BuildError;
+use holdpoint_ops::BuildError;
 
 /// The ops that can be had, with the names of their sizes and the parameters that count as sizes.
 const OPS: &[(&str, &[&str], Params)] = &[

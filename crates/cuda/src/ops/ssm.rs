@@ -5,8 +5,8 @@ use crate::compile::Config;
 use crate::gpu::{Draw, Gpu};
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request, Variant};
-use holdpoint_workloads::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_workloads::{BuildError, Work};
+use holdpoint_ops::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
+use holdpoint_ops::{BuildError, Work};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use crate::worker::{Place, WorkerError};
 use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::Finding;
 use holdpoint_model::{FindingKind, FuzzCase, Suite};
-use holdpoint_workloads::Tolerance;
+use holdpoint_ops::Tolerance;
 use std::path::Path;
 
 /// How two answers to the same inputs differ.

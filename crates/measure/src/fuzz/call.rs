@@ -6,7 +6,7 @@ use super::own;
 use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{CallPlaces, Finding, TensorPlace};
 use holdpoint_model::{FindingKind, FuzzCase};
-use holdpoint_workloads::{Leeway, PreparedOp, Request, Tensor, Tolerance, build, values};
+use holdpoint_ops::{Leeway, PreparedOp, Request, Tensor, Tolerance, build, values};
 use std::ops::Range;
 
 /// Element type of outputs of whole numbers.

@@ -7,8 +7,8 @@ use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FuzzCase, Suite};
-use holdpoint_workloads::compare::Comparison;
-use holdpoint_workloads::{Check, Domain, Leeway, PreparedOp, Tensor, Tolerance, Work};
+use holdpoint_ops::compare::Comparison;
+use holdpoint_ops::{Check, Domain, Leeway, PreparedOp, Tensor, Tolerance, Work};
 use std::collections::BTreeMap;
 use std::path::Path;
 

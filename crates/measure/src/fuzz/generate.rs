@@ -152,7 +152,7 @@ mod tests {
     fn every_op_has_cases_that_it_takes_and_they_differ() {
         let mut random = Random::new(1);
         for (target, ops) in [
-            (Target::Builtin, holdpoint_workloads::OPS),
+            (Target::Builtin, holdpoint_ops::OPS),
             (
                 Target::Cuda,
                 &[

@@ -52,15 +52,15 @@ impl Target {
             return false;
         }
         match self {
-            Self::Builtin => holdpoint_workloads::validate(&own::request(case)).is_ok(),
+            Self::Builtin => holdpoint_ops::validate(&own::request(case)).is_ok(),
             Self::External if case.declared.is_some() => {
                 case.declared.as_ref().is_some_and(|op| declared::takes(op, case))
             }
             Self::External => {
-                let request = holdpoint_workloads::Request { dtype: "f32", ..own::request(case) };
+                let request = holdpoint_ops::Request { dtype: "f32", ..own::request(case) };
                 arena::OPS.contains(&case.op.as_str())
                     && holdpoint_cuda::Dtype::parse(&case.dtype).is_some()
-                    && holdpoint_workloads::validate(&request).is_ok()
+                    && holdpoint_ops::validate(&request).is_ok()
             }
             Self::Cuda => crate::worker::cuda::case_request(case)
                 .is_some_and(|request| holdpoint_cuda::ops::validate(&request).is_ok()),

@@ -3,7 +3,7 @@
 use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{Errors, Evaluated};
 use holdpoint_model::{FindingKind, FuzzCase};
-use holdpoint_workloads::{BuildError, Check, Request, Variant, build, values};
+use holdpoint_ops::{BuildError, Check, Request, Variant, build, values};
 
 /// What a case asks of the ops.
 pub(crate) fn request(case: &FuzzCase) -> Request<'_> {
@@ -44,7 +44,7 @@ pub(crate) fn evaluate(case: &FuzzCase) -> Result<Evaluated, BuildError> {
     })
 }
 
-fn bits(tensors: Vec<holdpoint_workloads::Tensor<'_>>) -> Vec<u32> {
+fn bits(tensors: Vec<holdpoint_ops::Tensor<'_>>) -> Vec<u32> {
     tensors.iter().flat_map(|tensor| tensor.values.iter().map(|value| value.to_bits())).collect()
 }
 

@@ -9,7 +9,7 @@ use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo}
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpec};
 use holdpoint_model::{FailureCause, FuzzCase};
-use holdpoint_workloads::{BuildError, PreparedOp, Request, Tolerance, Variant, build};
+use holdpoint_ops::{BuildError, PreparedOp, Request, Tolerance, Variant, build};
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Builtin {
 /// # Errors
 /// With what is wrong and what would be right.
 pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
-    holdpoint_workloads::validate(&request(spec, 0))
+    holdpoint_ops::validate(&request(spec, 0))
 }
 
 fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {

@@ -12,7 +12,7 @@ use holdpoint_model::suite::{
     self, TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH, TIMER_HOST, WORKER_CUDA, Work, WorkloadSpec,
 };
 use holdpoint_model::{FailureCause, FuzzCase};
-use holdpoint_workloads::{BuildError, Tolerance};
+use holdpoint_ops::{BuildError, Tolerance};
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;

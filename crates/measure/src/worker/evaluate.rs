@@ -3,7 +3,7 @@
 use super::{Computed, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::fuzz::{Evaluation, TensorPlace};
-use holdpoint_workloads::{PreparedOp, Request, Variant, build, validate};
+use holdpoint_ops::{PreparedOp, Request, Variant, build, validate};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;

@@ -7,7 +7,7 @@ use crate::error::CudaError;
 use crate::gpu::Gpu;
 use crate::launch::{Arguments, Launch};
 use crate::ops::{PLAIN_THREADS, grid_x};
-use holdpoint_workloads::shape::Nchw;
+use holdpoint_ops::shape::Nchw;
 
 /// Its launches and what they write in between.
 pub(super) fn launches(

@@ -6,9 +6,9 @@ use crate::compile::Config;
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request, Variant};
-use holdpoint_workloads::fused::{self, Affine};
-use holdpoint_workloads::pack::PackSpec;
-use holdpoint_workloads::{BuildError, Work};
+use holdpoint_ops::fused::{self, Affine};
+use holdpoint_ops::pack::PackSpec;
+use holdpoint_ops::{BuildError, Work};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -6,9 +6,9 @@ pub(super) mod unpack;
 
 use super::{param_error, shape_error, unit_bytes};
 use crate::program::Request;
-use holdpoint_workloads::BuildError;
-use holdpoint_workloads::rng::RandomState;
-use holdpoint_workloads::shape::{Grid, Nchw};
+use holdpoint_ops::BuildError;
+use holdpoint_ops::rng::RandomState;
+use holdpoint_ops::shape::{Grid, Nchw};
 
 /// A map, its grid, and which tiles of it are chosen.
 #[derive(Clone, Debug)]

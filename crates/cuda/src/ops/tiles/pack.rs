@@ -6,8 +6,8 @@ use crate::compile::Config;
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request, Variant};
-use holdpoint_workloads::pack::{self, PackSpec, Packed};
-use holdpoint_workloads::{BuildError, Work};
+use holdpoint_ops::pack::{self, PackSpec, Packed};
+use holdpoint_ops::{BuildError, Work};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

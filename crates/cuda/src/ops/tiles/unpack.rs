@@ -6,9 +6,9 @@ use crate::compile::Config;
 use crate::gpu::Gpu;
 use crate::launch::Arguments;
 use crate::program::{PrepareError, Program, Request, Variant};
-use holdpoint_workloads::rng::RandomState;
-use holdpoint_workloads::unpack::{Overlap, UnpackSpec, levels};
-use holdpoint_workloads::{BuildError, Work};
+use holdpoint_ops::rng::RandomState;
+use holdpoint_ops::unpack::{Overlap, UnpackSpec, levels};
+use holdpoint_ops::{BuildError, Work};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -3,20 +3,20 @@
 // Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_workloads::Tolerance;
-use holdpoint_workloads::attention::{self, AttentionSpec, Scratch};
-use holdpoint_workloads::compare::Comparison;
-use holdpoint_workloads::ff::{FastModule, FfConfig, FfInputs, OracleModule, PathWeights};
-use holdpoint_workloads::fused::{self, Affine};
-use holdpoint_workloads::fusion::{self, Gate, Maps};
-use holdpoint_workloads::infer::{self, InferConfig, Model};
-use holdpoint_workloads::order::{OrderMode, Orderer, insertion_order, order};
-use holdpoint_workloads::pack::{self, PackSpec, Packed};
-use holdpoint_workloads::rng::RandomState;
-use holdpoint_workloads::select::{SplitInput, greedy, two_stage};
-use holdpoint_workloads::shape::{Grid, Nchw};
-use holdpoint_workloads::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_workloads::unpack::{Overlap, UnpackSpec, levels, priority};
+use holdpoint_ops::Tolerance;
+use holdpoint_ops::attention::{self, AttentionSpec, Scratch};
+use holdpoint_ops::compare::Comparison;
+use holdpoint_ops::ff::{FastModule, FfConfig, FfInputs, OracleModule, PathWeights};
+use holdpoint_ops::fused::{self, Affine};
+use holdpoint_ops::fusion::{self, Gate, Maps};
+use holdpoint_ops::infer::{self, InferConfig, Model};
+use holdpoint_ops::order::{OrderMode, Orderer, insertion_order, order};
+use holdpoint_ops::pack::{self, PackSpec, Packed};
+use holdpoint_ops::rng::RandomState;
+use holdpoint_ops::select::{SplitInput, greedy, two_stage};
+use holdpoint_ops::shape::{Grid, Nchw};
+use holdpoint_ops::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
+use holdpoint_ops::unpack::{Overlap, UnpackSpec, levels, priority};
 use proptest::prelude::*;
 
 fn modes() -> impl Strategy<Value = OrderMode> {

@@ -9,10 +9,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use holdpoint_workloads::buffer::Buffer;
-use holdpoint_workloads::pack::PackSpec;
-use holdpoint_workloads::shape::Nchw;
-use holdpoint_workloads::{PreparedOp, Request, Variant, build};
+use holdpoint_ops::buffer::Buffer;
+use holdpoint_ops::pack::PackSpec;
+use holdpoint_ops::shape::Nchw;
+use holdpoint_ops::{PreparedOp, Request, Variant, build};
 use serde_json::{Map, Value, json};
 
 const TILES: [u32; 10] = [0, 5, 9, 12, 18, 27, 33, 40, 50, 63];

@@ -3,7 +3,7 @@
 // Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_workloads::{BuildError, OPS, Request, Tolerance, Variant, build, load, validate};
+use holdpoint_ops::{BuildError, OPS, Request, Tolerance, Variant, build, load, validate};
 use serde_json::{Map, Value, json};
 
 fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>) -> Request<'a> {

@@ -9,18 +9,18 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use holdpoint_workloads::Tolerance;
-use holdpoint_workloads::attention::{self, AttentionSpec, Scratch};
-use holdpoint_workloads::ff::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
-use holdpoint_workloads::fused::{self, Affine};
-use holdpoint_workloads::fusion::{self, Gate, Maps};
-use holdpoint_workloads::infer::{self, InferConfig, Model};
-use holdpoint_workloads::order::{OrderMode, Orderer};
-use holdpoint_workloads::pack::{self, PackSpec, Packed};
-use holdpoint_workloads::rng::RandomState;
-use holdpoint_workloads::shape::Nchw;
-use holdpoint_workloads::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_workloads::unpack::{Overlap, UnpackSpec, levels, priority};
+use holdpoint_ops::Tolerance;
+use holdpoint_ops::attention::{self, AttentionSpec, Scratch};
+use holdpoint_ops::ff::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
+use holdpoint_ops::fused::{self, Affine};
+use holdpoint_ops::fusion::{self, Gate, Maps};
+use holdpoint_ops::infer::{self, InferConfig, Model};
+use holdpoint_ops::order::{OrderMode, Orderer};
+use holdpoint_ops::pack::{self, PackSpec, Packed};
+use holdpoint_ops::rng::RandomState;
+use holdpoint_ops::shape::Nchw;
+use holdpoint_ops::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
+use holdpoint_ops::unpack::{Overlap, UnpackSpec, levels, priority};
 use serde_json::{Value, json};
 use support::Vectors;
 

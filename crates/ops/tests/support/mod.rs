@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use holdpoint_workloads::Tolerance;
-use holdpoint_workloads::compare::Comparison;
+use holdpoint_ops::Tolerance;
+use holdpoint_ops::compare::Comparison;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
