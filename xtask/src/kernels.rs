@@ -1,7 +1,8 @@
 //! Compiles every kernel for every architecture, without a GPU, and holds what the code needs against
-//! `crates/cuda/kernels/usage.txt`: a kernel that begins to spill is slower long before a test is red.
+//! `crates/ops/kernels.txt`: a kernel that begins to spill is slower long before a test is red.
 
-use holdpoint_cuda::compile::{self, ARCHS, Nvrtc, Unit, Usage};
+use holdpoint_cuda::compile::{self, Nvrtc, Unit, Usage};
+use holdpoint_ops::cuda::{ARCHS, checked_units};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::time::Instant;
 /// Registers are handed out to a thread in steps of 8: fewer more than recorded cost at most one step.
 const REGISTERS_SLACK: u32 = 8;
 /// What was recorded.
-const FILE: &str = "crates/cuda/kernels/usage.txt";
+const FILE: &str = "crates/ops/kernels.txt";
 
 /// What the kernels need, by kernel, architecture, element type and constants.
 type Table = BTreeMap<String, Needs>;
@@ -70,7 +71,7 @@ pub fn check(root: &Path, arguments: &[String]) -> Vec<String> {
 
 /// Every unit that is to be checked, shared out over the CPUs; what does not compile is a problem.
 fn compile_all(nvrtc: &Nvrtc) -> (Table, Vec<String>) {
-    let jobs = compile::checked_units();
+    let jobs = checked_units();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -91,7 +92,7 @@ fn compile_all(nvrtc: &Nvrtc) -> (Table, Vec<String>) {
             for (unit, arch, compiled) in done {
                 match compiled {
                     Ok(kernels) => table.extend(kernels.iter().map(|usage| entry(unit, arch, usage))),
-                    Err(error) => problems.push(format!("{}: {error}", key(unit.source, unit, arch))),
+                    Err(error) => problems.push(format!("{}: {error}", key(unit.source.name, unit, arch))),
                 }
             }
         }

@@ -15,7 +15,7 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    pub(crate) fn new(reason: &'static str, detail: impl Into<String>) -> Self {
+    pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into() }
     }
 }
@@ -33,7 +33,7 @@ pub struct CudaError {
 }
 
 impl CudaError {
-    pub(crate) fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
+    pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self { cause, detail: detail.into(), fatal: false }
     }
 }

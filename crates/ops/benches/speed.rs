@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use holdpoint_ops::buffer::Buffer;
-use holdpoint_ops::pack::PackSpec;
 use holdpoint_ops::shape::Nchw;
-use holdpoint_ops::{PreparedOp, Request, Variant, build};
+use holdpoint_ops::tile_pack::cpu::PackSpec;
+use holdpoint_ops::{Prepared, Request, Variant};
 use serde_json::{Map, Value, json};
 
 const TILES: [u32; 10] = [0, 5, 9, 12, 18, 27, 33, 40, 50, 63];
@@ -42,10 +42,10 @@ fn wanted(op: &str) -> bool {
     names.is_empty() || names.iter().any(|name| name == op)
 }
 
-fn prepare(op: &str, shape: &[usize], params: &Value, variant: Variant) -> Box<dyn PreparedOp> {
+fn prepare(op: &str, shape: &[usize], params: &Value, variant: Variant) -> Prepared {
     let params: &Map<String, Value> = params.as_object().expect("parameters are an object");
-    let request = Request { op, shape, dtype: "f32", variant, params, seed: 123, tolerance: None };
-    let mut prepared = build(&request).expect("a valid request");
+    let request = Request { variant, seed: 123, ..Request::new(op, shape, "f32", params) };
+    let mut prepared = Prepared::new(&request).expect("a valid request");
     prepared.call();
     assert!(prepared.check().passed, "{op}: {:?}", prepared.check());
     prepared

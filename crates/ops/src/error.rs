@@ -162,18 +162,24 @@ pub enum OpError {
 #[non_exhaustive]
 pub enum BuildError {
     /// No built-in op has this name.
-    #[error("unknown op {op:?}; known: {}", crate::OPS.join(", "))]
+    #[error("unknown op {op:?}; known: {known}")]
     UnknownOp {
         /// The name asked for.
         op: String,
+        /// The names there are.
+        known: String,
     },
-    /// The CPU ops are f32 only.
-    #[error("{op}: dtype {dtype:?} is not supported on the CPU; valid: \"f32\"")]
+    /// The op has no version in this element type.
+    #[error("{op}: dtype {dtype:?} is not supported on {place}; valid: {valid}")]
     Dtype {
         /// The op.
         op: String,
         /// The dtype asked for.
         dtype: String,
+        /// The CPU or a device.
+        place: &'static str,
+        /// The dtypes there are.
+        valid: String,
     },
     /// Rank or sizes that the op cannot take.
     #[error("{op}: shape {shape:?}: {problem}")]

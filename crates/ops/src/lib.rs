@@ -1,126 +1,66 @@
-//! The built-in ops on the CPU in f32, each with a plain oracle and a fast version.
+//! The built-in ops, one folder each: definition, CPU version, CUDA version with its kernel, cases for fuzzing.
 //!
-//! [`validate`] looks at a request without allocating tensors, [`build`] turns it into a [`PreparedOp`] that
-//! owns its inputs, its outputs and, once it was asked for, the oracle's answer. The modules below hold the ops as plain functions,
-//! for tests and for other back ends that want the oracles. Must not measure time or read files.
+//! A [`Definition`](op::Definition) says all there is to say about an op once; [`Prepared`] runs it on the CPU and
+//! [`cuda::Prepared`] on a device, and both are checked by the same oracle. The `cpu` modules of the ops are plain functions, for tests.
+//! Must not measure CPU time or read files.
 
 pub mod attention;
 pub mod buffer;
+mod case;
+pub mod cases;
 pub mod compare;
+mod copy;
+mod cpu;
+pub mod cuda;
 pub mod diagnostics;
 mod error;
-pub mod ff;
+mod fault;
+pub mod ff_path;
 pub mod fma;
-pub mod fused;
-pub mod fusion;
+pub mod fused_pack_op_unpack;
+pub mod fusion_gate;
 pub mod infer;
+mod launch;
+mod mma;
+pub mod op;
 pub mod order;
 mod overflow;
-pub mod pack;
-mod prepared;
 pub mod product;
 pub mod rng;
 pub mod select;
 pub mod shape;
 pub mod simd;
-pub mod ssm;
-pub mod unpack;
+pub mod tensor;
+pub mod tile_pack;
+pub mod tile_ssm;
+pub mod tile_unpack;
+mod tiles;
 pub mod values;
 
+pub use case::Case;
 pub use compare::{Check, Leeway, Tolerance};
+pub use cpu::Prepared;
 pub use error::{BuildError, OpError};
+pub use holdpoint_cuda::Dtype;
+pub use holdpoint_model::suite::{Variant, Work};
+pub use op::{Backend, Entry, Load, Request, load, names, validate, validate_oracle};
 pub use overflow::Overflow;
-pub use prepared::{Load, load};
-pub use values::{Domain, IntegerTensor, Integers, Range, Tensor};
+pub use tensor::{Domain, Element, Tensor};
+pub use values::{Precision, Range};
 
-use serde_json::{Map, Value};
-
-/// Names of the built-in ops.
-pub const OPS: &[&str] = &[
-    "infer",
-    "tile_pack",
-    "tile_unpack",
-    "fusion_gate",
-    "tile_ssm",
-    "fused_pack_op_unpack",
-    "ff_path",
-    "attention",
-    "copy",
-    "fma",
+/// All ops. A new one is a folder and a line here.
+pub static OPS: &[Entry] = &[
+    op::entry::<infer::Infer>(),
+    op::entry::<tile_pack::TilePack>(),
+    op::entry::<tile_unpack::TileUnpack>(),
+    op::entry::<fusion_gate::FusionGate>(),
+    op::entry::<tile_ssm::TileSsm>(),
+    op::entry::<fused_pack_op_unpack::FusedPackOpUnpack>(),
+    op::entry::<ff_path::FfPath>(),
+    op::entry::<attention::Attention>(),
+    op::entry::<copy::Copy>(),
+    op::entry::<fma::Fma>(),
+    op::entry::<mma::Mma>(),
+    op::entry::<launch::Launch>(),
+    op::entry::<fault::Fault>(),
 ];
-
-/// Which implementation is timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// The quick one.
-    Fast,
-    /// The plain oracle.
-    Reference,
-}
-
-/// What to prepare.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// One of [`OPS`].
-    pub op: &'a str,
-    /// Sizes of the main input.
-    pub shape: &'a [usize],
-    /// Only `"f32"` on the CPU.
-    pub dtype: &'a str,
-    /// Which implementation [`PreparedOp::call`] runs.
-    pub variant: Variant,
-    /// The op's parameters; absent ones take their defaults.
-    pub params: &'a Map<String, Value>,
-    /// Inputs and weights are drawn from it.
-    pub seed: u64,
-    /// Overrides the op's default tolerance.
-    pub tolerance: Option<Tolerance>,
-}
-
-/// Work of one call: each input read once, each output written once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Work {
-    /// Bytes that must move.
-    pub bytes: u64,
-    /// Floating-point operations.
-    pub flops: u64,
-    /// Things processed.
-    pub items: u64,
-    /// What one thing is called.
-    pub item: &'static str,
-}
-
-/// An op with everything it needs, ready to be timed.
-pub trait PreparedOp: Send {
-    /// The timed thing: no allocation, no input or output.
-    fn call(&mut self);
-    /// Fills every output with NaN and resets any state that `call` carries.
-    fn poison(&mut self);
-    /// Compares the outputs now in the buffers with the oracle's, which the first check computes.
-    fn check(&self) -> Check {
-        self.check_given(Leeway::NONE)
-    }
-    /// The same, for inputs that were brought.
-    fn check_given(&self, leeway: Leeway) -> Check;
-    /// Work of one call.
-    fn work(&self) -> Work;
-    /// The inputs, to be written by who brings values of their own; the oracle's answer to the old ones is forgotten. Weights
-    /// and the like that are drawn from the seed alone are not among them.
-    fn inputs(&mut self) -> Vec<Tensor<'_>>;
-    /// The outputs that are floats.
-    fn outputs(&mut self) -> Vec<Tensor<'_>>;
-    /// The outputs that are whole numbers and follow from the inputs alone.
-    fn integer_outputs(&mut self) -> Vec<IntegerTensor<'_>> {
-        Vec::new()
-    }
-}
-
-/// Checks a request without allocating tensors.
-pub fn validate(req: &Request<'_>) -> Result<(), BuildError> {
-    prepared::entry(req)?.validate(req)
-}
-
-/// Allocates all buffers and draws the inputs from the seed. Does not run the op: workers start often.
-pub fn build(req: &Request<'_>) -> Result<Box<dyn PreparedOp>, BuildError> {
-    prepared::entry(req)?.build(req)
-}

@@ -1,107 +1,11 @@
 //! Values for inputs other than the ordinary ones: where kernels break is at the edges.
 
-use crate::compare::Leeway;
+use crate::compare::{Leeway, Tolerance};
 use crate::overflow::Overflow;
 use crate::rng::RandomState;
+use crate::tensor::{Domain, Tensor};
+use holdpoint_cuda::Dtype;
 use holdpoint_model::Values;
-use std::borrow::Cow;
-
-/// One input or output of an op.
-#[derive(Debug)]
-pub struct Tensor<'a> {
-    /// Its name.
-    pub name: Cow<'static, str>,
-    /// Its sizes, the last varying fastest.
-    pub dims: Vec<usize>,
-    /// What it may hold.
-    pub domain: Domain,
-    /// Its values.
-    pub values: &'a mut [f32],
-}
-
-impl<'a> Tensor<'a> {
-    /// A tensor over these values.
-    pub fn new(
-        name: impl Into<Cow<'static, str>>,
-        dims: &[usize],
-        domain: Domain,
-        values: &'a mut [f32],
-    ) -> Self {
-        Self { name: name.into(), dims: dims.to_vec(), domain, values }
-    }
-}
-
-/// One output of whole numbers.
-#[derive(Debug)]
-pub struct IntegerTensor<'a> {
-    /// Its name.
-    pub name: &'static str,
-    /// Its sizes, the last varying fastest.
-    pub dims: Vec<usize>,
-    /// Its values.
-    pub values: Integers<'a>,
-}
-
-/// Whole numbers as an op keeps them; outside they are 32 bits wide, none of them negative.
-#[derive(Debug)]
-pub enum Integers<'a> {
-    /// Ids and coordinates.
-    U32(&'a mut [u32]),
-    /// Priorities.
-    I8(&'a mut [i8]),
-}
-
-impl Integers<'_> {
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::U32(values) => values.len(),
-            Self::I8(values) => values.len(),
-        }
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// As 32-bit numbers.
-    #[must_use]
-    pub fn get(&self) -> Vec<i32> {
-        match self {
-            Self::U32(values) => values.iter().map(|value| *value as i32).collect(),
-            Self::I8(values) => values.iter().map(|value| i32::from(*value)).collect(),
-        }
-    }
-
-    /// From 32-bit numbers; one that cannot be kept becomes one that no right answer has.
-    pub fn set(&mut self, from: &[i32]) {
-        match self {
-            Self::U32(values) => {
-                values.iter_mut().zip(from).for_each(|(value, from)| *value = *from as u32);
-            }
-            Self::I8(values) => {
-                let kept = |from: i32| i8::try_from(from).unwrap_or(i8::MIN);
-                values.iter_mut().zip(from).for_each(|(value, from)| *value = kept(*from));
-            }
-        }
-    }
-}
-
-/// What an input may hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Domain {
-    /// Any number.
-    Any,
-    /// Any number, of which the op takes the exponential: large ones make it a step, and nothing can be said about rounding then.
-    Exponent,
-    /// Any number, which the op weighs and sums: a weight of zero makes nothing of what is not finite, so that is not planted here.
-    Weighed,
-    /// Weights, gains and probabilities, from 0 to 1.
-    Unit,
-}
 
 /// How large and how small the values of an element type are taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,60 +20,98 @@ pub struct Range {
     pub overflow: Overflow,
 }
 
-/// Fills inputs, each value rounded to what its element type can hold, and says what may be asked of the answer to them.
-pub fn fill(
-    kind: Values,
-    inputs: &mut [Tensor<'_>],
-    seed: u64,
-    range: Range,
-    round: &dyn Fn(f32) -> f32,
-) -> Leeway {
-    let mut rng = RandomState::new(seed);
-    for tensor in inputs.iter_mut() {
-        draw(kind, tensor, &mut rng, range);
+/// How precise and how large the values of an element type are.
+pub trait Precision {
+    /// How far a stored answer may be from the oracle's: the seeds' tolerances for single ops. What is stored in 8 bits is off by up
+    /// to a sixteenth before the kernel has made any error, so that much is added.
+    fn tolerance(self) -> Tolerance;
+    /// How large and how small the values of extreme inputs are: sums of products of the large ones still fit, and of the tiny ones
+    /// some are denormal.
+    fn range(self) -> Range;
+    /// Where its range ends, and what is stored beyond: halfway to what would be its next number.
+    fn overflow(self) -> Overflow;
+}
+
+impl Precision for Dtype {
+    fn tolerance(self) -> Tolerance {
+        match self {
+            Self::F32 => Tolerance::new(1e-6, 1e-5),
+            Self::F16 => Tolerance::new(1e-3, 1e-2),
+            Self::Bf16 => Tolerance::new(2e-3, 2e-2),
+            Self::E4m3 => Tolerance::new(3e-3, 3e-2 + 1.0 / 16.0),
+        }
     }
+
+    fn range(self) -> Range {
+        let overflow = self.overflow();
+        match self {
+            Self::F32 => Range { large: 100.0, small: 1e-6, tiny: 1e-38, overflow },
+            Self::F16 => Range { large: 100.0, small: 1e-3, tiny: 6e-5, overflow },
+            Self::Bf16 => Range { large: 100.0, small: 1e-4, tiny: 1e-38, overflow },
+            // Nothing below its absolute tolerance is precise in 8 bits.
+            Self::E4m3 => Range { large: 50.0, small: 0.25, tiny: 2e-2, overflow },
+        }
+    }
+
+    fn overflow(self) -> Overflow {
+        match self {
+            Self::F32 => Overflow::F32,
+            Self::F16 => Overflow { from: 65_520.0, largest: None },
+            Self::Bf16 => Overflow { from: 3.396_177_529_230_495_7e38, largest: None },
+            Self::E4m3 => Overflow { from: 464.0, largest: Some(448.0) },
+        }
+    }
+}
+
+/// Fills inputs and says what may be asked of the answer to them.
+pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Leeway {
+    let (mut rng, range) = (RandomState::new(seed), dtype.range());
+    let mut drawn: Vec<Vec<f32>> =
+        inputs.iter().map(|tensor| draw(kind, tensor.domain, tensor.len(), &mut rng, range)).collect();
     if kind.is_planted() {
-        plant(if kind == Values::Nan { f32::NAN } else { f32::INFINITY }, inputs, &mut rng);
+        let value = if kind == Values::Nan { f32::NAN } else { f32::INFINITY };
+        let domains: Vec<Domain> = inputs.iter().map(|tensor| tensor.domain).collect();
+        plant(value, &domains, &mut drawn, &mut rng);
     }
     let mut scale = 1.0_f64;
-    for value in inputs.iter_mut().flat_map(|tensor| tensor.values.iter_mut()) {
-        *value = round(*value);
-        if value.is_finite() {
-            scale = scale.max(f64::from(value.abs()));
-        }
+    for (tensor, values) in inputs.iter_mut().zip(&drawn) {
+        tensor.set(values);
+        let finite =
+            tensor.values().iter().filter(|value| value.is_finite()).map(|v| v.abs()).fold(0.0, f32::max);
+        scale = scale.max(f64::from(finite));
     }
     let (planted, ordinary) = (kind.is_planted(), kind.is_ordinary());
     Leeway { scale, planted, ordinary, overflow: range.overflow }
 }
 
 /// Puts a value in one place of one input.
-fn plant(value: f32, inputs: &mut [Tensor<'_>], rng: &mut RandomState) {
+fn plant(value: f32, domains: &[Domain], drawn: &mut [Vec<f32>], rng: &mut RandomState) {
     let mut pick = |count: usize| ((rng.uniforms(1)[0] * count as f32) as usize).min(count.saturating_sub(1));
-    let is_open = |tensor: &&mut Tensor<'_>| {
-        matches!(tensor.domain, Domain::Any | Domain::Exponent) && !tensor.values.is_empty()
-    };
-    let mut open: Vec<&mut Tensor<'_>> = inputs.iter_mut().filter(is_open).collect();
+    let is_open = |domain: &Domain| matches!(domain, Domain::Any | Domain::Exponent);
+    let mut open: Vec<&mut Vec<f32>> = domains
+        .iter()
+        .zip(drawn)
+        .filter(|(domain, values)| is_open(domain) && !values.is_empty())
+        .map(|(_, values)| values)
+        .collect();
     let tensor = pick(open.len());
-    if let Some(tensor) = open.get_mut(tensor) {
-        let at = pick(tensor.values.len());
-        tensor.values[at] = value;
+    if let Some(values) = open.get_mut(tensor) {
+        let at = pick(values.len());
+        values[at] = value;
     }
 }
 
-fn draw(kind: Values, tensor: &mut Tensor<'_>, rng: &mut RandomState, range: Range) {
-    let len = tensor.values.len();
-    if tensor.domain == Domain::Unit {
-        for (value, u) in tensor.values.iter_mut().zip(rng.uniforms(len).iter()) {
-            *value = match kind {
-                Values::Zero => 0.0,
-                Values::Large | Values::Spikes => u.round(),
-                Values::Constant => 0.5,
-                _ => *u,
-            };
-        }
-        return;
+fn draw(kind: Values, domain: Domain, len: usize, rng: &mut RandomState, range: Range) -> Vec<f32> {
+    if domain == Domain::Unit {
+        let unit = |u: &f32| match kind {
+            Values::Zero => 0.0,
+            Values::Large | Values::Spikes => u.round(),
+            Values::Constant => 0.5,
+            _ => *u,
+        };
+        return rng.uniforms(len).iter().map(unit).collect();
     }
-    let large = match (tensor.domain, kind) {
+    let large = match (domain, kind) {
         // Two that meet are beyond what the exponential of a float holds: whoever leaves the largest score in gets infinity.
         (Domain::Exponent, Values::Spikes) => range.large.min(30.0),
         (Domain::Exponent, _) => range.large.min(4.0),
@@ -180,32 +122,31 @@ fn draw(kind: Values, tensor: &mut Tensor<'_>, rng: &mut RandomState, range: Ran
         _ => rng.normals(len),
     };
     let constant = drawn.first().copied().unwrap_or(0.0);
-    for (value, x) in tensor.values.iter_mut().zip(drawn.iter()) {
-        *value = match kind {
-            Values::Normal | Values::Nan | Values::Infinite => *x,
-            Values::Uniform => 2.0 * x - 1.0,
-            Values::Zero => 0.0,
-            Values::Constant => constant,
-            Values::Large => large * x.clamp(-4.0, 4.0),
-            Values::Tiny => range.tiny * x,
-            Values::Small => range.small * x,
-            Values::Spikes if *x > 0.97 => large,
-            Values::Spikes if *x < 0.02 => -large,
-            Values::Spikes => 0.0,
-        };
-    }
+    let value = |x: &f32| match kind {
+        Values::Normal | Values::Nan | Values::Infinite => *x,
+        Values::Uniform => 2.0 * x - 1.0,
+        Values::Zero => 0.0,
+        Values::Constant => constant,
+        Values::Large => large * x.clamp(-4.0, 4.0),
+        Values::Tiny => range.tiny * x,
+        Values::Small => range.small * x,
+        Values::Spikes if *x > 0.97 => large,
+        Values::Spikes if *x < 0.02 => -large,
+        Values::Spikes => 0.0,
+    };
+    drawn.iter().map(value).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const RANGE: Range = Range { large: 100.0, small: 1e-6, tiny: 1e-38, overflow: Overflow::F32 };
+    use crate::tensor::Element;
 
     fn filled(values: Values, domain: Domain, seed: u64) -> (Vec<f32>, Leeway) {
-        let mut data = vec![f32::NAN; 500];
-        let leeway = fill(values, &mut [Tensor::new("x", &[500], domain, &mut data)], seed, RANGE, &|x| x);
-        (data, leeway)
+        let mut tensors = [Tensor::new("x", &[500], domain, Element::Float(Dtype::F32))];
+        tensors[0].poison();
+        let leeway = fill(values, &mut tensors, seed, Dtype::F32);
+        (tensors[0].f32().to_vec(), leeway)
     }
 
     #[test]
@@ -241,12 +182,17 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_that_do_not_fit_match_no_right_answer() {
-        let (mut ids, mut priorities) = ([0_u32; 3], [0_i8; 3]);
-        Integers::U32(&mut ids).set(&[7, -1, i32::MAX]);
-        Integers::I8(&mut priorities).set(&[3, 300, -129]);
-        assert_eq!((ids, priorities), ([7, u32::MAX, 0x7fff_ffff], [3, i8::MIN, i8::MIN]));
-        assert_eq!(Integers::U32(&mut ids).get(), [7, -1, i32::MAX]);
-        assert_eq!(Integers::I8(&mut priorities).get(), [3, -128, -128]);
+    fn ranges_end_where_rounding_leaves_them() {
+        for dtype in [Dtype::F16, Dtype::Bf16, Dtype::E4m3] {
+            let Overflow { from, largest } = dtype.overflow();
+            let round = |value: f64| dtype.decode(&dtype.encode(&[value as f32]))[0];
+            let (below, at) = (round(from * 0.999), round(from * 1.001));
+            assert!(below.is_finite() && f64::from(below) < from, "{dtype:?}: {below}");
+            assert_eq!(f64::from(at), largest.unwrap_or(f64::INFINITY), "{dtype:?}");
+        }
+        assert!(
+            (Overflow::F32.from as f32).is_infinite()
+                && Overflow::F32.from * 0.999_999_9 < f64::from(f32::MAX)
+        );
     }
 }

@@ -10,17 +10,19 @@ mod support;
 use std::collections::BTreeSet;
 
 use holdpoint_ops::Tolerance;
-use holdpoint_ops::attention::{self, AttentionSpec, Scratch};
-use holdpoint_ops::ff::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
-use holdpoint_ops::fused::{self, Affine};
-use holdpoint_ops::fusion::{self, Gate, Maps};
-use holdpoint_ops::infer::{self, InferConfig, Model};
+use holdpoint_ops::attention::cpu::{self as attention, AttentionSpec, Scratch};
+use holdpoint_ops::ff_path::cpu::{
+    FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router,
+};
+use holdpoint_ops::fused_pack_op_unpack::cpu::{self as fused, Affine};
+use holdpoint_ops::fusion_gate::cpu::{self as fusion, Gate, Maps};
+use holdpoint_ops::infer::cpu::{self as infer, InferConfig, Model};
 use holdpoint_ops::order::{OrderMode, Orderer};
-use holdpoint_ops::pack::{self, PackSpec, Packed};
 use holdpoint_ops::rng::RandomState;
 use holdpoint_ops::shape::Nchw;
-use holdpoint_ops::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_ops::unpack::{Overlap, UnpackSpec, levels, priority};
+use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
+use holdpoint_ops::tile_unpack::cpu::{Overlap, UnpackSpec, levels, priority};
 use serde_json::{Value, json};
 use support::Vectors;
 
@@ -99,9 +101,9 @@ fn check_pack(v: &Vectors) {
         let (feature, ids) = (feature.floats(), indices.ids());
         spec.check_indices(&ids).unwrap();
         let (mut slow, mut quick) = (Packed::new(&spec), Packed::new(&spec));
-        pack::oracle(&spec, &feature, &ids, &mut slow);
+        pack::oracle(&spec, &feature, &ids, slow.view());
         let mut orderer = order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
-        pack::fast(&spec, &feature, &ids, orderer.as_mut(), &mut quick);
+        pack::fast(&spec, &feature, &ids, orderer.as_mut(), quick.view());
         for (what, got) in [("oracle", slow), ("fast", quick)] {
             v.floats_match(what, &format!("pack.{mode}.packed"), &got.tiles, EXACT);
             for (name, numbers) in [("indices", &got.indices[..]), ("origins", got.origins.as_flattened())] {
@@ -221,8 +223,8 @@ fn check_ssm(v: &Vectors) {
         let init = if direction == Direction::Bidirectional { &init_both } else { &init };
         let inputs = ScanInputs {
             tokens: &tokens,
-            forward: &params,
-            backward: &params,
+            forward: params.view(),
+            backward: params.view(),
             init_state: Some(init),
             merge_gate: Some(&gate),
         };

@@ -3,11 +3,11 @@
 // Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_ops::{BuildError, OPS, Request, Tolerance, Variant, build, load, validate};
+use holdpoint_ops::{Backend, BuildError, Prepared, Request, Tolerance, Variant, load, names, validate};
 use serde_json::{Map, Value, json};
 
 fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>) -> Request<'a> {
-    Request { op, shape, dtype: "f32", variant: Variant::Fast, params, seed: 123, tolerance: None }
+    Request { seed: 123, ..Request::new(op, shape, "f32", params) }
 }
 
 fn object(params: Value) -> Map<String, Value> {
@@ -41,13 +41,20 @@ fn samples() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
         ("attention", vec![1, 2, 33, 24], object(json!({"causal": true}))),
         ("copy", vec![1000], object(json!({}))),
         ("fma", vec![333], object(json!({"rounds": 100}))),
+        ("fusion_gate", map(), object(json!({"apply_fusion": false}))),
+        (
+            "tile_unpack",
+            map(),
+            object(json!({"tile_size": 8, "kmax": 7, "overlap_shift": 3, "overlap_mode": "blend"})),
+        ),
+        ("copy", vec![100], object(json!({"rounds": 3}))),
     ]
 }
 
 #[test]
 fn every_op_has_a_sample() {
-    for op in OPS {
-        assert!(samples().iter().any(|(name, ..)| name == op), "{op}");
+    for op in names(Backend::Cpu) {
+        assert!(samples().iter().any(|(name, ..)| *name == op), "{op}");
     }
 }
 
@@ -55,12 +62,11 @@ fn every_op_has_a_sample() {
 fn what_an_op_takes_is_at_least_what_it_holds() {
     for (op, shape, params) in samples() {
         let request = request(op, &shape, &params);
-        let mut prepared = build(&request).unwrap();
-        let inputs: usize = prepared.inputs().iter().map(|tensor| tensor.values.len()).sum();
-        let outputs: usize = prepared.outputs().iter().map(|tensor| tensor.values.len()).sum();
-        let integers: usize = prepared.integer_outputs().iter().map(|tensor| tensor.values.len()).sum();
+        let mut prepared = Prepared::new(&request).unwrap();
+        let inputs: usize = prepared.inputs().iter().map(|tensor| tensor.len()).sum();
+        let outputs: usize = prepared.outputs().iter().map(|tensor| tensor.len()).sum();
         // The oracle's answer is as large as the op's own.
-        let held = inputs + 2 * (outputs + integers);
+        let held = inputs + 2 * outputs;
         assert!(load(&request).elements >= held as u64, "{op} {shape:?}: {held}");
     }
 }
@@ -81,7 +87,7 @@ fn requests_that_would_take_all_memory_are_refused_before_anything_is_allocated(
         ("copy", vec![1 << 30], json!({})),
     ] {
         let params = object(params);
-        let error = validate(&request(op, &shape, &params)).unwrap_err().to_string();
+        let error = validate(&request(op, &shape, &params), Backend::Cpu).unwrap_err().to_string();
         assert!(error.contains("elements") && error.contains("at most"), "{op}: {error}");
     }
 }
@@ -91,8 +97,8 @@ fn both_variants_pass_their_check_again_and_again() {
     for (op, shape, params) in samples() {
         for variant in [Variant::Fast, Variant::Reference] {
             let request = Request { variant, ..request(op, &shape, &params) };
-            validate(&request).unwrap();
-            let mut prepared = build(&request).unwrap();
+            validate(&request, Backend::Cpu).unwrap();
+            let mut prepared = Prepared::new(&request).unwrap();
             for _ in 0..3 {
                 prepared.call();
                 let check = prepared.check();
@@ -109,7 +115,7 @@ fn the_right_answer_does_not_depend_on_when_it_is_asked_for() {
     for (op, shape, params) in samples() {
         for variant in [Variant::Fast, Variant::Reference] {
             let request = Request { variant, ..request(op, &shape, &params) };
-            let [mut early, mut late] = [(); 2].map(|()| build(&request).unwrap());
+            let [mut early, mut late] = [(); 2].map(|()| Prepared::new(&request).unwrap());
             let fresh = early.check();
             assert_eq!(fresh, early.check(), "{op} {variant:?}: asking leaves the outputs alone");
             assert_eq!(early.work(), late.work(), "{op} {variant:?}");
@@ -127,7 +133,7 @@ fn the_right_answer_does_not_depend_on_when_it_is_asked_for() {
 fn outputs_that_were_never_written_fail_the_check() {
     for (op, shape, params) in samples() {
         let empty_output = params.get("indices") == Some(&json!([])) && op == "tile_pack";
-        let mut prepared = build(&request(op, &shape, &params)).unwrap();
+        let mut prepared = Prepared::new(&request(op, &shape, &params)).unwrap();
         assert!(empty_output || !prepared.check().passed, "{op}: fresh buffers");
         prepared.call();
         assert!(prepared.check().passed, "{op}: after a call");
@@ -144,12 +150,12 @@ fn a_zero_tolerance_catches_a_single_rounding_and_a_loose_one_no_nan() {
     let params = object(json!({}));
     let shape = [1, 2, 16, 16];
     let exact = Request { tolerance: Some(Tolerance::EXACT), ..request("fusion_gate", &shape, &params) };
-    let mut prepared = build(&exact).unwrap();
+    let mut prepared = Prepared::new(&exact).unwrap();
     prepared.call();
     let check = prepared.check();
     assert_eq!(check.passed, check.max_abs_err == 0.0, "{check:?}");
     let loose = Tolerance::new(1e9, 1e9);
-    let prepared = build(&Request { tolerance: Some(loose), ..exact }).unwrap();
+    let prepared = Prepared::new(&Request { tolerance: Some(loose), ..exact }).unwrap();
     assert!(!prepared.check().passed);
 }
 
@@ -158,7 +164,7 @@ fn seeds_change_the_inputs_and_repeat_them() {
     let params = object(json!({}));
     let shape = [1, 3, 128, 128];
     let report = |seed| {
-        let mut prepared = build(&Request { seed, ..request("infer", &shape, &params) }).unwrap();
+        let mut prepared = Prepared::new(&Request { seed, ..request("infer", &shape, &params) }).unwrap();
         prepared.call();
         prepared.poison();
         prepared.check().first_bad.unwrap()
@@ -171,8 +177,8 @@ fn seeds_change_the_inputs_and_repeat_them() {
 fn refusal(op: &str, shape: &[usize], params: Value) -> String {
     let params = object(params);
     let request = request(op, shape, &params);
-    let error = validate(&request).unwrap_err();
-    assert_eq!(build(&request).err(), Some(error.clone()));
+    let error = validate(&request, Backend::Cpu).unwrap_err();
+    assert_eq!(Prepared::new(&request).err(), Some(error.clone()));
     error.to_string()
 }
 
@@ -201,6 +207,8 @@ fn refusals_say_what_where_and_what_would_be_valid() {
             json!({"indices": [0], "order_mode": "zig"}),
             &["Unsupported order mode: \"zig\"", "none"],
         ),
+        ("tile_pack", &map, json!({"kmax": 5}), &["params.kmax", "kmax=5 must be <= total l0 tiles (4)"]),
+        ("tile_pack", &map, json!({"indices": [0], "kmax": "x"}), &["kmax"]),
         (
             "tile_pack",
             &map,
@@ -255,11 +263,51 @@ fn refusals_say_what_where_and_what_would_be_valid() {
 #[test]
 fn dtypes_and_tolerances_are_checked_for_every_op() {
     let params = Map::new();
-    for op in OPS {
-        let wrong = Request { dtype: "f16", ..request(op, &[1, 1, 1, 1], &params) };
-        assert!(matches!(validate(&wrong), Err(BuildError::Dtype { .. })), "{op}");
+    for op in names(Backend::Cpu) {
+        let wrong = Request { dtype: "e4m3", ..request(op, &[1, 1, 1, 1], &params) };
+        assert!(matches!(validate(&wrong, Backend::Cpu), Err(BuildError::Dtype { .. })), "{op}");
         let tolerance = Some(Tolerance::new(f64::NAN, 0.0));
         let wrong = Request { tolerance, ..request(op, &[1, 1, 1, 1], &params) };
-        assert!(matches!(validate(&wrong), Err(BuildError::Tolerance { .. })), "{op}");
+        assert!(matches!(validate(&wrong, Backend::Cpu), Err(BuildError::Tolerance { .. })), "{op}");
+    }
+}
+
+/// Changes every seventh element of every output, one at a time.
+#[test]
+fn one_changed_element_fails_the_check() {
+    for (op, shape, params) in [
+        ("infer", vec![1, 3, 64, 32], json!({"tile_size_l0": 4})),
+        ("tile_pack", vec![1, 2, 8, 8], json!({"tile_size": 4, "indices": [1, 0]})),
+        ("tile_unpack", vec![1, 2, 8, 8], json!({"tile_size": 4, "indices": [1, 0]})),
+        ("fusion_gate", vec![1, 2, 8, 8], json!({})),
+        ("tile_ssm", vec![1, 5, 9], json!({"direction": "bidirectional"})),
+        ("fused_pack_op_unpack", vec![1, 2, 8, 8], json!({"tile_size": 4, "indices": [1, 0]})),
+        (
+            "ff_path",
+            vec![1, 2, 8, 8],
+            json!({"tile_size_l0": 4, "tile_size_l1": 2, "kmax_l0": 2, "kmax_l1": 8}),
+        ),
+        ("attention", vec![1, 2, 9, 8], json!({})),
+        ("copy", vec![150], json!({})),
+        ("fma", vec![150], json!({"rounds": 50})),
+    ] {
+        let params = object(params);
+        let mut prepared = Prepared::new(&request(op, &shape, &params)).unwrap();
+        prepared.call();
+        assert!(prepared.check().passed, "{op}: {:?}", prepared.check());
+        for output in 0..prepared.outputs().len() {
+            for at in (0..prepared.outputs()[output].f32().len()).step_by(7) {
+                let good = prepared.outputs()[output].f32()[at];
+                for bad in [good + 0.01 * good.abs().max(1.0), f32::NAN, f32::INFINITY] {
+                    prepared.outputs()[output].f32_mut()[at] = bad;
+                    let check = prepared.check();
+                    assert!(
+                        !check.passed && check.mismatches == 1,
+                        "{op}: output {output}[{at}] = {bad}: {check:?}"
+                    );
+                }
+                prepared.outputs()[output].f32_mut()[at] = good;
+            }
+        }
     }
 }

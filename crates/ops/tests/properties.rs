@@ -4,19 +4,19 @@
 #![allow(clippy::unwrap_used)]
 
 use holdpoint_ops::Tolerance;
-use holdpoint_ops::attention::{self, AttentionSpec, Scratch};
+use holdpoint_ops::attention::cpu::{self as attention, AttentionSpec, Scratch};
 use holdpoint_ops::compare::Comparison;
-use holdpoint_ops::ff::{FastModule, FfConfig, FfInputs, OracleModule, PathWeights};
-use holdpoint_ops::fused::{self, Affine};
-use holdpoint_ops::fusion::{self, Gate, Maps};
-use holdpoint_ops::infer::{self, InferConfig, Model};
+use holdpoint_ops::ff_path::cpu::{FastModule, FfConfig, FfInputs, OracleModule, PathWeights};
+use holdpoint_ops::fused_pack_op_unpack::cpu::{self as fused, Affine};
+use holdpoint_ops::fusion_gate::cpu::{self as fusion, Gate, Maps};
+use holdpoint_ops::infer::cpu::{self as infer, InferConfig, Model};
 use holdpoint_ops::order::{OrderMode, Orderer, insertion_order, order};
-use holdpoint_ops::pack::{self, PackSpec, Packed};
 use holdpoint_ops::rng::RandomState;
 use holdpoint_ops::select::{SplitInput, greedy, two_stage};
 use holdpoint_ops::shape::{Grid, Nchw};
-use holdpoint_ops::ssm::{self, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_ops::unpack::{Overlap, UnpackSpec, levels, priority};
+use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
+use holdpoint_ops::tile_unpack::cpu::{Overlap, UnpackSpec, levels, priority};
 use proptest::prelude::*;
 
 fn modes() -> impl Strategy<Value = OrderMode> {
@@ -89,9 +89,9 @@ proptest! {
         let feature = dirty(&mut rng, dims.len());
         let given = ids(&mut rng, dims.batch * tiles, spec.grid.count());
         let (mut slow, mut quick) = (Packed::new(&spec), Packed::new(&spec));
-        pack::oracle(&spec, &feature, &given, &mut slow);
+        pack::oracle(&spec, &feature, &given, slow.view());
         let mut orderer = mode.map(|mode| Orderer::new(mode, &spec.grid, tiles));
-        pack::fast(&spec, &feature, &given, orderer.as_mut(), &mut quick);
+        pack::fast(&spec, &feature, &given, orderer.as_mut(), quick.view());
         prop_assert!(same_bits(&quick.tiles, &slow.tiles));
         prop_assert_eq!((quick.indices, quick.origins), (slow.indices, slow.origins));
     }
@@ -167,8 +167,8 @@ proptest! {
         let gate = rng.normals(if wide_gate { batch * channels } else { channels });
         let inputs = ScanInputs {
             tokens: &tokens,
-            forward: &forward,
-            backward: &backward,
+            forward: forward.view(),
+            backward: backward.view(),
             init_state: (init_slots > 0).then_some(&init[..]),
             merge_gate: Some(&gate),
         };

@@ -126,11 +126,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, CliError> {
     // A wrong request is told as what was typed, not as a file that nobody wrote.
     let parsed = Suite::parse(&text).map_err(|error| CliError::Input(error.to_string()))?;
     for spec in &parsed.workloads {
-        let checked = match worker_name {
-            WORKER_CUDA => worker::validate_cuda(spec),
-            _ => worker::validate(spec),
-        };
-        checked.map_err(|error| CliError::Input(error.to_string()))?;
+        worker::validate(spec).map_err(|error| CliError::Input(error.to_string()))?;
     }
     let path = dir.join("check.toml");
     holdpoint_store::write_text(&path, &text)?;

@@ -5,8 +5,8 @@ mod memory;
 mod state;
 
 pub use caps::caps;
-pub(crate) use memory::{Buffer, Flag};
-pub(crate) use state::StateReader;
+pub use memory::{Buffer, Flag};
+pub use state::StateReader;
 pub use state::driver_version;
 
 use crate::error::{CudaError, Unavailable};
@@ -24,18 +24,18 @@ const NO_DEVICE: &str = "the driver knows no device: look at nvidia-smi and CUDA
 
 /// A device with one stream on which everything happens, one thing after the other.
 pub struct Device {
-    pub(crate) stream: Arc<CudaStream>,
-    pub(crate) state: StateReader,
+    pub stream: Arc<CudaStream>,
+    pub state: StateReader,
     /// Who it is.
     pub info: DeviceInfo,
     /// Architecture that kernels are compiled for, such as `sm_90a`.
     pub arch: String,
-    pub(crate) l2_bytes: usize,
-    pub(crate) multiprocessors: u32,
+    pub l2_bytes: usize,
+    pub multiprocessors: u32,
     /// Shared memory that a block can have when it asks.
-    pub(crate) shared_bytes: usize,
+    pub shared_bytes: usize,
     /// Compute capability.
-    pub(crate) capability: (i32, i32),
+    pub capability: (i32, i32),
 }
 
 /// How many devices there are.
@@ -151,7 +151,7 @@ impl Device {
     }
 
     /// Waits until everything that was queued is done.
-    pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
+    pub fn synchronize(&self) -> Result<(), CudaError> {
         Ok(self.stream.synchronize()?)
     }
 

@@ -5,10 +5,9 @@ use super::arena::Arena;
 use super::exchange::Exchange;
 use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};
-use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::Finding;
 use holdpoint_model::{FindingKind, FuzzCase, Suite};
-use holdpoint_ops::Tolerance;
+use holdpoint_ops::{Dtype, Precision, Tolerance};
 use std::path::Path;
 
 /// How two answers to the same inputs differ.
@@ -33,7 +32,7 @@ pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Resu
     if recorded.len() != now.len() || !recorded.len().is_multiple_of(dtype.bytes()) {
         return Err(format!("{} bytes were recorded, {} are there now", recorded.len(), now.len()));
     }
-    let [atol, rtol] = dtype.tolerance();
+    let Tolerance { atol, rtol } = dtype.tolerance();
     // Two devices may both be off by the tolerance, one up, one down.
     let tolerance = Tolerance::new(2.0 * atol, 2.0 * rtol);
     let overflow = dtype.overflow();
@@ -215,11 +214,11 @@ mod tests {
                 panic!("{op}")
             };
             assert_ne!(other.inputs_sha256, answers.inputs_sha256, "{op}");
-            // Parameters that only the op on a device has: nothing is wrong, and nothing can be said.
-            let params = serde_json::from_value(json!({ "kmax": 3 })).unwrap();
+            // Parameters that no op has: nothing is wrong, and nothing can be said.
+            let params = serde_json::from_value(json!({ "colour": 3 })).unwrap();
             let other = answerer.answer(&FuzzCase { params, ..case.clone() });
             assert!(
-                matches!(&other, Answered::Skipped(reason) if reason.contains("kmax")),
+                matches!(&other, Answered::Skipped(reason) if reason.contains("colour")),
                 "{op}: {other:?}"
             );
         }
