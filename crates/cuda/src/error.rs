@@ -15,6 +15,7 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
+    /// From a reason code and what would help.
     pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into() }
     }
@@ -33,6 +34,7 @@ pub struct CudaError {
 }
 
 impl CudaError {
+    /// A failure that the context survives.
     pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self { cause, detail: detail.into(), fatal: false }
     }

@@ -20,17 +20,20 @@ pub struct Module {
 }
 
 impl Module {
+    /// Compiles a unit for the device and loads it.
     pub fn load(device: &Device, compiler: &Compiler, unit: &Unit) -> Result<Rc<Self>, CudaError> {
-        Self::of(device, &compiler.cubin(unit, &device.arch)?)
+        Self::from_cubin(device, &compiler.cubin(unit, &device.arch)?)
     }
 
-    pub fn of(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
+    /// Loads machine code.
+    pub fn from_cubin(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
         // SAFETY: the image is machine code for this device, and is copied.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
         let code_sha256 = sass_sha256(cubin);
         Ok(Rc::new(Self { module, code_sha256, _stream: device.stream.clone() }))
     }
 
+    /// One of its kernels.
     pub fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
         let text = CString::new(name).unwrap_or_default();
         // SAFETY: the module is alive, and the kernel keeps it so.
@@ -50,7 +53,9 @@ impl Drop for Module {
 #[derive(Clone)]
 pub struct Kernel {
     function: sys::CUfunction,
+    /// Its name in the source.
     pub name: String,
+    /// The code it is part of.
     pub module: Rc<Module>,
 }
 
@@ -118,6 +123,7 @@ enum Argument {
 }
 
 impl Arguments {
+    /// None.
     pub fn new() -> Self {
         Self::default()
     }
@@ -127,10 +133,12 @@ impl Arguments {
         self
     }
 
+    /// A buffer's address.
     pub fn buffer(self, buffer: &Buffer) -> Self {
         self.ptr(buffer.ptr)
     }
 
+    /// An address.
     pub fn ptr(self, ptr: CUdeviceptr) -> Self {
         self.word(ptr)
     }
@@ -140,6 +148,7 @@ impl Arguments {
         self.word(value as u64)
     }
 
+    /// A 32-bit float.
     pub fn float(self, value: f32) -> Self {
         self.word(u64::from(value.to_bits()))
     }
@@ -191,6 +200,7 @@ impl Arguments {
 /// A launch.
 #[derive(Clone)]
 pub struct Launch {
+    /// What is launched.
     pub kernel: Kernel,
     grid: Dim,
     block: Dim,

@@ -400,13 +400,16 @@ pub struct Entry {
     pub(crate) is_replaceable: bool,
     cpu: &'static [Dtype],
     cuda: &'static [Dtype],
-    plan: fn(&Request<'_>) -> Result<(Box<dyn Op>, NamedParams), BuildError>,
+    plan: fn(&Request<'_>) -> Result<Built, BuildError>,
     load: fn(&Request<'_>) -> Load,
     pub(crate) draw_case: fn(&mut CaseDraw<'_>) -> (Vec<usize>, Value),
 }
 
 /// Parameters that count as sizes, by name.
 pub type NamedParams = Vec<(&'static str, u64)>;
+
+/// An op, and its parameters that count as sizes.
+type Built = (Box<dyn Op>, NamedParams);
 
 /// An op after all checks of its request.
 pub(crate) struct Planned {

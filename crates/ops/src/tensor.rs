@@ -1,6 +1,7 @@
 //! An op's inputs and outputs in memory, in any element type.
 
 use crate::buffer::Buffer;
+use half::slice::HalfFloatSliceExt;
 use holdpoint_cuda::Dtype;
 use std::borrow::Cow;
 
@@ -77,54 +78,48 @@ impl Floats {
 }
 
 /// A type that floats may be stored as on the CPU.
-pub trait Stored: bytemuck::Pod {
+pub trait Stored: bytemuck::Pod + Sync {
     /// The element type.
     const DTYPE: Dtype;
-    /// Its value.
-    fn wide(self) -> f32;
+    /// Values as 32-bit floats.
+    fn widen(from: &[Self], to: &mut [f32]);
     /// The nearest.
-    fn nearest(value: f32) -> Self;
+    fn narrow(from: &[f32], to: &mut [Self]);
 }
 
 impl Stored for f32 {
     const DTYPE: Dtype = Dtype::F32;
 
-    #[inline(always)]
-    fn wide(self) -> f32 {
-        self
+    fn widen(from: &[Self], to: &mut [f32]) {
+        to.copy_from_slice(from);
     }
 
-    #[inline(always)]
-    fn nearest(value: f32) -> Self {
-        value
+    fn narrow(from: &[f32], to: &mut [Self]) {
+        to.copy_from_slice(from);
     }
 }
 
 impl Stored for half::f16 {
     const DTYPE: Dtype = Dtype::F16;
 
-    #[inline(always)]
-    fn wide(self) -> f32 {
-        self.to_f32()
+    fn widen(from: &[Self], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
     }
 
-    #[inline(always)]
-    fn nearest(value: f32) -> Self {
-        Self::from_f32(value)
+    fn narrow(from: &[f32], to: &mut [Self]) {
+        to.convert_from_f32_slice(from);
     }
 }
 
 impl Stored for half::bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
 
-    #[inline(always)]
-    fn wide(self) -> f32 {
-        self.to_f32()
+    fn widen(from: &[Self], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
     }
 
-    #[inline(always)]
-    fn nearest(value: f32) -> Self {
-        Self::from_f32(value)
+    fn narrow(from: &[f32], to: &mut [Self]) {
+        to.convert_from_f32_slice(from);
     }
 }
 
@@ -150,6 +145,15 @@ impl Tensor {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Its element type, where it holds floats.
+    #[must_use]
+    pub fn dtype(&self) -> Option<Dtype> {
+        match &self.data {
+            Data::Floats(floats) => Some(floats.dtype),
+            Data::U32(_) | Data::I8(_) => None,
+        }
     }
 
     /// Whether they are whole numbers.

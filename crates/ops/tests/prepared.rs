@@ -3,7 +3,11 @@
 // Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_ops::{Backend, BuildError, Prepared, Request, Tolerance, Variant, load, names, validate};
+use holdpoint_ops::cases::{Draw, Most};
+use holdpoint_ops::{
+    Backend, BuildError, Entry, Prepared, Request, Tolerance, Variant, load, names, validate,
+};
+use holdpoint_stats::random::Random;
 use serde_json::{Map, Value, json};
 
 fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>) -> Request<'a> {
@@ -14,8 +18,31 @@ fn object(params: Value) -> Map<String, Value> {
     params.as_object().cloned().unwrap()
 }
 
-/// One small valid request per op and mode.
+/// What the definition of every op draws.
+fn drawn() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
+    let (mut random, most) = (Random::new(1), Most { operations: 100_000, elements: 5_000 });
+    let mut all = Vec::new();
+    for op in names(Backend::Cpu) {
+        let entry = Entry::find(op).unwrap();
+        let count = all.len();
+        for _ in 0..20 {
+            let mut draw = Draw { backend: Some(Backend::Cpu), most, large: None, random: &mut random };
+            let (shape, params) = entry.draw(&mut draw).unwrap();
+            if validate(&request(op, &shape, &params), Backend::Cpu).is_ok() {
+                all.push((op, shape, params));
+            }
+        }
+        assert!(all.len() > count, "{op} has no cases");
+    }
+    all
+}
+
+/// One small valid request per op and mode, and what definitions draw.
 fn samples() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
+    chosen().into_iter().chain(drawn()).collect()
+}
+
+fn chosen() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
     let map = || vec![2, 3, 32, 48];
     let tiles = json!({"tile_size": 16, "indices": [5, 0, 3]});
     let levels = json!({"tile_size": 16, "indices": [5, 0, 3], "levels": [2, 0, 1], "overlap_mode": "blend"});
@@ -49,13 +76,6 @@ fn samples() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
         ),
         ("copy", vec![100], object(json!({"rounds": 3}))),
     ]
-}
-
-#[test]
-fn every_op_has_a_sample() {
-    for op in names(Backend::Cpu) {
-        assert!(samples().iter().any(|(name, ..)| *name == op), "{op}");
-    }
 }
 
 #[test]

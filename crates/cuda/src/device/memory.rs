@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub struct Buffer {
     /// Where it begins for kernels.
     pub ptr: CUdeviceptr,
+    /// Its length.
     pub bytes: usize,
     allocated: CUdeviceptr,
     /// Bytes before its beginning that nobody may write; as many as a guard has follow its end.
@@ -60,11 +61,13 @@ impl Buffer {
         self.fill(POISON)
     }
 
+    /// Sets every byte.
     pub fn fill(&mut self, byte: u8) -> Result<(), CudaError> {
         // SAFETY: within the allocation, on its own stream.
         Ok(unsafe { result::memset_d8_async(self.ptr, byte, self.bytes, self.stream.cu_stream()) }?)
     }
 
+    /// Copies values to the device and waits; they must not be longer than the buffer.
     pub fn upload<T: Copy>(&mut self, values: &[T]) -> Result<(), CudaError> {
         if size_of_val(values) > self.bytes {
             return Err(CudaError::new(FailureCause::WorkerError, "more bytes than the buffer holds"));
@@ -81,10 +84,12 @@ impl Buffer {
         Ok(unsafe { result::memcpy_dtod_async(self.ptr, from.ptr, bytes, self.stream.cu_stream()) }?)
     }
 
+    /// All bytes, once what was queued is done.
     pub fn download(&self) -> Result<Vec<u8>, CudaError> {
         self.download_part(0, self.bytes)
     }
 
+    /// Some of the bytes.
     pub fn download_part(&self, from: usize, bytes: usize) -> Result<Vec<u8>, CudaError> {
         self.read(self.ptr + from as u64, bytes.min(self.bytes.saturating_sub(from)))
     }

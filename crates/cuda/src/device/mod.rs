@@ -5,14 +5,15 @@ mod memory;
 mod state;
 
 pub use caps::caps;
-pub use memory::{Buffer, Flag};
-pub use state::StateReader;
+pub use memory::Buffer;
+pub(crate) use memory::Flag;
+use state::StateReader;
 pub use state::driver_version;
 
 use crate::error::{CudaError, Unavailable};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cudarc::driver::{CudaContext, CudaStream, result};
-use holdpoint_model::machine::CudaVersions;
+use holdpoint_model::machine::{CudaVersions, DeviceState};
 use holdpoint_model::protocol::DeviceInfo;
 use std::sync::Arc;
 
@@ -24,13 +25,15 @@ const NO_DEVICE: &str = "the driver knows no device: look at nvidia-smi and CUDA
 
 /// A device with one stream on which everything happens, one thing after the other.
 pub struct Device {
-    pub stream: Arc<CudaStream>,
-    pub state: StateReader,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) state: StateReader,
     /// Who it is.
     pub info: DeviceInfo,
     /// Architecture that kernels are compiled for, such as `sm_90a`.
     pub arch: String,
+    /// Bytes of the second-level cache.
     pub l2_bytes: usize,
+    /// How many multiprocessors there are.
     pub multiprocessors: u32,
     /// Shared memory that a block can have when it asks.
     pub shared_bytes: usize,
@@ -153,6 +156,12 @@ impl Device {
     /// Waits until everything that was queued is done.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         Ok(self.stream.synchronize()?)
+    }
+
+    /// Its clocks, temperature and the like now, where they can be read.
+    #[must_use]
+    pub fn state(&self) -> Option<DeviceState> {
+        self.state.read()
     }
 
     /// Whether it computes with 8-bit floats; if not, the seeds' reason.

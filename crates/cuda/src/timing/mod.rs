@@ -41,7 +41,9 @@ pub trait Call {
 
 /// What is timed, and its graph.
 pub struct Timed<'a> {
+    /// The call.
     pub call: &'a mut dyn Call,
+    /// The graph of its calls, kept from sample to sample.
     pub graph: &'a mut Captured,
 }
 
@@ -82,6 +84,7 @@ pub struct Timer {
 pub type Captured = Option<(u64, Graph)>;
 
 impl Timer {
+    /// Loads the kernels that timing needs.
     pub fn new(device: &Device, compiler: &Compiler) -> Result<Self, CudaError> {
         let module = Module::load(device, compiler, &Unit::new(&TIMING, Dtype::F32))?;
         let flag = Flag::new()?;

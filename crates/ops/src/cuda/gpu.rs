@@ -59,7 +59,7 @@ impl Gpu {
     /// Its state now.
     #[must_use]
     pub fn state(&self) -> Option<DeviceState> {
-        self.device.state.read()
+        self.device.state()
     }
 
     /// What was compiled for the ops so far.

@@ -17,7 +17,7 @@ pub(crate) use own::check_own;
 pub use prepared::{Build, HostPart, Launches, PrepareError, Prepared};
 pub use tune::{Tuned, tune};
 pub(crate) use units::WHOLE;
-pub use units::{ARCHS, KernelFile, checked_units};
+pub use units::{ARCHS, Checked, KernelFile, checked_units};
 pub use winners::{Entry, Registry};
 
 use crate::shape::Nchw;

@@ -32,9 +32,13 @@ fn geometry(
         let known: Vec<&str> = known.collect();
         return Err(error(&format!("only one of these ops can be another's kernel: {}", known.join(", "))));
     }
-    let sizes = request.shape.iter().map(|size| *size as u64);
-    let mut names: Vec<(&str, u64)> = entry.sizes.iter().copied().zip(sizes).collect();
-    names.extend_from_slice(params);
+    let mut names: Vec<(&str, u64)> = Vec::new();
+    // An op that takes shapes of several ranks names its sizes among its parameters.
+    if entry.sizes.len() == request.shape.len() {
+        names.extend(entry.sizes.iter().copied().zip(request.shape.iter().map(|size| *size as u64)));
+    }
+    let known = names.len();
+    names.extend(params.iter().filter(|(name, _)| known == 0 || !entry.sizes.contains(name)));
     for condition in &kernel.requires {
         if condition.value(&names).map_err(|problem| error(&problem))? == 0 {
             return Err(error(&format!("it requires {condition}")));
@@ -90,7 +94,7 @@ pub(super) fn build(
     let Geometry { grid, block, shared_bytes } = geometry(request, entry, params, kernel)?;
     let mut program = Program::new(gpu, &plain(request), given)?;
     let cubin = gpu.compiler.own_cubin(kernel, program.dtype, &program.config, &gpu.device.arch)?;
-    let function = Module::of(&gpu.device, &cubin)?.kernel(&kernel.entry).map_err(|error| {
+    let function = Module::from_cubin(&gpu.device, &cubin)?.kernel(&kernel.entry).map_err(|error| {
         let detail =
             format!("{}: no kernel {:?} in it, declared extern \"C\": {error}", kernel.source, kernel.entry);
         CudaError { detail, ..error }

@@ -42,18 +42,31 @@ const SHARED: &[KernelFile] = &[
     KernelFile::new(&TIMING, &[""]).in_dtypes(&[Dtype::F32]),
 ];
 
-fn files() -> impl Iterator<Item = &'static KernelFile> {
-    crate::OPS.iter().flat_map(|entry| entry.kernels).chain(SHARED)
+/// All kernel files, each with the folder it lies in.
+fn files() -> impl Iterator<Item = (&'static str, &'static KernelFile)> {
+    let ops = crate::OPS.iter().flat_map(|entry| entry.kernels.iter().map(|file| (entry.name, file)));
+    ops.chain(SHARED.iter().map(|file| ("cuda", file)))
 }
 
-/// All that is to be compiled, with the architecture to compile it for. The tests on a device show that nothing is missing.
+/// One compilation that is checked without a device.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The folder of the kernel file: the op's name.
+    pub folder: &'static str,
+    /// What is compiled.
+    pub unit: Unit,
+    /// The architecture to compile it for.
+    pub arch: &'static str,
+}
+
+/// All that is to be compiled. The tests on a device show that nothing is missing.
 ///
 /// For Hopper all of it; for the others every second one, like the squares of one colour on a board: each set of constants and each
 /// element type still meets each architecture, in little more than half of the time, which is two minutes of two CPUs.
 #[must_use]
-pub fn checked_units() -> Vec<(Unit, &'static str)> {
+pub fn checked_units() -> Vec<Checked> {
     let mut units = Vec::new();
-    for KernelFile { source, dtypes, configs, archs } in files() {
+    for (folder, KernelFile { source, dtypes, configs, archs }) in files() {
         for (row, dtype) in dtypes.iter().enumerate() {
             for (column, text) in configs.iter().enumerate() {
                 let is_checked = |(at, arch): &(usize, &&str)| {
@@ -61,7 +74,7 @@ pub fn checked_units() -> Vec<(Unit, &'static str)> {
                 };
                 let unit = Unit { source, dtype: *dtype, config: config(text) };
                 let archs = archs.iter().enumerate().filter(is_checked);
-                units.extend(archs.map(|(_, arch)| (unit.clone(), *arch)));
+                units.extend(archs.map(|(_, arch)| Checked { folder, unit: unit.clone(), arch }));
             }
         }
     }
@@ -85,21 +98,19 @@ mod tests {
     fn every_type_and_all_constants_of_a_source_meet_every_architecture() {
         let units = checked_units();
         let mut seen = BTreeSet::new();
-        for (unit, arch) in &units {
+        for Checked { unit, arch, .. } in &units {
             assert!(seen.insert((unit.key(), *arch)), "{unit:?} comes twice");
         }
-        for KernelFile { source, dtypes, configs, archs } in files() {
+        for (_, KernelFile { source, dtypes, configs, archs }) in files() {
             for arch in *archs {
-                let here = || units.iter().filter(|(unit, a)| unit.source.name == source.name && a == arch);
+                let is_here =
+                    |checked: &&Checked| checked.unit.source.name == source.name && checked.arch == *arch;
+                let here = || units.iter().filter(is_here).map(|checked| &checked.unit);
                 for dtype in *dtypes {
-                    assert!(here().any(|(unit, _)| unit.dtype == *dtype), "{} {dtype:?} {arch}", source.name);
+                    assert!(here().any(|unit| unit.dtype == *dtype), "{} {dtype:?} {arch}", source.name);
                 }
                 for text in *configs {
-                    assert!(
-                        here().any(|(unit, _)| unit.config == config(text)),
-                        "{} {text} {arch}",
-                        source.name
-                    );
+                    assert!(here().any(|unit| unit.config == config(text)), "{} {text} {arch}", source.name);
                 }
             }
         }
@@ -107,7 +118,7 @@ mod tests {
 
     #[test]
     fn constants_are_read_as_they_are_written() {
-        for file in files() {
+        for (_, file) in files() {
             for text in file.configs {
                 assert_eq!(
                     config(text).len(),
@@ -137,9 +148,10 @@ mod tests {
         walk(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
         assert!(!found.is_empty());
         for (name, text) in found {
-            let is_source =
-                files().any(|file| name == format!("{}.cu", file.source.name) && file.source.text == text);
-            let is_header = files().any(|file| file.source.headers.contains(&(name.as_str(), text.as_str())));
+            let is_source = files()
+                .any(|(_, file)| name == format!("{}.cu", file.source.name) && file.source.text == text);
+            let is_header =
+                files().any(|(_, file)| file.source.headers.contains(&(name.as_str(), text.as_str())));
             assert!(is_source || is_header, "{name} belongs to no op");
         }
     }
