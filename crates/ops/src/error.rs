@@ -13,9 +13,6 @@ pub enum OpError {
          u2d|ud|scan_ud, d2u|du|scan_du"
     )]
     UnsupportedOrder(String),
-    /// Only the four scans have an inverse.
-    #[error("Mode is not a scan ordering mode: {0}; valid: l2r, r2l, u2d, d2u")]
-    NotAScan(&'static str),
     /// A size that must be positive is zero.
     #[error("{0} must be > 0")]
     NotPositive(&'static str),
@@ -30,26 +27,6 @@ pub enum OpError {
         width: usize,
         /// Tile edge in pixels.
         tile_size: usize,
-    },
-    /// A single tile id outside the grid.
-    #[error("tile index out of bounds: {index} is not in 0..{count}")]
-    TileIndex {
-        /// The id given.
-        index: usize,
-        /// Tiles in the grid.
-        count: usize,
-    },
-    /// Tile coordinates outside the grid.
-    #[error("tile coordinates out of bounds: ({row}, {col}) is outside {rows}x{cols}")]
-    TileCoordinates {
-        /// Row given.
-        row: usize,
-        /// Column given.
-        col: usize,
-        /// Grid rows.
-        rows: usize,
-        /// Grid columns.
-        cols: usize,
     },
     /// An id in an index list outside the grid.
     #[error("indices contain out-of-bounds tile ids: {index} is not in 0..{count}")]
@@ -128,16 +105,6 @@ pub enum OpError {
         name: &'static str,
         /// Position of the first bad entry.
         index: usize,
-    },
-    /// Split arrays of the second level cover only part of the grid.
-    #[error("{name} must match full L1 grid size: {expected}, not {got}")]
-    L1GridSize {
-        /// Which list.
-        name: &'static str,
-        /// Tiles of the L1 grid.
-        expected: usize,
-        /// Elements given.
-        got: usize,
     },
     /// Hysteresis needs a gap.
     #[error("theta_on must be > theta_off: {theta_on} is not above {theta_off}")]

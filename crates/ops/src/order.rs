@@ -39,17 +39,6 @@ impl OrderMode {
             Self::D2u => "d2u",
         }
     }
-
-    /// The scan in the opposite sense; hilbert and multi_direction have none.
-    pub fn inverse(self) -> Result<Self, OpError> {
-        match self {
-            Self::L2r => Ok(Self::R2l),
-            Self::R2l => Ok(Self::L2r),
-            Self::U2d => Ok(Self::D2u),
-            Self::D2u => Ok(Self::U2d),
-            Self::Hilbert | Self::MultiDirection => Err(OpError::NotAScan(self.name())),
-        }
-    }
 }
 
 impl FromStr for OrderMode {
@@ -237,13 +226,6 @@ mod tests {
         }
         let error = "zigzag".parse::<OrderMode>().unwrap_err().to_string();
         assert!(error.starts_with("Unsupported order mode: \"zigzag\""), "{error}");
-    }
-
-    #[test]
-    fn only_scans_have_inverses() {
-        assert_eq!(OrderMode::D2u.inverse(), Ok(OrderMode::U2d));
-        let error = OrderMode::Hilbert.inverse().unwrap_err().to_string();
-        assert!(error.starts_with("Mode is not a scan ordering mode"), "{error}");
     }
 
     #[test]

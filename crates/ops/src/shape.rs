@@ -84,22 +84,6 @@ impl Grid {
         self.rows * self.cols
     }
 
-    /// The id of a tile given by row and column.
-    pub fn index(&self, row: usize, col: usize) -> Result<usize, OpError> {
-        if row >= self.rows || col >= self.cols {
-            return Err(OpError::TileCoordinates { row, col, rows: self.rows, cols: self.cols });
-        }
-        Ok(row * self.cols + col)
-    }
-
-    /// Row and column of a tile id.
-    pub fn coordinates(&self, index: usize) -> Result<(usize, usize), OpError> {
-        if index >= self.count() {
-            return Err(OpError::TileIndex { index, count: self.count() });
-        }
-        Ok((index / self.cols, index % self.cols))
-    }
-
     /// Pixel `[y, x]` of a tile's corner; the id must be in range.
     #[inline(always)]
     #[must_use]

@@ -115,14 +115,17 @@ fn requests_that_would_take_all_memory_are_refused_before_anything_is_allocated(
 #[test]
 fn both_variants_pass_their_check_again_and_again() {
     for (op, shape, params) in samples() {
-        for variant in [Variant::Fast, Variant::Reference] {
-            let request = Request { variant, ..request(op, &shape, &params) };
+        let dtypes = Entry::find(op).unwrap().dtypes(Backend::Cpu);
+        for (variant, dtype) in
+            dtypes.iter().flat_map(|dtype| [(Variant::Fast, dtype), (Variant::Reference, dtype)])
+        {
+            let request = Request { variant, dtype: dtype.name(), ..request(op, &shape, &params) };
             validate(&request, Backend::Cpu).unwrap();
             let mut prepared = Prepared::new(&request).unwrap();
             for _ in 0..3 {
                 prepared.call();
                 let check = prepared.check();
-                assert!(check.passed && check.mismatches == 0, "{op} {variant:?}: {check:?}");
+                assert!(check.passed && check.mismatches == 0, "{op} {variant:?} {dtype:?}: {check:?}");
             }
             let work = prepared.work();
             assert!((work.bytes > 0 || work.items == 0) && !work.item.is_empty(), "{op}: {work:?}");

@@ -54,36 +54,6 @@ pub fn hysteresis(rule: &Hysteresis, utilities: &[f64], previous: &[bool]) -> Re
     Ok(mask)
 }
 
-/// How steady a sequence of masks is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TemporalMetrics {
-    /// Toggles per tile and step.
-    pub tile_flip_rate: f64,
-    /// One minus that.
-    pub temporal_consistency: f64,
-    /// Share of tiles that are on.
-    pub mean_active_ratio: f64,
-}
-
-/// Metrics over masks of equal length; `None` when there is no tile or no frame to speak of.
-#[must_use]
-pub fn temporal_metrics(masks: &[Vec<bool>]) -> Option<TemporalMetrics> {
-    let tiles = masks.first()?.len();
-    if tiles == 0 || masks.iter().any(|m| m.len() != tiles) {
-        return None;
-    }
-    let toggles: usize =
-        masks.windows(2).map(|pair| pair[0].iter().zip(&pair[1]).filter(|(a, b)| a != b).count()).sum();
-    let active: usize = masks.iter().map(|m| m.iter().filter(|&&on| on).count()).sum();
-    let steps = (masks.len() - 1) * tiles;
-    let tile_flip_rate = if steps == 0 { 0.0 } else { toggles as f64 / steps as f64 };
-    Some(TemporalMetrics {
-        tile_flip_rate,
-        temporal_consistency: 1.0 - tile_flip_rate,
-        mean_active_ratio: active as f64 / (masks.len() * tiles) as f64,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,13 +77,5 @@ mod tests {
     fn thresholds_without_a_gap_are_refused() {
         let rule = Hysteresis { theta_off: 0.6, ..RULE };
         assert!(hysteresis(&rule, &[0.1], &[false]).unwrap_err().to_string().contains("theta_on must be >"));
-    }
-
-    #[test]
-    fn one_toggle_of_four_is_a_quarter() {
-        let metrics = temporal_metrics(&[vec![true, false], vec![true, true], vec![true, true]]).unwrap();
-        assert_eq!(metrics.tile_flip_rate, 0.25);
-        assert_eq!(metrics.temporal_consistency, 0.75);
-        assert_eq!(temporal_metrics(&[]), None);
     }
 }

@@ -6,8 +6,8 @@ mod hysteresis;
 mod split;
 
 pub use greedy::{Greedy, greedy};
-pub use hysteresis::{Hysteresis, TemporalMetrics, hysteresis, temporal_metrics};
-pub use split::{Split, SplitInput, ThreeStage, TwoStage, three_stage, two_stage};
+pub use hysteresis::{Hysteresis, hysteresis};
+pub use split::{Split, SplitInput, TwoStage, two_stage};
 
 use crate::error::OpError;
 

@@ -1,4 +1,4 @@
-//! Splitting chosen tiles into their four children on the next level, once or twice.
+//! Splitting chosen tiles into their four children on the next level.
 
 use super::{
     EPS, Greedy, check_budget, check_finite, check_length, fill_kmax_buffer, greedy, ratio, sort_by_score,
@@ -104,17 +104,6 @@ pub struct TwoStage {
     pub l1: Split,
 }
 
-/// Selection on three levels.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThreeStage {
-    /// Level 0.
-    pub l0: Greedy,
-    /// Level 1.
-    pub l1: Split,
-    /// Level 2.
-    pub l2: Split,
-}
-
 fn split_once(
     input: &SplitInput<'_>,
     candidates: &[u32],
@@ -145,30 +134,6 @@ pub fn two_stage(
     let l0 = greedy(utilities, costs, budget_b1, kmax_l0)?;
     let l1 = split_once(split, &l0.selected, grid, l1_order)?;
     Ok(TwoStage { l0, l1 })
-}
-
-/// [`two_stage`], then a split of level 1; `l1_split` must cover the full level-1 grid.
-pub fn three_stage(
-    utilities: &[f64],
-    costs: &[f64],
-    (budget_b1, kmax_l0): (f64, usize),
-    l0_split: &SplitInput<'_>,
-    l1_split: &SplitInput<'_>,
-    grid: &Grid,
-    order: OrderMode,
-) -> Result<ThreeStage, OpError> {
-    let l1_grid = doubled(grid);
-    let expected = l1_grid.count();
-    for (name, list) in
-        [("l1_split_utilities", l1_split.utilities), ("l1_split_overheads", l1_split.overheads)]
-    {
-        if list.len() != expected {
-            return Err(OpError::L1GridSize { name, expected, got: list.len() });
-        }
-    }
-    let TwoStage { l0, l1 } = two_stage(utilities, costs, (budget_b1, kmax_l0), l0_split, grid, order)?;
-    let l2 = split_once(l1_split, &l1.ordered, &l1_grid, order)?;
-    Ok(ThreeStage { l0, l1, l2 })
 }
 
 #[cfg(test)]
@@ -214,19 +179,5 @@ mod tests {
         let r = two_stage(&[1.0; 4], &[1.0; 4], (4.0, 4), &split, &GRID, OrderMode::Hilbert).unwrap();
         assert!(r.l1.children.is_empty());
         assert_eq!(r.l1.kmax_buffer, [-1; 8]);
-    }
-
-    #[test]
-    fn three_stages_split_the_children_again() {
-        let l0 = SplitInput { utilities: &[1.0; 4], overheads: &[1.0; 4], budget: 1.0, kmax: 8 };
-        let mut gains = [0.0; 16];
-        gains[1] = 1.0;
-        let l1 = SplitInput { utilities: &gains, overheads: &[1.0; 16], budget: 1.0, kmax: 4 };
-        let r = three_stage(&[1.0; 4], &[1.0; 4], (4.0, 4), &l0, &l1, &GRID, OrderMode::L2r).unwrap();
-        assert_eq!(r.l2.children, [2, 3, 10, 11]);
-        let short = SplitInput { utilities: &[1.0; 4], ..l1 };
-        let error =
-            three_stage(&[1.0; 4], &[1.0; 4], (4.0, 4), &l0, &short, &GRID, OrderMode::L2r).unwrap_err();
-        assert!(error.to_string().contains("must match full L1 grid size"));
     }
 }
