@@ -2,7 +2,8 @@
 
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
-use crate::op::{Op, Output, Planned, Request, plan};
+use crate::op::{Op, Output, Request};
+use crate::registry::{Planned, plan};
 use crate::rng::RandomState;
 use crate::tensor::{Data, Element, Tensor};
 use crate::values::Precision;

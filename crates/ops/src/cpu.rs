@@ -3,7 +3,8 @@
 use crate::case::{Case, ordinary};
 use crate::compare::{Check, Leeway};
 use crate::error::BuildError;
-use crate::op::{Backend, Cpu, Planned, Request, plan};
+use crate::op::{Backend, Cpu, Request};
+use crate::registry::{Planned, plan};
 use crate::tensor::Tensor;
 use holdpoint_model::suite::Work;
 

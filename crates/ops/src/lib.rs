@@ -26,6 +26,8 @@ pub mod op;
 pub mod order;
 mod overflow;
 pub mod product;
+mod registry;
+mod request;
 pub mod rng;
 pub mod select;
 pub mod shape;
@@ -43,24 +45,26 @@ pub use cpu::Prepared;
 pub use error::{BuildError, OpError};
 pub use holdpoint_cuda::Dtype;
 pub use holdpoint_model::suite::{Variant, Work};
-pub use op::{Backend, Entry, Load, Request, load, names, validate, validate_oracle};
+pub use op::Load;
 pub use overflow::Overflow;
+pub use registry::{Entry, load, names, validate, validate_oracle};
+pub use request::{Backend, Request};
 pub use tensor::{Domain, Element, Tensor};
 pub use values::{Precision, Range};
 
 /// All ops. A new one is a folder and a line here.
 pub static OPS: &[Entry] = &[
-    op::entry::<infer::Infer>(),
-    op::entry::<tile_pack::TilePack>(),
-    op::entry::<tile_unpack::TileUnpack>(),
-    op::entry::<fusion_gate::FusionGate>(),
-    op::entry::<tile_ssm::TileSsm>(),
-    op::entry::<fused_pack_op_unpack::FusedPackOpUnpack>(),
-    op::entry::<ff_path::FfPath>(),
-    op::entry::<attention::Attention>(),
-    op::entry::<copy::Copy>(),
-    op::entry::<fma::Fma>(),
-    op::entry::<mma::Mma>(),
-    op::entry::<launch::Launch>(),
-    op::entry::<fault::Fault>(),
+    registry::entry::<infer::Infer>(),
+    registry::entry::<tile_pack::TilePack>(),
+    registry::entry::<tile_unpack::TileUnpack>(),
+    registry::entry::<fusion_gate::FusionGate>(),
+    registry::entry::<tile_ssm::TileSsm>(),
+    registry::entry::<fused_pack_op_unpack::FusedPackOpUnpack>(),
+    registry::entry::<ff_path::FfPath>(),
+    registry::entry::<attention::Attention>(),
+    registry::entry::<copy::Copy>(),
+    registry::entry::<fma::Fma>(),
+    registry::entry::<mma::Mma>(),
+    registry::entry::<launch::Launch>(),
+    registry::entry::<fault::Fault>(),
 ];

@@ -1,6 +1,6 @@
 //! A case with inputs from outside: run twice, and everything looked at.
 
-use super::prepared::DeviceOutput;
+use super::program::DeviceOutput;
 use super::{Gpu, PrepareError, Prepared};
 use crate::compare::Check;
 use crate::tensor::Tensor;

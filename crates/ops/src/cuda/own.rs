@@ -1,9 +1,10 @@
 //! A kernel of the user's in place of an op's: the arguments of the plain kernel, a launch of its own.
 
-use super::prepared::Program;
+use super::program::Program;
 use super::{Gpu, PrepareError};
 use crate::error::BuildError;
-use crate::op::{Backend, Entry, Request, plan};
+use crate::op::{Backend, Request};
+use crate::registry::{Entry, plan};
 use crate::tensor::Tensor;
 use holdpoint_cuda::{CudaError, Dim, Module};
 use holdpoint_model::suite::{KernelSpec, Size, Variant};

@@ -1,7 +1,8 @@
 //! Which constants make a kernel quickest on this device: measured, answers checked, the winner measured again.
 
 use super::{Entry, Gpu, PrepareError, Prepared};
-use crate::op::{Backend, Planned, Request, plan};
+use crate::op::{Backend, Request};
+use crate::registry::{Planned, plan};
 use holdpoint_cuda::compile::Config;
 use holdpoint_cuda::{CudaError, Timing};
 use holdpoint_model::FailureCause;
