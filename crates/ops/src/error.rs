@@ -41,22 +41,6 @@ pub enum OpError {
         "indices must be unique per batch for deterministic fused overwrite semantics: tile {0} is named twice"
     )]
     IndicesNotUnique(u32),
-    /// A tile that sticks out of the map.
-    #[error(
-        "meta origins contain out-of-bounds tile coordinates: ({y}, {x}) with tile {tile} on {height}x{width}"
-    )]
-    OriginOutOfBounds {
-        /// Row of the tile's corner.
-        y: u32,
-        /// Column of the tile's corner.
-        x: u32,
-        /// Tile edge in pixels.
-        tile: usize,
-        /// Map height.
-        height: usize,
-        /// Map width.
-        width: usize,
-    },
     /// Neither override nor blend.
     #[error("overlap_mode must be 'override' or 'blend', not {0:?}")]
     OverlapMode(String),

@@ -25,6 +25,7 @@ mod mma;
 pub mod op;
 pub mod order;
 mod overflow;
+mod prelude;
 pub mod product;
 mod registry;
 mod request;

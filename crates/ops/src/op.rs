@@ -2,7 +2,7 @@
 //! versions. Versions only compute; drawing, poisoning, checking and timing are done once, for all ops.
 
 use crate::Tolerance;
-use crate::cases::{Cases, Draw as CaseDraw};
+use crate::cases::{Cases, Draw};
 use crate::cuda::{Build, KernelFile, Launches, PrepareError};
 use crate::error::BuildError;
 pub use crate::request::{Backend, Request};
@@ -26,14 +26,14 @@ pub struct Input {
     /// What it may hold.
     pub domain: Domain,
     /// How its ordinary values are drawn.
-    pub draw: Draw,
+    pub draw: Distribution,
     /// Whether its leading dimension is the op's rows; if not, all rows share it.
     pub by_row: bool,
 }
 
 /// How ordinary values are drawn.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Draw {
+pub enum Distribution {
     /// Of mean 0 and variance 1, then scaled and shifted.
     Normal {
         /// Factor.
@@ -56,14 +56,14 @@ impl Input {
     /// Normal values of any size, one row after the other.
     #[must_use]
     pub fn normal(name: &'static str, dims: &[usize]) -> Self {
-        let draw = Draw::Normal { scale: 1.0, shift: 0.0 };
+        let draw = Distribution::Normal { scale: 1.0, shift: 0.0 };
         Self { name, dims: dims.to_vec(), domain: Domain::Any, draw, by_row: true }
     }
 
     /// Values from 0 to 1, one row after the other.
     #[must_use]
     pub fn unit(name: &'static str, dims: &[usize]) -> Self {
-        let draw = Draw::Uniform { scale: 1.0, shift: 0.0 };
+        let draw = Distribution::Uniform { scale: 1.0, shift: 0.0 };
         Self { name, dims: dims.to_vec(), domain: Domain::Unit, draw, by_row: true }
     }
 
@@ -75,7 +75,7 @@ impl Input {
 
     /// Drawn in another way.
     #[must_use]
-    pub fn drawn(self, draw: Draw) -> Self {
+    pub fn drawn(self, draw: Distribution) -> Self {
         Self { draw, ..self }
     }
 
@@ -95,9 +95,9 @@ impl Input {
     pub(crate) fn drawn_tensor(&self, dtype: Dtype, random: &mut RandomState) -> Tensor {
         let len = self.dims.iter().product();
         let (mut buffer, scale, shift) = match &self.draw {
-            Draw::Normal { scale, shift } => (random.normals(len), *scale, *shift),
-            Draw::Uniform { scale, shift } => (random.uniforms(len), *scale, *shift),
-            Draw::Host(values) => {
+            Distribution::Normal { scale, shift } => (random.normals(len), *scale, *shift),
+            Distribution::Uniform { scale, shift } => (random.uniforms(len), *scale, *shift),
+            Distribution::Host(values) => {
                 let mut tensor = self.tensor(dtype);
                 tensor.set(values);
                 return tensor;
@@ -281,7 +281,7 @@ pub trait Definition: Op + Sized + 'static {
     }
 
     /// Shape and parameters of a case for fuzzing.
-    fn draw_case(_: &mut CaseDraw<'_>) -> (Vec<usize>, Value) {
+    fn draw_case(_: &mut Draw<'_>) -> (Vec<usize>, Value) {
         (Vec::new(), Value::Null)
     }
 }

@@ -99,29 +99,24 @@ impl Stored for f32 {
     }
 }
 
-impl Stored for half::f16 {
-    const DTYPE: Dtype = Dtype::F16;
+macro_rules! stored_in_16_bits {
+    ($type:ty, $dtype:expr) => {
+        impl Stored for $type {
+            const DTYPE: Dtype = $dtype;
 
-    fn widen(from: &[Self], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
-    }
+            fn widen(from: &[Self], to: &mut [f32]) {
+                from.convert_to_f32_slice(to);
+            }
 
-    fn narrow(from: &[f32], to: &mut [Self]) {
-        to.convert_from_f32_slice(from);
-    }
+            fn narrow(from: &[f32], to: &mut [Self]) {
+                to.convert_from_f32_slice(from);
+            }
+        }
+    };
 }
 
-impl Stored for half::bf16 {
-    const DTYPE: Dtype = Dtype::Bf16;
-
-    fn widen(from: &[Self], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
-    }
-
-    fn narrow(from: &[f32], to: &mut [Self]) {
-        to.convert_from_f32_slice(from);
-    }
-}
+stored_in_16_bits!(half::f16, Dtype::F16);
+stored_in_16_bits!(half::bf16, Dtype::Bf16);
 
 impl Tensor {
     /// A tensor of zeros.

@@ -99,7 +99,6 @@ fn check_pack(v: &Vectors) {
         };
         let spec = PackSpec::new(dims, tile, indices.shape[1], order).unwrap();
         let (feature, ids) = (feature.floats(), indices.ids());
-        spec.check_indices(&ids).unwrap();
         let (mut slow, mut quick) = (Packed::new(&spec), Packed::new(&spec));
         pack::oracle(&spec, &feature, &ids, slow.view());
         let mut orderer = order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
@@ -137,7 +136,6 @@ fn check_unpack(v: &Vectors) {
     let inputs = ["base", "packed", "origins", "priority_map"];
     for mode in v.children("unpack.").into_iter().filter(|name| !inputs.contains(&&**name)) {
         let spec = unpack_spec(v, &mode);
-        spec.check_origins(&origins).unwrap();
         for (what, op) in
             [("oracle", priority::oracle as fn(&_, &_, &_, &_, _, &mut _, &mut _)), ("fast", priority::fast)]
         {
@@ -228,7 +226,6 @@ fn check_ssm(v: &Vectors) {
             init_state: Some(init),
             merge_gate: Some(&gate),
         };
-        inputs.check(&spec).unwrap();
         for (what, op) in [("oracle", ssm::oracle as fn(&_, &_, &mut _, &mut _)), ("fast", ssm::fast)] {
             let (mut y, mut state) = (vec![f32::NAN; spec.tokens_len()], vec![f32::NAN; spec.state_len()]);
             op(&spec, &inputs, &mut y[..], &mut state[..]);

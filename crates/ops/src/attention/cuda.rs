@@ -1,11 +1,8 @@
 //! Attention on a device: plain multiplications for f32, tensor cores of any generation, Hopper's own where there are.
 
 use super::cpu::AttentionSpec;
-use crate::cuda::{Build, COMMON, KernelFile, Launches, PrepareError, WHOLE, grid_of, grid_x};
-use crate::op::Request;
-use holdpoint_cuda::compile::{Config, Source};
-use holdpoint_cuda::{Arguments, Dtype};
-use holdpoint_model::suite::Variant;
+use crate::cuda::WHOLE;
+use crate::prelude::*;
 
 const HEADERS: &[(&str, &str)] = &[COMMON, ("attention.cuh", include_str!("attention.cuh"))];
 static ATTENTION: Source = Source { name: "attention", text: include_str!("attention.cu"), headers: HEADERS };

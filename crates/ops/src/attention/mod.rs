@@ -3,20 +3,8 @@
 pub mod cpu;
 mod cuda;
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw};
-use crate::cuda::{ALL, Build, KernelFile, Launches, PrepareError};
-use crate::error::BuildError;
-use crate::op::{Backend, Cpu, Definition, Input, Load, NamedParams, Op, Output, Request, product, version};
-use crate::tensor::{Domain, Tensor};
-use crate::values::Precision;
+use crate::prelude::*;
 use cpu::{AttentionSpec, Scratch};
-use holdpoint_cuda::Dtype;
-use holdpoint_cuda::compile::Config;
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
 
 /// Head widths that there are kernels for.
 const WIDTHS: &[usize] = &[32, 64, 96, 128];

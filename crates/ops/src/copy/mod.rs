@@ -1,18 +1,7 @@
 //! `copy`: what memory and caches can do at most.
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw};
-use crate::cuda::{ALL, Build, COMMON, KernelFile, Launches, PrepareError, grid_x, plain};
-use crate::error::BuildError;
-use crate::op::{Cpu, Definition, Input, Load, Op, Output, Request, product, version};
-use crate::tensor::Tensor;
-use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Dtype};
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use crate::prelude::*;
 use std::hint::black_box;
-use std::ops::Range;
 
 pub(crate) static COPY: Source = Source { name: "copy", text: include_str!("copy.cu"), headers: &[COMMON] };
 

@@ -2,7 +2,7 @@
 
 use super::{COMPARE, DRAW, Registry};
 use crate::compare::Tolerance;
-use crate::op::Draw;
+use crate::op::Distribution;
 use holdpoint_cuda::compile::{Compiler, Unit};
 use holdpoint_cuda::{
     Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Module, Timer, Unavailable,
@@ -96,13 +96,13 @@ impl Gpu {
         &mut self,
         buffer: &Buffer,
         dtype: Dtype,
-        draw: &Draw,
+        draw: &Distribution,
         seed: u64,
     ) -> Result<(), CudaError> {
         let (name, scale, shift) = match draw {
-            Draw::Normal { scale, shift } => ("draw_normal", *scale, *shift),
-            Draw::Uniform { scale, shift } => ("draw_uniform", *scale, *shift),
-            Draw::Host(_) => return Ok(()),
+            Distribution::Normal { scale, shift } => ("draw_normal", *scale, *shift),
+            Distribution::Uniform { scale, shift } => ("draw_uniform", *scale, *shift),
+            Distribution::Host(_) => return Ok(()),
         };
         let count = buffer.bytes / dtype.bytes();
         let arguments =

@@ -1,7 +1,7 @@
 //! What an op is made of on a device: memory, launches, and what the host does for a call. Must not time or check anything.
 
 use super::{Chosen, Gpu, PrepareError, own};
-use crate::op::{Draw, Input, Op, Output};
+use crate::op::{Distribution, Input, Op, Output};
 use crate::registry::{Planned, plan};
 use crate::request::{Backend, Request};
 use crate::tensor::{Element, Tensor};
@@ -132,7 +132,7 @@ impl Program {
         for (at, spec) in op.inputs().into_iter().enumerate() {
             let bytes = spec.dims.iter().product::<usize>() * dtype.bytes();
             let (buffer, host) = match &spec.draw {
-                Draw::Host(drawn) => {
+                Distribution::Host(drawn) => {
                     let values = given.map_or(drawn.clone(), |given| given[at].values().into_owned());
                     (None, values)
                 }

@@ -1,16 +1,7 @@
 //! `fault`: what goes wrong on purpose, to show that it is seen. Only on a device.
 
-use crate::Tolerance;
 use crate::copy::COPY;
-use crate::cuda::{ALL, Build, COMMON, KernelFile, Launches, PrepareError, plain};
-use crate::error::BuildError;
-use crate::op::{Cpu, Definition, Input, Op, Output, Request, version};
-use crate::tensor::Tensor;
-use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Dtype};
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use std::ops::Range;
+use crate::prelude::*;
 
 static FAULT: Source = Source { name: "fault", text: include_str!("fault.cu"), headers: &[COMMON] };
 

@@ -3,59 +3,14 @@
 pub mod cpu;
 mod cuda;
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw as CaseDraw};
-use crate::cuda::{Build, KernelFile, Launches, PrepareError, WIDE};
-use crate::error::{BuildError, OpError};
-use crate::op::{Backend, Cpu, Definition, Draw, Input, Load, Op, Output, Request, product};
+use crate::prelude::*;
 use crate::rng::RandomState;
-use crate::shape::Nchw;
-use crate::tensor::Tensor;
 use crate::tiles::MAP_SIZES;
 use cpu::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
-use holdpoint_cuda::Dtype;
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
 
 /// What tells the streams of weights and utilities from that of the inputs.
 const WEIGHTS: u64 = 0x77e1_6875;
 const UTILITIES: u64 = 0x0711_1173;
-
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size_l0: usize,
-    tile_size_l1: usize,
-    kmax_l0: usize,
-    kmax_l1: usize,
-    budget_b1: f64,
-    budget_b2: f64,
-    budget_total: f64,
-    cost_heavy: f64,
-    cost_cheap: f64,
-    nesting: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        let c = FfConfig::default();
-        Self {
-            tile_size_l0: c.tile_size_l0,
-            tile_size_l1: c.tile_size_l1,
-            kmax_l0: c.kmax_l0,
-            kmax_l1: c.kmax_l1,
-            budget_b1: c.budget_b1,
-            budget_b2: c.budget_b2,
-            budget_total: c.budget_total,
-            cost_heavy: c.cost_heavy,
-            cost_cheap: c.cost_cheap,
-            nesting: c.nesting,
-        }
-    }
-}
 
 /// The path over maps of one size.
 #[derive(Clone)]
@@ -115,22 +70,10 @@ impl Definition for FfPath {
     const CUDA: &'static [Dtype] = WIDE;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
     const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
-    type Params = Params;
+    type Params = FfConfig;
 
-    fn plan(request: &Request<'_>, p: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request<'_>, config: FfConfig) -> Result<Self, BuildError> {
         let dims = request.feature_map()?;
-        let config = FfConfig {
-            tile_size_l0: p.tile_size_l0,
-            tile_size_l1: p.tile_size_l1,
-            kmax_l0: p.kmax_l0,
-            kmax_l1: p.kmax_l1,
-            budget_b1: p.budget_b1,
-            budget_b2: p.budget_b2,
-            budget_total: p.budget_total,
-            cost_heavy: p.cost_heavy,
-            cost_cheap: p.cost_cheap,
-            nesting: p.nesting,
-        };
         let tiles = dims.batch * check(request, &config, &dims)?;
         let mut random = RandomState::new(request.seed ^ UTILITIES);
         let utilities = [(); 2].map(|()| random.uniforms(tiles).to_vec());
@@ -138,14 +81,14 @@ impl Definition for FfPath {
     }
 
     /// Two paths of at most eight square matrices each, and maps of both levels.
-    fn load(shape: &[usize], _: &Params) -> Load {
+    fn load(shape: &[usize], _: &FfConfig) -> Load {
         let (main, channels) = (product(shape), shape.get(1).map_or(1, |size| *size as u64));
         let weights = channels.saturating_mul(channels).saturating_mul(16);
         let elements = main.saturating_mul(28).saturating_add(weights);
         Load { elements, operations: main.saturating_mul(channels) }
     }
 
-    fn draw_case(draw: &mut CaseDraw<'_>) -> (Vec<usize>, Value) {
+    fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
         let tile = draw.pick(&[2, 4, 8]);
         let [rows, columns] = [1 + draw.below(4), 1 + draw.below(4)];
         let channels = match draw.backend {
@@ -172,7 +115,7 @@ impl Op for FfPath {
     fn inputs(&self) -> Vec<Input> {
         let Nchw { batch, height, width, .. } = self.dims;
         let (pixels, tiles) = ([batch, 1, height, width], [batch, self.utilities[0].len() / batch]);
-        let [utilities, split_utilities] = self.utilities.clone().map(Draw::Host);
+        let [utilities, split_utilities] = self.utilities.clone().map(Distribution::Host);
         vec![
             Input::normal("dense", &self.dims.dims()),
             Input::unit("utilities", &tiles).drawn(utilities),

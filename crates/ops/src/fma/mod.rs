@@ -2,18 +2,7 @@
 
 pub mod cpu;
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw};
-use crate::cuda::{Build, COMMON, KernelFile, Launches, PrepareError, grid_x, plain};
-use crate::error::BuildError;
-use crate::op::{Cpu, Definition, Input, Load, Op, Output, Request, product, version};
-use crate::tensor::Tensor;
-use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Dtype};
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
+use crate::prelude::*;
 
 static FMA: Source = Source { name: "fma", text: include_str!("fma.cu"), headers: &[COMMON] };
 

@@ -1,11 +1,8 @@
 //! The fused op on a device.
 
 use super::cpu::Affine;
-use crate::cuda::{Build, COMMON, KernelFile, Launches, PrepareError, UNITS, map_sizes, plain};
+use crate::prelude::*;
 use crate::tiles::Tiles;
-use holdpoint_cuda::Arguments;
-use holdpoint_cuda::compile::Source;
-use holdpoint_model::suite::Variant;
 
 static FUSED: Source = Source {
     name: "fused_pack_op_unpack",

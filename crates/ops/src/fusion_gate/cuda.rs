@@ -1,10 +1,7 @@
 //! The gate on a device: alpha, and alpha with the fused map.
 
 use super::FusionGate;
-use crate::cuda::{Build, COMMON, KernelFile, Launches, PrepareError, UNITS, grid_x, plain};
-use holdpoint_cuda::Arguments;
-use holdpoint_cuda::compile::Source;
-use holdpoint_model::suite::Variant;
+use crate::prelude::*;
 
 static FUSION_GATE: Source =
     Source { name: "fusion_gate", text: include_str!("fusion_gate.cu"), headers: &[COMMON, UNITS] };

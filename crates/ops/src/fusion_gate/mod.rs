@@ -3,21 +3,10 @@
 pub mod cpu;
 mod cuda;
 
-use crate::cases::{Cases, Draw};
-use crate::cuda::{ALL, Build, KernelFile, Launches, PrepareError, grid_of};
-use crate::error::BuildError;
-use crate::op::{Cpu, Definition, Input, Op, Output, Request, version};
-use crate::shape::Nchw;
+use crate::prelude::*;
 use crate::simd::vectorized;
-use crate::tensor::Tensor;
 use crate::tiles::{MAP_SIZES, MAP_SIZES_MAX};
 use cpu::{Gate, Maps};
-use holdpoint_cuda::Dtype;
-use holdpoint_cuda::compile::Config;
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
 
 /// Parameters.
 #[derive(Debug, Deserialize)]

@@ -2,18 +2,9 @@
 
 pub mod cpu;
 
-use crate::cases::{Cases, Draw};
-use crate::error::{BuildError, OpError};
-use crate::op::{Cpu, Definition, Input, Op, Output, Request};
-use crate::shape::Nchw;
-use crate::tensor::Tensor;
+use crate::prelude::*;
 use crate::tiles::MAP_SIZES;
 use cpu::{CHANNELS, FF_STRIDE, InferConfig, InferOutputs, Model, PV_STRIDE};
-use holdpoint_cuda::Dtype;
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
 
 /// Parameters.
 #[derive(Debug, Deserialize)]

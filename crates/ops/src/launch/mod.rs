@@ -1,17 +1,6 @@
 //! `launch`: a kernel that does next to nothing, what a launch costs at least. Only on a device.
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw};
-use crate::cuda::{ALL, Build, COMMON, KernelFile, Launches, PrepareError, grid_x};
-use crate::error::BuildError;
-use crate::op::{Cpu, Definition, Input, Op, Output, Request, version};
-use crate::tensor::Tensor;
-use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Dtype};
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
+use crate::prelude::*;
 
 static LAUNCH: Source = Source { name: "launch", text: include_str!("launch.cu"), headers: &[COMMON] };
 

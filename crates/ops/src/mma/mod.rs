@@ -1,17 +1,7 @@
 //! `mma`: what tensor cores can do at most. Tiles of 64 × 128, multiplied again and again. Only on a device.
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw};
-use crate::cuda::{ALL, Build, COMMON, KernelFile, Launches, PrepareError, grid_x, plain};
-use crate::error::BuildError;
 use crate::fma::Params;
-use crate::op::{Cpu, Definition, Input, Load, Op, Output, Request, product, version};
-use crate::tensor::Tensor;
-use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Dtype};
-use holdpoint_model::suite::{Variant, Work};
-use serde_json::{Value, json};
-use std::ops::Range;
+use crate::prelude::*;
 
 static MMA: Source = Source { name: "mma", text: include_str!("mma.cu"), headers: &[COMMON] };
 

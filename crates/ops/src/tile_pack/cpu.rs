@@ -55,15 +55,6 @@ impl PackSpec {
     pub fn packed_dims(&self) -> [usize; 5] {
         [self.dims.batch, self.tiles, self.dims.channels, self.grid.tile, self.grid.tile]
     }
-
-    /// Checks a `[B, K]` id list.
-    pub fn check_indices(&self, indices: &[u32]) -> Result<(), OpError> {
-        let expected = self.dims.batch * self.tiles;
-        if indices.len() != expected {
-            return Err(OpError::Length { name: "indices", expected, got: indices.len() });
-        }
-        self.grid.check_indices(indices)
-    }
 }
 
 /// Packed tiles and where they came from.

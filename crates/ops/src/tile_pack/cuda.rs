@@ -1,12 +1,7 @@
 //! Packing on a device: the host puts the ids into their order, the kernel gathers.
 
-use crate::cuda::{
-    Build, COMMON, KernelFile, Launches, PrepareError, UNITS, grid_x, map_sizes, plain, unit_bytes,
-};
+use crate::prelude::*;
 use crate::tiles::Tiles;
-use holdpoint_cuda::Arguments;
-use holdpoint_cuda::compile::Source;
-use holdpoint_model::suite::Variant;
 
 static TILE_PACK: Source =
     Source { name: "tile_pack", text: include_str!("tile_pack.cu"), headers: &[COMMON, UNITS] };

@@ -3,21 +3,10 @@
 pub mod cpu;
 mod cuda;
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw};
-use crate::cuda::{ALL, Build, KernelFile, Launches, PrepareError, grid_of};
-use crate::error::BuildError;
-use crate::op::{Cpu, Definition, Input, Load, NamedParams, Op, Output, Request, version};
 use crate::order::{OrderMode, Orderer};
-use crate::tensor::{Data, Element, Tensor};
+use crate::prelude::*;
 use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
 use cpu::{PackSpec, PackedMut};
-use holdpoint_cuda::Dtype;
-use holdpoint_cuda::compile::Config;
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
 
 /// Parameters.
 #[derive(Debug, Deserialize)]

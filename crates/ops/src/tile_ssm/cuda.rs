@@ -1,10 +1,7 @@
 //! The scan on a device: in pieces of the sequence, or streamed where there are blocks enough.
 
 use super::cpu::{Direction, Merge, ScanSpec};
-use crate::cuda::{Build, COMMON, KernelFile, Launches, PrepareError, UNITS, grid_x};
-use holdpoint_cuda::Arguments;
-use holdpoint_cuda::compile::Source;
-use holdpoint_model::suite::Variant;
+use crate::prelude::*;
 
 const HEADERS: &[(&str, &str)] = &[COMMON, UNITS, ("ssm_scan.cuh", include_str!("ssm_scan.cuh"))];
 static TILE_SSM: Source = Source { name: "tile_ssm", text: include_str!("tile_ssm.cu"), headers: HEADERS };

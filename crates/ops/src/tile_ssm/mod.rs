@@ -3,20 +3,8 @@
 pub mod cpu;
 mod cuda;
 
-use crate::Tolerance;
-use crate::cases::{Cases, Draw as CaseDraw};
-use crate::cuda::{ALL, Build, KernelFile, Launches, PrepareError, grid_of};
-use crate::error::BuildError;
-use crate::op::{Cpu, Definition, Draw, Input, Op, Output, Request, version};
-use crate::tensor::{Domain, Tensor};
-use crate::values::Precision;
+use crate::prelude::*;
 use cpu::{Direction, Merge, ScanInputs, ScanSpec, ScanVectors};
-use holdpoint_cuda::Dtype;
-use holdpoint_cuda::compile::Config;
-use holdpoint_model::suite::{Variant, Work};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use std::ops::Range;
 
 /// Parameters.
 #[derive(Debug, Deserialize)]
@@ -64,7 +52,7 @@ impl Definition for TileSsm {
         Ok(Self { spec })
     }
 
-    fn draw_case(draw: &mut CaseDraw<'_>) -> (Vec<usize>, Value) {
+    fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
         let batch = 1 + draw.below(3);
         let channels = draw.size(260);
         let steps = draw.size((draw.most.elements / (batch * channels)).clamp(1, 1200));
@@ -83,14 +71,14 @@ impl Op for TileSsm {
     fn inputs(&self) -> Vec<Input> {
         let ScanSpec { batch, steps, channels, .. } = self.spec;
         let vector = |name, draw| Input::unit(name, &[channels]).drawn(draw).shared();
-        let gain = Draw::Uniform { scale: 1.5, shift: 0.05 };
+        let gain = Distribution::Uniform { scale: 1.5, shift: 0.05 };
         vec![
             Input::normal("tokens", &[batch, steps, channels]),
-            vector("decay", Draw::Uniform { scale: 0.8, shift: 0.1 }),
+            vector("decay", Distribution::Uniform { scale: 0.8, shift: 0.1 }),
             vector("input_gain", gain.clone()),
             vector("output_gain", gain),
-            vector("state_bias", Draw::Normal { scale: 0.1, shift: 0.0 }),
-            vector("merge_gate", Draw::Uniform { scale: 1.0, shift: 0.0 }).within(Domain::Unit),
+            vector("state_bias", Distribution::Normal { scale: 0.1, shift: 0.0 }),
+            vector("merge_gate", Distribution::Uniform { scale: 1.0, shift: 0.0 }).within(Domain::Unit),
         ]
     }
 

@@ -2,11 +2,8 @@
 
 use super::TileUnpack;
 use super::cpu::{Overlap, levels};
-use crate::cuda::{Build, COMMON, KernelFile, Launches, PrepareError, UNITS, grid_x, map_sizes, plain};
+use crate::prelude::*;
 use crate::tiles::Tiles;
-use holdpoint_cuda::Arguments;
-use holdpoint_cuda::compile::Source;
-use holdpoint_model::suite::Variant;
 
 static TILE_UNPACK: Source =
     Source { name: "tile_unpack", text: include_str!("tile_unpack.cu"), headers: &[COMMON, UNITS] };

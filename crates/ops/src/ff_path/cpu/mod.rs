@@ -18,12 +18,14 @@ use crate::buffer::Buffer;
 use crate::diagnostics::Diagnostics;
 use crate::error::OpError;
 use crate::shape::{Grid, Nchw};
+use serde::Deserialize;
 
 /// Epsilon of both normalisations.
 const NORM_EPS: f64 = 1e-5;
 
-/// Numbers of one FF module.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Numbers of one FF module: the op's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct FfConfig {
     /// Tile edge of level 0.
     pub tile_size_l0: usize,

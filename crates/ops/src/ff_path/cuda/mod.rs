@@ -2,16 +2,13 @@
 
 use super::FfPath;
 use super::cpu::{FfConfig, FfInputs, PathWeights, Router};
-use crate::cuda::{Build, COMMON, KernelFile, Launches, PrepareError, WIDE, grid_x};
-use crate::error::{BuildError, OpError};
-use crate::op::Request;
 use crate::order::{OrderMode, order};
-use crate::shape::{Grid, Nchw};
+use crate::prelude::*;
+use crate::shape::Grid;
 use crate::tile_ssm::cpu::module::{RawScan, sigmoid};
-use holdpoint_cuda::compile::{Source, Unit};
-use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Launch};
+use holdpoint_cuda::compile::Unit;
+use holdpoint_cuda::{Buffer, CudaError, Launch};
 use holdpoint_model::FailureCause;
-use holdpoint_model::suite::Variant;
 
 mod reference;
 

@@ -172,29 +172,6 @@ impl ScanInputs<'_> {
     fn gate_offset(&self, spec: &ScanSpec, b: usize) -> usize {
         if self.merge_gate.is_some_and(|g| g.len() > spec.channels) { b * spec.channels } else { 0 }
     }
-
-    /// Checks all lengths.
-    pub fn check(&self, spec: &ScanSpec) -> Result<(), OpError> {
-        let length = |name, expected, got| {
-            if expected == got { Ok(()) } else { Err(OpError::Length { name, expected, got }) }
-        };
-        length("tokens", spec.tokens_len(), self.tokens.len())?;
-        for params in [self.forward, self.backward] {
-            length("decay", spec.channels, params.decay.len())?;
-            length("input_gain", spec.channels, params.input_gain.len())?;
-            length("output_gain", spec.channels, params.output_gain.len())?;
-            length("state_bias", spec.channels, params.state_bias.len())?;
-        }
-        let (c, bc) = (spec.channels, spec.batch * spec.channels);
-        match self.init_state.map(<[f32]>::len) {
-            Some(got) if got != bc && got != 2 * bc => length("init_state", bc, got),
-            _ => Ok(()),
-        }?;
-        match self.merge_gate.map(<[f32]>::len) {
-            Some(got) if got != c && got != bc => length("merge_gate", c, got),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// A token with NaN as 0, clamped to `[-limit, limit]`.

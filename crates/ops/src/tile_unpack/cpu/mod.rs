@@ -66,20 +66,6 @@ impl UnpackSpec {
     pub fn tile_len(&self) -> usize {
         self.dims.channels * self.tile * self.tile
     }
-
-    /// Checks `[B, K]` corners.
-    pub fn check_origins(&self, origins: &[[u32; 2]]) -> Result<(), OpError> {
-        let expected = self.dims.batch * self.tiles;
-        if origins.len() != expected {
-            return Err(OpError::Length { name: "origins", expected, got: origins.len() });
-        }
-        let (tile, height, width) = (self.tile, self.dims.height, self.dims.width);
-        let inside = |&[y, x]: &[u32; 2]| y as usize + tile <= height && x as usize + tile <= width;
-        match origins.iter().find(|origin| !inside(origin)) {
-            Some(&[y, x]) => Err(OpError::OriginOutOfBounds { y, x, tile, height, width }),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Writes one whole tile, every pixel allowed.
