@@ -29,6 +29,7 @@ mod prelude;
 pub mod product;
 mod registry;
 mod request;
+pub mod rms_norm;
 pub mod rng;
 pub mod select;
 pub mod shape;
@@ -63,6 +64,7 @@ pub static OPS: &[Entry] = &[
     registry::entry::<fused_pack_op_unpack::FusedPackOpUnpack>(),
     registry::entry::<ff_path::FfPath>(),
     registry::entry::<attention::Attention>(),
+    registry::entry::<rms_norm::RmsNorm>(),
     registry::entry::<copy::Copy>(),
     registry::entry::<fma::Fma>(),
     registry::entry::<mma::Mma>(),
