@@ -1,7 +1,8 @@
-//! Compiles every kernel for every architecture, without a GPU, and holds what the code needs against
-//! `crates/cuda/kernels/usage.txt`: a kernel that begins to spill is slower long before a test is red.
+//! Compiles every kernel for every architecture, without a GPU, and holds what the code needs against `usage.txt` in the op's
+//! folder: a kernel that begins to spill is slower long before a test is red.
 
-use holdpoint_cuda::compile::{self, ARCHS, Nvrtc, Unit, Usage};
+use holdpoint_cuda::compile::{self, Nvrtc, Unit, Usage};
+use holdpoint_ops::cuda::{ARCHS, Checked, checked_units};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -11,11 +12,15 @@ use std::time::Instant;
 
 /// Registers are handed out to a thread in steps of 8: fewer more than recorded cost at most one step.
 const REGISTERS_SLACK: u32 = 8;
-/// What was recorded.
-const FILE: &str = "crates/cuda/kernels/usage.txt";
+/// The ops' folders.
+const FOLDERS: &str = "crates/ops/src";
+/// What was recorded, in each of them.
+const FILE: &str = "usage.txt";
 
 /// What the kernels need, by kernel, architecture, element type and constants.
 type Table = BTreeMap<String, Needs>;
+/// The same by folder.
+type Tables = BTreeMap<&'static str, Table>;
 
 /// What one kernel needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,26 +30,29 @@ struct Needs {
     stack_bytes: u32,
 }
 
-/// Compiles, and compares or (`--record`) records; the problems, if any. Without a compiler it says so, which is a problem
-/// only with `--require`.
+/// Compiles, and compares or (`--record`) records; the problems, if any. Names of ops restrict it to them. Without a compiler it
+/// says so, which is a problem only with `--require`.
 pub fn check(root: &Path, arguments: &[String]) -> Vec<String> {
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    if let Some(stray) = arguments.iter().find(|a| !["--record", "--require"].contains(&a.as_str())) {
+    let (flags, ops): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|argument| argument.starts_with('-'));
+    if let Some(stray) = flags.iter().find(|flag| !["--record", "--require"].contains(flag)) {
         return vec![format!("{stray:?} is none of --record, --require")];
     }
     let nvrtc = match compile::search().and_then(|found| Nvrtc::load(&found)) {
         Ok(nvrtc) => nvrtc,
-        Err(error) if has("--require") => return vec![format!("no NVRTC ({error})")],
+        Err(error) if flags.contains(&"--require") => return vec![format!("no NVRTC ({error})")],
         Err(error) => {
             println!("kernels: skipped, no NVRTC ({error})");
             return Vec::new();
         }
     };
+    let mut jobs = checked_units();
+    jobs.retain(|job| ops.is_empty() || ops.contains(&job.folder));
     let start = Instant::now();
-    let (now, problems) = compile_all(&nvrtc);
+    let (tables, mut problems) = compile_all(&nvrtc, &jobs);
     println!(
         "kernels: {} kernels compiled by NVRTC {} for {} in {:.0} s",
-        now.len(),
+        tables.values().map(Table::len).sum::<usize>(),
         nvrtc.version,
         ARCHS.join(", "),
         start.elapsed().as_secs_f64()
@@ -52,35 +60,40 @@ pub fn check(root: &Path, arguments: &[String]) -> Vec<String> {
     if !problems.is_empty() {
         return problems;
     }
-    let path = root.join(FILE);
-    if has("--record") {
-        let written = fs::write(&path, write(&now, &nvrtc.version));
-        return written.err().map(|error| format!("{}: {error}", path.display())).into_iter().collect();
-    }
-    match fs::read_to_string(&path) {
-        Ok(text) => {
-            if !text.contains(&version_line(&nvrtc.version)) {
-                println!("kernels: recorded with another NVRTC: what differs may be the compiler's doing");
-            }
-            compare(&read(&text), &now)
+    for (folder, now) in &tables {
+        let path = root.join(FOLDERS).join(folder).join(FILE);
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if flags.contains(&"--record") {
+            problems.extend(fs::write(&path, write(now, &nvrtc.version)).err().map(failed));
+            continue;
         }
-        Err(error) => vec![format!("{}: {error}; run \"cargo xtask kernels --record\"", path.display())],
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                if !text.contains(&version_line(&nvrtc.version)) {
+                    println!(
+                        "kernels: {folder} recorded with another NVRTC: what differs may be the compiler's doing"
+                    );
+                }
+                problems.extend(compare(&read(&text), now));
+            }
+            Err(error) => problems.push(format!("{}; run \"cargo xtask kernels --record\"", failed(error))),
+        }
     }
+    problems
 }
 
 /// Every unit that is to be checked, shared out over the CPUs; what does not compile is a problem.
-fn compile_all(nvrtc: &Nvrtc) -> (Table, Vec<String>) {
-    let jobs = compile::checked_units();
+fn compile_all(nvrtc: &Nvrtc, jobs: &[Checked]) -> (Tables, Vec<String>) {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
-        while let Some((unit, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((unit, *arch, compile::compile_for(nvrtc, unit, arch)));
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((job, compile::compile_for(nvrtc, &job.unit, job.arch)));
         }
         done
     };
     let cpus = thread::available_parallelism().map_or(1, usize::from);
-    let (mut table, mut problems) = (Table::new(), Vec::new());
+    let (mut tables, mut problems) = (Tables::new(), Vec::new());
     thread::scope(|scope| {
         let threads: Vec<_> = (0..cpus).map(|_| scope.spawn(work)).collect();
         for thread in threads {
@@ -88,16 +101,17 @@ fn compile_all(nvrtc: &Nvrtc) -> (Table, Vec<String>) {
                 problems.push("a compiling thread panicked".to_owned());
                 continue;
             };
-            for (unit, arch, compiled) in done {
+            for (Checked { folder, unit, arch }, compiled) in done {
+                let table = tables.entry(folder).or_default();
                 match compiled {
                     Ok(kernels) => table.extend(kernels.iter().map(|usage| entry(unit, arch, usage))),
-                    Err(error) => problems.push(format!("{}: {error}", key(unit.source, unit, arch))),
+                    Err(error) => problems.push(format!("{}: {error}", key(unit.source.name, unit, arch))),
                 }
             }
         }
     });
     problems.sort();
-    (table, problems)
+    (tables, problems)
 }
 
 fn entry(unit: &Unit, arch: &str, usage: &Usage) -> (String, Needs) {

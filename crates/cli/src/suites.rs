@@ -41,8 +41,7 @@ pub fn load(name: &str) -> Result<Suite, CliError> {
     // A program in place of the built-in ops knows for itself what it can do.
     for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(&workload.worker)) {
         let checked = match workload.worker.as_str() {
-            WORKER_BUILTIN => worker::validate(workload),
-            WORKER_CUDA => worker::validate_cuda(workload),
+            WORKER_BUILTIN | WORKER_CUDA => worker::validate(workload),
             _ => Ok(()),
         };
         checked.map_err(|e| CliError::Input(format!("suite {name:?}, workload {:?}: {e}", workload.name)))?;

@@ -1,7 +1,6 @@
 //! Element types on the device.
 
 use half::{bf16, f16};
-use holdpoint_workloads::{Overflow, Range};
 
 /// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +40,8 @@ impl Dtype {
     }
 
     /// The macro that chooses it in a kernel's source.
-    pub(crate) fn macro_name(self) -> &'static str {
+    #[must_use]
+    pub fn macro_name(self) -> &'static str {
         match self {
             Self::F32 => "ELEM_F32",
             Self::F16 => "ELEM_F16",
@@ -57,43 +57,6 @@ impl Dtype {
             Self::F32 => 4,
             Self::F16 | Self::Bf16 => 2,
             Self::E4m3 => 1,
-        }
-    }
-
-    /// How far a stored answer may be from the oracle's, as `[atol, rtol]`: the seeds' tolerances for single ops. What is stored
-    /// in 8 bits is off by up to a sixteenth before the kernel has made any error, so that much is added.
-    #[must_use]
-    pub fn tolerance(self) -> [f64; 2] {
-        match self {
-            Self::F32 => [1e-6, 1e-5],
-            Self::F16 => [1e-3, 1e-2],
-            Self::Bf16 => [2e-3, 2e-2],
-            Self::E4m3 => [3e-3, 3e-2 + 1.0 / 16.0],
-        }
-    }
-
-    /// How large and how small the values of extreme inputs are: sums of products of the large ones still fit, and of the tiny ones
-    /// some are denormal.
-    #[must_use]
-    pub fn range(self) -> Range {
-        let overflow = self.overflow();
-        match self {
-            Self::F32 => Range { large: 100.0, small: 1e-6, tiny: 1e-38, overflow },
-            Self::F16 => Range { large: 100.0, small: 1e-3, tiny: 6e-5, overflow },
-            Self::Bf16 => Range { large: 100.0, small: 1e-4, tiny: 1e-38, overflow },
-            // Nothing below its absolute tolerance is precise in 8 bits.
-            Self::E4m3 => Range { large: 50.0, small: 0.25, tiny: 2e-2, overflow },
-        }
-    }
-
-    /// Where its range ends, and what is stored beyond: halfway to what would be its next number.
-    #[must_use]
-    pub fn overflow(self) -> Overflow {
-        match self {
-            Self::F32 => Overflow::F32,
-            Self::F16 => Overflow { from: 65_520.0, largest: None },
-            Self::Bf16 => Overflow { from: 3.396_177_529_230_495_7e38, largest: None },
-            Self::E4m3 => Overflow { from: 464.0, largest: Some(448.0) },
         }
     }
 
@@ -171,21 +134,6 @@ mod tests {
             assert_eq!(e4m3_from_f32(low + (high - low) * 0.51), bits + 1);
             assert_eq!(e4m3_from_f32(f32::midpoint(low, high)), bits + (bits & 1));
         }
-    }
-
-    #[test]
-    fn ranges_end_where_rounding_leaves_them() {
-        for dtype in [Dtype::F16, Dtype::Bf16, Dtype::E4m3] {
-            let Overflow { from, largest } = dtype.overflow();
-            let round = |value: f64| dtype.decode(&dtype.encode(&[value as f32]))[0];
-            let (below, at) = (round(from * 0.999), round(from * 1.001));
-            assert!(below.is_finite() && f64::from(below) < from, "{dtype:?}: {below}");
-            assert_eq!(f64::from(at), largest.unwrap_or(f64::INFINITY), "{dtype:?}");
-        }
-        assert!(
-            (Overflow::F32.from as f32).is_infinite()
-                && Overflow::F32.from * 0.999_999_9 < f64::from(f32::MAX)
-        );
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    pub(crate) fn new(reason: &'static str, detail: impl Into<String>) -> Self {
+    /// From a reason code and what would help.
+    pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into() }
     }
 }
@@ -33,7 +34,8 @@ pub struct CudaError {
 }
 
 impl CudaError {
-    pub(crate) fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
+    /// A failure that the context survives.
+    pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self { cause, detail: detail.into(), fatal: false }
     }
 }

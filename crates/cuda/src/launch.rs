@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Compiled code, loaded.
-pub(crate) struct Module {
+pub struct Module {
     module: sys::CUmodule,
     /// Hash of the machine code.
     pub code_sha256: String,
@@ -20,18 +20,21 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    pub(crate) fn load(device: &Device, compiler: &Compiler, unit: &Unit) -> Result<Rc<Self>, CudaError> {
-        Self::of(device, &compiler.cubin(unit, &device.arch)?)
+    /// Compiles a unit for the device and loads it.
+    pub fn load(device: &Device, compiler: &Compiler, unit: &Unit) -> Result<Rc<Self>, CudaError> {
+        Self::from_cubin(device, &compiler.cubin(unit, &device.arch)?)
     }
 
-    pub(crate) fn of(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
+    /// Loads machine code.
+    pub fn from_cubin(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
         // SAFETY: the image is machine code for this device, and is copied.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
         let code_sha256 = sass_sha256(cubin);
         Ok(Rc::new(Self { module, code_sha256, _stream: device.stream.clone() }))
     }
 
-    pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
+    /// One of its kernels.
+    pub fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
         let text = CString::new(name).unwrap_or_default();
         // SAFETY: the module is alive, and the kernel keeps it so.
         let function = unsafe { result::module::get_function(self.module, text) }?;
@@ -48,30 +51,32 @@ impl Drop for Module {
 
 /// One kernel.
 #[derive(Clone)]
-pub(crate) struct Kernel {
+pub struct Kernel {
     function: sys::CUfunction,
+    /// Its name in the source.
     pub name: String,
+    /// The code it is part of.
     pub module: Rc<Module>,
 }
 
 impl Kernel {
     /// A launch of it.
-    pub(crate) fn launch(&self, grid: impl Into<Dim>, block: impl Into<Dim>, arguments: Arguments) -> Launch {
+    pub fn launch(&self, grid: impl Into<Dim>, block: impl Into<Dim>, arguments: Arguments) -> Launch {
         Launch { kernel: self.clone(), grid: grid.into(), block: block.into(), shared: 0, arguments }
     }
 
     /// Registers per thread.
-    pub(crate) fn registers(&self) -> Option<u32> {
+    pub fn registers(&self) -> Option<u32> {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)
     }
 
     /// Bytes of local memory per thread.
-    pub(crate) fn local_bytes(&self) -> Option<u32> {
+    pub fn local_bytes(&self) -> Option<u32> {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
     }
 
     /// Bytes of shared memory per block that it declares itself.
-    pub(crate) fn shared_bytes(&self) -> Option<u32> {
+    pub fn shared_bytes(&self) -> Option<u32> {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
     }
 
@@ -85,7 +90,7 @@ impl Kernel {
 
 /// Sizes of a grid or a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dim(pub [u32; 3]);
+pub struct Dim(pub [u32; 3]);
 
 impl From<u32> for Dim {
     fn from(x: u32) -> Self {
@@ -107,7 +112,7 @@ impl From<[u32; 3]> for Dim {
 
 /// The arguments of a launch.
 #[derive(Clone, Default)]
-pub(crate) struct Arguments(Vec<Argument>);
+pub struct Arguments(Vec<Argument>);
 
 #[derive(Clone)]
 enum Argument {
@@ -118,7 +123,8 @@ enum Argument {
 }
 
 impl Arguments {
-    pub(crate) fn new() -> Self {
+    /// None.
+    pub fn new() -> Self {
         Self::default()
     }
 
@@ -127,26 +133,29 @@ impl Arguments {
         self
     }
 
-    pub(crate) fn buffer(self, buffer: &Buffer) -> Self {
+    /// A buffer's address.
+    pub fn buffer(self, buffer: &Buffer) -> Self {
         self.ptr(buffer.ptr)
     }
 
-    pub(crate) fn ptr(self, ptr: CUdeviceptr) -> Self {
+    /// An address.
+    pub fn ptr(self, ptr: CUdeviceptr) -> Self {
         self.word(ptr)
     }
 
     /// For parameters of 4 and 8 bytes alike.
-    pub(crate) fn int(self, value: usize) -> Self {
+    pub fn int(self, value: usize) -> Self {
         self.word(value as u64)
     }
 
-    pub(crate) fn float(self, value: f32) -> Self {
+    /// A 32-bit float.
+    pub fn float(self, value: f32) -> Self {
         self.word(u64::from(value.to_bits()))
     }
 
     /// A map of 16-bit elements `[planes, rows, columns]` that is fetched in tiles of `box_sizes` rows and columns, columns swizzled
     /// over 64 or 128 bytes.
-    pub(crate) fn map(
+    pub fn map(
         mut self,
         buffer: &Buffer,
         dtype: Dtype,
@@ -190,7 +199,8 @@ impl Arguments {
 
 /// A launch.
 #[derive(Clone)]
-pub(crate) struct Launch {
+pub struct Launch {
+    /// What is launched.
     pub kernel: Kernel,
     grid: Dim,
     block: Dim,
@@ -200,7 +210,7 @@ pub(crate) struct Launch {
 
 impl Launch {
     /// With dynamic shared memory. Together with the kernel's own it may pass what is had without asking (48 KiB): so it is asked for.
-    pub(crate) fn shared(mut self, bytes: usize) -> Result<Self, CudaError> {
+    pub fn shared(mut self, bytes: usize) -> Result<Self, CudaError> {
         self.shared = u32::try_from(bytes).unwrap_or(u32::MAX);
         let limit = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -210,22 +220,26 @@ impl Launch {
     }
 
     /// The same arguments for another kernel.
-    pub(crate) fn with(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
+    pub fn with(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
         Self { kernel, grid, block, shared: 0, arguments: self.arguments }
     }
 
     /// Shared memory of a block, the kernel's own and what the launch adds.
-    pub(crate) fn shared_bytes(&self) -> Option<u32> {
+    pub fn shared_bytes(&self) -> Option<u32> {
         self.kernel.shared_bytes().map(|bytes| bytes + self.shared)
     }
 
     /// The kernel and how it is launched: `copy_fast (1024,1,1)x(512,1,1)+0`, grid, block and dynamic shared memory.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let spoken = |Dim([x, y, z]): Dim| format!("({x},{y},{z})");
         format!("{} {}x{}+{}", self.kernel.name, spoken(self.grid), spoken(self.block), self.shared)
     }
 
-    pub(crate) fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+    /// Queues it on the device's stream.
+    ///
+    /// # Errors
+    /// When the driver refuses it.
+    pub fn enqueue(&self, device: &Device) -> Result<(), CudaError> {
         let mut arguments = self.arguments.0.clone();
         let pointer = |argument: &mut Argument| match argument {
             Argument::Word(word) => (&raw mut *word).cast(),
@@ -244,7 +258,7 @@ impl Launch {
                 (gx, gy, gz),
                 (bx, by, bz),
                 self.shared,
-                stream.cu_stream(),
+                device.stream.cu_stream(),
                 &mut pointers,
             )
         };

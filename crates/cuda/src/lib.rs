@@ -1,28 +1,18 @@
-//! The built-in ops on an NVIDIA GPU: driver, kernels compiled at run time, honest timing, the device's state.
+//! An NVIDIA GPU: driver, run-time compiler, memory, launches, timing, and the device's state.
 //!
 //! The only crate with unsafe code: every call of the driver is. Builds where there is no CUDA; [`Device::open`] says why there
-//! is none. Must not decide anything, and must not know suites or reports.
+//! is none. Must not know any op, suite or report. A launch trusts its caller: arguments are not checked against the kernel.
 #![allow(unsafe_code, reason = "the driver's interface is C")]
 
 pub mod compile;
 mod device;
 mod dtype;
 mod error;
-mod evaluate;
-mod gpu;
 mod launch;
-pub mod ops;
-mod program;
-mod registry;
 mod timing;
-mod tune;
 
-pub use device::{Device, caps, device_count, device_name, driver_version};
+pub use device::{Buffer, Device, caps, device_count, device_name, driver_version};
 pub use dtype::Dtype;
 pub use error::{CudaError, Unavailable};
-pub use evaluate::{Computation, Evaluation};
-pub use gpu::Gpu;
-pub use program::{PrepareError, Prepared, Request, Variant};
-pub use registry::{Entry, Registry};
-pub use timing::{Cache, Times, Timing};
-pub use tune::{Tuned, tune};
+pub use launch::{Arguments, Dim, Kernel, Launch, Module};
+pub use timing::{Call, Captured, TIMING, Timed, Timer, Times, Timing};

@@ -5,9 +5,9 @@
 
 use holdpoint_evidence::{hash, replay};
 use holdpoint_model::replay::ArtifactHash;
-use holdpoint_workloads::order::OrderMode;
-use holdpoint_workloads::select::{SplitInput, greedy, two_stage};
-use holdpoint_workloads::shape::Grid;
+use holdpoint_ops::order::OrderMode;
+use holdpoint_ops::select::{SplitInput, greedy, two_stage};
+use holdpoint_ops::shape::Grid;
 use serde_json::{Map, Value, json};
 
 fn numbers(inputs: &Value, key: &str) -> Vec<f64> {

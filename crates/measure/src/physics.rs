@@ -3,7 +3,7 @@
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::roofline::public_peaks;
 use holdpoint_model::suite::Work;
-use holdpoint_workloads::{Request, Variant, build};
+use holdpoint_ops::{Prepared, Request};
 use serde_json::Map;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -68,27 +68,19 @@ fn cpus(dtype: &str) -> Rates {
 }
 
 /// Work per nanosecond of one thread, at its best; infinite where it cannot be measured.
-fn rate(op: &str, size: usize, of: impl Fn(&holdpoint_workloads::Work) -> u64) -> f64 {
+fn rate(op: &str, size: usize, of: impl Fn(&Work) -> u64) -> f64 {
     let shape = [size];
     // Short calls: one that is interrupted says nothing.
     let params = Map::from_iter((op == "fma").then(|| ("rounds".to_owned(), 64.into())));
-    let request = Request {
-        op,
-        shape: &shape,
-        dtype: "f32",
-        variant: Variant::Fast,
-        params: &params,
-        seed: 1,
-        tolerance: None,
-    };
-    let Ok(mut op) = build(&request) else { return f64::INFINITY };
+    let request = Request::new(op, &shape, "f32", &params);
+    let Ok(mut op) = Prepared::new(&request) else { return f64::INFINITY };
     let (start, mut best_ns) = (Instant::now(), f64::INFINITY);
     while start.elapsed() < LOOK {
         let call = Instant::now();
         op.call();
         best_ns = best_ns.min(call.elapsed().as_nanos() as f64);
     }
-    of(&op.work()) as f64 / best_ns.max(1.0)
+    of(op.work()) as f64 / best_ns.max(1.0)
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Tuning the kernels of a suite's `cuda` workloads: specs become requests, outcomes become values. The choosing itself is
-//! `holdpoint_cuda::tune`; nothing is kept here but what it keeps.
+//! `holdpoint_ops::cuda::tune`; nothing is kept here but what it keeps.
 
-use crate::worker::cuda::{how, request};
-use holdpoint_cuda::{self as cuda, CudaError, Gpu, PrepareError, Timing, Unavailable};
+use crate::worker::cuda::how;
+use crate::worker::request;
+use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{Variant, WORKER_CUDA, WorkloadSpec};
 use holdpoint_model::tune::{Refused, TuneOutcome, TunedKernel, Tuning};
 use holdpoint_model::{Failure, FailureCause, SCHEMA_VERSION, Suite};
+use holdpoint_ops::cuda::{self, Gpu, PrepareError};
 use std::path::{Path, PathBuf};
 
 /// A suite's kernels on one device, to be tuned one after the other.
@@ -61,10 +63,7 @@ impl<'a> Tuner<'a> {
             Ok(gpu) => gpu,
             Err(Unavailable { reason, detail }) => return skipped(reason, Some(detail)),
         };
-        let request = match request(spec, self.suite.seed) {
-            Ok(request) => request,
-            Err(error) => return failed(FailureCause::WorkerError, &error.to_string()),
-        };
+        let request = request(spec, self.suite.seed);
         // Constants change nothing of the host's share of a call, which would only blur them.
         let how = match how(spec) {
             (Timing::Host, cache) => (Timing::Graph, cache),

@@ -136,11 +136,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, CliError> {
     let text = suite.to_toml().map_err(|error| wrong(&error))?;
     let parsed = Suite::parse(&text).map_err(|error| wrong(&error))?;
     for spec in &parsed.workloads {
-        let checked = match worker_name {
-            WORKER_CUDA => worker::validate_cuda(spec),
-            _ => worker::validate(spec),
-        };
-        checked.map_err(|error| wrong(&error))?;
+        worker::validate(spec).map_err(|error| wrong(&error))?;
     }
     let path = dir.join("check.toml");
     holdpoint_store::write_text(&path, &text)?;

@@ -1,6 +1,6 @@
 //! Machine code on disk, by what it was made from.
 
-use super::HEADERS;
+use super::Source;
 use holdpoint_store::StoreError;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ impl Cache {
     }
 
     /// Hash over source, headers, options (which name the architecture) and driver.
-    pub(super) fn key(&self, source: &str, options: &[String]) -> String {
-        let headers = HEADERS.iter().map(|(_, text)| *text);
+    pub(super) fn key(&self, source: &Source, options: &[String]) -> String {
+        let headers = source.headers.iter().map(|(_, text)| *text);
         let options = options.iter().map(String::as_str);
-        key_of([source, &*self.driver].into_iter().chain(headers).chain(options))
+        key_of([source.text, &*self.driver].into_iter().chain(headers).chain(options))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
@@ -62,11 +62,15 @@ pub(super) fn key_of<'a>(parts: impl Iterator<Item = &'a str>) -> String {
 mod tests {
     use super::*;
 
+    fn source(text: &'static str) -> Source {
+        Source { name: "a", text, headers: &[] }
+    }
+
     #[test]
     fn what_was_kept_comes_back_and_what_was_damaged_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::new(dir.path(), "580");
-        let key = cache.key("source", &["-DA=1".to_owned()]);
+        let key = cache.key(&source("source"), &["-DA=1".to_owned()]);
         assert_eq!(cache.get(&key), None);
         cache.put(&key, b"code").unwrap();
         assert_eq!(cache.get(&key).as_deref(), Some(&b"code"[..]));
@@ -82,8 +86,8 @@ mod tests {
     #[test]
     fn source_options_and_driver_tell_code_apart() {
         let dir = Path::new("unused");
-        let key = |driver: &str, source: &str, option: &str| {
-            Cache::new(dir, driver).key(source, &[option.to_owned()])
+        let key = |driver: &str, text: &'static str, option: &str| {
+            Cache::new(dir, driver).key(&source(text), &[option.to_owned()])
         };
         let all = [
             key("1", "a", "x"),

@@ -4,7 +4,6 @@ use super::cache::key_of;
 use super::{Compiler, Config};
 use crate::dtype::Dtype;
 use crate::error::{CudaError, Unavailable};
-use crate::program::PrepareError;
 use holdpoint_model::FailureCause;
 use holdpoint_model::suite::{KernelCompiler, KernelSpec};
 use holdpoint_store::Scratch;
@@ -14,6 +13,17 @@ use std::path::{Path, PathBuf};
 /// Bytes of a source and all that it includes, and how many files they may be.
 const BYTES_MAX: u64 = 16 << 20;
 const FILES_MAX: usize = 1_000;
+
+/// Why there is no machine code of a user's kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnError {
+    /// Its compiler is not on this machine.
+    #[error(transparent)]
+    Missing(#[from] Unavailable),
+    /// It does not compile, or cannot be read.
+    #[error(transparent)]
+    Failed(#[from] CudaError),
+}
 
 /// A source with the files that it includes.
 #[derive(Debug, Default, PartialEq)]
@@ -108,14 +118,13 @@ impl Compiler {
         dtype: Dtype,
         config: &Config,
         arch: &str,
-    ) -> Result<Vec<u8>, PrepareError> {
-        let missing = |error: &Unavailable| PrepareError::Skipped(error.reason.to_owned());
+    ) -> Result<Vec<u8>, OwnError> {
         let source = Path::new(&spec.source);
         let options = options(spec, dtype, config, arch);
         let files = Files::read(source, &include_folders(&spec.flags))?;
         let version = match spec.compiler {
-            KernelCompiler::Nvrtc => self.nvrtc.as_ref().map_err(missing)?.version.clone(),
-            KernelCompiler::Nvcc => nvcc_version(&find_nvcc().map_err(|error| missing(&error))?)?,
+            KernelCompiler::Nvrtc => self.nvrtc.as_ref().map_err(Clone::clone)?.version.clone(),
+            KernelCompiler::Nvcc => nvcc_version(&find_nvcc()?)?,
         };
         let texts =
             files.texts.iter().flat_map(|(path, text)| [path.to_str().unwrap_or_default(), text.as_str()]);
@@ -126,7 +135,7 @@ impl Compiler {
         }
         let cubin = match spec.compiler {
             KernelCompiler::Nvrtc => {
-                let nvrtc = self.nvrtc.as_ref().map_err(missing)?;
+                let nvrtc = self.nvrtc.as_ref().map_err(Clone::clone)?;
                 let text = files.texts.first().map_or("", |(_, text)| text);
                 let mut options = options;
                 if let Some(folder) = source.parent() {

@@ -8,9 +8,10 @@ use holdpoint_model::FailureCause;
 use std::sync::Arc;
 
 /// A stretch of device memory, freed when dropped.
-pub(crate) struct Buffer {
+pub struct Buffer {
     /// Where it begins for kernels.
     pub ptr: CUdeviceptr,
+    /// Its length.
     pub bytes: usize,
     allocated: CUdeviceptr,
     /// Bytes before its beginning that nobody may write; as many as a guard has follow its end.
@@ -24,7 +25,7 @@ const POISON: u8 = 0xff;
 
 impl Buffer {
     /// Memory that begins `skip` bytes into its allocation, so that kernels meet addresses that are not aligned.
-    pub(crate) fn new(device: &Device, bytes: usize, skip: usize) -> Result<Self, CudaError> {
+    pub fn new(device: &Device, bytes: usize, skip: usize) -> Result<Self, CudaError> {
         let stream = device.stream.clone();
         // SAFETY: the stream is alive; the memory is freed on the same stream when the buffer is dropped.
         let allocated = unsafe { result::malloc_async(stream.cu_stream(), (bytes + skip).max(1)) };
@@ -37,7 +38,7 @@ impl Buffer {
     }
 
     /// The same, with a stretch on either side that nobody may write.
-    pub(crate) fn guarded(device: &Device, bytes: usize, skip: usize) -> Result<Self, CudaError> {
+    pub fn guarded(device: &Device, bytes: usize, skip: usize) -> Result<Self, CudaError> {
         let mut whole = Self::new(device, bytes + skip + 2 * GUARD_BYTES, 0)?;
         whole.poison()?;
         whole.ptr += (GUARD_BYTES + skip) as u64;
@@ -47,7 +48,7 @@ impl Buffer {
     }
 
     /// Whether the stretches beside it, where it has them, are as they were.
-    pub(crate) fn is_guard_whole(&self) -> Result<bool, CudaError> {
+    pub fn is_guard_whole(&self) -> Result<bool, CudaError> {
         let Some(before) = self.guard else { return Ok(true) };
         let total = before + self.bytes + GUARD_BYTES;
         let is_poison = |bytes: Vec<u8>| bytes.iter().all(|byte| *byte == POISON);
@@ -56,16 +57,18 @@ impl Buffer {
     }
 
     /// All ones: not a number in every float type, and -1 in whole numbers.
-    pub(crate) fn poison(&mut self) -> Result<(), CudaError> {
+    pub fn poison(&mut self) -> Result<(), CudaError> {
         self.fill(POISON)
     }
 
-    pub(crate) fn fill(&mut self, byte: u8) -> Result<(), CudaError> {
+    /// Sets every byte.
+    pub fn fill(&mut self, byte: u8) -> Result<(), CudaError> {
         // SAFETY: within the allocation, on its own stream.
         Ok(unsafe { result::memset_d8_async(self.ptr, byte, self.bytes, self.stream.cu_stream()) }?)
     }
 
-    pub(crate) fn upload<T: Copy>(&mut self, values: &[T]) -> Result<(), CudaError> {
+    /// Copies values to the device and waits; they must not be longer than the buffer.
+    pub fn upload<T: Copy>(&mut self, values: &[T]) -> Result<(), CudaError> {
         if size_of_val(values) > self.bytes {
             return Err(CudaError::new(FailureCause::WorkerError, "more bytes than the buffer holds"));
         }
@@ -75,17 +78,19 @@ impl Buffer {
     }
 
     /// What another one of the same size holds.
-    pub(crate) fn copy_from(&mut self, from: &Self) -> Result<(), CudaError> {
+    pub fn copy_from(&mut self, from: &Self) -> Result<(), CudaError> {
         let bytes = self.bytes.min(from.bytes);
         // SAFETY: both ranges lie inside their allocations, on the one stream that all work goes to.
         Ok(unsafe { result::memcpy_dtod_async(self.ptr, from.ptr, bytes, self.stream.cu_stream()) }?)
     }
 
-    pub(crate) fn download(&self) -> Result<Vec<u8>, CudaError> {
+    /// All bytes, once what was queued is done.
+    pub fn download(&self) -> Result<Vec<u8>, CudaError> {
         self.download_part(0, self.bytes)
     }
 
-    pub(crate) fn download_part(&self, from: usize, bytes: usize) -> Result<Vec<u8>, CudaError> {
+    /// Some of the bytes.
+    pub fn download_part(&self, from: usize, bytes: usize) -> Result<Vec<u8>, CudaError> {
         self.read(self.ptr + from as u64, bytes.min(self.bytes.saturating_sub(from)))
     }
 
@@ -110,7 +115,7 @@ impl Drop for Buffer {
 
 impl Device {
     /// Forgets how much memory was held at most.
-    pub(crate) fn reset_peak(&self) {
+    pub fn reset_peak(&self) {
         let mut zero = 0_u64;
         let value = (&raw mut zero).cast();
         // SAFETY: the attribute is a 64-bit number.
@@ -120,7 +125,7 @@ impl Device {
     }
 
     /// Most memory held at a time since.
-    pub(crate) fn peak_bytes(&self) -> Option<u64> {
+    pub fn peak_bytes(&self) -> Option<u64> {
         let mut bytes = 0_u64;
         let value = (&raw mut bytes).cast();
         let pool = self.pool()?;
@@ -132,7 +137,7 @@ impl Device {
     }
 
     /// Gives memory that is not in use back to the driver, so that what is allocated next is placed anew.
-    pub(crate) fn trim(&self) {
+    pub fn trim(&self) {
         // SAFETY: the device's own pool.
         let _ = self.pool().map(|pool| unsafe { result::mem_pool::trim_to(pool, 0) });
     }
@@ -144,14 +149,14 @@ impl Device {
 }
 
 /// One number in the host's memory that kernels see as well.
-pub(crate) struct Flag {
+pub struct Flag {
     host: *mut u32,
     /// Where kernels find it.
     pub ptr: CUdeviceptr,
 }
 
 impl Flag {
-    pub(crate) fn new() -> Result<Self, CudaError> {
+    pub fn new() -> Result<Self, CudaError> {
         // SAFETY: a context is current; the memory is freed when the flag is dropped.
         let host =
             unsafe { result::malloc_host(size_of::<u32>(), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?.cast::<u32>();
@@ -163,12 +168,12 @@ impl Flag {
         Ok(flag)
     }
 
-    pub(crate) fn set(&self, value: u32) {
+    pub fn set(&self, value: u32) {
         // SAFETY: alive and aligned; a kernel may read it at the same time, hence volatile.
         unsafe { self.host.write_volatile(value) };
     }
 
-    pub(crate) fn get(&self) -> u32 {
+    pub fn get(&self) -> u32 {
         // SAFETY: as above.
         unsafe { self.host.read_volatile() }
     }

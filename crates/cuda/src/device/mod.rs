@@ -5,14 +5,15 @@ mod memory;
 mod state;
 
 pub use caps::caps;
-pub(crate) use memory::{Buffer, Flag};
-pub(crate) use state::StateReader;
+pub use memory::Buffer;
+pub(crate) use memory::Flag;
+use state::StateReader;
 pub use state::driver_version;
 
 use crate::error::{CudaError, Unavailable};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cudarc::driver::{CudaContext, CudaStream, result};
-use holdpoint_model::machine::CudaVersions;
+use holdpoint_model::machine::{CudaVersions, DeviceState};
 use holdpoint_model::protocol::DeviceInfo;
 use std::sync::Arc;
 
@@ -30,12 +31,14 @@ pub struct Device {
     pub info: DeviceInfo,
     /// Architecture that kernels are compiled for, such as `sm_90a`.
     pub arch: String,
-    pub(crate) l2_bytes: usize,
-    pub(crate) multiprocessors: u32,
+    /// Bytes of the second-level cache.
+    pub l2_bytes: usize,
+    /// How many multiprocessors there are.
+    pub multiprocessors: u32,
     /// Shared memory that a block can have when it asks.
-    pub(crate) shared_bytes: usize,
+    pub shared_bytes: usize,
     /// Compute capability.
-    pub(crate) capability: (i32, i32),
+    pub capability: (i32, i32),
 }
 
 /// How many devices there are.
@@ -151,8 +154,14 @@ impl Device {
     }
 
     /// Waits until everything that was queued is done.
-    pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
+    pub fn synchronize(&self) -> Result<(), CudaError> {
         Ok(self.stream.synchronize()?)
+    }
+
+    /// Its clocks, temperature and the like now, where they can be read.
+    #[must_use]
+    pub fn state(&self) -> Option<DeviceState> {
+        self.state.read()
     }
 
     /// Whether it computes with 8-bit floats; if not, the seeds' reason.

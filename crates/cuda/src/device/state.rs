@@ -29,7 +29,7 @@ pub fn driver_version() -> Result<String, Unavailable> {
 }
 
 /// Reads the state of one device; what cannot be read is absent.
-pub(crate) struct StateReader {
+pub struct StateReader {
     nvml: Option<Nvml>,
     /// Its number among the library's devices, which may differ from the driver's: asking by it is quick.
     index: u32,
@@ -39,7 +39,7 @@ pub(crate) struct StateReader {
 }
 
 impl StateReader {
-    pub(crate) fn new(uuid: &str) -> Self {
+    pub fn new(uuid: &str) -> Self {
         let nvml = Nvml::init().ok();
         let device = nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(uuid).ok());
         let index = device.as_ref().and_then(|device| device.index().ok());
@@ -48,11 +48,11 @@ impl StateReader {
         Self { nvml: nvml.filter(|_| index.is_some()), index: index.unwrap_or(0), sm_mhz_max, energy_read }
     }
 
-    pub(crate) fn driver_version(&self) -> Option<String> {
+    pub fn driver_version(&self) -> Option<String> {
         self.nvml.as_ref()?.sys_driver_version().ok()
     }
 
-    pub(crate) fn read(&self) -> Option<DeviceState> {
+    pub fn read(&self) -> Option<DeviceState> {
         let device = self.nvml.as_ref()?.device_by_index(self.index).ok()?;
         let reasons = device.current_throttle_reasons().ok();
         let own = reasons.map(|reasons| reasons.iter_names().map(|(name, _)| name.to_owned()).collect());

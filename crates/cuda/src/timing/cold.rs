@@ -58,7 +58,7 @@ impl Flusher {
 
     pub(super) fn flush(&mut self, device: &Device) -> Result<(), CudaError> {
         let ready = self.ready(device)?;
-        ready.flush.enqueue(&device.stream)
+        ready.flush.enqueue(device)
     }
 
     /// Reads lines that are in the cache, and again after a flush.
@@ -68,7 +68,7 @@ impl Flusher {
         }
         let ready = self.ready(device)?;
         let cycles = |ready: &Ready| -> Result<f64, CudaError> {
-            ready.probe.enqueue(&device.stream)?;
+            ready.probe.enqueue(device)?;
             let bytes = ready.out.download()?;
             let cycles = bytes.as_chunks().0.first().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             Ok(cycles as f64 / PROBE_LINES as f64)
@@ -76,7 +76,7 @@ impl Flusher {
         ready.probed.fill(0)?;
         cycles(ready)?;
         let warm = cycles(ready)?;
-        ready.flush.enqueue(&device.stream)?;
+        ready.flush.enqueue(device)?;
         let cold = cycles(ready)?;
         if cold < MISS_FACTOR * warm {
             let detail = format!(

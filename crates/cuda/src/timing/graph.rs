@@ -7,19 +7,19 @@ use cudarc::driver::sys::{self, CUstreamCaptureMode};
 use cudarc::driver::{CudaStream, result};
 
 /// A graph, ready to be launched.
-pub(crate) struct Graph {
+pub struct Graph {
     graph: sys::CUgraph,
     executable: sys::CUgraphExec,
 }
 
 impl Graph {
     /// Captures so many calls in a row.
-    pub(crate) fn capture(device: &Device, call: &mut dyn Call, calls_count: u64) -> Result<Self, CudaError> {
+    pub fn capture(device: &Device, call: &mut dyn Call, calls_count: u64) -> Result<Self, CudaError> {
         Self::record(device, |device| (0..calls_count).try_for_each(|_| call.enqueue(device)))
     }
 
     /// Captures what is queued.
-    pub(crate) fn record(
+    pub fn record(
         device: &Device,
         queue: impl FnOnce(&Device) -> Result<(), CudaError>,
     ) -> Result<Self, CudaError> {
@@ -43,7 +43,7 @@ impl Graph {
         Ok(Self { graph, executable })
     }
 
-    pub(crate) fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
+    pub fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
         // SAFETY: both are alive; the op that owns what the calls use outlives the graph.
         Ok(unsafe { result::graph::launch(self.executable, stream.cu_stream()) }?)
     }

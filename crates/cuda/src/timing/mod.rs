@@ -8,15 +8,16 @@ mod cold;
 mod event;
 mod graph;
 
-use crate::compile::{Compiler, Unit};
+use crate::compile::{Compiler, Source, Unit};
 use crate::device::{Buffer, Device, Flag};
 use crate::dtype::Dtype;
 use crate::error::CudaError;
 use crate::launch::{Arguments, Kernel, Launch, Module};
 use cold::Flusher;
 use event::Event;
-pub(crate) use graph::Graph;
+use graph::Graph;
 use holdpoint_model::FailureCause;
+use holdpoint_model::suite::Cache;
 use std::time::Instant;
 
 /// Which clock, around what.
@@ -30,17 +31,8 @@ pub enum Timing {
     Host,
 }
 
-/// What the device's cache holds when a call begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cache {
-    /// What the call before left there.
-    Warm,
-    /// Nothing of the workload's.
-    Cold,
-}
-
 /// Something that can be timed.
-pub(crate) trait Call {
+pub trait Call {
     /// What the host does for a call before it queues it.
     fn host(&mut self) -> Result<(), CudaError>;
     /// Queues one call.
@@ -48,8 +40,10 @@ pub(crate) trait Call {
 }
 
 /// What is timed, and its graph.
-pub(crate) struct Timed<'a> {
+pub struct Timed<'a> {
+    /// The call.
     pub call: &'a mut dyn Call,
+    /// The graph of its calls, kept from sample to sample.
     pub graph: &'a mut Captured,
 }
 
@@ -62,13 +56,16 @@ pub struct Times {
     pub sm_mhz: Vec<u32>,
 }
 
+/// The kernels that timing itself needs.
+pub static TIMING: Source = Source { name: "timing", text: include_str!("timing.cu"), headers: &[] };
+
 /// A blocked device gives up waiting for the host after this: far longer than queueing takes.
 const BLOCK_TIMEOUT_NS: usize = 2_000_000_000;
 /// The device's clock steps by up to a microsecond; over less time than this it says little about cycles.
 const CLOCK_NS_MIN: u64 = 50_000;
 
 /// Times calls on one device.
-pub(crate) struct Timer {
+pub struct Timer {
     flag: Flag,
     block: Launch,
     stamps: [Launch; 2],
@@ -84,11 +81,12 @@ pub(crate) struct Timer {
 }
 
 /// A workload's graph and how many calls it has. Each workload keeps its own: one of another's would run the other.
-pub(crate) type Captured = Option<(u64, Graph)>;
+pub type Captured = Option<(u64, Graph)>;
 
 impl Timer {
-    pub(crate) fn new(device: &Device, compiler: &Compiler) -> Result<Self, CudaError> {
-        let module = Module::load(device, compiler, &Unit::new("timing", Dtype::F32))?;
+    /// Loads the kernels that timing needs.
+    pub fn new(device: &Device, compiler: &Compiler) -> Result<Self, CudaError> {
+        let module = Module::load(device, compiler, &Unit::new(&TIMING, Dtype::F32))?;
         let flag = Flag::new()?;
         let stamped = [Buffer::new(device, 24, 0)?, Buffer::new(device, 24, 0)?];
         let stamp = module.kernel("stamp")?;
@@ -112,7 +110,7 @@ impl Timer {
     }
 
     /// Makes ready for samples: one untimed call, and a graph where one is wanted.
-    pub(crate) fn ready(
+    pub fn ready(
         &mut self,
         device: &Device,
         timed: &mut Timed<'_>,
@@ -148,7 +146,7 @@ impl Timer {
     }
 
     /// One sample; [`Timer::ready`] comes first.
-    pub(crate) fn sample(
+    pub fn sample(
         &mut self,
         device: &Device,
         timed: &mut Timed<'_>,
@@ -191,9 +189,8 @@ impl Timer {
         timed: &mut Timed<'_>,
         as_graph: bool,
     ) -> Result<(u64, Option<u32>), CudaError> {
-        let stream = &device.stream;
         self.flag.set(0);
-        self.block.enqueue(stream)?;
+        self.block.enqueue(device)?;
         let queued = self.queue(device, timed, as_graph);
         // Whatever happened, the device must not be left waiting.
         let timed_out = self.flag.get() == 2;
@@ -211,7 +208,7 @@ impl Timer {
 
     fn queue(&mut self, device: &Device, timed: &mut Timed<'_>, as_graph: bool) -> Result<(), CudaError> {
         let stream = &device.stream;
-        self.stamps[0].enqueue(stream)?;
+        self.stamps[0].enqueue(device)?;
         self.start.record(stream)?;
         match &timed.graph {
             Some((_, graph)) if as_graph => graph.launch(stream)?,
@@ -219,10 +216,10 @@ impl Timer {
         }
         if self.slow_ns > 0 {
             let arguments = Arguments::new().int(self.slow_ns as usize);
-            self.spin.launch(1, 1, arguments).enqueue(stream)?;
+            self.spin.launch(1, 1, arguments).enqueue(device)?;
         }
         self.stop.record(stream)?;
-        self.stamps[1].enqueue(stream)
+        self.stamps[1].enqueue(device)
     }
 
     fn stamp(&self, at: usize) -> Result<[u64; 3], CudaError> {

@@ -5,10 +5,9 @@ use super::arena::Arena;
 use super::exchange::Exchange;
 use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};
-use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::Finding;
 use holdpoint_model::{FindingKind, FuzzCase, Suite};
-use holdpoint_workloads::Tolerance;
+use holdpoint_ops::{Dtype, Precision, Tolerance};
 use std::path::Path;
 
 /// How two answers to the same inputs differ.
@@ -33,7 +32,7 @@ pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Resu
     if recorded.len() != now.len() || !recorded.len().is_multiple_of(dtype.bytes()) {
         return Err(format!("{} bytes were recorded, {} are there now", recorded.len(), now.len()));
     }
-    let [atol, rtol] = dtype.tolerance();
+    let Tolerance { atol, rtol } = dtype.tolerance();
     // Two devices may both be off by the tolerance, one up, one down.
     let tolerance = Tolerance::new(2.0 * atol, 2.0 * rtol);
     let overflow = dtype.overflow();
@@ -146,8 +145,10 @@ impl<'a> Answerer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdpoint_model::Values;
-    use serde_json::{Map, json};
+    use holdpoint_ops::cases::{Draw, Most};
+    use holdpoint_ops::{Backend, Entry, names};
+    use holdpoint_stats::random::Random;
+    use serde_json::json;
 
     fn bytes(values: &[f32]) -> Vec<u8> {
         Dtype::F32.encode(values)
@@ -179,34 +180,20 @@ mod tests {
         );
         let (suite, dir) = (suite.unwrap(), tempfile::tempdir().unwrap());
         let mut answerer = Answerer::new(&suite, "builtin", dir.path()).unwrap();
-        let tiles = json!({"tile_size": 4, "indices": [1, 0, 3]});
-        for (op, shape, params) in [
-            ("infer", vec![1, 3, 32, 32], json!({"tile_size_l0": 1})),
-            ("tile_pack", vec![1, 2, 8, 8], tiles.clone()),
-            ("tile_unpack", vec![1, 2, 8, 8], tiles.clone()),
-            ("fusion_gate", vec![1, 2, 8, 8], json!({})),
-            ("tile_ssm", vec![1, 9, 3], json!({"direction": "bidirectional"})),
-            ("fused_pack_op_unpack", vec![1, 2, 8, 8], tiles),
-            (
-                "ff_path",
-                vec![1, 4, 16, 16],
-                json!({"tile_size_l0": 8, "tile_size_l1": 4, "kmax_l0": 2, "kmax_l1": 4}),
-            ),
-            ("attention", vec![1, 2, 5, 8], json!({"causal": true})),
-            ("copy", vec![7], json!({})),
-        ] {
-            let params: Map<_, _> = params.as_object().unwrap().clone();
-            let case = FuzzCase {
-                op: op.to_owned(),
-                shape,
-                dtype: "f32".to_owned(),
-                params,
-                seed: 5,
-                values: Values::Normal,
-                offset: 0,
-                kernel: None,
-                declared: None,
+        let most = Most { operations: 50_000, elements: 2_000 };
+        let mut random = Random::new(1);
+        for op in names(Backend::Cpu) {
+            let mut drawn = || {
+                let backend = Some(Backend::Cpu);
+                let mut draw = Draw { backend, most, large: None, random: &mut random };
+                let (shape, params) = Entry::find(op)?.draw(&mut draw)?;
+                serde_json::from_value(json!({
+                    "op": op, "shape": shape, "dtype": "f32", "params": params, "seed": 5, "values": "normal",
+                }))
+                .ok()
             };
+            let is_taken = |case: &FuzzCase| super::super::Target::Builtin.takes(case);
+            let case: FuzzCase = (0..100).filter_map(|_| drawn()).find(is_taken).unwrap();
             let answered = answerer.answer(&case);
             let Answered::Right(answers) = &answered else { panic!("{op}: {answered:?}") };
             assert!(answers.is_deterministic && !answers.outputs.is_empty(), "{op}");
@@ -215,11 +202,11 @@ mod tests {
                 panic!("{op}")
             };
             assert_ne!(other.inputs_sha256, answers.inputs_sha256, "{op}");
-            // Parameters that only the op on a device has: nothing is wrong, and nothing can be said.
-            let params = serde_json::from_value(json!({ "kmax": 3 })).unwrap();
+            // Parameters that no op has: nothing is wrong, and nothing can be said.
+            let params = serde_json::from_value(json!({ "colour": 3 })).unwrap();
             let other = answerer.answer(&FuzzCase { params, ..case.clone() });
             assert!(
-                matches!(&other, Answered::Skipped(reason) if reason.contains("kmax")),
+                matches!(&other, Answered::Skipped(reason) if reason.contains("colour")),
                 "{op}: {other:?}"
             );
         }

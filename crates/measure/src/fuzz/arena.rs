@@ -21,10 +21,6 @@ pub(super) const POISON: u8 = 0xff;
 /// Calls of one request, each with inputs of its own.
 const CALLS: u64 = 2;
 
-/// Ops whose tensors are all known from the case; the others have weights of their own.
-pub(super) const OPS: &[&str] =
-    &["attention", "tile_ssm", "fusion_gate", "tile_pack", "tile_unpack", "fused_pack_op_unpack"];
-
 /// The file that both sides see, and who knows the answers to declared ops.
 pub(super) struct Arena<'a> {
     pub(super) tensors: Tensors,

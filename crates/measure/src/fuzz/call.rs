@@ -1,12 +1,10 @@
 //! One call's tensors: drawn, laid into a file's bytes, and read back from them.
 
 use super::arena::{GAP_BYTES, POISON};
-use super::declared::Declared;
-use super::own;
-use holdpoint_cuda::Dtype;
+use super::{declared, own};
 use holdpoint_model::fuzz::{CallPlaces, Finding, TensorPlace};
 use holdpoint_model::{FindingKind, FuzzCase};
-use holdpoint_workloads::{Leeway, PreparedOp, Request, Tensor, Tolerance, build, values};
+use holdpoint_ops::{Case, Dtype, Leeway, Request, Tensor, values};
 use std::ops::Range;
 
 /// Element type of outputs of whole numbers.
@@ -14,7 +12,9 @@ const INTEGER: &str = "i32";
 
 /// The oracle's side of one call.
 pub(super) struct Call {
-    pub(super) op: Op,
+    pub(super) case: Case,
+    /// The worker that knows the answer to an op that the suite declares.
+    pub(super) oracle: Option<String>,
     pub(super) leeway: Leeway,
     pub(super) places: CallPlaces,
 }
@@ -26,32 +26,6 @@ pub(super) enum IntegerOutputs {
     Asked,
     /// They are computed here, and not checked.
     Computed,
-}
-
-/// An op of ours, or one that the suite declares.
-pub(super) enum Op {
-    Known(Box<dyn PreparedOp>),
-    Declared(Declared),
-}
-
-impl Op {
-    fn new(case: &FuzzCase, dtype: Dtype, seed: u64) -> Result<Self, String> {
-        if let Some(declared) = &case.declared {
-            return Ok(Self::Declared(Declared::new(declared, &case.shape, dtype)?));
-        }
-        let [atol, rtol] = dtype.tolerance();
-        // The oracle computes in 32 and 64 bits, on inputs that the element type can hold.
-        let tolerance = (dtype != Dtype::F32).then_some(Tolerance { atol, rtol });
-        let request = Request { dtype: "f32", tolerance, seed, ..own::request(case) };
-        Ok(Self::Known(build(&request).map_err(|error| error.to_string())?))
-    }
-
-    pub(super) fn get(&mut self) -> &mut dyn PreparedOp {
-        match self {
-            Self::Known(op) => &mut **op,
-            Self::Declared(op) => op,
-        }
-    }
 }
 
 /// Where a tensor lies in the file.
@@ -73,24 +47,20 @@ impl Call {
         integers: IntegerOutputs,
         bytes: &mut Vec<u8>,
     ) -> Result<Self, String> {
-        let mut op = Op::new(case, dtype, seed)?;
-        let round = |value: f32| dtype.decode(&dtype.encode(&[value]))[0];
-        let leeway = values::fill(case.values, &mut op.get().inputs(), seed, dtype.range(), &round);
-        let mut layout = Layout { bytes, offset: case.offset };
-        let inputs = op.get().inputs().into_iter().map(|tensor| layout.put_input(tensor, dtype)).collect();
-        let floats = op.get().outputs();
-        let mut outputs: Vec<TensorPlace> = floats
-            .into_iter()
-            .map(|tensor| layout.put_output(&tensor.name, tensor.dims, tensor.values.len(), dtype.bytes()))
-            .collect();
-        if integers == IntegerOutputs::Asked {
-            for tensor in op.get().integer_outputs() {
-                let width = size_of::<i32>();
-                let place = layout.put_output(tensor.name, tensor.dims, tensor.values.len(), width);
-                outputs.push(TensorPlace { dtype: Some(INTEGER.to_owned()), ..place });
+        let (mut tensors, oracle) = match &case.declared {
+            Some(op) => (declared::case(op, &case.shape, dtype)?, Some(op.oracle.clone())),
+            None => {
+                let request = Request { seed, ..own::request(case) };
+                (Case::new(&request).map_err(|error| error.to_string())?, None)
             }
-        }
-        Ok(Self { op, leeway, places: CallPlaces { inputs, outputs } })
+        };
+        let leeway = values::fill(case.values, tensors.inputs(), seed, dtype);
+        let mut layout = Layout { bytes, offset: case.offset };
+        let inputs = tensors.given().iter().map(|tensor| layout.put_input(tensor)).collect();
+        let is_asked = |tensor: &&mut Tensor| integers == IntegerOutputs::Asked || !tensor.is_integer();
+        let outputs =
+            tensors.outputs().iter_mut().filter(is_asked).map(|tensor| layout.put_output(tensor)).collect();
+        Ok(Self { case: tensors, oracle, leeway, places: CallPlaces { inputs, outputs } })
     }
 
     /// Reads what the worker has written, unless it has left something out.
@@ -105,14 +75,8 @@ impl Call {
                 return Some(Finding { kind: FindingKind::Unwritten, detail });
             }
         }
-        let op = self.op.get();
-        let mut places = self.places.outputs.iter();
-        for (tensor, place) in op.outputs().into_iter().zip(places.by_ref()) {
-            tensor.values.copy_from_slice(&dtype.decode(&after[bytes_of(place, dtype)]));
-        }
-        for (mut tensor, place) in op.integer_outputs().into_iter().zip(places) {
-            let bytes = after[bytes_of(place, dtype)].as_chunks().0;
-            tensor.values.set(&bytes.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect::<Vec<_>>());
+        for (tensor, place) in self.case.outputs().iter_mut().zip(&self.places.outputs) {
+            tensor.set_bytes(&after[bytes_of(place, dtype)]);
         }
         None
     }
@@ -126,24 +90,29 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn put_input(&mut self, tensor: Tensor<'_>, dtype: Dtype) -> TensorPlace {
-        let place = self.start(&tensor.name, tensor.dims, dtype.bytes());
-        self.bytes.extend(dtype.encode(tensor.values));
+    fn put_input(&mut self, tensor: &Tensor) -> TensorPlace {
+        let place = self.start(tensor);
+        self.bytes.extend(tensor.bytes());
         self.end();
         place
     }
 
-    fn put_output(&mut self, name: &str, dims: Vec<usize>, len: usize, width: usize) -> TensorPlace {
-        let place = self.start(name, dims, width);
-        self.bytes.resize(self.bytes.len() + len * width, POISON);
+    fn put_output(&mut self, tensor: &Tensor) -> TensorPlace {
+        let place = self.start(tensor);
+        self.bytes.resize(self.bytes.len() + tensor.len() * tensor.width(), POISON);
         self.end();
         place
     }
 
     /// Aligned to 64 bytes, then moved by the case's offset.
-    fn start(&mut self, name: &str, shape: Vec<usize>, width: usize) -> TensorPlace {
-        self.bytes.resize(self.bytes.len().next_multiple_of(64) + self.offset * width, POISON);
-        TensorPlace { name: name.to_owned(), shape, byte_offset: self.bytes.len() as u64, dtype: None }
+    fn start(&mut self, tensor: &Tensor) -> TensorPlace {
+        self.bytes.resize(self.bytes.len().next_multiple_of(64) + self.offset * tensor.width(), POISON);
+        TensorPlace {
+            name: tensor.name.to_string(),
+            shape: tensor.dims.clone(),
+            byte_offset: self.bytes.len() as u64,
+            dtype: tensor.is_integer().then(|| INTEGER.to_owned()),
+        }
     }
 
     fn end(&mut self) {

@@ -3,12 +3,10 @@
 use super::arena::{GAP_BYTES, POISON, Tensors};
 use crate::slot::Slot;
 use crate::worker::{Computed, Place};
-use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FuzzCase, Suite};
-use holdpoint_workloads::compare::Comparison;
-use holdpoint_workloads::{Check, Domain, Leeway, PreparedOp, Tensor, Tolerance, Work};
+use holdpoint_ops::{Case, Domain, Dtype, Element, Precision, Tensor, Tolerance};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,75 +15,20 @@ pub(super) fn takes(op: &OpSpec, case: &FuzzCase) -> bool {
     Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok()
 }
 
-struct Values {
-    name: String,
-    dims: Vec<usize>,
-    values: Vec<f32>,
-}
-
-impl Values {
-    fn tensor(&mut self) -> Tensor<'_> {
-        Tensor::new(self.name.clone(), &self.dims, Domain::Any, &mut self.values)
-    }
-}
-
-/// One call of a declared op.
-pub(super) struct Declared {
-    inputs: Vec<Values>,
-    outputs: Vec<Values>,
-    /// The right answer, once it has been asked for.
-    want: Vec<Vec<f32>>,
-    tolerance: Tolerance,
-    /// Who knows it.
-    oracle: String,
-}
-
-impl Declared {
-    /// Its tensors, all zero.
-    ///
-    /// # Errors
-    /// When the shape does not fit.
-    pub(super) fn new(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Self, String> {
-        let (inputs, outputs) = op.tensors(shape)?;
-        let values = |(name, dims): (String, Vec<usize>)| {
-            let values = vec![0.0; dims.iter().product()];
-            Values { name, dims, values }
-        };
-        let [atol, rtol] = op.check.map_or(dtype.tolerance(), |check| [check.atol, check.rtol]);
-        Ok(Self {
-            inputs: inputs.into_iter().map(values).collect(),
-            outputs: outputs.into_iter().map(values).collect(),
-            want: Vec::new(),
-            tolerance: Tolerance { atol, rtol },
-            oracle: op.oracle.clone(),
-        })
-    }
-}
-
-impl PreparedOp for Declared {
-    fn call(&mut self) {}
-
-    fn poison(&mut self) {
-        self.outputs.iter_mut().for_each(|output| output.values.fill(f32::NAN));
-    }
-
-    fn check_given(&self, leeway: Leeway) -> Check {
-        let start = Comparison::new(self.tolerance).given(leeway);
-        let all = self.outputs.iter().zip(&self.want);
-        all.fold(start, |all, (got, want)| all.floats(&got.name, &got.dims, &got.values, want)).finish()
-    }
-
-    fn work(&self) -> Work {
-        Work { bytes: 0, flops: 0, items: 0, item: "" }
-    }
-
-    fn inputs(&mut self) -> Vec<Tensor<'_>> {
-        self.inputs.iter_mut().map(Values::tensor).collect()
-    }
-
-    fn outputs(&mut self) -> Vec<Tensor<'_>> {
-        self.outputs.iter_mut().map(Values::tensor).collect()
-    }
+/// The tensors of one call of a declared op, all zero.
+///
+/// # Errors
+/// When the shape does not fit.
+pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, String> {
+    let (inputs, outputs) = op.tensors(shape)?;
+    let tensors = |named: Vec<(String, Vec<usize>)>| {
+        let tensor =
+            |(name, dims): (String, Vec<usize>)| Tensor::new(name, &dims, Domain::Any, Element::Float(dtype));
+        named.into_iter().map(tensor).collect()
+    };
+    let tolerance = op.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol });
+    let tolerance = tolerance.unwrap_or(dtype.tolerance());
+    Ok(Case::declared(tensors(inputs), tensors(outputs), dtype, tolerance))
 }
 
 /// The workers that know the right answers.
@@ -108,32 +51,32 @@ impl<'a> Oracle<'a> {
     ///
     /// # Errors
     /// With what went wrong: that is not the kernel's fault.
-    pub(super) fn answer(&mut self, asked: &Evaluation, call: &mut Declared) -> Result<(), String> {
-        if !call.want.is_empty() {
+    pub(super) fn answer(&mut self, asked: &Evaluation, oracle: &str, case: &mut Case) -> Result<(), String> {
+        if case.has_answer() {
             return Ok(());
         }
-        let Some((name, _)) = self.suite.workers.get_key_value(&call.oracle) else {
-            return Err(format!("no worker {:?} in suite {:?}", call.oracle, self.suite.name));
+        let Some((name, _)) = self.suite.workers.get_key_value(oracle) else {
+            return Err(format!("no worker {oracle:?} in suite {:?}", self.suite.name));
         };
         let slot = self.slots.entry(name).or_insert_with(|| Slot::new(self.suite, name, Place::default()));
         let mut bytes = vec![POISON; GAP_BYTES];
-        let mut lay = |tensor: &Values, is_input: bool| {
+        let mut lay = |tensor: &Tensor, is_input: bool| {
             bytes.resize(bytes.len().next_multiple_of(64), POISON);
             let place = TensorPlace {
-                name: tensor.name.clone(),
+                name: tensor.name.to_string(),
                 shape: tensor.dims.clone(),
                 byte_offset: bytes.len() as u64,
                 dtype: None,
             };
             match is_input {
-                true => bytes.extend(Dtype::F32.encode(&tensor.values)),
-                false => bytes.resize(bytes.len() + 4 * tensor.values.len(), POISON),
+                true => bytes.extend(Dtype::F32.encode(&tensor.values())),
+                false => bytes.resize(bytes.len() + 4 * tensor.len(), POISON),
             }
             bytes.resize(bytes.len() + GAP_BYTES, POISON);
             place
         };
-        let inputs = call.inputs.iter().map(|tensor| lay(tensor, true)).collect();
-        let outputs: Vec<TensorPlace> = call.outputs.iter().map(|tensor| lay(tensor, false)).collect();
+        let inputs = case.given().iter().map(|tensor| lay(tensor, true)).collect();
+        let outputs: Vec<TensorPlace> = case.outputs().iter().map(|tensor| lay(tensor, false)).collect();
         let mut request = Evaluation {
             dtype: "f32".to_owned(),
             bytes: bytes.len() as u64,
@@ -152,15 +95,18 @@ impl<'a> Oracle<'a> {
             return Err(reason);
         }
         let mut want = Vec::new();
-        for (place, tensor) in outputs.iter().zip(&call.outputs) {
+        for place in &outputs {
+            let mut tensor =
+                Tensor::new(place.name.clone(), &place.shape, Domain::Any, Element::Float(Dtype::F32));
             let start = place.byte_offset as usize;
-            let written = &bytes[start..start + 4 * tensor.values.len()];
+            let written = &bytes[start..start + 4 * tensor.len()];
             if let Some(at) = written.chunks(4).position(|value| value.iter().all(|byte| *byte == POISON)) {
                 return Err(format!("{}[{at}] was not written", place.name));
             }
-            want.push(Dtype::F32.decode(written));
+            tensor.set_bytes(written);
+            want.push(tensor);
         }
-        call.want = want;
+        case.set_answer(want);
         Ok(())
     }
 }

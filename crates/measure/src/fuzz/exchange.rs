@@ -1,13 +1,13 @@
 //! One request to a worker of the user's and what is made of its answer.
 
 use super::answers::{Answers, OutputTensor};
-use super::arena::{Arena, GAP_BYTES, OPS, POISON};
-use super::call::{Call, IntegerOutputs, Op, bytes_of};
+use super::arena::{Arena, GAP_BYTES, POISON};
+use super::call::{Call, IntegerOutputs, bytes_of};
 use super::own;
 use crate::worker::{Computed, Worker, WorkerError};
-use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{Errors, Evaluated, Evaluation, Finding, TensorPlace};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase};
+use holdpoint_ops::Dtype;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Exchange {
             bytes: bytes.len() as u64,
             calls: calls.iter().map(|call| call.places.clone()).collect(),
             repeats,
-            seed: (!OPS.contains(&case.op.as_str()) && case.declared.is_none()).then_some(seed),
+            seed: (!own::is_for_workers(&case.op) && case.declared.is_none()).then_some(seed),
             kernel: case.kernel.clone(),
         };
         let (after, elapsed_ns, passed) = (Vec::new(), 0, Duration::ZERO);
@@ -111,8 +111,8 @@ impl Exchange {
             }
         }
         for call in &mut self.calls {
-            let Op::Declared(declared) = &mut call.op else { continue };
-            if let Err(problem) = arena.oracle.answer(&self.request, declared) {
+            let Some(oracle) = &call.oracle else { continue };
+            if let Err(problem) = arena.oracle.answer(&self.request, oracle, &mut call.case) {
                 let reason = format!("the oracle has no answer: {problem}");
                 return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
             }
@@ -130,13 +130,12 @@ impl Exchange {
         let mut errors: Option<Errors> = None;
         for call in &mut self.calls {
             if self.integers == IntegerOutputs::Computed {
-                call.op.get().poison();
-                call.op.get().call();
+                call.case.complete_integers();
             }
             if let Some(finding) = call.take_outputs(&self.after, dtype) {
                 return Evaluated { finding: Some(finding), ..Evaluated::default() };
             }
-            let check = call.op.get().check_given(call.leeway);
+            let check = call.case.check(call.leeway);
             if !check.passed {
                 return own::wrong(&check);
             }

@@ -1,10 +1,12 @@
 //! Cases that kernels trip over: tiny and ragged sizes, primes, sizes beside powers of two, odd parameters and values, and among
 //! them a few that are large along one axis.
 
-use super::draw::{self, Draw, pick};
 use super::{Kernel, Target};
 use holdpoint_model::suite::FuzzLimits;
+use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FuzzCase, Values};
+use holdpoint_ops::cases::{Draw, Most};
+use holdpoint_ops::{Backend, Entry};
 use holdpoint_stats::random::Random;
 
 /// Draws until one is a request that the op takes.
@@ -12,43 +14,26 @@ const TRIES_MAX: usize = 2_000;
 /// One case in so many is large along one axis, each axis in its turn.
 const LARGE_EVERY: u64 = 20;
 
-/// How large cases may be in all.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
-    /// Multiply-adds of one product of attention; of a declared op the product of its sizes.
-    pub(super) operations: usize,
-    /// Elements of the main input.
-    pub(super) elements: usize,
-}
+/// A size of a declared op, at most, where it is not the large one.
+const DECLARED_MAX: usize = 300;
 
-impl Most {
-    /// Of all cases but the large ones.
-    fn small(target: Target) -> Self {
-        match target {
-            // An oracle takes a millisecond or so.
-            Target::Builtin | Target::Cuda => Self { operations: 1_500_000, elements: 40_000 },
-            // Eight calls a case and more while it is made small, by a worker that may be written in plain Python.
-            Target::External => Self { operations: 400_000, elements: 6_000 },
-        }
-    }
-
-    /// Of those that are large along one axis.
-    fn large(target: Target) -> Self {
-        match target {
-            Target::Builtin | Target::Cuda => Self { operations: 8_000_000, elements: 200_000 },
-            // About a second a call in plain Python.
-            Target::External => Self { operations: 2_000_000, elements: 40_000 },
-        }
-    }
-
-    fn within(self, limits: Option<&FuzzLimits>) -> Self {
-        let least = |own: usize, given: Option<u64>| {
-            given.map_or(own, |given| usize::try_from(given).unwrap_or(usize::MAX).max(1))
-        };
-        Self {
-            operations: least(self.operations, limits.and_then(|limits| limits.operations_max)),
-            elements: least(self.elements, limits.and_then(|limits| limits.elements_max)),
-        }
+/// How large cases may be: all but the large ones, and those that are large along one axis.
+fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> Most {
+    let (operations, elements) = match (target, is_large) {
+        // An oracle takes a millisecond or so.
+        (Target::Builtin | Target::Cuda, false) => (1_500_000, 40_000),
+        (Target::Builtin | Target::Cuda, true) => (8_000_000, 200_000),
+        // Eight calls a case and more while it is made small, by a worker that may be written in plain Python.
+        (Target::External, false) => (400_000, 6_000),
+        // About a second a call in plain Python.
+        (Target::External, true) => (2_000_000, 40_000),
+    };
+    let least = |own: usize, given: Option<u64>| {
+        given.map_or(own, |given| usize::try_from(given).unwrap_or(usize::MAX).max(1))
+    };
+    Most {
+        operations: least(operations, limits.and_then(|limits| limits.operations_max)),
+        elements: least(elements, limits.and_then(|limits| limits.elements_max)),
     }
 }
 
@@ -57,15 +42,30 @@ fn sizes_max(kernel: &Kernel<'_>) -> Vec<usize> {
     if let Some(limits) = kernel.limits.filter(|limits| !limits.sizes_max.is_empty()) {
         return limits.sizes_max.clone();
     }
-    match (kernel.declared, kernel.spec.op.as_str()) {
-        (Some(op), _) => vec![2048; op.sizes.len()],
-        // Past 1024 keys, and past any power of two that a kernel's tile of keys could be.
-        (None, "attention") => vec![8, 32, 1500, 256],
-        (None, "tile_ssm") => vec![8, 4096, 1024],
-        (None, "copy" | "fma") => vec![200_000],
-        (None, "infer" | "ff_path") => Vec::new(),
-        (None, _) => vec![8, 512, 1024, 1024],
+    match kernel.declared {
+        Some(op) => vec![2048; op.sizes.len()],
+        None => cases(kernel).map_or(Vec::new(), |(_, cases)| cases.sizes_max.to_vec()),
     }
+}
+
+/// What cases of a kernel's op may be.
+fn cases(kernel: &Kernel<'_>) -> Option<(&'static Entry, holdpoint_ops::cases::Cases)> {
+    let entry = Entry::find(&kernel.spec.op)?;
+    Some((entry, entry.cases?))
+}
+
+/// Sizes of a declared op, all of whose tensors must be small enough for a worker in plain Python.
+fn draw_declared(op: &OpSpec, draw: &mut Draw<'_>) -> Vec<usize> {
+    let mut sizes: Vec<usize> = op.sizes.iter().map(|_| draw.size(DECLARED_MAX)).collect();
+    let most = draw.most;
+    draw.stretch(&mut sizes, |sizes| {
+        let fits = |dims: &[usize]| dims.iter().product::<usize>() <= most.elements;
+        let has_large_tensors = op
+            .tensors(sizes)
+            .is_ok_and(|(inputs, outputs)| !inputs.iter().chain(&outputs).all(|(_, dims)| fits(dims)));
+        has_large_tensors || sizes.iter().product::<usize>() > most.operations
+    });
+    sizes
 }
 
 /// The case of this number of a kernel, or none where it cannot be generated.
@@ -91,11 +91,21 @@ fn draw_large(max: usize, random: &mut Random) -> usize {
 
 fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Random) -> Option<FuzzCase> {
     let (op, target, own) = (&kernel.spec.op, kernel.target, &kernel.spec.kernel);
-    let most = if large.is_some() { Most::large(target) } else { Most::small(target) };
-    let mut draw = Draw { target, most: most.within(kernel.limits), large, random };
-    let (shape, params) = match kernel.declared {
-        Some(declared) => (draw::declared(declared, &mut draw), kernel.spec.params.clone()),
-        None => draw::op(op, &mut draw)?,
+    let backend = match target {
+        Target::Builtin => Some(Backend::Cpu),
+        Target::Cuda => Some(Backend::Cuda),
+        Target::External => None,
+    };
+    let mut draw = Draw { backend, most: most(target, large.is_some(), kernel.limits), large, random };
+    let (shape, params, values) = match (kernel.declared, cases(kernel)) {
+        (Some(declared), _) => {
+            (draw_declared(declared, &mut draw), kernel.spec.params.clone(), &declared.values[..])
+        }
+        (None, Some((entry, cases))) => {
+            let (shape, params) = entry.draw(&mut draw)?;
+            (shape, params, cases.values)
+        }
+        (None, None) => return None,
     };
     Some(FuzzCase {
         op: op.clone(),
@@ -103,11 +113,11 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         dtype: kernel.dtype.clone(),
         params,
         seed: random.bits() >> 12,
-        values: match kernel.declared {
-            // A large case is there for its size: values that hide wrong places would waste it.
+        // A large case is there for its size: values that hide wrong places would waste it. Of ours half are ordinary anyway.
+        values: match kernel.declared.is_none() && random.below(2) == 0 {
             _ if large.is_some() => Values::Normal,
-            Some(declared) => pick(random, &declared.values),
-            None => values(op, random),
+            true => Values::Normal,
+            false => values[random.below(values.len())],
         },
         // A kernel that is handed pointers may count on what allocators give.
         offset: match target {
@@ -118,18 +128,6 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         kernel: own.clone(),
         declared: kernel.declared.cloned(),
     })
-}
-
-/// Ordinary values half of the time. Ops that choose tiles by their values get none that tie, and nothing that is not finite:
-/// the choice is open then.
-fn values(op: &str, random: &mut Random) -> Values {
-    const CHOOSING: &[&str] = &["infer", "ff_path"];
-    const UNTIED: &[Values] = &[Values::Uniform, Values::Tiny];
-    match random.below(2) {
-        0 => Values::Normal,
-        _ if CHOOSING.contains(&op) => pick(random, UNTIED),
-        _ => pick(random, Values::ALL),
-    }
 }
 
 #[cfg(test)]
@@ -151,22 +149,14 @@ mod tests {
     #[test]
     fn every_op_has_cases_that_it_takes_and_they_differ() {
         let mut random = Random::new(1);
+        let fuzzed = |op: &&str| Entry::find(op).is_some_and(|entry| entry.cases.is_some());
+        let own = |backend| holdpoint_ops::names(backend).filter(fuzzed).collect::<Vec<_>>();
+        let for_workers =
+            own(Backend::Cpu).into_iter().filter(|op| super::super::own::is_for_workers(op)).collect();
         for (target, ops) in [
-            (Target::Builtin, holdpoint_workloads::OPS),
-            (
-                Target::Cuda,
-                &[
-                    "attention",
-                    "tile_pack",
-                    "tile_unpack",
-                    "fused_pack_op_unpack",
-                    "fusion_gate",
-                    "tile_ssm",
-                    "ff_path",
-                    "copy",
-                ],
-            ),
-            (Target::External, super::super::arena::OPS),
+            (Target::Builtin, own(Backend::Cpu)),
+            (Target::Cuda, own(Backend::Cuda)),
+            (Target::External, for_workers),
         ] {
             for op in ops {
                 let shapes: BTreeSet<Vec<usize>> = (0..100)

@@ -1,8 +1,9 @@
 //! Which kernels of a suite can be fuzzed, and the cases that its own workloads are.
 
-use super::{TooLarge, arena, declared, own, size};
+use super::{TooLarge, declared, own, size};
 use holdpoint_model::suite::{FuzzLimits, OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
 use holdpoint_model::{FuzzCase, Suite, Values, WorkloadSpec};
+use holdpoint_ops::{Backend, Entry, validate, validate_oracle};
 use std::collections::BTreeSet;
 
 /// Elements by which a buffer may be moved: what a case from a file may ask for.
@@ -52,18 +53,12 @@ impl Target {
             return false;
         }
         match self {
-            Self::Builtin => holdpoint_workloads::validate(&own::request(case)).is_ok(),
+            Self::Builtin => validate(&own::request(case), Backend::Cpu).is_ok(),
             Self::External if case.declared.is_some() => {
                 case.declared.as_ref().is_some_and(|op| declared::takes(op, case))
             }
-            Self::External => {
-                let request = holdpoint_workloads::Request { dtype: "f32", ..own::request(case) };
-                arena::OPS.contains(&case.op.as_str())
-                    && holdpoint_cuda::Dtype::parse(&case.dtype).is_some()
-                    && holdpoint_workloads::validate(&request).is_ok()
-            }
-            Self::Cuda => crate::worker::cuda::case_request(case)
-                .is_some_and(|request| holdpoint_cuda::ops::validate(&request).is_ok()),
+            Self::External => own::is_for_workers(&case.op) && validate_oracle(&own::request(case)).is_ok(),
+            Self::Cuda => validate(&own::request(case), Backend::Cuda).is_ok(),
         }
     }
 }
@@ -92,14 +87,14 @@ impl Kernel<'_> {
 
     /// What the sizes of a shape are of.
     pub(super) fn size_names(&self) -> Vec<String> {
-        let known: &[&str] = match (self.declared, self.spec.op.as_str()) {
-            (Some(op), _) => return op.sizes.clone(),
-            (None, "attention") => &["batch", "heads", "steps", "head_dim"],
-            (None, "tile_ssm") => &["batch", "steps", "channels"],
-            (None, "copy" | "fma") => &["elements"],
-            (None, _) => &["batch", "channels", "height", "width"],
-        };
-        known.iter().map(|name| (*name).to_owned()).collect()
+        match self.declared {
+            Some(op) => op.sizes.clone(),
+            None => Entry::find(&self.spec.op)
+                .map_or(&[][..], |entry| entry.sizes)
+                .iter()
+                .map(|&n| n.to_owned())
+                .collect(),
+        }
     }
 }
 
@@ -110,7 +105,10 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
     let mut all = Vec::new();
     for spec in suite.workloads.iter().filter(|spec| spec.variant == Variant::Fast) {
         let is_wanted = only.is_empty() || only.iter().any(|name| *name == spec.op || *name == spec.name);
-        let Some(target) = Target::of(spec).filter(|_| is_wanted && spec.op != "fault") else { continue };
+        let is_ours = |entry: &Entry| entry.cases.is_some();
+        // An op that is wrong on purpose has no cases.
+        let is_fuzzed = suite.ops.contains_key(&spec.op) || Entry::find(&spec.op).is_none_or(is_ours);
+        let Some(target) = Target::of(spec).filter(|_| is_wanted && is_fuzzed) else { continue };
         let own = [spec.dtype.clone()];
         for dtype in if dtypes.is_empty() { &own } else { dtypes } {
             // A kernel of the user's own is one of its own, whatever it computes.

@@ -5,7 +5,6 @@ mod answers;
 mod arena;
 mod call;
 mod declared;
-mod draw;
 mod exchange;
 mod generate;
 mod kernels;

@@ -1,21 +1,23 @@
 //! A case of a built-in op on the CPU, run and checked in this process.
 
-use holdpoint_cuda::Dtype;
 use holdpoint_model::fuzz::{Errors, Evaluated};
 use holdpoint_model::{FindingKind, FuzzCase};
-use holdpoint_workloads::{BuildError, Check, Request, Variant, build, values};
+use holdpoint_ops::{BuildError, Check, Dtype, Entry, Prepared, Request, Tensor, values};
 
 /// What a case asks of the ops.
 pub(crate) fn request(case: &FuzzCase) -> Request<'_> {
+    let width = Dtype::parse(&case.dtype).map_or(0, Dtype::bytes);
     Request {
-        op: &case.op,
-        shape: &case.shape,
-        dtype: &case.dtype,
-        variant: Variant::Fast,
-        params: &case.params,
         seed: case.seed,
-        tolerance: None,
+        misalign: case.offset * width,
+        kernel: case.kernel.as_ref(),
+        ..Request::new(&case.op, &case.shape, &case.dtype, &case.params)
     }
+}
+
+/// Whether the tensors of an op are all there is to it, so that a worker of the user's can compute it.
+pub(crate) fn is_for_workers(op: &str) -> bool {
+    Entry::find(op).and_then(|entry| entry.cases).is_some_and(|cases| cases.for_workers)
 }
 
 /// Runs the case twice and checks it.
@@ -23,17 +25,18 @@ pub(crate) fn request(case: &FuzzCase) -> Request<'_> {
 /// # Errors
 /// When the op does not take it.
 pub(crate) fn evaluate(case: &FuzzCase) -> Result<Evaluated, BuildError> {
-    let mut op = build(&request(case))?;
-    let leeway = values::fill(case.values, &mut op.inputs(), case.seed, Dtype::F32.range(), &|value| value);
-    let given = bits(op.inputs());
+    let mut op = Prepared::new(&request(case))?;
+    let dtype = Dtype::parse(&case.dtype).unwrap_or(Dtype::F32);
+    let leeway = values::fill(case.values, op.inputs(), case.seed, dtype);
+    let given = bytes(op.inputs());
     op.poison();
     op.call();
-    let first = bits(op.outputs());
+    let first = bytes(op.outputs());
     let check = op.check_given(leeway);
     op.poison();
     op.call();
-    let second = bits(op.outputs());
-    Ok(if bits(op.inputs()) != given {
+    let second = bytes(op.outputs());
+    Ok(if bytes(op.inputs()) != given {
         Evaluated::wrong(FindingKind::InputChanged, "an input holds other values after the call")
     } else if !check.passed {
         wrong(&check)
@@ -44,8 +47,8 @@ pub(crate) fn evaluate(case: &FuzzCase) -> Result<Evaluated, BuildError> {
     })
 }
 
-fn bits(tensors: Vec<holdpoint_workloads::Tensor<'_>>) -> Vec<u32> {
-    tensors.iter().flat_map(|tensor| tensor.values.iter().map(|value| value.to_bits())).collect()
+fn bytes(tensors: &[Tensor]) -> Vec<Vec<u8>> {
+    tensors.iter().map(Tensor::bytes).collect()
 }
 
 /// A check that failed, as an outcome.

@@ -3,7 +3,7 @@
 use super::{Target, own};
 use holdpoint_model::FuzzCase;
 use holdpoint_model::limits::{CASE_DEVICE_ELEMENTS_MAX, CASE_ELEMENTS_MAX, CASE_OPERATIONS_MAX};
-use holdpoint_workloads::{Load, load};
+use holdpoint_ops::{Load, load};
 
 /// A case with more operations is made in one call a request, where others are made in two.
 const HEAVY_OPERATIONS: u64 = 500_000;

@@ -2,14 +2,14 @@
 
 use super::slowdown::prolong;
 use super::waits::Waits;
-use super::{Computed, Known, Prepared, Worker, WorkerError};
+use super::{Computed, Known, Prepared, Worker, WorkerError, request};
 use crate::{clock, machine};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::{self, TIMER_HOST, WORKER_BUILTIN, Work, WorkloadSpec};
+use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WorkloadSpec};
 use holdpoint_model::{FailureCause, FuzzCase};
-use holdpoint_workloads::{BuildError, PreparedOp, Request, Tolerance, Variant, build};
+use holdpoint_ops::Prepared as PreparedOp;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct Builtin {
 }
 
 struct PreparedWorkload {
-    op: Box<dyn PreparedOp>,
+    op: PreparedOp,
     /// The inputs were drawn from it.
     seed: u64,
     /// Whether the output buffers hold an answer of a call, and not poison.
@@ -50,29 +50,6 @@ impl Builtin {
     }
 }
 
-/// Whether the built-in ops can do what a workload asks, without preparing it.
-///
-/// # Errors
-/// With what is wrong and what would be right.
-pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
-    holdpoint_workloads::validate(&request(spec, 0))
-}
-
-fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
-    Request {
-        op: &spec.op,
-        shape: &spec.shape,
-        dtype: &spec.dtype,
-        variant: match spec.variant {
-            suite::Variant::Fast => Variant::Fast,
-            suite::Variant::Reference => Variant::Reference,
-        },
-        params: &spec.params,
-        seed,
-        tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
-    }
-}
-
 /// Waits are told of samples from this length on. Reading them takes the caches a microsecond back, which a short sample
 /// would show; and among many short samples some are never interrupted.
 const WAITS_FROM: Duration = Duration::from_micros(500);
@@ -89,12 +66,10 @@ impl Worker for Builtin {
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
         let spec = self.specs.iter().find(|spec| spec.name == workload);
         let spec = spec.ok_or_else(|| WorkerError::no_workload(workload))?;
-        let op = build(&request(spec, seed))
+        let op = PreparedOp::new(&request(spec, seed))
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
-        let work = op.work();
+        let work = Some(op.work().clone());
         self.prepared.insert(workload.to_owned(), PreparedWorkload { op, seed, has_answer: false });
-        let (bytes, flops, items) = (work.bytes, work.flops, work.items);
-        let work = Some(Work { bytes, flops, items, item: work.item.to_owned() });
         Ok(Prepared::Ready(Box::new(Known { work, kernel: None })))
     }
 
@@ -151,14 +126,7 @@ impl Worker for Builtin {
             prepared.op.call();
             prepared.has_answer = true;
         }
-        let check = prepared.op.check();
-        Ok(Some(Answer {
-            passed: check.passed,
-            values_count: check.total,
-            max_abs_err: check.max_abs_err,
-            max_rel_err: check.max_rel_err,
-            first_bad: check.first_bad,
-        }))
+        Ok(Some(super::answer(prepared.op.check())))
     }
 
     fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {

@@ -3,13 +3,10 @@
 use super::{Computed, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::fuzz::{Evaluation, TensorPlace};
-use holdpoint_workloads::{PreparedOp, Request, Variant, build, validate};
+use holdpoint_ops::{Backend, Prepared, Request, Tensor, validate};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
-
-/// Bytes of an element on the CPU.
-const WIDTH: usize = 4;
 
 fn refused(what: impl ToString) -> WorkerError {
     WorkerError::new(FailureCause::WorkerError, what.to_string())
@@ -40,11 +37,27 @@ impl Tensors {
     ///
     /// # Errors
     /// When it does not lie in the file.
-    pub(super) fn read(&self, place: &TensorPlace, bytes: usize) -> Result<Vec<u8>, WorkerError> {
+    fn read(&self, place: &TensorPlace, bytes: usize) -> Result<Vec<u8>, WorkerError> {
         self.check(place, bytes)?;
         let mut read = vec![0; bytes];
         self.file.read_exact_at(&mut read, place.byte_offset).map_err(refused)?;
         Ok(read)
+    }
+
+    /// Reads an op's inputs, which must be these.
+    ///
+    /// # Errors
+    /// When they are others, or do not lie in the file.
+    pub(super) fn read_inputs(
+        &self,
+        places: &[TensorPlace],
+        inputs: &mut [Tensor],
+    ) -> Result<(), WorkerError> {
+        check_places(places, inputs)?;
+        for (place, tensor) in places.iter().zip(inputs) {
+            tensor.set_bytes(&self.read(place, tensor.len() * tensor.width())?);
+        }
+        Ok(())
     }
 
     /// Writes one.
@@ -64,81 +77,58 @@ impl Tensors {
     }
 }
 
+/// What is asked of the ops.
+pub(super) fn evaluation_request(asked: &Evaluation) -> Request<'_> {
+    Request {
+        seed: asked.seed.unwrap_or(0),
+        kernel: asked.kernel.as_ref(),
+        ..Request::new(&asked.op, &asked.shape, &asked.dtype, &asked.params)
+    }
+}
+
 /// Makes the calls with the built-in ops.
 ///
 /// # Errors
 /// When an op does not take what is asked, or the tensors are not where they are said to be.
 pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
-    let request = Request {
-        op: &asked.op,
-        shape: &asked.shape,
-        dtype: &asked.dtype,
-        variant: Variant::Fast,
-        params: &asked.params,
-        seed: asked.seed.unwrap_or(0),
-        tolerance: None,
-    };
-    if let Err(error) = validate(&request) {
+    let request = evaluation_request(asked);
+    if let Err(error) = validate(&request, Backend::Cpu) {
         return Ok(Computed::Skipped(error.to_string()));
     }
     let tensors = Tensors::open(asked)?;
-    let mut ops: Vec<Box<dyn PreparedOp>> = Vec::new();
+    let mut ops = Vec::new();
     for call in &asked.calls {
-        let mut op = build(&request).map_err(refused)?;
-        let inputs = op.inputs();
-        let known = inputs.iter().map(|tensor| (tensor.name.to_string(), tensor.dims.clone())).collect();
-        check_places(&call.inputs, known)?;
-        for (place, tensor) in call.inputs.iter().zip(inputs) {
-            let bytes = tensors.read(place, tensor.values.len() * WIDTH)?;
-            for (value, bytes) in tensor.values.iter_mut().zip(bytes.as_chunks().0) {
-                *value = f32::from_le_bytes(*bytes);
-            }
-        }
-        check_outputs(&call.outputs, op.as_mut())?;
+        let mut op = Prepared::new(&request).map_err(refused)?;
+        tensors.read_inputs(&call.inputs, op.inputs())?;
+        // Its floats, and behind them its whole numbers, unless nobody asks for those.
+        let floats_count = op.outputs().iter().filter(|tensor| !tensor.is_integer()).count();
+        let is_all = call.outputs.len() > floats_count;
+        let outputs = op.outputs();
+        check_places(&call.outputs, if is_all { outputs } else { &outputs[..floats_count] })?;
         op.poison();
         ops.push(op);
     }
     let start = Instant::now();
     for _ in 0..asked.repeats {
-        ops.iter_mut().for_each(|op| op.call());
+        ops.iter_mut().for_each(Prepared::call);
     }
     let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     for (call, op) in asked.calls.iter().zip(&mut ops) {
         for (place, tensor) in call.outputs.iter().zip(op.outputs()) {
-            let bytes: Vec<u8> = tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect();
-            tensors.write(place, &bytes)?;
-        }
-        let floats_count = op.outputs().len();
-        for (place, tensor) in call.outputs.iter().skip(floats_count).zip(op.integer_outputs()) {
-            let bytes: Vec<u8> = tensor.values.get().iter().flat_map(|value| value.to_le_bytes()).collect();
-            tensors.write(place, &bytes)?;
+            tensors.write(place, &tensor.bytes())?;
         }
     }
     Ok(Computed::Timed(elapsed_ns.max(1)))
 }
 
-/// Whether the outputs are those of the op: its floats, and behind them its whole numbers, unless nobody asks for those.
-fn check_outputs(places: &[TensorPlace], op: &mut dyn PreparedOp) -> Result<(), WorkerError> {
-    let mut known: Known =
-        op.outputs().iter().map(|tensor| (tensor.name.to_string(), tensor.dims.clone())).collect();
-    if places.len() > known.len() {
-        known.extend(op.integer_outputs().into_iter().map(|tensor| (tensor.name.to_owned(), tensor.dims)));
-    }
-    check_places(places, known)
-}
-
-/// Tensors of an op by name, with their sizes.
-type Known = Vec<(String, Vec<usize>)>;
-
 /// Whether the tensors are those of the op, in its order.
-fn check_places(places: &[TensorPlace], known: Known) -> Result<(), WorkerError> {
-    if places
-        .iter()
-        .map(|place| (&place.name, &place.shape))
-        .eq(known.iter().map(|(name, dims)| (name, dims)))
-    {
+fn check_places(places: &[TensorPlace], known: &[Tensor]) -> Result<(), WorkerError> {
+    let are_same =
+        |(place, tensor): (&TensorPlace, &Tensor)| place.name == tensor.name && place.shape == tensor.dims;
+    if places.len() == known.len() && places.iter().zip(known).all(are_same) {
         return Ok(());
     }
-    let wanted: Vec<String> = known.iter().map(|(name, dims)| format!("{name} {dims:?}")).collect();
+    let wanted: Vec<String> =
+        known.iter().map(|tensor| format!("{} {:?}", tensor.name, tensor.dims)).collect();
     Err(refused(format!("the op has tensors {}", wanted.join(", "))))
 }

@@ -15,10 +15,10 @@ mod slowdown;
 mod tail;
 mod waits;
 
-pub use builtin::{Builtin, validate};
+pub use builtin::Builtin;
 pub use child::Child;
 pub use commands::Commands;
-pub use cuda::{Cuda, validate as validate_cuda};
+pub use cuda::Cuda;
 pub use place::Place;
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;
@@ -31,6 +31,38 @@ use holdpoint_model::protocol::{PROTOCOL_VERSION, RunRequest, RunResult, WorkerI
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
 use holdpoint_model::{Failure, FailureCause, FuzzCase};
+use holdpoint_ops::{Backend, BuildError, Check, Request, Tolerance};
+
+/// Whether the built-in ops can do what a workload asks, without preparing it and without a device.
+///
+/// # Errors
+/// With what is wrong and what would be right.
+pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
+    let backend = if spec.worker == WORKER_CUDA { Backend::Cuda } else { Backend::Cpu };
+    holdpoint_ops::validate(&request(spec, 0), backend)
+}
+
+/// What a workload asks of the ops.
+pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
+    Request {
+        variant: spec.variant,
+        seed,
+        tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
+        kernel: spec.kernel.as_ref(),
+        ..Request::new(&spec.op, &spec.shape, &spec.dtype, &spec.params)
+    }
+}
+
+/// A check's outcome as a worker tells it.
+fn answer(check: Check) -> Answer {
+    Answer {
+        passed: check.passed,
+        values_count: check.total,
+        max_abs_err: check.max_abs_err,
+        max_rel_err: check.max_rel_err,
+        first_bad: check.first_bad,
+    }
+}
 
 /// Something that owns workloads and times them when asked.
 pub trait Worker {

@@ -1,0 +1,146 @@
+//! Attention on a device: plain multiplications for f32, tensor cores of any generation, Hopper's own where there are.
+
+use super::cpu::AttentionSpec;
+use crate::cuda::WHOLE;
+use crate::prelude::*;
+
+const HEADERS: &[(&str, &str)] = &[COMMON, ("attention.cuh", include_str!("attention.cuh"))];
+static ATTENTION: Source = Source { name: "attention", text: include_str!("attention.cu"), headers: HEADERS };
+static WGMMA: Source =
+    Source { name: "attention_wgmma", text: include_str!("attention_wgmma.cu"), headers: HEADERS };
+
+pub(super) const KERNELS: &[KernelFile] = &[
+    KernelFile::new(
+        &ATTENTION,
+        &[
+            "BLOCK_N=64 CAUSAL=0 HEAD_DIM=32 STAGES=2 WARPS=4",
+            "BLOCK_N=64 CAUSAL=0 HEAD_DIM=64 STAGES=2 WARPS=4",
+            "BLOCK_N=64 CAUSAL=0 HEAD_DIM=96 STAGES=2 WARPS=4",
+            "BLOCK_N=64 CAUSAL=0 HEAD_DIM=128 STAGES=2 WARPS=4",
+            // Shifted by one: both colours of the board have every width, causal and not.
+            "BLOCK_N=64 CAUSAL=1 HEAD_DIM=128 STAGES=2 WARPS=4",
+            "BLOCK_N=64 CAUSAL=1 HEAD_DIM=32 STAGES=2 WARPS=4",
+            "BLOCK_N=64 CAUSAL=1 HEAD_DIM=64 STAGES=2 WARPS=4",
+            "BLOCK_N=64 CAUSAL=1 HEAD_DIM=96 STAGES=2 WARPS=4",
+        ],
+    ),
+    KernelFile {
+        source: &WGMMA,
+        dtypes: &[Dtype::F16, Dtype::Bf16],
+        configs: &[
+            "BLOCK_N=64 CAUSAL=0 HEAD_DIM=32 STAGES=4 WARPGROUPS=2",
+            "BLOCK_N=64 CAUSAL=0 HEAD_DIM=64 STAGES=4 WARPGROUPS=2",
+            "BLOCK_N=64 CAUSAL=0 HEAD_DIM=96 STAGES=3 WARPGROUPS=2",
+            "BLOCK_N=96 CAUSAL=0 HEAD_DIM=128 STAGES=3 WARPGROUPS=3",
+            "BLOCK_N=64 CAUSAL=1 HEAD_DIM=32 STAGES=4 WARPGROUPS=2",
+            "BLOCK_N=64 CAUSAL=1 HEAD_DIM=64 STAGES=4 WARPGROUPS=2",
+            "BLOCK_N=64 CAUSAL=1 HEAD_DIM=96 STAGES=3 WARPGROUPS=2",
+            "BLOCK_N=96 CAUSAL=1 HEAD_DIM=128 STAGES=3 WARPGROUPS=3",
+        ],
+        archs: &[WHOLE],
+    },
+];
+
+/// Which kernel a request takes on a device.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    /// Plain multiplications, for 32-bit floats.
+    Fma,
+    /// Tensor cores of any generation.
+    Mma,
+    /// Hopper's own, fed by its copy engine.
+    Wgmma,
+}
+
+impl Kind {
+    fn choose(request: &Request<'_>, dtype: Dtype, capability: (i32, i32)) -> Self {
+        let is_half = matches!(dtype, Dtype::F16 | Dtype::Bf16);
+        match request.variant {
+            Variant::Reference => Self::Plain,
+            Variant::Fast if dtype == Dtype::F32 => Self::Fma,
+            Variant::Fast if is_half && capability == (9, 0) && request.misalign.is_multiple_of(16) => {
+                Self::Wgmma
+            }
+            Variant::Fast => Self::Mma,
+        }
+    }
+}
+
+pub(super) fn candidates(request: &Request<'_>, dtype: Dtype) -> Vec<Config> {
+    match Kind::choose(request, dtype, (9, 0)) {
+        Kind::Wgmma => {
+            grid_of(&[("WARPGROUPS", &[2, 3]), ("BLOCK_N", &[64, 96, 128]), ("STAGES", &[2, 3, 4])])
+        }
+        Kind::Mma => grid_of(&[("WARPS", &[4, 8]), ("BLOCK_N", &[64, 128])]),
+        Kind::Plain | Kind::Fma => Vec::new(),
+    }
+}
+
+pub(super) fn launches(
+    spec: &AttentionSpec,
+    batch: usize,
+    build: &mut Build<'_>,
+) -> Result<Launches, PrepareError> {
+    let AttentionSpec { heads, steps, width, causal } = *spec;
+    let sizes = [
+        ("batch", batch),
+        ("causal", usize::from(causal)),
+        ("head_dim", width),
+        ("heads", heads / batch),
+        ("steps", steps),
+    ];
+    let kind = Kind::choose(build.request, build.dtype, build.gpu.device.capability);
+    let (source, name) = match kind {
+        Kind::Plain => (&ATTENTION, "attention_reference"),
+        Kind::Fma | Kind::Mma => (&ATTENTION, "attention_fast"),
+        Kind::Wgmma => (&WGMMA, "attention_wgmma"),
+    };
+    let constants: &[(&str, usize)] = match kind {
+        Kind::Plain | Kind::Fma => &[],
+        Kind::Mma => &[("WARPS", 4), ("BLOCK_N", 64), ("STAGES", 2)],
+        Kind::Wgmma if width <= 64 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 4)],
+        Kind::Wgmma if width == 96 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 3)],
+        Kind::Wgmma => &[("WARPGROUPS", 3), ("BLOCK_N", 96), ("STAGES", 3)],
+    };
+    let chosen = build
+        .choose(source, [name; 2], &sizes)
+        .with(constants)
+        .with(&[("HEAD_DIM", width), ("CAUSAL", usize::from(causal))]);
+    let kernel = chosen.kernel(build.gpu)?;
+    let scale = 1.0 / (width as f32).sqrt();
+    let constant = |name| chosen.constant(name);
+    let arguments = match kind {
+        Kind::Wgmma => {
+            let columns = if width.is_multiple_of(64) { 64 } else { 32 };
+            let mut arguments = Arguments::new();
+            for (at, rows) in [64, constant("BLOCK_N"), constant("BLOCK_N")].into_iter().enumerate() {
+                let Some(input) = build.input_buffer(at) else { continue };
+                arguments = arguments.map(input, build.dtype, [heads, steps, width], [rows, columns])?;
+            }
+            arguments
+        }
+        _ => (0..3).fold(Arguments::new(), |arguments, at| arguments.ptr(build.input(at))),
+    };
+    let arguments = arguments.ptr(build.output(0)).int(heads).int(steps).float(scale);
+    let launch = match kind {
+        Kind::Plain => kernel.launch(grid_x((heads * steps).div_ceil(4)), 128, arguments),
+        Kind::Fma => {
+            let shared = (128 * (width + 4) + 64 * 68) * 4;
+            kernel.launch(grid_x(steps.div_ceil(64) * heads), 256, arguments).shared(shared)?
+        }
+        Kind::Mma => {
+            let warps = constant("WARPS");
+            let shared = constant("STAGES") * constant("BLOCK_N") * width * 4;
+            let blocks = steps.div_ceil(16 * warps) * heads;
+            kernel.launch(grid_x(blocks), 32 * warps as u32, arguments).shared(shared)?
+        }
+        Kind::Wgmma => {
+            let (groups, keys, stages) = (constant("WARPGROUPS"), constant("BLOCK_N"), constant("STAGES"));
+            let shared = 4 * stages * keys * width + groups * 128 * width + 32 * stages + 8 * groups + 24;
+            let blocks = steps.div_ceil(64 * groups) * heads;
+            kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).shared(shared)?
+        }
+    };
+    Ok(Launches::new(chosen, vec![launch], Vec::new()))
+}

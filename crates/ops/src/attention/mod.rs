@@ -1,0 +1,168 @@
+//! `attention`: softmax(q kᵀ / √D) v, causal or not.
+
+pub mod cpu;
+mod cuda;
+
+use crate::prelude::*;
+use cpu::{AttentionSpec, Scratch};
+
+/// Head widths that there are kernels for.
+const WIDTHS: &[usize] = &[32, 64, 96, 128];
+/// Queries that the fast CPU version handles together, and what it pads widths to, twice over.
+const ROWS: u64 = 256;
+
+/// Parameters.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Whether a query sees only keys up to its own position.
+    causal: bool,
+}
+
+/// Attention of certain sizes.
+#[derive(Clone)]
+pub struct Attention {
+    spec: AttentionSpec,
+    /// Sizes of every tensor, `[B, H, S, D]`.
+    dims: Vec<usize>,
+}
+
+impl Definition for Attention {
+    const NAME: &'static str = "attention";
+    const SIZES: &'static [&'static str] = &["batch", "heads", "steps", "head_dim"];
+    const CUDA: &'static [Dtype] = ALL;
+    const KERNELS: &'static [KernelFile] = cuda::KERNELS;
+    // Past 1024 keys, and past any power of two that a kernel's tile of keys could be.
+    const CASES: Option<Cases> = Some(Cases::new(&[8, 32, 1500, 256]));
+    const IS_REPLACEABLE: bool = true;
+    type Params = Params;
+
+    fn plan(request: &Request<'_>, Params { causal }: Params) -> Result<Self, BuildError> {
+        let [batch, heads, steps, width] = *request.shape else {
+            return Err(request.shape_error("q, k and v must be [B,H,S,D]"));
+        };
+        let spec = AttentionSpec { heads: batch * heads, steps, width, causal };
+        Ok(Self { spec, dims: request.shape.to_vec() })
+    }
+
+    /// q, k, v, the answer and the oracle's; keys and values of a head once more, and a block of scores.
+    fn load(shape: &[usize], _: &Params) -> Load {
+        let size = |at: usize| shape.get(at).map_or(1, |size| *size as u64);
+        let main = product(shape);
+        let space = size(2).saturating_mul(ROWS + 2 * size(3));
+        Load {
+            elements: main.saturating_mul(5).saturating_add(space),
+            operations: main.saturating_mul(size(2)),
+        }
+    }
+
+    fn named_params(&self) -> NamedParams {
+        vec![("causal", u64::from(self.spec.causal))]
+    }
+
+    fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
+        let most = draw.most;
+        let [batch, heads] = [1 + draw.below(4), 1 + draw.below(4)];
+        let width = match (draw.backend, draw.below(4)) {
+            (Some(Backend::Cuda), _) => draw.pick(WIDTHS),
+            (Some(Backend::Cpu), _) => draw.size(128),
+            (None, 0) => draw.size(256),
+            // Mostly what kernels are written for.
+            (None, _) => draw.pick(&[16, 32, 64, 96, 128]),
+        };
+        let longest = (most.operations / (batch * heads * width)).isqrt();
+        let steps = draw.size(longest.clamp(1, 600));
+        let causal = draw.below(2) == 0;
+        let mut shape = vec![batch, heads, steps, width];
+        draw.stretch(&mut shape, |shape| {
+            let elements: usize = shape.iter().product();
+            elements * shape[2] > most.operations || draw.large.is_some() && elements > most.elements
+        });
+        if draw.backend == Some(Backend::Cuda) {
+            shape[3] = WIDTHS.iter().copied().rev().find(|width| *width <= shape[3]).unwrap_or(32);
+        }
+        (shape, json!({ "causal": causal }))
+    }
+}
+
+impl Op for Attention {
+    fn inputs(&self) -> Vec<Input> {
+        let of = |name, domain| Input::normal(name, &self.dims).within(domain);
+        vec![of("q", Domain::Exponent), of("k", Domain::Exponent), of("v", Domain::Weighed)]
+    }
+
+    /// Of 8-bit inputs the output has 16 bits: a sum of many values deserves more than 3 of mantissa.
+    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
+        let dtype = if dtype == Dtype::E4m3 { Dtype::F16 } else { dtype };
+        vec![Output::new("out", &self.dims, dtype)]
+    }
+
+    /// Operations are those of the two products alone, as every benchmark of attention counts them: the softmax between them is less
+    /// than a tenth from D = 16 on, and rates can be held against the peak of the units that multiply.
+    fn work(&self, dtype: Dtype) -> Work {
+        let AttentionSpec { heads, steps, width, causal } = self.spec;
+        let pairs = (heads * if causal { steps * (steps + 1) / 2 } else { steps * steps }) as u64;
+        let out = if dtype == Dtype::E4m3 { Dtype::F16 } else { dtype };
+        Work {
+            bytes: self.spec.len() as u64 * (3 * dtype.bytes() + out.bytes()) as u64,
+            flops: 4 * pairs * width as u64,
+            items: (self.dims[0] * steps) as u64,
+            item: "tokens".to_owned(),
+        }
+    }
+
+    fn tolerance(&self, dtype: Dtype) -> Tolerance {
+        match dtype {
+            // f32 sums over D and S, and exponentials of them, against f64: 6e-7 apart at S = 512 and D = 64.
+            Dtype::F32 => Tolerance::new(1e-5, 1e-4),
+            // What is stored has 16 bits.
+            Dtype::E4m3 => Dtype::F16.tolerance(),
+            _ => dtype.tolerance(),
+        }
+    }
+
+    /// Heads of all samples: they are independent alike.
+    fn rows(&self) -> usize {
+        self.spec.heads
+    }
+
+    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+        let spec = AttentionSpec { heads: rows.len(), ..self.spec };
+        Box::new(Self { spec, dims: vec![rows.len(), 1, spec.steps, spec.width] })
+    }
+
+    fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
+        let spec = self.spec;
+        match variant {
+            Variant::Fast => {
+                let mut scratch = Scratch::new(&spec);
+                version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
+                    let [q, k, v] = [0, 1, 2].map(|at: usize| inputs[at].f32());
+                    cpu::fast(&spec, q, k, v, &mut scratch, outputs[0].f32_mut());
+                })
+            }
+            Variant::Reference => {
+                let mut scores = vec![0.0; spec.steps];
+                version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
+                    let [q, k, v] = [0, 1, 2].map(|at: usize| inputs[at].f32());
+                    cpu::oracle(&spec, q, k, v, &mut scores, outputs[0].f32_mut());
+                })
+            }
+        }
+    }
+
+    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+        match WIDTHS.contains(&self.spec.width) {
+            true => Ok(()),
+            false => Err(request.shape_error("D must be 32, 64, 96 or 128")),
+        }
+    }
+
+    fn cuda(&self, build: &mut Build<'_>) -> Result<Launches, PrepareError> {
+        cuda::launches(&self.spec, self.dims[0], build)
+    }
+
+    fn candidates(&self, request: &Request<'_>, dtype: Dtype) -> Vec<Config> {
+        cuda::candidates(request, dtype)
+    }
+}

@@ -1,0 +1,75 @@
+//! A kernel file with the constants that it is compiled with for a request.
+
+use super::Gpu;
+use crate::op::Request;
+use holdpoint_cuda::compile::{Config, Source, Unit};
+use holdpoint_cuda::{CudaError, Dtype, Kernel};
+use holdpoint_model::suite::Variant;
+
+/// A kernel with the constants that fit the request: those it brings, or the winner of a tuning, or the op's own.
+pub struct Chosen {
+    pub(crate) unit: Unit,
+    pub(crate) kernel_name: &'static str,
+    pub(crate) bucket: String,
+    pub(crate) source: &'static str,
+}
+
+impl Chosen {
+    /// From the names of the quick and the plain kernel, and the sizes that constants are chosen for.
+    pub(crate) fn new(
+        gpu: &Gpu,
+        request: &Request<'_>,
+        source: &'static Source,
+        names: [&'static str; 2],
+        bucket: &[(&str, usize)],
+        dtype: Dtype,
+    ) -> Self {
+        let kernel_name = match request.variant {
+            Variant::Fast => names[0],
+            Variant::Reference => names[1],
+        };
+        let bucket = bucket_of(bucket, dtype);
+        let known = gpu.registry.get(kernel_name, &bucket).map(|entry| entry.config.clone());
+        let (config, source_name) = match (&request.config, known) {
+            (Some(config), _) => (config.clone(), "candidate"),
+            (None, Some(config)) => (config, "registry_cache"),
+            (None, None) => (Config::new(), "heuristic"),
+        };
+        Self { unit: Unit { source, dtype, config }, kernel_name, bucket, source: source_name }
+    }
+
+    /// Fixes constants that were not chosen, so that what is launched is what was compiled.
+    pub(crate) fn with(mut self, constants: &[(&str, usize)]) -> Self {
+        for (name, value) in constants {
+            self.unit.config.entry((*name).to_owned()).or_insert(*value as i64);
+        }
+        self
+    }
+
+    /// The value of a constant.
+    pub(crate) fn constant(&self, name: &str) -> usize {
+        self.unit.config.get(name).and_then(|value| usize::try_from(*value).ok()).unwrap_or(1)
+    }
+
+    pub(crate) fn kernel(&self, gpu: &mut Gpu) -> Result<Kernel, CudaError> {
+        gpu.kernel(&self.unit, self.kernel_name)
+    }
+}
+
+/// Sizes as the seeds write them: `key=value` by key, joined by `|`.
+fn bucket_of(sizes: &[(&str, usize)], dtype: Dtype) -> String {
+    let mut parts: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+    parts.push(format!("dtype={}", dtype.name()));
+    parts.sort();
+    parts.join("|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_by_name() {
+        assert_eq!(bucket_of(&[("width", 2), ("batch", 1)], Dtype::F16), "batch=1|dtype=f16|width=2");
+    }
+}

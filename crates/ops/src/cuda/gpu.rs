@@ -1,0 +1,143 @@
+//! A device with everything that preparing and timing on it need.
+
+use super::{COMPARE, DRAW, Registry};
+use crate::compare::Tolerance;
+use crate::op::Distribution;
+use holdpoint_cuda::compile::{Compiler, Unit};
+use holdpoint_cuda::{
+    Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Module, Timer, Unavailable,
+};
+use holdpoint_model::FailureCause;
+use holdpoint_model::machine::DeviceState;
+use holdpoint_model::protocol::DeviceInfo;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+
+/// Threads of the helper kernels.
+const THREADS: u32 = 256;
+
+/// An opened device, its compiler and its timer.
+pub struct Gpu {
+    pub(crate) device: Device,
+    pub(crate) compiler: Compiler,
+    pub(crate) timer: Timer,
+    pub(crate) registry: Registry,
+    modules: HashMap<String, (Unit, Rc<Module>)>,
+}
+
+impl Gpu {
+    /// Opens a device; compiled kernels and tuned configurations are kept under `cache_dir`.
+    ///
+    /// # Errors
+    /// Why nothing can be measured there.
+    pub fn open(ordinal: u32, cache_dir: &Path) -> Result<Self, Unavailable> {
+        let mut device = Device::open(ordinal)?;
+        let compiler = Compiler::new(cache_dir, &device.info.versions.driver);
+        device.info.versions.nvrtc = compiler.version();
+        let timer = Timer::new(&device, &compiler).map_err(|error| match error.cause {
+            FailureCause::NotStarted => Unavailable::new("nvrtc_not_found", error.detail),
+            FailureCause::OutOfMemory => Unavailable::new("cuda_out_of_memory", error.detail),
+            _ => Unavailable::new("cuda_query_failed", error.detail),
+        })?;
+        let registry = Registry::open(cache_dir, &device.info);
+        Ok(Self { device, compiler, timer, registry, modules: HashMap::new() })
+    }
+
+    /// Who the device is.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        &self.device.info
+    }
+
+    /// The configurations that won on it.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Its state now.
+    #[must_use]
+    pub fn state(&self) -> Option<DeviceState> {
+        self.device.state()
+    }
+
+    /// What was compiled for the ops so far.
+    pub fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.modules.values().map(|(unit, _)| unit)
+    }
+
+    /// A kernel, compiled and loaded if need be.
+    pub(crate) fn kernel(&mut self, unit: &Unit, name: &str) -> Result<Kernel, CudaError> {
+        let key = unit.key();
+        if let Some((_, module)) = self.modules.get(&key) {
+            return module.kernel(name);
+        }
+        let module = Module::load(&self.device, &self.compiler, unit)?;
+        self.modules.insert(key, (unit.clone(), module.clone()));
+        module.kernel(name)
+    }
+
+    /// A launch over so many elements, each thread taking several where there are very many.
+    pub(crate) fn over(
+        &mut self,
+        unit: &Unit,
+        name: &str,
+        count: usize,
+        arguments: Arguments,
+    ) -> Result<Launch, CudaError> {
+        let kernel = self.kernel(unit, name)?;
+        let blocks = count.div_ceil(THREADS as usize).clamp(1, 32 * self.device.multiprocessors as usize);
+        Ok(kernel.launch(blocks as u32, THREADS, arguments))
+    }
+
+    /// Draws numbers into a buffer.
+    pub(crate) fn draw(
+        &mut self,
+        buffer: &Buffer,
+        dtype: Dtype,
+        draw: &Distribution,
+        seed: u64,
+    ) -> Result<(), CudaError> {
+        let (name, scale, shift) = match draw {
+            Distribution::Normal { scale, shift } => ("draw_normal", *scale, *shift),
+            Distribution::Uniform { scale, shift } => ("draw_uniform", *scale, *shift),
+            Distribution::Host(_) => return Ok(()),
+        };
+        let count = buffer.bytes / dtype.bytes();
+        let arguments =
+            Arguments::new().buffer(buffer).int(count).int(seed as usize).float(scale).float(shift);
+        self.over(&Unit::new(&DRAW, dtype), name, count, arguments)?.enqueue(&self.device)
+    }
+
+    /// Compares two buffers on the device; NaN on either side differs.
+    pub(crate) fn compare(
+        &mut self,
+        got: &Buffer,
+        want: &Buffer,
+        dtype: Dtype,
+        Tolerance { atol, rtol }: Tolerance,
+    ) -> Result<Difference, CudaError> {
+        let mut out = Buffer::new(&self.device, 24, 0)?;
+        out.upload(&[0_u64, u64::MAX, 0])?;
+        let count = got.bytes.min(want.bytes) / dtype.bytes();
+        let arguments = Arguments::new().buffer(got).buffer(want).int(count);
+        let arguments = arguments.float(atol as f32).float(rtol as f32).buffer(&out);
+        self.over(&Unit::new(&COMPARE, dtype), "compare", count, arguments)?.enqueue(&self.device)?;
+        let words: Vec<u64> =
+            out.download()?.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        Ok(Difference {
+            mismatches: words[0],
+            first: (words[1] != u64::MAX).then_some(words[1]),
+            max_abs_err: f64::from(f32::from_bits(words[2] as u32)),
+        })
+    }
+}
+
+/// How two buffers differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Difference {
+    pub mismatches: u64,
+    pub first: Option<u64>,
+    pub max_abs_err: f64,
+}

@@ -1,0 +1,177 @@
+//! A kernel of the user's in place of an op's: the arguments of the plain kernel, a launch of its own.
+
+use super::program::Program;
+use super::{Gpu, PrepareError};
+use crate::error::BuildError;
+use crate::op::{Backend, Request};
+use crate::registry::{Entry, plan};
+use crate::tensor::Tensor;
+use holdpoint_cuda::{CudaError, Dim, Module};
+use holdpoint_model::suite::{KernelSpec, Size, Variant};
+
+/// Threads of a block that every device takes.
+const THREADS_MAX: u64 = 1024;
+/// Shared memory that no device passes.
+const SHARED_MAX: u64 = 1 << 20;
+
+/// How the kernel is launched for a request.
+struct Geometry {
+    grid: Dim,
+    block: Dim,
+    shared_bytes: usize,
+}
+
+fn geometry(
+    request: &Request<'_>,
+    entry: &Entry,
+    params: &[(&'static str, u64)],
+    kernel: &KernelSpec,
+) -> Result<Geometry, BuildError> {
+    let error = |problem: &str| request.shape_error(format!("kernel {:?}: {problem}", kernel.entry));
+    if !entry.is_replaceable {
+        let known = crate::OPS.iter().filter(|entry| entry.is_replaceable).map(|entry| entry.name);
+        let known: Vec<&str> = known.collect();
+        return Err(error(&format!("only one of these ops can be another's kernel: {}", known.join(", "))));
+    }
+    let mut names: Vec<(&str, u64)> = Vec::new();
+    // An op that takes shapes of several ranks names its sizes among its parameters.
+    if entry.sizes.len() == request.shape.len() {
+        names.extend(entry.sizes.iter().copied().zip(request.shape.iter().map(|size| *size as u64)));
+    }
+    let known = names.len();
+    names.extend(params.iter().filter(|(name, _)| known == 0 || !entry.sizes.contains(name)));
+    for condition in &kernel.requires {
+        if condition.value(&names).map_err(|problem| error(&problem))? == 0 {
+            return Err(error(&format!("it requires {condition}")));
+        }
+    }
+    let dim = |what: &str, sizes: &[Size]| -> Result<Dim, BuildError> {
+        let mut dim = [1; 3];
+        for (to, size) in dim.iter_mut().zip(sizes) {
+            let value = size.value(&names).map_err(|problem| error(&problem))?;
+            *to = u32::try_from(value)
+                .ok()
+                .filter(|value| *value > 0)
+                .ok_or_else(|| error(&format!("{what} of {value} cannot be launched")))?;
+        }
+        Ok(Dim(dim))
+    };
+    let (grid, block) = (dim("a grid", &kernel.grid)?, dim("a block", &kernel.block)?);
+    let threads: u64 = block.0.iter().map(|size| u64::from(*size)).product();
+    if threads > THREADS_MAX {
+        return Err(error(&format!("a block of {threads} threads; {THREADS_MAX} is the most")));
+    }
+    let shared = kernel.shared_bytes.value(&names).map_err(|problem| error(&problem))?;
+    if shared > SHARED_MAX {
+        return Err(error(&format!("{shared} bytes of shared memory are more than any device has")));
+    }
+    Ok(Geometry { grid, block, shared_bytes: shared as usize })
+}
+
+/// Checks a request for a user's kernel.
+pub(crate) fn check_own(
+    request: &Request<'_>,
+    entry: &Entry,
+    params: &[(&'static str, u64)],
+    kernel: &KernelSpec,
+) -> Result<(), BuildError> {
+    kernel.check().map_err(|problem| request.shape_error(problem))?;
+    plan(&plain(request), Some(Backend::Cuda))?;
+    geometry(request, entry, params, kernel).map(drop)
+}
+
+/// The request for the op's plain kernel.
+fn plain<'a>(request: &Request<'a>) -> Request<'a> {
+    Request { variant: Variant::Reference, config: None, kernel: None, ..request.clone() }
+}
+
+pub(super) fn build(
+    gpu: &mut Gpu,
+    request: &Request<'_>,
+    (entry, params): (&Entry, &[(&'static str, u64)]),
+    kernel: &KernelSpec,
+    given: Option<&[Tensor]>,
+) -> Result<Program, PrepareError> {
+    let Geometry { grid, block, shared_bytes } = geometry(request, entry, params, kernel)?;
+    let mut program = Program::new(gpu, &plain(request), given)?;
+    let cubin = gpu.compiler.own_cubin(kernel, program.dtype, &program.config, &gpu.device.arch)?;
+    let function = Module::from_cubin(&gpu.device, &cubin)?.kernel(&kernel.entry).map_err(|error| {
+        let detail =
+            format!("{}: no kernel {:?} in it, declared extern \"C\": {error}", kernel.source, kernel.entry);
+        CudaError { detail, ..error }
+    })?;
+    let launch = match <[_; 1]>::try_from(std::mem::take(&mut program.launches)) {
+        Ok([launch]) => launch.with(function, grid, block),
+        Err(launches) => {
+            let problem = format!("its plain version takes {} launches; one can be replaced", launches.len());
+            return Err(request.shape_error(problem).into());
+        }
+    };
+    let launch = if shared_bytes > 0 { launch.shared(shared_bytes)? } else { launch };
+    program.launches = vec![launch];
+    program.kernel_name.clone_from(&kernel.entry);
+    program.source = "own";
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, json};
+
+    fn spec(json: serde_json::Value) -> KernelSpec {
+        let mut all = json!({ "source": "a.cu", "entry": "a", "grid": [1], "block": [32] });
+        for (name, value) in json.as_object().unwrap() {
+            all[name] = value.clone();
+        }
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn of(
+        op: &str,
+        shape: &[usize],
+        params: serde_json::Value,
+        kernel: &KernelSpec,
+    ) -> Result<Geometry, String> {
+        let params: Map<_, _> = params.as_object().cloned().unwrap();
+        let request = Request { kernel: Some(kernel), ..Request::new(op, shape, "f16", &params) };
+        let planned = plan(&request, Some(Backend::Cuda)).map_err(|error| error.to_string())?;
+        geometry(&request, planned.entry, &planned.named_params, kernel).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sizes_of_the_op_make_the_launch() {
+        let kernel = spec(json!({
+            "grid": ["ceil_div(steps, 64)", "batch * heads"], "block": [128], "shared_bytes": "64 * head_dim * 2",
+            "requires": ["head_dim == 64", "causal == 0"],
+        }));
+        let geometry = of("attention", &[2, 3, 65, 64], json!({}), &kernel).unwrap();
+        assert_eq!((geometry.grid, geometry.block), (Dim([2, 6, 1]), Dim([128, 1, 1])));
+        assert_eq!(geometry.shared_bytes, 8192);
+        let pack = spec(json!({ "grid": ["kmax * channels"], "block": ["tile_size", "tile_size"] }));
+        let geometry = of("tile_pack", &[1, 4, 32, 32], json!({ "tile_size": 8, "kmax": 3 }), &pack).unwrap();
+        assert_eq!((geometry.grid, geometry.block), (Dim([12, 1, 1]), Dim([8, 8, 1])));
+    }
+
+    #[test]
+    fn what_cannot_be_launched_is_refused_with_words() {
+        let shape: &[usize] = &[2, 3, 65, 64];
+        for (change, expected) in [
+            (json!({ "requires": ["steps % 64 == 0"] }), "it requires \"steps % 64 == 0\""),
+            (
+                json!({ "grid": ["width"] }),
+                "no size is called \"width\"; there are batch, heads, steps, head_dim, causal",
+            ),
+            (json!({ "grid": ["steps - 65"] }), "a grid of 0"),
+            (json!({ "block": [64, 64] }), "a block of 4096 threads"),
+            (json!({ "block": [] }), "one to three"),
+            (json!({ "shared_bytes": 2_000_000 }), "more than any device has"),
+            (json!({ "grid": ["steps * 4294967296"] }), "cannot be launched"),
+        ] {
+            let error = of("attention", shape, json!({}), &spec(change)).err().unwrap();
+            assert!(error.contains(expected), "{error:?} should contain {expected:?}");
+        }
+        let error = of("launch", &[64], json!({}), &spec(json!({}))).err().unwrap();
+        assert!(error.contains("only one of these ops"), "{error}");
+    }
+}

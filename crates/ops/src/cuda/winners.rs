@@ -1,0 +1,117 @@
+//! Configurations that were the quickest when they were measured, on disk, by op, kernel, sizes, element type, device and driver.
+
+use holdpoint_cuda::compile::Config;
+use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_store::{FolderLock, StoreError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A file of winners is written in milliseconds.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// What is known about one device with one driver.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    path: PathBuf,
+    entries: BTreeMap<String, Entry>,
+}
+
+/// The winner for one kernel and one set of sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The constants.
+    pub config: Config,
+    /// What it took when it was measured again, after it had won.
+    pub p50_us: f64,
+    /// What the op's own constants took.
+    pub default_us: f64,
+    /// Candidates that were measured and gave right answers.
+    pub candidates_count: u32,
+}
+
+impl Registry {
+    /// Reads what there is. A file that cannot be read is one that is not there: it only saves time.
+    #[must_use]
+    pub fn open(cache_dir: &Path, device: &DeviceInfo) -> Self {
+        let safe =
+            |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let parts: [String; 2] = [safe(&device.name), safe(&device.versions.driver)];
+        let path = cache_dir.join("autotune").join(format!("{}_{}.json", parts[0], parts[1]));
+        Self { entries: read(&path), path }
+    }
+
+    /// Where winners are kept.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The winner, if there is one.
+    #[must_use]
+    pub fn get(&self, kernel: &str, bucket: &str) -> Option<&Entry> {
+        self.entries.get(&key(kernel, bucket))
+    }
+
+    /// Keeps a winner, beside those that other processes have found meanwhile.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn put(&mut self, kernel: &str, bucket: &str, entry: Entry) -> Result<(), StoreError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let _lock = FolderLock::acquire(folder, LOCK_WAIT_MAX, || {})?;
+        self.entries.extend(read(&self.path));
+        self.entries.insert(key(kernel, bucket), entry);
+        holdpoint_store::write_json(&self.path, &self.entries)
+    }
+}
+
+fn read(path: &Path) -> BTreeMap<String, Entry> {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap_or_default()).unwrap_or_default()
+}
+
+fn key(kernel: &str, bucket: &str) -> String {
+    format!("{kernel}|{bucket}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_winner_is_found_again_for_the_same_device_and_driver_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let device = |driver: &str| DeviceInfo {
+            ordinal: 0,
+            name: "NVIDIA H200".to_owned(),
+            uuid: String::new(),
+            compute_capability: "9.0".to_owned(),
+            versions: holdpoint_model::machine::CudaVersions {
+                driver: driver.to_owned(),
+                ..Default::default()
+            },
+        };
+        let entry = Entry {
+            config: Config::from([("THREADS".to_owned(), 128)]),
+            p50_us: 1.5,
+            default_us: 2.0,
+            candidates_count: 4,
+        };
+        let mut registry = Registry::open(dir.path(), &device("580.1"));
+        assert_eq!(registry.get("tile_pack_fast", "batch=1"), None);
+        registry.put("tile_pack_fast", "batch=1", entry.clone()).unwrap();
+        let again = Registry::open(dir.path(), &device("580.1"));
+        assert_eq!(again.get("tile_pack_fast", "batch=1"), Some(&entry));
+        assert_eq!(again.get("tile_pack_fast", "batch=2"), None);
+        // Two that were opened before either found anything lose nothing.
+        let [mut one, mut other] = ["590", "590"].map(|driver| Registry::open(dir.path(), &device(driver)));
+        one.put("tile_pack_fast", "batch=1", entry.clone()).unwrap();
+        other.put("tile_pack_fast", "batch=2", entry.clone()).unwrap();
+        let both = Registry::open(dir.path(), &device("590"));
+        assert_eq!(["batch=1", "batch=2"].map(|at| both.get("tile_pack_fast", at).is_some()), [true; 2]);
+        assert_eq!(Registry::open(dir.path(), &device("570")).get("tile_pack_fast", "batch=1"), None);
+        std::fs::write(&again.path, "not JSON").unwrap();
+        assert_eq!(Registry::open(dir.path(), &device("580.1")).get("tile_pack_fast", "batch=1"), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! The two-level FF path: choose tiles under a budget, refine them, gate the result into the map, then the
+//! same for the children of some of them. Must not touch pixels outside the chosen tiles, except to copy
+//! them.
+
+mod fast;
+mod oracle;
+mod path;
+mod refine;
+mod route;
+mod weights;
+
+pub use fast::FastModule;
+pub use oracle::OracleModule;
+pub use route::{Route, Router};
+pub use weights::PathWeights;
+
+use crate::buffer::Buffer;
+use crate::diagnostics::Diagnostics;
+use crate::error::OpError;
+use crate::shape::{Grid, Nchw};
+use serde::Deserialize;
+
+/// Epsilon of both normalisations.
+const NORM_EPS: f64 = 1e-5;
+
+/// Numbers of one FF module: the op's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FfConfig {
+    /// Tile edge of level 0.
+    pub tile_size_l0: usize,
+    /// Tile edge of level 1, half of level 0's.
+    pub tile_size_l1: usize,
+    /// Most tiles on level 0.
+    pub kmax_l0: usize,
+    /// Most tiles on level 1.
+    pub kmax_l1: usize,
+    /// Budget of level 0 per sample.
+    pub budget_b1: f64,
+    /// Budget of level 1 per sample.
+    pub budget_b2: f64,
+    /// Budget over all levels per sample.
+    pub budget_total: f64,
+    /// Cost of a tile on the heavy path.
+    pub cost_heavy: f64,
+    /// Cost of a tile on the cheap path.
+    pub cost_cheap: f64,
+    /// Whether level 1 runs at all.
+    pub nesting: bool,
+}
+
+impl Default for FfConfig {
+    fn default() -> Self {
+        Self {
+            tile_size_l0: 16,
+            tile_size_l1: 8,
+            kmax_l0: 32,
+            kmax_l1: 64,
+            budget_b1: 16.0,
+            budget_b2: 8.0,
+            budget_total: 32.0,
+            cost_heavy: 1.0,
+            cost_cheap: 0.2,
+            nesting: true,
+        }
+    }
+}
+
+impl FfConfig {
+    /// Checks tile sizes and budgets against a map; gives the two grids.
+    pub fn grids(&self, dims: &Nchw) -> Result<[Grid; 2], OpError> {
+        for (name, value) in [
+            ("budget_b1", self.budget_b1),
+            ("budget_b2", self.budget_b2),
+            ("budget_total", self.budget_total),
+            ("cost_cheap", self.cost_cheap),
+            ("cost_heavy", self.cost_heavy),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(OpError::Budget { name, value });
+            }
+        }
+        let l0 = Grid::new(dims.height, dims.width, self.tile_size_l0)?;
+        let l1 = Grid::new(dims.height, dims.width, self.tile_size_l1)?;
+        // Children are addressed on a grid of exactly twice the rows and columns.
+        if self.tile_size_l0 != 2 * self.tile_size_l1 {
+            return Err(OpError::Length {
+                name: "tile_size_l0 (twice tile_size_l1)",
+                expected: 2 * self.tile_size_l1,
+                got: self.tile_size_l0,
+            });
+        }
+        Ok([l0, l1])
+    }
+
+    /// Extra cost of the heavy path per tile.
+    #[must_use]
+    pub fn delta_cost(&self) -> f64 {
+        (self.cost_heavy - self.cost_cheap).max(1e-9)
+    }
+}
+
+/// What one call reads. Utilities are `[B, K0]`, proxies `[B, H, W]`.
+#[derive(Clone, Copy, Debug)]
+pub struct FfInputs<'a> {
+    /// `[B, C, H, W]`.
+    pub dense: &'a [f32],
+    /// Worth of each level-0 tile.
+    pub utilities: &'a [f32],
+    /// Worth of splitting each level-0 tile.
+    pub split_utilities: &'a [f32],
+    /// Boundary proxy.
+    pub boundary: &'a [f32],
+    /// Uncertainty proxy.
+    pub uncertainty: &'a [f32],
+}
+
+impl<'a> FfInputs<'a> {
+    /// For choosing tiles alone: worth of each tile, and of splitting it.
+    #[must_use]
+    pub fn of_utilities([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
+        Self { dense: &[], utilities, split_utilities, boundary: &[], uncertainty: &[] }
+    }
+}
+
+/// What one call returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FfOutputs {
+    /// `[B, C, H, W]`.
+    pub heavy: Buffer,
+    /// Output minus input of the last path that ran, `[B, C, H, W]`.
+    pub detail: Buffer,
+    /// Gate of the last path that ran, `[B, H, W]`.
+    pub alpha: Buffer,
+    /// Final scan states of both paths, `[B, 2 paths, 2 directions, C]`; zeros for a path without tiles.
+    pub states: Buffer,
+    /// The routing report over the batch.
+    pub diagnostics: Diagnostics,
+}
+
+impl FfOutputs {
+    pub(crate) fn new(dims: &Nchw) -> Self {
+        Self {
+            heavy: Buffer::nan(dims.len()),
+            detail: Buffer::nan(dims.len()),
+            alpha: Buffer::nan(dims.batch * dims.plane()),
+            states: Buffer::nan(dims.batch * 4 * dims.channels),
+            diagnostics: Diagnostics::empty(),
+        }
+    }
+
+    /// Fills everything with NaN.
+    pub fn poison(&mut self) {
+        for buffer in [&mut self.heavy, &mut self.detail, &mut self.alpha, &mut self.states] {
+            buffer.fill(f32::NAN);
+        }
+        self.diagnostics = Diagnostics::empty();
+        self.diagnostics.mu_last = f64::NAN;
+    }
+}
+
+/// Splits the output buffers of one sample.
+struct SampleOutputs<'a> {
+    heavy: &'a mut [f32],
+    detail: &'a mut [f32],
+    alpha: &'a mut [f32],
+    states: &'a mut [f32],
+}
+
+impl FfOutputs {
+    fn sample(&mut self, dims: &Nchw, b: usize) -> SampleOutputs<'_> {
+        let (sample, plane, states) = (dims.sample(), dims.plane(), 4 * dims.channels);
+        SampleOutputs {
+            heavy: &mut self.heavy[b * sample..(b + 1) * sample],
+            detail: &mut self.detail[b * sample..(b + 1) * sample],
+            alpha: &mut self.alpha[b * plane..(b + 1) * plane],
+            states: &mut self.states[b * states..(b + 1) * states],
+        }
+    }
+}
+
+/// Floating-point operations of one call that has `tiles` tiles on each level.
+#[must_use]
+pub fn flops(dims: &Nchw, config: &FfConfig, tiles: [usize; 2]) -> u64 {
+    let c = dims.channels as u64;
+    let mut total = 8 * dims.plane() as u64 * dims.batch as u64;
+    for (tiles, edge) in tiles.into_iter().zip([config.tile_size_l0, config.tile_size_l1]) {
+        let (tiles, pixels) = (tiles as u64, (edge * edge) as u64);
+        // Per token: scan both ways, LayerNorm, two linear layers.
+        total += tiles * (c * 14 + c * 8 + 2 * c * c + 4 * c * c + 4 * c);
+        // Per pixel: mean, modulation, 3x3, 1x1, GroupNorm, gate and residual, fusion and detail.
+        total += tiles * pixels * (c + 2 * c + 18 * c + 4 * c * c + 8 * 2 * c + 3 * c + 4 * c);
+    }
+    total
+}

@@ -1,0 +1,260 @@
+//! `ff_path`: two levels of the heavy path, tiles chosen under a budget.
+
+pub mod cpu;
+mod cuda;
+
+use crate::prelude::*;
+use crate::rng::RandomState;
+use crate::tiles::MAP_SIZES;
+use cpu::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
+
+/// What tells the streams of weights and utilities from that of the inputs.
+const WEIGHTS: u64 = 0x77e1_6875;
+const UTILITIES: u64 = 0x0711_1173;
+
+/// The path over maps of one size.
+#[derive(Clone)]
+pub struct FfPath {
+    dims: Nchw,
+    config: FfConfig,
+    seed: u64,
+    /// Worth of each tile of level 0, and of splitting it.
+    utilities: [Vec<f32>; 2],
+    /// Tiles chosen on each level, over the batch.
+    selected: [usize; 2],
+}
+
+impl FfPath {
+    fn new(dims: Nchw, config: FfConfig, seed: u64, utilities: [Vec<f32>; 2]) -> Result<Self, OpError> {
+        let mut router = Router::new(config, &dims)?;
+        router.run(&FfInputs::of_utilities(&utilities))?;
+        let [l0, l1, _] = router.diagnostics().selected_counts;
+        Ok(Self { dims, config, seed, utilities, selected: [l0 as usize, l1 as usize] })
+    }
+
+    /// The learned numbers, as an element type has them.
+    fn weights(&self, dtype: Dtype) -> [PathWeights; 2] {
+        let mut random = RandomState::new(self.seed ^ WEIGHTS);
+        [(); 2].map(|()| PathWeights::draw(&mut random, self.dims.channels).rounded(dtype))
+    }
+}
+
+fn check(request: &Request<'_>, config: &FfConfig, dims: &Nchw) -> Result<usize, BuildError> {
+    let tiles = match config.grids(dims) {
+        Ok([grid, _]) => grid.count(),
+        Err(OpError::Budget { name, value }) => {
+            return Err(request.param_error(name, OpError::Budget { name, value }));
+        }
+        Err(error) => return Err(request.param_error("tile_size_l0", error)),
+    };
+    if config.budget_b1 + config.budget_b2 > config.budget_total + 1e-9 {
+        return Err(request.param_error("budget_total", "must be at least budget_b1 + budget_b2"));
+    }
+    if config.cost_heavy <= config.cost_cheap {
+        return Err(request.param_error("cost_heavy", "must be > cost_cheap"));
+    }
+    for (name, kmax, level, tiles) in
+        [("kmax_l0", config.kmax_l0, "l0", tiles), ("kmax_l1", config.kmax_l1, "l1", 4 * tiles)]
+    {
+        if kmax > tiles {
+            let problem = format!("kmax={kmax} must be <= total {level} tiles ({tiles})");
+            return Err(request.param_error(name, problem));
+        }
+    }
+    Ok(tiles)
+}
+
+impl Definition for FfPath {
+    const NAME: &'static str = "ff_path";
+    const SIZES: &'static [&'static str] = MAP_SIZES;
+    const CUDA: &'static [Dtype] = WIDE;
+    const KERNELS: &'static [KernelFile] = cuda::KERNELS;
+    const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
+    type Params = FfConfig;
+
+    fn plan(request: &Request<'_>, config: FfConfig) -> Result<Self, BuildError> {
+        let dims = request.feature_map()?;
+        let tiles = dims.batch * check(request, &config, &dims)?;
+        let mut random = RandomState::new(request.seed ^ UTILITIES);
+        let utilities = [(); 2].map(|()| random.uniforms(tiles).to_vec());
+        Self::new(dims, config, request.seed, utilities).map_err(request.at_param("tile_size_l0"))
+    }
+
+    /// Two paths of at most eight square matrices each, and maps of both levels.
+    fn load(shape: &[usize], _: &FfConfig) -> Load {
+        let (main, channels) = (product(shape), shape.get(1).map_or(1, |size| *size as u64));
+        let weights = channels.saturating_mul(channels).saturating_mul(16);
+        let elements = main.saturating_mul(28).saturating_add(weights);
+        Load { elements, operations: main.saturating_mul(channels) }
+    }
+
+    fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
+        let tile = draw.pick(&[2, 4, 8]);
+        let [rows, columns] = [1 + draw.below(4), 1 + draw.below(4)];
+        let channels = match draw.backend {
+            Some(Backend::Cuda) => 16 * (1 + draw.below(4)),
+            _ => draw.size(24),
+        };
+        let tiles = rows * columns;
+        let kmax = 1 + draw.below(tiles);
+        let params = json!({
+            "tile_size_l0": tile,
+            "tile_size_l1": tile / 2,
+            "kmax_l0": kmax,
+            "kmax_l1": 1 + draw.below(4 * tiles),
+            "budget_b1": kmax as f64,
+            "budget_b2": draw.below(8) as f64,
+            "budget_total": (kmax + 8) as f64,
+            "nesting": draw.below(4) > 0,
+        });
+        (vec![1 + draw.below(2), channels, rows * tile, columns * tile], params)
+    }
+}
+
+impl Op for FfPath {
+    fn inputs(&self) -> Vec<Input> {
+        let Nchw { batch, height, width, .. } = self.dims;
+        let (pixels, tiles) = ([batch, 1, height, width], [batch, self.utilities[0].len() / batch]);
+        let [utilities, split_utilities] = self.utilities.clone().map(Distribution::Host);
+        vec![
+            Input::normal("dense", &self.dims.dims()),
+            Input::unit("utilities", &tiles).drawn(utilities),
+            Input::unit("split_utilities", &tiles).drawn(split_utilities),
+            Input::unit("boundary", &pixels),
+            Input::unit("uncertainty", &pixels),
+        ]
+    }
+
+    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
+        let Nchw { batch, channels, height, width } = self.dims;
+        vec![
+            Output::new("heavy_features", &self.dims.dims(), dtype),
+            Output::new("detail_map", &self.dims.dims(), dtype),
+            Output::new("alpha", &[batch, 1, height, width], dtype),
+            Output::new("states", &[batch, 2, 2, channels], Dtype::F32),
+        ]
+    }
+
+    /// Three maps and three planes move, and the learned numbers that are read: of each path 5 C² + 21 C in the element type, and 9 C
+    /// of the scans in 32 bits.
+    fn work(&self, dtype: Dtype) -> Work {
+        let (elements, pixels) = (self.dims.len() as u64, (self.dims.batch * self.dims.plane()) as u64);
+        let c = self.dims.channels as u64;
+        Work {
+            bytes: dtype.bytes() as u64 * (3 * elements + 3 * pixels + 2 * (5 * c * c + 21 * c))
+                + 2 * 4 * 9 * c,
+            flops: cpu::flops(&self.dims, &self.config, self.selected),
+            items: self.dims.batch as u64,
+            item: "frames".to_owned(),
+        }
+    }
+
+    /// The seeds' tolerances end to end: a path of a dozen layers is not one op.
+    fn tolerance(&self, dtype: Dtype) -> Tolerance {
+        match dtype {
+            // Products of depth C in f32 against f64, then a normalisation: 6e-6 apart at C = 128 on values of up to 10.
+            Dtype::F32 => Tolerance::new(2e-5, 2e-4),
+            Dtype::F16 => Tolerance::new(2e-3, 2e-2),
+            Dtype::Bf16 => Tolerance::new(3e-3, 3e-2),
+            Dtype::E4m3 => Tolerance::new(4e-3, 4e-2),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.dims.batch
+    }
+
+    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+        let tiles = self.utilities[0].len() / self.dims.batch;
+        let of = |values: &Vec<f32>| values[rows.start * tiles..rows.end * tiles].to_vec();
+        let (dims, utilities) = (Nchw { batch: rows.len(), ..self.dims }, self.utilities.each_ref().map(of));
+        Box::new(Self { dims, utilities, ..*self })
+    }
+
+    fn cpu(&self, variant: Variant, dtype: Dtype) -> Box<dyn Cpu> {
+        let weights = self.weights(dtype);
+        // The same grids were laid when the request was checked.
+        Box::new(match variant {
+            Variant::Fast => {
+                Version(FastModule::new(self.dims, self.config, &weights).ok().map(Module::Fast))
+            }
+            Variant::Reference => {
+                Version(OracleModule::new(self.dims, self.config, &weights).ok().map(Module::Reference))
+            }
+        })
+    }
+
+    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+        cuda::check(request, &self.dims, &self.config)
+    }
+
+    fn cuda(&self, build: &mut Build<'_>) -> Result<Launches, PrepareError> {
+        cuda::launches(self, build)
+    }
+}
+
+/// A version on the CPU; without a module it writes nothing, and the check sees that.
+struct Version(Option<Module>);
+
+#[allow(clippy::large_enum_variant, reason = "there is one of them")]
+enum Module {
+    Fast(FastModule),
+    Reference(OracleModule),
+}
+
+impl Module {
+    fn outputs(&mut self) -> &mut FfOutputs {
+        match self {
+            Self::Fast(module) => &mut module.outputs,
+            Self::Reference(module) => &mut module.outputs,
+        }
+    }
+
+    /// Exchanges the module's own buffers with the tensors, which takes no time.
+    fn swap(&mut self, outputs: &mut [Tensor]) {
+        let FfOutputs { heavy, detail, alpha, states, .. } = self.outputs();
+        for (tensor, buffer) in outputs.iter_mut().zip([heavy, detail, alpha, states]) {
+            if let Some(values) = tensor.buffer_mut() {
+                std::mem::swap(values, buffer);
+            }
+        }
+    }
+}
+
+impl Cpu for Version {
+    fn run(&mut self, inputs: &[Tensor], outputs: &mut [Tensor]) {
+        let Some(module) = &mut self.0 else { return };
+        let [dense, utilities, split_utilities, boundary, uncertainty] = inputs else { return };
+        let inputs = FfInputs {
+            dense: dense.f32(),
+            utilities: utilities.f32(),
+            split_utilities: split_utilities.f32(),
+            boundary: boundary.f32(),
+            uncertainty: uncertainty.f32(),
+        };
+        module.swap(outputs);
+        let done = match module {
+            Module::Fast(module) => module.run(&inputs),
+            Module::Reference(module) => module.run(&inputs),
+        };
+        module.swap(outputs);
+        // Values that are not finite cannot be routed; the check must see it.
+        if done.is_err() {
+            outputs.iter_mut().for_each(Tensor::poison);
+        }
+    }
+
+    fn reset(&mut self) {
+        if let Some(module) = &mut self.0 {
+            module.outputs().poison();
+        }
+    }
+
+    fn numbers(&self) -> Vec<f64> {
+        match &self.0 {
+            Some(Module::Fast(module)) => module.outputs.diagnostics.numbers(),
+            Some(Module::Reference(module)) => module.outputs.diagnostics.numbers(),
+            None => vec![f64::NAN],
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Fused stage 1: packs tiles, applies `(vs*x + vb) * max(0, gs*x + gb)`, unpacks with override.
+//! Must not accept a tile twice in a row: the fast version works in place.
+
+use crate::error::OpError;
+use crate::simd::{relu, vectorized};
+use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use crate::tile_unpack::cpu::{Overlap, UnpackSpec, levels};
+
+/// The four numbers of the op.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Affine {
+    /// vs.
+    pub value_scale: f32,
+    /// vb.
+    pub value_bias: f32,
+    /// gs.
+    pub gate_scale: f32,
+    /// gb.
+    pub gate_bias: f32,
+}
+
+impl Default for Affine {
+    fn default() -> Self {
+        Self { value_scale: 1.0, value_bias: 0.0, gate_scale: 1.0, gate_bias: 0.0 }
+    }
+}
+
+impl Affine {
+    /// One pixel. A NaN in the gate stays a NaN.
+    #[inline(always)]
+    #[must_use]
+    pub fn apply(&self, x: f32) -> f32 {
+        (self.value_scale * x + self.value_bias) * relu(self.gate_scale * x + self.gate_bias)
+    }
+}
+
+/// Whether each row names each tile once at most.
+pub fn check_unique(indices: &[u32], tiles: usize, grid_count: usize) -> Result<(), OpError> {
+    for row in indices.chunks(tiles.max(1)) {
+        let mut seen = vec![false; grid_count];
+        for &index in row {
+            match seen.get_mut(index as usize) {
+                Some(slot) if !*slot => *slot = true,
+                Some(_) => return Err(OpError::IndicesNotUnique(index)),
+                None => return Err(OpError::IndicesOutOfBounds { index: index as usize, count: grid_count }),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Three separate steps; `packed` and `keys` (ascending positions) are its working space.
+pub fn oracle(
+    spec: &PackSpec,
+    op: &Affine,
+    feature: &[f32],
+    indices: &[u32],
+    packed: &mut Packed,
+    keys: &[i32],
+    merged: &mut [f32],
+) {
+    pack::oracle(spec, feature, indices, packed.view());
+    for pixel in packed.tiles.iter_mut() {
+        *pixel = op.apply(*pixel);
+    }
+    let PackSpec { dims, grid, tiles, .. } = *spec;
+    let unpack = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
+    levels::oracle(&unpack, feature, &packed.tiles, &packed.origins, keys, merged);
+}
+
+/// One copy, then the op on the selected rows in place.
+pub fn fast(spec: &PackSpec, op: &Affine, feature: &[f32], indices: &[u32], merged: &mut [f32]) {
+    merged.copy_from_slice(feature);
+    if spec.tiles == 0 || spec.dims.is_empty() {
+        return;
+    }
+    vectorized(
+        #[inline(always)]
+        || match spec.grid.tile {
+            8 => in_place::<8>(spec, op, indices, merged),
+            16 => in_place::<16>(spec, op, indices, merged),
+            32 => in_place::<32>(spec, op, indices, merged),
+            tile => in_place_any(spec, op, indices, merged, tile),
+        },
+    );
+}
+
+#[inline(always)]
+fn in_place<const T: usize>(spec: &PackSpec, op: &Affine, indices: &[u32], merged: &mut [f32]) {
+    in_place_any(spec, op, indices, merged, T);
+}
+
+#[inline(always)]
+fn in_place_any(spec: &PackSpec, op: &Affine, indices: &[u32], merged: &mut [f32], tile: usize) {
+    let dims = spec.dims;
+    for (row, sample) in indices.chunks(spec.tiles).zip(merged.chunks_exact_mut(dims.sample())) {
+        for &index in row {
+            let [y, x] = spec.grid.origin(index);
+            for plane in sample.chunks_exact_mut(dims.plane()) {
+                for dy in 0..tile {
+                    let start = (y as usize + dy) * dims.width + x as usize;
+                    for pixel in &mut plane[start..start + tile] {
+                        *pixel = op.apply(*pixel);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `fused_pack_op_unpack`: an affine gate on the chosen tiles, everything else copied.
+
+pub mod cpu;
+mod cuda;
+
+use crate::prelude::*;
+use crate::tile_pack::cpu::{PackSpec, Packed};
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
+use cpu::Affine;
+
+/// Parameters.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    tile_size: usize,
+    /// Draws so many distinct tiles for each row of the batch, where none are named.
+    kmax: Option<usize>,
+    indices: Option<Vec<u32>>,
+    value_scale: f64,
+    value_bias: f64,
+    gate_scale: f64,
+    gate_bias: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            tile_size: TILE_SIZE,
+            kmax: None,
+            indices: None,
+            value_scale: 1.0,
+            value_bias: 0.0,
+            gate_scale: 1.0,
+            gate_bias: 0.0,
+        }
+    }
+}
+
+/// The op on certain tiles.
+#[derive(Clone)]
+pub struct FusedPackOpUnpack {
+    tiles: Tiles,
+    affine: Affine,
+}
+
+impl Definition for FusedPackOpUnpack {
+    const NAME: &'static str = "fused_pack_op_unpack";
+    const SIZES: &'static [&'static str] = MAP_SIZES;
+    const CUDA: &'static [Dtype] = ALL;
+    const KERNELS: &'static [KernelFile] = cuda::KERNELS;
+    const CASES: Option<Cases> = Some(Cases::new(MAP_SIZES_MAX));
+    const IS_REPLACEABLE: bool = true;
+    type Params = Params;
+
+    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+        let tiles = Tiles::new(request, params.tile_size, params.kmax, params.indices)?;
+        for (name, value) in [
+            ("value_scale", params.value_scale),
+            ("value_bias", params.value_bias),
+            ("gate_scale", params.gate_scale),
+            ("gate_bias", params.gate_bias),
+        ] {
+            request.check_finite(name, value)?;
+        }
+        cpu::check_unique(&tiles.indices, tiles.count, tiles.grid.count())
+            .map_err(request.at_param("indices"))?;
+        let affine = Affine {
+            value_scale: params.value_scale as f32,
+            value_bias: params.value_bias as f32,
+            gate_scale: params.gate_scale as f32,
+            gate_bias: params.gate_bias as f32,
+        };
+        Ok(Self { tiles, affine })
+    }
+
+    fn load(shape: &[usize], params: &Params) -> Load {
+        tiles::load(shape, params.tile_size, params.kmax, params.indices.as_deref())
+    }
+
+    fn named_params(&self) -> NamedParams {
+        self.tiles.named_params()
+    }
+
+    fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
+        let (shape, tile, ids) = tiles::draw(draw);
+        let params = json!({
+            "tile_size": tile,
+            "indices": ids,
+            "value_scale": draw.pick(&[1.0, -0.5, 2.0]),
+            "gate_bias": draw.pick(&[0.0, 0.25]),
+        });
+        (shape, params)
+    }
+}
+
+impl Op for FusedPackOpUnpack {
+    fn inputs(&self) -> Vec<Input> {
+        vec![Input::normal("feature_map", &self.tiles.dims.dims())]
+    }
+
+    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
+        vec![Output::new("merged", &self.tiles.dims.dims(), dtype)]
+    }
+
+    /// Per pixel of a chosen tile two multiply-adds, a maximum and a product.
+    fn work(&self, dtype: Dtype) -> Work {
+        let tiles = self.tiles.indices.len() as u64;
+        Work {
+            bytes: 2 * (self.tiles.dims.len() * dtype.bytes()) as u64 + 4 * tiles,
+            flops: 6 * self.tiles.packed_len() as u64,
+            items: tiles,
+            item: "tiles".to_owned(),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.tiles.dims.batch
+    }
+
+    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+        Box::new(Self { tiles: self.tiles.part(&rows), affine: self.affine })
+    }
+
+    fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
+        let Tiles { dims, grid, count, indices } = self.tiles.clone();
+        let (spec, affine) = (PackSpec { dims, grid, tiles: count, order: None }, self.affine);
+        if variant == Variant::Fast {
+            return version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
+                cpu::fast(&spec, &affine, inputs[0].f32(), &indices, outputs[0].f32_mut());
+            });
+        }
+        let mut packed = Packed::new(&spec);
+        let keys: Vec<i32> = (0..dims.batch).flat_map(|_| 0..count as i32).collect();
+        version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
+            let (feature, merged) = (inputs[0].f32(), outputs[0].f32_mut());
+            cpu::oracle(&spec, &affine, feature, &indices, &mut packed, &keys, merged);
+        })
+    }
+
+    fn cuda(&self, build: &mut Build<'_>) -> Result<Launches, PrepareError> {
+        cuda::launches(&self.tiles, &self.affine, build)
+    }
+
+    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+        grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])])
+    }
+}

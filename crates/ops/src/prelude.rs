@@ -1,0 +1,22 @@
+//! What the definition of an op is written with.
+
+pub(crate) use crate::Tolerance;
+pub(crate) use crate::cases::{Cases, Draw};
+pub(crate) use crate::cuda::{
+    ALL, Build, COMMON, KernelFile, Launches, PrepareError, UNITS, WIDE, grid_of, grid_x, map_sizes, plain,
+    unit_bytes,
+};
+pub(crate) use crate::error::{BuildError, OpError};
+pub(crate) use crate::op::{
+    Cpu, Definition, Distribution, Input, Load, NamedParams, Op, Output, product, version,
+};
+pub(crate) use crate::request::{Backend, Request};
+pub(crate) use crate::shape::Nchw;
+pub(crate) use crate::tensor::{Data, Domain, Element, Tensor};
+pub(crate) use crate::values::Precision;
+pub(crate) use holdpoint_cuda::compile::{Config, Source};
+pub(crate) use holdpoint_cuda::{Arguments, Dtype};
+pub(crate) use holdpoint_model::suite::{Variant, Work};
+pub(crate) use serde::Deserialize;
+pub(crate) use serde_json::{Value, json};
+pub(crate) use std::ops::Range;

@@ -1,0 +1,306 @@
+//! An op's inputs and outputs in memory, in any element type.
+
+use crate::buffer::Buffer;
+use half::slice::HalfFloatSliceExt;
+use holdpoint_cuda::Dtype;
+use std::borrow::Cow;
+
+/// One input or output of an op.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Its sizes, the last varying fastest.
+    pub dims: Vec<usize>,
+    /// What it may hold.
+    pub domain: Domain,
+    /// Its values.
+    pub data: Data,
+}
+
+/// What an input may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// Any number.
+    Any,
+    /// Any number, of which the op takes the exponential: large ones make it a step, and nothing can be said about rounding then.
+    Exponent,
+    /// Any number, which the op weighs and sums: a weight of zero makes nothing of what is not finite, so that is not planted here.
+    Weighed,
+    /// Weights, gains and probabilities, from 0 to 1.
+    Unit,
+}
+
+/// The element type of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// A float.
+    Float(Dtype),
+    /// Ids and coordinates.
+    U32,
+    /// Priorities.
+    I8,
+}
+
+/// Values of one element type.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// Floats of any type.
+    Floats(Floats),
+    /// Ids and coordinates.
+    U32(Vec<u32>),
+    /// Priorities.
+    I8(Vec<i8>),
+}
+
+/// Floats that begin on a cache line, whatever their type.
+#[derive(Clone, Debug)]
+pub struct Floats {
+    dtype: Dtype,
+    len: usize,
+    /// Holds the bytes; only for 32-bit floats are its values the tensor's.
+    buffer: Buffer,
+}
+
+impl Floats {
+    fn new(dtype: Dtype, len: usize) -> Self {
+        Self { dtype, len, buffer: Buffer::zeros((len * dtype.bytes()).div_ceil(4)) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.buffer)[..self.len * self.dtype.bytes()]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = self.len * self.dtype.bytes();
+        &mut bytemuck::cast_slice_mut(&mut self.buffer)[..bytes]
+    }
+}
+
+/// A type that floats may be stored as on the CPU.
+pub trait Stored: bytemuck::Pod + Sync {
+    /// The element type.
+    const DTYPE: Dtype;
+    /// Values as 32-bit floats.
+    fn widen(from: &[Self], to: &mut [f32]);
+    /// The nearest.
+    fn narrow(from: &[f32], to: &mut [Self]);
+}
+
+impl Stored for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+
+    fn widen(from: &[Self], to: &mut [f32]) {
+        to.copy_from_slice(from);
+    }
+
+    fn narrow(from: &[f32], to: &mut [Self]) {
+        to.copy_from_slice(from);
+    }
+}
+
+macro_rules! stored_in_16_bits {
+    ($type:ty, $dtype:expr) => {
+        impl Stored for $type {
+            const DTYPE: Dtype = $dtype;
+
+            fn widen(from: &[Self], to: &mut [f32]) {
+                from.convert_to_f32_slice(to);
+            }
+
+            fn narrow(from: &[f32], to: &mut [Self]) {
+                to.convert_from_f32_slice(from);
+            }
+        }
+    };
+}
+
+stored_in_16_bits!(half::f16, Dtype::F16);
+stored_in_16_bits!(half::bf16, Dtype::Bf16);
+
+impl Tensor {
+    /// A tensor of zeros.
+    pub fn new(name: impl Into<Cow<'static, str>>, dims: &[usize], domain: Domain, element: Element) -> Self {
+        let len = dims.iter().product();
+        let data = match element {
+            Element::Float(dtype) => Data::Floats(Floats::new(dtype, len)),
+            Element::U32 => Data::U32(vec![0; len]),
+            Element::I8 => Data::I8(vec![0; len]),
+        };
+        Self { name: name.into(), dims: dims.to_vec(), domain, data }
+    }
+
+    /// Values there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its element type, where it holds floats.
+    #[must_use]
+    pub fn dtype(&self) -> Option<Dtype> {
+        match &self.data {
+            Data::Floats(floats) => Some(floats.dtype),
+            Data::U32(_) | Data::I8(_) => None,
+        }
+    }
+
+    /// Whether they are whole numbers.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        !matches!(self.data, Data::Floats(_))
+    }
+
+    /// Its floats as they are stored; empty where it has another type.
+    #[inline]
+    #[must_use]
+    pub fn floats<T: Stored>(&self) -> &[T] {
+        match &self.data {
+            Data::Floats(floats) if floats.dtype == T::DTYPE => {
+                &bytemuck::cast_slice(&floats.buffer)[..floats.len]
+            }
+            _ => &[],
+        }
+    }
+
+    /// The same, to be written.
+    #[inline]
+    #[must_use]
+    pub fn floats_mut<T: Stored>(&mut self) -> &mut [T] {
+        match &mut self.data {
+            Data::Floats(floats) if floats.dtype == T::DTYPE => {
+                &mut bytemuck::cast_slice_mut(&mut floats.buffer)[..floats.len]
+            }
+            _ => &mut [],
+        }
+    }
+
+    /// Its 32-bit floats; empty where it has another type.
+    #[inline]
+    #[must_use]
+    pub fn f32(&self) -> &[f32] {
+        self.floats()
+    }
+
+    /// The same, to be written.
+    #[inline]
+    #[must_use]
+    pub fn f32_mut(&mut self) -> &mut [f32] {
+        self.floats_mut()
+    }
+
+    /// Its 32-bit floats in the buffer that holds them, for versions that write into buffers of their own.
+    pub(crate) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
+        match &mut self.data {
+            Data::Floats(floats) if floats.dtype == Dtype::F32 => Some(&mut floats.buffer),
+            _ => None,
+        }
+    }
+
+    /// Its values as 32-bit floats, whatever it stores.
+    #[must_use]
+    pub fn values(&self) -> Cow<'_, [f32]> {
+        match &self.data {
+            Data::Floats(floats) if floats.dtype == Dtype::F32 => Cow::Borrowed(self.f32()),
+            Data::Floats(floats) => floats.dtype.decode(floats.bytes()).into(),
+            Data::U32(values) => values.iter().map(|value| *value as f32).collect(),
+            Data::I8(values) => values.iter().map(|value| f32::from(*value)).collect(),
+        }
+    }
+
+    /// Stores floats, each rounded to what the element type can hold.
+    pub fn set(&mut self, values: &[f32]) {
+        match &mut self.data {
+            Data::Floats(floats) if floats.dtype == Dtype::F32 => self.f32_mut().copy_from_slice(values),
+            Data::Floats(floats) => {
+                let bytes = floats.dtype.encode(values);
+                floats.bytes_mut().copy_from_slice(&bytes);
+            }
+            Data::U32(_) | Data::I8(_) => {}
+        }
+    }
+
+    /// What a file or another process sees: floats as they are stored, whole numbers as 32 bits, little-endian.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        match &self.data {
+            Data::Floats(floats) => floats.bytes().to_vec(),
+            Data::U32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            Data::I8(values) => values.iter().flat_map(|value| i32::from(*value).to_le_bytes()).collect(),
+        }
+    }
+
+    /// Takes such bytes; a whole number that cannot be kept becomes one that no right answer has.
+    pub fn set_bytes(&mut self, bytes: &[u8]) {
+        match &mut self.data {
+            Data::Floats(floats) => floats.bytes_mut().copy_from_slice(bytes),
+            Data::U32(values) => {
+                let from = bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+                values.iter_mut().zip(from).for_each(|(value, from)| *value = from);
+            }
+            Data::I8(values) => {
+                let from = bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
+                let kept = |from: i32| i8::try_from(from).unwrap_or(i8::MIN);
+                values.iter_mut().zip(from).for_each(|(value, from)| *value = kept(from));
+            }
+        }
+    }
+
+    /// Bytes of one value in a file.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        match &self.data {
+            Data::Floats(floats) => floats.dtype.bytes(),
+            Data::U32(_) | Data::I8(_) => 4,
+        }
+    }
+
+    /// Fills it with what no answer holds: NaN, or a whole number out of every range.
+    pub fn poison(&mut self) {
+        match &mut self.data {
+            // All ones is not a number in every type, but only one of the quiet ones in 32 bits: there it is written as such.
+            Data::Floats(floats) if floats.dtype == Dtype::F32 => floats.buffer.fill(f32::NAN),
+            Data::Floats(floats) => floats.bytes_mut().fill(0xff),
+            Data::U32(values) => values.fill(u32::MAX),
+            // Below every priority a call can leave.
+            Data::I8(values) => values.fill(i8::MIN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_keeps_what_it_can_hold_and_poison_is_no_answer() {
+        for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::E4m3] {
+            let mut tensor = Tensor::new("x", &[3], Domain::Any, Element::Float(dtype));
+            tensor.set(&[1.0, -0.5, 300.0]);
+            assert!((tensor.values()[2] - 300.0).abs() <= 20.0 && tensor.values()[1] == -0.5, "{dtype:?}");
+            let bytes = tensor.bytes();
+            assert_eq!(bytes.len(), 3 * tensor.width());
+            tensor.poison();
+            assert!(tensor.values().iter().all(|value| value.is_nan()), "{dtype:?}");
+            tensor.set_bytes(&bytes);
+            assert_eq!(tensor.values()[0], 1.0);
+        }
+    }
+
+    #[test]
+    fn whole_numbers_that_do_not_fit_match_no_right_answer() {
+        let bytes: Vec<u8> = [3_i32, 300, -129].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let mut priorities = Tensor::new("p", &[3], Domain::Any, Element::I8);
+        priorities.set_bytes(&bytes);
+        assert!(matches!(&priorities.data, Data::I8(values) if *values == [3, i8::MIN, i8::MIN]));
+        let mut ids = Tensor::new("i", &[3], Domain::Any, Element::U32);
+        ids.set_bytes(&bytes);
+        assert_eq!(ids.bytes(), bytes);
+    }
+}

@@ -1,0 +1,106 @@
+//! TileUnpack: lays tiles back onto a copy of a base map. Must not require tile-aligned origins.
+//!
+//! Two families: [`priority`] asks a per-pixel priority map, [`levels`] sorts tiles by level beforehand.
+
+pub mod levels;
+pub mod priority;
+
+use crate::error::OpError;
+use crate::shape::Nchw;
+
+/// What happens where a tile meets what is already there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Overlap {
+    /// The tile replaces it.
+    Override,
+    /// `keep * current + take * incoming`; both weights already rounded to f32.
+    Blend {
+        /// Weight of the current value.
+        keep: f32,
+        /// Weight of the incoming value.
+        take: f32,
+    },
+}
+
+impl Overlap {
+    /// From the names and numbers a request carries.
+    pub fn parse(mode: &str, blend_alpha: f64) -> Result<Self, OpError> {
+        if !(0.0..=1.0).contains(&blend_alpha) {
+            return Err(OpError::BlendAlpha(blend_alpha));
+        }
+        match mode {
+            "override" => Ok(Self::Override),
+            // Each weight is rounded on its own: 1 - 0.3 is taken in f64 first, as the original does.
+            "blend" => Ok(Self::Blend { keep: (1.0 - blend_alpha) as f32, take: blend_alpha as f32 }),
+            _ => Err(OpError::OverlapMode(mode.to_owned())),
+        }
+    }
+
+    /// The pixel's new value.
+    #[inline(always)]
+    #[must_use]
+    pub fn apply(self, current: f32, incoming: f32) -> f32 {
+        match self {
+            Self::Override => incoming,
+            Self::Blend { keep, take } => keep * current + take * incoming,
+        }
+    }
+}
+
+/// Sizes of one unpacking.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnpackSpec {
+    /// The base map.
+    pub dims: Nchw,
+    /// Tile edge in pixels.
+    pub tile: usize,
+    /// Tiles per batch row, K.
+    pub tiles: usize,
+    /// What a tile does to what is there.
+    pub overlap: Overlap,
+}
+
+impl UnpackSpec {
+    /// Elements of one tile.
+    #[must_use]
+    pub fn tile_len(&self) -> usize {
+        self.dims.channels * self.tile * self.tile
+    }
+}
+
+/// Writes one whole tile, every pixel allowed.
+#[inline(always)]
+fn put_tile(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+    match (spec.tile, spec.overlap) {
+        (8, Overlap::Override) => put_rows::<8>(spec, tile, [y, x], sample),
+        (16, Overlap::Override) => put_rows::<16>(spec, tile, [y, x], sample),
+        (32, Overlap::Override) => put_rows::<32>(spec, tile, [y, x], sample),
+        _ => put_any(spec, tile, [y, x], sample),
+    }
+}
+
+#[inline(always)]
+fn put_rows<const T: usize>(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+    let (width, plane) = (spec.dims.width, spec.dims.plane());
+    let (channels, _) = tile.as_chunks::<T>().0.as_chunks::<T>();
+    for (c, rows) in channels.iter().enumerate() {
+        let start = c * plane + y as usize * width + x as usize;
+        let window = &mut sample[start..start + (T - 1) * width + T];
+        for (dy, row) in rows.iter().enumerate() {
+            window[dy * width..dy * width + T].copy_from_slice(row);
+        }
+    }
+}
+
+#[inline(always)]
+fn put_any(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+    let (t, width, plane) = (spec.tile, spec.dims.width, spec.dims.plane());
+    for (c, channel) in tile.chunks_exact(t * t).enumerate() {
+        for (dy, row) in channel.chunks_exact(t).enumerate() {
+            let start = c * plane + (y as usize + dy) * width + x as usize;
+            for (current, &incoming) in sample[start..start + t].iter_mut().zip(row) {
+                *current = spec.overlap.apply(*current, incoming);
+            }
+        }
+    }
+}

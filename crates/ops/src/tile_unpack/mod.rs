@@ -1,0 +1,230 @@
+//! `tile_unpack`: lays tiles back onto a copy of a base map. Two families: `levels` in the parameters selects the one without a
+//! priority map.
+
+pub mod cpu;
+mod cuda;
+
+use crate::prelude::*;
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
+use cpu::{Overlap, UnpackSpec, levels, priority};
+
+/// Parameters.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    tile_size: usize,
+    /// Draws so many distinct tiles for each row of the batch, where none are named.
+    kmax: Option<usize>,
+    indices: Option<Vec<u32>>,
+    level_priority: i8,
+    overlap_mode: String,
+    blend_alpha: f64,
+    order_mode: Option<String>,
+    /// One for each tile of a row; the higher one is on top, and of the same the later tile.
+    levels: Option<Vec<i32>>,
+    /// Every second tile is moved up and left by this, so that tiles overlap.
+    overlap_shift: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            tile_size: TILE_SIZE,
+            kmax: None,
+            indices: None,
+            level_priority: 1,
+            overlap_mode: "override".to_owned(),
+            blend_alpha: 0.5,
+            order_mode: None,
+            levels: None,
+            overlap_shift: 0,
+        }
+    }
+}
+
+/// Unpacking of certain tiles.
+#[derive(Clone)]
+pub struct TileUnpack {
+    /// With ids in their order.
+    tiles: Tiles,
+    overlap: Overlap,
+    level: i8,
+    /// Present in the family without a priority map.
+    keys: Option<Vec<i32>>,
+    origins: Vec<[u32; 2]>,
+    is_shifted: bool,
+}
+
+impl TileUnpack {
+    fn spec(&self) -> UnpackSpec {
+        let Tiles { dims, grid, count, .. } = self.tiles;
+        UnpackSpec { dims, tile: grid.tile, tiles: count, overlap: self.overlap }
+    }
+}
+
+impl Definition for TileUnpack {
+    const NAME: &'static str = "tile_unpack";
+    const SIZES: &'static [&'static str] = MAP_SIZES;
+    const CUDA: &'static [Dtype] = ALL;
+    const KERNELS: &'static [KernelFile] = cuda::KERNELS;
+    const CASES: Option<Cases> = Some(Cases::new(MAP_SIZES_MAX));
+    const IS_REPLACEABLE: bool = true;
+    type Params = Params;
+
+    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+        let mut tiles = Tiles::new(request, params.tile_size, params.kmax, params.indices)?;
+        let overlap = Overlap::parse(&params.overlap_mode, params.blend_alpha).map_err(|error| {
+            let blamed = if matches!(error, OpError::BlendAlpha(_)) { "blend_alpha" } else { "overlap_mode" };
+            request.param_error(blamed, error)
+        })?;
+        tiles.indices =
+            tiles.ordered(tiles::parse_order(request, params.order_mode.as_deref(), params.kmax)?);
+        let keys = match &params.levels {
+            None => None,
+            Some(row) => {
+                let row = levels::keys(tiles.count, 1, Some(row), true);
+                Some(row.map_err(request.at_param("levels"))?.repeat(tiles.dims.batch))
+            }
+        };
+        let shift = params.overlap_shift;
+        let origin = |(at, index): (usize, &u32)| {
+            let moved = if at % 2 == 1 { shift } else { 0 };
+            tiles.grid.origin(*index).map(|corner| corner.saturating_sub(moved))
+        };
+        let origins = tiles.indices.iter().enumerate().map(origin).collect();
+        Ok(Self { overlap, level: params.level_priority, keys, origins, is_shifted: shift > 0, tiles })
+    }
+
+    fn load(shape: &[usize], params: &Params) -> Load {
+        tiles::load(shape, params.tile_size, params.kmax, params.indices.as_deref())
+    }
+
+    fn named_params(&self) -> NamedParams {
+        self.tiles.named_params()
+    }
+
+    fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
+        let (shape, tile, ids) = tiles::draw(draw);
+        let count = ids.len();
+        let mut params = json!({
+            "tile_size": tile,
+            "indices": ids,
+            "overlap_mode": draw.pick(&["override", "blend"]),
+            "blend_alpha": draw.pick(&[0.5, 0.0, 1.0, 0.3]),
+            "order_mode": draw.pick(tiles::ORDERS),
+        });
+        if draw.below(2) == 0 {
+            params["levels"] = (0..count).map(|_| draw.below(3)).collect();
+        }
+        // Workers of users are given no corners: to them, tiles lie on the grid.
+        if draw.backend.is_some() && draw.below(2) == 0 {
+            params["overlap_shift"] = draw.below(tile).into();
+        }
+        (shape, params)
+    }
+}
+
+impl Op for TileUnpack {
+    fn inputs(&self) -> Vec<Input> {
+        let maps = [Input::normal("base_map", &self.tiles.dims.dims())];
+        maps.into_iter().chain([Input::normal("packed", &self.tiles.packed_dims())]).collect()
+    }
+
+    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
+        let dims = self.tiles.dims;
+        let mut outputs = vec![Output::new("merged", &dims.dims(), dtype)];
+        if self.keys.is_none() {
+            let map = [dims.batch, dims.height, dims.width];
+            outputs.push(Output::integers("priority_map", &map, Element::I8));
+        }
+        outputs
+    }
+
+    /// Every pixel is written; what lies under an opaque tile need not be read. The priority map, where there is one, is the host's on
+    /// a device, and a byte for each pixel of all channels elsewhere: it is not counted.
+    fn work(&self, dtype: Dtype) -> Work {
+        let Tiles { dims, grid, .. } = self.tiles;
+        let (packed, is_opaque) = (self.tiles.packed_len(), self.overlap == Overlap::Override);
+        let covered =
+            if is_opaque { self.tiles.covered() * dims.channels * grid.tile * grid.tile } else { 0 };
+        let moved = 2 * dims.len() - covered + packed;
+        let items = self.tiles.indices.len();
+        Work {
+            bytes: (moved * dtype.bytes() + 8 * items) as u64,
+            flops: if is_opaque { 0 } else { 3 * packed as u64 },
+            items: items as u64,
+            item: "tiles".to_owned(),
+        }
+    }
+
+    fn tolerance(&self, dtype: Dtype) -> Tolerance {
+        match self.overlap {
+            Overlap::Override => Tolerance::EXACT,
+            // One multiply-add per tile, which some targets fuse.
+            Overlap::Blend { .. } => dtype.tolerance(),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.tiles.dims.batch
+    }
+
+    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+        let range = rows.start * self.tiles.count..rows.end * self.tiles.count;
+        Box::new(Self {
+            tiles: self.tiles.part(&rows),
+            keys: self.keys.as_ref().map(|keys| keys[range.clone()].to_vec()),
+            origins: self.origins[range].to_vec(),
+            ..*self
+        })
+    }
+
+    fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
+        let (spec, level, origins) = (self.spec(), self.level, self.origins.clone());
+        let keys = self.keys.clone();
+        let mut order = vec![0; origins.len()];
+        version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
+            let (base, packed) = (inputs[0].f32(), inputs[1].f32());
+            match (&keys, outputs) {
+                (None, [merged, map]) => {
+                    let (merged, Data::I8(map)) = (merged.f32_mut(), &mut map.data) else { return };
+                    map.fill(0);
+                    match variant {
+                        Variant::Fast => priority::fast(&spec, base, packed, &origins, level, map, merged),
+                        Variant::Reference => {
+                            priority::oracle(&spec, base, packed, &origins, level, map, merged)
+                        }
+                    }
+                }
+                (Some(keys), [merged]) => {
+                    let merged = merged.f32_mut();
+                    match variant {
+                        Variant::Fast => {
+                            levels::fast(&spec, base, packed, &origins, keys, &mut order, merged)
+                        }
+                        Variant::Reference => levels::oracle(&spec, base, packed, &origins, keys, merged),
+                    }
+                }
+                _ => {}
+            }
+        })
+    }
+
+    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+        match self.level >= 0 || self.keys.is_some() {
+            true => Ok(()),
+            false => Err(request.param_error("level_priority", "must be >= 0 on a device")),
+        }
+    }
+
+    fn cuda(&self, build: &mut Build<'_>) -> Result<Launches, PrepareError> {
+        cuda::launches(self, build)
+    }
+
+    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+        match self.is_shifted {
+            true => Vec::new(),
+            false => grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])]),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Values for inputs other than the ordinary ones: where kernels break is at the edges.
+
+use crate::compare::{Leeway, Tolerance};
+use crate::overflow::Overflow;
+use crate::rng::RandomState;
+use crate::tensor::{Domain, Tensor};
+use holdpoint_cuda::Dtype;
+use holdpoint_model::Values;
+
+/// How large and how small the values of an element type are taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// Of [`Values::Large`].
+    pub large: f32,
+    /// Of [`Values::Small`].
+    pub small: f32,
+    /// Of [`Values::Tiny`].
+    pub tiny: f32,
+    /// Where it ends.
+    pub overflow: Overflow,
+}
+
+/// How precise and how large the values of an element type are.
+pub trait Precision {
+    /// How far a stored answer may be from the oracle's: the seeds' tolerances for single ops. What is stored in 8 bits is off by up
+    /// to a sixteenth before the kernel has made any error, so that much is added.
+    fn tolerance(self) -> Tolerance;
+    /// How large and how small the values of extreme inputs are: sums of products of the large ones still fit, and of the tiny ones
+    /// some are denormal.
+    fn range(self) -> Range;
+    /// Where its range ends, and what is stored beyond: halfway to what would be its next number.
+    fn overflow(self) -> Overflow;
+}
+
+impl Precision for Dtype {
+    fn tolerance(self) -> Tolerance {
+        match self {
+            Self::F32 => Tolerance::new(1e-6, 1e-5),
+            Self::F16 => Tolerance::new(1e-3, 1e-2),
+            Self::Bf16 => Tolerance::new(2e-3, 2e-2),
+            Self::E4m3 => Tolerance::new(3e-3, 3e-2 + 1.0 / 16.0),
+        }
+    }
+
+    fn range(self) -> Range {
+        let overflow = self.overflow();
+        match self {
+            Self::F32 => Range { large: 100.0, small: 1e-6, tiny: 1e-38, overflow },
+            Self::F16 => Range { large: 100.0, small: 1e-3, tiny: 6e-5, overflow },
+            Self::Bf16 => Range { large: 100.0, small: 1e-4, tiny: 1e-38, overflow },
+            // Nothing below its absolute tolerance is precise in 8 bits.
+            Self::E4m3 => Range { large: 50.0, small: 0.25, tiny: 2e-2, overflow },
+        }
+    }
+
+    fn overflow(self) -> Overflow {
+        match self {
+            Self::F32 => Overflow::F32,
+            Self::F16 => Overflow { from: 65_520.0, largest: None },
+            Self::Bf16 => Overflow { from: 3.396_177_529_230_495_7e38, largest: None },
+            Self::E4m3 => Overflow { from: 464.0, largest: Some(448.0) },
+        }
+    }
+}
+
+/// Fills inputs and says what may be asked of the answer to them.
+pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Leeway {
+    let (mut rng, range) = (RandomState::new(seed), dtype.range());
+    let mut drawn: Vec<Vec<f32>> =
+        inputs.iter().map(|tensor| draw(kind, tensor.domain, tensor.len(), &mut rng, range)).collect();
+    if kind.is_planted() {
+        let value = if kind == Values::Nan { f32::NAN } else { f32::INFINITY };
+        let domains: Vec<Domain> = inputs.iter().map(|tensor| tensor.domain).collect();
+        plant(value, &domains, &mut drawn, &mut rng);
+    }
+    let mut scale = 1.0_f64;
+    for (tensor, values) in inputs.iter_mut().zip(&drawn) {
+        tensor.set(values);
+        let finite =
+            tensor.values().iter().filter(|value| value.is_finite()).map(|v| v.abs()).fold(0.0, f32::max);
+        scale = scale.max(f64::from(finite));
+    }
+    let (planted, ordinary) = (kind.is_planted(), kind.is_ordinary());
+    Leeway { scale, planted, ordinary, overflow: range.overflow }
+}
+
+/// Puts a value in one place of one input.
+fn plant(value: f32, domains: &[Domain], drawn: &mut [Vec<f32>], rng: &mut RandomState) {
+    let mut pick = |count: usize| ((rng.uniforms(1)[0] * count as f32) as usize).min(count.saturating_sub(1));
+    let is_open = |domain: &Domain| matches!(domain, Domain::Any | Domain::Exponent);
+    let mut open: Vec<&mut Vec<f32>> = domains
+        .iter()
+        .zip(drawn)
+        .filter(|(domain, values)| is_open(domain) && !values.is_empty())
+        .map(|(_, values)| values)
+        .collect();
+    let tensor = pick(open.len());
+    if let Some(values) = open.get_mut(tensor) {
+        let at = pick(values.len());
+        values[at] = value;
+    }
+}
+
+fn draw(kind: Values, domain: Domain, len: usize, rng: &mut RandomState, range: Range) -> Vec<f32> {
+    if domain == Domain::Unit {
+        let unit = |u: &f32| match kind {
+            Values::Zero => 0.0,
+            Values::Large | Values::Spikes => u.round(),
+            Values::Constant => 0.5,
+            _ => *u,
+        };
+        return rng.uniforms(len).iter().map(unit).collect();
+    }
+    let large = match (domain, kind) {
+        // Two that meet are beyond what the exponential of a float holds: whoever leaves the largest score in gets infinity.
+        (Domain::Exponent, Values::Spikes) => range.large.min(30.0),
+        (Domain::Exponent, _) => range.large.min(4.0),
+        _ => range.large,
+    };
+    let drawn = match kind {
+        Values::Uniform | Values::Spikes => rng.uniforms(len),
+        _ => rng.normals(len),
+    };
+    let constant = drawn.first().copied().unwrap_or(0.0);
+    let value = |x: &f32| match kind {
+        Values::Normal | Values::Nan | Values::Infinite => *x,
+        Values::Uniform => 2.0 * x - 1.0,
+        Values::Zero => 0.0,
+        Values::Constant => constant,
+        Values::Large => large * x.clamp(-4.0, 4.0),
+        Values::Tiny => range.tiny * x,
+        Values::Small => range.small * x,
+        Values::Spikes if *x > 0.97 => large,
+        Values::Spikes if *x < 0.02 => -large,
+        Values::Spikes => 0.0,
+    };
+    drawn.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Element;
+
+    fn filled(values: Values, domain: Domain, seed: u64) -> (Vec<f32>, Leeway) {
+        let mut tensors = [Tensor::new("x", &[500], domain, Element::Float(Dtype::F32))];
+        tensors[0].poison();
+        let leeway = fill(values, &mut tensors, seed, Dtype::F32);
+        (tensors[0].f32().to_vec(), leeway)
+    }
+
+    #[test]
+    fn every_kind_writes_all_values_and_the_same_for_the_same_seed() {
+        for &values in Values::ALL {
+            for domain in [Domain::Any, Domain::Exponent, Domain::Weighed, Domain::Unit] {
+                let (data, _) = filled(values, domain, 7);
+                let odd = data.iter().filter(|x| !x.is_finite()).count();
+                let is_open = matches!(domain, Domain::Any | Domain::Exponent);
+                let planted = usize::from(values.is_planted() && is_open);
+                assert_eq!(odd, planted, "{values:?} {domain:?}");
+                let again = filled(values, domain, 7).0;
+                assert!(data.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()), "{values:?}");
+                if domain == Domain::Unit {
+                    assert!(data.iter().all(|x| (0.0..=1.0).contains(x)), "{values:?}");
+                }
+            }
+        }
+        assert_ne!(filled(Values::Normal, Domain::Any, 1).0, filled(Values::Normal, Domain::Any, 2).0);
+    }
+
+    #[test]
+    fn kinds_hold_what_they_are_called_after_and_the_leeway_follows_the_largest() {
+        let (large, leeway) = filled(Values::Large, Domain::Any, 3);
+        assert!(large.iter().any(|x| x.abs() > 100.0) && leeway.scale > 100.0 && !leeway.ordinary);
+        assert!(filled(Values::Tiny, Domain::Any, 3).0.iter().any(|x| x.is_subnormal()));
+        let small = filled(Values::Small, Domain::Any, 3);
+        assert!(small.0.iter().all(|x| x.abs() < 1e-5 && x.is_normal()) && small.1.ordinary);
+        let spikes = filled(Values::Spikes, Domain::Any, 3).0;
+        assert!(spikes.contains(&100.0) && spikes.iter().filter(|x| **x == 0.0).count() > 400);
+        let normal = filled(Values::Normal, Domain::Any, 3).1;
+        assert!(normal.scale > 2.0 && normal.scale < 5.0 && normal.ordinary, "{normal:?}");
+    }
+
+    #[test]
+    fn ranges_end_where_rounding_leaves_them() {
+        for dtype in [Dtype::F16, Dtype::Bf16, Dtype::E4m3] {
+            let Overflow { from, largest } = dtype.overflow();
+            let round = |value: f64| dtype.decode(&dtype.encode(&[value as f32]))[0];
+            let (below, at) = (round(from * 0.999), round(from * 1.001));
+            assert!(below.is_finite() && f64::from(below) < from, "{dtype:?}: {below}");
+            assert_eq!(f64::from(at), largest.unwrap_or(f64::INFINITY), "{dtype:?}");
+        }
+        assert!(
+            (Overflow::F32.from as f32).is_infinite()
+                && Overflow::F32.from * 0.999_999_9 < f64::from(f32::MAX)
+        );
+    }
+}
