@@ -113,11 +113,12 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         dtype: kernel.dtype.clone(),
         params,
         seed: random.bits() >> 12,
-        // A large case is there for its size: values that hide wrong places would waste it. Of ours half are ordinary anyway.
-        values: match kernel.declared.is_none() && random.below(2) == 0 {
+        values: match kernel.declared {
+            // A large case is there for its size: values that hide wrong places would waste it.
             _ if large.is_some() => Values::Normal,
-            true => Values::Normal,
-            false => values[random.below(values.len())],
+            // Of ours half are ordinary.
+            None if random.below(2) == 0 => Values::Normal,
+            _ => values[random.below(values.len())],
         },
         // A kernel that is handed pointers may count on what allocators give.
         offset: match target {
