@@ -82,7 +82,7 @@ fn what_was_typed_into_a_comparison_is_not_gone_on_from() {
     here.edit("artifacts/ab.json", |ab| {
         ab["finished"] = false.into();
         for unit in ab["workloads"]["a"]["units"].as_array_mut().unwrap() {
-            unit["x"] = 0.0.into();
+            (unit["x"], unit["process"]) = (0.0.into(), u32::MAX.into());
         }
         let b = &mut ab["workloads"]["b"];
         (b["units"], b["ended"], b["verdict"]) = (serde_json::json!([]), "same_code".into(), "pass".into());
@@ -93,8 +93,12 @@ fn what_was_typed_into_a_comparison_is_not_gone_on_from() {
         assert_eq!(outcome(&report, name)[..2], ["regressed", "decided"], "{report:#}");
     }
     assert!(units(&report, "a").iter().all(|unit| unit["x"].as_f64().unwrap() > 0.6), "{report:#}");
-    // Rounds that make no unit are nobody's.
+    // Neither calls without end nor units without rounds.
+    let calls = report["workloads"]["a"]["calls_per_sample"].clone();
+    here.edit("artifacts/ab.json", |ab| ab["workloads"]["a"]["calls_per_sample"] = u64::MAX.into());
+    with(&["--resume"]).refuses(64, &["ab.json", "calls_per_sample of a"]);
     here.edit("artifacts/ab.json", |ab| {
+        ab["workloads"]["a"]["calls_per_sample"] = calls.clone();
         ab["workloads"]["a"]["units"][0]["rounds"] = serde_json::json!([]);
     });
     with(&["--resume"]).refuses(64, &["ab.json", "cannot go on from this", "has no rounds"]);

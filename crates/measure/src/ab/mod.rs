@@ -139,8 +139,8 @@ pub fn measure(
             lanes.push(Lane::new(index, [base, head], workload));
         }
     }
-    let units_before =
-        report.workloads.values().flat_map(|w| &w.units).map(|unit| unit.process + 1).max().unwrap_or(0);
+    let units = report.workloads.values().flat_map(|workload| &workload.units);
+    let units_before = units.map(|unit| unit.process.saturating_add(1)).max().unwrap_or(0);
     let mut runner = Runner {
         sides,
         random: Random::new(report.plan.seed ^ (u64::from(units_before) << 32)),
@@ -239,7 +239,7 @@ impl<'a> Runner<'a> {
                 lane.spent_s *= share;
                 lane.finish(self.process, report, decide, stop());
             }
-            self.process += u32::from(pair.is_none());
+            self.process = self.process.saturating_add(u32::from(pair.is_none()));
         }
         self.kept = pair.map(|pair| (pair, served + 1));
     }

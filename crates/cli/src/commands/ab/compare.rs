@@ -9,6 +9,7 @@ use holdpoint_gate::ab::{self as rule, Deciding};
 use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
+use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, PairRound};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -53,6 +54,10 @@ impl<'a> Comparison<'a> {
         let differences = rule::differences(&report, &fresh, is_seed_given);
         if !differences.is_empty() {
             return Err(refused(format!("{}; put that back as it was", differences.join("; "))));
+        }
+        let is_possible = |calls: u64| (1..=CALLS_PER_SAMPLE_MAX).contains(&calls);
+        if let Some((name, _)) = report.workloads.iter().find(|(_, w)| !is_possible(w.calls_per_sample)) {
+            return Err(refused(format!("calls_per_sample of {name} is out of bounds; put that back")));
         }
         // Times count, whatever was typed beside them.
         for unit in report.workloads.values_mut().flat_map(|workload| &mut workload.units) {
