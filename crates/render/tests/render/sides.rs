@@ -164,7 +164,7 @@ pub fn terminal_evidence(r: &Sides, style: Style) -> String {
 }
 
 pub fn markdown_ab(r: &Sides) -> String {
-    markdown::judgement(r.judged()).unwrap()
+    markdown::judgement(r.judged()).expect("a page")
 }
 
 pub fn ab(workloads: Vec<(&str, Workload)>) -> Sides {
