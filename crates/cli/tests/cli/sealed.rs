@@ -105,7 +105,7 @@ fn without_a_key_evidence_is_unsealed_and_never_called_sealed() {
     let line = "\nunsealed: no key was given (--seal-key)\n";
     here.run(&["run", "--suite", "suite.toml"]).ends(0).notes(&["report: artifacts/report.json", line]);
     let ab = ["ab", "--base", "true", "--head", "true", "--units-max", "1"];
-    here.run(&ab).notes(&["evidence: artifacts/ab.json", line]);
+    here.run(&ab).notes(&["evidence: artifacts", line]);
     here.gate(&[]).ends(0).notes(&["baseline recorded: ", line]);
     here.edit_times(1e6);
     here.gate(&[]).ends(0).notes(&["evidence: artifacts", line]);

@@ -74,9 +74,11 @@ fn the_doctor_has_the_seeds_keys() {
             "cpu",
             "cuda",
             "fp8",
+            "kind",
             "ncu",
             "nvml",
             "nvrtc",
+            "schema_version",
             "tensorrt",
             "triton"
         ]

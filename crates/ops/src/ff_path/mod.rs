@@ -8,8 +8,7 @@ use crate::rng::RandomState;
 use crate::tiles::MAP_SIZES;
 use cpu::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
 
-/// What tells the streams of weights and utilities from that of the inputs.
-const WEIGHTS: u64 = 0x77e1_6875;
+/// Tells the stream of utilities from that of the weights, which begins at the seed itself: answers that were recorded depend on it.
 const UTILITIES: u64 = 0x0711_1173;
 
 /// The path over maps of one size.
@@ -34,7 +33,7 @@ impl FfPath {
 
     /// The learned numbers, as an element type has them.
     fn weights(&self, dtype: Dtype) -> [PathWeights; 2] {
-        let mut random = RandomState::new(self.seed ^ WEIGHTS);
+        let mut random = RandomState::new(self.seed);
         [(); 2].map(|()| PathWeights::draw(&mut random, self.dims.channels).rounded(dtype))
     }
 }
