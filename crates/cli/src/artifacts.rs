@@ -30,7 +30,7 @@ pub const TREND: &str = "trend.json";
 const REPORT_SEAL: &str = "report.seal.json";
 /// The seal over two sides.
 const AB_SEAL: &str = "ab.seal.json";
-/// What regressed, profiled: head, base and both compared.
+/// Profiles of regressed workloads: head, base, and their comparison.
 pub const PROFILES: [&str; 3] = ["profile.json", "profile-base.json", "profile-comparison.json"];
 /// What the gate ended with, as the workflows keep it.
 const EXIT_CODE: &str = "exit-code";

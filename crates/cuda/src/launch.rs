@@ -200,7 +200,6 @@ impl Arguments {
 /// A launch.
 #[derive(Clone)]
 pub struct Launch {
-    /// What is launched.
     pub kernel: Kernel,
     grid: Dim,
     block: Dim,

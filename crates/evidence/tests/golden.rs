@@ -26,7 +26,7 @@ fn map(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// What was chosen on one level, in Apex-X's form.
+/// The tiles chosen on one level, in Apex-X's form.
 fn selection(level: &str, indices: &[u32], ordered: &[u32], meta: Value, budgets_used: Value) -> Value {
     json!({
         "level": level, "indices": indices, "ordered_indices": ordered, "meta": meta, "budgets_used": budgets_used

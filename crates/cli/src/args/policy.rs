@@ -107,7 +107,7 @@ pub(super) fn policy_parser() -> impl TypedValueParser<Value = Policy> {
     })
 }
 
-/// What may differ between the sides.
+/// A difference between the sides that may be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Difference {
     /// Another machine

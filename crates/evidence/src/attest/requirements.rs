@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 const APEX_X: &str = include_str!("../../data/apex-x.toml");
 
-/// What attestations are made by.
+/// The artifacts and gates of an attestation.
 pub(super) static REQUIREMENTS: LazyLock<Requirements> = LazyLock::new(|| {
     // A test reads the file, so this cannot fail in a binary that was tested.
     toml::from_str(APEX_X).expect("the file is of its form")
@@ -49,11 +49,11 @@ pub(super) enum Content {
     Verdict,
 }
 
-/// What a verdict file may hold.
+/// The content that a verdict file may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Form {
-    /// What became of a pipeline's jobs: GitHub's file, not ours.
+    /// Results of a pipeline's jobs: GitHub's file, not ours.
     Jobs,
     #[serde(untagged)]
     Document(Kind),
@@ -75,7 +75,7 @@ pub(super) struct GateKind {
     pub label: String,
     /// Verdict files below the artifacts folder; all that are there count.
     pub files: Vec<String>,
-    /// What they may hold: anything else says nothing about it.
+    /// The content that its files may have; any other says nothing about it.
     pub takes: Vec<Form>,
     /// Whose times it is about, where it is about times.
     pub times: Option<TimesOf>,

@@ -7,12 +7,16 @@ use crate::policy::{Pair, Policy};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
 use holdpoint_model::suite::TIMER_HOST;
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, Judgement, PairedKeys, SCHEMA_VERSION, Verdict,
+    AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, Judgement, PairRound, PairedKeys,
+    SCHEMA_VERSION, Verdict,
 };
 use holdpoint_stats::sequential::{Decision, InvalidPlan};
 
 /// More than a plan can ask for.
 const UNITS_MAX: usize = 2_000;
+
+/// Numbers that were computed twice, perhaps on another machine, may differ by rounding.
+pub(crate) const ROUNDING: f64 = 1e-9;
 
 /// The policy among the conditions of a comparison.
 pub const POLICY_CONDITION: &str = "--policy";
@@ -114,7 +118,11 @@ fn check_units(report: &AbReport) -> Result<(), SidesError> {
             let Some(computed) = estimate::unit(&mut rounds) else {
                 return Err(SidesError::Samples { name: name.clone(), unit: index });
             };
-            if (computed - unit.x).abs() > 1e-9 * computed.abs().max(unit.x.abs()) || rounds != unit.rounds {
+            let marks = |rounds: &[PairRound]| {
+                rounds.iter().map(|round| (round.left_out, round.trouble.clone())).collect::<Vec<_>>()
+            };
+            let is_same_x = (computed - unit.x).abs() <= ROUNDING * computed.abs().max(unit.x.abs());
+            if !is_same_x || marks(&rounds) != marks(&unit.rounds) {
                 let (name, stated) = (name.clone(), unit.x);
                 return Err(SidesError::Unit { name, unit: index, stated, computed });
             }
