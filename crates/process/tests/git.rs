@@ -1,10 +1,12 @@
 //! What is checked out, in repositories whose settings lie, run programs, or point elsewhere.
 
 #![allow(clippy::unwrap_used)]
+#[path = "support/program.rs"]
+mod program;
 
 use holdpoint_process::git::{self, Head};
+use program::write_program;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -64,8 +66,7 @@ impl Repo {
     /// A program that leaves a mark and passes its input on.
     fn program(&self) -> String {
         let file = self.outside.path().join("program");
-        fs::write(&file, format!("#!/bin/sh\ntouch '{}'\ncat\n", self.mark().display())).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&file, format!("#!/bin/sh\ntouch '{}'\ncat\n", self.mark().display()));
         file.display().to_string()
     }
 
@@ -130,7 +131,7 @@ fn no_program_of_the_repositorys_settings_runs() {
     fs::write(repo.path(".git/info/attributes"), "* filter=x diff=x\n").unwrap();
     let hook = repo.path(".git/hooks/post-index-change");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::copy(&program, &hook).unwrap();
+    write_program(&hook, fs::read(&program).unwrap());
     touch(&repo.path("a.txt"));
     assert_eq!(repo.changes(), Vec::<String>::new());
     git::ask(repo.dir.path(), &["diff", "--name-only", "--no-ext-diff", "HEAD", "HEAD"]).unwrap();

@@ -2,7 +2,7 @@
 //! on an H200, and misbehave on demand.
 
 use crate::common::{Here, data};
-use std::os::unix::fs::PermissionsExt;
+use crate::program::write_program;
 
 /// A worker that has one workload, `w`. How it answers `verify`, the variable WORKER says.
 const WORKER: &str = r#"#!/bin/sh
@@ -133,8 +133,7 @@ pub fn here() -> Here {
     let here = Here::new();
     here.write("fake.toml", SUITE);
     for (name, text) in [("worker.sh", WORKER), ("ncu", NCU), ("compute-sanitizer", SANITIZER)] {
-        here.write(name, text);
-        std::fs::set_permissions(here.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+        write_program(&here.path(name), text);
     }
     here
 }

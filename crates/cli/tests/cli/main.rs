@@ -31,6 +31,8 @@ mod keep;
 mod misbehaving;
 mod parallel;
 mod profile;
+#[path = "../../../process/tests/support/program.rs"]
+mod program;
 mod promote;
 mod replay;
 mod repository;

@@ -1,7 +1,7 @@
 //! A repository whose one program sleeps as long as its commits say.
 
 use crate::common::Here;
-use std::os::unix::fs::PermissionsExt;
+use crate::program::write_program;
 
 /// Builds by copying, and counts its builds in a file.
 const SUITE: &str = "
@@ -51,8 +51,7 @@ impl Here {
 
     /// The program in the work tree.
     pub fn program(&self, text: &str) {
-        self.write("prog.sh", text);
-        std::fs::set_permissions(self.path("prog.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.path("prog.sh"), text);
     }
 
     /// A command at a tolerance that the times are far from, its builds counted.

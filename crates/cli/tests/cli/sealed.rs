@@ -1,6 +1,7 @@
 //! Evidence that is sealed when it is measured: moved, edited, sealed by others; and keys that no child may see.
 
 use crate::common::{Here, Ran};
+use crate::program::write_program;
 use crate::repository::FAST;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -30,8 +31,7 @@ impl Here {
         std::fs::create_dir_all(&dir).unwrap();
         let script =
             format!("#!/bin/sh\n{{ echo \"$0 $*\"; env; }} >> '{}'\nexit 1\n", self.seen().display());
-        std::fs::write(dir.join(name), script).unwrap();
-        std::fs::set_permissions(dir.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&dir.join(name), script);
         format!("{}:{}", dir.display(), std::env::var("PATH").unwrap())
     }
 

@@ -13,6 +13,8 @@ mod common;
 #[allow(dead_code)]
 #[path = "../cli/fakes.rs"]
 mod fakes;
+#[path = "../../../process/tests/support/program.rs"]
+mod program;
 #[allow(dead_code)]
 #[path = "../cli/repository.rs"]
 mod repository;

@@ -2,11 +2,11 @@
 
 use crate::expression::{fill, holds, word};
 use crate::github::github;
+use crate::program::write_program;
 use crate::repository::Origin;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -129,12 +129,10 @@ impl Machine<'_> {
         for folder in ["runner/bin", "runner/externals"] {
             fs::create_dir_all(self.dir.join(folder)).unwrap();
         }
-        fs::copy("/bin/bash", self.dir.join("runner/bin/Runner.Worker")).unwrap();
+        write_program(&self.dir.join("runner/bin/Runner.Worker"), fs::read("/bin/bash").unwrap());
         fs::write(self.dir.join("runner/externals/node"), "").unwrap();
         fs::write(self.dir.join("runner/.credentials"), "secret").unwrap();
-        let gh = self.dir.join("gh/gh");
-        fs::write(&gh, GH).unwrap();
-        fs::set_permissions(&gh, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&self.dir.join("gh/gh"), GH);
     }
 
     /// What the steps of a job run has not been touched by what one of them has measured.

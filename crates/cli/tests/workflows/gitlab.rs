@@ -2,6 +2,7 @@
 
 use crate::actions::{parsed, written};
 use crate::pipeline::{Ended, Started, names, resolved, run};
+use crate::program::write_program;
 use crate::repository::{Origin, git};
 use serde_json::{Value, json};
 use std::fs;
@@ -172,8 +173,7 @@ fn a_run_that_passed_is_proposed_as_the_baseline_and_a_proposal_is_not() {
     let hook = origin.path().join(".git/hooks/post-receive");
     let said = origin.path().join(".git/said");
     let script = format!("#!/bin/sh\nenv | grep GIT_PUSH_OPTION_ > {}\n", said.display());
-    fs::write(&hook, script).unwrap();
-    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&hook, script);
     let proposed = |head: &str, before: &str| {
         let mut started = of_main("push", head, before, &[("HOLDPOINT_PROMOTE_BASELINE", "true")]);
         started.scoped = vec![("holdpoint-baseline", "HOLDPOINT_PUSH_TOKEN", "glpat-push")];

@@ -12,6 +12,8 @@ mod github;
 mod gitlab;
 mod hardening;
 mod pipeline;
+#[path = "../../../process/tests/support/program.rs"]
+mod program;
 mod reports;
 mod repository;
 #[allow(dead_code, reason = "other tests look at requests and headers too")]

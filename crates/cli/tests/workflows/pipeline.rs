@@ -2,6 +2,7 @@
 //! What the file does not use is a panic, not a guess.
 
 use crate::actions::{copy, left_by};
+use crate::program::write_program;
 use crate::repository::{Origin, git};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -193,8 +194,7 @@ impl Machine<'_> {
             assert!(copy(&need.evidence(""), &project.join("holdpoint-artifacts")));
         }
         for (name, text) in self.started.programs.iter().chain(&[("curl", CURL)]) {
-            fs::write(bin.join(name), text).unwrap();
-            fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&bin.join(name), text);
         }
         // The strongest last: a job's own, what other jobs passed on, then the project's and the pipeline's.
         let mut variables = Variables::new();

@@ -1,4 +1,5 @@
 use crate::common::{Repo, git, says, shell};
+use crate::program::write_program;
 use holdpoint_measure::builds::{BuildError, Builds};
 use holdpoint_model::suite::BuildSpec;
 use std::fs;
@@ -79,9 +80,8 @@ fn a_command_that_cannot_be_started_is_named() {
 #[test]
 fn a_program_of_the_revision_builds_it() {
     let (repo, _) = Repo::with_commits(1);
-    repo.write("make.sh", "#!/bin/sh\npwd > where.txt\n");
     let make = repo.dir().join("make.sh");
-    fs::set_permissions(&make, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&make, "#!/bin/sh\npwd > where.txt\n");
     repo.commit("with a script");
     fs::remove_file(make).unwrap();
     let build = BuildSpec { command: vec!["./make.sh".to_owned()], timeout_s: 600.0 };

@@ -7,3 +7,5 @@ mod common;
 mod failures;
 mod history;
 mod outside;
+#[path = "../../../process/tests/support/program.rs"]
+mod program;

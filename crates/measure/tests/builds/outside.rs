@@ -2,6 +2,7 @@
 //! of its own, because all of them share this one's.
 
 use crate::common::{Repo, shell};
+use crate::program::write_program;
 use holdpoint_measure::builds::{BuildError, Builds};
 use holdpoint_measure::jobs;
 use std::fs;
@@ -51,8 +52,7 @@ fn a_hook_of_this_repository_does_not_run() {
     let (repo, _) = Repo::with_commits(1);
     let hook = repo.dir().join(".git/hooks/post-checkout");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, format!("#!/bin/sh\ntouch '{}'\n", repo.outside("hooked").display())).unwrap();
-    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&hook, format!("#!/bin/sh\ntouch '{}'\n", repo.outside("hooked").display()));
     repo.builds().get("HEAD", None).unwrap();
     assert!(!repo.outside("hooked").exists());
 }

@@ -1,6 +1,7 @@
 //! Two sides at once: fresh processes, random order, and whatever either side does wrong.
 
 use crate::common::{PLAN, is_gone, suite, worker};
+use crate::program::write_program;
 use holdpoint_measure::ab::{self, Decide, SideSpec, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite};
@@ -362,8 +363,7 @@ fn programs_are_looked_up_where_their_side_is() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     for (dir, code) in dirs.iter().zip(["0", "7"]) {
         let path = dir.path().join("prog");
-        std::fs::write(&path, format!("#!/bin/sh\nexit {code}\n")).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        write_program(&path, format!("#!/bin/sh\nexit {code}\n"));
     }
     let of = |dir: &Path| {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"./prog\"]\n";

@@ -11,5 +11,7 @@ mod floods;
 mod garbage;
 mod hangs;
 mod lies;
+#[path = "../../../process/tests/support/program.rs"]
+mod program;
 mod schedule;
 mod serve;
