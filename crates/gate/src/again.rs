@@ -1,6 +1,6 @@
 //! Judging again what was judged before: the same samples give the same verdict, so a reader can check it.
 
-use crate::ab::judge_sides;
+use crate::ab::{SidesError, judge_sides};
 use crate::{Policy, confirm, judge_run};
 use holdpoint_model::{AbReport, Basis, Current, Judgement};
 
@@ -11,22 +11,38 @@ pub enum Evidence {
     Sides(Box<AbReport>),
 }
 
-/// Judges the samples again by the judgement's own basis, before any waiver. Absent where the basis is missing, makes no sense or does
-/// not fit the samples.
-#[must_use]
-pub fn judge_again(judgement: &Judgement, evidence: &Evidence) -> Option<Judgement> {
-    match (judgement.basis.as_ref()?, evidence) {
+/// A judgement that its samples cannot give.
+#[derive(Debug, thiserror::Error)]
+pub enum AgainError {
+    #[error("it does not hold what it was judged by")]
+    Basis,
+    #[error("there is no policy {0:?} of its kind")]
+    Policy(String),
+    #[error("its samples are not of the kind that it judges")]
+    Samples,
+    #[error(transparent)]
+    Sides(#[from] SidesError),
+}
+
+/// Judges the samples again by the judgement's own basis, before any waiver.
+///
+/// # Errors
+/// When the basis is missing, makes no sense or does not fit the samples, or these contradict themselves.
+pub fn judge_again(judgement: &Judgement, evidence: &Evidence) -> Result<Judgement, AgainError> {
+    let policy = |threshold_pct| {
+        Policy::from_name(&judgement.policy, threshold_pct)
+            .ok_or_else(|| AgainError::Policy(judgement.policy.clone()))
+    };
+    match (judgement.basis.as_ref().ok_or(AgainError::Basis)?, evidence) {
         (Basis::Baseline(basis), Evidence::Runs(runs)) => {
-            let policy = Policy::from_name(&judgement.policy, basis.threshold_pct)?;
+            let policy = policy(basis.threshold_pct)?;
             let current = match runs.as_slice() {
                 [one] => one.clone(),
-                several => confirm::median_run(several)?.current,
+                several => confirm::median_run(several).ok_or(AgainError::Samples)?.current,
             };
-            Some(judge_run(&current, &basis.baseline, basis.allow, policy))
+            Ok(judge_run(&current, &basis.baseline, basis.allow, policy))
         }
-        (Basis::Sides { plan }, Evidence::Sides(report)) => {
-            judge_sides(report, plan, Policy::from_name(&judgement.policy, None)?).ok()
-        }
-        _ => None,
+        (Basis::Sides { plan }, Evidence::Sides(report)) => Ok(judge_sides(report, plan, policy(None)?)?),
+        _ => Err(AgainError::Samples),
     }
 }

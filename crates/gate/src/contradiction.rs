@@ -4,8 +4,13 @@ use holdpoint_model::report::{Measured, Outcome, RunStatus};
 use holdpoint_model::{Current, Report};
 use holdpoint_stats as stats;
 
-/// Sums may be taken in another order.
+/// Sums may be taken in another order, perhaps on another machine.
 const ROUNDING: f64 = 1e-9;
+
+/// Whether two numbers differ by rounding at most.
+pub(crate) fn is_close(one: f64, other: f64) -> bool {
+    one == other || (one - other).abs() <= ROUNDING * one.abs().max(other.abs())
+}
 
 /// Where a report contradicts itself: a number that is not that of its samples, a wrong answer beside times, a status that does not follow from
 /// what is in it.
@@ -56,7 +61,6 @@ fn of_samples(measured: &Measured) -> Option<String> {
         ("mean_ms", measured.mean_ms, stats::mean(&times_ms)?, "the mean of its samples"),
         ("min_ms", measured.min_ms, stats::percentile_floor(&times_ms, 0.0)?, "the smallest of its samples"),
     ];
-    let is_same = |told: f64, is: f64| (told - is).abs() <= ROUNDING * is.abs();
-    let first = told.into_iter().find(|(_, told, is, _)| !is_same(*told, *is));
+    let first = told.into_iter().find(|(_, told, is, _)| !is_close(*told, *is));
     first.map(|(key, told, is, what)| format!("{key} is {told}, {what} {is}"))
 }

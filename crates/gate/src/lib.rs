@@ -25,7 +25,7 @@ mod waive;
 pub mod waivers;
 
 pub use ab::judge_sides;
-pub use again::{Evidence, judge_again};
+pub use again::{AgainError, Evidence, judge_again};
 pub use bisect::bisect_step;
 pub use compare::{Comparison, Found, Row, compare};
 pub use contradiction::contradiction;

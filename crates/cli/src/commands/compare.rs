@@ -4,7 +4,7 @@ use crate::args::{CompareArgs, PolicyArgs};
 use crate::error::CliError;
 use crate::output::Output;
 use crate::waivers::InForce;
-use holdpoint_gate::ab::{POLICY_CONDITION, judge_sides};
+use holdpoint_gate::ab::{judge_sides, recorded_policy};
 use holdpoint_gate::{Policy, compare_reports_disjoint_ci, exit_code, judge_run, set_tolerances};
 use holdpoint_measure::clock;
 use holdpoint_model::document::AnyDocument;
@@ -49,8 +49,7 @@ pub fn run(args: &CompareArgs, output: &Output) -> Result<ExitCode, CliError> {
 
 /// Judges two sides by their own question or another one.
 fn judge_again(args: &CompareArgs, sides: &AbReport) -> Result<Judgement, CliError> {
-    let recorded = sides.conditions.get(POLICY_CONDITION).and_then(|name| Policy::from_name(name, None));
-    let policy = args.policy.policy.or(recorded).unwrap_or(Policy::Sequential);
+    let policy = args.policy.policy.unwrap_or_else(|| recorded_policy(sides));
     judge_sides(sides, &args.question.apply(sides.plan.clone()), policy)
         .map_err(|error| CliError::File { path: args.report.clone(), what: error.to_string() })
 }

@@ -2,6 +2,7 @@
 
 use super::evidence::{self, Blocks};
 use super::{Deciding, estimate};
+use crate::contradiction::is_close;
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
 use crate::policy::{Pair, Policy};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
@@ -14,9 +15,6 @@ use holdpoint_stats::sequential::{Decision, InvalidPlan};
 
 /// More than a plan can ask for.
 const UNITS_MAX: usize = 2_000;
-
-/// Numbers that were computed twice, perhaps on another machine, may differ by rounding.
-pub(crate) const ROUNDING: f64 = 1e-9;
 
 /// The policy among the conditions of a comparison.
 pub const POLICY_CONDITION: &str = "--policy";
@@ -90,8 +88,14 @@ pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<J
 /// # Errors
 /// As for [`judge_sides`].
 pub fn judge_recorded(report: &AbReport) -> Result<Judgement, SidesError> {
-    let policy = report.conditions.get(POLICY_CONDITION).and_then(|name| Policy::from_name(name, None));
-    judge_sides(report, &report.plan, policy.unwrap_or(Policy::Sequential))
+    judge_sides(report, &report.plan, recorded_policy(report))
+}
+
+/// The policy that samples were taken for.
+#[must_use]
+pub fn recorded_policy(report: &AbReport) -> Policy {
+    let name = report.conditions.get(POLICY_CONDITION);
+    name.and_then(|name| Policy::from_name(name, None)).unwrap_or(Policy::Sequential)
 }
 
 /// Units must be as many as the plan allows and say what their rounds say.
@@ -121,8 +125,7 @@ fn check_units(report: &AbReport) -> Result<(), SidesError> {
             let marks = |rounds: &[PairRound]| {
                 rounds.iter().map(|round| (round.left_out, round.trouble.clone())).collect::<Vec<_>>()
             };
-            let is_same_x = (computed - unit.x).abs() <= ROUNDING * computed.abs().max(unit.x.abs());
-            if !is_same_x || marks(&rounds) != marks(&unit.rounds) {
+            if !is_close(computed, unit.x) || marks(&rounds) != marks(&unit.rounds) {
                 let (name, stated) = (name.clone(), unit.x);
                 return Err(SidesError::Unit { name, unit: index, stated, computed });
             }

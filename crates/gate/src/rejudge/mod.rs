@@ -5,10 +5,11 @@ mod same;
 
 pub use same::edited;
 
-use crate::again::{Evidence, judge_again};
+use crate::again::{AgainError, Evidence, judge_again};
+use crate::contradiction;
 use crate::judge::{blank, overall_status, overall_verdict};
-use crate::{ab, contradiction};
 use holdpoint_model::judgement::EVIDENCE_METRIC;
+use holdpoint_model::limits::clean_text;
 use holdpoint_model::{CheckStatus, Date, Judgement, Verdict};
 use same::{before_waiver, names_of, same_judgement, same_worst};
 
@@ -44,9 +45,7 @@ impl Rejudged {
             (Doubt::Edited(what), _) => what.clone(),
         })
     }
-}
 
-impl Rejudged {
     /// The judgement, with the doubt as its first check.
     #[must_use]
     pub fn with_problem(mut self) -> Judgement {
@@ -66,36 +65,40 @@ pub fn rejudge(
     evidence: Result<Option<Evidence>, String>,
     day: Option<Date>,
 ) -> Rejudged {
-    let known = evidence.as_ref().ok().and_then(Option::as_ref);
-    let again =
-        known.and_then(|known| judge_again(stated, known)).map(|again| with_waivers(stated, again, day));
-    let doubt = doubt(stated, evidence, day);
-    let mut judgement = stated.clone();
-    if doubt.is_some() {
-        judgement = worse(stated, again.clone().unwrap_or(judgement));
-    }
-    Rejudged { judgement, doubt, stated: stated.verdict, again: again.map(|again| again.verdict) }
+    let again = match &evidence {
+        Ok(Some(evidence)) => Some(judge_again(stated, evidence)),
+        Ok(None) | Err(_) => None,
+    };
+    let doubt = doubt(stated, evidence.err(), again.as_ref(), day);
+    let again = again.and_then(Result::ok).map(|again| with_waivers(stated, again, day));
+    let verdict = again.as_ref().map(|again| again.verdict);
+    let judgement = match doubt {
+        Some(_) => worse(stated, again.unwrap_or_else(|| stated.clone())),
+        None => stated.clone(),
+    };
+    Rejudged { judgement, doubt, stated: stated.verdict, again: verdict }
 }
 
-fn doubt(stated: &Judgement, evidence: Result<Option<Evidence>, String>, day: Option<Date>) -> Option<Doubt> {
+fn doubt(
+    stated: &Judgement,
+    unreadable: Option<String>,
+    again: Option<&Result<Judgement, AgainError>>,
+    day: Option<Date>,
+) -> Option<Doubt> {
     let is_cut_short = stated.sides.as_ref().is_some_and(|sides| !sides.finished);
     if !is_cut_short && let Err(what) = same_worst(stated) {
         return Some(Doubt::Edited(what));
     }
-    match evidence {
-        Err(what) => Some(Doubt::Edited(what)),
-        Ok(_) if stated.basis.is_none() => Some(Doubt::Unknown("it does not hold what it was judged by")),
-        Ok(None) => Some(Doubt::Unknown("the samples that it was made of are not beside it")),
-        Ok(Some(evidence)) => same_judgement(stated, &evidence, day).err().map(Doubt::Edited),
+    if let Some(what) = unreadable {
+        return Some(Doubt::Edited(what));
     }
-}
-
-/// The first contradiction within the samples of two sides.
-pub(crate) fn contradiction_of_sides(evidence: &Evidence, stated: &Judgement) -> Option<String> {
-    let Evidence::Sides(report) = evidence else { return None };
-    let plan = stated.basis.as_ref()?.plan()?;
-    let policy = crate::Policy::from_name(&stated.policy, None)?;
-    ab::judge_sides(report, plan, policy).err().map(|error| error.to_string())
+    match again {
+        _ if stated.basis.is_none() => Some(Doubt::Unknown("it does not hold what it was judged by")),
+        None => Some(Doubt::Unknown("the samples that it was made of are not beside it")),
+        Some(Err(AgainError::Sides(error))) => Some(Doubt::Edited(clean_text(&error.to_string()))),
+        Some(Err(error)) => Some(Doubt::Edited(edited(&error.to_string()))),
+        Some(Ok(again)) => same_judgement(stated, again, day).err().map(Doubt::Edited),
+    }
 }
 
 /// Waivers that hold are applied to a fresh judgement, which knows none.

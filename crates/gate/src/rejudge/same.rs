@@ -1,7 +1,6 @@
 //! Comparing a document with itself judged again: the first difference is what is told.
 
-use super::contradiction_of_sides;
-use crate::again::{Evidence, judge_again};
+use crate::contradiction::is_close;
 use crate::judge::{overall_status, overall_verdict};
 use crate::waivers::covers;
 use holdpoint_model::limits::clean_text;
@@ -9,9 +8,6 @@ use holdpoint_model::waiver::UsedWaiver;
 use holdpoint_model::{Check, CheckStatus, Date, Judgement, Verdict};
 use serde::Serialize;
 use serde_json::Value;
-
-/// Numbers that were computed twice, perhaps on another machine, may differ by rounding.
-const ROUNDING: f64 = 1e-9;
 
 /// Says that a file was edited.
 #[must_use]
@@ -51,22 +47,12 @@ pub(super) fn before_waiver(
     Ok(Verdict::Regressed)
 }
 
-pub(super) fn same_judgement(
-    stated: &Judgement,
-    evidence: &Evidence,
-    day: Option<Date>,
-) -> Result<(), String> {
-    let Some(mut again) = judge_again(stated, evidence) else {
-        let what = contradiction_of_sides(evidence, stated);
-        return Err(
-            what.unwrap_or_else(|| edited(&format!("there is no policy {:?} of its kind", stated.policy)))
-        );
-    };
+pub(super) fn same_judgement(stated: &Judgement, again: &Judgement, day: Option<Date>) -> Result<(), String> {
     let is_cut_short = stated.sides.as_ref().is_some_and(|sides| !sides.finished);
     if !is_cut_short && stated.status != overall_status(&stated.checks) {
         return Err(edited(&format!("its status is {:?}, which its checks do not make it", stated.status)));
     }
-    let mut stated = stated.clone();
+    let (mut stated, mut again) = (stated.clone(), again.clone());
     for check in &mut stated.checks {
         let names = names_of(check);
         let verdict =
@@ -95,10 +81,6 @@ pub(super) fn same_judgement(
     same("it", &stated, &again)
 }
 
-fn is_same(one: f64, other: f64) -> bool {
-    one == other || (one - other).abs() <= ROUNDING * one.abs().max(other.abs())
-}
-
 /// Fails with the first place at which two values differ.
 fn same(name: &str, said: &impl Serialize, is: &impl Serialize) -> Result<(), String> {
     let values = serde_json::to_value(said).and_then(|said| Ok((said, serde_json::to_value(is)?)));
@@ -111,7 +93,7 @@ fn same(name: &str, said: &impl Serialize, is: &impl Serialize) -> Result<(), St
 
 fn difference(name: &str, said: &Value, is: &Value) -> Option<String> {
     match (said, is) {
-        (Value::Number(one), Value::Number(other)) if is_same(one.as_f64()?, other.as_f64()?) => None,
+        (Value::Number(one), Value::Number(other)) if is_close(one.as_f64()?, other.as_f64()?) => None,
         (Value::Object(one), Value::Object(other)) => {
             let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
             let of = |map: &serde_json::Map<String, Value>, key| map.get(key).cloned().unwrap_or_default();
