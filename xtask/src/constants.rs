@@ -1,6 +1,6 @@
 //! The tables that pages print, each between marks: the constants of METHODOLOGY.md and the exit codes. Each stands once, in the code.
 
-use holdpoint_cli::args::{ROUND_MS, ROUNDS_PER_UNIT, UNITS_AT_ONCE};
+use holdpoint_flow::options::{ROUND_MS, ROUNDS_PER_UNIT, UNITS_AT_ONCE};
 use holdpoint_gate::ab::estimate;
 use holdpoint_gate::{THRESHOLD_PCT, disjoint_ci, record};
 use holdpoint_measure::constants as measure;

@@ -1,23 +1,19 @@
-//! Flags and glue: what was typed becomes calls into the other crates. The only crate that prints and exits.
+//! The command line: flags, help, printing, signals and exit codes. What the commands do is in `holdpoint_flow`.
 
 pub mod args;
-mod artifacts;
-mod ceilings;
-mod commands;
-mod error;
 mod interrupt;
 mod output;
 mod progress;
-mod sealing;
-mod suites;
-mod waivers;
+mod show;
 
 use args::{Args, Command};
 use clap::FromArgMatches;
-use error::CliError;
-use holdpoint_measure::jobs;
+use holdpoint_flow::{self as flow, Done, FlowError, Watch};
+use holdpoint_measure::{doctor, jobs};
 use holdpoint_model::ExitCode;
 use output::Output;
+use show::{Show, WithEvidence};
+use std::io;
 
 /// Runs the command line of this process.
 #[must_use]
@@ -44,56 +40,70 @@ pub fn main() -> ExitCode {
         jobs::watchdog::guard_with(vec![program.into(), "watchdog".into()]);
     }
     let done = match stray {
-        Some(stray) => Err(CliError::Input(stray)),
+        Some(stray) => Err(FlowError::Input(stray)),
         None => hide_secrets().and_then(|()| run(args.command, &output)),
     };
     jobs::sweep();
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            // A build that was killed with us did not fail.
-            if !(interrupt::has_come() && matches!(error, CliError::Build(_))) {
-                output.error(&error);
-            }
-            interrupt::end_if_come();
-            error.exit_code()
+    let code = done.unwrap_or_else(|error| {
+        // A build that was killed with us did not fail.
+        if !(interrupt::has_come() && matches!(error, FlowError::Build(_))) {
+            output.error(&error);
         }
-    }
+        error.exit_code()
+    });
+    interrupt::end_if_come();
+    code
 }
 
 /// No other process of this user may read the secrets in our environment.
-fn hide_secrets() -> Result<(), CliError> {
+fn hide_secrets() -> Result<(), FlowError> {
     holdpoint_process::hide_from_children(false)
-        .map_err(|error| CliError::Internal(format!("secrets of the environment cannot be hidden: {error}")))
+        .map_err(|error| FlowError::Internal(format!("secrets of the environment cannot be hidden: {error}")))
 }
 
-fn run(command: Command, output: &Output) -> Result<ExitCode, CliError> {
+fn run(command: Command, output: &Output) -> Result<ExitCode, FlowError> {
     match command {
-        Command::Gate(args) => commands::gate::run(&args, output),
-        Command::Ab(args) => commands::ab::run(&args, output),
-        Command::Calibrate(args) => commands::calibrate::run(&args, output),
-        Command::Bisect(args) => commands::bisect::run(&args, output),
-        Command::Run(args) => commands::run::run(&args, output),
-        Command::Compare(args) => commands::compare::run(&args, output),
-        Command::Baseline(args) => commands::baseline::run(&args, output),
-        Command::Trend(args) => commands::trend::run(&args, output),
-        Command::Report(args) => commands::report::run(&args, output),
-        Command::Roofline(args) => commands::roofline::run(&args, output),
-        Command::Doctor => commands::doctor::run(output),
-        Command::Profile(args) => commands::profile::run(&args, output),
-        Command::Sanitize(args) => commands::sanitize::run(&args, output),
-        Command::Tune(args) => commands::tune::run(&args, output),
-        Command::Check(args) => commands::check::run(&args, output),
-        Command::Fuzz(args) => commands::fuzz::run(&args, output),
-        Command::Replay(args) => commands::replay::run(&args, output),
-        Command::Attest(args) => commands::attest::run(&args, output),
-        Command::Checklist(args) => commands::checklist::run(&args, output),
+        Command::Gate(args) => show(flow::gate::run(&args, output)?, output),
+        Command::Ab(args) => {
+            let done = flow::ab::run(&args, output)?;
+            if args.evidence { show(done.map(WithEvidence), output) } else { show(done, output) }
+        }
+        Command::Calibrate(args) => show(flow::calibrate::run(&args, output)?, output),
+        Command::Bisect(args) => show(flow::bisect::run(&args, output)?, output),
+        Command::Run(args) => show(flow::run::run(&args, output)?, output),
+        Command::Compare(args) => show(flow::compare::run(&args)?, output),
+        Command::Baseline(args) => show(flow::baseline::run(&args, output)?, output),
+        Command::Trend(args) => show(flow::trend::run(&args, output)?, output),
+        Command::Report(args) => show(flow::report::run(&args, output)?, output),
+        Command::Roofline(args) => show(flow::roofline::run(&args, output)?, output),
+        Command::Doctor => show(Done::new(doctor::runtime_caps(), ExitCode::Ok), output),
+        Command::Profile(args) => show(flow::profile::run(&args, output)?, output),
+        Command::Sanitize(args) => show(flow::sanitize::run(&args, output)?, output),
+        Command::Tune(args) => show(flow::tune::run(&args, output)?, output),
+        Command::Check(args) => show(flow::check::run(&args, output)?, output),
+        Command::Fuzz(args) => show(flow::fuzz::run(&args, output)?, output),
+        Command::Replay(args) => show(flow::replay::run(&args, output)?, output),
+        Command::Attest(args) => show(flow::attest::run(&args)?, output),
+        Command::Checklist(args) => show(flow::checklist::run(&args, output)?, output),
+        Command::Ci(args) => show(flow::ci::run(&args, output)?, output),
         Command::Watchdog { session } => {
-            jobs::watchdog::watch(&session, std::io::stdin().lock());
+            jobs::watchdog::watch(&session, io::stdin().lock());
             Ok(ExitCode::Ok)
         }
-        Command::Worker(args) => commands::worker::run(&args),
-        Command::Ci(args) => commands::ci::run(&args, output),
-        Command::Completions(args) => commands::completions::run(&args, output),
+        Command::Worker(args) => {
+            flow::worker::run(&args, io::stdin().lock(), io::stdout().lock()).map(|()| ExitCode::Ok)
+        }
+        Command::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut args::command(), "holdpoint", &mut script);
+            output::print(&String::from_utf8_lossy(&script)).map(|()| ExitCode::Ok)
+        }
     }
+}
+
+/// Prints the result of a command, then its notes.
+fn show<T: Show>(done: Done<T>, output: &Output) -> Result<ExitCode, FlowError> {
+    done.document.show(output)?;
+    done.notes.iter().for_each(|note| output.note(note));
+    done.end
 }

@@ -2,7 +2,9 @@
 //! none of it is a command to a terminal or to a pipeline's runner.
 
 use crate::args::{Format, Global};
-use crate::error::CliError;
+use crate::interrupt;
+use crate::progress::Bar;
+use holdpoint_flow::{FlowError, Progress, Watch};
 use holdpoint_model::json;
 use holdpoint_render::{Style, for_log, for_terminal, json_for_terminal};
 use serde::Serialize;
@@ -42,10 +44,10 @@ impl Output {
         &self,
         document: &T,
         text: impl FnOnce(Style) -> String,
-    ) -> Result<(), CliError> {
+    ) -> Result<(), FlowError> {
         match self.format {
             Format::Json => {
-                let document = json::to_pretty(document).map_err(|e| CliError::Internal(e.to_string()))?;
+                let document = json::to_pretty(document).map_err(|e| FlowError::Internal(e.to_string()))?;
                 print(&json_for_terminal(&document))
             }
             Format::Human if self.quiet => Ok(()),
@@ -56,25 +58,11 @@ impl Output {
         }
     }
 
-    /// Something the user should know; not part of the result.
-    pub fn note(&self, text: &str) {
-        if !self.quiet {
-            write_stderr(text);
-        }
-    }
-
-    /// How far things have come; told only where somebody watches.
-    pub fn progress(&self, text: &str) {
-        if io::stderr().is_terminal() {
-            self.note(text);
-        }
-    }
-
     /// What went wrong.
-    pub fn error(&self, error: &CliError) {
+    pub fn error(&self, error: &FlowError) {
         // One line, so that no file or name in it can speak for us in the next.
         write_stderr(&format!("holdpoint: {error}").replace(['\n', '\r'], " "));
-        if let CliError::Build(error) = error {
+        if let FlowError::Build(error) = error {
             for line in error.last_lines() {
                 write_stderr(&format!("  | {line}"));
             }
@@ -82,11 +70,38 @@ impl Output {
     }
 }
 
+impl Watch for Output {
+    fn note(&self, text: &str) {
+        if !self.quiet {
+            write_stderr(text);
+        }
+    }
+
+    /// Only where somebody watches.
+    fn progress(&self, text: &str) {
+        if io::stderr().is_terminal() {
+            self.note(text);
+        }
+    }
+
+    fn start(&self, workloads_count: usize) -> Box<dyn Progress> {
+        Box::new(Bar::new(workloads_count, self.quiet))
+    }
+
+    fn keep_on_interrupt(&self) {
+        interrupt::hold();
+    }
+
+    fn is_interrupted(&self) -> bool {
+        interrupt::has_come()
+    }
+}
+
 /// Writes a page for people or programs to stdout, without colours.
 ///
 /// # Errors
 /// When stdout cannot be written to.
-pub fn print(text: &str) -> Result<(), CliError> {
+pub fn print(text: &str) -> Result<(), FlowError> {
     write_stdout(&for_terminal(text, Style::default()))
 }
 
@@ -96,12 +111,12 @@ fn write_stderr(text: &str) {
 }
 
 /// Writes to stdout. A reader that has gone away (`| head`) has seen enough.
-fn write_stdout(text: &str) -> Result<(), CliError> {
+fn write_stdout(text: &str) -> Result<(), FlowError> {
     let mut stdout = io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
     match write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CliError::Internal(format!("cannot write to stdout: {error}")))
+            Err(FlowError::Internal(format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
     }

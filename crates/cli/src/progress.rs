@@ -1,6 +1,6 @@
 //! A line that moves, on a terminal only.
 
-use crate::output::Output;
+use holdpoint_flow::Progress;
 use holdpoint_measure::Event;
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbReport, AbWorkload};
@@ -8,20 +8,34 @@ use holdpoint_render::{Style, for_terminal, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
-/// Shows how far a run has come.
-pub struct Progress {
+/// Shows how far a measurement has come.
+pub struct Bar {
     bar: ProgressBar,
 }
 
-impl Progress {
-    /// For a run of so many workloads; hidden where nobody watches.
+impl Bar {
+    /// Hidden where nobody watches.
     #[must_use]
-    pub fn new(workloads_count: usize, output: &Output) -> Self {
-        Self { bar: bar(workloads_count, output) }
+    pub fn new(workloads_count: usize, is_quiet: bool) -> Self {
+        let target = if std::io::stderr().is_terminal() && !is_quiet {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(workloads_count as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {elapsed:>4}  {wide_msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
     }
 
-    /// Takes note of an event.
-    pub fn on(&self, event: Event) {
+    fn show(&self, text: &str) {
+        self.bar.set_message(for_terminal(text, Style::default()));
+    }
+}
+
+impl Progress for Bar {
+    fn on_event(&self, event: Event) {
         match event {
             Event::Preparing(workload) => self.show(&format!("{workload}: warming up")),
             Event::Round { workload, rounds_count, p50_ms } => {
@@ -32,54 +46,17 @@ impl Progress {
         }
     }
 
-    fn show(&self, text: &str) {
-        self.bar.set_message(for_terminal(text, Style::default()));
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
-    }
-}
-
-/// Shows how far a comparison of two sides has come.
-pub struct AbProgress {
-    bar: ProgressBar,
-}
-
-impl AbProgress {
-    /// For a comparison; hidden where nobody watches.
-    #[must_use]
-    pub fn new(report: &AbReport, output: &Output) -> Self {
-        Self { bar: bar(report.workloads.len(), output) }
-    }
-
-    /// Takes note of one more unit.
-    pub fn on(&self, report: &AbReport) {
-        let open = |w: &&AbWorkload| w.ended == Ended::Interrupted;
-        let open_count = report.workloads.values().filter(open).count();
+    fn on_unit(&self, report: &AbReport) {
+        let is_open = |w: &&AbWorkload| w.ended == Ended::Interrupted;
+        let open_count = report.workloads.values().filter(is_open).count();
         self.bar.set_position((report.workloads.len() - open_count) as u64);
         let units = report.workloads.values().map(|w| w.units.len()).max().unwrap_or(0);
-        self.bar.set_message(format!("pair {units}, {open_count} undecided"));
+        self.show(&format!("pair {units}, {open_count} undecided"));
     }
 }
 
-impl Drop for AbProgress {
+impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
-}
-
-fn bar(count: usize, output: &Output) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() && !output.quiet {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(count as u64), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {elapsed:>4}  {wide_msg}") {
-        bar.set_style(style);
-    }
-    bar
 }

@@ -4,13 +4,15 @@ use crate::worker::{Builtin, Child, Commands, Place, Worker, WorkerError};
 use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND};
 use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A worker that is started when it is first needed, and again after it has died.
 pub(crate) struct Slot<'a> {
     suite: &'a Suite,
     name: &'a str,
-    place: Place,
+    /// The only CPU it may use; any where absent.
+    cpu: Option<usize>,
     started: Option<Started>,
     /// How often it has been started.
     starts_count: u32,
@@ -25,8 +27,8 @@ struct Started {
 }
 
 impl<'a> Slot<'a> {
-    pub(crate) fn new(suite: &'a Suite, name: &'a str, place: Place) -> Self {
-        Self { suite, name, place, started: None, starts_count: 0, unusable: None }
+    pub(crate) fn new(suite: &'a Suite, name: &'a str, cpu: Option<usize>) -> Self {
+        Self { suite, name, cpu, started: None, starts_count: 0, unusable: None }
     }
 
     /// Which start of the process this is, from 0; absent when none is alive.
@@ -93,12 +95,15 @@ impl<'a> Slot<'a> {
 
     fn start(&self) -> Result<Started, WorkerError> {
         let timeout = Duration::from_secs_f64(self.suite.measure.timeout_ms / 1e3);
+        let place = |dir: &Option<PathBuf>| Place { dir: dir.clone(), cpu: self.cpu };
+        let dir = &self.suite.dir;
         let mut worker: Box<dyn Worker> = match (self.name, self.suite.workers.get(self.name)) {
-            (_, Some(spec)) => Box::new(Child::start(&spec.command, &self.place, timeout)?),
-            (WORKER_BUILTIN, None) => Box::new(Builtin::new(&self.suite.workloads, 0.0)),
-            (WORKER_COMMAND, None) => {
-                Box::new(Commands::new(&self.suite.workloads, self.place.clone(), timeout))
+            (_, Some(spec)) => {
+                let dir = if spec.dir.is_some() { &spec.dir } else { dir };
+                Box::new(Child::start(&spec.command, &place(dir), timeout)?)
             }
+            (WORKER_BUILTIN, None) => Box::new(Builtin::new(&self.suite.workloads, 0.0)),
+            (WORKER_COMMAND, None) => Box::new(Commands::new(&self.suite.workloads, place(dir), timeout)),
             (name, None) => {
                 let detail = format!("worker {name:?} is not declared in the suite");
                 return Err(WorkerError::fatal(FailureCause::NotStarted, detail));

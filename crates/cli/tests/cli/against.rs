@@ -154,3 +154,17 @@ fn a_revision_can_be_judged_by_disjoint_ci() {
         .prints(&["REGRESSION:"]);
     assert_eq!(here.ab()["policy"], "disjoint-ci");
 }
+
+#[test]
+fn a_suite_in_a_folder_runs_there_at_every_revision() {
+    let here = Here::repository();
+    here.commit("fast", Some(FAST));
+    std::fs::create_dir(here.path("perf")).unwrap();
+    let suite = std::fs::read_to_string(here.path("suite.toml")).unwrap();
+    // The program is at the root, and what is built of it beside the suite.
+    here.write("perf/suite.toml", &suite.replace("cp prog.sh", "cp ../prog.sh"));
+    here.commit("slow", Some(SLOW));
+    let flags = ["gate", "--against", "HEAD~1", "--suite", "perf/suite.toml", "--tolerance", "100%"];
+    here.command(&flags).env("BUILDS", here.path("builds")).assert().code(1);
+    assert!(!here.path("perf/run.sh").exists(), "nothing is built in the work tree");
+}

@@ -1,7 +1,7 @@
 //! `holdpoint baseline promote`: only clean, whole reports of the revision that was merged.
 
 use crate::common::{Here, Ran};
-use sha2::{Digest, Sha256};
+use holdpoint_evidence::hash;
 
 /// A repository with a report of its only commit.
 fn here() -> Here {
@@ -25,9 +25,8 @@ fn a_report_of_the_revision_becomes_the_baseline_with_its_origin() {
     let promoted = &baseline["promoted"];
     assert_eq!(promoted["commit"], here.git(&["rev-parse", "HEAD"]));
     assert_eq!(promoted["by"], "ada");
-    let hash: String =
-        Sha256::digest(here.read("artifacts/report.json")).iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(promoted["report_sha256"], serde_json::json!([hash]));
+    let sha256 = hash::bytes(here.read("artifacts/report.json").as_bytes());
+    assert_eq!(promoted["report_sha256"], serde_json::json!([sha256]));
     // It gates at once.
     here.gate(&["--confirm", "0", "--artifacts", "gate"]);
     assert!(here.path("gate/comparison.json").exists());

@@ -13,7 +13,7 @@ use crate::ab::{Blocks, Deciding};
 use crate::compare::{Comparison, Row};
 use crate::judge;
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys};
-use holdpoint_model::{AbWorkload, BaselineMetric, Check, ExitCode, Judgement, Verdict};
+use holdpoint_model::{AbWorkload, BaselineMetric, Check, Verdict};
 use holdpoint_stats::sequential::Plan;
 
 /// A rule that turns facts into verdicts.
@@ -139,13 +139,4 @@ pub(crate) struct Pair<'a> {
     /// The question about this workload.
     pub plan: &'a Plan,
     pub index: usize,
-}
-
-/// The exit code of a judgement. Under cudadent42's rule for two sides, no significant difference is its 2.
-#[must_use]
-pub fn exit_code(judgement: &Judgement) -> ExitCode {
-    match judgement.verdict {
-        Verdict::Inconclusive if judgement.policy == Policy::DisjointCi.name() => ExitCode::Skipped,
-        verdict => verdict.into(),
-    }
 }

@@ -1,10 +1,11 @@
 //! What the units of a comparison depend on beside its plan: suites, programs, the environment. One that was interrupted is
 //! continued only where all of it is as it was.
 
-use super::{SideSpec, Sides};
+use super::Sides;
 use crate::builds::resolve_program;
 use crate::machine::hex;
 use crate::run::environment_lock;
+use holdpoint_model::Suite;
 use holdpoint_model::protocol::PROTOCOL_VERSION;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -27,13 +28,12 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
         ("--pin".to_owned(), sides.pin.to_string()),
         ("--measure-same-code".to_owned(), sides.measure_same_code.to_string()),
     ]);
-    let environment = environment_lock(&sides.head.suite, None, &BTreeMap::new());
+    let environment = environment_lock(&sides.head, None, &BTreeMap::new());
     all.extend(environment.into_iter().map(|(name, value)| (format!("environment {name}"), value)));
-    for (name, side) in ["base", "head"].into_iter().zip(sides.both()) {
-        let suite = serde_json::to_vec(&side.suite).unwrap_or_default();
-        all.insert(format!("suite of {name}"), hash(&suite));
-        for word in words(side) {
-            let found = find(&word, side.dir.as_deref());
+    for (name, suite) in ["base", "head"].into_iter().zip(sides.both()) {
+        all.insert(format!("suite of {name}"), hash(&serde_json::to_vec(suite).unwrap_or_default()));
+        for (word, dir) in words(suite) {
+            let found = find(&word, dir);
             let content = found.map_or_else(|| Ok("not found".to_owned()), |path| content(&path));
             all.insert(format!("{word} of {name}"), content.unwrap_or_else(|error| error.to_string()));
         }
@@ -42,13 +42,15 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
 }
 
 /// The words of a side's commands that name what it runs: programs, their scripts, and the sources of kernels.
-fn words(side: &SideSpec) -> Vec<String> {
-    let suite = &side.suite;
-    let commands = suite.workers.values().map(|worker| &worker.command);
-    let commands = commands.chain(suite.workloads.iter().map(|workload| &workload.command));
+fn words(suite: &Suite) -> Vec<(String, Option<&Path>)> {
+    let dir = suite.dir.as_deref();
+    let workers = suite.workers.values().map(|worker| (&worker.command, worker.dir.as_deref().or(dir)));
+    let commands = workers.chain(suite.workloads.iter().map(|workload| (&workload.command, dir)));
+    let words =
+        commands.flat_map(|(command, dir)| words_of(command, dir).into_iter().map(move |word| (word, dir)));
     let sources =
         suite.workloads.iter().filter_map(|workload| Some(workload.kernel.as_ref()?.source.clone()));
-    commands.flat_map(|command| words_of(command, side.dir.as_deref())).chain(sources).collect()
+    words.chain(sources.map(|source| (source, dir))).collect()
 }
 
 /// The program; of a shell's `-c` the programs in its text; of any other the first argument that is a file.
@@ -116,12 +118,11 @@ fn hash(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdpoint_model::Suite;
 
-    fn side(dir: &Path, command: &str) -> SideSpec {
+    fn side(dir: &Path, command: &str) -> Suite {
         let text =
             format!("schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = {command}\n");
-        SideSpec { suite: Suite::parse(&text).unwrap(), dir: Some(dir.to_owned()) }
+        Suite { dir: Some(dir.to_owned()), ..Suite::parse(&text).unwrap() }
     }
 
     fn of(dir: &Path, command: &str) -> BTreeMap<String, String> {

@@ -19,26 +19,16 @@ use holdpoint_model::{AbPlan, AbReport, AbWorkload, PairRound, SCHEMA_VERSION, S
 use holdpoint_stats::random::Random;
 use lane::Lane;
 use pair::{Pair, is_pinned};
-use std::path::PathBuf;
 use std::time::Instant;
 use trouble::Watch;
 
-/// One side as it is to be measured.
-#[derive(Clone, Debug)]
-pub struct SideSpec {
-    /// Its workloads and workers.
-    pub suite: Suite,
-    /// Where its processes run; here where absent.
-    pub dir: Option<PathBuf>,
-}
-
-/// Both sides.
+/// Two suites to be measured side by side. What tells revisions apart is the folder that their programs run in.
 #[derive(Clone, Debug)]
 pub struct Sides {
     /// What head is compared with.
-    pub base: SideSpec,
+    pub base: Suite,
     /// What is under test.
-    pub head: SideSpec,
+    pub head: Suite,
     /// Whether all processes of a unit are held on one CPU, programs that do not say they use one thread included.
     pub pin: bool,
     /// Whether workloads whose machine code, launches and inputs are the same on both sides are measured all the same.
@@ -46,7 +36,7 @@ pub struct Sides {
 }
 
 impl Sides {
-    fn both(&self) -> [&SideSpec; 2] {
+    fn both(&self) -> [&Suite; 2] {
         [&self.base, &self.head]
     }
 }
@@ -67,27 +57,27 @@ pub trait Decide {
 #[must_use]
 pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
     let (mut notes, mut workloads) = (Vec::new(), indexmap::IndexMap::new());
-    for spec in &sides.head.suite.workloads {
-        match find(&sides.base.suite, &spec.name) {
+    for spec in &sides.head.workloads {
+        match find(&sides.base, &spec.name) {
             Some(was) => _ = workloads.insert(spec.name.clone(), blank(spec, incomparable(was, spec))),
             None => notes.push(format!("{} is new in head: there is nothing to compare it with", spec.name)),
         }
     }
-    for spec in &sides.base.suite.workloads {
-        if find(&sides.head.suite, &spec.name).is_none() {
+    for spec in &sides.base.workloads {
+        if find(&sides.head, &spec.name).is_none() {
             let reason = "base has this workload, head does not; was it removed or renamed?".to_owned();
             workloads.insert(spec.name.clone(), blank(spec, Some(reason)));
         }
     }
     AbReport {
         schema_version: SCHEMA_VERSION,
-        suite: sides.head.suite.name.clone(),
+        suite: sides.head.name.clone(),
         timestamp_utc: clock::timestamp_utc(),
         finished: false,
         plan,
         base,
         head,
-        machine: Some(machine::machine_for(&sides.head.suite)),
+        machine: Some(machine::machine_for(&sides.head)),
         toolchain: machine::toolchain(),
         conditions: Default::default(),
         elapsed_s: 0.0,
@@ -134,7 +124,7 @@ pub fn measure(
     let start = (Instant::now(), report.elapsed_s);
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, (name, workload)) in report.workloads.iter().enumerate() {
-        let specs = (find(&sides.base.suite, name), find(&sides.head.suite, name));
+        let specs = (find(&sides.base, name), find(&sides.head, name));
         if let (Some(base), Some(head), true) = (specs.0, specs.1, wanted(index)) {
             lanes.push(Lane::new(index, [base, head], workload));
         }
@@ -254,7 +244,7 @@ impl<'a> Runner<'a> {
 /// Units that a pair of processes serves: the fewest of all its workers.
 fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
     let of = |side: usize, lane: &Lane| {
-        sides.both()[side].suite.workers.get(&lane.specs[side].worker).map_or(1, |w| w.units_per_process)
+        sides.both()[side].workers.get(&lane.specs[side].worker).map_or(1, |w| w.units_per_process)
     };
     lanes.iter().map(|lane| of(0, lane).min(of(1, lane))).min().unwrap_or(1)
 }

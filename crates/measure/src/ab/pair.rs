@@ -1,17 +1,17 @@
 //! A fresh pair of processes, one a side.
 
+use super::Sides;
 use super::lane::Lane;
 use super::trouble::{Watch, device_trouble};
-use super::{SideSpec, Sides};
 use crate::ask::{self, Asking, Seeds};
 use crate::audit::Audit;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
-use crate::worker::{Place, Prepared, WorkerError};
+use crate::worker::{Prepared, WorkerError};
 use holdpoint_model::ab::SideKernels;
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
-use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, WorkloadSpec};
+use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 
@@ -45,10 +45,9 @@ impl<'a> Pair<'a> {
     /// Starts the workload's processes, unless another workload has; in random order.
     pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
         for side in both(random) {
-            let (spec, name) = (self.sides.both()[side], lane.specs[side].worker.as_str());
+            let (suite, name) = (self.sides.both()[side], lane.specs[side].worker.as_str());
             let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs));
-            let place = || Place { dir: spec.dir.clone(), cpu };
-            let slot = self.slots[side].entry(name).or_insert_with(|| Slot::new(&spec.suite, name, place()));
+            let slot = self.slots[side].entry(name).or_insert_with(|| Slot::new(suite, name, cpu));
             slot.worker().map_err(|error| failed(side, error))?;
         }
         Ok(())
@@ -101,7 +100,7 @@ impl<'a> Pair<'a> {
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
         for side in both(random) {
-            let (spec, suite) = (lane.specs[side], &self.sides.both()[side].suite);
+            let (spec, suite) = (lane.specs[side], self.sides.both()[side]);
             let seed = suite.seed_of(spec) ^ draw;
             let slot = self.slot(lane, side)?;
             slot.check_listed(spec).map_err(|error| not_on_both(side, error))?;
@@ -222,7 +221,7 @@ impl<'a> Pair<'a> {
 
 /// Whether both sides are asked for the same, and timed by a clock that the host's code is not in.
 fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
-    let seed = |side: &SideSpec, spec: &WorkloadSpec| side.suite.seed_of(spec);
+    let seed = |suite: &Suite, spec: &WorkloadSpec| suite.seed_of(spec);
     base == head && base.timer() != TIMER_HOST && seed(&sides.base, base) == seed(&sides.head, head)
 }
 
@@ -231,7 +230,7 @@ fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
 pub(super) fn is_pinned(sides: &Sides, specs: &[&WorkloadSpec; 2]) -> bool {
     let is_single_threaded = |side: usize| {
         let name = specs[side].worker.as_str();
-        let declared = sides.both()[side].suite.workers.get(name).map(|worker| worker.single_threaded);
+        let declared = sides.both()[side].workers.get(name).map(|worker| worker.single_threaded);
         declared.unwrap_or(name == WORKER_BUILTIN)
     };
     sides.pin || (is_single_threaded(0) && is_single_threaded(1))

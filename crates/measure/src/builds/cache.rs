@@ -60,8 +60,8 @@ impl Cache {
 
     /// The place of a revision built by a command. All names are of one length: a path's length can move the stack
     /// of what is measured.
-    pub(super) fn entry(&self, commit: &str, build: Option<&BuildSpec>) -> Entry {
-        let command = json!(build.map(|build| &build.command)).to_string();
+    pub(super) fn entry(&self, commit: &str, folder: &Path, build: Option<&BuildSpec>) -> Entry {
+        let command = json!([build.map(|build| &build.command), folder.to_string_lossy()]).to_string();
         let digits = name_of(command.as_bytes());
         self.named(&format!("{}-{digits}", commit.get(..16).unwrap_or(commit)))
     }

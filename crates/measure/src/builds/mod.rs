@@ -20,7 +20,8 @@ use command::BuildJob;
 use git::Git;
 use holdpoint_model::suite::BuildSpec;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -30,6 +31,8 @@ use std::time::Instant;
 pub struct Builds {
     git: Git,
     cache: Cache,
+    /// The folder within the repository that builds and workloads run in.
+    folder: PathBuf,
     /// Locked markers of the builds handed out, by folder: none is evicted while this lives.
     held: Mutex<BTreeMap<PathBuf, File>>,
 }
@@ -37,7 +40,7 @@ pub struct Builds {
 /// A revision, ready to be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Built {
-    /// The root of its checkout.
+    /// The folder of its checkout that workloads run in.
     pub dir: PathBuf,
     /// Whether it was there already.
     pub cached: bool,
@@ -62,7 +65,7 @@ impl Builds {
     pub fn open(dir: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
         let root = cache_dir().join(cache::name_of(git.root.as_os_str().as_encoded_bytes()));
-        Ok(Self { git, cache: Cache { root }, held: Mutex::default() })
+        Ok(Self { git, cache: Cache { root }, folder: PathBuf::new(), held: Mutex::default() })
     }
 
     /// The same with a cache of one's own.
@@ -72,7 +75,14 @@ impl Builds {
     pub fn open_with(dir: &Path, cache: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
         let cache = Cache { root: cache.to_owned() };
-        Ok(Self { git, cache, held: Mutex::default() })
+        Ok(Self { git, cache, folder: PathBuf::new(), held: Mutex::default() })
+    }
+
+    /// Builds and runs in the folder that a suite lies in; at the root where that is outside of the repository.
+    #[must_use]
+    pub fn in_folder(self, dir: Option<&Path>) -> Self {
+        let folder = dir.and_then(|dir| dir.strip_prefix(&self.git.root).ok()).unwrap_or(Path::new(""));
+        Self { folder: folder.to_owned(), ..self }
     }
 
     /// The root of the repository's work tree.
@@ -130,7 +140,7 @@ impl Builds {
     /// When it cannot be found, checked out or built. Then nothing of it passes for a build.
     pub fn get(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
         let commit = self.resolve(revision)?;
-        let entry = self.cache.entry(&commit, build);
+        let entry = self.cache.entry(&commit, &self.folder, build);
         let _lock = self.cache.lock()?;
         let start = Instant::now();
         self.cache.sweep(|dir| self.git.remove_worktree(dir));
@@ -143,7 +153,7 @@ impl Builds {
         if !cached {
             self.cache.evict(|dir| self.git.remove_worktree(dir));
         }
-        Ok(Built { dir: entry.dir, cached, seconds: start.elapsed().as_secs_f64() })
+        Ok(Built { dir: self.folder_in(&entry.dir), cached, seconds: start.elapsed().as_secs_f64() })
     }
 
     /// The work tree as it is, with whatever was changed in it, built where it is. Never cached.
@@ -153,11 +163,18 @@ impl Builds {
     pub fn build_in_place(&self, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
         let _lock = self.cache.lock()?;
         let start = Instant::now();
+        let dir = self.folder_in(self.root());
         if let Some(build) = build {
             let log = self.cache.root.join("in-place.log");
-            BuildJob { what: "the work tree".to_owned(), dir: self.root(), log: &log }.run(build)?;
+            BuildJob { what: "the work tree".to_owned(), dir: &dir, log: &log }.run(build)?;
         }
-        Ok(Built { dir: self.root().to_owned(), cached: false, seconds: start.elapsed().as_secs_f64() })
+        Ok(Built { dir, cached: false, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    fn folder_in(&self, checkout: &Path) -> PathBuf {
+        let mut dir = checkout.to_owned();
+        dir.extend(&self.folder);
+        dir
     }
 
     /// Checks out and builds anew, and marks what came of it.
@@ -171,9 +188,30 @@ impl Builds {
         })?;
         self.git.add_worktree(&entry.dir, commit)?;
         self.git.update_submodules(&entry.dir, commit)?;
+        let dir = make_folder(&entry.dir, &self.folder).map_err(|error| BuildError::Worktree {
+            commit: commit.to_owned(),
+            dir: entry.dir.clone(),
+            detail: format!("{}, the folder of the suite: {error}", self.folder.display()),
+        })?;
         if let Some(build) = build {
-            BuildJob { what: format!("commit {commit}"), dir: &entry.dir, log: &entry.log }.run(build)?;
+            BuildJob { what: format!("commit {commit}"), dir: &dir, log: &entry.log }.run(build)?;
         }
         entry.mark(commit, build)
     }
+}
+
+/// A folder of a checkout, made where a revision has none yet. A link in its place may lead out of the checkout.
+fn make_folder(checkout: &Path, folder: &Path) -> io::Result<PathBuf> {
+    let mut dir = checkout.to_owned();
+    for part in folder {
+        dir.push(part);
+        match dir.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => {
+                return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no folder at this revision"));
+            }
+            Err(_) => fs::create_dir(&dir)?,
+        }
+    }
+    Ok(dir)
 }

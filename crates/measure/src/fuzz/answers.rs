@@ -4,7 +4,7 @@
 use super::arena::Arena;
 use super::exchange::Exchange;
 use crate::slot::Slot;
-use crate::worker::{Place, WorkerError};
+use crate::worker::WorkerError;
 use holdpoint_model::fuzz::Finding;
 use holdpoint_model::{FindingKind, FuzzCase, Suite};
 use holdpoint_ops::{Dtype, Precision, Tolerance};
@@ -104,7 +104,7 @@ impl<'a> Answerer<'a> {
     /// # Errors
     /// When no file can be made there.
     pub fn new(suite: &'a Suite, worker: &'a str, dir: &Path) -> std::io::Result<Self> {
-        Ok(Self { slot: Slot::new(suite, worker, Place::default()), arena: Arena::new(suite, dir)? })
+        Ok(Self { slot: Slot::new(suite, worker, None), arena: Arena::new(suite, dir)? })
     }
 
     /// Asks twice.

@@ -2,7 +2,7 @@
 
 use super::arena::{GAP_BYTES, POISON, Tensors};
 use crate::slot::Slot;
-use crate::worker::{Computed, Place};
+use crate::worker::Computed;
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FuzzCase, Suite};
@@ -58,7 +58,7 @@ impl<'a> Oracle<'a> {
         let Some((name, _)) = self.suite.workers.get_key_value(oracle) else {
             return Err(format!("no worker {oracle:?} in suite {:?}", self.suite.name));
         };
-        let slot = self.slots.entry(name).or_insert_with(|| Slot::new(self.suite, name, Place::default()));
+        let slot = self.slots.entry(name).or_insert_with(|| Slot::new(self.suite, name, None));
         let mut bytes = vec![POISON; GAP_BYTES];
         let mut lay = |tensor: &Tensor, is_input: bool| {
             bytes.resize(bytes.len().next_multiple_of(64), POISON);

@@ -19,7 +19,7 @@ pub use kernels::{Kernel, Target, kernels};
 pub use size::TooLarge;
 
 use crate::slot::Slot;
-use crate::worker::{Place, WorkerError};
+use crate::worker::WorkerError;
 use arena::Arena;
 use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel, Shown, SizeRange};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
@@ -57,7 +57,7 @@ impl<'a> Fuzzer<'a> {
     /// When no file can be made there.
     pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
         let arena = (target == Target::External).then(|| Arena::new(suite, dir)).transpose()?;
-        let slot = Slot::new(suite, worker, Place::default());
+        let slot = Slot::new(suite, worker, None);
         Ok(Self { suite, slot, target, arena, timeouts_count: 0 })
     }
 

@@ -9,7 +9,7 @@ use crate::ask::{self, Asking, Batch};
 use crate::audit::Audit;
 use crate::machine::StateReader;
 use crate::slot::Slot;
-use crate::worker::{Place, Prepared};
+use crate::worker::Prepared;
 use active::{Active, Unfit};
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::protocol::WorkerInfo;
@@ -54,7 +54,7 @@ pub(crate) fn measure(
     on_event: &mut dyn FnMut(Event),
 ) -> (Vec<(String, Measurement)>, BTreeMap<String, WorkerInfo>) {
     let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
-    let slots = names.into_iter().map(|name| (name, Slot::new(suite, name, Place::default()))).collect();
+    let slots = names.into_iter().map(|name| (name, Slot::new(suite, name, None))).collect();
     let mut scheduler =
         Scheduler { suite, slots, state: StateReader::default(), random: Random::new(suite.seed), on_event };
     let measured =
@@ -136,7 +136,7 @@ impl<'a> Scheduler<'a, '_> {
 
     fn slot(&mut self, spec: &'a WorkloadSpec) -> &mut Slot<'a> {
         let suite = self.suite;
-        self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker, Place::default()))
+        self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker, None))
     }
 
     fn begin(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {

@@ -8,7 +8,6 @@ use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{DeviceInfo, Message, PROTOCOL_VERSION, Request, Response};
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::{Failure, FailureCause, Suite, WorkloadSpec};
-use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -35,17 +34,12 @@ pub(super) enum Stop {
 }
 
 /// Prepares the workload in a process of its own, behind the words of a tool, makes one call and checks its answer.
-pub(super) fn drive(
-    suite: &Suite,
-    spec: &WorkloadSpec,
-    tool: &[String],
-    dir: Option<&Path>,
-    timeout: Duration,
-) -> Driven {
+pub(super) fn drive(suite: &Suite, spec: &WorkloadSpec, tool: &[String], timeout: Duration) -> Driven {
     let worker = suite.workers.get(&spec.worker);
     let program = worker.map_or(&spec.command, |worker| &worker.command);
     let command: Vec<String> = tool.iter().chain(program).cloned().collect();
     let requests = worker.map(|_| requests(spec, suite.seed_of(spec))).unwrap_or_default();
+    let dir = worker.and_then(|worker| worker.dir.as_deref()).or(suite.dir.as_deref());
     match captured(&command, &requests, dir, timeout) {
         Ok(output) if worker.is_none() => of_program(spec, output),
         Ok(output) => of_worker(spec, output),

@@ -35,8 +35,6 @@ pub struct Profiling<'a> {
     pub timeout: Duration,
     /// Where the profiler's own files go.
     pub folder: &'a Folder,
-    /// The folder in which the workload's process runs; this process's own where absent.
-    pub dir: Option<&'a Path>,
 }
 
 /// What came of a workload, and what was learned beside it.
@@ -53,7 +51,7 @@ pub struct Seen {
 /// Profiles one workload: first a call without the profiler, to see that it works and what its kernels are called, then one with it.
 #[must_use]
 pub fn profile(suite: &Suite, spec: &WorkloadSpec, how: Profiling<'_>) -> Seen {
-    let Driven { stop, device, kernel, .. } = drive(suite, spec, &[], how.dir, how.timeout);
+    let Driven { stop, device, kernel, .. } = drive(suite, spec, &[], how.timeout);
     let mut missing = Vec::new();
     let outcome = match stop {
         Some(Stop::Failed(failure)) => ProfileOutcome::Failed(failure),
@@ -78,7 +76,7 @@ fn count(
     let mut metrics = how.metrics.to_vec();
     let driven = loop {
         let words = words(spec, kernel, how, filter.as_deref(), &metrics, [&report, &log]);
-        let driven = drive(suite, spec, &words, how.dir, how.timeout);
+        let driven = drive(suite, spec, &words, how.timeout);
         // Some versions refuse the whole list because of one name, others leave it out.
         let said = log_text(&log);
         let is_refused =

@@ -51,7 +51,7 @@ pub fn sanitize(
         ["--check-exit-code", "no", "--print-limit", "100", "--target-processes", "all", "--log-file"],
     ];
     let words: Vec<String> = words.concat().into_iter().chain([path.as_str()]).map(str::to_owned).collect();
-    let Driven { stop, device, status, .. } = drive(suite, spec, &words, None, how.timeout);
+    let Driven { stop, device, status, .. } = drive(suite, spec, &words, how.timeout);
     let said = sanitizer_log(&log_text(&log));
     let has_error_exit = status.is_some_and(|status| status.code() == Some(ERROR_EXIT));
     let name = log.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -90,6 +90,42 @@ fn a_program_of_the_revision_builds_it() {
 }
 
 #[test]
+fn a_suite_in_a_folder_is_built_and_run_in_that_folder() {
+    let (repo, commits) = Repo::with_commits(1);
+    fs::create_dir_all(repo.dir().join("perf/gpu")).unwrap();
+    repo.write("perf/gpu/here.txt", "1");
+    let head = repo.commit("with a folder");
+    let builds = || repo.builds().in_folder(Some(&repo.dir().canonicalize().unwrap().join("perf/gpu")));
+    let build = shell("ls > files.txt");
+    let files = |revision: &str| {
+        let dir = builds().get(revision, Some(&build)).unwrap().dir;
+        assert!(dir.ends_with("perf/gpu"), "{dir:?}");
+        fs::read_to_string(dir.join("files.txt")).unwrap()
+    };
+    assert_eq!(files(&head), "files.txt\nhere.txt\n");
+    // A revision from before the suite has an empty folder in its place.
+    assert_eq!(files(&commits[0]), "files.txt\n");
+    assert!(builds().get(&commits[0], Some(&build)).unwrap().cached);
+    // At the root it is another build.
+    assert!(!repo.builds().get(&head, Some(&build)).unwrap().cached);
+    assert_eq!(
+        builds().build_in_place(None).unwrap().dir,
+        repo.dir().canonicalize().unwrap().join("perf/gpu")
+    );
+}
+
+#[test]
+fn a_link_in_place_of_the_suites_folder_is_refused() {
+    let repo = Repo::empty();
+    fs::create_dir(repo.outside("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(repo.outside("elsewhere"), repo.dir().join("perf")).unwrap();
+    let head = repo.commit("with a link");
+    let builds = repo.builds().in_folder(Some(&repo.dir().canonicalize().unwrap().join("perf/gpu")));
+    says(&builds.get(&head, None).unwrap_err(), &["perf/gpu", "no folder at this revision"]);
+    assert!(!repo.outside("elsewhere/gpu").exists());
+}
+
+#[test]
 fn a_build_is_not_told_of_the_folder_that_we_run_in() {
     let (repo, _) = Repo::with_commits(1);
     let build = BuildSpec { command: vec!["env".to_owned()], timeout_s: 600.0 };

@@ -2,7 +2,7 @@
 
 use crate::common::{PLAN, is_gone, suite, worker};
 use crate::program::write_program;
-use holdpoint_measure::ab::{self, Decide, SideSpec, Sides};
+use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite};
 use std::collections::BTreeSet;
@@ -52,12 +52,12 @@ fn plan() -> AbPlan {
 }
 
 /// A side whose only worker has this script in it.
-fn side(script: &str, pids: &Path) -> SideSpec {
+fn side(script: &str, pids: &Path) -> Suite {
     let workload = |name: &str| {
         format!("[[workload]]\nname = \"{name}\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"w\"\n")
     };
     let rest = format!("[workers.w]\n{}{}{}", worker(script, pids), workload("bad"), workload("other"));
-    SideSpec { suite: suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest), dir: None }
+    suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
 }
 
 fn named(label: &str) -> Side {
@@ -182,7 +182,7 @@ fn a_side_that_cannot_be_started_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
     let mut head = side("", &pids);
-    head.suite.workers.get_mut("w").unwrap().command = vec!["/nowhere/worker".to_owned()];
+    head.workers.get_mut("w").unwrap().command = vec!["/nowhere/worker".to_owned()];
     let sides = Sides { base: side("", &pids), head, pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
     ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
@@ -215,7 +215,7 @@ fn workers_with_other_workloads_are_not_compared() {
 }
 
 /// A side whose worker stands in for a device's, and tells this hash of its kernel.
-fn device_side(code: &str, timer: &str, pids: &Path) -> SideSpec {
+fn device_side(code: &str, timer: &str, pids: &Path) -> Suite {
     let script = format!(
         "ok_prepare() {{ say \"{{\\\"type\\\":\\\"prepared\\\",\\\"workload\\\":\\\"$workload\\\",\\\"kernel\\\":{{\\\"op_name\\\":\\\"copy\\\",\\\"kernel_name\\\":\\\"copy_fast\\\",\\\"shape_bucket\\\":\\\"n=6\\\",\\\"selection_source\\\":\\\"heuristic\\\",\\\"launches_per_call\\\":1,\\\"code_sha256\\\":\\\"{code}\\\",\\\"launches\\\":[\\\"copy_fast (1,1,1)x(32,1,1)+0\\\"]}}}}\"; }}"
     );
@@ -223,7 +223,7 @@ fn device_side(code: &str, timer: &str, pids: &Path) -> SideSpec {
         "[workers.cuda]\n{}[[workload]]\nname = \"other\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"cuda\"\ntimer = \"{timer}\"\n",
         worker(&script, pids)
     );
-    SideSpec { suite: suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest), dir: None }
+    suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn what_only_one_suite_has_is_told() {
             .map(|name| format!("[[workload]]\nname = \"{name}\"\ncommand = [\"true\"]\n"))
             .collect();
         let suite = Suite::parse(&format!("schema_version = 1\nname = \"s\"\n{text}")).unwrap();
-        SideSpec { suite, dir: None }
+        suite
     };
     let sides = Sides {
         base: of(&["kept", "gone"]),
@@ -281,7 +281,7 @@ fn suites_of_other_shapes_are_not_the_same_work() {
         let text = format!(
             "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\nop = \"tile_ssm\"\nshape = [1, {size}, 8]\n"
         );
-        SideSpec { suite: Suite::parse(&text).unwrap(), dir: None }
+        Suite::parse(&text).unwrap()
     };
     let sides = Sides { base: of(16), head: of(32), pin: false, measure_same_code: false };
     let report = ab::begin(&sides, plan(), named("base"), named("head"));
@@ -348,7 +348,7 @@ fn each_call_of_a_command_is_a_process_so_one_round_is_a_unit() {
         let text = format!(
             "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"{program}\"]\n"
         );
-        SideSpec { suite: Suite::parse(&text).unwrap(), dir: None }
+        Suite::parse(&text).unwrap()
     };
     let sides = Sides { base: of("true"), head: of("true"), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
@@ -367,7 +367,7 @@ fn programs_are_looked_up_where_their_side_is() {
     }
     let of = |dir: &Path| {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"./prog\"]\n";
-        SideSpec { suite: Suite::parse(text).unwrap(), dir: Some(dir.to_owned()) }
+        Suite { dir: Some(dir.to_owned()), ..Suite::parse(text).unwrap() }
     };
     let sides =
         Sides { base: of(dirs[0].path()), head: of(dirs[1].path()), pin: false, measure_same_code: false };

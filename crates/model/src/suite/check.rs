@@ -7,6 +7,7 @@ use super::{
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
 use crate::report::METRICS;
 use crate::toml_file::{TomlError, invalid, parse};
+use serde_json::Value;
 use std::collections::HashSet;
 
 impl Suite {
@@ -15,13 +16,26 @@ impl Suite {
     /// # Errors
     /// When the text is not TOML, not of the suite's form, or holds values that make no sense.
     pub fn parse(text: &str) -> Result<Self, TomlError> {
-        let mut suite: Self = parse(text)?;
-        let metrics = suite.gate.metrics.clone().unwrap_or_else(|| vec!["p50_ms".to_owned()]);
-        for workload in &mut suite.workloads {
+        parse::<Self>(text)?.completed()
+    }
+
+    /// Makes a suite of the keys that its file would have.
+    ///
+    /// # Errors
+    /// When it is not of the suite's form, or holds values that make no sense.
+    pub fn from_json(keys: Value) -> Result<Self, TomlError> {
+        let suite: Self =
+            serde_json::from_value(keys).map_err(|error| TomlError::Syntax(error.to_string()))?;
+        suite.completed()
+    }
+
+    fn completed(mut self) -> Result<Self, TomlError> {
+        let metrics = self.gate.metrics.clone().unwrap_or_else(|| vec!["p50_ms".to_owned()]);
+        for workload in &mut self.workloads {
             fill_defaults(workload, &metrics);
         }
-        suite.check()?;
-        Ok(suite)
+        self.check()?;
+        Ok(self)
     }
 
     /// The text of a suite's file.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelSpec {
-    /// Its source file, from the folder that the worker runs in: where holdpoint was started, or a revision's checkout.
+    /// Its source file, relative to the suite file; of a revision, to the same folder of its checkout.
     pub source: String,
     /// Its name in the source; declared `extern "C" __global__`.
     pub entry: String,

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -54,6 +55,10 @@ pub struct Suite {
     /// The workloads, in order.
     #[serde(default, rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
+    /// The folder that paths in the suite are relative to and that its programs run in: that of its file, or the same folder of another
+    /// revision; the current folder where absent.
+    #[serde(skip)]
+    pub dir: Option<PathBuf>,
 }
 
 impl Suite {
@@ -91,6 +96,9 @@ pub struct WorkerSpec {
     /// Units of a comparison that one pair of its processes serves, buffers placed anew for each; 1 where a fresh start is cheap.
     #[serde(default = "one_unit", skip_serializing_if = "is_one_unit")]
     pub units_per_process: u32,
+    /// The folder it runs in, where that is not the suite's: a program named on the command line.
+    #[serde(skip)]
+    pub dir: Option<PathBuf>,
 }
 
 fn one_unit() -> u32 {

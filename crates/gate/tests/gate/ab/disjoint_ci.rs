@@ -85,7 +85,7 @@ fn exit_codes_are_the_seeds() {
     ] {
         let report = judged(vec![workload(&noisy(1, 30, change, 0.002))], Policy::DisjointCi);
         let workload = &report.checks[0];
-        assert_eq!((report.verdict, exit_code(&report)), (verdict, code), "{}", workload.reason);
+        assert_eq!((report.verdict, report.exit_code()), (verdict, code), "{}", workload.reason);
         assert_eq!(report.policy, "disjoint-ci");
         assert_eq!(workload.paired.as_ref().unwrap().disjoint_ci.as_ref().unwrap().verdict, workload.reason);
         assert!(workload.evidence().is_some());

@@ -26,7 +26,7 @@ fn the_worked_example_is_a_regression_with_its_figures() {
     let workload = &report.checks[0];
     assert_eq!(workload.reason, "+2.1 % [+1.5, +2.7], slower than the tolerance of 1.0 %");
     assert_eq!((workload.verdict, report.verdict), (Verdict::Regressed, Verdict::Regressed));
-    assert_eq!((report.policy.as_str(), exit_code(&report)), ("sequential", ExitCode::Failed));
+    assert_eq!((report.policy.as_str(), report.exit_code()), ("sequential", ExitCode::Failed));
     let evidence = workload.evidence().unwrap();
     assert_eq!((evidence.units_count, evidence.rounds_count, evidence.rounds_left_out), (19, 57, 0));
     assert!(evidence.e_slower > 1000.0 && evidence.e_not_slower < 1.0 && evidence.e_faster < 1.0);
@@ -47,7 +47,7 @@ fn the_same_is_a_pass_and_faster_is_improved() {
     let report = judged(workloads, Policy::Sequential);
     assert_reason(&report.checks[0], Verdict::Pass, &["not slower than the tolerance of 1.0 %"]);
     assert_reason(&report.checks[1], Verdict::Improved, &["-5.", "[-5", "faster than the tolerance"]);
-    assert_eq!((report.verdict, exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
+    assert_eq!((report.verdict, report.exit_code()), (Verdict::Pass, ExitCode::Ok));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn what_is_undecided_says_what_would_have_been_seen_and_how_long_it_would_take()
         ],
     );
     assert!(workload.evidence().unwrap().smallest_visible_slowdown.unwrap() > 0.02);
-    assert_eq!(exit_code(&report), ExitCode::Inconclusive);
+    assert_eq!(report.exit_code(), ExitCode::Inconclusive);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_side_that_failed_is_named_and_broken_is_the_worst() {
         assert_eq!(report.checks[0].reason, "head failed: wrong_answer: value 3 is 4, not 5");
         let verdicts: Vec<Verdict> = report.checks.iter().map(|workload| workload.verdict).collect();
         assert_eq!(verdicts, [Verdict::Broken, Verdict::Skipped, Verdict::Regressed]);
-        assert_eq!((report.verdict, exit_code(&report)), (Verdict::Broken, ExitCode::Broken));
+        assert_eq!((report.verdict, report.exit_code()), (Verdict::Broken, ExitCode::Broken));
         assert_eq!(report.checks[1].reason, "base does not have it");
         assert!(report.checks[0].evidence().is_some() && report.checks[1].evidence().is_none());
     }
@@ -156,7 +156,7 @@ fn the_same_machine_code_passes_and_says_so() {
     same.kernels = Some(SideKernels { base: kernel.clone(), head: kernel });
     for policy in [Policy::Sequential, Policy::DisjointCi] {
         let report = judged(vec![same.clone()], policy);
-        assert_eq!((report.verdict, exit_code(&report)), (Verdict::Pass, ExitCode::Ok));
+        assert_eq!((report.verdict, report.exit_code()), (Verdict::Pass, ExitCode::Ok));
         assert_eq!(report.checks[0].reason, "the same machine code");
     }
     same.kernels = None;
@@ -167,7 +167,7 @@ fn the_same_machine_code_passes_and_says_so() {
 #[test]
 fn nothing_judged_is_nothing_known() {
     let report = judged(Vec::new(), Policy::Sequential);
-    assert_eq!((report.verdict, exit_code(&report)), (Verdict::Inconclusive, ExitCode::Inconclusive));
+    assert_eq!((report.verdict, report.exit_code()), (Verdict::Inconclusive, ExitCode::Inconclusive));
 }
 
 #[test]

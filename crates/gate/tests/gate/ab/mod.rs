@@ -9,7 +9,7 @@ mod resume;
 
 use super::identity;
 use holdpoint_gate::ab::{self, Deciding};
-use holdpoint_gate::{Policy, exit_code, judge_sides};
+use holdpoint_gate::{HasExitCode, Policy, judge_sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::*;
 use holdpoint_stats::random::Random;

@@ -3,7 +3,7 @@
 use super::super::machine;
 use super::*;
 use holdpoint_gate::Allow;
-use holdpoint_gate::{compare_reports_disjoint_ci, exit_code};
+use holdpoint_gate::{HasExitCode, compare_reports_disjoint_ci};
 use serde_json::json;
 
 /// A report with one measured workload of this median, in twelve rounds.
@@ -48,7 +48,7 @@ fn each_workload_has_one_check_with_the_seeds_sentence() {
         assert!(check.reason.starts_with(words), "{}", check.reason);
         assert_eq!((check.status, check.verdict, judged.verdict), (status, verdict, verdict));
         assert_eq!((check.current_ms, check.allowed_max_ms), (Some(current_ms), None));
-        assert_eq!(exit_code(&judged) as u8, code);
+        assert_eq!(judged.exit_code() as u8, code);
     }
 }
 

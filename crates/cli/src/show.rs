@@ -1,0 +1,221 @@
+//! What each command prints.
+
+use crate::output::{Output, print};
+use holdpoint_flow::attest::Attested;
+use holdpoint_flow::checklist::Filled;
+use holdpoint_flow::ci::CiResult;
+use holdpoint_flow::fuzz::Fuzzed;
+use holdpoint_flow::gate::Gated;
+use holdpoint_flow::profile::Profiled;
+use holdpoint_flow::release::Verified;
+use holdpoint_flow::replay::Replay;
+use holdpoint_flow::report::{Document, Shown};
+use holdpoint_flow::roofline::Placed;
+use holdpoint_flow::run::Ran;
+use holdpoint_flow::{Decided, FlowError, Message};
+
+use holdpoint_model::caps::RuntimeCaps;
+use holdpoint_model::{
+    Baseline, Bisection, Calibration, CheckDocument, Report, SanitizeReport, Source, Trend, Tuning,
+};
+use holdpoint_render::{Judged, Style, terminal};
+
+/// A result that can be printed, as text or as JSON.
+pub trait Show {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// When stdout cannot be written to.
+    fn show(&self, output: &Output) -> Result<(), FlowError>;
+}
+
+/// Documents that one function of `render` turns into text.
+macro_rules! show_by {
+    ($($document:ty, $text:path;)*) => {
+        $(impl Show for $document {
+            fn show(&self, output: &Output) -> Result<(), FlowError> {
+                output.result(self, |style| $text(self, style))
+            }
+        })*
+    };
+}
+
+show_by! {
+    Baseline, terminal::baseline;
+    Bisection, terminal::bisection;
+    Calibration, terminal::calibration;
+    CheckDocument, terminal::check;
+    Report, terminal::report;
+    RuntimeCaps, terminal::caps;
+    SanitizeReport, terminal::sanitize;
+    Vec<Trend>, terminal::trend;
+    Vec<Tuning>, terminal::tune;
+}
+
+/// Nothing is printed where there is nothing.
+impl<T: Show> Show for Option<T> {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        self.as_ref().map_or(Ok(()), |document| document.show(output))
+    }
+}
+
+impl Show for Message {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        output.result(&self.json, |_| self.text.clone())
+    }
+}
+
+impl Show for Decided {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        output.result(&self.judgement, |style| terminal::judgement(self.judged(), style))
+    }
+}
+
+/// A comparison with the familiar statistics below it.
+pub struct WithEvidence(pub Decided);
+
+impl Show for WithEvidence {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        output.result(&self.0.judgement, |style| text_with_evidence(self.0.judged(), style))
+    }
+}
+
+fn text_with_evidence(judged: Judged<'_>, style: Style) -> String {
+    format!("{}\n{}", terminal::judgement(judged, style), terminal::evidence_of_sides(judged, style))
+}
+
+impl Show for Gated {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Decided(decided) => decided.show(output),
+            Self::Recorded(baseline) => baseline.show(output),
+            Self::Unrecorded(report) => report.show(output),
+            Self::NoBaseline => Ok(()),
+        }
+    }
+}
+
+impl Show for Ran {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Once(report) => report.show(output),
+            Self::OnDevices(reports) => output.result(reports, |style| terminal::devices(reports, style)),
+        }
+    }
+}
+
+impl Show for Shown {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        let first = self.problem.as_ref().map(|what| format!("problem: {what}\n\n")).unwrap_or_default();
+        match &self.document {
+            Document::Report(judged) => output.result(&judged.report, |style| {
+                let text = terminal::report(&judged.report, style);
+                let Some(judgement) = &judged.judgement else { return first + &text };
+                let judged = Judged::new(judgement, Some(Source::Run(&judged.report)));
+                format!("{first}{text}\n{}", terminal::judgement(judged, style))
+            }),
+            Document::Decided(decided) => output.result(&decided.judgement, |style| {
+                let judged = decided.judged();
+                first
+                    + &if judged.is_sides() {
+                        text_with_evidence(judged, style)
+                    } else {
+                        terminal::judgement(judged, style)
+                    }
+            }),
+            Document::Calibration(calibration) => calibration.show(output),
+            Document::Bisection(bisection) => bisection.show(output),
+            Document::ApexGpu(apex) => output.result(&apex.report, |_| apex.page.clone()),
+            Document::Form(text) => print(text),
+            Document::Written => Ok(()),
+        }
+    }
+}
+
+impl Show for Placed {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Roofline(roofline) => output.result(roofline, |style| terminal::roofline(roofline, style)),
+            Self::Ceilings(all) => output.result(all, |style| {
+                let texts: Vec<String> = all.iter().map(|one| terminal::ceilings(one, style)).collect();
+                texts.join("\n")
+            }),
+            Self::Unmeasured(report) => report.show(output),
+        }
+    }
+}
+
+impl Show for Profiled {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Alone(profile) => output.result(profile, |style| terminal::profile(profile, style)),
+            Self::Compared { comparison, profile } => output.result(comparison, |style| {
+                let (profile, changes) =
+                    (terminal::profile(profile, style), terminal::profile_comparison(comparison, style));
+                format!("{profile}\n{changes}")
+            }),
+        }
+    }
+}
+
+impl Show for Fuzzed {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Searched(report) => output.result(report, |style| terminal::fuzz(report, style)),
+            Self::Replayed(cases) => output.result(cases, |style| terminal::replayed(cases, style)),
+        }
+    }
+}
+
+impl Show for Replay {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Recorded { manifest, path } => {
+                output.result(manifest, |style| terminal::replay_manifest(manifest, path, style))
+            }
+            Self::Verified(found) => {
+                output.result(found, |style| terminal::replay_verification(found, style))
+            }
+            Self::WrongAnswer => Ok(()),
+        }
+    }
+}
+
+impl Show for Verified {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        output.result(&self.json, |style| terminal::verified(&self.problems, &self.holds, style))
+    }
+}
+
+impl Show for Attested {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Keys(message) => message.show(output),
+            Self::Attestation(attestation) => {
+                output.result(attestation, |style| terminal::attestation(attestation, style))
+            }
+            Self::Signed(signature) => output.result(&signature.envelope, |_| signature.text.clone()),
+            Self::Verified(verified) => verified.show(output),
+        }
+    }
+}
+
+impl Show for Filled {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Filled(message) => message.show(output),
+            Self::Unverified(verified) => verified.show(output),
+        }
+    }
+}
+
+impl Show for CiResult {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Message(message) => message.show(output),
+            Self::Guarded(guarded) => output.result(guarded, |_| guarded.to_string()),
+            Self::Files(files) => output.result(files, |_| files.text()),
+            Self::Page(page) => print(page),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! One comparison of two sides, from the first unit to the verdict.
+
+use super::sides::Prepared;
+use crate::Watch;
+use crate::error::FlowError;
+use holdpoint_gate::ab::{self as rule, Deciding};
+use holdpoint_gate::{Policy, judge_sides};
+use holdpoint_measure::ab::{self, Decide, Sides};
+use holdpoint_model::ab::Ended;
+use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
+use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, PairRound};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often what has been measured so far is written: a machine that dies loses no more than this.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// A comparison under way.
+pub struct Comparison<'a> {
+    sides: &'a Sides,
+    policy: Policy,
+    pub report: AbReport,
+    deciding: Deciding,
+}
+
+impl<'a> Comparison<'a> {
+    /// Nothing measured yet.
+    ///
+    /// # Errors
+    /// When the plan makes no sense.
+    pub fn new(prepared: &'a Prepared, plan: AbPlan, policy: Policy) -> Result<Self, FlowError> {
+        Self::from(&prepared.sides, policy, begin(prepared, plan, policy))
+    }
+
+    /// Goes on from what an interrupted comparison left; the seed is the one it had, unless another `is_seed_given`.
+    ///
+    /// # Errors
+    /// When there is no such report, or anything that its units depend on is not as it was.
+    pub fn resume(
+        prepared: &'a Prepared,
+        plan: AbPlan,
+        policy: Policy,
+        is_seed_given: bool,
+        path: &Path,
+    ) -> Result<Self, FlowError> {
+        let fresh = begin(prepared, plan, policy);
+        let mut report = holdpoint_store::read_document::<AbReport>(path)?;
+        let refused = |what: String| FlowError::File {
+            path: path.to_owned(),
+            what: format!("cannot go on from this: {what}, or leave out --resume to measure anew"),
+        };
+        let differences = rule::differences(&report, &fresh, is_seed_given);
+        if !differences.is_empty() {
+            return Err(refused(format!("{}; put that back as it was", differences.join("; "))));
+        }
+        let is_possible = |calls: u64| (1..=CALLS_PER_SAMPLE_MAX).contains(&calls);
+        if let Some((name, _)) = report.workloads.iter().find(|(_, w)| !is_possible(w.calls_per_sample)) {
+            return Err(refused(format!("calls_per_sample of {name} is out of bounds; put that back")));
+        }
+        // Times count, whatever was typed beside them.
+        for unit in report.workloads.values_mut().flat_map(|workload| &mut workload.units) {
+            let x = rule::estimate::unit(&mut unit.rounds);
+            unit.x =
+                x.ok_or_else(|| refused("a unit of it has no rounds that count; remove it".to_owned()))?;
+        }
+        let units_count = report.workloads.values().map(|workload| workload.units.len()).max().unwrap_or(0);
+        if units_count > fresh.plan.units_max as usize {
+            return Err(refused(format!(
+                "it has {units_count} units of a workload; give --units-max {units_count}"
+            )));
+        }
+        // More time and more units may be given than before.
+        report.plan = AbPlan { seed: report.plan.seed, ..fresh.plan };
+        let Self { mut report, deciding, .. } = Self::from(&prepared.sides, policy, report)?;
+        if report.finished && !(0..report.workloads.len()).any(|i| deciding.wants_more(i)) {
+            return Err(refused("it is finished; read it".to_owned()));
+        }
+        // Whether both sides are the same code takes no time to see, and is seen again.
+        let unmeasured = report.workloads.values_mut().filter(|workload| workload.ended == Ended::SameCode);
+        unmeasured.for_each(|workload| workload.ended = Ended::Interrupted);
+        Self::from(&prepared.sides, policy, report)
+    }
+
+    fn from(sides: &'a Sides, policy: Policy, report: AbReport) -> Result<Self, FlowError> {
+        let deciding =
+            Deciding::replay(&report, &report.plan).map_err(|error| FlowError::Input(error.to_string()))?;
+        Ok(Self { sides, policy, report, deciding })
+    }
+
+    /// Measures until all is decided; now and then what there is so far is kept in the file.
+    pub fn measure(&mut self, checkpoint: Option<&Path>, watch: &dyn Watch) {
+        let progress = watch.start(self.report.workloads.len());
+        let mut saved = Instant::now();
+        let (before, policy) = (self.deciding.clone(), self.policy);
+        let ended: Vec<Ended> = self.report.workloads.values().map(|workload| workload.ended).collect();
+        // The seed's rule is of a fixed length, whatever the evidence.
+        let wanted = |index: usize| match ended[index] {
+            Ended::Failed | Ended::Skipped | Ended::SameCode => false,
+            _ => policy.is_fixed_length() || before.wants_more(index),
+        };
+        let mut decider = Decider { deciding: &mut self.deciding, policy: self.policy };
+        ab::measure(
+            self.sides,
+            &mut self.report,
+            wanted,
+            &mut decider,
+            &|| watch.is_interrupted(),
+            &mut |report| {
+                progress.on_unit(report);
+                if let Some(path) = checkpoint
+                    && saved.elapsed() > SAVE_EVERY
+                {
+                    // Should it fail, the last save tells.
+                    let _ = holdpoint_store::write_json(path, report);
+                    saved = Instant::now();
+                }
+            },
+        );
+    }
+
+    /// The samples and their judgement.
+    ///
+    /// # Errors
+    /// When the policy is not one for two sides.
+    pub fn finish(self) -> Result<(AbReport, Judgement), FlowError> {
+        let judgement = judge_sides(&self.report, &self.report.plan, self.policy)
+            .map_err(|error| FlowError::Input(error.to_string()))?;
+        Ok((self.report, judgement))
+    }
+}
+
+fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
+    let mut report = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
+    report.conditions.clone_from(&prepared.conditions);
+    report.conditions.insert(rule::POLICY_CONDITION.to_owned(), policy.name().to_owned());
+    report
+}
+
+/// Connects what measures with what decides.
+struct Decider<'d> {
+    deciding: &'d mut Deciding,
+    policy: Policy,
+}
+
+impl Decide for Decider<'_> {
+    fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64> {
+        rule::estimate::unit(rounds)
+    }
+
+    fn push(&mut self, workload: usize, x: f64) -> bool {
+        self.deciding.push(workload, x) || self.policy.is_fixed_length()
+    }
+
+    fn drop_out(&mut self, workload: usize) {
+        self.deciding.drop_out(workload);
+    }
+}
+
+/// Adds the outcome of `calibrate` on this machine to each check.
+pub fn add_calibration(judgement: &mut Judgement, dir: &Path) {
+    let Some(machine) = &judgement.machine else { return };
+    let path = holdpoint_store::baseline_path(dir, &judgement.suite, &machine.fingerprint);
+    if !path.exists() {
+        return;
+    }
+    match holdpoint_store::read_document::<Calibration>(&path) {
+        Ok(calibration) => {
+            for check in &mut judgement.checks {
+                let calibrated =
+                    check.workload.as_ref().and_then(|name| calibration.workloads.get(name).cloned());
+                if let Some(paired) = &mut check.paired {
+                    paired.calibrated = calibrated;
+                }
+            }
+        }
+        Err(error) => judgement.notes.push(format!("the calibration could not be read: {error}")),
+    }
+}

@@ -1,0 +1,242 @@
+//! Where the two sides come from.
+
+use crate::Watch;
+use crate::error::FlowError;
+use crate::options::{AbArgs, DecideArgs, SuiteArg};
+use crate::support::suites;
+use holdpoint_measure::ab::{Sides, conditions};
+use holdpoint_measure::builds::{BuildError, Builds, Built};
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
+use holdpoint_model::{Revision, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Two sides that can be started.
+pub struct Prepared {
+    /// What to run.
+    pub sides: Sides,
+    /// What base is.
+    pub base: Side,
+    /// What head is.
+    pub head: Side,
+    /// What the units depend on beside the plan.
+    pub conditions: BTreeMap<String, String>,
+    /// Keeps the checkouts from being cleared away.
+    pub _builds: Option<Builds>,
+}
+
+impl Prepared {
+    /// Sides that need no checkouts.
+    #[must_use]
+    pub fn of(sides: Sides, base: Side, head: Side) -> Self {
+        Self { conditions: conditions(&sides), sides, base, head, _builds: None }
+    }
+}
+
+/// The sides that the flags mean.
+///
+/// # Errors
+/// When no sides are given, a suite or a revision cannot be used, or a revision does not build.
+pub fn of(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+    if let (Some(base), Some(head)) = (&args.base, &args.head) {
+        let sides = with_settings(command_suite(base)?, command_suite(head)?, &args.decide);
+        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
+    }
+    if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
+        let suite =
+            |name: &str| suites::separate(&SuiteArg { suite: name.to_owned(), ..args.suite.clone() }, 0.0);
+        let sides = with_settings(suite(base)?, suite(head)?, &args.decide);
+        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
+    }
+    if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
+        let suite = |program: &str| with_worker(suites::load(&args.suite.suite)?, program);
+        let sides = with_settings(suite(base)?, suite(head)?, &args.decide);
+        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
+    }
+    let Some(base_rev) = &args.base_rev else {
+        return Err(FlowError::Input(
+            "what is to be compared? Give --base and --head (commands), --base-rev (revisions), --base-worker and \
+             --head-worker (programs that serve the suite), or --base-suite and --head-suite"
+                .to_owned(),
+        ));
+    };
+    let head = match &args.head_rev {
+        _ if args.dirty => Head::WorkingTree,
+        Some(rev) => Head::Rev(rev),
+        None => Head::Checkout { remedy: ", or --head-rev HEAD to leave it out" },
+    };
+    revisions(&args.suite, base_rev, head, &args.decide, watch)
+}
+
+/// Both sides, measured as the flags and head's suite say.
+fn with_settings(base: Suite, head: Suite, decide: &DecideArgs) -> Sides {
+    let gate = &head.gate;
+    let (pin, measure_same_code) = (decide.pin(gate), decide.measure_same_code(gate));
+    Sides { base, head, pin, measure_same_code }
+}
+
+/// What is under test, among revisions.
+#[derive(Clone, Copy)]
+pub enum Head<'a> {
+    /// This one.
+    Rev(&'a str),
+    /// HEAD, as long as the files are those of HEAD; what else can be done where they are not.
+    Checkout {
+        /// Words for the end of a sentence.
+        remedy: &'static str,
+    },
+    /// The files as they are.
+    WorkingTree,
+}
+
+/// Two revisions of the repository around the current folder.
+///
+/// # Errors
+/// When the suite cannot tell revisions apart, one is not known or does not build, or uncommitted changes would be left
+/// out without being asked for.
+pub fn revisions(
+    suite: &SuiteArg,
+    base_rev: &str,
+    head: Head,
+    decide: &DecideArgs,
+    watch: &dyn Watch,
+) -> Result<Prepared, FlowError> {
+    let suite = revision_suite(suite)?;
+    let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
+    let base_commit = builds.resolve(base_rev)?;
+    let (label, commit) = match head {
+        Head::WorkingTree => ("working tree", builds.resolve("HEAD")?),
+        Head::Checkout { .. } => ("HEAD", builds.resolve("HEAD")?),
+        Head::Rev(rev) => (rev, builds.resolve(rev)?),
+    };
+    if let Head::Checkout { remedy } = head {
+        refuse_changes(&builds, remedy)?;
+    }
+    let base_built = build(&builds, &base_commit, &suite, watch)?;
+    let head_built = match head {
+        Head::WorkingTree => builds.build_in_place(suite.build.as_ref())?,
+        Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, watch)?,
+    };
+    let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
+    let side = |built: Built| Suite { dir: Some(built.dir), ..suite.clone() };
+    let sides = with_settings(side(base_built), side(head_built), decide);
+    let of = |label: &str, commit, dirty| Side {
+        label: label.to_owned(),
+        revision: Some(Revision { commit, dirty }),
+    };
+    let mut prepared = Prepared::of(sides, of(base_rev, base_commit, false), of(label, commit, dirty));
+    if dirty {
+        prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
+    }
+    Ok(Prepared { _builds: Some(builds), ..prepared })
+}
+
+/// A suite whose workloads come out of the revision that is measured.
+///
+/// # Errors
+/// When it cannot be used, or has workloads that are the same at every revision.
+pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
+    let suite = suites::load(&arg.suite)?;
+    // A kernel of the user's own is compiled from the revision's source.
+    let is_same =
+        |workload: &&WorkloadSpec| suites::is_own(&suite, &workload.worker) && workload.kernel.is_none();
+    if let Some(workload) = suite.workloads.iter().find(is_same) {
+        return Err(FlowError::Input(format!(
+            "suite {:?}, workload {:?}: built-in ops are holdpoint's own, the same at every revision of your code; \
+             use a `command`, a `kernel` or a worker that is built from it (docs/ab.md)",
+            suite.name, workload.name
+        )));
+    }
+    suites::runnable(arg)
+}
+
+/// Checks a revision out and builds it, unless that has been done before.
+///
+/// # Errors
+/// When it cannot be checked out or does not build.
+pub fn build(builds: &Builds, commit: &str, suite: &Suite, watch: &dyn Watch) -> Result<Built, BuildError> {
+    watch.progress(&format!("building {}", &commit[..commit.len().min(12)]));
+    let built = builds.get(commit, suite.build.as_ref())?;
+    if !built.cached {
+        watch.progress(&format!("built {} in {:.1} s", &commit[..commit.len().min(12)], built.seconds));
+    }
+    Ok(built)
+}
+
+fn refuse_changes(builds: &Builds, remedy: &str) -> Result<(), FlowError> {
+    let changes = builds.changes()?;
+    let shown: Vec<&str> = changes.iter().take(3).map(String::as_str).collect();
+    match changes.len() {
+        0 => Ok(()),
+        n => Err(FlowError::Input(format!(
+            "the working tree differs from HEAD in {n} {} ({}{}), which no revision names; commit that, or give --dirty \
+             to measure the tree as it is{remedy}",
+            if n == 1 { "file" } else { "files" },
+            shown.join(", "),
+            if n > shown.len() { ", …" } else { "" }
+        ))),
+    }
+}
+
+fn labelled(label: &str) -> Side {
+    Side { label: label.to_owned(), revision: None }
+}
+
+/// A suite of the one workload that a command line is.
+fn command_suite(text: &str) -> Result<Suite, FlowError> {
+    let workload = json!({"name": "command", "command": words(text)});
+    Suite::from_json(json!({"schema_version": SCHEMA_VERSION, "name": "command", "workload": [workload]}))
+        .map_err(|error| FlowError::Input(format!("command {text:?}: {error}")))
+}
+
+/// A command line as program and arguments; one that needs a shell gets one.
+fn words(text: &str) -> Vec<String> {
+    let plain = |c: char| c.is_alphanumeric() || " /._-+=,:@%^".contains(c);
+    if text.chars().all(plain) {
+        text.split_whitespace().map(str::to_owned).collect()
+    } else {
+        ["sh", "-c", text].map(str::to_owned).to_vec()
+    }
+}
+
+/// A suite with this program in place of every worker but `command`.
+fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, FlowError> {
+    let names: Vec<String> =
+        suite.workloads.iter().map(|w| w.worker.clone()).filter(|name| name != WORKER_COMMAND).collect();
+    if names.is_empty() {
+        return Err(FlowError::Input(format!(
+            "suite {:?} has only commands, no worker to replace",
+            suite.name
+        )));
+    }
+    // What was typed is relative to the current folder.
+    let dir = std::env::current_dir().ok();
+    for name in names {
+        let declared = suite.workers.get(&name);
+        let single_threaded = declared.map_or(name == WORKER_BUILTIN, |worker| worker.single_threaded);
+        let units_per_process = match declared {
+            Some(worker) => worker.units_per_process,
+            None if name == WORKER_CUDA => suites::UNITS_PER_CUDA_PROCESS,
+            None => 1,
+        };
+        suite.workers.insert(
+            name,
+            WorkerSpec { command: words(program), single_threaded, units_per_process, dir: dir.clone() },
+        );
+    }
+    Ok(suite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_is_used_only_where_one_is_needed() {
+        assert_eq!(words("./a --n 3 x=1"), ["./a", "--n", "3", "x=1"]);
+        assert_eq!(words("seq 3 | wc -l"), ["sh", "-c", "seq 3 | wc -l"]);
+        assert_eq!(words("a 'b c'"), ["sh", "-c", "a 'b c'"]);
+        assert!(words(" ").is_empty());
+    }
+}

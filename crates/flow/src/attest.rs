@@ -1,0 +1,296 @@
+//! `holdpoint attest`: say what a release rests on, sign it, check it again.
+
+use crate::done::{Done, Message};
+use crate::error::FlowError;
+use crate::options::{AttestArgs, AttestCommand, AttestCreateArgs, VerifyArgs};
+use crate::release::{self, Verified};
+use crate::support::sealing::tree_of;
+use holdpoint_evidence::attest::{self, Asked, Places, Signed, Signer};
+use holdpoint_evidence::canonical::to_canonical;
+use holdpoint_evidence::folder::find_file;
+use holdpoint_evidence::{EvidenceError, dsse, keys};
+use holdpoint_measure::{clock, machine};
+use holdpoint_model::attest::{ReleaseFile, ReleaseMetadata};
+use holdpoint_model::{Attestation, Envelope, ExitCode, FileError, ReleasePolicy, document};
+use holdpoint_render::markdown;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The result of a subcommand.
+#[derive(Debug)]
+pub enum Attested {
+    Keys(Message),
+    Attestation(Box<Attestation>),
+    Signed(Signature),
+    Verified(Verified),
+}
+
+/// A signed attestation, and a sentence about it.
+#[derive(Debug)]
+pub struct Signature {
+    pub envelope: Envelope,
+    pub text: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file or a key cannot be used.
+pub fn run(args: &AttestArgs) -> Result<Done<Attested>, FlowError> {
+    match &args.command {
+        AttestCommand::Keygen { key, public_key } => keygen(key, public_key.as_deref()),
+        AttestCommand::Create(args) => create(args),
+        AttestCommand::Sign { attestation, artifacts, release_dir, key, output: path } => {
+            let places = Places { artifacts, released: release_dir };
+            sign(attestation, places, key.as_deref(), path.as_deref())
+        }
+        AttestCommand::Verify { file, against } => verify(file, against),
+        AttestCommand::Show { file } => {
+            let attestation = match Document::read(file)? {
+                Document::Bare(attestation) => *attestation,
+                Document::Envelope(envelope) => unchecked(&envelope, file)?,
+            };
+            Ok(Done::new(Attested::Attestation(Box::new(attestation)), ExitCode::Ok))
+        }
+    }
+}
+
+fn keygen(key: &Path, public: Option<&Path>) -> Result<Done<Attested>, FlowError> {
+    let public = public.map_or_else(|| key.with_extension("pub"), Path::to_path_buf);
+    if key == public {
+        let what = "the private and the public key cannot be one file; name another with --public-key";
+        return Err(FlowError::File { path: public, what: what.to_owned() });
+    }
+    let pair = keys::generate()?;
+    keys::write_pair(&pair, key, &public)?;
+    let keyid = keys::key_id(&pair.verifying_key());
+    let json =
+        json!({"key": key.display().to_string(), "public_key": public.display().to_string(), "keyid": keyid});
+    let text = format!(
+        "private key {} (keep it secret), public key {}\nkeyid {keyid}\n",
+        key.display(),
+        public.display()
+    );
+    Ok(Done::new(Attested::Keys(Message { json, text }), ExitCode::Ok))
+}
+
+fn create(args: &AttestCreateArgs) -> Result<Done<Attested>, FlowError> {
+    if !args.artifacts.is_dir() {
+        let what = "no such folder; it should hold what gate, check, doctor and the like have written";
+        return Err(FlowError::File { path: args.artifacts.clone(), what: what.to_owned() });
+    }
+    let policy = release::read_policy(&args.release)?;
+    let [artifact_keys, gate_keys] = attest::known_keys();
+    let all_keys = [artifact_keys.clone(), gate_keys.clone()].concat();
+    let asked = Asked {
+        dir: &args.artifacts,
+        metadata: metadata(args)?,
+        artifact_paths: pairs("--artifact-path", &args.artifact_path, &artifact_keys)?.into_iter().collect(),
+        gate_files: pairs("--gate-evidence", &args.gate_evidence, &gate_keys)?,
+        without: pairs("--without", &args.without, &all_keys)?.into_iter().collect(),
+        release_files: release_files(args, &policy)?,
+        holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    for (key, path) in
+        asked.artifact_paths.iter().chain(asked.gate_files.iter().map(|(key, path)| (key, path)))
+    {
+        if find_file(&args.artifacts, path)?.is_none() {
+            let what = format!(
+                "{key}={path}: no such file in {}; paths are below that folder",
+                args.artifacts.display()
+            );
+            return Err(FlowError::Input(what));
+        }
+    }
+    let attestation = attest::create(&asked)?;
+    refuse_without(&attestation, &asked)?;
+    let json_path =
+        args.output_json.clone().unwrap_or_else(|| args.artifacts.join("release/release_attestation.json"));
+    let md_path = args.output_md.clone().unwrap_or_else(|| json_path.with_extension("md"));
+    holdpoint_store::write_json(&json_path, &attestation)?;
+    holdpoint_store::write_text(&md_path, &markdown::attestation(&attestation))?;
+    let mut problems = Vec::new();
+    if args.release.policy.is_some() {
+        let facts = release::facts(&attestation, Some(&attestation.release_metadata.commit_sha))?;
+        problems = attest::judge_release(&attestation, &Signer::NotYet, &policy, &facts);
+    }
+    let exit = if problems.is_empty() { ExitCode::Ok } else { ExitCode::Unverified };
+    let mut done = Done::new(Attested::Attestation(Box::new(attestation)), exit);
+    done.notes.extend(problems.iter().map(|problem| format!("holdpoint: {problem}")));
+    Ok(done)
+}
+
+/// The files that were named and those that the policy takes, with their hashes.
+fn release_files(args: &AttestCreateArgs, policy: &ReleasePolicy) -> Result<Vec<ReleaseFile>, FlowError> {
+    let dir = &args.release.release_dir;
+    let mut paths = attest::released::find(policy, dir)?;
+    paths.extend(args.release_file.iter().cloned());
+    let file = |path: &String| {
+        let missing =
+            || FlowError::Input(format!("--release-file {path}: no plain file in {}", dir.display()));
+        attest::released::read(dir, path)?.ok_or_else(missing)
+    };
+    paths.iter().map(file).collect()
+}
+
+/// What is there cannot be declared away.
+fn refuse_without(attestation: &Attestation, asked: &Asked<'_>) -> Result<(), FlowError> {
+    let artifacts = attestation.artifacts.iter().filter(|artifact| artifact.exists);
+    let artifacts = artifacts.map(|artifact| (&artifact.key, &artifact.path));
+    let gates = attestation.gates.iter().filter_map(|gate| Some((&gate.key, &gate.inputs.first()?.path)));
+    match artifacts.chain(gates).find(|(key, _)| asked.without.contains_key(*key)) {
+        Some((key, path)) => Err(FlowError::Input(format!(
+            "--without {key}: {} is there; remove the file or the flag",
+            asked.dir.join(path).display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// `KEY=TEXT`, each key a known one.
+fn pairs(flag: &str, given: &[String], known: &[&str]) -> Result<Vec<(String, String)>, FlowError> {
+    let pair = |text: &String| {
+        let problem = |what: &str| {
+            FlowError::Input(format!("{flag} {text:?}: {what}; KEY is one of {}", known.join(", ")))
+        };
+        let (key, value) = text.split_once('=').ok_or_else(|| problem("KEY=VALUE is wanted"))?;
+        if value.trim().is_empty() {
+            return Err(problem("nothing stands behind the ="));
+        }
+        if !known.contains(&key) {
+            return Err(problem("no such key"));
+        }
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    given.iter().map(pair).collect()
+}
+
+/// Of what, by whom: as was typed, else as CI tells.
+fn metadata(args: &AttestCreateArgs) -> Result<ReleaseMetadata, FlowError> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
+    let revision = machine::revision(Path::new("."));
+    let tree_sha = revision.as_ref().and_then(|revision| tree_of(&revision.commit));
+    let commit_sha = match (&args.commit_sha, &revision) {
+        (Some(commit), Some(revision)) if *commit != revision.commit => {
+            let what = format!(
+                "--commit-sha {commit}: the tree here is at {}, check out what is attested",
+                revision.commit
+            );
+            return Err(FlowError::Input(what));
+        }
+        (Some(commit), _) => commit.clone(),
+        // What is checked out is what was measured; CI may speak of a merge that was not.
+        (None, Some(revision)) => revision.commit.clone(),
+        (None, None) => first(&["GITHUB_SHA", "CI_COMMIT_SHA"]).unwrap_or_else(|| "unknown".to_owned()),
+    };
+    // A branch is no release.
+    let github_tag =
+        || variable("GITHUB_REF_NAME").filter(|_| variable("GITHUB_REF_TYPE").as_deref() == Some("tag"));
+    let tag = args.release_tag.clone().or_else(github_tag).or_else(|| variable("CI_COMMIT_TAG"));
+    let github_run = || {
+        let parts = ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"].map(variable);
+        let [server, repository, run] = parts.map(Option::unwrap_or_default);
+        let is_known = ![&server, &repository, &run].iter().any(|part| part.is_empty());
+        is_known.then(|| format!("{server}/{repository}/actions/runs/{run}"))
+    };
+    let run =
+        args.ci_run_url.clone().or_else(github_run).or_else(|| first(&["CI_JOB_URL", "CI_PIPELINE_URL"]));
+    let owner = args.release_owner.clone().or_else(|| first(&["GITHUB_ACTOR", "GITLAB_USER_LOGIN"]));
+    Ok(ReleaseMetadata {
+        release_tag: tag.unwrap_or_else(|| "unversioned".to_owned()),
+        commit_sha,
+        build_date_utc: clock::timestamp_utc(),
+        release_owner: owner.unwrap_or_else(|| "unknown".to_owned()),
+        runtime_target: args.runtime_target.into(),
+        ci_run_url: run,
+        dirty: revision.map(|revision| revision.dirty),
+        tree_sha,
+        ref_name: first(&["GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"]),
+    })
+}
+
+fn sign(
+    path: &Path,
+    places: Places<'_>,
+    key: Option<&Path>,
+    to: Option<&Path>,
+) -> Result<Done<Attested>, FlowError> {
+    let text = holdpoint_store::read_text(path)?;
+    let attestation = document::read::<Attestation>(&text).map_err(|source| format_error(path, source))?;
+    let key = keys::private(key, std::env::var(keys::PRIVATE_VARIABLE).ok().as_deref())?;
+    // What does not hold is not signed. Nothing is run meanwhile, not even git: the key is in this process.
+    let document = Signed::Bare(Box::new(attestation.clone()));
+    let (problems, _) = attest::verify(document, places, &ReleasePolicy::default())?;
+    if !problems.is_empty() {
+        let note = "nothing was signed; make the attestation again with \"holdpoint attest create\"";
+        let unsigned = Attested::Verified(Verified::broken(problems));
+        return Ok(Done::new(unsigned, ExitCode::Unverified).with_note(note));
+    }
+    let statement = attest::statement(attestation);
+    let payload = to_canonical(&statement).map_err(EvidenceError::from)?;
+    let envelope = dsse::sign(payload.as_bytes(), &key);
+    let to = to.map_or_else(|| path.with_extension("dsse.json"), Path::to_path_buf);
+    holdpoint_store::write_json(&to, &envelope)?;
+    let keyid = keys::key_id(&key.verifying_key());
+    let text = format!("signed {} files in {}\nkeyid {keyid}\n", statement.subject.len(), to.display());
+    Ok(Done::new(Attested::Signed(Signature { envelope, text }), ExitCode::Ok))
+}
+
+/// What can be verified or shown.
+pub(super) enum Document {
+    Bare(Box<Attestation>),
+    Envelope(Envelope),
+}
+
+impl Document {
+    pub(super) fn read(path: &Path) -> Result<Self, FlowError> {
+        let text = holdpoint_store::read_text(path)?;
+        match document::read_envelope(&text) {
+            Ok(envelope) => Ok(Self::Envelope(envelope)),
+            Err(_) if !text.contains("payloadType") => {
+                let attestation =
+                    document::read::<Attestation>(&text).map_err(|source| format_error(path, source))?;
+                Ok(Self::Bare(Box::new(attestation)))
+            }
+            Err(source) => Err(format_error(path, source)),
+        }
+    }
+}
+
+fn format_error(path: &Path, source: FileError) -> FlowError {
+    EvidenceError::Format { path: path.to_owned(), source }.into()
+}
+
+/// What an envelope holds, whoever signed it.
+fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, FlowError> {
+    let what = |what: String| FlowError::File { path: PathBuf::from(path), what };
+    let payload = dsse::payload(envelope).map_err(|problem| what(problem.to_string()))?;
+    let text = String::from_utf8(payload).map_err(|_| what("its payload is not UTF-8 text".to_owned()))?;
+    let statement = attest::read_statement(&text).map_err(|problem| what(problem.to_string()))?;
+    Ok(statement.predicate)
+}
+
+fn verify(path: &Path, against: &VerifyArgs) -> Result<Done<Attested>, FlowError> {
+    let checked = release::check(path, against)?;
+    let signer = match &checked.signer {
+        Signer::Key(id) => format!("signed by {id}"),
+        Signer::Nobody | Signer::NotYet => "not signed".to_owned(),
+    };
+    let holds = checked.attestation.as_ref().map(|a| {
+        let (m, s) = (&a.release_metadata, &a.summary);
+        let without = attest::without(a);
+        let without = if without.is_empty() {
+            String::new()
+        } else {
+            format!("; declared away: {}", without.join(", "))
+        };
+        format!(
+            "{} at {}, {signer}; overall status {}{without}",
+            m.release_tag, m.commit_sha, s.overall_status
+        )
+    });
+    let verified = Verified::new(checked.problems(), holds.unwrap_or_default(), checked.attestation.as_ref());
+    let exit = verified.exit_code();
+    Ok(Done::new(Attested::Verified(verified), exit))
+}

@@ -1,0 +1,184 @@
+//! `holdpoint check`: is a kernel right at a shape, how long does it take, and how near is that to what the device can do?
+
+use crate::Watch;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{CheckArgs, SuiteArg};
+use crate::run;
+use crate::support::ceilings;
+use crate::support::sealing::{self, Sealing};
+use crate::support::suites;
+use holdpoint_gate::KernelChecks;
+use holdpoint_measure::device_count;
+use holdpoint_measure::fuzz::{Fuzzer, Target};
+use holdpoint_measure::worker;
+use holdpoint_model::check::Correctness;
+use holdpoint_model::fuzz::{Errors, Evaluated};
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
+use holdpoint_model::{CheckDocument, FuzzCase, KernelCheck, SCHEMA_VERSION, Suite, Values, WorkloadSpec};
+use holdpoint_store::Scratch;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Inputs that every kernel is checked with at its shape: values and seeds.
+const CASES: &[(Values, u64)] =
+    &[(Values::Normal, 42), (Values::Normal, 43), (Values::Uniform, 44), (Values::Large, 45)];
+
+/// Runs the command.
+///
+/// # Errors
+/// When what is asked for makes no sense, or a file cannot be read or written.
+pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
+    let key = sealing::read_key(&args.seal)?;
+    let dir = Scratch::new()?;
+    let suite = suite(args, dir.path())?;
+    if let Some(path) = &args.output {
+        holdpoint_store::check_writable(path)?;
+    }
+    let correctness: Vec<Result<Correctness, String>> =
+        suite.workloads.iter().map(|spec| correctness(&suite, spec, dir.path())).collect::<Result<_, _>>()?;
+    let report = run::measure(&suite, watch);
+    let roofline = ceilings::roofline(&report, args.ceilings.as_deref());
+    if let (Err(error), Some(_)) = (&roofline, &args.ceilings) {
+        return Err(FlowError::Inconclusive(error.to_string()));
+    }
+    let mut checks = KernelChecks::default();
+    for (spec, correctness) in suite.workloads.iter().zip(correctness) {
+        checks.add(spec, correctness, &report, roofline.as_ref().ok());
+    }
+    let exit = checks.exit_code();
+    let document = match <[KernelCheck; 1]>::try_from(checks.checks) {
+        Ok([one]) => CheckDocument::One(Box::new(one)),
+        Err(many) => CheckDocument::Many(many),
+    };
+    if let Some(path) = &args.output {
+        let mut sealing = Sealing::new(key, path);
+        sealing.write_json(path, &document)?;
+        sealing.seal(&run::origins("check", &suite, &report))?;
+    }
+    let mut done = Done::new(document, exit);
+    done.notes.extend(roofline.err().map(|error| format!("no roofline: {error}")));
+    Ok(done)
+}
+
+/// The suite that was named, or one made of the shapes, element types and parameters that were.
+fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
+    if let Some(suite) = &args.suite {
+        return suites::runnable(&SuiteArg { suite: suite.clone(), device: args.device });
+    }
+    let has_device = args.device.is_some() || device_count().unwrap_or(0) > 0;
+    let worker_name = args.worker.as_deref().unwrap_or(if has_device { WORKER_CUDA } else { WORKER_BUILTIN });
+    if ![WORKER_CUDA, WORKER_BUILTIN].contains(&worker_name) {
+        return Err(FlowError::Input(format!(
+            "--worker {worker_name:?}: cuda or builtin is wanted; one of your own comes with its --suite"
+        )));
+    }
+    let own = [if worker_name == WORKER_CUDA { "f16" } else { "f32" }.to_owned()];
+    let dtypes: &[String] = if args.dtype.is_empty() { &own } else { &args.dtype };
+    let mut axes = vec![json!({})];
+    for text in &args.param {
+        let problem =
+            || FlowError::Input(format!("--param {text:?}: NAME=VALUE or NAME=VALUE,VALUE is wanted"));
+        let (name, values) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(problem)?;
+        let values = values_of(values);
+        axes = axes.iter().flat_map(|axis| values.iter().map(move |value| with(axis, name, value))).collect();
+    }
+    let mut workloads = Vec::new();
+    for shape in &args.shape {
+        let sizes: Result<Vec<usize>, _> = shape.split([',', 'x']).map(|size| size.trim().parse()).collect();
+        let sizes = sizes.map_err(|_| {
+            FlowError::Input(format!("--shape {shape:?}: sizes such as 8,4,64,64 are wanted"))
+        })?;
+        for (dtype, params) in dtypes.iter().flat_map(|dtype| axes.iter().map(move |params| (dtype, params)))
+        {
+            workloads.push(json!({
+                "name": format!("check_{}", workloads.len()), "op": args.op, "worker": worker_name, "shape": sizes,
+                "dtype": dtype, "params": params,
+            }));
+        }
+    }
+    // A wrong request is told as what was typed, not as a file that nobody wrote.
+    let wrong = |error: &dyn std::fmt::Display| FlowError::Input(error.to_string());
+    let suite = json!({"schema_version": SCHEMA_VERSION, "name": "check", "seed": 42, "workload": workloads});
+    let suite = Suite::from_json(suite).map_err(|error| wrong(&error))?;
+    let text = suite.to_toml().map_err(|error| wrong(&error))?;
+    for spec in &suite.workloads {
+        worker::validate(spec).map_err(|error| wrong(&error))?;
+    }
+    let path = dir.join("check.toml");
+    holdpoint_store::write_text(&path, &text)?;
+    suites::runnable(&SuiteArg { suite: path.display().to_string(), device: args.device })
+}
+
+/// Values with commas between them: `false,true`, `[0,1],[2,3]`; what is no number, truth value or list is a word.
+fn values_of(text: &str) -> Vec<Value> {
+    let list: Option<Vec<Value>> = serde_json::from_str(&format!("[{text}]")).ok();
+    list.filter(|values| !values.is_empty()).unwrap_or_else(|| {
+        let value = |word: &str| serde_json::from_str(word).unwrap_or_else(|_| json!(word));
+        text.split(',').map(value).collect()
+    })
+}
+
+/// One more parameter.
+fn with(params: &Value, name: &str, value: &Value) -> Value {
+    let mut params = params.clone();
+    params[name] = value.clone();
+    params
+}
+
+/// Whether the answers are right at a workload's shape, or why that cannot be told.
+fn correctness(
+    suite: &Suite,
+    spec: &WorkloadSpec,
+    dir: &Path,
+) -> Result<Result<Correctness, String>, FlowError> {
+    let Some(target) = Target::of(spec) else {
+        return Ok(Err("a command has no inputs that could be chosen".to_owned()));
+    };
+    let case = |(values, seed): (Values, u64)| FuzzCase {
+        op: spec.op.clone(),
+        shape: spec.shape.clone(),
+        dtype: spec.dtype.clone(),
+        params: spec.params.clone(),
+        seed,
+        values,
+        offset: 0,
+        kernel: spec.kernel.clone(),
+        declared: target.declared(suite, spec).cloned(),
+    };
+    target
+        .check_size(&case(CASES[0]))
+        .map_err(|error| FlowError::Input(format!("workload {:?}: {error}", spec.name)))?;
+    if !target.takes(&case(CASES[0])) {
+        return Ok(Err(format!("holdpoint has no oracle for op {:?} at this shape", spec.op)));
+    }
+    let mut fuzzer = Fuzzer::new(suite, &spec.worker, target, dir)
+        .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
+    let mut worst = Errors::default();
+    let mut found = None;
+    let mut cases_count = 0;
+    for case in CASES.iter().copied().map(case) {
+        let Evaluated { finding, errors, skipped } = fuzzer.evaluate(&case);
+        if let Some(reason) = skipped {
+            return Ok(Err(reason));
+        }
+        cases_count += 1;
+        // The figures are those of values around one; large ones are held against their own size.
+        if let Some(errors) = errors.filter(|_| case.values.is_ordinary() || finding.is_some()) {
+            worst = worst.worse(errors);
+        }
+        if finding.is_some() {
+            found = finding;
+            break;
+        }
+    }
+    Ok(Ok(Correctness {
+        passed: found.is_none(),
+        max_abs_error: worst.max_abs_err,
+        mean_abs_error: worst.mean_abs_err,
+        correlation: worst.correlation,
+        rel_norm: worst.rel_norm,
+        cases_count,
+        finding: found,
+    }))
+}

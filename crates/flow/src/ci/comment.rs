@@ -1,0 +1,247 @@
+//! `holdpoint ci comment`: one comment on the pull request, updated in place.
+
+use super::CiResult;
+use super::{own_url, variable};
+use crate::Watch;
+use crate::done::{Done, Message};
+use crate::error::FlowError;
+use crate::options::CommentArgs;
+use crate::support::artifacts::Found;
+use holdpoint_ci::github::{ApiError, Author, Client, Event, Posted, Resolved, Unposted};
+use holdpoint_model::ExitCode;
+use holdpoint_model::limits::clean_text;
+use holdpoint_render::Judged;
+use holdpoint_render::markdown::comment::{self, Comment, Trust};
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The event whose files come from another run, and that chooses the pull request by itself.
+const WORKFLOW_RUN: &str = "workflow_run";
+/// Events whose files come from a job that ran a stranger's code.
+const FOREIGN: [&str; 2] = [WORKFLOW_RUN, ISSUE_COMMENT];
+/// The event of a pull request, a fork's too.
+const PULL_REQUEST: &str = "pull_request";
+/// The event of `/perf SHA`, which knows no commit.
+const ISSUE_COMMENT: &str = "issue_comment";
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file or a setting cannot be used, or GitHub refuses or cannot be reached. A comment is posted even where a file of the
+/// folder cannot be used, and says so.
+pub fn run(args: &CommentArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+    let mut found = Found::read(&args.artifacts);
+    if !args.artifacts.is_dir() {
+        watch.note(&format!("{}: no such folder: there is no verdict", args.artifacts.display()));
+    }
+    let started = Started::read(args)?;
+    let is_foreign = is_foreign_pipeline() || started.as_ref().is_some_and(Started::is_foreign);
+    let strays = strays(&found, args, started.as_ref());
+    found.problems.extend(strays);
+    let run_url = started.as_ref().and_then(|started| started.run_url.clone()).or_else(own_url);
+    let ended = found.ended.as_ref().map(|ended| ended.sentence(found.judged().is_some()));
+    let page = Comment {
+        key: &args.key,
+        verdict: found.verdict(),
+        judged: found.judged(),
+        report: found.report(),
+        calibration: found.calibration.as_ref(),
+        machine_s: found.machine_s(),
+        rate: args.rate.as_ref(),
+        ended: ended.as_deref(),
+        problems: &found.problems,
+        run_url: run_url.as_deref(),
+        trust: if is_foreign { Trust::Foreign } else { Trust::Own },
+    };
+    let body = comment::comment(&page);
+    if args.summary {
+        append_summary(&body)?;
+    }
+    let document = if args.dry_run {
+        CiResult::Page(body)
+    } else {
+        let mut json = post(args, started.as_ref(), &body, watch)?;
+        json["verdict"] = page.verdict.as_str().into();
+        let text = json["said"].as_str().unwrap_or_default().to_owned();
+        CiResult::Message(Message { json, text })
+    };
+    let end = match found.problems.first() {
+        Some(problem) => Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() }),
+        None => Ok(ExitCode::Ok),
+    };
+    Ok(Done { document, notes: Vec::new(), end })
+}
+
+/// Whether this is a pipeline of GitLab that measures a fork's code, or was started by hand, which is for what somebody else wrote.
+fn is_foreign_pipeline() -> bool {
+    let [source, target] =
+        ["CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "CI_MERGE_REQUEST_PROJECT_ID"].map(variable);
+    source != target
+        || variable("CI_PIPELINE_SOURCE").is_some_and(|source| ["web", "api"].contains(&&*source))
+}
+
+/// Evidence that is not of the commit that was to be measured, or does not say so.
+fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<String> {
+    let of_event = started.and_then(|started| started.head_sha(args.pr));
+    let Some(wanted) = args.sha.clone().or(of_event) else { return Vec::new() };
+    // A pull request's job checks out, unless told otherwise, what GitHub would merge.
+    let merged = started.filter(|started| started.name == PULL_REQUEST).and_then(|_| variable("GITHUB_SHA"));
+    let is_meant = |commit: &str| {
+        commit.eq_ignore_ascii_case(&wanted)
+            || merged.as_ref().is_some_and(|merged| commit.eq_ignore_ascii_case(merged))
+    };
+    let stray = |judged: Judged<'_>| match judged.revision() {
+        None => Some(format!("the evidence does not say that it is of the commit {wanted}")),
+        Some(at) if !is_meant(&at.commit) => {
+            Some(format!("the evidence is of the commit {}, not of {wanted}", clean_text(&at.commit)))
+        }
+        Some(at) if at.dirty => Some(format!("the evidence is of changed files, not of the commit {wanted}")),
+        Some(_) => None,
+    };
+    found.judged().and_then(stray).into_iter().collect()
+}
+
+/// What started this job, as the runner tells it.
+struct Started {
+    name: String,
+    path: PathBuf,
+    payload: String,
+    run_url: Option<String>,
+    is_fork: bool,
+}
+
+impl Started {
+    /// Absent outside of a job.
+    fn read(args: &CommentArgs) -> Result<Option<Self>, FlowError> {
+        let (Some(name), Some(path)) = (variable("GITHUB_EVENT_NAME"), variable("GITHUB_EVENT_PATH")) else {
+            return Ok(None);
+        };
+        if name == WORKFLOW_RUN && (args.pr.is_some() || args.sha.is_some()) {
+            return Err(FlowError::Input(
+                "--pr and --sha are refused in a workflow_run: the pull request is looked up by the run's commit, so that \
+                 nothing a pull request wrote can choose another; leave them out"
+                    .to_owned(),
+            ));
+        }
+        if name == ISSUE_COMMENT && args.sha.is_none() && !args.dry_run {
+            return Err(FlowError::Input(
+                "a comment's event does not know which commit was measured; give it with --sha".to_owned(),
+            ));
+        }
+        let path = PathBuf::from(path);
+        let payload = holdpoint_store::read_text(&path)?;
+        let value: Option<Value> = serde_json::from_str(&payload).ok();
+        let measured_by = value.as_ref().and_then(|value| value.pointer("/workflow_run/html_url")?.as_str());
+        let run_url = measured_by.map(str::to_owned);
+        let id = |place: &str| value.as_ref().and_then(|value| value.pointer(place)?.as_u64());
+        let head = id("/pull_request/head/repo/id");
+        // A fork that is gone has no number.
+        let is_fork = name == PULL_REQUEST && (head.is_none() || head != id("/repository/id"));
+        Ok(Some(Self { name, path, payload, run_url, is_fork }))
+    }
+
+    /// Whether the files come from a job that ran a stranger's code.
+    fn is_foreign(&self) -> bool {
+        self.is_fork || FOREIGN.contains(&self.name.as_str())
+    }
+
+    /// The head that the event is about, if it is about this pull request.
+    fn head_sha(&self, number: Option<u64>) -> Option<String> {
+        match self.event().ok()? {
+            Event::PullRequest { number: own, head_sha } => {
+                number.is_none_or(|number| number == own).then_some(head_sha)
+            }
+            Event::WorkflowRun { head_sha, .. } => Some(head_sha),
+            Event::Comment { .. } => None,
+        }
+    }
+
+    fn event(&self) -> Result<Event, FlowError> {
+        Event::parse(&self.name, &self.payload)
+            .map_err(|error| FlowError::File { path: self.path.clone(), what: error.to_string() })
+    }
+}
+
+/// Posts it, and says what became of it.
+fn post(
+    args: &CommentArgs,
+    started: Option<&Started>,
+    body: &str,
+    watch: &dyn Watch,
+) -> Result<Value, FlowError> {
+    let client = client()?;
+    let resolved = match (args.pr, started) {
+        (Some(number), started) => {
+            let of_event = started.and_then(|started| started.head_sha(Some(number)));
+            client.pull(number, args.sha.as_deref().or(of_event.as_deref()))
+        }
+        (None, Some(started)) => client.resolve(&started.event()?, args.sha.as_deref()),
+        (None, None) => {
+            return Err(FlowError::Input(
+                "which pull request? Give --pr N, or run it in a job that has GITHUB_EVENT_NAME and GITHUB_EVENT_PATH; \
+                 --dry-run only prints"
+                    .to_owned(),
+            ));
+        }
+    };
+    let Resolved { number, head_sha } = match resolved.map_err(of_api)? {
+        Ok(resolved) => resolved,
+        Err(unposted) => return Ok(unsaid(&unposted)),
+    };
+    let author = match &args.author {
+        Some(login) => Author::Login(login.clone()),
+        None => client.author().map_err(of_api)?,
+    };
+    let (posted, forged_count) =
+        client.post(number, &comment::marker(&args.key), &author, body).map_err(of_api)?;
+    if forged_count > 0 {
+        watch.note(&format!(
+            "comments of others that carry the marker of this one, left alone: {forged_count}"
+        ));
+    }
+    let word = match posted {
+        Posted::Created => "created",
+        Posted::Updated => "updated",
+        Posted::Unchanged => "unchanged",
+    };
+    let said = format!("comment {word} on pull request {number} of {}", client.repository());
+    Ok(json!({"posted": word, "pull_request": number, "head_sha": head_sha, "said": said}))
+}
+
+fn unsaid(unposted: &Unposted) -> Value {
+    json!({"posted": null, "said": format!("nothing was posted: {unposted}")})
+}
+
+fn client() -> Result<Client, FlowError> {
+    let wanted = |name: &str| {
+        variable(name).ok_or_else(|| {
+            FlowError::Input(format!("the environment variable {name} is not set; --dry-run only prints"))
+        })
+    };
+    let api_url = variable("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
+    Client::new(&api_url, &wanted("GITHUB_REPOSITORY")?, &wanted("GITHUB_TOKEN")?, std::thread::sleep)
+        .map_err(of_api)
+}
+
+fn of_api(error: ApiError) -> FlowError {
+    if error.is_input() {
+        FlowError::Input(error.to_string())
+    } else {
+        FlowError::Internal(error.to_string())
+    }
+}
+
+/// Appended, because other steps write there too.
+fn append_summary(body: &str) -> Result<(), FlowError> {
+    let Some(path) = variable("GITHUB_STEP_SUMMARY") else {
+        return Err(FlowError::Input(
+            "--summary needs the environment variable GITHUB_STEP_SUMMARY".to_owned(),
+        ));
+    };
+    let path = Path::new(&path);
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    let written = file.and_then(|mut file| writeln!(file, "{body}"));
+    written.map_err(|error| FlowError::Internal(format!("{}: cannot be written: {error}", path.display())))
+}

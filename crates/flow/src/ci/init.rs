@@ -1,0 +1,201 @@
+//! `holdpoint ci init`: writes the workflows into a repository.
+
+use super::CiResult;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{ForgeName, InitArgs, OnInconclusiveName};
+use holdpoint_ci::workflows::{File, Forge, OnInconclusive, Settings, files};
+use holdpoint_model::ExitCode;
+use serde::Serialize;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// How a file stands to what would be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Missing,
+    Differs,
+    Same,
+}
+
+/// The files of a repository's workflows.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Files {
+    found: Vec<Found>,
+    /// Words for files that are missing, differ, or are the same.
+    #[serde(skip)]
+    words: [&'static str; 3],
+}
+
+impl Files {
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |file: &Found| format!("{:<15}  {}\n", self.words[file.state as usize], file.path);
+        self.found.iter().map(line).collect()
+    }
+}
+
+/// A file and how it stood before anything was written.
+#[derive(Debug, Serialize)]
+struct Found {
+    path: &'static str,
+    state: State,
+    #[serde(skip)]
+    text: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a setting cannot stand in a workflow, a file would be written over, or cannot be.
+pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
+    let files = files(&settings(args)).map_err(|error| FlowError::Input(error.to_string()))?;
+    refuse_folder(args)?;
+    let found: Vec<Found> = files.into_iter().map(|file| look(&args.dir, file)).collect::<Result<_, _>>()?;
+    if args.check {
+        let all_same = found.iter().all(|file| file.state == State::Same);
+        let exit = if all_same { ExitCode::Ok } else { ExitCode::Failed };
+        let words = ["missing", "differs", "as it should be"];
+        return Ok(Done::new(CiResult::Files(Files { found, words }), exit));
+    }
+    if !args.force && found.iter().any(|file| file.state == State::Differs) {
+        return Err(FlowError::Input(format!(
+            "nothing was written: {} there already, with other content; look at what is in it, then use --force to write over it",
+            is_there(&found)
+        )));
+    }
+    for file in found.iter().filter(|file| file.state != State::Same) {
+        holdpoint_store::write_text(&args.dir.join(file.path), &file.text)?;
+    }
+    let words = ["written", "written over", "as it was"];
+    let mut done = Done::new(CiResult::Files(Files { found, words }), ExitCode::Ok);
+    if args.forge == ForgeName::Github {
+        done = done.with_note(
+            "next, before the runner with the GPU is there: in a public repository set Settings > Actions > General > \"Require \
+             approval for all external contributors\", or give the runner to the default branch's workflows only \
+             (docs/self-hosted-runner.md); a fork's own workflow file can name the runner, and only that stops it",
+        );
+    }
+    Ok(done.with_note(
+        "next: commit them, let somebody who owns the repository review .github or .gitlab with every change (CODEOWNERS), \
+         and make the check perf-regression required, and gpu-perf-regression or, where forks are welcome, the status \
+         holdpoint/gpu (docs/ci.md)",
+    ))
+}
+
+/// A slip in a path makes no folder, and no workflows where no forge will find them.
+fn refuse_folder(args: &InitArgs) -> Result<(), FlowError> {
+    let dir = &args.dir;
+    let refused = |what: &str| Err(FlowError::File { path: dir.clone(), what: what.to_owned() });
+    if !dir.is_dir() {
+        return refused("no such folder; --dir is the root of your repository");
+    }
+    let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    let whole = whole.canonicalize().unwrap_or(whole);
+    if args.check || args.no_repository || whole.ancestors().any(|folder| folder.join(".git").exists()) {
+        return Ok(());
+    }
+    refused("it is in no git repository; run \"git init\" first, or give --no-repository")
+}
+
+fn is_there(found: &[Found]) -> String {
+    let names: Vec<&str> =
+        found.iter().filter(|file| file.state == State::Differs).map(|file| file.path).collect();
+    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
+}
+
+fn look(dir: &Path, file: File) -> Result<Found, FlowError> {
+    let path = dir.join(file.path);
+    let state = match std::fs::read(&path) {
+        Ok(bytes) if bytes == file.text.as_bytes() => State::Same,
+        Ok(_) => State::Differs,
+        Err(error) if error.kind() == ErrorKind::NotFound => State::Missing,
+        Err(error) => return Err(FlowError::File { path, what: error.to_string() }),
+    };
+    Ok(Found { path: file.path, state, text: file.text })
+}
+
+fn settings(args: &InitArgs) -> Settings {
+    let install = args.install.clone().unwrap_or_else(|| default_install(args.forge));
+    Settings {
+        forge: match args.forge {
+            ForgeName::Github => Forge::GitHub,
+            ForgeName::Gitlab => Forge::GitLab,
+        },
+        command: command(args),
+        suite: args.suite.clone(),
+        gpu_suite: args.gpu_suite.clone(),
+        paths: args.path.clone(),
+        branches: args.branch.clone(),
+        runner: args.runner.clone(),
+        label: args.label.clone().filter(|label| !label.trim().is_empty()),
+        install,
+        build: args.build.clone(),
+        prefix: args.prefix.clone(),
+        on_inconclusive: match args.on_inconclusive {
+            OnInconclusiveName::Fail => OnInconclusive::Fail,
+            OnInconclusiveName::Pass => OnInconclusive::Pass,
+        },
+    }
+}
+
+/// Built into a folder of the job's own, from an empty one: what an earlier job has left, or the checkout, has no say in it.
+fn default_install(forge: ForgeName) -> String {
+    let install = |folder: &str| {
+        format!(
+            "cd \"{folder}\" && CARGO_HOME=\"{folder}/cargo\" cargo install --locked --root \"{folder}/holdpoint\" --git {} --tag v{} holdpoint",
+            env!("CARGO_PKG_REPOSITORY"),
+            env!("CARGO_PKG_VERSION")
+        )
+    };
+    match forge {
+        ForgeName::Github => {
+            format!("{} && echo \"$RUNNER_TEMP/holdpoint/bin\" >> \"$GITHUB_PATH\"", install("$RUNNER_TEMP"))
+        }
+        ForgeName::Gitlab => {
+            format!("{} && export PATH=\"$PWD/holdpoint/bin:$PATH\"", install("$PWD"))
+        }
+    }
+}
+
+/// The command that writes these files again: what differs from the defaults, in one order.
+fn command(args: &InitArgs) -> String {
+    let mut words = vec!["holdpoint ci init".to_owned()];
+    let mut add = |flag: &str, value: &str, default: &str| {
+        if value != default {
+            words.push(format!("--{flag} {}", shell_word(value)));
+        }
+    };
+    add("forge", if args.forge == ForgeName::Gitlab { "gitlab" } else { "github" }, "github");
+    add("suite", &args.suite, "perf.toml");
+    add("gpu-suite", &args.gpu_suite, "perf-gpu.toml");
+    for path in &args.path {
+        add("path", path, "");
+    }
+    let is_main = args.branch == ["main"];
+    for branch in args.branch.iter().filter(|_| !is_main) {
+        add("branch", branch, "");
+    }
+    add("runner", &args.runner.join(","), "self-hosted,linux,x64,gpu");
+    add("label", args.label.as_deref().unwrap_or_default(), "");
+    add("install", args.install.as_deref().unwrap_or_default(), "");
+    add("build", args.build.as_deref().unwrap_or_default(), "");
+    add("prefix", &args.prefix, "HOLDPOINT");
+    add(
+        "on-inconclusive",
+        if args.on_inconclusive == OnInconclusiveName::Pass { "pass" } else { "fail" },
+        "fail",
+    );
+    words.join(" ")
+}
+
+/// A word as a shell reads it back.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=+@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,97 @@
+//! `holdpoint compare`: judge samples that were taken before.
+
+use crate::decided::Decided;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{CompareArgs, PolicyArgs};
+use crate::support::waivers::InForce;
+use holdpoint_gate::ab::{judge_sides, recorded_policy};
+use holdpoint_gate::{HasExitCode, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances};
+use holdpoint_measure::clock;
+use holdpoint_model::document::AnyDocument;
+use holdpoint_model::suite::GateSettings;
+use holdpoint_model::{AbReport, Judgement, Report, Trend};
+use std::path::Path;
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be read, used or written.
+pub fn run(args: &CompareArgs) -> Result<Done<Decided>, FlowError> {
+    let waivers = InForce::read(&args.waivers)?;
+    let sides = match (&args.baseline, holdpoint_store::read_any(&args.report)) {
+        (None, Ok(AnyDocument::Ab(sides))) => Some(sides),
+        (Some(_), Ok(AnyDocument::Ab(_))) => {
+            let what = "it holds both sides already; leave out --baseline";
+            return Err(FlowError::File { path: args.report.clone(), what: what.to_owned() });
+        }
+        _ => None,
+    };
+    let mut judgement = match (&sides, &args.baseline) {
+        (Some(sides), _) => judge_again(args, sides)?,
+        (None, Some(baseline)) => judge_report(args, baseline)?,
+        (None, None) => {
+            let what = "a report is compared with --baseline FILE; an ab.json needs none";
+            return Err(FlowError::Input(what.to_owned()));
+        }
+    };
+    waivers.apply(&mut judgement);
+    if let Some(path) = &args.summary {
+        holdpoint_store::write_json(path, &judgement)?;
+    }
+    if let Some(path) = &args.trend_output {
+        holdpoint_store::write_json(path, &trend(&judgement))?;
+    }
+    let exit = judgement.exit_code();
+    Ok(Done::new(Decided { judgement, sides: sides.map(|sides| *sides), report: None }, exit))
+}
+
+/// Judges two sides by their own question or another one.
+fn judge_again(args: &CompareArgs, sides: &AbReport) -> Result<Judgement, FlowError> {
+    let policy = args.policy.policy.unwrap_or_else(|| recorded_policy(sides));
+    judge_sides(sides, &args.question.apply(sides.plan.clone()), policy)
+        .map_err(|error| FlowError::File { path: args.report.clone(), what: error.to_string() })
+}
+
+fn judge_report(args: &CompareArgs, baseline: &Path) -> Result<Judgement, FlowError> {
+    if args.question.alarm_rate.or(args.question.miss_rate).is_some() {
+        let what = "--alarm-rate and --miss-rate are for an ab.json; a baseline has no error rates";
+        return Err(FlowError::Input(what.to_owned()));
+    }
+    let gate = GateSettings::default();
+    let policy = args.policy.policy(&gate)?;
+    if policy == Policy::DisjointCi {
+        // It compares samples, which only reports have.
+        let baseline = holdpoint_store::read_document::<Report>(baseline)?;
+        let current = holdpoint_store::read_document::<Report>(&args.report)?;
+        return Ok(compare_reports_disjoint_ci(&baseline, &current, args.policy.allow()));
+    }
+    let policy = baseline_policy(&args.policy, &gate)?;
+    let current = holdpoint_store::read_current(&args.report)?;
+    let baseline = set_tolerances(holdpoint_store::read_baseline(baseline)?, args.question.tolerance, &gate);
+    Ok(judge_run(&current, &baseline, args.policy.allow(), policy))
+}
+
+/// The policy for a baseline that the flags mean.
+///
+/// # Errors
+/// When they contradict each other, or name a policy for two sides.
+pub fn baseline_policy(args: &PolicyArgs, gate: &GateSettings) -> Result<Policy, FlowError> {
+    let policy = args.policy(gate)?;
+    if policy.takes_baseline() {
+        return Ok(policy);
+    }
+    Err(FlowError::Input(format!(
+        "--policy {} needs the samples of both sides: \"gate --against REV\", \"ab\", or \"compare\" of an ab.json{}",
+        policy.name(),
+        if policy == Policy::DisjointCi { " or of two reports" } else { "" },
+    )))
+}
+
+/// The trend point of a judged run; a run whose file has no time is dated now.
+#[must_use]
+pub fn trend(judgement: &Judgement) -> Trend {
+    let now = || clock::timestamp_utc();
+    let timestamp_utc = judgement.timestamp_utc.clone().unwrap_or_else(now);
+    Trend::new(judgement, &timestamp_utc)
+}

@@ -1,0 +1,146 @@
+//! `holdpoint fuzz`: look for inputs to which kernels give wrong answers, and run saved ones again.
+
+use crate::Watch;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{FuzzArgs, FuzzCommand, SuiteArg};
+use crate::support::sealing::{self, Origins, Sealing};
+use crate::support::suites;
+use holdpoint_gate::HasExitCode;
+use holdpoint_measure::clock;
+use holdpoint_measure::fuzz::{Fuzzer, Kernel, Plan, Target, kernels};
+use holdpoint_measure::machine;
+use holdpoint_model::fuzz::{FuzzedKernel, Replayed};
+use holdpoint_model::{FuzzFile, FuzzReport, SCHEMA_VERSION, Suite};
+use holdpoint_store::Scratch;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What was found.
+#[derive(Debug)]
+pub enum Fuzzed {
+    Searched(FuzzReport),
+    /// Saved cases by their files.
+    Replayed(Vec<(String, Replayed)>),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite cannot be used or a file cannot be written.
+pub fn run(args: &FuzzArgs, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
+    if let Some(FuzzCommand::Replay { files, suite, device }) = &args.replay {
+        return replay(files, suite.as_deref(), *device);
+    }
+    let key = sealing::read_key(&args.seal)?;
+    let suite = suites::runnable(&args.suite)?;
+    let kernels = kernels(&suite, &args.only, &args.dtype);
+    if let Some(name) =
+        args.only.iter().find(|name| !kernels.iter().any(|k| k.spec.op == **name || k.spec.name == **name))
+    {
+        return Err(FlowError::Input(format!(
+            "suite {:?} has no op or workload {name:?} that can be fuzzed",
+            suite.name
+        )));
+    }
+    if let Some(path) = &args.output {
+        holdpoint_store::check_writable(path)?;
+    }
+    let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
+    let plan = Plan { cases_count: args.cases, seed: args.seed, fail_fast: args.fail_fast };
+    let mut found = Vec::new();
+    for kernel in &kernels {
+        let mut kernel = look(&suite, kernel, plan, watch)?;
+        save(&mut kernel, &args.suite.suite, &args.save)?;
+        found.push(kernel);
+    }
+    let report = FuzzReport {
+        schema_version: SCHEMA_VERSION,
+        suite: suite.name.clone(),
+        timestamp_utc,
+        revision: machine::revision(Path::new(".")),
+        seed: args.seed,
+        kernels: found,
+        elapsed_s: start.elapsed().as_secs_f64(),
+    };
+    if let Some(path) = &args.output {
+        let mut sealing = Sealing::new(key, path);
+        sealing.write_json(path, &report)?;
+        let machine = machine::machine_for(&suite);
+        let revision = report.revision.as_ref();
+        sealing.seal(&Origins { command: "fuzz", suite: &suite, revision, machine: Some(&machine) })?;
+    }
+    let exit = report.exit_code();
+    Ok(Done::new(Fuzzed::Searched(report), exit))
+}
+
+fn look(
+    suite: &Suite,
+    kernel: &Kernel<'_>,
+    plan: Plan,
+    watch: &dyn Watch,
+) -> Result<FuzzedKernel, FlowError> {
+    let dir = Scratch::new()?;
+    let mut fuzzer = Fuzzer::new(suite, &kernel.spec.worker, kernel.target, dir.path())
+        .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
+    let name = format!("{} {} by {}", kernel.name(), kernel.dtype, kernel.spec.worker);
+    watch.progress(&name);
+    Ok(fuzzer.run(kernel, plan, |count| {
+        if count.is_multiple_of(1000) {
+            watch.progress(&format!("{name}: {count} cases"));
+        }
+    }))
+}
+
+/// Every failing case in a file of its own, named after what it is.
+fn save(kernel: &mut FuzzedKernel, suite: &str, dir: &Path) -> Result<(), FlowError> {
+    let stem = format!("{}-{}-{}", kernel.worker, kernel.name(), kernel.dtype);
+    for failure in &mut kernel.failures {
+        let name = format!("{stem}-{}.json", failure.finding.kind.name());
+        let file = FuzzFile {
+            schema_version: SCHEMA_VERSION,
+            suite: suites::absolute_name(suite)?,
+            worker: kernel.worker.clone(),
+            finding: failure.finding.clone(),
+            shown: failure.shown,
+            case: failure.case.clone(),
+        };
+        let path = dir.join(name.replace(['/', '\\'], "_"));
+        std::fs::create_dir_all(dir)
+            .map_err(|error| FlowError::Input(format!("{}: {error}", dir.display())))?;
+        holdpoint_store::write_json(&path, &file)?;
+        failure.file = Some(path.display().to_string());
+    }
+    Ok(())
+}
+
+fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result<Done<Fuzzed>, FlowError> {
+    let mut outcomes = Vec::new();
+    for path in files {
+        let file: FuzzFile = holdpoint_store::read_document(path)?;
+        let arg = SuiteArg { suite: suite.unwrap_or(&file.suite).to_owned(), device };
+        let suite = suites::runnable(&arg)?;
+        let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
+        let Some((target, worker)) = spec.and_then(|spec| Some((Target::of(spec)?, spec.worker.as_str())))
+        else {
+            let problem =
+                format!("{}: suite {:?} has no worker {:?}", path.display(), suite.name, file.worker);
+            return Err(FlowError::Input(problem));
+        };
+        target
+            .check_size(&file.case)
+            .map_err(|error| FlowError::Input(format!("{}: {error}", path.display())))?;
+        if !target.takes(&file.case) {
+            return Err(FlowError::Input(format!(
+                "{}: worker {worker:?} cannot have this op, shape, dtype, offset or parameters",
+                path.display()
+            )));
+        }
+        let dir = Scratch::new()?;
+        let mut fuzzer = Fuzzer::new(&suite, worker, target, dir.path())
+            .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
+        outcomes.push((path.display().to_string(), fuzzer.replay(&file.case, file.finding.kind, file.shown)));
+    }
+    let exit = outcomes.exit_code();
+    Ok(Done::new(Fuzzed::Replayed(outcomes), exit))
+}

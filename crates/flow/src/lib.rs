@@ -1,0 +1,37 @@
+//! What each command does: options in, documents out. Nothing here prints or exits; notes and progress go to whoever watches.
+//!
+//! Options derive their flags, so that a flag, its help and its default stand in one place.
+
+pub mod ab;
+pub mod attest;
+pub mod baseline;
+pub mod bisect;
+pub mod calibrate;
+pub mod check;
+pub mod checklist;
+pub mod ci;
+pub mod compare;
+mod decided;
+mod done;
+mod error;
+pub mod fuzz;
+pub mod gate;
+pub mod options;
+pub mod profile;
+mod promote;
+pub mod release;
+pub mod replay;
+pub mod report;
+pub mod roofline;
+pub mod run;
+pub mod sanitize;
+mod support;
+pub mod trend;
+pub mod tune;
+mod watch;
+pub mod worker;
+
+pub use decided::Decided;
+pub use done::{Done, Message};
+pub use error::FlowError;
+pub use watch::{Progress, Unwatched, Watch};

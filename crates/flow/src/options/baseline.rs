@@ -1,0 +1,92 @@
+//! Options of `baseline`.
+use super::{RUNS_DEFAULT, SuiteArg};
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// Where baselines are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct BaselineDir {
+    /// Folder with one baseline per suite and machine
+    #[arg(long, value_name = "DIR", default_value = ".holdpoint/baselines")]
+    pub baseline_dir: PathBuf,
+}
+
+/// `holdpoint baseline`.
+#[derive(Debug, clap::Args)]
+pub struct BaselineArgs {
+    /// What to do with baselines.
+    #[command(subcommand)]
+    pub command: BaselineCommand,
+}
+
+/// What to do with baselines.
+#[derive(Debug, Subcommand)]
+pub enum BaselineCommand {
+    /// Measure the suite several times and keep the result as the baseline
+    Record(RecordArgs),
+    /// Show a baseline
+    Show(ShowArgs),
+    /// Write a baseline with the seeds' wide template tolerances
+    Template(RecordArgs),
+    /// Make reports of a revision, such as what was merged, the new baseline
+    Promote(PromoteArgs),
+    /// Set the tolerances from the spread between the baseline's runs
+    Tighten(ShowArgs),
+}
+
+/// Where a baseline comes from and goes to.
+#[derive(Debug, clap::Args)]
+pub struct RecordArgs {
+    /// Take these reports instead of measuring
+    #[arg(value_name = "REPORT")]
+    pub reports: Vec<PathBuf>,
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Runs to take, each in a process of its own
+    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: u32,
+    /// Write to this file instead of this machine's own
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub baseline_dir: BaselineDir,
+}
+
+/// Which baseline.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// The baseline; this machine's own for the suite if not given
+    #[arg(value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub baseline_dir: BaselineDir,
+}
+
+/// `holdpoint baseline promote`.
+#[derive(Debug, clap::Args)]
+pub struct PromoteArgs {
+    /// Reports of the revision, from one machine
+    #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
+    pub reports: Vec<PathBuf>,
+    /// The revision that the reports must be of
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub rev: String,
+    /// Who promotes it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+    /// Take in a machine that has no baseline here yet, beside those that have
+    #[arg(long)]
+    pub new_machine: bool,
+    /// Write to this file instead of the machine's own
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub baseline_dir: BaselineDir,
+}

@@ -1,0 +1,249 @@
+//! Options of `replay`, `attest` and `checklist`.
+use super::{SealArgs, SuiteArg};
+use clap::{Subcommand, ValueEnum};
+use holdpoint_model::attest::RuntimeTarget;
+use std::path::PathBuf;
+
+/// `holdpoint replay`.
+#[derive(Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ReplayCommand,
+}
+
+/// What to do with answers.
+#[derive(Debug, Subcommand)]
+pub enum ReplayCommand {
+    /// Compute a suite's workloads once from the seed, and keep the answers with their hashes
+    Record {
+        /// Which suite.
+        #[command(flatten)]
+        suite: SuiteArg,
+        /// Draw all inputs from this seed instead of the suite's
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+        /// Where to write the manifest; the answers go into a folder beside it
+        #[arg(long, short, value_name = "FILE", default_value = "artifacts/replay.json")]
+        output: PathBuf,
+        /// The seal's key.
+        #[command(flatten)]
+        seal: SealArgs,
+    },
+    /// Compute the same again, and say what differs first
+    Verify {
+        /// The manifest
+        #[arg(value_name = "MANIFEST", default_value = "artifacts/replay.json")]
+        manifest: PathBuf,
+        /// The suite that has the workers [default: the one in the manifest, unless it names programs]
+        #[arg(long, value_name = "NAME|FILE")]
+        suite: Option<String>,
+        /// Ask this worker instead of those that were recorded, such as cuda
+        #[arg(long, value_name = "NAME")]
+        worker: Option<String>,
+        /// The CUDA device, counted from 0
+        #[arg(long, value_name = "N")]
+        device: Option<u32>,
+        /// How to compare
+        #[arg(long, value_enum, value_name = "HOW", default_value_t = ReplayCompare::Auto)]
+        compare: ReplayCompare,
+        /// Where to write what was found
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// The seal's key.
+        #[command(flatten)]
+        seal: SealArgs,
+    },
+}
+
+/// How answers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReplayCompare {
+    /// Bit by bit where worker, instructions and device are those that were recorded, else by tolerance
+    Auto,
+    /// Bit by bit
+    Exact,
+    /// By the tolerance of the element type
+    Tolerance,
+}
+
+/// `holdpoint attest`.
+#[derive(Debug, clap::Args)]
+pub struct AttestArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: AttestCommand,
+}
+
+/// What to do with attestations.
+#[derive(Debug, Subcommand)]
+pub enum AttestCommand {
+    /// Make a pair of Ed25519 keys; the private one can be read by its owner alone
+    Keygen {
+        /// Where to write the private key; nothing is ever overwritten
+        #[arg(long, value_name = "FILE", default_value = "holdpoint.key")]
+        key: PathBuf,
+        /// Where to write the public key [default: the same name, ending in .pub]
+        #[arg(long, value_name = "FILE")]
+        public_key: Option<PathBuf>,
+    },
+    /// Read artifacts and verdicts from a folder, and write what a release rests on
+    Create(AttestCreateArgs),
+    /// Sign an attestation: an in-toto statement in a DSSE envelope
+    Sign {
+        /// The attestation
+        #[arg(value_name = "FILE", default_value = ATTESTATION)]
+        attestation: PathBuf,
+        /// The folder with the files it speaks of: what does not hold is not signed
+        #[arg(long, value_name = "DIR", default_value = "artifacts")]
+        artifacts: PathBuf,
+        /// The folder of the files that are released
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        release_dir: PathBuf,
+        /// The private key [default: the variable HOLDPOINT_SIGNING_KEY]
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
+        /// Where to write the envelope [default: beside it, ending in .dsse.json]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Check an envelope against a public key, the files it speaks of and the release policy
+    Verify {
+        /// The envelope, or an attestation that is not signed
+        #[arg(value_name = "FILE", default_value = ENVELOPE)]
+        file: PathBuf,
+        /// The release that the attestation is judged for.
+        #[command(flatten)]
+        against: VerifyArgs,
+    },
+    /// Show an envelope or an attestation; nothing is checked
+    Show {
+        /// The file
+        #[arg(value_name = "FILE", default_value = ATTESTATION)]
+        file: PathBuf,
+    },
+}
+
+/// The release that an attestation is judged for.
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// The folder with the files it speaks of
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// The public key that it must be signed with [default: the variable HOLDPOINT_PUBLIC_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub public_key: Option<PathBuf>,
+    /// The commit that it must be of [default: the one that is checked out]
+    #[arg(long, value_name = "SHA")]
+    pub commit_sha: Option<String>,
+    /// The id of a key that may seal what is measured, beside those of the policy; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub seal_keyid: Vec<String>,
+    /// Released files and the release policy.
+    #[command(flatten)]
+    pub release: ReleaseArgs,
+}
+
+/// Released files and the release policy.
+#[derive(Debug, clap::Args)]
+pub struct ReleaseArgs {
+    /// The release policy [default: nothing may be missing]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The folder of the files that are released
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub release_dir: PathBuf,
+}
+
+/// Where attestations lie if nothing else is said.
+pub const ATTESTATION: &str = "artifacts/release/release_attestation.json";
+/// Help of `attest create --policy`.
+const DRAFT: &str = "The release policy; exits with 5 where it is not met, and writes the files all the same [default: none, the attestation is a draft]";
+/// And envelopes.
+pub const ENVELOPE: &str = "artifacts/release/release_attestation.dsse.json";
+
+/// `holdpoint attest create`.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("policy", |policy| policy.help(DRAFT)))]
+pub struct AttestCreateArgs {
+    /// The folder with artifacts and verdict files
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// The tag [default: the one that CI builds, else "unversioned"]
+    #[arg(long, value_name = "TAG")]
+    pub release_tag: Option<String>,
+    /// The commit [default: CI's, else HEAD]
+    #[arg(long, value_name = "SHA")]
+    pub commit_sha: Option<String>,
+    /// Who answers for the release [default: who started the CI run]
+    #[arg(long, value_name = "NAME")]
+    pub release_owner: Option<String>,
+    /// What the release runs on
+    #[arg(long, value_enum, value_name = "TARGET", default_value_t = TargetName::Cpu)]
+    pub runtime_target: TargetName,
+    /// The CI run [default: this one]
+    #[arg(long, value_name = "URL")]
+    pub ci_run_url: Option<String>,
+    /// An artifact that lies elsewhere in the folder; may be given several times
+    #[arg(long, value_name = "KEY=PATH")]
+    pub artifact_path: Vec<String>,
+    /// A verdict file for a gate, beside those that are found by name; may be given several times
+    #[arg(long, value_name = "KEY=PATH")]
+    pub gate_evidence: Vec<String>,
+    /// An artifact or gate that this project does not have, and why; may be given several times
+    #[arg(long, value_name = "KEY=REASON")]
+    pub without: Vec<String>,
+    /// Where to write the attestation [default: release/release_attestation.json in the folder]
+    #[arg(long, value_name = "FILE")]
+    pub output_json: Option<PathBuf>,
+    /// Where to write it as Markdown [default: beside it, ending in .md]
+    #[arg(long, value_name = "FILE")]
+    pub output_md: Option<PathBuf>,
+    /// A file that is released, below the release folder; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub release_file: Vec<String>,
+    /// Released files and the release policy.
+    #[command(flatten)]
+    pub release: ReleaseArgs,
+}
+
+/// What a release runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TargetName {
+    /// The CPU
+    Cpu,
+    /// PyTorch
+    Torch,
+    /// Triton
+    Triton,
+    /// TensorRT
+    Tensorrt,
+}
+
+impl From<TargetName> for RuntimeTarget {
+    fn from(name: TargetName) -> Self {
+        match name {
+            TargetName::Cpu => Self::Cpu,
+            TargetName::Torch => Self::Torch,
+            TargetName::Triton => Self::Triton,
+            TargetName::Tensorrt => Self::Tensorrt,
+        }
+    }
+}
+
+/// `holdpoint checklist`.
+#[derive(Debug, clap::Args)]
+pub struct ChecklistArgs {
+    /// The checklist
+    #[arg(value_name = "FILE", default_value = "CHECKLIST.md")]
+    pub file: PathBuf,
+    /// The attestation or its envelope that it is filled from; it must hold
+    #[arg(long, value_name = "FILE", default_value = ATTESTATION)]
+    pub attestation: PathBuf,
+    /// The release that the attestation is judged for.
+    #[command(flatten)]
+    pub against: VerifyArgs,
+    /// Write a new checklist with all five sections first, where there is none
+    #[arg(long)]
+    pub init: bool,
+}

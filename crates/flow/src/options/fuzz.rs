@@ -1,0 +1,57 @@
+//! Options of `fuzz`.
+use super::{SealArgs, SuiteArg};
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// `holdpoint fuzz`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct FuzzArgs {
+    /// Run saved cases again
+    #[command(subcommand)]
+    pub replay: Option<FuzzCommand>,
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Only these ops or workloads [default: all]
+    #[arg(value_name = "OP|WORKLOAD")]
+    pub only: Vec<String>,
+    /// Generated cases of each kernel, beside the suite's own shapes
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub cases: u64,
+    /// Cases are drawn from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Stop a kernel at its first failing case
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Element types in place of the workloads' own, such as f16,bf16
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub dtype: Vec<String>,
+    /// Where to write the report
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Folder for the cases that fail
+    #[arg(long, value_name = "DIR", default_value = ".holdpoint/fuzz")]
+    pub save: PathBuf,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
+}
+
+/// What `holdpoint fuzz` can do beside looking.
+#[derive(Debug, Subcommand)]
+pub enum FuzzCommand {
+    /// Run saved cases again
+    Replay {
+        /// Files that `holdpoint fuzz` saved
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// The suite that has the worker [default: the one in the file]
+        #[arg(long, value_name = "NAME|FILE")]
+        suite: Option<String>,
+        /// The CUDA device, counted from 0
+        #[arg(long, value_name = "N")]
+        device: Option<u32>,
+    },
+}

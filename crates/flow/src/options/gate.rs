@@ -1,0 +1,69 @@
+//! Options of `gate`.
+
+use super::{BaselineDir, DecideArgs, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg};
+use std::path::PathBuf;
+
+/// Examples of `holdpoint gate -h`.
+const GATE_EXAMPLES: &str = "\
+Examples:
+  holdpoint gate --suite perf.toml                  against this machine's baseline
+  holdpoint gate --suite perf.toml --against main   against a revision, side by side";
+
+/// `holdpoint gate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = GATE_EXAMPLES, mut_arg("baseline_dir", |flag| flag.hide(true)))]
+pub struct GateArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Compare with this git revision, side by side, instead of with a baseline
+    #[arg(long, value_name = "REV", conflicts_with_all = ["baseline", "require_baseline", "allow", "threshold"])]
+    pub against: Option<String>,
+    /// With --against: measure the working tree, uncommitted changes included
+    #[arg(long, requires = "against")]
+    pub dirty: bool,
+    /// With --against: continue an interrupted gate
+    #[arg(long, requires = "against")]
+    pub resume: bool,
+    /// Compare with this baseline instead of this machine's own
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Where baselines are kept.
+    #[command(flatten)]
+    pub baseline_dir: BaselineDir,
+    /// How to decide.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// Decision between revisions.
+    #[command(flatten)]
+    pub decide: DecideArgs,
+    /// Waivers.
+    #[command(flatten)]
+    pub waivers: WaiversArg,
+    /// Folder with the outcomes of `calibrate`
+    #[arg(long, value_name = "DIR", hide = true, default_value = ".holdpoint/calibration")]
+    pub calibration_dir: PathBuf,
+    /// Folder for the samples (report.json or ab.json), comparison.json and pages
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// Profile the kernels of what regressed, into the same folder
+    #[arg(long, value_enum, value_name = "WHEN", hide = true, default_value_t = ProfileOn::Never)]
+    pub profile_on: ProfileOn,
+    /// End as inconclusive where there is no baseline yet, instead of recording one
+    #[arg(long)]
+    pub require_baseline: bool,
+    /// Runs to add when the first is slower than allowed; the median of all is judged [default: 2]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub confirm: Option<u32>,
+    /// Runs behind a baseline, when there is none yet [default: 5]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub runs: Option<u32>,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
+}
+
+/// Runs behind a baseline: enough for a spread that means something, few enough to wait for.
+pub const RUNS_DEFAULT: u32 = 5;
+/// Runs that are added when the first is slower than allowed.
+pub const CONFIRM_DEFAULT: u32 = 2;

@@ -1,0 +1,70 @@
+//! Options of the commands, as flags define them.
+
+mod ab;
+mod baseline;
+mod check;
+mod ci;
+mod comment;
+mod compare;
+mod evidence;
+mod fuzz;
+mod gate;
+mod inspect;
+mod policy;
+mod report;
+mod roofline;
+mod run;
+mod trend;
+
+pub use ab::{
+    AbArgs, AbFiles, BisectArgs, CalibrateArgs, DecideArgs, QuestionArgs, ROUND_MS, ROUNDS_PER_UNIT,
+    UNITS_AT_ONCE,
+};
+pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};
+pub use check::CheckArgs;
+pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};
+pub use comment::{CommentArgs, NotifyArgs};
+pub use compare::CompareArgs;
+pub use evidence::{
+    AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReleaseArgs, ReplayArgs, ReplayCommand,
+    ReplayCompare, VerifyArgs,
+};
+pub use fuzz::{FuzzArgs, FuzzCommand};
+pub use gate::{CONFIRM_DEFAULT, GateArgs, RUNS_DEFAULT};
+pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
+use policy::policy_parser;
+pub use policy::{Difference, PolicyArgs};
+pub use report::{ReportArgs, ReportForm};
+pub use roofline::RooflineArgs;
+pub use run::{RunArgs, TuneArgs, WorkerArgs};
+pub use trend::{TrendArgs, TrendCommand};
+
+use std::path::PathBuf;
+
+/// Which suite.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SuiteArg {
+    /// Name of a built-in suite, or a suite file
+    #[arg(long, value_name = "NAME|FILE", default_value = "cpu")]
+    pub suite: String,
+    /// The CUDA device of `cuda` workloads, counted from 0 [default: the suite's, or 0]
+    #[arg(long, value_name = "N")]
+    pub device: Option<u32>,
+}
+
+/// Slowdowns that somebody answers for.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WaiversArg {
+    /// Slowdowns that do not fail, each with owner, reason, limit and expiry (docs/waivers.md)
+    #[arg(long, value_name = "FILE")]
+    pub waivers: Option<PathBuf>,
+}
+
+/// The key that seals what is measured.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SealArgs {
+    /// Private key that signs the seal over what is measured [default: the variable HOLDPOINT_SEAL_KEY; without a key the
+    /// evidence is unsealed]
+    #[arg(long, value_name = "FILE")]
+    pub seal_key: Option<PathBuf>,
+}

@@ -1,0 +1,46 @@
+//! Options of `report`.
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// `holdpoint report`.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("page").args(["markdown", "html"]).multiple(true)))]
+pub struct ReportArgs {
+    /// A report, a comparison, a side-by-side comparison, a calibration or a search
+    #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
+    pub report: PathBuf,
+    /// Its comparison, to be shown with it
+    #[arg(long, value_name = "FILE")]
+    pub comparison: Option<PathBuf>,
+    /// Also write it as Markdown; with the roofline and its picture, where ceilings are kept for the report's device
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Also write the same page as HTML, one file that needs nothing else
+    #[arg(long, value_name = "FILE", conflicts_with = "form")]
+    pub html: Option<PathBuf>,
+    /// With --markdown or --html: ceilings from this report of a ceilings suite
+    #[arg(long, value_name = "REPORT", requires = "page", conflicts_with = "form")]
+    pub ceilings: Option<PathBuf>,
+    /// Show and write it in the form of another program
+    #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
+    pub form: Option<ReportForm>,
+    /// Where to write it in that form
+    #[arg(long, short, value_name = "FILE", requires = "form")]
+    pub output: Option<PathBuf>,
+    /// With --as github or sarif: the file of the repository that they are to point to, such as the suite
+    #[arg(long, value_name = "PATH", requires = "form")]
+    pub location: Option<String>,
+}
+
+/// The forms of other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportForm {
+    /// The GPU report of Apex-X, from the report of a GPU suite (docs/gpu-reports.md)
+    ApexGpu,
+    /// Annotations of a GitHub Actions job, from a comparison
+    Github,
+    /// JUnit's XML, from a comparison
+    Junit,
+    /// SARIF 2.1.0, from a comparison
+    Sarif,
+}

@@ -1,0 +1,48 @@
+//! Options of `run`, `tune` and `worker`.
+
+use super::{SealArgs, SuiteArg, ab};
+use std::path::PathBuf;
+
+/// `holdpoint run`.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Where to write the report
+    #[arg(long, short, value_name = "FILE", default_value = "artifacts/report.json")]
+    pub output: PathBuf,
+    /// Measure on each of these CUDA devices, one after the other, and show how far they are apart: `all`, or numbers such as
+    /// `0,2`; the number of the device goes into the name of its report
+    #[arg(long, value_name = "LIST", conflicts_with = "device")]
+    pub devices: Option<String>,
+    /// The seal's key.
+    #[command(flatten)]
+    pub seal: SealArgs,
+    /// End with this process, whose step the run is
+    #[arg(long, value_name = "PID", hide = true)]
+    pub parent: Option<u32>,
+}
+
+/// `holdpoint tune`.
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("suite", |suite| suite.default_value("gpu")))]
+pub struct TuneArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+}
+
+/// `holdpoint worker`.
+#[derive(Debug, clap::Args)]
+pub struct WorkerArgs {
+    /// Which suite.
+    #[command(flatten)]
+    pub suite: SuiteArg,
+    /// Which of the built-in workers: `builtin` (the CPU) or `cuda` [default: the first that the suite uses]
+    #[arg(long, value_name = "NAME")]
+    pub worker: Option<String>,
+    /// Add this much real work to every call, to show that a slowdown is found
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = ab::share)]
+    pub slowdown: f64,
+}

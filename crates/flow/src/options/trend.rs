@@ -1,0 +1,38 @@
+//! Options of `trend`.
+
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// `holdpoint trend`.
+#[derive(Debug, clap::Args)]
+pub struct TrendArgs {
+    /// What to do with the history.
+    #[command(subcommand)]
+    pub command: TrendCommand,
+}
+
+/// What to do with the history.
+#[derive(Debug, Subcommand)]
+pub enum TrendCommand {
+    /// Append trend points to their suite's NDJSON file
+    Append {
+        /// Trend files
+        #[arg(value_name = "TREND", default_value = "artifacts/trend.json")]
+        trends: Vec<PathBuf>,
+        /// Folder with one NDJSON file per suite
+        #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
+        dir: PathBuf,
+    },
+    /// Show a suite's history
+    Show {
+        /// The NDJSON file; the suite's own if not given
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Name of the suite
+        #[arg(long, value_name = "NAME", default_value = "cpu")]
+        suite: String,
+        /// Folder with one NDJSON file per suite
+        #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
+        dir: PathBuf,
+    },
+}

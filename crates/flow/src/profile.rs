@@ -1,0 +1,254 @@
+//! `holdpoint profile`: what the kernels of a suite spend their time on, by a profiler's counters.
+
+use crate::Watch;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{PROFILE_TIMEOUT_S, ProfileArgs};
+use crate::support::artifacts::{self, PROFILES};
+use crate::support::save;
+use crate::support::suites;
+use holdpoint_gate::HasExitCode;
+use holdpoint_gate::profile::{Rules, add_findings, compare};
+use holdpoint_measure::tools::{self, Folder, Profiling, Tool};
+use holdpoint_measure::{clock, machine};
+use holdpoint_model::profile::WorkloadProfile;
+use holdpoint_model::{
+    ExitCode, Profile, ProfileComparison, ProfileOutcome, SCHEMA_VERSION, Suite, WorkloadSpec,
+};
+use std::path::Path;
+use std::time::Duration;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite, the rules or a profile cannot be used, or a file cannot be written.
+pub fn run(args: &ProfileArgs, watch: &dyn Watch) -> Result<Done<Profiled>, FlowError> {
+    let rules = rules(args.rules.as_deref())?;
+    // Read before profiling: a bad file should not cost a run.
+    let base = args.against.as_deref().map(|path| shown_again(path, &rules)).transpose()?;
+    let profile = match &args.from {
+        Some(path) => shown_again(path, &rules)?,
+        None => {
+            let suite = suites::runnable(&args.suite)?;
+            let specs = chosen(&suite, &args.workloads)?;
+            holdpoint_store::check_writable(&args.output)?;
+            let how = How {
+                rules: &rules,
+                kernel: args.kernel.as_deref(),
+                timeout: Duration::from_secs(args.timeout.into()),
+            };
+            let profile = make(&suite, &specs, how, &args.output, watch)?;
+            save(&args.output, &profile)?;
+            profile
+        }
+    };
+    let comparison = base.map(|base| compare(&base, &profile, &rules));
+    if let (Some(path), Some(comparison)) = (&args.comparison, &comparison) {
+        save(path, comparison)?;
+    }
+    let exit = profile.exit_code();
+    let note = args.from.is_none().then(|| format!("profile: {}", args.output.display()));
+    let document = match comparison {
+        Some(comparison) => Profiled::Compared { comparison, profile },
+        None => Profiled::Alone(profile),
+    };
+    Ok(Done { notes: note.into_iter().collect(), ..Done::new(document, exit) })
+}
+
+/// A profile, or its comparison with an earlier one.
+#[derive(Debug)]
+pub enum Profiled {
+    Alone(Profile),
+    Compared { comparison: ProfileComparison, profile: Profile },
+}
+
+fn rules(path: Option<&Path>) -> Result<Rules, FlowError> {
+    match path {
+        None => Rules::built_in().map_err(|error| FlowError::Internal(format!("built-in rules: {error}"))),
+        Some(path) => Rules::parse(&holdpoint_store::read_text(path)?)
+            .map_err(|error| FlowError::File { path: path.to_owned(), what: error.to_string() }),
+    }
+}
+
+/// A profile from a file, with what today's rules find in it.
+fn shown_again(path: &Path, rules: &Rules) -> Result<Profile, FlowError> {
+    let mut profile = holdpoint_store::read_document::<Profile>(path)?;
+    add_findings(&mut profile, rules);
+    Ok(profile)
+}
+
+/// The workloads that were named, or all that can have kernels.
+///
+/// # Errors
+/// When there is none, or one that was named cannot have kernels.
+pub fn chosen<'s>(suite: &'s Suite, names: &[String]) -> Result<Vec<&'s WorkloadSpec>, FlowError> {
+    let all: Vec<&WorkloadSpec> = tools::inspectable(suite).collect();
+    let known = || all.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
+    if all.is_empty() {
+        return Err(FlowError::Input(format!(
+            "suite {:?} has only built-in ops of the CPU, which have no kernels; a built-in suite that has is \"gpu\"",
+            suite.name
+        )));
+    }
+    if names.is_empty() {
+        return Ok(all);
+    }
+    let find = |name: &String| {
+        let found = all.iter().find(|spec| spec.name == *name).copied();
+        found.ok_or_else(|| {
+            FlowError::Input(format!(
+                "suite {:?} has no kernels of a workload {name:?}; it has {}",
+                suite.name,
+                known()
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// How to profile.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    rules: &'a Rules,
+    kernel: Option<&'a str>,
+    timeout: Duration,
+}
+
+/// Profiles workloads; the profiler's files go into a folder beside `path`.
+fn make(
+    suite: &Suite,
+    specs: &[&WorkloadSpec],
+    how: How<'_>,
+    path: &Path,
+    watch: &dyn Watch,
+) -> Result<Profile, FlowError> {
+    let folder = folder_beside(path)?;
+    let _lock = artifacts::lock(folder.path(), watch)?;
+    let ncu = tools::find(Tool::Ncu);
+    let (metrics, required) = (how.rules.metric_names(), how.rules.required_names());
+    let mut profile = Profile {
+        schema_version: SCHEMA_VERSION,
+        suite: suite.name.clone(),
+        timestamp_utc: clock::timestamp_utc(),
+        profiler: ncu.as_ref().ok().cloned(),
+        device: None,
+        revision: machine::revision(suite.dir.as_deref().unwrap_or(Path::new("."))),
+        missing_metrics: Vec::new(),
+        profiles: Default::default(),
+    };
+    for (at, spec) in specs.iter().enumerate() {
+        watch.progress(&format!("{} of {}: {}", at + 1, specs.len(), spec.name));
+        let outcome = match &ncu {
+            Err(why) => ProfileOutcome::Unavailable(why.clone()),
+            Ok(ncu) => {
+                let seen = tools::profile(
+                    suite,
+                    spec,
+                    Profiling {
+                        ncu,
+                        metrics: &metrics,
+                        required: &required,
+                        kernel: how.kernel,
+                        timeout: how.timeout,
+                        folder: &folder,
+                    },
+                );
+                profile.device = profile.device.or(seen.device);
+                for name in seen.missing {
+                    if !profile.missing_metrics.contains(&name) {
+                        profile.missing_metrics.push(name);
+                    }
+                }
+                seen.outcome
+            }
+        };
+        let identity = spec.identity(spec.timer());
+        profile.profiles.insert(spec.name.clone(), WorkloadProfile { identity, outcome });
+        if watch.is_interrupted() {
+            break;
+        }
+    }
+    add_findings(&mut profile, how.rules);
+    Ok(profile)
+}
+
+/// The folder for a tool's own files: `profile-raw` beside `profile.json`.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn folder_beside(path: &Path) -> Result<Folder, FlowError> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = path.with_file_name(format!("{stem}-raw"));
+    Folder::new(&folder)
+        .map_err(|error| FlowError::Internal(format!("cannot make the folder {}: {error}", folder.display())))
+}
+
+/// Profiles the workloads that regressed, and base beside head where there is one. What came of it, in sentences for the
+/// report: nothing that goes wrong here changes a verdict.
+#[must_use]
+pub fn of_regressed(
+    names: &[String],
+    head: &Suite,
+    base: Option<&Suite>,
+    artifacts: &Path,
+    watch: &dyn Watch,
+) -> Vec<String> {
+    if names.is_empty() {
+        return Vec::new();
+    }
+    sides(names, head, base, artifacts, watch).unwrap_or_else(|error| vec![format!("not profiled: {error}")])
+}
+
+fn sides(
+    names: &[String],
+    head: &Suite,
+    base: Option<&Suite>,
+    artifacts: &Path,
+    watch: &dyn Watch,
+) -> Result<Vec<String>, FlowError> {
+    let [head_path, base_path, comparison_path] = PROFILES.map(|name| artifacts.join(name));
+    let has_kernels = |name: &&String| tools::inspectable(head).any(|spec| spec.name == **name);
+    let names: Vec<String> = names.iter().filter(has_kernels).cloned().collect();
+    if names.is_empty() {
+        return Ok(vec!["what regressed has no kernels to profile".to_owned()]);
+    }
+    let rules = rules(None)?;
+    let timeout = Duration::from_secs(PROFILE_TIMEOUT_S.into());
+    let side = |side: &Suite, path: &Path| -> Result<Profile, FlowError> {
+        let specs = chosen(side, &names)?;
+        let how = How { rules: &rules, kernel: None, timeout };
+        let profile = make(side, &specs, how, path, watch)?;
+        save(path, &profile)?;
+        Ok(profile)
+    };
+    let profile = side(head, &head_path)?;
+    let mut notes = vec![format!("{}: {}", summary(&profile), head_path.display())];
+    if let Some(base) = base.filter(|_| profile.exit_code() == ExitCode::Ok) {
+        let comparison = compare(&side(base, &base_path)?, &profile, &rules);
+        save(&comparison_path, &comparison)?;
+        let changed = comparison.kernels.iter().filter(|kernel| !kernel.changes.is_empty()).count();
+        notes.push(format!("counters changed in {changed} kernels: {}", comparison_path.display()));
+    }
+    Ok(notes)
+}
+
+/// One sentence on a profile of what regressed.
+fn summary(profile: &Profile) -> String {
+    let mut why: Vec<String> = Vec::new();
+    let mut kernels = 0;
+    for workload in profile.profiles.values() {
+        match &workload.outcome {
+            ProfileOutcome::Profiled(profiled) => kernels += profiled.kernels.len(),
+            ProfileOutcome::Unavailable(unavailable) => why.push(unavailable.reason.clone()),
+            ProfileOutcome::Failed(failure) => why.push(failure.cause.as_str().to_owned()),
+        }
+    }
+    why.dedup();
+    match (kernels, why.as_slice()) {
+        (0, why) => format!("what regressed could not be profiled ({})", why.join(", ")),
+        (kernels, []) => format!("what regressed was profiled, {kernels} kernels"),
+        (kernels, why) => {
+            format!("what regressed was profiled, {kernels} kernels, in part ({})", why.join(", "))
+        }
+    }
+}

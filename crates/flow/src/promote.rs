@@ -1,0 +1,92 @@
+//! `holdpoint baseline promote`: reports of a merged revision become the baseline.
+
+use crate::Watch;
+use crate::baseline;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::PromoteArgs;
+use holdpoint_evidence::hash;
+use holdpoint_gate::promote::promote;
+use holdpoint_measure::builds::Builds;
+use holdpoint_measure::clock;
+use holdpoint_model::{Baseline, Current, Machine, Promotion, Report, document};
+use std::path::{Path, PathBuf};
+
+/// Runs the command.
+///
+/// # Errors
+/// When a report may not become the baseline, or a file cannot be read or written.
+pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let commit = Builds::open(Path::new("."))?.resolve(&args.rev)?;
+    let mut report_sha256 = Vec::new();
+    let mut currents = Vec::new();
+    let mut edited: Option<(PathBuf, String)> = None;
+    for path in &args.reports {
+        // The hash is of the very bytes that were read.
+        let text = holdpoint_store::read_text(path)?;
+        let report = document::read::<Report>(&text)
+            .map_err(|error| FlowError::File { path: path.clone(), what: error.to_string() })?;
+        edited = edited.or_else(|| Some((path.clone(), holdpoint_gate::contradiction(&report)?)));
+        report_sha256.push(hash::bytes(text.as_bytes()));
+        currents.push(Current::from(&report));
+    }
+    let promotion =
+        Promotion { commit, by: who(args)?, timestamp_utc: clock::timestamp_utc(), report_sha256 };
+    let path = place(args, &currents)?;
+    let _lock = baseline::lock_of(&path, watch)?;
+    let before = path.exists().then(|| holdpoint_store::read_baseline(&path)).transpose()?;
+    let baseline = promote(&currents, before.as_ref(), promotion)
+        .map_err(|error| FlowError::Input(format!("not promoted: {error}")))?;
+    if let Some((path, what)) = edited {
+        return Err(FlowError::File { path, what: format!("not promoted: {what}: it was edited") });
+    }
+    baseline::finish(&path, baseline)
+}
+
+/// Who answers for it.
+fn who(args: &PromoteArgs) -> Result<String, FlowError> {
+    let from = |name: &str| std::env::var(name).ok();
+    let of_ci = || from("GITHUB_ACTOR").or_else(|| from("GITLAB_USER_LOGIN"));
+    let named = args.by.clone().or_else(of_ci).or_else(|| from("USER"));
+    named
+        .map(|name| holdpoint_model::limits::clean_text(name.trim()))
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| FlowError::Input("who promotes it? Give --by NAME".to_owned()))
+}
+
+/// The file it goes to: the machine's own, which must be there if others are.
+fn place(args: &PromoteArgs, currents: &[Current]) -> Result<PathBuf, FlowError> {
+    if let Some(path) = &args.baseline {
+        return Ok(path.clone());
+    }
+    let machine = |current: &Current| current.machine.clone();
+    let Some((first, machine)) = currents.first().and_then(|run| Some((run, machine(run)?))) else {
+        return Err(FlowError::Input("not promoted: report 1 names no machine".to_owned()));
+    };
+    let dir = &args.baseline_dir.baseline_dir;
+    let path = holdpoint_store::baseline_path(dir, &first.suite, &machine.fingerprint);
+    if !path.exists() && !args.new_machine {
+        refuse_new(dir, &first.suite, &machine)?;
+    }
+    Ok(path)
+}
+
+/// A machine without a baseline among machines that have one is most likely the wrong machine.
+fn refuse_new(dir: &Path, suite: &str, machine: &Machine) -> Result<(), FlowError> {
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = names.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let others: Vec<String> = files
+        .filter_map(|path| holdpoint_store::read_baseline(&path).ok())
+        .filter(|baseline| baseline.suite == suite)
+        .filter_map(|baseline| Some(baseline.machine?.describe()))
+        .collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    Err(FlowError::Input(format!(
+        "not promoted: the reports are of another machine ({}) than the baselines in {} ({}); --new-machine takes it in",
+        machine.describe(),
+        dir.display(),
+        others.join("; ")
+    )))
+}

@@ -1,0 +1,172 @@
+//! What a release is judged by: the policy, and what the repository and the clock tell.
+
+use crate::attest::Document;
+use crate::error::FlowError;
+use crate::options::{ReleaseArgs, VerifyArgs};
+use crate::support::sealing::tree_of;
+use holdpoint_evidence::EvidenceError;
+use holdpoint_evidence::attest::{self, BaseRelation, Facts, Places, Problems, Signed, Signer};
+use holdpoint_evidence::keys::{self, PublicKey};
+use holdpoint_measure::{clock, machine};
+use holdpoint_model::{Attestation, Date, ExitCode, ReleasePolicy};
+use holdpoint_process::git;
+use holdpoint_store::StoreError;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Problems of an attestation or with a release, and the sentence about one without any.
+#[derive(Debug)]
+pub struct Verified {
+    pub json: Value,
+    pub problems: Problems,
+    pub holds: String,
+}
+
+impl Verified {
+    /// An attestation that is no evidence.
+    pub fn broken(problems: Problems) -> Self {
+        Self { json: json!(problems), problems, holds: String::new() }
+    }
+
+    pub fn new(problems: Problems, holds: String, attestation: Option<&Attestation>) -> Self {
+        let json = json!({"verified": problems.is_empty(), "problems": problems, "attestation": attestation});
+        Self { json, problems, holds }
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        if self.problems.is_empty() { ExitCode::Ok } else { ExitCode::Unverified }
+    }
+}
+
+/// What came of looking at an attestation.
+pub struct Checked {
+    /// What does not hold of it: it is no evidence.
+    pub broken: Problems,
+    /// What a release lacks by the policy.
+    pub missing: Problems,
+    /// What it says, where it can be read.
+    pub attestation: Option<Attestation>,
+    /// Who signed it.
+    pub signer: Signer,
+}
+
+impl Checked {
+    fn unreadable(problem: String) -> Self {
+        Self { broken: vec![problem], missing: Problems::new(), attestation: None, signer: Signer::Nobody }
+    }
+
+    /// Everything that stands against a release.
+    pub fn problems(&self) -> Problems {
+        [self.broken.as_slice(), self.missing.as_slice()].concat()
+    }
+}
+
+/// The policy that was named, or the strictest.
+///
+/// # Errors
+/// When it cannot be read or used.
+pub fn read_policy(args: &ReleaseArgs) -> Result<ReleasePolicy, FlowError> {
+    match &args.policy {
+        Some(path) => Ok(holdpoint_store::read_release_policy(path)?),
+        None => Ok(ReleasePolicy::default()),
+    }
+}
+
+/// Holds a file against its signature, the files it speaks of and the policy.
+///
+/// # Errors
+/// When a file is there and cannot be read at all, or the policy cannot be used.
+pub fn check(path: &Path, args: &VerifyArgs) -> Result<Checked, FlowError> {
+    let mut policy = read_policy(&args.release)?;
+    policy.sealed_by.extend(args.seal_keyid.iter().cloned());
+    let (document, key) = match read_signed(path, args)? {
+        Ok(found) => found,
+        Err(problem) => return Ok(Checked::unreadable(problem)),
+    };
+    let (document, signer) = match (document, &key) {
+        (Document::Envelope(envelope), Some(key)) => {
+            (Signed::Envelope(envelope, key), Signer::Key(key.key_id()))
+        }
+        (Document::Envelope(_), None) => {
+            return Ok(Checked::unreadable("no public key was given".to_owned()));
+        }
+        (Document::Bare(attestation), _) => (Signed::Bare(attestation), Signer::Nobody),
+    };
+    let places = Places { artifacts: &args.artifacts, released: &args.release.release_dir };
+    let (broken, attestation) = attest::verify(document, places, &policy)?;
+    let missing = match &attestation {
+        Some(found) => {
+            let facts = facts(found, args.commit_sha.as_deref())?;
+            attest::judge_release(found, &signer, &policy, &facts)
+        }
+        None => Problems::new(),
+    };
+    Ok(Checked { broken, missing, attestation, signer })
+}
+
+/// Reads a document and the public key that it is held against, or says why it cannot be verified. A file that cannot even be read as a
+/// document was tampered with, or is another one.
+fn read_signed(
+    path: &Path,
+    args: &VerifyArgs,
+) -> Result<Result<(Document, Option<PublicKey>), String>, FlowError> {
+    let document = match Document::read(path) {
+        Ok(document) => document,
+        Err(FlowError::Evidence(error @ EvidenceError::Format { .. })) => return Ok(Err(error.to_string())),
+        Err(FlowError::Store(error @ StoreError::NotText { .. })) => return Ok(Err(error.to_string())),
+        Err(error) => return Err(error),
+    };
+    match (&document, read_key(args)) {
+        (_, Ok(key)) => Ok(Ok((document, Some(key)))),
+        // Where nothing is signed no key is needed, but one that is given must be one.
+        (Document::Bare(_), Err(EvidenceError::Key { .. })) if !is_key_given(args) => {
+            Ok(Ok((document, None)))
+        }
+        (_, Err(error @ EvidenceError::Key { .. })) => Ok(Err(error.to_string())),
+        (_, Err(error)) => Err(error.into()),
+    }
+}
+
+fn read_key(args: &VerifyArgs) -> Result<PublicKey, EvidenceError> {
+    keys::public(args.public_key.as_deref(), std::env::var(keys::PUBLIC_VARIABLE).ok().as_deref())
+}
+
+fn is_key_given(args: &VerifyArgs) -> bool {
+    args.public_key.is_some() || std::env::var_os(keys::PUBLIC_VARIABLE).is_some()
+}
+
+/// What the clock and the repository tell; the commit that was named goes before the one that is checked out.
+///
+/// # Errors
+/// When the clock names no day.
+pub fn facts(attestation: &Attestation, commit: Option<&str>) -> Result<Facts, FlowError> {
+    let today = Date::parse(&clock::timestamp_utc())
+        .ok_or_else(|| FlowError::Internal("the clock names no day".to_owned()))?;
+    let checked_out = || machine::revision(Path::new(".")).map(|revision| revision.commit);
+    let commit = commit.map(str::to_owned).or_else(checked_out);
+    let head = &attestation.release_metadata.commit_sha;
+    let bases = attest::bases(attestation).into_iter();
+    let bases = bases.map(|base| (base.to_owned(), relate(base, head))).collect();
+    Ok(Facts { today, commit, bases })
+}
+
+/// How one commit stands to another, by the repository around this folder.
+fn relate(base: &str, head: &str) -> BaseRelation {
+    // They come from files: nothing but a hash is a question for git.
+    let is_hash = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_hash(base) || !is_hash(head) {
+        return BaseRelation::Unknown;
+    }
+    let (Some(base_tree), Some(head_tree)) = (tree_of(base), tree_of(head)) else {
+        return BaseRelation::Unknown;
+    };
+    if base_tree == head_tree {
+        return BaseRelation::SameTree;
+    }
+    let asked = git::ask(Path::new("."), &["merge-base", "--is-ancestor", base, head]);
+    match asked.ok().and_then(|output| output.status.code()) {
+        Some(0) => BaseRelation::Ancestor,
+        Some(1) => BaseRelation::Unrelated,
+        _ => BaseRelation::Unknown,
+    }
+}

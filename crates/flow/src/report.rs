@@ -1,0 +1,272 @@
+//! `holdpoint report`: render an existing document again.
+
+use crate::Watch;
+use crate::decided::Decided;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{ReportArgs, ReportForm};
+use crate::support::artifacts;
+use crate::support::ceilings;
+use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
+use holdpoint_gate::Evidence;
+use holdpoint_gate::ab::judge_recorded;
+use holdpoint_interop::apex::ApexGpuReport;
+use holdpoint_model::document::AnyDocument;
+use holdpoint_model::{AbReport, Bisection, Calibration, Current, ExitCode, Judgement, Report, json};
+use holdpoint_render::{forms, html, json_for_terminal, markdown, svg};
+use std::path::Path;
+
+/// A document that is shown again, and why its judgement does not hold.
+#[derive(Debug)]
+pub struct Shown {
+    pub document: Document,
+    pub problem: Option<String>,
+}
+
+#[derive(Debug)]
+pub enum Document {
+    Report(Box<JudgedReport>),
+    Decided(Box<Decided>),
+    Calibration(Box<Calibration>),
+    Bisection(Box<Bisection>),
+    ApexGpu(Box<ApexPage>),
+    /// In the form of another program, to be printed as it is.
+    Form(String),
+    /// In the form of another program, in a file.
+    Written,
+}
+
+/// A report, and its comparison where one was given.
+#[derive(Debug)]
+pub struct JudgedReport {
+    pub report: Report,
+    pub judgement: Option<Judgement>,
+}
+
+/// Apex-X's GPU report, and its page.
+#[derive(Debug)]
+pub struct ApexPage {
+    pub report: ApexGpuReport,
+    pub page: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be read, used or written.
+pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    match args.form {
+        Some(ReportForm::ApexGpu) => return run_apex_gpu(args, watch),
+        Some(form) => return run_form(args, form, watch),
+        None => {}
+    }
+    match holdpoint_store::read_any(&args.report)? {
+        AnyDocument::Report(report) => run_report(args, *report, watch),
+        AnyDocument::Ab(_) | AnyDocument::Judgement(_) => run_judgement(args, watch),
+        AnyDocument::Calibration(calibration) => {
+            let page = markdown::calibration(&calibration).into();
+            show(args, Document::Calibration(calibration), &page, None, watch)
+        }
+        AnyDocument::Bisection(bisection) => {
+            let page = markdown::bisection(&bisection).into();
+            show(args, Document::Bisection(bisection), &page, None, watch)
+        }
+    }
+}
+
+/// A judgement, judged again, with the samples beside it.
+struct Loaded {
+    rejudged: Rejudged,
+    sides: Option<AbReport>,
+    report: Option<Report>,
+}
+
+impl Loaded {
+    /// Reads a comparison.json, or judges an ab.json.
+    fn read(path: &Path) -> Result<Self, FlowError> {
+        let beside = |name: &str| path.with_file_name(name);
+        let bad = |what: &str| FlowError::File { path: path.to_owned(), what: what.to_owned() };
+        match holdpoint_store::read_any(path)? {
+            AnyDocument::Ab(sides) => {
+                let judgement = judge_recorded(&sides).map_err(|error| bad(&error.to_string()))?;
+                let evidence = Ok(Some(Evidence::Sides(sides.clone())));
+                Ok(Self { rejudged: rejudge(&judgement, evidence, None), sides: Some(*sides), report: None })
+            }
+            AnyDocument::Judgement(stated) => Ok(Self {
+                rejudged: artifacts::rejudge_file(&stated, path),
+                sides: holdpoint_store::read_document::<AbReport>(&beside(artifacts::AB))
+                    .ok()
+                    .filter(|_| stated.sides.is_some()),
+                report: holdpoint_store::read_document::<Report>(&beside(artifacts::REPORT))
+                    .ok()
+                    .filter(|_| stated.sides.is_none()),
+            }),
+            _ => Err(bad("nothing was decided in it; give a comparison.json or an ab.json")),
+        }
+    }
+
+    fn decided(self, judgement: Judgement) -> Decided {
+        Decided { judgement, sides: self.sides, report: self.report }
+    }
+}
+
+fn run_judgement(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let loaded = Loaded::read(&args.report)?;
+    let problem = Problem::new(&loaded.rejudged);
+    let judgement = loaded.rejudged.judgement.clone();
+    let decided = loaded.decided(judgement);
+    let page = markdown::judgement(decided.judged());
+    if page.is_none() && (args.markdown.is_some() || args.html.is_some()) {
+        let what = "a comparison without its samples has no page; put its report.json or ab.json beside it";
+        return Err(FlowError::File { path: args.report.clone(), what: what.to_owned() });
+    }
+    let page = page.unwrap_or_default().into();
+    show(args, Document::Decided(Box::new(decided)), &page, problem, watch)
+}
+
+/// Why a judgement does not hold.
+struct Problem {
+    what: String,
+    /// Whether it contradicts its samples; otherwise they are missing.
+    is_edited: bool,
+}
+
+impl Problem {
+    fn new(rejudged: &Rejudged) -> Option<Self> {
+        let is_edited = matches!(rejudged.doubt, Some(Doubt::Edited(_)));
+        rejudged.problem().map(|what| Self { what, is_edited })
+    }
+}
+
+fn run_report(args: &ReportArgs, report: Report, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let stated =
+        args.comparison.as_ref().map(|path| holdpoint_store::read_document::<Judgement>(path)).transpose()?;
+    let rejudged = stated.map(|stated| rejudge_with(&stated, &report, args));
+    let problem = rejudged.as_ref().and_then(Problem::new);
+    let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.judgement);
+    let mut page = Page::from(markdown::report(&report, judgement.as_ref()));
+    add_roofline(&mut page, args, &report)?;
+    show(args, Document::Report(Box::new(JudgedReport { report, judgement })), &page, problem, watch)
+}
+
+/// The comparison judged again: by the runs beside it, or by this one where there are none.
+fn rejudge_with(stated: &Judgement, report: &Report, args: &ReportArgs) -> Rejudged {
+    let dir = args.comparison.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+    let day = artifacts::day_of(stated.timestamp_utc.as_deref());
+    let (beside, names) = rejudge_beside(stated, dir, None, day);
+    if names.is_empty() && !matches!(beside.doubt, Some(Doubt::Edited(_))) {
+        return rejudge(stated, Ok(Some(Evidence::Runs(vec![Current::from(report)]))), day);
+    }
+    beside
+}
+
+/// A page of Markdown, and the picture it may have, beside it or in it.
+struct Page {
+    text: String,
+    picture: Option<Picture>,
+}
+
+struct Picture {
+    name: String,
+    svg: String,
+}
+
+impl From<String> for Page {
+    fn from(text: String) -> Self {
+        Self { text, picture: None }
+    }
+}
+
+/// The roofline for the page; nothing where no ceilings were named and none are kept.
+fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(), FlowError> {
+    let Some(path) = args.markdown.as_ref().or(args.html.as_ref()) else { return Ok(()) };
+    let roofline = match ceilings::roofline(report, args.ceilings.as_deref()) {
+        Ok(roofline) => roofline,
+        Err(_) if args.ceilings.is_none() => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let name = path.with_extension("roofline.svg");
+    let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = Some(name).filter(|_| svg::has_points(&roofline));
+    page.text += &format!("\n{}", markdown::roofline(&roofline, name.as_deref()));
+    page.picture = name.map(|name| Picture { name, svg: svg::roofline(&roofline) });
+    Ok(())
+}
+
+/// A comparison in the form of a program that shows what was found.
+fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let loaded = Loaded::read(&args.report)?;
+    let problem = Problem::new(&loaded.rejudged);
+    let judgement = loaded.rejudged.clone().with_problem();
+    let decided = loaded.decided(judgement);
+    let judged = decided.judged();
+    let location = args.location.as_deref();
+    let text = match form {
+        ReportForm::Github => forms::github(judged, location),
+        ReportForm::Junit => forms::junit(judged),
+        ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, location))
+            .map(|text| json_for_terminal(&text))
+            .map_err(|error| FlowError::Internal(error.to_string()))?,
+    };
+    let document = match &args.output {
+        Some(path) => {
+            holdpoint_store::write_text(path, &text)?;
+            watch.note(&format!("report: {}", path.display()));
+            Document::Written
+        }
+        None => Document::Form(text),
+    };
+    Ok(end(args, document, problem))
+}
+
+/// The report as Apex-X would have written it: JSON in the file, its page on stdout.
+fn run_apex_gpu(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let report = holdpoint_store::read_document::<Report>(&args.report)?;
+    let report = ApexGpuReport::try_from(&report)
+        .map_err(|error| FlowError::File { path: args.report.clone(), what: error.to_string() })?;
+    if let Some(path) = &args.output {
+        holdpoint_store::write_json(path, &report)?;
+        watch.note(&format!("report: {}", path.display()));
+    }
+    let page = markdown::apex_gpu(&report);
+    let document = Document::ApexGpu(Box::new(ApexPage { report, page: page.clone() }));
+    show(args, document, &page.into(), None, watch)
+}
+
+fn show(
+    args: &ReportArgs,
+    document: Document,
+    page: &Page,
+    problem: Option<Problem>,
+    watch: &dyn Watch,
+) -> Result<Done<Shown>, FlowError> {
+    let first = problem.as_ref().map(|problem| markdown::problem(&problem.what)).unwrap_or_default();
+    let text_of_page = format!("{first}{}", page.text);
+    if let Some(path) = &args.markdown {
+        if let Some(Picture { name, svg }) = &page.picture {
+            let picture = path.with_file_name(name);
+            holdpoint_store::write_text(&picture, svg)?;
+            watch.note(&format!("picture: {}", picture.display()));
+        }
+        holdpoint_store::write_text(path, &text_of_page)?;
+        watch.note(&format!("markdown: {}", path.display()));
+    }
+    if let Some(path) = &args.html {
+        let picture = page.picture.as_ref().map(|picture| (&*picture.name, &*picture.svg));
+        holdpoint_store::write_text(path, &html::page(&text_of_page, picture))?;
+        watch.note(&format!("html: {}", path.display()));
+    }
+    Ok(end(args, document, problem))
+}
+
+/// What was edited is bad input, shown all the same.
+fn end(args: &ReportArgs, document: Document, problem: Option<Problem>) -> Done<Shown> {
+    let end = match &problem {
+        Some(Problem { what, is_edited: true }) => {
+            Err(FlowError::File { path: args.report.clone(), what: what.clone() })
+        }
+        _ => Ok(ExitCode::Ok),
+    };
+    let document = Shown { document, problem: problem.map(|problem| problem.what) };
+    Done { document, notes: Vec::new(), end }
+}

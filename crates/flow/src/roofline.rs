@@ -1,0 +1,96 @@
+//! `holdpoint roofline`: what the machine can do at most, and how near each workload comes to it.
+
+use crate::Watch;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{RooflineArgs, SuiteArg};
+use crate::run;
+use crate::support::ceilings;
+use crate::support::{save, suites};
+use holdpoint_gate::HasExitCode;
+use holdpoint_gate::roofline::{ceilings_from, device_of};
+use holdpoint_measure::device_count;
+use holdpoint_model::{Ceilings, ExitCode, Report, Roofline, RunStatus};
+use holdpoint_render::svg;
+use std::path::Path;
+
+const CPU: &str = "ceilings";
+const GPU: &str = "ceilings-gpu";
+
+/// Workloads below the ceilings, or the ceilings alone.
+#[derive(Debug)]
+pub enum Placed {
+    Roofline(Box<Roofline>),
+    Ceilings(Vec<Ceilings>),
+    /// The run that was to measure ceilings and did not.
+    Unmeasured(Box<Report>),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a file cannot be read, used or written, or there are no ceilings for the report.
+pub fn run(args: &RooflineArgs, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
+    let path = match &args.report {
+        None if args.measure => return measure_all(args, watch),
+        path => path.as_deref().unwrap_or(Path::new("artifacts/report.json")),
+    };
+    let report = holdpoint_store::read_document::<Report>(path)?;
+    if args.measure {
+        // Known before it costs a run.
+        args.output.as_deref().map_or(Ok(()), holdpoint_store::check_writable)?;
+        let is_gpu = device_of(&report).is_some_and(|(_, is_gpu)| is_gpu);
+        if let Err(run) = measure(if is_gpu { GPU } else { CPU }, args.device, watch)? {
+            return Ok(unmeasured(run));
+        }
+    }
+    let roofline = ceilings::roofline(&report, args.ceilings.as_deref())?;
+    if let Some(path) = &args.output {
+        holdpoint_store::write_text(path, &svg::roofline(&roofline))?;
+        watch.note(&format!("picture: {}", path.display()));
+    }
+    let exit = roofline.exit_code();
+    Ok(Done::new(Placed::Roofline(Box::new(roofline)), exit))
+}
+
+/// The CPU's ceilings, and a device's where there is one.
+fn measure_all(args: &RooflineArgs, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
+    if args.output.is_some() {
+        return Err(FlowError::Input(
+            "--output: a picture needs a report, whose workloads are on it".to_owned(),
+        ));
+    }
+    let has_device = args.device.is_some() || device_count().unwrap_or(0) > 0;
+    let mut all = Vec::new();
+    for suite in [CPU].into_iter().chain(has_device.then_some(GPU)) {
+        match measure(suite, args.device, watch)? {
+            Ok(ceilings) => all.push(ceilings),
+            Err(run) => return Ok(unmeasured(run)),
+        }
+    }
+    Ok(Done::new(Placed::Ceilings(all), ExitCode::Ok))
+}
+
+/// Measures a ceilings suite and keeps it; a run that holds no ceilings comes back as it is.
+fn measure(
+    suite: &str,
+    device: Option<u32>,
+    watch: &dyn Watch,
+) -> Result<Result<Ceilings, Box<Report>>, FlowError> {
+    let suite = suites::runnable(&SuiteArg { suite: suite.to_owned(), device })?;
+    let report = run::measure(&suite, watch);
+    let is_usable = matches!(report.status, RunStatus::Ok | RunStatus::Partial);
+    match (ceilings_from(&report), ceilings::kept_path(&report)) {
+        (Ok(ceilings), Some(path)) if is_usable => {
+            save(&path, &report)?;
+            watch.note(&format!("ceilings: {}", path.display()));
+            Ok(Ok(ceilings))
+        }
+        _ => Ok(Err(Box::new(report))),
+    }
+}
+
+fn unmeasured(run: Box<Report>) -> Done<Placed> {
+    let exit = run.exit_code();
+    Done::new(Placed::Unmeasured(run), exit)
+}

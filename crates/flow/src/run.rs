@@ -1,0 +1,136 @@
+//! `holdpoint run`: measure a suite and write its report.
+
+use crate::Watch;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::{RunArgs, SuiteArg};
+use crate::support::artifacts::{self, Writer};
+use crate::support::sealing::{self, Origins, Sealing};
+use crate::support::suites;
+use holdpoint_evidence::SigningKey;
+use holdpoint_gate::HasExitCode;
+use holdpoint_measure::{device_count, parent, run_suite};
+use holdpoint_model::{Report, Suite};
+use holdpoint_store::FolderLock;
+use std::path::{Path, PathBuf};
+
+/// The report of a run, or those of each device.
+#[derive(Debug)]
+pub enum Ran {
+    Once(Box<Report>),
+    OnDevices(Vec<(u32, Report)>),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite cannot be used or the report cannot be written.
+pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
+    let key = sealing::read_key(&args.seal)?;
+    if let Some(parent_id) = args.parent {
+        parent::end_with(parent_id).map_err(|error| FlowError::Internal(error.to_string()))?;
+    }
+    if let Some(devices) = &args.devices {
+        return on_devices(args, devices, key, watch);
+    }
+    let suite = suites::runnable(&args.suite)?;
+    let _lock = begin(&args.output, watch)?;
+    holdpoint_store::check_writable(&args.output)?;
+    let report = measure(&suite, watch);
+    let unsealed = save_sealed(Sealing::new(key, &args.output), &args.output, &suite, &report)?;
+    let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", args.output.display()));
+    Ok(Done::new(Ran::Once(Box::new(report)), exit).with_note(note))
+}
+
+/// The suite on several devices, one after the other.
+fn on_devices(
+    args: &RunArgs,
+    devices: &str,
+    key: Option<SigningKey>,
+    watch: &dyn Watch,
+) -> Result<Done<Ran>, FlowError> {
+    if !suites::load(&args.suite.suite)?.uses_cuda() {
+        return Err(FlowError::Input(format!(
+            "--devices: suite {:?} has no `cuda` workloads",
+            args.suite.suite
+        )));
+    }
+    let ordinals = ordinals(devices, device_count().unwrap_or(0))?;
+    let mut reports = Vec::new();
+    for ordinal in ordinals {
+        let suite = suites::runnable(&SuiteArg { device: Some(ordinal), ..args.suite.clone() })?;
+        let path = with_ordinal(&args.output, ordinal);
+        holdpoint_store::check_writable(&path)?;
+        let report = measure(&suite, watch);
+        let unsealed = save_sealed(Sealing::new(key.clone(), &path), &path, &suite, &report)?;
+        let status = report.status.as_str();
+        watch.note(&format!("device {ordinal}: {status}: {}{unsealed}", path.display()));
+        reports.push((ordinal, report));
+    }
+    let exit = reports.exit_code();
+    Ok(Done::new(Ran::OnDevices(reports), exit))
+}
+
+/// The devices that were named; `all` of none is the first, which will say why there is none.
+fn ordinals(text: &str, count: u32) -> Result<Vec<u32>, FlowError> {
+    if text == "all" {
+        return Ok((0..count.max(1)).collect());
+    }
+    let numbers: Result<Vec<u32>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    numbers
+        .map_err(|_| FlowError::Input(format!("--devices {text:?}: `all` or numbers such as 0,2 are wanted")))
+}
+
+/// `report.json` as `report.device-1.json`.
+fn with_ordinal(path: &Path, ordinal: u32) -> PathBuf {
+    let extension = path.extension().map(|e| e.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_extension(format!("device-{ordinal}.{extension}").trim_end_matches('.'))
+}
+
+/// A report under the name that a gate gives it takes the place of whatever a gate left in the folder.
+fn begin(path: &Path, watch: &dyn Watch) -> Result<Option<FolderLock>, FlowError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_gates = path.file_name().is_some_and(|name| name == artifacts::REPORT);
+    if !is_gates {
+        return Ok(None);
+    }
+    let lock = artifacts::lock(folder, watch)?;
+    artifacts::clear(folder, Writer::Run)?;
+    Ok(Some(lock))
+}
+
+/// Measures with progress on a terminal.
+pub fn measure(suite: &Suite, watch: &dyn Watch) -> Report {
+    let progress = watch.start(suite.workloads.len());
+    run_suite(suite, Path::new("."), &mut |event| progress.on_event(event))
+}
+
+fn save_sealed(
+    mut sealing: Sealing,
+    path: &Path,
+    suite: &Suite,
+    report: &Report,
+) -> Result<&'static str, FlowError> {
+    sealing.write_json(path, report)?;
+    sealing.seal(&origins("run", suite, report))
+}
+
+/// What a report is of.
+pub fn origins<'a>(command: &'static str, suite: &'a Suite, report: &'a Report) -> Origins<'a> {
+    Origins { command, suite, revision: report.revision.as_ref(), machine: report.machine.as_ref() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_all_or_numbers() {
+        assert_eq!(ordinals("all", 3).unwrap(), [0, 1, 2]);
+        assert_eq!(ordinals("all", 0).unwrap(), [0]);
+        assert_eq!(ordinals("2, 0", 3).unwrap(), [2, 0]);
+        assert!(ordinals("first", 3).is_err());
+        assert_eq!(with_ordinal(Path::new("a/report.json"), 1), Path::new("a/report.device-1.json"));
+        assert_eq!(with_ordinal(Path::new("report"), 0), Path::new("report.device-0"));
+    }
+}

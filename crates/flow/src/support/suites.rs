@@ -1,0 +1,139 @@
+//! Finding a suite: built in, or a file.
+
+use crate::error::FlowError;
+use crate::options::SuiteArg;
+use holdpoint_measure::worker;
+use holdpoint_model::Suite;
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};
+use std::path::{Path, PathBuf};
+
+/// The suites that come with the binary.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("cpu", include_str!("../../../../suites/cpu.toml")),
+    ("cpu-ops", include_str!("../../../../suites/cpu-ops.toml")),
+    ("gpu", include_str!("../../../../suites/gpu.toml")),
+    ("attention-10", include_str!("../../../../suites/attention-10.toml")),
+    ("attention-27", include_str!("../../../../suites/attention-27.toml")),
+    ("gpu-large", include_str!("../../../../suites/gpu-large.toml")),
+    ("ceilings", include_str!("../../../../suites/ceilings.toml")),
+    ("ceilings-gpu", include_str!("../../../../suites/ceilings-gpu.toml")),
+];
+
+/// Reads the suite that was named, and checks that its built-in ops can do what it asks.
+///
+/// # Errors
+/// When there is no such suite, or it cannot be used.
+pub fn load(name: &str) -> Result<Suite, FlowError> {
+    let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name);
+    let suite = match built_in {
+        Some((_, text)) => {
+            Suite::parse(text).map_err(|e| FlowError::Input(format!("suite {name:?}: {e}")))?
+        }
+        None if Path::new(name).exists() || name.contains(['/', '.']) => {
+            let suite = holdpoint_store::read_suite(Path::new(name))?;
+            let folder = Path::new(name).parent().filter(|folder| !folder.as_os_str().is_empty());
+            Suite { dir: Some(absolute(folder.unwrap_or(Path::new(".")))?), ..suite }
+        }
+        None => {
+            let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+            return Err(FlowError::Input(format!(
+                "no suite {name:?}; built-in suites: {}; one of your own is given by its file, such as ./{name}.toml",
+                names.join(", ")
+            )));
+        }
+    };
+    // A program in place of the built-in ops knows for itself what it can do.
+    for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(&workload.worker)) {
+        let checked = match workload.worker.as_str() {
+            WORKER_BUILTIN | WORKER_CUDA => worker::validate(workload),
+            _ => Ok(()),
+        };
+        checked
+            .map_err(|e| FlowError::Input(format!("suite {name:?}, workload {:?}: {e}", workload.name)))?;
+    }
+    Ok(suite)
+}
+
+/// Units of a comparison that one pair of processes on a device serves.
+pub const UNITS_PER_CUDA_PROCESS: u32 = 8;
+
+/// The workers that holdpoint brings along.
+const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
+
+/// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn runnable(arg: &SuiteArg) -> Result<Suite, FlowError> {
+    in_processes(arg, &[WORKER_CUDA], 0.0)
+}
+
+/// A suite all of whose own ops run in processes of their own, with a slowdown put into them.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn separate(arg: &SuiteArg, slowdown: f64) -> Result<Suite, FlowError> {
+    in_processes(arg, OWN_WORKERS, slowdown)
+}
+
+/// A suite whose workloads are not those of its file: its ops on a device run in a process of their own as well.
+///
+/// # Errors
+/// When this program cannot be found.
+pub fn in_own_process(suite: Suite, arg: &SuiteArg) -> Result<Suite, FlowError> {
+    placed(suite, arg, &[WORKER_CUDA], 0.0)
+}
+
+fn in_processes(arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {
+    placed(load(&arg.suite)?, arg, names, slowdown)
+}
+
+fn placed(mut suite: Suite, arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {
+    suite.device = arg.device.unwrap_or(suite.device);
+    for name in names {
+        if !is_own(&suite, name) {
+            continue;
+        }
+        let program = std::env::current_exe()
+            .map_err(|error| FlowError::Internal(format!("cannot find this program: {error}")))?;
+        let file = absolute_name(&arg.suite)?;
+        // As long for one side as for the other: the length of the arguments moves the stack.
+        let (slowdown, device) = (format!("{:08.3}%", slowdown * 100.0), suite.device.to_string());
+        let command = [&*program.to_string_lossy(), "worker", "--suite", &file, "--worker", name];
+        let flags = ["--device", &device, "--slowdown", &slowdown];
+        let command = command.into_iter().chain(flags).map(str::to_owned).collect();
+        // A process on a device takes a quarter of a second to start; what it allocates is placed anew for each unit.
+        let (single_threaded, units_per_process) = match *name {
+            WORKER_BUILTIN => (true, 1),
+            _ => (false, UNITS_PER_CUDA_PROCESS),
+        };
+        suite.workers.insert(
+            (*name).to_owned(),
+            WorkerSpec { command, single_threaded, units_per_process, dir: None },
+        );
+    }
+    Ok(suite)
+}
+
+/// Whether the suite has workloads for one of our own workers, and no program in its place.
+#[must_use]
+pub fn is_own(suite: &Suite, name: &str) -> bool {
+    OWN_WORKERS.contains(&name)
+        && suite.workloads.iter().any(|workload| workload.worker == name)
+        && !suite.workers.contains_key(name)
+}
+
+/// The same suite, as another process in another folder would have to name it.
+///
+/// # Errors
+/// When the file cannot be found any more.
+pub fn absolute_name(name: &str) -> Result<String, FlowError> {
+    if BUILT_IN.iter().any(|(built_in, _)| *built_in == name) {
+        return Ok(name.to_owned());
+    }
+    Ok(absolute(Path::new(name))?.to_string_lossy().into_owned())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, FlowError> {
+    path.canonicalize().map_err(|error| FlowError::File { path: path.to_owned(), what: error.to_string() })
+}

@@ -1,0 +1,48 @@
+//! Waivers as they hold today: the one place that asks the clock which day it is.
+
+use crate::error::FlowError;
+use crate::options::WaiversArg;
+use holdpoint_gate::{waive, waivers};
+use holdpoint_measure::clock;
+use holdpoint_model::{Date, Judgement, Waivers};
+use holdpoint_store::StoreError;
+
+/// Waivers and the day they are used on.
+pub struct InForce {
+    waivers: Waivers,
+    today: Date,
+}
+
+/// Which day it is.
+///
+/// # Errors
+/// When the clock does not say.
+pub fn today() -> Result<Date, FlowError> {
+    Date::parse(&clock::timestamp_utc())
+        .ok_or_else(|| FlowError::Internal("the clock names no day".to_owned()))
+}
+
+impl InForce {
+    /// The file that was named; nothing is waived where none was.
+    ///
+    /// # Errors
+    /// When it cannot be read or used.
+    pub fn read(args: &WaiversArg) -> Result<Self, FlowError> {
+        let today = today()?;
+        let waivers = match &args.waivers {
+            Some(path) => {
+                let read = holdpoint_store::read_waivers(path)?;
+                waivers::check_expiry(&read, today)
+                    .map_err(|source| StoreError::Toml { path: path.clone(), source })?;
+                read
+            }
+            None => Waivers::default(),
+        };
+        Ok(Self { waivers, today })
+    }
+
+    /// Applies them to a judgement.
+    pub fn apply(&self, judgement: &mut Judgement) {
+        waive(judgement, &self.waivers, self.today);
+    }
+}

@@ -1,0 +1,34 @@
+//! `holdpoint tune`: the quickest constants for the kernels of a suite, on this device.
+
+use crate::Watch;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::TuneArgs;
+use crate::support::suites;
+use holdpoint_gate::HasExitCode;
+use holdpoint_measure::builds::cache_dir;
+use holdpoint_measure::tune::{Tuner, tunable};
+use holdpoint_model::Tuning;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite cannot be used, or has no kernels to tune.
+pub fn run(args: &TuneArgs, watch: &dyn Watch) -> Result<Done<Vec<Tuning>>, FlowError> {
+    let mut suite = suites::load(&args.suite.suite)?;
+    suite.device = args.suite.device.unwrap_or(suite.device);
+    let count = tunable(&suite).count();
+    if count == 0 {
+        let problem = format!("suite {:?} has no `cuda` workloads of variant fast", suite.name);
+        return Err(FlowError::Input(format!("{problem}; a built-in one that has is \"gpu\"")));
+    }
+    let mut tuner = Tuner::new(&suite, &cache_dir());
+    let mut tunings: Vec<Tuning> = Vec::new();
+    for (at, spec) in tunable(&suite).enumerate() {
+        watch.progress(&format!("{} of {count}: {}", at + 1, spec.name));
+        tunings.push(tuner.tune(spec));
+    }
+    let exit = tunings.exit_code();
+    let note = tuner.registry_path().map(|path| format!("registry: {}", path.display()));
+    Ok(Done { notes: note.into_iter().collect(), ..Done::new(tunings, exit) })
+}

@@ -1,0 +1,42 @@
+//! `holdpoint worker`: a suite's built-in workloads, served over the protocol.
+
+use crate::error::FlowError;
+use crate::options::WorkerArgs;
+use crate::support::suites;
+use holdpoint_measure::builds::cache_dir;
+use holdpoint_measure::worker::{Builtin, Cuda, Worker, serve};
+use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
+use std::io::{self, BufRead, Write};
+
+/// Runs the command.
+///
+/// # Errors
+/// When the suite cannot be used or a stream fails.
+pub fn run(args: &WorkerArgs, input: impl BufRead, output: impl Write) -> Result<(), FlowError> {
+    let suite = suites::load(&args.suite.suite)?;
+    let names = [WORKER_BUILTIN, WORKER_CUDA];
+    let wanted = |name: &&&str| args.worker.as_deref().is_none_or(|worker| worker == **name);
+    // One that is named is served whatever the suite asks for: answers can be computed by another worker than the suite's.
+    let has = |name: &&&str| {
+        args.worker.is_some() || suite.workloads.iter().any(|workload| workload.worker == **name)
+    };
+    let mut worker: Box<dyn Worker> = match names.iter().filter(wanted).find(has) {
+        Some(&WORKER_CUDA) => {
+            let device = args.suite.device.unwrap_or(suite.device);
+            Box::new(Cuda::new(&suite.workloads, device, &cache_dir(), args.slowdown))
+        }
+        Some(_) => Box::new(Builtin::new(&suite.workloads, args.slowdown)),
+        None => {
+            return Err(FlowError::Input(format!(
+                "suite {:?} has no built-in workloads to serve",
+                suite.name
+            )));
+        }
+    };
+    match serve(worker.as_mut(), input, output) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(FlowError::Internal(format!("worker: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

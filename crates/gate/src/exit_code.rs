@@ -1,0 +1,148 @@
+//! The exit code of each document that a command leaves.
+
+use crate::Policy;
+use holdpoint_model::fuzz::Replayed;
+use holdpoint_model::roofline::{Bottleneck, Placement};
+use holdpoint_model::{
+    Bisection, Calibration, ExitCode, FuzzReport, Judgement, Profile, ProfileOutcome, ReplayManifest,
+    ReplayVerification, Report, Roofline, RunStatus, SanitizeOutcome, SanitizeReport, StepOutcome,
+    TuneOutcome, Tuning, Verdict,
+};
+
+/// How a command ends that leaves this document.
+pub trait HasExitCode {
+    fn exit_code(&self) -> ExitCode;
+}
+
+impl HasExitCode for Judgement {
+    /// Under cudadent42's rule for two sides, no significant difference is its 2.
+    fn exit_code(&self) -> ExitCode {
+        match self.verdict {
+            Verdict::Inconclusive if self.policy == Policy::DisjointCi.name() => ExitCode::Skipped,
+            verdict => verdict.into(),
+        }
+    }
+}
+
+/// A run that is compared with nothing.
+impl HasExitCode for Report {
+    fn exit_code(&self) -> ExitCode {
+        match self.status {
+            RunStatus::Ok | RunStatus::Partial => ExitCode::Ok,
+            RunStatus::Skipped => ExitCode::Skipped,
+            RunStatus::Failed => ExitCode::Broken,
+        }
+    }
+}
+
+/// Runs on several devices: a failure on one is not made good by another; what was skipped on all was skipped.
+impl HasExitCode for [(u32, Report)] {
+    fn exit_code(&self) -> ExitCode {
+        let has = |code: ExitCode| self.iter().any(|(_, report)| report.exit_code() == code);
+        first_true([(has(ExitCode::Broken), ExitCode::Broken), (has(ExitCode::Ok), ExitCode::Ok)])
+    }
+}
+
+impl HasExitCode for FuzzReport {
+    fn exit_code(&self) -> ExitCode {
+        let has_failures = self.kernels.iter().any(|kernel| !kernel.failures.is_empty());
+        let has_cases = self.kernels.iter().any(|kernel| kernel.cases_count > 0);
+        first_true([(has_failures, ExitCode::Failed), (has_cases, ExitCode::Ok)])
+    }
+}
+
+/// Saved cases that were run again.
+impl HasExitCode for [(String, Replayed)] {
+    fn exit_code(&self) -> ExitCode {
+        let fails = self.iter().any(|(_, case)| case.evaluated.finding.is_some());
+        let ran = self.iter().any(|(_, case)| case.evaluated.skipped.is_none());
+        first_true([(fails, ExitCode::Failed), (ran, ExitCode::Ok)])
+    }
+}
+
+/// Errors found come before all else; what could not be looked at is not clean.
+impl HasExitCode for SanitizeReport {
+    fn exit_code(&self) -> ExitCode {
+        let any = |is: fn(&SanitizeOutcome) -> bool| {
+            self.sanitized.values().flat_map(|tools| tools.values()).any(is)
+        };
+        let has_errors = any(|outcome| matches!(outcome, SanitizeOutcome::Errors { .. }));
+        let has_failed = any(|outcome| matches!(outcome, SanitizeOutcome::Failed(_)));
+        let is_whole = !any(|outcome| matches!(outcome, SanitizeOutcome::Unavailable(_)));
+        first_true([(has_errors, ExitCode::Failed), (has_failed, ExitCode::Broken), (is_whole, ExitCode::Ok)])
+    }
+}
+
+impl HasExitCode for Profile {
+    fn exit_code(&self) -> ExitCode {
+        let any =
+            |is: fn(&ProfileOutcome) -> bool| self.profiles.values().any(|workload| is(&workload.outcome));
+        let has_failed = any(|outcome| matches!(outcome, ProfileOutcome::Failed(_)));
+        let has_profiled = any(|outcome| matches!(outcome, ProfileOutcome::Profiled(_)));
+        first_true([(has_failed, ExitCode::Broken), (has_profiled, ExitCode::Ok)])
+    }
+}
+
+impl HasExitCode for [Tuning] {
+    fn exit_code(&self) -> ExitCode {
+        let any = |is: fn(&TuneOutcome) -> bool| self.iter().any(|tuning| is(&tuning.outcome));
+        let has_failed = any(|outcome| matches!(outcome, TuneOutcome::Failed(_)));
+        let has_tuned = any(|outcome| matches!(outcome, TuneOutcome::Tuned(_)));
+        first_true([(has_failed, ExitCode::Broken), (has_tuned, ExitCode::Ok)])
+    }
+}
+
+/// A workload above a ceiling was not measured right; where nothing could be placed, nothing was shown.
+impl HasExitCode for Roofline {
+    fn exit_code(&self) -> ExitCode {
+        let placed = || {
+            self.workloads.values().filter_map(|placement| match placement {
+                Placement::Placed(placed) => Some(placed.bottleneck),
+                Placement::Unplaced { .. } => None,
+            })
+        };
+        let is_above = placed().any(|bottleneck| bottleneck == Bottleneck::AboveCeiling);
+        first_true([(is_above, ExitCode::Inconclusive), (placed().next().is_some(), ExitCode::Ok)])
+    }
+}
+
+impl HasExitCode for Calibration {
+    fn exit_code(&self) -> ExitCode {
+        let failed = self.workloads.values().any(|workload| workload.failed > 0);
+        if failed { ExitCode::Broken } else { ExitCode::Ok }
+    }
+}
+
+impl HasExitCode for ReplayManifest {
+    fn exit_code(&self) -> ExitCode {
+        first_true([(!self.artifact_hashes.is_empty(), ExitCode::Ok)])
+    }
+}
+
+impl HasExitCode for ReplayVerification {
+    fn exit_code(&self) -> ExitCode {
+        match (self.differences.is_empty(), self.skipped.is_empty(), self.outputs_count) {
+            (false, ..) => ExitCode::Unverified,
+            (true, true, 1..) => ExitCode::Ok,
+            (true, _, 0) => ExitCode::Skipped,
+            (true, false, _) => ExitCode::Inconclusive,
+        }
+    }
+}
+
+/// The first step compares `bad` with `good`: where that is not slower there is nothing to search for.
+impl HasExitCode for Bisection {
+    fn exit_code(&self) -> ExitCode {
+        match self.steps.first().map(|step| step.outcome) {
+            None | Some(StepOutcome::NotSlower) => ExitCode::Skipped,
+            Some(StepOutcome::NotBuilt | StepOutcome::Broken) => ExitCode::Broken,
+            Some(StepOutcome::Slower) if self.evidence.is_some() => ExitCode::Ok,
+            Some(StepOutcome::Slower | StepOutcome::Undecided) => ExitCode::Inconclusive,
+        }
+    }
+}
+
+/// The code of the first condition that holds; where none does, nothing could be measured.
+fn first_true<const N: usize>(codes: [(bool, ExitCode); N]) -> ExitCode {
+    codes.into_iter().find(|(holds, _)| *holds).map_or(ExitCode::Skipped, |(_, code)| code)
+}
