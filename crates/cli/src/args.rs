@@ -17,7 +17,6 @@ pub struct Args {
     /// Flags of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -92,7 +91,7 @@ pub fn stray_flag(matches: &ArgMatches) -> Option<String> {
 /// Flags of every command.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Global {
-    /// What to print on stdout
+    /// Format of the output on stdout
     #[arg(long, global = true, value_enum, default_value_t = Format::Human, help_heading = "Output")]
     pub format: Format,
     /// Print nothing but errors (and JSON, if asked for); the exit code tells
@@ -103,7 +102,6 @@ pub struct Global {
     pub help_all: bool,
 }
 
-/// What to print on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Tables and sentences

@@ -13,7 +13,6 @@ use std::io::{self, IsTerminal, Write};
 /// How this process talks.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// What goes to stdout.
     pub format: Format,
     /// Whether only errors are told.
     pub quiet: bool,
@@ -58,7 +57,7 @@ impl Output {
         }
     }
 
-    /// What went wrong.
+    /// Prints an error.
     pub fn error(&self, error: &FlowError) {
         // One line, so that no file or name in it can speak for us in the next.
         write_stderr(&format!("holdpoint: {error}").replace(['\n', '\r'], " "));

@@ -1,4 +1,4 @@
-//! What each command prints.
+//! Printing the results of commands.
 
 use crate::output::{Output, print};
 use holdpoint_flow::attest::Attested;

@@ -133,7 +133,7 @@ fn release_files(args: &AttestCreateArgs, policy: &ReleasePolicy) -> Result<Vec<
     paths.iter().map(file).collect()
 }
 
-/// What is there cannot be declared away.
+/// Refuses `--without` for evidence that is there.
 fn refuse_without(attestation: &Attestation, asked: &Asked<'_>) -> Result<(), FlowError> {
     let artifacts = attestation.artifacts.iter().filter(|artifact| artifact.exists);
     let artifacts = artifacts.map(|artifact| (&artifact.key, &artifact.path));
@@ -237,7 +237,7 @@ fn sign(
     Ok(Done::new(Attested::Signed(Signature { envelope, text }), ExitCode::Ok))
 }
 
-/// What can be verified or shown.
+/// An attestation, signed or not.
 pub(super) enum Document {
     Bare(Box<Attestation>),
     Envelope(Envelope),
@@ -262,7 +262,7 @@ fn format_error(path: &Path, source: FileError) -> FlowError {
     EvidenceError::Format { path: path.to_owned(), source }.into()
 }
 
-/// What an envelope holds, whoever signed it.
+/// The content of an envelope; its signature is not checked.
 fn unchecked(envelope: &Envelope, path: &Path) -> Result<Attestation, FlowError> {
     let what = |what: String| FlowError::File { path: PathBuf::from(path), what };
     let payload = dsse::payload(envelope).map_err(|problem| what(problem.to_string()))?;

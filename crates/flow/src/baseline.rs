@@ -59,7 +59,7 @@ fn make(
     finish(&path, baseline)
 }
 
-/// Who reads a baseline to write it anew keeps others from writing it meanwhile.
+/// Keeps others from writing a baseline between reading it and writing it.
 pub(crate) fn lock_of(path: &Path, watch: &dyn Watch) -> Result<FolderLock, FlowError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     artifacts::lock(folder.unwrap_or(Path::new(".")), watch)

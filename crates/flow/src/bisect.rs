@@ -184,7 +184,7 @@ impl Search<'_> {
             measure_same_code: self.args.decide.measure_same_code(&self.suite.gate),
         };
         let prepared =
-            Prepared::of(sides, side(&base.commit, &base.subject), side(&head.hash, &head.subject));
+            Prepared::new(sides, side(&base.commit, &base.subject), side(&head.hash, &head.subject));
         let plan = self.args.decide.plan(&self.suite.gate);
         let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, self.watch);

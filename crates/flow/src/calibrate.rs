@@ -84,5 +84,5 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, FlowError> {
     let percent = (args.inject * 1e6).round() / 1e4;
     let injected = if args.inject > 0.0 { format!(" +{percent} %") } else { String::new() };
     let (base, head) = (label(""), label(&injected));
-    Ok(Prepared::of(sides, base, head))
+    Ok(Prepared::new(sides, base, head))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, and which exit code it has.
+//! Errors of commands, and their exit codes.
 
 use holdpoint_evidence::EvidenceError;
 use holdpoint_measure::builds::BuildError;
@@ -34,10 +34,9 @@ pub enum FlowError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         what: String,
     },
-    /// What is there does not suffice to say anything, and what would.
+    /// The evidence does not suffice; the text says what would.
     #[error("{0}")]
     Inconclusive(String),
     /// Something failed that should not.

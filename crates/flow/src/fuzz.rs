@@ -16,7 +16,7 @@ use holdpoint_store::Scratch;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What was found.
+/// The result of a search, or of saved cases run again.
 #[derive(Debug)]
 pub enum Fuzzed {
     Searched(FuzzReport),

@@ -1,4 +1,4 @@
-//! What each command does: options in, documents out. Nothing here prints or exits; notes and progress go to whoever watches.
+//! The commands as functions: options in, documents out. Nothing here prints or exits; notes and progress go to whoever watches.
 //!
 //! Options derive their flags, so that a flag, its help and its default stand in one place.
 

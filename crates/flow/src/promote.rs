@@ -43,7 +43,7 @@ pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flow
     baseline::finish(&path, baseline)
 }
 
-/// Who answers for it.
+/// The person who promotes it.
 fn who(args: &PromoteArgs) -> Result<String, FlowError> {
     let from = |name: &str| std::env::var(name).ok();
     let of_ci = || from("GITHUB_ACTOR").or_else(|| from("GITLAB_USER_LOGIN"));

@@ -1,4 +1,4 @@
-//! What a release is judged by: the policy, and what the repository and the clock tell.
+//! Checking an attestation against a release policy, the repository and the clock.
 
 use crate::attest::Document;
 use crate::error::FlowError;
@@ -38,15 +38,14 @@ impl Verified {
     }
 }
 
-/// What came of looking at an attestation.
+/// An attestation and its problems.
 pub struct Checked {
-    /// What does not hold of it: it is no evidence.
+    /// Contradictions: with any, it is no evidence.
     pub broken: Problems,
-    /// What a release lacks by the policy.
+    /// Requirements of the policy that are not met.
     pub missing: Problems,
-    /// What it says, where it can be read.
+    /// Absent where it cannot be read.
     pub attestation: Option<Attestation>,
-    /// Who signed it.
     pub signer: Signer,
 }
 
@@ -135,7 +134,7 @@ fn is_key_given(args: &VerifyArgs) -> bool {
     args.public_key.is_some() || std::env::var_os(keys::PUBLIC_VARIABLE).is_some()
 }
 
-/// What the clock and the repository tell; the commit that was named goes before the one that is checked out.
+/// Facts from the clock and the repository. A commit that was named takes precedence over the one that is checked out.
 ///
 /// # Errors
 /// When the clock names no day.

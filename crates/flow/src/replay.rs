@@ -194,7 +194,7 @@ fn answer(suite: &Suite, spec: &WorkloadSpec, case: &FuzzCase, dir: &Path) -> Re
     Ok(answerer.answer(case))
 }
 
-/// Who is asked again.
+/// The workers that are to answer.
 struct Request<'a> {
     suite: Option<&'a str>,
     worker: Option<&'a str>,
@@ -324,7 +324,7 @@ fn requested_suite(
     suites::in_own_process(suite, &arg)
 }
 
-/// What a manifest says of a workload.
+/// A workload in a manifest.
 struct Recorded<'a> {
     manifest: &'a ReplayManifest,
     dir: PathBuf,

@@ -259,7 +259,7 @@ fn show(
     Ok(end(args, document, problem))
 }
 
-/// What was edited is bad input, shown all the same.
+/// An edited file is bad input, but is shown.
 fn end(args: &ReportArgs, document: Document, problem: Option<Problem>) -> Done<Shown> {
     let end = match &problem {
         Some(Problem { what, is_edited: true }) => {

@@ -115,7 +115,7 @@ fn save_sealed(
     sealing.seal(&origins("run", suite, report))
 }
 
-/// What a report is of.
+/// The origin of a report.
 pub fn origins<'a>(command: &'static str, suite: &'a Suite, report: &'a Report) -> Origins<'a> {
     Origins { command, suite, revision: report.revision.as_ref(), machine: report.machine.as_ref() }
 }

@@ -2,7 +2,7 @@
 
 use holdpoint_model::{Judgement, StepOutcome, Verdict};
 
-/// What comparing a commit with the good one says about it.
+/// The outcome of comparing a commit with the good one.
 #[must_use]
 pub fn bisect_step(judgement: &Judgement) -> StepOutcome {
     match judgement.verdict {

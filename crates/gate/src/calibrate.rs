@@ -1,4 +1,4 @@
-//! What comparing code with itself, over and over, says about the rule on a machine.
+//! Calibration: error rates on a machine, from comparing code with itself many times.
 
 use holdpoint_model::ab::Ended;
 use holdpoint_model::calibration::Visible;
@@ -82,7 +82,7 @@ impl Trials {
         self.trials
     }
 
-    /// What they amount to. `last` is any of the reports, for what is the same in all; absent without trials.
+    /// Summarises the trials. `last` is any of the reports, for what is the same in all; absent without trials.
     #[must_use]
     pub fn summarise(
         &self,
@@ -149,7 +149,7 @@ impl Trials {
     }
 }
 
-/// What slowdown would have been called in how much time, beside the noise of all trials strung together.
+/// Slowdowns that would have been found, and the time needed, given the noise of all trials together.
 fn visible(trials: &[Trial], plan: Plan) -> Vec<Visible> {
     let xs: Vec<f64> = trials.iter().flat_map(|trial| trial.xs.iter().copied()).collect();
     let spent_s: f64 = trials.iter().map(|trial| trial.seconds).sum();

@@ -23,7 +23,7 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Metrics of the run that the baseline does not have.
     pub ungated: Vec<String>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -34,13 +34,11 @@ pub struct Row {
     pub metric: String,
     /// The workload it belongs to, if known.
     pub workload: Option<String>,
-    /// What it was.
     pub baseline: BaselineMetric,
-    /// What it is.
     pub found: Found,
 }
 
-/// What the run has for a metric.
+/// A metric in the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// A time of the same workload on the same kind of machine.
@@ -121,7 +119,7 @@ fn machine_difference(current: &Current, baseline: &Baseline) -> Option<String> 
     })
 }
 
-/// What is set otherwise than it was. What a file does not say cannot differ.
+/// Settings that differ. A setting that a file does not have cannot differ.
 fn lock_difference(current: &Current, baseline: &Baseline) -> Option<String> {
     let (was, is) = baseline.environment_lock.as_ref().zip(current.environment_lock.as_ref())?;
     let names: BTreeSet<&String> =
@@ -177,7 +175,7 @@ fn same(was: &Value, is: &Value) -> bool {
     }
 }
 
-/// What would have been inconclusive, had it not been allowed.
+/// Differences that would have made it inconclusive, had they not been allowed.
 fn allowed_difference(current: &Current, baseline: &Baseline, allow: Allow) -> Option<String> {
     baseline.metrics.iter().find_map(|(name, was)| {
         let (was, is) = was.identity.as_ref().zip(current.metrics.get(name)?.identity.as_ref())?;

@@ -18,7 +18,7 @@ pub fn worth_repeating(judgement: &Judgement) -> bool {
 /// Several runs as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confirmed {
-    /// What is to be judged.
+    /// The run to be judged.
     pub current: Current,
     /// Which run that is, if it is not the median of all.
     pub odd: Option<usize>,

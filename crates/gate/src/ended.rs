@@ -33,13 +33,13 @@ impl Ended {
         self.code == (code as u8).to_string()
     }
 
-    /// What it amounts to. Where nothing was decided, the gate is broken.
+    /// The verdict that it stands for. Where nothing was decided, the gate is broken.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.known().map_or(Verdict::Broken, |(verdict, _)| verdict)
     }
 
-    /// What it amounts to where no file tells of a comparison: without one, nothing was found not to be slower.
+    /// The verdict that it stands for where there is no comparison: without one, nothing was shown not to be slower.
     #[must_use]
     pub fn verdict_alone(&self) -> Verdict {
         match self.verdict() {
@@ -60,7 +60,7 @@ impl Ended {
         self.verdict() > verdict.max(Verdict::Pass)
     }
 
-    /// What it amounts to, in words: `no verdict: exit code 137`.
+    /// Its meaning in words: `no verdict: exit code 137`.
     #[must_use]
     pub fn sentence(&self, has_comparison: bool) -> String {
         match self.known() {

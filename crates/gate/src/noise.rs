@@ -1,11 +1,11 @@
-//! What the spread between a baseline's runs lets be told apart. Where it cannot resolve the tolerance, a verdict would be a
+//! The smallest change that a baseline's noise can resolve. Where it cannot resolve the tolerance, a verdict would be a
 //! coin toss, and there is none.
 
 use crate::record::{RUNS_MIN, SPREAD_FACTOR};
 use holdpoint_model::{BaselineMetric, Verdict};
 use holdpoint_stats as stats;
 
-/// What a policy's verdict is worth beside the noise: the verdict itself, a milder one, or [`Verdict::Inconclusive`]
+/// A policy's verdict in view of the noise: the verdict itself, a milder one, or [`Verdict::Inconclusive`]
 /// with the reason.
 ///
 /// Changes within `SPREAD_FACTOR` spreads of the runs are noise. As long as that band is within the tolerance, the policy

@@ -15,7 +15,6 @@ pub enum PromoteError {
     Report {
         /// Counted from 1, in the order given.
         number: usize,
-        /// What is wrong with it.
         what: String,
     },
     /// Something that the baseline had and this one would not.

@@ -55,7 +55,7 @@ impl std::error::Error for RecordError {}
 /// Fewer runs say nothing about how far apart runs are.
 pub const RUNS_MIN: usize = 3;
 /// Tolerance that even a metric with a steady baseline gets: five runs in a row do not show what a shared machine
-/// does minutes later. See METHODOLOGY, "Compared with what?".
+/// does minutes later. See METHODOLOGY, "Against a stored baseline".
 pub const RATIO_MIN: f64 = 0.25;
 /// Tolerance in units of the spread (range over median) of the runs. The range of five runs is about 2.3
 /// standard deviations, so three ranges are about seven.
@@ -76,7 +76,7 @@ pub fn record(runs: &[Current]) -> Result<Baseline, RecordError> {
     Ok(baseline)
 }
 
-/// What the seeds' GPU template gates of a GPU suite: the dispatches and the end-to-end paths, not the references.
+/// The metrics that Apex-X's GPU template gates: the dispatches and the end-to-end paths, not the references.
 const GPU_TEMPLATE: [&str; 12] = [
     "benchmarks.end_to_end_infer.torch_eager.p50_ms",
     "benchmarks.end_to_end_infer.torch_eager.p95_ms",

@@ -26,7 +26,7 @@ pub(crate) fn is_about(waiver: &Waiver, name: &str) -> bool {
     matches(&waiver.metric, name)
 }
 
-/// What a comparison keeps of a waiver.
+/// A waiver as a judgement records it.
 pub(crate) fn used(waiver: &Waiver, state: WaiverState) -> UsedWaiver {
     UsedWaiver {
         state,

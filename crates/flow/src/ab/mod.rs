@@ -28,7 +28,7 @@ pub fn run(args: &AbArgs, watch: &dyn Watch) -> Result<Done<Decided>, FlowError>
     sealing::read_key(&args.files.seal)?;
     let _lock = artifacts::lock(&args.files.artifacts, watch)?;
     let writer = Writer::Sides { resume: args.files.resume };
-    let prepared = artifacts::clear_unless_input(sides::of(args, watch), &args.files.artifacts, writer)?;
+    let prepared = artifacts::clear_unless_input(sides::prepare(args, watch), &args.files.artifacts, writer)?;
     decide(&prepared, &args.decide, args.policy, &args.files, watch)
 }
 

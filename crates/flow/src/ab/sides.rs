@@ -14,13 +14,10 @@ use std::path::Path;
 
 /// Two sides that can be started.
 pub struct Prepared {
-    /// What to run.
     pub sides: Sides,
-    /// What base is.
     pub base: Side,
-    /// What head is.
     pub head: Side,
-    /// What the units depend on beside the plan.
+    /// Everything that the units depend on apart from the plan.
     pub conditions: BTreeMap<String, String>,
     /// Keeps the checkouts from being cleared away.
     pub _builds: Option<Builds>,
@@ -29,7 +26,7 @@ pub struct Prepared {
 impl Prepared {
     /// Sides that need no checkouts.
     #[must_use]
-    pub fn of(sides: Sides, base: Side, head: Side) -> Self {
+    pub fn new(sides: Sides, base: Side, head: Side) -> Self {
         Self { conditions: conditions(&sides), sides, base, head, _builds: None }
     }
 }
@@ -38,21 +35,21 @@ impl Prepared {
 ///
 /// # Errors
 /// When no sides are given, a suite or a revision cannot be used, or a revision does not build.
-pub fn of(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+pub fn prepare(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
     if let (Some(base), Some(head)) = (&args.base, &args.head) {
         let sides = with_settings(command_suite(base)?, command_suite(head)?, &args.decide);
-        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
+        return Ok(Prepared::new(sides, labelled(base), labelled(head)));
     }
     if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
         let suite =
             |name: &str| suites::separate(&SuiteArg { suite: name.to_owned(), ..args.suite.clone() }, 0.0);
         let sides = with_settings(suite(base)?, suite(head)?, &args.decide);
-        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
+        return Ok(Prepared::new(sides, labelled(base), labelled(head)));
     }
     if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
         let suite = |program: &str| with_worker(suites::load(&args.suite.suite)?, program);
         let sides = with_settings(suite(base)?, suite(head)?, &args.decide);
-        return Ok(Prepared::of(sides, labelled(base), labelled(head)));
+        return Ok(Prepared::new(sides, labelled(base), labelled(head)));
     }
     let Some(base_rev) = &args.base_rev else {
         return Err(FlowError::Input(
@@ -76,7 +73,7 @@ fn with_settings(base: Suite, head: Suite, decide: &DecideArgs) -> Sides {
     Sides { base, head, pin, measure_same_code }
 }
 
-/// What is under test, among revisions.
+/// The side under test, among revisions.
 #[derive(Clone, Copy)]
 pub enum Head<'a> {
     /// This one.
@@ -125,7 +122,7 @@ pub fn revisions(
         label: label.to_owned(),
         revision: Some(Revision { commit, dirty }),
     };
-    let mut prepared = Prepared::of(sides, of(base_rev, base_commit, false), of(label, commit, dirty));
+    let mut prepared = Prepared::new(sides, of(base_rev, base_commit, false), of(label, commit, dirty));
     if dirty {
         prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
     }

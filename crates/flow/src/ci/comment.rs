@@ -103,7 +103,7 @@ fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<S
     found.judged().and_then(stray).into_iter().collect()
 }
 
-/// What started this job, as the runner tells it.
+/// The event that started this job, as the runner describes it.
 struct Started {
     name: String,
     path: PathBuf,

@@ -107,7 +107,7 @@ struct Checkout<'a> {
 }
 
 impl Checkout<'_> {
-    /// What git says. What the commits themselves hold (`.gitmodules`, `.gitattributes`) has no say in it.
+    /// Runs git. Files in the commits (`.gitmodules`, `.gitattributes`) do not influence it.
     fn ask(&self, arguments: &[&str]) -> Result<Output, FlowError> {
         git::ask(self.repository, arguments)
             .map_err(|error| FlowError::Internal(format!("cannot run git: {error}")))

@@ -66,7 +66,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    fn of(&self, outcome: &Outcome) -> String {
+    fn describe(&self, outcome: &Outcome) -> String {
         match &outcome.result {
             Ok(Told::Sent) if self.is_dry => "would be told".to_owned(),
             Ok(Told::Sent) => "told".to_owned(),
@@ -76,14 +76,16 @@ impl Words<'_> {
     }
 
     fn human(&self, outcomes: &[Outcome]) -> String {
-        let lines = outcomes.iter().map(|outcome| format!("{}: {}\n", outcome.target, self.of(outcome)));
+        let lines =
+            outcomes.iter().map(|outcome| format!("{}: {}\n", outcome.target, self.describe(outcome)));
         let lines: String = lines.collect();
         if self.is_dry { format!("{lines}\n{}", self.text) } else { lines }
     }
 
     fn json(&self, outcomes: &[Outcome]) -> Value {
-        let targets =
-            outcomes.iter().map(|outcome| json!({"target": outcome.target, "outcome": self.of(outcome)}));
+        let targets = outcomes
+            .iter()
+            .map(|outcome| json!({"target": outcome.target, "outcome": self.describe(outcome)}));
         json!({"dry_run": self.is_dry, "notice": self.document, "targets": targets.collect::<Vec<_>>()})
     }
 }

@@ -14,12 +14,10 @@ pub struct BaselineDir {
 /// `holdpoint baseline`.
 #[derive(Debug, clap::Args)]
 pub struct BaselineArgs {
-    /// What to do with baselines.
     #[command(subcommand)]
     pub command: BaselineCommand,
 }
 
-/// What to do with baselines.
 #[derive(Debug, Subcommand)]
 pub enum BaselineCommand {
     /// Measure the suite several times and keep the result as the baseline
@@ -77,7 +75,7 @@ pub struct PromoteArgs {
     /// The revision that the reports must be of
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     pub rev: String,
-    /// Who promotes it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
+    /// Name of the person who promotes it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
     /// Take in a machine that has no baseline here yet, beside those that have

@@ -17,7 +17,7 @@ pub struct CheckArgs {
     /// A parameter of the op and its values, such as causal=false,true or indices=[0,1]; may be given several times
     #[arg(long, value_name = "NAME=VALUES", conflicts_with = "suite")]
     pub param: Vec<String>,
-    /// Who runs it: `cuda` or `builtin` (the CPU) [default: cuda where there is a device]
+    /// Worker that runs it: `cuda` or `builtin` (the CPU) [default: cuda where there is a device]
     #[arg(long, value_name = "NAME", conflicts_with = "suite")]
     pub worker: Option<String>,
     /// Check the workloads of this suite instead

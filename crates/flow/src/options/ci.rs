@@ -6,12 +6,10 @@ use std::path::PathBuf;
 /// `holdpoint ci`.
 #[derive(Debug, clap::Args)]
 pub struct CiArgs {
-    /// What to do.
     #[command(subcommand)]
     pub command: CiCommand,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub enum CiCommand {
     /// Write the workflows of the CPU gate, the GPU gate and the weekly trend into a repository
@@ -33,7 +31,6 @@ pub enum ForgeName {
     Gitlab,
 }
 
-/// What the required check makes of evidence that does not suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnInconclusiveName {
     /// The check fails
@@ -87,7 +84,7 @@ pub struct InitArgs {
     /// First word of the repository's variables, as in HOLDPOINT_ENABLE_GPU_NIGHTLY
     #[arg(long, value_name = "NAME", default_value = "HOLDPOINT")]
     pub prefix: String,
-    /// What the required check makes of evidence that does not suffice
+    /// Result of the required check when the evidence does not suffice
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnInconclusiveName::Fail)]
     pub on_inconclusive: OnInconclusiveName,
 }

@@ -17,7 +17,7 @@ pub struct CommentArgs {
     /// Also append it to the job's summary, $GITHUB_STEP_SUMMARY
     #[arg(long)]
     pub summary: bool,
-    /// What an hour of the machine costs, such as '2.49 USD'
+    /// Cost of an hour of machine time, such as '2.49 USD'
     #[arg(long, value_name = "MONEY", value_parser = rate)]
     pub rate: Option<Rate>,
     /// The pull request [default: the event's]; not in a workflow_run, where it is looked up by the run's commit
@@ -27,7 +27,7 @@ pub struct CommentArgs {
     /// workflow_run
     #[arg(long, value_name = "SHA", value_parser = sha)]
     pub sha: Option<String>,
-    /// Who posts the comment, so that only that one's is updated [default: whose token it is, or github-actions[bot]]
+    /// Login that posts the comment; only its comment is updated [default: the token's owner, or github-actions[bot]]
     #[arg(long, value_name = "LOGIN")]
     pub author: Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct NotifyArgs {
     /// Folder with what `gate`, `ab` or `compare` left
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
-    /// Who is told of what, and how (docs/notify.md)
+    /// Recipients, and the verdicts they are notified of (docs/notify.md)
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// Print what would be sent, and send nothing

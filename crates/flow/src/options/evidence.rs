@@ -7,12 +7,10 @@ use std::path::PathBuf;
 /// `holdpoint replay`.
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
-    /// What to do.
     #[command(subcommand)]
     pub command: ReplayCommand,
 }
 
-/// What to do with answers.
 #[derive(Debug, Subcommand)]
 pub enum ReplayCommand {
     /// Compute a suite's workloads once from the seed, and keep the answers with their hashes
@@ -70,12 +68,10 @@ pub enum ReplayCompare {
 /// `holdpoint attest`.
 #[derive(Debug, clap::Args)]
 pub struct AttestArgs {
-    /// What to do.
     #[command(subcommand)]
     pub command: AttestCommand,
 }
 
-/// What to do with attestations.
 #[derive(Debug, Subcommand)]
 pub enum AttestCommand {
     /// Make a pair of Ed25519 keys; the private one can be read by its owner alone
@@ -175,10 +171,10 @@ pub struct AttestCreateArgs {
     /// The commit [default: CI's, else HEAD]
     #[arg(long, value_name = "SHA")]
     pub commit_sha: Option<String>,
-    /// Who answers for the release [default: who started the CI run]
+    /// Owner of the release [default: the user who started the CI run]
     #[arg(long, value_name = "NAME")]
     pub release_owner: Option<String>,
-    /// What the release runs on
+    /// Runtime of the release
     #[arg(long, value_enum, value_name = "TARGET", default_value_t = TargetName::Cpu)]
     pub runtime_target: TargetName,
     /// The CI run [default: this one]
@@ -207,7 +203,6 @@ pub struct AttestCreateArgs {
     pub release: ReleaseArgs,
 }
 
-/// What a release runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TargetName {
     /// The CPU

@@ -39,7 +39,6 @@ pub struct FuzzArgs {
     pub seal: SealArgs,
 }
 
-/// What `holdpoint fuzz` can do beside looking.
 #[derive(Debug, Subcommand)]
 pub enum FuzzCommand {
     /// Run saved cases again

@@ -6,12 +6,10 @@ use std::path::PathBuf;
 /// `holdpoint trend`.
 #[derive(Debug, clap::Args)]
 pub struct TrendArgs {
-    /// What to do with the history.
     #[command(subcommand)]
     pub command: TrendCommand,
 }
 
-/// What to do with the history.
 #[derive(Debug, Subcommand)]
 pub enum TrendCommand {
     /// Append trend points to their suite's NDJSON file

@@ -32,7 +32,7 @@ const REPORT_SEAL: &str = "report.seal.json";
 const AB_SEAL: &str = "ab.seal.json";
 /// Profiles of regressed workloads: head, base, and their comparison.
 pub const PROFILES: [&str; 3] = ["profile.json", "profile-base.json", "profile-comparison.json"];
-/// What the gate ended with, as the workflows keep it.
+/// The gate's exit code, as workflows keep it.
 const EXIT_CODE: &str = "exit-code";
 
 /// Largest file read: a long comparison with every sample takes a few megabytes.
@@ -41,7 +41,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// How long a command waits for another one that writes to its folder: most gates end sooner.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(600);
 
-/// Who is about to write to a folder.
+/// The command that is about to write to a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// `run`, which leaves a report. What the gate before it ended with is the workflow's file, not ours.

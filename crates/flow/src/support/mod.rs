@@ -1,4 +1,4 @@
-//! What several commands share: folders of evidence, seals, suites, waivers, ceilings.
+//! Shared by several commands: folders of evidence, seals, suites, waivers, ceilings.
 
 pub mod artifacts;
 pub mod ceilings;

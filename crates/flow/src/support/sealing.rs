@@ -29,7 +29,7 @@ pub fn read_key(args: &SealArgs) -> Result<Option<SigningKey>, FlowError> {
     Ok(key)
 }
 
-/// What was measured.
+/// The origin of measurements.
 pub struct Origins<'a> {
     /// By which command.
     pub command: &'static str,

@@ -23,7 +23,7 @@ struct Workload {
     pass_units_count: Option<usize>,
     /// Failed or skipped: it takes no units and no part in the suite's decisions.
     is_out: bool,
-    /// What [`Deciding::finish`] made of it.
+    /// The outcome of [`Deciding::finish`].
     called: Option<Decision>,
 }
 
@@ -149,7 +149,7 @@ impl Deciding {
         self.workloads.iter().enumerate().map(e_value).collect()
     }
 
-    /// What is known about a workload now.
+    /// The present state of a workload.
     #[must_use]
     pub fn decision(&self, index: usize) -> Decision {
         let Some(workload) = self.workloads.get(index) else { return Decision::Undecided };

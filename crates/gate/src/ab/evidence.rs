@@ -1,4 +1,4 @@
-//! What a workload's units say, in numbers.
+//! Statistics of a workload's units.
 
 use super::times;
 use holdpoint_model::ab::AbEvidence;

@@ -60,7 +60,7 @@ fn visible(evidence: &AbEvidence, plan: &Plan) -> String {
     }
 }
 
-/// What would have decided, by the numbers.
+/// The evidence that would have sufficed to decide.
 fn help(pair: &Pair<'_>) -> String {
     let &Pair { workload, evidence, ended, .. } = pair;
     let plan = pair.plan;
@@ -121,7 +121,7 @@ fn units_needed(e: f64, distance: f64) -> f64 {
     (2.0 * ln_e / distance.powi(2)).max(ln_e / std::f64::consts::LN_2)
 }
 
-/// What troubled more than half of all rounds.
+/// The disturbance of more than half of all rounds.
 fn worst_trouble(workload: &AbWorkload) -> Option<Trouble> {
     let rounds = || workload.units.iter().flat_map(|unit| &unit.rounds);
     let troubles = [

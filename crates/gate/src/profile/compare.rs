@@ -7,7 +7,7 @@ use holdpoint_model::profile::{
 };
 use std::collections::BTreeMap;
 
-/// What changed, kernel by kernel. What keeps the profiles from being alike is told, not hidden.
+/// Compares two profiles kernel by kernel. Reasons why they are not comparable are listed.
 #[must_use]
 pub fn compare(base: &Profile, head: &Profile, rules: &Rules) -> ProfileComparison {
     let mut differences = differences(base, head);

@@ -1,4 +1,4 @@
-//! What counters mean: rules that are data (`data/bottlenecks.toml`), and two profiles beside each other.
+//! Profiler counters: rules that name bottlenecks (data: `data/bottlenecks.toml`), and the comparison of two profiles.
 //!
 //! Counters say why, never how long: no time is derived from them, and none is compared here.
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// The rules that come with holdpoint.
 const BUILT_IN: &str = include_str!("../../data/bottlenecks.toml");
 
-/// What is counted, and what the counts mean.
+/// The metrics to count, and rules for their values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
@@ -39,7 +39,7 @@ pub(super) struct Metric {
     pub name: String,
     pub title: String,
     pub unit: Unit,
-    /// What counts as one change: so many points …
+    /// The least change that is listed: so many points …
     #[serde(default)]
     pub step: Option<f64>,
     /// … or such a share of the larger of the two.

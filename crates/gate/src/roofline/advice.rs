@@ -1,8 +1,8 @@
-//! What to do about a workload, each sentence with the number that led to it.
+//! Advice on a workload, each sentence with the number that led to it.
 
 use holdpoint_model::roofline::{Bottleneck, CeilingUnit, Ceilings, Placed};
 
-/// What helps, by what holds a workload back and how much of the roof it reaches at least; the first that fits.
+/// Advice by bottleneck and by the least share of the roof that is reached; the first that fits counts.
 const RULES: &[(Bottleneck, f64, &str)] = &[
     (
         Bottleneck::Memory,
@@ -71,7 +71,7 @@ pub(super) fn advise(
     all
 }
 
-/// What does nothing.
+/// Advice that would not help.
 fn empty(ceilings: &Ceilings) -> &'static str {
     if ceilings.is_gpu { "what empty launches take" } else { "what an empty process takes" }
 }

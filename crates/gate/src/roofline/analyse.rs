@@ -28,12 +28,7 @@ pub enum Mismatch {
     NoMachine,
     /// They are of something else.
     #[error("the ceilings are of {ceilings}, the report is of {report}")]
-    Device {
-        /// What the report was made on.
-        report: String,
-        /// What the ceilings were measured on.
-        ceilings: String,
-    },
+    Device { report: String, ceilings: String },
 }
 
 /// Places every workload of a report.

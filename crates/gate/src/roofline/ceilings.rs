@@ -102,7 +102,7 @@ fn bandwidth(name: &str, identity: &Identity, measured: &Measured) -> Option<Ban
     })
 }
 
-/// What a call goes over. All ops count each byte once, but a copy that goes over the same ones several times.
+/// The bytes that a call touches. All ops count each byte once, except a copy that touches the same ones several times.
 pub(super) fn working_set_bytes(identity: &Identity, bytes: f64) -> f64 {
     let rounds = identity.params.get("rounds").and_then(Value::as_f64).filter(|rounds| *rounds >= 1.0);
     match (identity.op.as_str(), rounds) {
