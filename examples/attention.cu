@@ -1,5 +1,5 @@
-// Attention forward, one query row a thread: keys and values go through shared memory, TILE at a time; the softmax is kept up to date
-// as scores come. Takes any length. holdpoint defines ELEM_F16, ELEM_BF16 or ELEM_F32, and for this op HEAD_DIM and CAUSAL.
+// Attention forward, one query row per thread: keys and values pass through shared memory, TILE at a time, with an online softmax.
+// Supports any length. holdpoint defines ELEM_F16, ELEM_BF16 or ELEM_F32, and for this op HEAD_DIM and CAUSAL.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

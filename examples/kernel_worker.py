@@ -1,7 +1,7 @@
 """A worker whose kernels `holdpoint fuzz` can check (docs/fuzz.md), in plain Python with no dependency.
 
-To check a kernel of yours, put it into KERNELS; the rest stays as it is. On a GPU, copy the inputs to the device before the
-clock starts, and wait for the device before it is read.
+To check your own kernel, add it to KERNELS; the rest stays the same. On a GPU, copy the inputs to the device before the clock
+starts, and wait for the device before reading the clock.
 """
 
 import json
@@ -14,7 +14,7 @@ from array import array
 from operator import mul
 
 FORMATS = {"f32": "f", "f16": "e", "bf16": "H", "i32": "i"}
-# From here on a value rounds to infinity.
+# Values from here on round to infinity.
 OVERFLOW = {"f32": 2.0**128 - 2.0**103, "f16": 65520.0}
 
 
@@ -77,9 +77,9 @@ def read(memory: mmap.mmap, dtype: str, place: dict) -> list:
 
 
 def write(memory: mmap.mmap, dtype: str, place: dict, values: list) -> None:
-    """Stores a tensor: every element, and nothing beside it."""
+    """Writes every element of a tensor, and nothing else."""
     at, dtype = place["byte_offset"], place.get("dtype", dtype)
-    if dtype == "bf16":  # To the nearest, ties to even; what is not a number stays none.
+    if dtype == "bf16":  # Round to nearest, ties to even; NaN stays NaN.
         bits = array("I", array("f", values).tobytes())
         halves = [x >> 16 | 0x40 if x & 0x7FFFFFFF > 0x7F800000 else (x + 0x7FFF + (x >> 16 & 1)) >> 16 for x in bits]
         struct.pack_into(f"<{len(values)}H", memory, at, *halves)
@@ -92,7 +92,7 @@ def write(memory: mmap.mmap, dtype: str, place: dict, values: list) -> None:
 
 
 def evaluate(request: dict) -> dict:
-    """Makes the calls, `repeats` times over, and stores what comes out."""
+    """Makes the calls `repeats` times and writes their outputs."""
     op, dtype, shape, params = (request[key] for key in ("op", "dtype", "shape", "params"))
     if op not in KERNELS or dtype not in FORMATS:
         return {"type": "skipped", "workload": op, "reason": f"no kernel for {op} in {dtype}"}
@@ -112,7 +112,7 @@ def answer(request: dict) -> dict:
     if request["type"] == "hello":
         return {"type": "hello", "protocol": 2, "name": "kernels", "version": "1",
                 "timer": "host_monotonic", "clock_resolution_ns": 100}
-    if request["type"] == "list":  # Nothing to be measured, only checked.
+    if request["type"] == "list":  # Nothing to measure, only to check.
         return {"type": "workloads", "workloads": []}
     if request["type"] == "evaluate":
         return evaluate(request)

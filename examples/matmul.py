@@ -1,4 +1,4 @@
-"""An op of your own, for examples/matmul.toml: a matrix product as the kernel that is checked, and, with `exact`, as its oracle."""
+"""Your own op, for examples/matmul.toml: a matrix product, as the kernel to check or, with `exact`, as its oracle."""
 
 import math
 import sys
@@ -19,7 +19,7 @@ def product(shape: list, params: dict, a: list, b: list) -> list:
 
 
 def exact(shape: list, params: dict, a: list, b: list) -> list:
-    """Without rounding between the sums, where everything is finite."""
+    """Sums without intermediate rounding if all inputs are finite."""
     is_finite = all(map(math.isfinite, a)) and all(map(math.isfinite, b))
     return dots(a, b, shape, math.fsum if is_finite else sum)
 

@@ -1,4 +1,4 @@
-"""A worker in plain Python: docs/worker-protocol.md in about sixty lines, no dependency."""
+"""A worker in plain Python without dependencies: docs/worker-protocol.md in about sixty lines."""
 
 import json
 import random

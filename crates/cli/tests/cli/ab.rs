@@ -1,7 +1,7 @@
 //! `holdpoint ab`: verdicts, exit codes, files, text, and what goes wrong on a side.
 
 use crate::common::Here;
-use crate::told::{outcome, units};
+use crate::scripted_worker::{outcome, units};
 use serde_json::Value;
 
 /// One short round a unit: with constants more say nothing.
@@ -33,8 +33,8 @@ fn a_slower_command_is_regressed_and_leaves_its_evidence() {
 
 #[test]
 fn a_faster_head_is_improved() {
-    let here = Here::told();
-    here.ab_told("4000 a b", "2000 a b", &QUICK).ends(0).prints(&["improved", "faster"]);
+    let here = Here::with_scripted_worker();
+    here.compare_scripted("4000 a b", "2000 a b", &QUICK).ends(0).prints(&["improved", "faster"]);
     assert_eq!(here.ab()["verdict"], "improved");
     // How much of it noise leaves to be seen differs; slower it is not.
     commands(&here, SLOW, FAST, &["--tolerance", "100%"]).ends(0);
@@ -42,8 +42,8 @@ fn a_faster_head_is_improved() {
 
 #[test]
 fn the_same_times_pass_and_the_samples_are_kept_as_told() {
-    let here = Here::told();
-    here.ab_told("2000 a b", "2000 a b", &QUICK).ends(0).prints(&["pass"]);
+    let here = Here::with_scripted_worker();
+    here.compare_scripted("2000 a b", "2000 a b", &QUICK).ends(0).prints(&["pass"]);
     let report = here.ab();
     for name in ["a", "b"] {
         assert_eq!(outcome(&report, name)[..2], ["pass", "decided"]);
@@ -56,12 +56,12 @@ fn the_same_times_pass_and_the_samples_are_kept_as_told() {
 
 #[test]
 fn one_slower_workload_among_others_decides_for_all() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     // Told times cannot differ by workload, so the other one is a command that is the same on both sides.
     let suite = here.read("suite.toml").replace("[[workload]]\nname = \"b\"", "[[workload]]\nname = \"c\"");
     let suite = suite.rsplit_once("[[workload]]").unwrap().0;
     here.write("suite.toml", &format!("{suite}[[workload]]\nname = \"true\"\ncommand = [\"true\"]\n"));
-    here.ab_told("2000 a", "5000 a", &[&QUICK[..], &["--tolerance", "100%"]].concat()).ends(1);
+    here.compare_scripted("2000 a", "5000 a", &[&QUICK[..], &["--tolerance", "100%"]].concat()).ends(1);
     let report = here.ab();
     assert_eq!(outcome(&report, "a")[0], "regressed");
     assert_eq!(outcome(&report, "true")[0], "pass");
@@ -70,9 +70,9 @@ fn one_slower_workload_among_others_decides_for_all() {
 
 #[test]
 fn what_cannot_be_decided_is_inconclusive_and_says_what_would_help() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let arguments = [&QUICK[..], &["--tolerance", "0%", "--units-max", "20"]].concat();
-    here.ab_told("2000 a b", "2000 a b", &arguments).ends(3).prints(&["inconclusive", "undecided"]);
+    here.compare_scripted("2000 a b", "2000 a b", &arguments).ends(3).prints(&["inconclusive", "undecided"]);
     let report = here.ab();
     let [verdict, ended, reason] = outcome(&report, "a");
     assert_eq!((verdict, ended, units(&report, "a").len()), ("inconclusive", "units_max", 20));
@@ -82,14 +82,14 @@ fn what_cannot_be_decided_is_inconclusive_and_says_what_would_help() {
 
 #[test]
 fn few_units_and_little_time_are_told_as_such() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let few = [&QUICK[..], &["--units-max", "2"]].concat();
-    here.ab_told("2000 a b", "4000 a b", &few).ends(3);
+    here.compare_scripted("2000 a b", "4000 a b", &few).ends(3);
     let report = here.ab();
     assert_eq!(units(&report, "a").len(), 2);
     assert!(outcome(&report, "a")[2].contains("allow it more units"), "{report:#}");
     let short = [&QUICK[..], &["--budget", "0.000001"]].concat();
-    here.ab_told("2000 a b", "4000 a b", &short).ends(3);
+    here.compare_scripted("2000 a b", "4000 a b", &short).ends(3);
     let report = here.ab();
     assert_eq!(outcome(&report, "a")[1], "budget");
     assert!(outcome(&report, "a")[2].contains("--budget"), "{report:#}");
@@ -97,29 +97,29 @@ fn few_units_and_little_time_are_told_as_such() {
 
 #[test]
 fn json_on_stdout_is_the_file_and_quiet_is_quiet() {
-    let here = Here::told();
-    let json = here.ab_told("2000 a b", "4000 a b", &[&QUICK[..], &["--format", "json"]].concat());
+    let here = Here::with_scripted_worker();
+    let json = here.compare_scripted("2000 a b", "4000 a b", &[&QUICK[..], &["--format", "json"]].concat());
     assert_eq!(json.ends(1).stdout, here.read("artifacts/comparison.json"));
-    let quiet = here.ab_told("2000 a b", "4000 a b", &[&QUICK[..], &["--quiet"]].concat());
+    let quiet = here.compare_scripted("2000 a b", "4000 a b", &[&QUICK[..], &["--quiet"]].concat());
     assert_eq!((quiet.ends(1).stdout.as_str(), quiet.stderr.as_str()), ("", ""));
 }
 
 #[test]
 fn evidence_is_shown_when_asked_for_and_kept_where_asked_for() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let words = ["Cliff", "Hedges", "Mann"];
-    let plain = here.ab_told("2000 a b", "4000 a b", &QUICK);
+    let plain = here.compare_scripted("2000 a b", "4000 a b", &QUICK);
     assert!(words.iter().all(|word| !plain.ends(1).stdout.contains(word)), "{plain:#?}");
     let arguments = [&QUICK[..], &["--evidence", "--artifacts", "else/where"]].concat();
-    here.ab_told("2000 a b", "4000 a b", &arguments).ends(1).prints(&words);
+    here.compare_scripted("2000 a b", "4000 a b", &arguments).ends(1).prints(&words);
     assert!(here.path("else/where/ab.json").exists() && here.path("else/where/ab.md").exists());
 }
 
 #[test]
 fn the_seed_decides_the_order_and_is_kept() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let orders = || {
-        here.ab_told("2000 a b", "4000 a b", &[&QUICK[..], &["--seed", "7"]].concat()).ends(1);
+        here.compare_scripted("2000 a b", "4000 a b", &[&QUICK[..], &["--seed", "7"]].concat()).ends(1);
         let report = here.ab();
         assert_eq!(report["plan"]["seed"], 7);
         let of = |unit: &Value| (unit["rounds"][0]["first"].clone(), unit["rounds"][0]["order"].clone());
@@ -162,14 +162,14 @@ fn what_was_measured_before_a_failure_is_kept() {
 
 #[test]
 fn disjoint_ci_takes_all_units_and_ends_as_the_seed_does() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let arguments = [&QUICK[..], &["--policy", "disjoint-ci", "--units-max", "8"]].concat();
     for (head, code, verdict, sentence) in [
         ("4000 a b", 1, "regressed", "REGRESSION: 100.0% slower"),
         ("1000 a b", 0, "improved", "IMPROVEMENT: 50.0% faster"),
         ("2000 a b", 2, "inconclusive", "NO SIGNIFICANT DIFFERENCE: CIs overlap"),
     ] {
-        here.ab_told("2000 a b", head, &arguments).ends(code).prints(&[sentence]);
+        here.compare_scripted("2000 a b", head, &arguments).ends(code).prints(&[sentence]);
         let report = here.ab();
         assert_eq!((&report["policy"], &report["verdict"]), (&"disjoint-ci".into(), &verdict.into()));
         assert_eq!(units(&report, "a").len(), 8);
@@ -202,8 +202,8 @@ fn an_answer_that_becomes_wrong_later_is_found() {
 
 #[test]
 fn a_finished_comparison_answers_another_question() {
-    let here = Here::told();
-    here.ab_told("2000 a b", "2100 a b", &QUICK).ends(1);
+    let here = Here::with_scripted_worker();
+    here.compare_scripted("2000 a b", "2100 a b", &QUICK).ends(1);
     let compare = |arguments: &[&str]| here.run(&[&["compare", "artifacts/ab.json"], arguments].concat());
     compare(&[]).ends(1).prints(&["slower than 2.0 %"]);
     compare(&["--tolerance", "10%", "--summary", "again.json"]).ends(0).prints(&["none of the 2 workloads"]);
@@ -216,10 +216,10 @@ fn a_finished_comparison_answers_another_question() {
 
 #[test]
 fn a_suite_says_how_it_is_judged_and_flags_override_it() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let suite = here.read("suite.toml");
     let with = |gate: &str| here.write("suite.toml", &format!("{suite}\n[gate]\n{gate}\n"));
-    let ab = |flags: &[&str]| here.ab_told("2000 a b", "2100 a b", &[&QUICK[..], flags].concat());
+    let ab = |flags: &[&str]| here.compare_scripted("2000 a b", "2100 a b", &[&QUICK[..], flags].concat());
     with("tolerance = \"10%\"\nalarm_rate = 0.01\nunits_max = 50");
     ab(&[]).ends(0).prints(&["tolerance 10.0 %, at most 1 false alarm in 100 unchanged suites"]);
     assert_eq!(here.ab()["plan"]["units_max"], 50);

@@ -1,13 +1,13 @@
 //! `holdpoint ab`: which sides can be compared, and which cannot.
 
 use crate::common::{Here, TINY};
-use crate::told::{outcome, suite, units};
+use crate::scripted_worker::{outcome, suite, units};
 
 const QUICK: [&str; 4] = ["--rounds", "1", "--round-ms", "0.02"];
 
 #[test]
 fn sides_that_make_no_pair_are_refused() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let nothing = here.run(&["ab"]);
     nothing
         .refuses(64, &["what is to be compared?", "--base", "--base-rev", "--base-worker", "--base-suite"]);
@@ -30,7 +30,7 @@ fn sides_that_make_no_pair_are_refused() {
 
 #[test]
 fn sides_of_different_kinds_are_refused() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let pairs = [
         ["--base", "--head"],
         ["--base-worker", "--head-worker"],
@@ -55,7 +55,7 @@ fn sides_of_different_kinds_are_refused() {
 
 #[test]
 fn numbers_that_make_no_sense_are_refused() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     for (flag, value, word) in [
         ("--rounds", "0", "1..=100"),
         ("--units-max", "0", "1..=1000"),
@@ -79,17 +79,18 @@ fn numbers_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_suite_of_commands_has_no_worker_to_replace() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let head = TINY.split("[[workload]]").next().unwrap();
     here.write("suite.toml", &format!("{head}[[workload]]\nname = \"true\"\ncommand = [\"true\"]\n"));
-    here.ab_told("1 a", "1 a", &[]).refuses(64, &["suite \"tiny\" has only commands, no worker to replace"]);
+    here.compare_scripted("1 a", "1 a", &[])
+        .refuses(64, &["suite \"tiny\" has only commands, no worker to replace"]);
     let none = here.run(&["ab", "--base-suite", "suite.toml", "--head-suite", "nowhere.toml"]);
     none.refuses(64, &["nowhere.toml"]);
 }
 
 #[test]
 fn workloads_that_are_not_on_both_sides_are_told_apart() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     here.write("base.toml", &suite(&["a", "b"]));
     let other = suite(&["a", "c"]);
     here.write("head.toml", &other.replacen("shape = [2]", "shape = [2, 3]", 1));
@@ -111,7 +112,7 @@ fn workloads_that_are_not_on_both_sides_are_told_apart() {
 
 #[test]
 fn what_both_suites_have_is_still_compared() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     here.write("base.toml", &suite(&["a", "b"]));
     here.write("head.toml", &suite(&["b"]).replace("2000", "4000"));
     let arguments = ["ab", "--base-suite", "base.toml", "--head-suite", "head.toml"];
@@ -125,26 +126,26 @@ fn what_both_suites_have_is_still_compared() {
 
 #[test]
 fn workers_that_list_different_workloads_are_compared_in_what_they_share() {
-    let here = Here::told();
-    here.ab_told("2000 a b", "2000 a", &QUICK).ends(2);
+    let here = Here::with_scripted_worker();
+    here.compare_scripted("2000 a b", "2000 a", &QUICK).ends(2);
     let report = here.ab();
     assert_eq!(outcome(&report, "a")[0], "pass");
     let [verdict, _, reason] = outcome(&report, "b");
     assert_eq!(verdict, "skipped");
     assert!(reason.contains("not the same workloads on both sides: head's"), "{reason}");
-    here.ab_told("2000 a b=7", "2000 a b", &QUICK).ends(2);
+    here.compare_scripted("2000 a b=7", "2000 a b", &QUICK).ends(2);
     let reason = outcome(&here.ab(), "b")[2].to_owned();
     assert!(reason.contains("base's") && reason.contains("[7]"), "{reason}");
-    here.ab_told("2000 a b", "2000 c", &QUICK).ends(2);
+    here.compare_scripted("2000 a b", "2000 c", &QUICK).ends(2);
     assert_eq!(outcome(&here.ab(), "a")[0], "skipped");
 }
 
 #[test]
 fn a_side_that_cannot_run_here_skips_and_one_that_dies_is_broken() {
-    let here = Here::told();
-    here.ab_told("2000 a b", "skip a b", &QUICK).ends(2).prints(&["head: no device"]);
+    let here = Here::with_scripted_worker();
+    here.compare_scripted("2000 a b", "skip a b", &QUICK).ends(2).prints(&["head: no device"]);
     assert_eq!(here.ab()["verdict"], "skipped");
-    let dead = ["ab", "--suite", "suite.toml", "--base-worker", "sh told.sh 2000 a b"];
+    let dead = ["ab", "--suite", "suite.toml", "--base-worker", "sh scripted.sh 2000 a b"];
     let ran = here.run(&[&dead[..], &["--head-worker", "echo gone >&2; exit 7"]].concat());
     ran.ends(4).prints(&["head failed", "gone"]);
     let ran = here.run(&[&dead[..], &["--head-worker", "./nowhere"]].concat());

@@ -2,7 +2,7 @@
 
 use crate::common::{Here, data};
 use crate::repository::{FAST, SLOW};
-use crate::told::outcome;
+use crate::scripted_worker::outcome;
 
 #[test]
 fn a_slower_revision_is_regressed_and_its_builds_are_used_again() {

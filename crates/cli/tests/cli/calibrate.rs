@@ -1,7 +1,7 @@
 //! `holdpoint calibrate`: a suite against itself.
 
 use crate::common::{Here, TINY};
-use crate::told::suite;
+use crate::scripted_worker::suite;
 use serde_json::Value;
 
 /// The tiny suite without its command, and a tolerance that a call of 10 µs cannot miss.
@@ -61,11 +61,13 @@ fn nothing_can_be_put_into_programs_of_others() {
         64,
         &["--inject can slow down built-in ops only", "workload \"true\" runs on worker \"command\""],
     );
-    let here = Here::told();
-    here.run(&[&CALIBRATE[..], &inject].concat()).refuses(64, &["workload \"a\" runs on worker \"told\""]);
+    let here = Here::with_scripted_worker();
+    here.run(&[&CALIBRATE[..], &inject].concat())
+        .refuses(64, &["workload \"a\" runs on worker \"scripted\""]);
     // A program in the built-in ops' place is none of ours either.
-    let replaced =
-        suite(&["a"]).replace("[workers.told]", "[workers.builtin]").replace("worker = \"told\"\n", "");
+    let replaced = suite(&["a"])
+        .replace("[workers.scripted]", "[workers.builtin]")
+        .replace("worker = \"scripted\"\n", "");
     here.write("suite.toml", &replaced);
     here.run(&[&CALIBRATE[..], &inject].concat()).refuses(64, &["--inject can slow down built-in ops only"]);
     for arguments in [["--trials", "0"], ["--inject", "5"], ["--inject", "-5%"]] {
@@ -76,12 +78,12 @@ fn nothing_can_be_put_into_programs_of_others() {
 
 #[test]
 fn programs_of_others_are_calibrated_by_what_they_tell() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let arguments = ["--round-ms", "0.02", "--rounds", "1", "--trials", "3", "--quiet"];
     let ran = here.run(&[&CALIBRATE[..], &arguments].concat());
     assert_eq!((ran.ends(0).stdout.as_str(), ran.stderr.as_str()), ("", ""));
     let kept =
-        here.files().into_iter().find(|name| name.starts_with(".holdpoint/calibration/told-")).unwrap();
+        here.files().into_iter().find(|name| name.starts_with(".holdpoint/calibration/scripted-")).unwrap();
     let calibration = here.json(&kept);
     assert_eq!((&calibration["trials"], &calibration["false_alarms"]), (&3.into(), &0.into()));
     for name in ["a", "b"] {
@@ -92,8 +94,8 @@ fn programs_of_others_are_calibrated_by_what_they_tell() {
 
 #[test]
 fn a_suite_that_does_not_run_is_broken() {
-    let here = Here::told();
-    here.write("told.sh", "exit 3");
+    let here = Here::with_scripted_worker();
+    here.write("scripted.sh", "exit 3");
     here.run(&[&CALIBRATE[..], &["--trials", "1"]].concat()).ends(4);
 }
 

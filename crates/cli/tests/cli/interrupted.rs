@@ -2,7 +2,7 @@
 
 use crate::common::{Here, Ran, ran};
 use crate::repository::FAST;
-use crate::told::{outcome, told, units};
+use crate::scripted_worker::{compare_arguments, outcome, units};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -58,8 +58,8 @@ fn end(child: Child) -> Ran {
 
 /// A comparison that needs ten units or so, ended by a signal after two.
 fn interrupted(name: &str, code: i32) -> (Here, Value) {
-    let here = Here::told();
-    let arguments = told("2000 a b", "2000 a b");
+    let here = Here::with_scripted_worker();
+    let arguments = compare_arguments("2000 a b", "2000 a b");
     let child = here.start(&[&arguments.each_ref().map(String::as_str)[..], &QUICK].concat());
     wait_until("two units were made", || here.pids().len() >= 5);
     signal(&child, name);
@@ -76,8 +76,8 @@ fn interrupted(name: &str, code: i32) -> (Here, Value) {
 
 #[test]
 fn what_was_typed_into_a_comparison_is_not_gone_on_from() {
-    let here = Here::told();
-    let with = |more: &[&str]| here.ab_told("2000 a b", "4000 a b", &[&QUICK[..4], more].concat());
+    let here = Here::with_scripted_worker();
+    let with = |more: &[&str]| here.compare_scripted("2000 a b", "4000 a b", &[&QUICK[..4], more].concat());
     with(&["--units-max", "2"]).ends(3);
     here.edit("artifacts/ab.json", |ab| {
         ab["finished"] = false.into();
@@ -108,7 +108,12 @@ fn what_was_typed_into_a_comparison_is_not_gone_on_from() {
 fn an_interrupted_comparison_goes_on_where_it_was() {
     let (here, before) = interrupted("INT", 130);
     // More time and more units may be given.
-    here.ab_told("2000 a b", "2000 a b", &[&QUICK[..4], &["--resume", "--units-max", "90"]].concat()).ends(0);
+    here.compare_scripted(
+        "2000 a b",
+        "2000 a b",
+        &[&QUICK[..4], &["--resume", "--units-max", "90"]].concat(),
+    )
+    .ends(0);
     let after = here.ab();
     assert_eq!((&after["finished"], &after["verdict"]), (&true.into(), &"pass".into()));
     assert_eq!((&after["plan"]["units_max"], &after["plan"]["seed"]), (&90.into(), &before["plan"]["seed"]));
@@ -124,7 +129,7 @@ fn an_interrupted_comparison_goes_on_where_it_was() {
     assert!(elapsed(&after) > elapsed(&before));
     // What is finished cannot be gone on with.
     let file = here.read("artifacts/ab.json");
-    here.ab_told("2000 a b", "2000 a b", &[&QUICK[..4], &["--resume"]].concat())
+    here.compare_scripted("2000 a b", "2000 a b", &[&QUICK[..4], &["--resume"]].concat())
         .refuses(64, &["artifacts/ab.json: cannot go on from this: it is finished", "measure anew"]);
     assert_eq!(here.read("artifacts/ab.json"), file);
 }
@@ -134,11 +139,11 @@ fn only_the_same_comparison_can_be_gone_on_with() {
     let (here, _) = interrupted("TERM", 143);
     let file = here.read("artifacts/ab.json");
     let resume = |base: &str, head: &str, more: &[&str]| {
-        here.ab_told(base, head, &[&QUICK[..4], &["--resume"], more].concat())
+        here.compare_scripted(base, head, &[&QUICK[..4], &["--resume"], more].concat())
     };
-    let told = "sh told.sh 2000 a b";
+    let recorded = "sh scripted.sh 2000 a b";
     for (base, head, side) in [("2000 a b", "3000 a b", "head"), ("3000 a b", "2000 a b", "base")] {
-        let both = format!("{side} was {told}, is sh told.sh 3000 a b");
+        let both = format!("{side} was {recorded}, is sh scripted.sh 3000 a b");
         resume(base, head, &[]).refuses(64, &[&both, "or leave out --resume to measure anew"]);
     }
     for (other, both) in [
@@ -155,21 +160,22 @@ fn only_the_same_comparison_can_be_gone_on_with() {
     let seed = here.ab()["plan"]["seed"].as_u64().unwrap();
     let both = format!("--seed was {seed}, is 7;");
     resume("2000 a b", "2000 a b", &["--seed", "7"]).refuses(64, &[&both]);
-    let ran = here.ab_told("2000 a b", "2000 a b", &["--resume", "--rounds", "2", "--round-ms", "0.02"]);
+    let ran =
+        here.compare_scripted("2000 a b", "2000 a b", &["--resume", "--rounds", "2", "--round-ms", "0.02"]);
     ran.refuses(64, &["--rounds was 1, is 2"]);
-    let worker = here.read("told.sh");
-    here.write("told.sh", &format!("{worker}\n# faster"));
+    let worker = here.read("scripted.sh");
+    here.write("scripted.sh", &format!("{worker}\n# faster"));
     resume("2000 a b", "2000 a b", &[])
-        .refuses(64, &["told.sh of base was sha256 ", "told.sh of head was sha256 "]);
-    here.write("told.sh", &worker);
-    here.write("suite.toml", &crate::told::suite(&["a"]));
+        .refuses(64, &["scripted.sh of base was sha256 ", "scripted.sh of head was sha256 "]);
+    here.write("scripted.sh", &worker);
+    here.write("suite.toml", &crate::scripted_worker::suite(&["a"]));
     resume("2000 a b", "2000 a b", &[])
         .refuses(64, &["the list of workloads was a, b, is a", "suite of base was sha256 "]);
-    let suite = crate::told::suite(&["a", "b"]).replace("rounds_min", "seed = 9\nrounds_min");
+    let suite = crate::scripted_worker::suite(&["a", "b"]).replace("rounds_min", "seed = 9\nrounds_min");
     here.write("suite.toml", &suite.replace("[measure]\nseed = 9\n", "seed = 9\n[measure]\n"));
     resume("2000 a b", "2000 a b", &[]).refuses(64, &["environment seed was 123, is 9"]);
     assert_eq!(here.read("artifacts/ab.json"), file);
-    here.ab_told("2000 a b", "2000 a b", &["--resume", "--artifacts", "nowhere"])
+    here.compare_scripted("2000 a b", "2000 a b", &["--resume", "--artifacts", "nowhere"])
         .refuses(64, &["nowhere/ab.json"]);
     here.write("artifacts/ab.json", "{}");
     resume("2000 a b", "2000 a b", &[]).refuses(64, &["artifacts/ab.json"]);
@@ -179,7 +185,7 @@ fn only_the_same_comparison_can_be_gone_on_with() {
 #[test]
 fn answers_are_checked_again_when_going_on() {
     let (here, before) = interrupted("HUP", 129);
-    let sides = told("2000 a b", "2000 a b");
+    let sides = compare_arguments("2000 a b", "2000 a b");
     let arguments = [&sides.each_ref().map(String::as_str)[..], &QUICK[..4], &["--resume"]].concat();
     ran(here.command(&arguments).env("WRONG", "1").output().unwrap()).ends(4).prints(&["wrong_answer"]);
     let after = here.ab();
@@ -189,9 +195,9 @@ fn answers_are_checked_again_when_going_on() {
 
 #[test]
 fn a_comparison_that_was_killed_goes_on_from_its_last_save() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     // Constants at a tolerance of nothing are never decided.
-    let sides = told("2000 a b", "2000 a b");
+    let sides = compare_arguments("2000 a b", "2000 a b");
     let arguments = [&sides.each_ref().map(String::as_str)[..], &QUICK, &["--tolerance", "0%"]].concat();
     let mut child = here.start(&arguments);
     wait_until("the first save", || here.path("artifacts/ab.json").exists());
@@ -231,7 +237,7 @@ fn a_signal_ends_commands_at_once_and_leaves_none() {
 
 #[test]
 fn a_calibration_keeps_the_trials_it_has_made() {
-    let here = Here::told();
+    let here = Here::with_scripted_worker();
     let arguments = ["calibrate", "--suite", "suite.toml", "--trials", "10000", "--tolerance", "300%"];
     let mut command = here.start(&[&arguments[..], &QUICK, &["--output", "out.json"]].concat());
     // A trial takes ten units or so; thirty are at least one.

@@ -14,6 +14,7 @@ mod calibrate;
 mod check;
 mod ci;
 mod comment;
+mod comment_verdict;
 mod common;
 mod compare;
 mod environment;
@@ -27,8 +28,8 @@ mod github;
 mod gpu_reports;
 mod help;
 mod interrupted;
-mod keep;
 mod misbehaving;
+mod output;
 mod parallel;
 mod profile;
 #[path = "../../../process/tests/support/program.rs"]
@@ -38,11 +39,10 @@ mod replay;
 mod repository;
 mod roofline;
 mod sanitize;
+mod scripted_worker;
 mod sealed;
 #[allow(dead_code)]
 #[path = "../../../ci/tests/ci/server.rs"]
 mod server;
-mod speaks;
-mod talk;
-mod told;
+mod stored_files;
 mod waivers;

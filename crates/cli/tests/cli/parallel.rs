@@ -1,7 +1,7 @@
 //! Several processes in one folder: they take turns, lose nothing, and what lies together belongs together.
 
 use crate::common::{Here, Ran, data, ran};
-use crate::told::told;
+use crate::scripted_worker::compare_arguments;
 use holdpoint_store::FolderLock;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -68,8 +68,8 @@ fn whoever_reads_a_baseline_to_write_it_anew_waits_for_other_writers() {
 
 #[test]
 fn a_killed_gate_keeps_nobody_waiting() {
-    let here = Here::told();
-    let [ab, rest @ ..] = told("2000 a b", "2000 a b");
+    let here = Here::with_scripted_worker();
+    let [ab, rest @ ..] = compare_arguments("2000 a b", "2000 a b");
     let rest = rest.each_ref().map(String::as_str);
     let arguments = [&[ab.as_str()], &rest[..], &["--tolerance", "0%"]].concat();
     let mut first = here.begin(&arguments);

@@ -253,7 +253,7 @@ fn no_command_of_ci_hands_a_secret_to_a_child() {
     let here = Here::released();
     let path = here.spy_on_git();
     let event = format!("{}/../ci/tests/events/push.json", env!("CARGO_MANIFEST_DIR"));
-    here.write("notify.toml", crate::speaks::NOTIFY);
+    here.write("notify.toml", crate::comment_verdict::NOTIFY);
     let commands: [&[&str]; 4] = [
         &["ci", "guard", "--repository", ".", "--path", "src/**"],
         &["ci", "init"],

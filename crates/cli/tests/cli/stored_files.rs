@@ -1,4 +1,4 @@
-//! What is kept from run to run: trends, reports, baselines.
+//! Files kept between runs: trends, reports and baselines.
 
 use crate::common::{Here, data};
 
@@ -17,7 +17,7 @@ fn a_trend_point_is_appended_once_and_shown() {
 }
 
 #[test]
-fn a_report_is_rendered_again() {
+fn report_renders_a_saved_report() {
     let here = Here::new();
     let first = here.run(&["run", "--suite", "suite.toml"]);
     let again = here.run(&["report", "--markdown", "again.md"]);
@@ -27,7 +27,7 @@ fn a_report_is_rendered_again() {
 }
 
 #[test]
-fn a_report_is_shown_with_its_comparison() {
+fn report_shows_a_saved_comparison() {
     let here = Here::new();
     here.gate(&[]).ends(0);
     here.edit_times(1e9);
@@ -38,7 +38,7 @@ fn a_report_is_shown_with_its_comparison() {
 }
 
 #[test]
-fn a_template_has_the_seeds_wide_tolerances() {
+fn a_template_has_the_wide_tolerances_of_apex_x() {
     let here = Here::new();
     let report = data("apex-cpu-report.json");
     let ran = here.run(&["baseline", "template", &report, "--baseline", "base.json"]);
@@ -50,7 +50,7 @@ fn a_template_has_the_seeds_wide_tolerances() {
 }
 
 #[test]
-fn tightening_takes_enough_runs_and_changes_nothing_without_them() {
+fn tighten_refuses_a_baseline_with_too_few_runs() {
     let here = Here::new();
     let report = data("apex-cpu-report.json");
     let record = |reports: &[&str]| {
@@ -68,12 +68,12 @@ fn tightening_takes_enough_runs_and_changes_nothing_without_them() {
 }
 
 #[test]
-fn a_baseline_is_recorded_by_name_of_suite_and_machine() {
+fn a_baseline_is_named_after_suite_and_machine() {
     let here = Here::new();
     here.run(&["baseline", "record", "--suite", "suite.toml", "--runs", "1"]).ends(0);
     assert!(here.baseline().starts_with(".holdpoint/baselines/tiny-"));
     here.run(&["baseline", "show", "--suite", "suite.toml"]).ends(0).prints(&["pack_p50_ms"]);
-    // These files name no machine, so there is no name for the baseline.
+    // Apex-X's reports name no machine, so the baseline has no default file name.
     let ran = here.run(&["baseline", "record", &data("apex-cpu-report.json")]);
     ran.refuses(64, &["these reports name no machine", "--baseline FILE"]);
 }

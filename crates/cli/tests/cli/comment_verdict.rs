@@ -1,4 +1,5 @@
-//! What speaks for a gate: its own files, never those of an earlier one, and its exit code where that is worse.
+//! The verdict that `ci comment` and `ci notify` report: from the gate's own files, never from an earlier run's, and the
+//! exit code where that is worse.
 
 use crate::common::{Here, Ran, ran};
 use crate::repository::FAST;
@@ -17,7 +18,7 @@ fn notify(here: &Here) -> Ran {
 }
 
 /// A folder with a comparison that passed.
-fn passed() -> Here {
+fn passed_gate() -> Here {
     let here = Here::new();
     here.gate(&[]).ends(0);
     here.edit_times(1e9);
@@ -27,19 +28,19 @@ fn passed() -> Here {
 }
 
 #[test]
-fn a_gate_that_decides_nothing_leaves_no_verdict_of_before() {
-    let here = passed();
+fn an_undecided_gate_removes_the_previous_verdict() {
+    let here = passed_gate();
     here.write("artifacts/exit-code", "0\n");
     here.write("artifacts/ab.json", "{}");
     here.gate(&["--require-baseline", "--baseline-dir", "nobase"]).ends(3);
     let left: Vec<String> = here.files().into_iter().filter(|name| name.starts_with("artifacts/")).collect();
-    assert_eq!(left, ["artifacts/report.json"], "the run stays until there is another");
+    assert_eq!(left, ["artifacts/report.json"], "the report stays until the next run");
     comment(&here).ends(0).prints(&["### holdpoint: inconclusive"]);
 }
 
 #[test]
-fn bad_input_to_a_gate_costs_no_evidence() {
-    let here = passed();
+fn bad_input_to_a_gate_deletes_no_evidence() {
+    let here = passed_gate();
     here.write("artifacts/exit-code", "0\n");
     here.write("bad.json", "{");
     let evidence = || {
@@ -65,11 +66,11 @@ fn bad_input_to_a_gate_costs_no_evidence() {
     here.run(&["ab"]).ends(64);
     assert_eq!(evidence(), before);
     here.run(&["check", "--op", "tile_pack", "--shape", "x", "--output", "new/check.json"]).ends(64);
-    assert!(!here.path("new").exists(), "nor does it make a folder");
+    assert!(!here.path("new").exists(), "no folder is created either");
 }
 
 #[test]
-fn sides_that_do_not_build_leave_no_verdict_of_before_and_unknown_ones_leave_all() {
+fn a_failed_build_removes_the_previous_verdict_and_an_unknown_revision_does_not() {
     let here = Here::repository();
     here.commit("first", Some(FAST));
     here.commit("second", None);
@@ -88,15 +89,15 @@ fn sides_that_do_not_build_leave_no_verdict_of_before_and_unknown_ones_leave_all
         here.revisions(&["ab", "--base-rev", against]).ends(code);
         assert_eq!(left(), count, "{against}");
     }
-    // What is to be gone on from stays.
+    // `--resume` keeps the files it continues from.
     evidence();
     here.revisions(&["gate", "--against", "HEAD~1", "--resume"]).ends(4);
     assert_eq!(left(), 2);
 }
 
 #[test]
-fn the_worse_of_the_files_and_the_exit_code_speaks() {
-    let here = passed();
+fn the_worse_of_files_and_exit_code_is_reported() {
+    let here = passed_gate();
     for (code, verdict) in [("3", "inconclusive"), ("137", "broken"), ("none", "broken")] {
         here.write("artifacts/exit-code", &format!("{code}\n"));
         let says = format!("the files say improved, exit code {code} means {verdict}");
@@ -109,9 +110,9 @@ fn the_worse_of_the_files_and_the_exit_code_speaks() {
 }
 
 #[test]
-fn a_gate_that_was_ended_is_told_of_as_broken() {
-    let here = passed();
-    // As a gate of two sides leaves it that a signal came to.
+fn a_killed_gate_is_reported_as_broken() {
+    let here = passed_gate();
+    // The state that `gate --against` leaves after a signal.
     here.edit("artifacts/comparison.json", |judged| judged["verdict"] = "inconclusive".into());
     here.write("artifacts/exit-code", "none\n");
     let says = ["slack room: would be told", "[holdpoint] broken gate: ", "no verdict: exit code none"];
@@ -119,8 +120,8 @@ fn a_gate_that_was_ended_is_told_of_as_broken() {
 }
 
 #[test]
-fn a_file_that_contradicts_itself_is_believed_in_the_worst_it_says() {
-    let here = passed();
+fn a_contradictory_file_counts_as_its_worst_verdict() {
+    let here = passed_gate();
     here.edit("artifacts/comparison.json", |judged| judged["checks"][0]["verdict"] = "regressed".into());
     let says = "comparison.json: its verdict is improved, yet the worst of its checks is regressed";
     comment(&here).ends(64).prints(&["### holdpoint: regressed\n", says]);
@@ -128,15 +129,15 @@ fn a_file_that_contradicts_itself_is_believed_in_the_worst_it_says() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_one_without_a_verdict() {
+fn a_missing_folder_means_no_verdict() {
     let here = Here::new();
     comment(&here).ends(0).prints(&["### holdpoint: inconclusive", "so there is no verdict"]);
     notify(&here).refuses(64, &["none of comparison.json, ab.json and exit-code is there"]);
 }
 
 #[test]
-fn what_was_measured_gives_no_command_to_a_runner() {
-    let here = passed();
+fn measured_text_cannot_issue_runner_commands() {
+    let here = passed_gate();
     here.edit("artifacts/comparison.json", |judged| {
         judged["verdict"] = "regressed".into();
         judged["checks"][0]["verdict"] = "regressed".into();
@@ -157,8 +158,8 @@ fn what_was_measured_gives_no_command_to_a_runner() {
 }
 
 #[test]
-fn a_secret_for_this_machine_goes_through_no_proxy() {
-    let here = passed();
+fn a_secret_for_localhost_bypasses_the_proxy() {
+    let here = passed_gate();
     let server = Server::start(|_, _| Reply::json(200, json!({})));
     let proxy = Server::start(|_, _| Reply::json(200, json!({})));
     let config = format!(

@@ -1,10 +1,10 @@
-//! Who is told what, and where.
+//! Output: what goes to stdout and stderr, as text and as JSON.
 
 use crate::common::{Here, data, keys};
 use serde_json::Value;
 
 #[test]
-fn json_is_exactly_the_document() {
+fn json_output_equals_the_written_file() {
     let here = Here::new();
     let ran = here.run(&["--format", "json", "run", "--suite", "suite.toml"]);
     assert_eq!(ran.ends(0).stdout, here.read("artifacts/report.json"));
@@ -33,20 +33,20 @@ fn quiet_prints_nothing_but_errors() {
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn output_to_a_pipe_has_no_colour() {
     let here = Here::new();
     for value in ["", "1"] {
         let arguments =
             ["compare", &data("apex-cpu-report.json"), "--baseline", &data("apex-cpu-baseline.json")];
         let output = here.command(&arguments).env("NO_COLOR", value).output().unwrap();
-        assert!(!output.stdout.contains(&0x1b), "a pipe is no terminal");
+        assert!(!output.stdout.contains(&0x1b), "a pipe is not a terminal");
     }
     let bad = here.command(&["--nonsense"]).env("NO_COLOR", "1").output().unwrap();
     assert!(!bad.stderr.contains(&0x1b));
 }
 
 #[test]
-fn bad_usage_is_told_on_stderr() {
+fn bad_usage_is_reported_on_stderr() {
     let here = Here::new();
     for arguments in [
         &["--nonsense"][..],
@@ -61,7 +61,7 @@ fn bad_usage_is_told_on_stderr() {
 }
 
 #[test]
-fn the_doctor_has_the_seeds_keys() {
+fn doctor_json_has_the_keys_of_apex_x() {
     let here = Here::new();
     here.run(&["doctor"]).ends(0).prints(&["cuda", "triton"]);
     let caps: Value =
@@ -105,7 +105,7 @@ fn the_doctor_has_the_seeds_keys() {
 }
 
 #[test]
-fn the_doctor_tells_which_nvrtc_was_found_and_how_many_kernels_are_kept() {
+fn doctor_names_nvrtc_and_counts_cached_kernels() {
     let here = Here::new();
     let kernels = here.cache().join("kernels");
     std::fs::create_dir_all(&kernels).unwrap();
@@ -114,12 +114,12 @@ fn the_doctor_tells_which_nvrtc_was_found_and_how_many_kernels_are_kept() {
     let caps: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(caps["nvrtc"]["kernels_count"], 1);
     assert_eq!(caps["nvrtc"]["kernels_dir"], kernels.to_string_lossy().as_ref());
-    let told = if caps["nvrtc"]["available"] == true { "library_path" } else { "detail" };
-    assert!(caps["nvrtc"][told].is_string(), "{caps}");
+    let key = if caps["nvrtc"]["available"] == true { "library_path" } else { "detail" };
+    assert!(caps["nvrtc"][key].is_string(), "{caps}");
 }
 
 #[test]
-fn tuning_without_such_a_device_is_skipped_and_says_why() {
+fn tune_without_the_device_is_skipped_with_a_reason() {
     let here = Here::new();
     let arguments = ["tune", "--suite", "gpu", "--device", "4294967295"];
     here.run(&arguments).ends(2).prints(&["skipped", "cuda_", "0 workloads tuned"]);
@@ -135,7 +135,7 @@ fn tuning_without_such_a_device_is_skipped_and_says_why() {
 }
 
 #[test]
-fn a_completion_script_knows_the_commands() {
+fn completion_scripts_list_the_commands() {
     let here = Here::new();
     for shell in ["bash", "zsh", "fish"] {
         here.run(&["completions", shell]).ends(0).prints(&["holdpoint", "baseline", "tighten"]);
@@ -143,7 +143,7 @@ fn a_completion_script_knows_the_commands() {
 }
 
 #[test]
-fn the_worker_answers_on_stdout_alone() {
+fn worker_writes_only_to_stdout() {
     let here = Here::new();
     let requests = "{\"type\":\"hello\",\"protocol\":2}\n{\"type\":\"list\"}\nwhat?\n{\"type\":\"bye\"}\n";
     let output = here.command(&["worker", "--suite", "suite.toml"]).write_stdin(requests).output().unwrap();
@@ -157,7 +157,7 @@ fn the_worker_answers_on_stdout_alone() {
 }
 
 #[test]
-fn the_binary_can_be_its_own_worker() {
+fn the_binary_can_serve_as_a_worker() {
     let here = Here::new();
     let program = assert_cmd::cargo::cargo_bin!("holdpoint");
     let worker =

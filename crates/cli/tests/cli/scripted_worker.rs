@@ -1,10 +1,10 @@
-//! A worker whose times are told, not taken: constants, so that every unit of a comparison is exact.
+//! A worker that reports fixed times instead of measuring, so that every unit of a comparison is exact.
 
 use crate::common::{Here, Ran};
 use serde_json::Value;
 
-/// `sh told.sh NS NAME[=SHAPE]...` tells NS for every sample of its workloads; `NS` may be `skip`. It notes its process
-/// id in `pids`, takes `$PAUSE` seconds over each run where that is set, and is wrong where `$WRONG` is.
+/// `sh scripted.sh NS NAME[=SHAPE]...` reports NS for every sample of its workloads; `NS` may be `skip`. It appends its
+/// process id to `pids`, sleeps `$PAUSE` seconds in each run if that is set, and reports wrong answers if `$WRONG` is.
 const WORKER: &str = r#"
 echo $$ >> pids
 ns=$1; shift
@@ -24,7 +24,7 @@ while IFS= read -r line; do
     text workload; workload=$value
     number id; id=$value
     case $request in
-        hello) say '{"type":"hello","protocol":2,"name":"told","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
+        hello) say '{"type":"hello","protocol":2,"name":"scripted","version":"1","timer":"host_monotonic","clock_resolution_ns":1}' ;;
         list) say "{\"type\":\"workloads\",\"workloads\":[$(listed "$@")]}" ;;
         prepare)
             if [ "$ns" = skip ]; then say "{\"type\":\"skipped\",\"workload\":\"$workload\",\"reason\":\"no device\"}"
@@ -45,23 +45,23 @@ done
 "#;
 
 impl Here {
-    /// A folder with the worker and a suite of the workloads `a` and `b` for it.
-    pub fn told() -> Self {
+    /// A folder with the worker and a suite that runs the workloads `a` and `b` on it.
+    pub fn with_scripted_worker() -> Self {
         let here = Self::new();
-        here.write("told.sh", WORKER);
+        here.write("scripted.sh", WORKER);
         here.write("suite.toml", &suite(&["a", "b"]));
         here
     }
 
-    /// Compares two workers of the suite.
-    pub fn ab_told(&self, base: &str, head: &str, arguments: &[&str]) -> Ran {
-        self.run(&[&told(base, head).each_ref().map(String::as_str), arguments].concat())
+    /// Runs `ab` on two scripted workers, each given as `NS NAME...`.
+    pub fn compare_scripted(&self, base: &str, head: &str, arguments: &[&str]) -> Ran {
+        self.run(&[&compare_arguments(base, head).each_ref().map(String::as_str), arguments].concat())
     }
 
-    /// `ab.json` in its usual place.
+    /// `artifacts/ab.json`, with the verdicts of `comparison.json` merged in.
     pub fn ab(&self) -> Value {
         let mut report = self.json("artifacts/ab.json");
-        // A comparison that was cut short has samples alone.
+        // An interrupted comparison has samples but no verdicts.
         if !self.path("artifacts/comparison.json").exists() {
             return report;
         }
@@ -80,31 +80,31 @@ impl Here {
     }
 }
 
-/// The arguments that compare two workers, each told as `NS NAME...`.
-pub fn told(base: &str, head: &str) -> [String; 7] {
-    let worker = |arguments: &str| format!("sh told.sh {arguments}");
+/// The arguments of `ab` for two scripted workers, each given as `NS NAME...`.
+pub fn compare_arguments(base: &str, head: &str) -> [String; 7] {
+    let worker = |arguments: &str| format!("sh scripted.sh {arguments}");
     let words = ["ab", "--suite", "suite.toml", "--base-worker"].map(str::to_owned);
     let [ab, flag, suite, of_base] = words;
     [ab, flag, suite, of_base, worker(base), "--head-worker".to_owned(), worker(head)]
 }
 
-/// A suite named `told` of these workloads.
+/// A suite named `scripted` with these workloads.
 pub fn suite(names: &[&str]) -> String {
-    let mut text = "schema_version = 1\nname = \"told\"\n[measure]\nrounds_min = 6\nrounds_max = 6\n\
-        [workers.told]\ncommand = [\"sh\", \"told.sh\", \"2000\", \"a\", \"b\"]\n"
+    let mut text = "schema_version = 1\nname = \"scripted\"\n[measure]\nrounds_min = 6\nrounds_max = 6\n\
+        [workers.scripted]\ncommand = [\"sh\", \"scripted.sh\", \"2000\", \"a\", \"b\"]\n"
         .to_owned();
     for name in names {
-        text += &format!("[[workload]]\nname = \"{name}\"\nworker = \"told\"\nop = \"copy\"\nshape = [2]\n");
+        text +=
+            &format!("[[workload]]\nname = \"{name}\"\nworker = \"scripted\"\nop = \"copy\"\nshape = [2]\n");
     }
     text
 }
 
-/// Units of a workload.
 pub fn units<'v>(report: &'v Value, workload: &str) -> &'v Vec<Value> {
     report["workloads"][workload]["units"].as_array().unwrap()
 }
 
-/// Verdict, end and reason of a workload.
+/// A workload's verdict, why measuring ended, and the reason.
 pub fn outcome<'v>(report: &'v Value, workload: &str) -> [&'v str; 3] {
     ["verdict", "ended", "reason"].map(|key| report["workloads"][workload][key].as_str().unwrap())
 }
