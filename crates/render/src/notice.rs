@@ -60,13 +60,13 @@ pub fn with_problems(mut notice: Notice, problems: &[String], verdict: Verdict) 
 
 fn row(row: &Row<'_>) -> NoticeRow {
     NoticeRow {
-        name: clip(&clean(row.name), CHARS_MAX),
+        name: clip(&clean(row.name()), CHARS_MAX),
         verdict: row.verdict,
         change: row.change,
         interval: row.interval,
         allowed: row.allowed,
-        reason: clip(&clean(&remedy::with(row.reason)), CHARS_MAX),
-        waiver: row.waiver.cloned(),
+        reason: clip(&clean(&remedy::with(&row.check.reason)), CHARS_MAX),
+        waiver: row.check.waiver.clone(),
     }
 }
 

@@ -3,6 +3,11 @@
 /// What stands where a number is missing.
 pub const MISSING: &str = "–";
 
+/// The number if there is one, else a dash.
+pub fn number(value: Option<f64>, format: fn(f64) -> String) -> String {
+    value.map_or_else(|| MISSING.to_owned(), format)
+}
+
 /// Smaller or larger than this is written with an exponent.
 const PLAIN_MIN: f64 = 0.001;
 const PLAIN_MAX: f64 = 1e6;

@@ -16,8 +16,8 @@ const SHOWN_MAX: usize = 8;
 pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
     let rows = judged.rows();
     let level = Level::of(judged.judgement.verdict).unwrap_or(Level::Notice);
-    let problem = rows.first().filter(|row| row.name == EVIDENCE_METRIC);
-    let first = problem.map(|row| format!("{}; ", row.reason)).unwrap_or_default();
+    let problem = rows.first().filter(|row| row.name() == EVIDENCE_METRIC);
+    let first = problem.map(|row| format!("{}; ", row.check.reason)).unwrap_or_default();
     let said = format!("{}: {first}{}", judged.judgement.verdict.as_str(), judged.sentence());
     let title = format!("holdpoint {}", name(&judged.judgement.suite));
     let mut out = command(level, location, &title, &clip(&clean(&said), 2_000));
@@ -25,7 +25,7 @@ pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
         let of_level: Vec<&Row<'_>> =
             rows.iter().filter(|row| Level::of(row.verdict) == Some(level)).collect();
         for row in of_level.iter().take(SHOWN_MAX) {
-            let title = format!("{} {}", name(row.name), row.verdict.as_str());
+            let title = format!("{} {}", name(row.name()), row.verdict.as_str());
             out += &command(level, location, &title, &sentence(row));
         }
         if let Some(more) = of_level.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {

@@ -44,10 +44,10 @@ fn case(row: &Row<'_>, suite: &str) -> String {
         "skipped" => format!("<skipped message=\"{said}\"/>"),
         element => format!("<{element} type=\"{}\" message=\"{said}\"/>", row.verdict.as_str()),
     };
-    let seconds = row.seconds.map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
+    let seconds = row.seconds().map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
     format!(
         "    <testcase classname=\"{suite}\" name=\"{}\"{seconds}>{body}</testcase>\n",
-        attribute(&name(row.name))
+        attribute(&name(row.name()))
     )
 }
 

@@ -24,9 +24,12 @@ fn name(raw: &str) -> String {
 /// What is to be said of a row, on one line: `regressed, +41.0 % (…): reason`.
 fn sentence(row: &Row<'_>) -> String {
     let change = row.change.map(|change| format!(", {}", units::percent(change)));
-    let times =
-        row.was_ms.zip(row.is_ms).map(|(was, is)| format!(" ({} → {})", units::time(was), units::time(is)));
+    let times = row
+        .check
+        .baseline_ms
+        .zip(row.check.current_ms)
+        .map(|(was, is)| format!(" ({} → {})", units::time(was), units::time(is)));
     let (change, times) = (change.unwrap_or_default(), times.unwrap_or_default());
-    let said = format!("{}{change}{times}: {}", row.verdict.as_str(), remedy::with(row.reason));
+    let said = format!("{}{change}{times}: {}", row.verdict.as_str(), remedy::with(&row.check.reason));
     text::clip(&text::clean(&said), SENTENCE_CHARS)
 }

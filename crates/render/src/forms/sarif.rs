@@ -53,7 +53,7 @@ fn rule_id(verdict: Verdict) -> String {
 
 fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<Value> {
     let index = RULES.iter().position(|(verdict, ..)| *verdict == row.verdict)?;
-    let (suite, metric) = (name(&judged.judgement.suite), name(row.name));
+    let (suite, metric) = (name(&judged.judgement.suite), name(row.name()));
     let mut place = json!({
         "logicalLocations": [{
             "name": metric,
@@ -78,7 +78,7 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
         },
         "properties": {"change": row.change, "allowed": row.allowed, "interval": row.interval},
     });
-    if let Some(waiver) = row.waiver.filter(|_| row.verdict == Verdict::Waived) {
+    if let Some(waiver) = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived) {
         result["suppressions"] = json!([{
             "kind": "external",
             "status": "accepted",

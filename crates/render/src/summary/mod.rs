@@ -1,17 +1,16 @@
 //! The one sentence that says how it came out, and the choice of what to show. Not yet neutralised.
 
-pub(crate) mod ab;
 pub(crate) mod bisection;
 pub(crate) mod calibration;
-mod judgement;
+pub(crate) mod judgement;
 mod report;
+pub(crate) mod sides;
 
-pub(crate) use judgement::{headroom, of_judgement};
-pub(crate) use report::of_report;
+pub(crate) use judgement::describe_judgement;
+pub(crate) use report::describe_run;
 
 use crate::text::{list, plural};
 use crate::units;
-use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{Check, Verdict};
 use std::collections::HashMap;
 
@@ -19,23 +18,21 @@ use std::collections::HashMap;
 const PASSES_SHOWN: usize = 50;
 /// Names in a list.
 pub(crate) const NAMES_SHOWN: usize = 3;
+pub(crate) const DEBUG_BUILD: &str = "holdpoint is a debug build: its own times say little";
 
-/// What to show, in order, and how many passes are left out.
-pub(crate) fn shown<T>(
-    items: impl IntoIterator<Item = T>,
-    verdict: impl Fn(&T) -> Verdict,
-) -> (Vec<T>, usize) {
+/// The checks to show, in order, and how many passes are left out.
+fn shown(checks: &[Check]) -> (Vec<&Check>, usize) {
     let mut passes = 0;
-    let shown = items.into_iter().filter(|item| {
-        passes += usize::from(verdict(item) == Verdict::Pass);
-        verdict(item) != Verdict::Pass || passes <= PASSES_SHOWN
+    let shown = checks.iter().filter(|check| {
+        passes += usize::from(check.verdict == Verdict::Pass);
+        check.verdict != Verdict::Pass || passes <= PASSES_SHOWN
     });
     let shown = shown.collect();
     (shown, passes.saturating_sub(PASSES_SHOWN))
 }
 
 /// `… and 9 950 more passed`.
-pub(crate) fn more_passed(left_out: usize) -> Option<String> {
+fn more_passed(left_out: usize) -> Option<String> {
     (left_out > 0).then(|| format!("… and {} more passed", units::count(left_out as u64)))
 }
 
@@ -44,15 +41,6 @@ pub(crate) struct Group<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) reason: &'a str,
     pub(crate) names: Vec<&'a str>,
-}
-
-/// Why, for every check that is neither a pass nor an improvement; the worst first.
-pub(crate) fn reasons(checks: &[Check]) -> Vec<Group<'_>> {
-    let unwell = checks.iter().filter(|check| check.verdict > Verdict::Pass);
-    grouped(unwell.map(|check| {
-        let name = (check.metric != STATUS_METRIC).then_some(check.metric.as_str());
-        (check.verdict, check.reason.as_str(), name)
-    }))
 }
 
 /// Names by verdict and reason, the worst first.

@@ -5,7 +5,7 @@ use crate::{remedy, units};
 use holdpoint_model::{Outcome, Report};
 
 /// How the run came out, after its status word.
-pub(crate) fn of_report(r: &Report) -> String {
+pub(crate) fn describe_run(r: &Report) -> String {
     let total = plural(r.benchmarks.len(), "workload");
     let took =
         if r.config.elapsed_s > 0.0 { format!(" in {:.1} s", r.config.elapsed_s) } else { String::new() };

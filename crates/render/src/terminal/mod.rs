@@ -1,6 +1,5 @@
-//! What a person reads after a command.
+//! The text that a command prints for people.
 
-mod ab;
 mod baseline;
 mod bisection;
 mod calibration;
@@ -17,7 +16,6 @@ mod sanitize;
 mod trend;
 mod tune;
 
-pub use ab::evidence_of_sides;
 pub use baseline::baseline;
 pub use bisection::bisection;
 pub use calibration::calibration;
@@ -26,37 +24,22 @@ pub use check::check;
 pub use devices::devices;
 pub use evidence::{attestation, replay_manifest, replay_verification, verified};
 pub use fuzz::{fuzz, replayed};
-pub use judgement::judgement;
+pub use judgement::{evidence_of_sides, judgement};
 pub use profile::{profile, profile_comparison};
 pub use report::report;
-pub(crate) use report::stopped;
+pub(crate) use report::{measured, samples_count, stopped};
 pub use roofline::{ceilings, roofline};
 pub use sanitize::sanitize;
 pub use trend::trend;
 pub use tune::tune;
 
 use crate::paint::{Ink, Style};
-use crate::remedy;
-use crate::summary::{Group, NAMES_SHOWN};
-use crate::text::{clean, entry, list, wrap};
+use crate::text::{clean, wrap};
 
 /// Paragraphs with an empty line between them; empty ones are left out.
 fn paragraphs(parts: &[String]) -> String {
     let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     parts.join("\n")
-}
-
-/// Why, a paragraph for each group.
-fn reasons(groups: &[Group<'_>], style: Style) -> String {
-    let entries = groups.iter().map(|group| {
-        let reason = remedy::with(group.reason);
-        let body = match group.names.as_slice() {
-            [] => reason,
-            names => format!("{}: {reason}", list(names, NAMES_SHOWN)),
-        };
-        entry(style, group.verdict.into(), group.verdict.as_str(), &body)
-    });
-    entries.collect()
 }
 
 /// The last line: the word that counts, and a sentence.

@@ -21,7 +21,7 @@ pub(super) fn picture(rows: &[&Row<'_>]) -> String {
         return String::new();
     }
     let scale = Scale::of(shown.iter().map(|row| **row));
-    let names: Vec<String> = shown.iter().map(|row| name(row.name)).collect();
+    let names: Vec<String> = shown.iter().map(|row| name(row.name())).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
     let changes: Vec<String> =
         shown.iter().map(|row| row.change.map_or_else(String::new, units::percent)).collect();

@@ -1,13 +1,14 @@
 //! The sections of the comment.
 
-use super::super::tables::{self, left, right};
-use super::super::{escape, joined};
+use super::super::{details, escape, joined};
 use super::{Budget, Comment, Trust, picture};
 use crate::judged::{Judged, Row, shown_name};
 use crate::remedy;
-use crate::summary::ab as sides;
+use crate::summary::judgement;
+use crate::summary::sides;
+use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
 use crate::text::{clip, plural};
-use crate::units::{self, MISSING};
+use crate::units;
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{AbPlan, Calibration, Judgement, Revision, Verdict};
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
@@ -21,8 +22,8 @@ pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     let shown = rows.len().min(budget.rows);
     let of = |is: fn(&Row<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
     let moved = of(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Waived | Verdict::Improved));
-    let missing = of(|row| is_missing(row) && row.name != STATUS_METRIC);
-    let status = of(|row| is_missing(row) && row.name == STATUS_METRIC);
+    let missing = of(|row| is_missing(row) && row.name() != STATUS_METRIC);
+    let status = of(|row| is_missing(row) && row.name() == STATUS_METRIC);
     let broken = of(|row| row.verdict == Verdict::Broken);
     let undecided = of(|row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Skipped));
     let passed = of(|row| row.verdict == Verdict::Pass);
@@ -58,75 +59,69 @@ fn titled(title: &str, body: String) -> String {
     if body.is_empty() { body } else { format!("**{title}**\n\n{body}") }
 }
 
-/// The empty lines around the body let it be Markdown inside of HTML.
-fn details(summary: &str, body: String) -> String {
-    if body.is_empty() {
-        return body;
-    }
-    format!("<details>\n<summary>{summary}</summary>\n\n{body}\n</details>\n")
-}
-
 fn head(judged: Judged<'_>, budget: Budget) -> String {
     let said = |text: &str| escape::prose(&clip(text, budget.chars));
     let verdict = judged.judgement.verdict.as_str();
     let sentence = escape::prose(&clip(&judged.sentence(), 2 * budget.chars));
-    let mut facts = vec![format!("suite {}", name(&judged.judgement.suite, budget))];
+    let mut facts =
+        vec![format!("suite {}", escape::name(&clip(&judged.judgement.suite, budget.chars.min(120))))];
     facts.extend(judged.facts().iter().map(|fact| said(fact)));
     format!("**{verdict}**: {sentence}\n\n{}\n", facts.join(" · "))
 }
 
-fn name(raw: &str, budget: Budget) -> String {
-    escape::name(&clip(shown_name(raw), budget.chars.min(120)))
+fn clip_name(row: &Row<'_>, budget: Budget) -> String {
+    clip(shown_name(row.name()), budget.chars.min(120))
+}
+
+fn name(row: &Row<'_>, budget: Budget) -> String {
+    escape::name(&clip_name(row, budget))
 }
 
 fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
-    let number =
-        |value: Option<f64>, format: fn(f64) -> String| value.map_or_else(|| MISSING.to_owned(), format);
     let (was, is) = if judged.is_sides() { ("base p50", "head p50") } else { ("baseline", "current") };
-    let columns = [
-        left("verdict"),
-        left(judged.noun()),
-        right(was),
-        right(is),
-        right("change"),
-        right("95 % interval"),
-        right("allowed"),
-    ];
-    let cells = |row: &&Row<'_>| {
-        let interval = row.interval.map(|[low, high]| units::percent_interval(low, high));
-        vec![
-            tables::verdict(row.verdict),
-            name(row.name, budget),
-            number(row.was_ms, units::time),
-            number(row.is_ms, units::time),
-            number(row.change, units::percent),
-            interval.unwrap_or_else(|| MISSING.to_owned()),
-            number(row.allowed, units::percent),
-        ]
-    };
-    tables::table(&columns, &rows.iter().map(cells).collect::<Vec<_>>())
+    let mut grid = Grid::new(&[
+        words("verdict"),
+        names(judged.noun()),
+        numbers(was),
+        numbers(is),
+        numbers("change"),
+        numbers("95 % interval"),
+        numbers("allowed"),
+    ]);
+    for row in rows {
+        grid.push([
+            Cell::verdict(row.verdict),
+            Cell::name(&clip_name(row, budget)),
+            Cell::number(row.check.baseline_ms, units::time),
+            Cell::number(row.check.current_ms, units::time),
+            Cell::number(row.change, units::percent),
+            row.interval_cell(),
+            Cell::number(row.allowed, units::percent),
+        ]);
+    }
+    grid.markdown(EmptyColumns::Drop)
 }
 
 fn waived(rows: &[&Row<'_>], budget: Budget) -> String {
     let said = |text: &str| escape::prose(&clip(text, budget.chars));
     let line = |row: &&Row<'_>| {
-        let waiver = row.waiver.filter(|_| row.verdict == Verdict::Waived)?;
+        let waiver = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived)?;
         let (owner, reason, expires) = (said(&waiver.owner), said(&waiver.reason), waiver.expires);
         let limit = units::percent(waiver.limit);
-        Some(format!("- {}: up to {limit} by {owner} until {expires}: {reason}\n", name(row.name, budget)))
+        Some(format!("- {}: up to {limit} by {owner} until {expires}: {reason}\n", name(row, budget)))
     };
     rows.iter().filter_map(line).collect()
 }
 
 /// Waivers that did not help are told too.
 fn refused(rows: &[&Row<'_>], budget: Budget) -> String {
-    let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.waiver.is_some());
+    let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.check.waiver.is_some());
     refused.map(|row| reason(row, budget)).collect()
 }
 
 fn reason(row: &Row<'_>, budget: Budget) -> String {
-    let reason = escape::prose(&clip(&remedy::with(row.reason), budget.chars));
-    format!("- {} **{}**: {reason}\n", name(row.name, budget), row.verdict.as_str())
+    let reason = escape::prose(&clip(&remedy::with(&row.check.reason), budget.chars));
+    format!("- {} **{}**: {reason}\n", name(row, budget), row.verdict.as_str())
 }
 
 fn failed(row: &Row<'_>, budget: Budget) -> String {
@@ -144,10 +139,10 @@ fn failed(row: &Row<'_>, budget: Budget) -> String {
 }
 
 fn notes(judged: Judged<'_>, budget: Budget) -> String {
-    let notes = judged.notes();
+    let notes = judgement::notes(judged);
     let shown = notes.iter().take(budget.notes);
     let mut out: String =
-        shown.map(|note| format!("- {}\n", escape::prose(&clip(note, budget.chars)))).collect();
+        shown.map(|(_, note)| format!("- {}\n", escape::prose(&clip(note, budget.chars)))).collect();
     match notes.len().saturating_sub(budget.notes) {
         0 => {}
         n => out.push_str(&format!("- and {} more\n", plural(n, "note"))),
@@ -216,7 +211,7 @@ fn cost(c: &Comment<'_>) -> String {
     let Some(seconds) = c.machine_s.filter(|seconds| seconds.is_finite() && *seconds > 0.0) else {
         return String::new();
     };
-    let money = c.rate.map(|rate| format!(", {}", escape::prose(&rate.of(seconds))));
+    let money = c.rate.map(|rate| format!(", {}", escape::prose(&rate.describe_cost(seconds))));
     format!("- **Cost**: {} s of machine time{}\n", units::seconds(seconds), money.unwrap_or_default())
 }
 
