@@ -5,7 +5,6 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 const STYLE: &str = include_str!("html.css");
 
 /// The page. A picture is put where the Markdown names it.
-#[must_use]
 pub fn page(markdown: &str, picture: Option<(&str, &str)>) -> String {
     let title = markdown.lines().next().unwrap_or_default().trim_start_matches('#').trim();
     let mut body = String::new();

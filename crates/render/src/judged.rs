@@ -9,7 +9,6 @@ use holdpoint_model::{
     AbPlan, AbReport, Check, Judgement, Machine, Report, Revision, Source, Toolchain, Verdict,
 };
 
-/// A judgement, and its samples where they are there.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
     pub judgement: &'a Judgement,
@@ -47,17 +46,14 @@ impl<'a> Row<'a> {
 }
 
 impl<'a> Judged<'a> {
-    #[must_use]
     pub fn new(judgement: &'a Judgement, source: Option<Source<'a>>) -> Self {
         Self { judgement, source }
     }
 
-    #[must_use]
     pub fn is_sides(self) -> bool {
         self.judgement.sides.is_some()
     }
 
-    /// The samples of two sides.
     pub(crate) fn sides(self) -> Option<&'a AbReport> {
         match self.source {
             Some(Source::Sides(report)) => Some(report),
@@ -65,7 +61,6 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The samples of a run.
     pub(crate) fn run(self) -> Option<&'a Report> {
         match self.source {
             Some(Source::Run(report)) => Some(report),
@@ -77,28 +72,25 @@ impl<'a> Judged<'a> {
         self.judgement.basis.as_ref()?.plan()
     }
 
-    /// The failure of a workload of two sides.
     pub(crate) fn failure(self, check: &Check) -> Option<&'a SideFailure> {
         self.sides()?.workloads.get(check.workload.as_ref()?)?.failure.as_ref()
     }
 
     /// The revision under test.
-    #[must_use]
     pub fn revision(self) -> Option<&'a Revision> {
         self.judgement.revision.as_ref()
     }
 
-    /// The sentence about the whole.
     pub(crate) fn sentence(self) -> String {
         summary::describe_judgement(self)
     }
 
-    /// What a row is.
+    /// The word for a row.
     pub(crate) fn noun(self) -> &'static str {
         if self.is_sides() { "workload" } else { "metric" }
     }
 
-    /// What was compared with what, and by which rule.
+    /// The things compared, and the rule.
     pub(crate) fn facts(self) -> Vec<String> {
         let policy = format!("policy {}", self.judgement.policy);
         if self.is_sides() {
@@ -160,7 +152,7 @@ pub(crate) fn shown_name(raw: &str) -> &str {
     }
 }
 
-/// What an hour of a machine costs.
+/// The price of an hour on a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     per_hour: f64,
@@ -169,7 +161,6 @@ pub struct Rate {
 
 impl Rate {
     /// Reads `2.49 USD`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (number, currency) = text.trim().split_once(' ')?;
         let per_hour = number.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0)?;

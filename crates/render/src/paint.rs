@@ -1,4 +1,4 @@
-//! Colour, where it is wanted.
+//! Colours on the terminal.
 
 use holdpoint_model::Verdict;
 

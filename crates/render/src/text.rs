@@ -8,7 +8,6 @@ use unicode_width::UnicodeWidthStr;
 
 /// Column at which the text of an [`entry`] begins: the longest verdict word and two spaces.
 const ENTRY_INDENT: usize = 14;
-/// Characters of a commit that are shown.
 const COMMIT_CHARS: usize = 12;
 
 /// Foreign text on one line: white space becomes a space, and what could paint, move the cursor, reorder
@@ -28,7 +27,6 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// Text as it may go to a terminal: lines and tabs stay, and our own colours where the style has them. Everything else that could
 /// paint, move the cursor, reorder or hide text is shown as its code point, wherever it came from.
-#[must_use]
 pub fn for_terminal(text: &str, style: Style) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -47,7 +45,6 @@ pub fn for_terminal(text: &str, style: Style) -> String {
 
 /// JSON as it may go to a terminal or a log: the same document, with what [`for_terminal`] would show as a code point in JSON's own
 /// escapes, and no command to a runner. None of it is ever outside of a string.
-#[must_use]
 pub fn json_for_terminal(document: &str) -> String {
     let mut out = String::with_capacity(document.len());
     for c in document.chars() {
@@ -63,7 +60,6 @@ pub fn json_for_terminal(document: &str) -> String {
 
 /// Text for a log that a pipeline's runner reads along: nothing in it is a command to the runner. GitHub's takes `##[…]`
 /// anywhere in a line and `::…::` at its beginning, Azure's `##vso[…]`.
-#[must_use]
 pub fn for_log(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive(['\n', '\r']) {
@@ -76,12 +72,10 @@ pub fn for_log(text: &str) -> String {
     out.replace("##[", "# #[").replace("##vso[", "# #vso[")
 }
 
-/// Columns that the text takes.
 pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The beginning of a text.
 pub(crate) fn clip(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -121,8 +115,9 @@ pub(crate) fn describe_compared(compared: &Compared) -> String {
 }
 
 /// `1 metric`, `9 metrics`.
-pub(crate) fn plural(n: usize, noun: &str) -> String {
-    format!("{} {noun}{}", crate::units::count(n as u64), if n == 1 { "" } else { "s" })
+pub(crate) fn plural(n: impl TryInto<u64>, noun: &str) -> String {
+    let n = n.try_into().unwrap_or(u64::MAX);
+    format!("{} {noun}{}", crate::units::count(n), if n == 1 { "" } else { "s" })
 }
 
 /// The commit, short, and whether it was changed.
@@ -150,7 +145,6 @@ pub(crate) fn heading(style: Style, title: &str, facts: &[Option<String>]) -> St
     out + "\n"
 }
 
-/// The machine in one line.
 pub(crate) fn machine(machine: Option<&Machine>) -> Option<String> {
     machine.map(Machine::describe)
 }

@@ -1,6 +1,6 @@
 //! Numbers for people: four significant digits, the unit that fits, and a dash for what is no number.
 
-/// What stands where a number is missing.
+/// Stands where a number is missing.
 pub const MISSING: &str = "–";
 
 /// The number if there is one, else a dash.
@@ -13,13 +13,11 @@ const PLAIN_MIN: f64 = 0.001;
 const PLAIN_MAX: f64 = 1e6;
 
 /// A time in the unit that fits: `999.9 ns`, `12.34 µs`, `1.200 ms`, `3.400 s`.
-#[must_use]
 pub fn time(ms: f64) -> String {
     scaled(ms, &[(1e6, "ns"), (1e3, "µs"), (1.0, "ms"), (1e-3, "s")])
 }
 
 /// The two ends of an interval of times, in the unit of the upper one: `1.230 – 1.240 ms`.
-#[must_use]
 pub fn time_interval(low_ms: f64, high_ms: f64) -> String {
     let high = time(high_ms);
     let (Some((_, unit)), true) = (high.split_once(' '), low_ms.is_finite()) else {
@@ -35,19 +33,16 @@ pub fn time_interval(low_ms: f64, high_ms: f64) -> String {
 }
 
 /// A change as a signed percentage: `+1.3 %`, `-20.0 %`, `0.0 %`, `+134 %`.
-#[must_use]
 pub fn percent(ratio: f64) -> String {
     signed(ratio, "+")
 }
 
 /// A share as a percentage without a plus sign: `1.3 %`.
-#[must_use]
 pub fn share(ratio: f64) -> String {
     signed(ratio, "")
 }
 
 /// The two ends of an interval of changes: `-0.3 … +0.5 %`.
-#[must_use]
 pub fn percent_interval(low: f64, high: f64) -> String {
     match (percent(low), percent(high)) {
         (low, high) if low == MISSING || high == MISSING => MISSING.to_owned(),
@@ -56,7 +51,6 @@ pub fn percent_interval(low: f64, high: f64) -> String {
 }
 
 /// A share that is expected to be small: `0.43 %`, `1.5 %`, `0.003 %`.
-#[must_use]
 pub fn small_share(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent.abs() {
@@ -68,7 +62,6 @@ pub fn small_share(ratio: f64) -> String {
 }
 
 /// A share that somebody chose, with every digit it was given: `1.0 %`, `0.25 %`, `0.001 %`.
-#[must_use]
 pub fn setting(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent != 0.0 && !(0.0001..PLAIN_MAX).contains(&percent.abs()) {
@@ -85,13 +78,11 @@ fn share_exponent(percent: f64) -> String {
 }
 
 /// Seconds without their unit, for a column of that name: `2.1`.
-#[must_use]
 pub fn seconds(s: f64) -> String {
     if s.is_finite() { format!("{s:.1}") } else { MISSING.to_owned() }
 }
 
-/// How much speaks for something, where 1 is nothing: `0.02`, `8.3`, `21 500`, `1.3e6`.
-#[must_use]
+/// Evidence, where 1 is none: `0.02`, `8.3`, `21 500`, `1.3e6`.
 pub fn evidence(e: f64) -> String {
     match e {
         _ if !e.is_finite() => MISSING.to_owned(),
@@ -104,7 +95,6 @@ pub fn evidence(e: f64) -> String {
 }
 
 /// A number between -10 and 10 or so, with its sign: `+0.33`.
-#[must_use]
 pub fn effect(v: f64) -> String {
     match format!("{v:+.2}").as_str() {
         _ if !v.is_finite() => MISSING.to_owned(),
@@ -114,7 +104,6 @@ pub fn effect(v: f64) -> String {
 }
 
 /// A probability: `0.043`, `2.1e-5`.
-#[must_use]
 pub fn probability(p: f64) -> String {
     match p {
         _ if !p.is_finite() => MISSING.to_owned(),
@@ -125,7 +114,6 @@ pub fn probability(p: f64) -> String {
 }
 
 /// A factor: `1.34×`.
-#[must_use]
 pub fn factor(v: f64) -> String {
     match v.abs() {
         _ if !v.is_finite() => MISSING.to_owned(),
@@ -136,7 +124,6 @@ pub fn factor(v: f64) -> String {
 }
 
 /// Operations per byte: `0.52`, `12.8`, `256`.
-#[must_use]
 pub fn intensity(v: f64) -> String {
     match v.abs() {
         _ if !v.is_finite() => MISSING.to_owned(),
@@ -148,19 +135,16 @@ pub fn intensity(v: f64) -> String {
 }
 
 /// A quantity per second with its prefix: `12.34 M`, `980.0`.
-#[must_use]
 pub fn rate(v: f64) -> String {
     scaled(v, PREFIXES).trim_end().to_owned()
 }
 
 /// Memory in megabytes, with the unit that fits: `12.34 MB`.
-#[must_use]
 pub fn memory(mb: f64) -> String {
     format!("{}B", scaled(mb * 1e6, PREFIXES))
 }
 
 /// A throughput by its key in the report: `gb_per_s`, `gflops`, or items such as `tiles_per_s`.
-#[must_use]
 pub fn throughput(key: &str, v: f64) -> String {
     let (v, unit) = match key {
         "gb_per_s" => (v * 1e9, "B/s".to_owned()),
@@ -177,7 +161,6 @@ pub fn throughput(key: &str, v: f64) -> String {
 }
 
 /// A count with its thousands apart: `9 950`.
-#[must_use]
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

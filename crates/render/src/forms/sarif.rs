@@ -16,7 +16,6 @@ const RULES: [(Verdict, &str, &str); 5] = [
 ];
 
 /// The log. `location` is a file of the repository, such as the suite: code hosts show results that have one.
-#[must_use]
 pub fn sarif(judged: Judged<'_>, location: Option<&str>) -> Value {
     let rules = RULES.map(|(verdict, level, what)| {
         json!({
@@ -98,7 +97,6 @@ fn plain(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
 }
 
-/// A path as a URI reference.
 fn uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

@@ -4,16 +4,14 @@ use super::tables::{self, left, right};
 use super::{escape, joined, section};
 use holdpoint_interop::apex::{ApexGpuReport, AutotuneEntry, Part, Section, SkipRecord, Times};
 
-/// The seeds' word for what is not there.
+/// Apex-X's word for a missing value.
 const MISSING: &str = "n/a";
-/// The tile ops, each with its title.
 const TILE_OPS: [(&str, &str); 3] =
     [("tilepack", "TilePack"), ("tileunpack", "TileUnpack"), ("fusion_gate", "FusionGate")];
 /// Sections with tables of their own.
 const SECTIONS: [&str; 3] = ["tile_ops", "tilessm", "end_to_end_infer"];
 
-/// What it is of, the kernels, the times.
-#[must_use]
+/// The environment, the kernels and the times.
 pub fn apex_gpu(r: &ApexGpuReport) -> String {
     let mut sections = vec![head(r), section("Triton Autotune Registry", summary(r)), kernels(r)];
     if r.status != "ok" {
@@ -156,7 +154,7 @@ fn end_to_end(benchmarks: &Section) -> String {
     out
 }
 
-/// What the seeds' page has no place for, and whatever was not measured.
+/// Workloads that Apex-X's page has no place for, and those that were not measured.
 fn others(benchmarks: &Section) -> String {
     let columns = ["p50 ms", "p95 ms", "peak memory mb"].map(right);
     let columns: Vec<_> = [left("workload"), left("status")].into_iter().chain(columns).collect();
@@ -206,7 +204,7 @@ fn skip<'a>(benchmarks: &'a Section, name: &str) -> Option<&'a SkipRecord> {
     }
 }
 
-/// What ran as a section's dispatch: `cuda (tile_pack_fast)`.
+/// The kernel that a section dispatched to: `cuda (tile_pack_fast)`.
 fn backend(benchmarks: &Section, name: &str) -> String {
     let Some(Part::Section(Section { dispatch: Some(dispatch), .. })) = benchmarks.get(name) else {
         return MISSING.to_owned();

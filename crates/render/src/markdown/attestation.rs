@@ -1,4 +1,4 @@
-//! What a release rests on, in the first seed's sections, and its tables as blocks of a checklist.
+//! The evidence of a release in Apex-X's sections, and its tables as blocks of a checklist.
 
 use super::escape;
 use super::tables::{left, table};
@@ -6,8 +6,6 @@ use crate::text::describe_compared;
 use holdpoint_model::Attestation;
 use holdpoint_model::attest::{GateInput, GateStatus};
 
-/// The page.
-#[must_use]
 pub fn attestation(a: &Attestation) -> String {
     let plain = |path: &str| escape::name(path);
     format!(
@@ -21,7 +19,6 @@ pub fn attestation(a: &Attestation) -> String {
 
 /// A block of a checklist by its name; `missing` is what a release lacks by the policy, `link` turns a path below the artifacts folder into a link's target. The last column is
 /// `untick`, for people.
-#[must_use]
 pub fn checklist_block(
     name: &str,
     a: &Attestation,
@@ -95,7 +92,7 @@ fn seen(a: &Attestation) -> String {
     format!("Seen at {}", escape::name(&short))
 }
 
-/// The seed's table, and below it what is to be said of an artifact.
+/// Apex-X's table, and below it a line for each artifact.
 fn artifacts(a: &Attestation) -> String {
     let titles = ["Artifact", "Path", "Producer", "Required", "Exists", "SHA256", "Status"];
     let yes = |yes: bool| if yes { "Yes" } else { "No" }.to_owned();
@@ -107,11 +104,11 @@ fn artifacts(a: &Attestation) -> String {
         row
     });
     let table = table(&titles.map(left), &rows.collect::<Vec<_>>());
-    let said = a.artifacts.iter().map(|artifact| {
+    let details = a.artifacts.iter().map(|artifact| {
         let (label, detail) = (escape::prose(&artifact.label), escape::prose(&artifact.detail));
         format!("- {} {label}: {detail}\n", status(artifact.status))
     });
-    format!("{table}\n{}", said.collect::<String>())
+    format!("{table}\n{}", details.collect::<String>())
 }
 
 fn checklist_artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: &str) -> String {
@@ -133,25 +130,26 @@ fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> 
     let rows = a.gates.iter().map(|gate| {
         let evidence: Vec<String> = gate.inputs.iter().map(|input| describe_input(input, path)).collect();
         let hashes: Vec<String> = gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
-        let said = if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
+        let evidence =
+            if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
         let hashes = if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") };
-        let mut row = vec![escape::prose(&gate.label), said, hashes, status(gate.status)];
+        let mut row = vec![escape::prose(&gate.label), evidence, hashes, status(gate.status)];
         row.extend(tick.map(str::to_owned));
         row
     });
     table(&columns, &rows.collect::<Vec<_>>())
 }
 
-/// A verdict file, what it says and, of times, what was compared.
+/// A verdict file, its result and, for times, the revisions compared.
 fn describe_input(input: &GateInput, path: &dyn Fn(&str) -> String) -> String {
-    let said = format!("{}: {}", path(&input.path), escape::prose(&input.detail));
+    let text = format!("{}: {}", path(&input.path), escape::prose(&input.detail));
     match &input.compared {
-        Some(compared) => format!("{said}<br>{}", escape::prose(&describe_compared(compared))),
-        None => said,
+        Some(compared) => format!("{text}<br>{}", escape::prose(&describe_compared(compared))),
+        None => text,
     }
 }
 
-/// Whether the release policy is met, and what it misses.
+/// Whether the release policy is met, and what is missing.
 fn describe_policy(missing: &[String]) -> String {
     if missing.is_empty() {
         return "- Release policy: met\n".to_owned();

@@ -7,7 +7,6 @@ use crate::units;
 use holdpoint_model::Calibration;
 
 /// How often the rule was wrong, and what it sees, by workload.
-#[must_use]
 pub fn calibration(c: &Calibration) -> String {
     joined(&[
         title(c),

@@ -22,7 +22,6 @@ use crate::table::EmptyColumns;
 use crate::{remedy, summary};
 use holdpoint_model::{Failure, Judgement, Outcome, Report, Source};
 
-/// The run, and the judgement where there is one.
 pub fn report(r: &Report, j: Option<&Judgement>) -> String {
     let judged = j.map(|j| Judged::new(j, Some(Source::Run(r))));
     let sections = [

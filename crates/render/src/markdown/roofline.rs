@@ -1,4 +1,4 @@
-//! The roofline as a part of a page: a picture beside the page, a table, and what to do.
+//! The roofline section of a page: a picture, a table and advice.
 
 use super::escape;
 use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
@@ -6,8 +6,7 @@ use crate::units::{self, MISSING};
 use holdpoint_model::Roofline;
 use holdpoint_model::roofline::Placement;
 
-/// The part, with a picture that lies in this place.
-#[must_use]
+/// The section; `picture` is the path of an image beside the page.
 pub fn roofline(r: &Roofline, picture: Option<&str>) -> String {
     let mut out = String::from("## Roofline\n\n");
     if let Some(picture) = picture.filter(|picture| escape::is_command_word(picture)) {

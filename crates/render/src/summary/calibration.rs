@@ -21,7 +21,7 @@ pub(crate) fn facts(c: &Calibration) -> [String; 3] {
     } else {
         "base against itself".to_owned()
     };
-    [injected, format!("tolerance {}", units::setting(c.tolerance)), plural(c.trials as usize, "trial")]
+    [injected, format!("tolerance {}", units::setting(c.tolerance)), plural(c.trials, "trial")]
 }
 
 /// Whether a slowdown was put into head.
@@ -107,14 +107,14 @@ pub(crate) fn notes(c: &Calibration) -> Vec<(&'static str, String)> {
         notes.push(("warning", super::DEBUG_BUILD.to_owned()));
     }
     if !c.finished {
-        notes.push(("unfinished", format!("ended early after {}", plural(c.trials as usize, "trial"))));
+        notes.push(("unfinished", format!("ended early after {}", plural(c.trials, "trial"))));
     }
     notes
 }
 
 /// How it came out: the words that count, and a sentence.
 pub(crate) fn describe_calibration(c: &Calibration) -> (String, String) {
-    let trials = plural(c.trials as usize, "trial");
+    let trials = plural(c.trials, "trial");
     if c.trials == 0 || c.workloads.is_empty() {
         return ("nothing is known".to_owned(), format!("{trials} of {}", workloads(c)));
     }
@@ -123,7 +123,7 @@ pub(crate) fn describe_calibration(c: &Calibration) -> (String, String) {
     }
     let alarms = match c.false_alarms {
         0 => format!("no false alarm in {trials}"),
-        n => format!("{} in {trials}", plural(n as usize, "false alarm")),
+        n => format!("{} in {trials}", plural(n, "false alarm")),
     };
     let stated = format!("stated {}", units::setting(c.alarm_rate));
     let sentence = match c.false_alarm_rate_upper {

@@ -19,7 +19,7 @@ pub(crate) fn describe_judgement(judged: Judged<'_>) -> String {
     let checks = judged.judgement.checks.iter().filter(|check| !check.is_overall());
     let items = Items { noun: judged.noun(), all: checks.map(item).collect() };
     let hit = items.with(verdict);
-    let all = |one, many| items.of(hit.len(), one, many);
+    let all = |one, many| items.count(hit.len(), one, many);
     let is_sides = judged.is_sides();
     let [slower, faster, limit] = describe_limits(judged);
     let sentence = match verdict {
@@ -94,9 +94,10 @@ fn describe_regressed(judged: Judged<'_>, items: &Items<'_>, slower_than: &str) 
     let missing: Vec<Item<'_>> = missing.into_iter().map(item).collect();
     let slower: Vec<Item<'_>> = slower.into_iter().map(item).collect();
     let (n, absent) = (missing.len(), names(&missing));
-    let how_slow = || format!("{} {slower_than} ({})", items.of(slower.len(), "is", "are"), changes(&slower));
+    let how_slow =
+        || format!("{} {slower_than} ({})", items.count(slower.len(), "is", "are"), changes(&slower));
     match (slower.is_empty(), n) {
-        (true, _) => format!("{} missing from the run ({absent})", items.of(n, "is", "are")),
+        (true, _) => format!("{} missing from the run ({absent})", items.count(n, "is", "are")),
         (false, 0) => how_slow(),
         (false, _) => format!("{}, {} missing ({absent})", how_slow(), units::count(n as u64)),
     }

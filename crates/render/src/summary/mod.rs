@@ -58,7 +58,6 @@ fn grouped<'a>(items: impl Iterator<Item = (Verdict, &'a str, Option<&'a str>)>)
     groups
 }
 
-/// What a sentence says of a metric or a workload.
 #[derive(Clone, Copy, Debug)]
 struct Item<'a> {
     name: &'a str,
@@ -78,7 +77,7 @@ impl<'a> Items<'a> {
     }
 
     /// `1 of 9 metrics is`, `9 of 9 metrics are`, `the only metric is`.
-    fn of(&self, n: usize, one: &str, many: &str) -> String {
+    fn count(&self, n: usize, one: &str, many: &str) -> String {
         let total = plural(self.all.len(), self.noun);
         match (n, self.all.len()) {
             (1, 1) => format!("the only {} {one}", self.noun),
@@ -95,18 +94,18 @@ impl<'a> Items<'a> {
     /// Nothing is slower than what `allowed` says, and what is faster.
     fn passed(&self, allowed: &str) -> String {
         let improved = self.with(Verdict::Improved);
-        let said = match self.all.len() {
+        let text = match self.all.len() {
             1 => format!("the only {} is not slower than {allowed}", self.noun),
             n => format!("none of the {} is slower than {allowed}", plural(n, self.noun)),
         };
         match improved.len() {
-            0 => said,
-            n => format!("{said}, {} improved ({})", units::count(n as u64), changes(&improved)),
+            0 => text,
+            n => format!("{text}, {} improved ({})", units::count(n as u64), changes(&improved)),
         }
     }
 
     /// The sentence, with what else there is that is not good.
-    fn also(&self, said: String, but: Verdict) -> String {
+    fn also(&self, sentence: String, but: Verdict) -> String {
         let others =
             [Verdict::Broken, Verdict::Regressed, Verdict::Inconclusive, Verdict::Skipped, Verdict::Waived];
         let counted = others.iter().filter(|other| **other != but).filter_map(|other| {
@@ -114,7 +113,7 @@ impl<'a> Items<'a> {
             (n > 0).then(|| format!("{} {}", units::count(n as u64), other.as_str()))
         });
         let also = counted.collect::<Vec<_>>().join(", ");
-        if also.is_empty() { said } else { format!("{said}; also {also}") }
+        if also.is_empty() { sentence } else { format!("{sentence}; also {also}") }
     }
 }
 

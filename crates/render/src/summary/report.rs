@@ -21,16 +21,16 @@ pub(crate) fn describe_run(r: &Report) -> String {
             .as_deref()
             .map_or_else(|| "there was no workload to measure".to_owned(), remedy::with);
     }
-    let mut said = if measured == r.benchmarks.len() {
+    let mut sentence = if measured == r.benchmarks.len() {
         format!("{total} measured{took}")
     } else {
         format!("{} of {total} measured{took}", units::count(measured as u64))
     };
     for (n, word) in parts.into_iter().filter(|(n, _)| *n > 0) {
-        said.push_str(&format!(", {} {word}", units::count(n as u64)));
+        sentence.push_str(&format!(", {} {word}", units::count(n as u64)));
     }
     match &r.reason {
-        Some(reason) => format!("{said}: {}", remedy::with(reason)),
-        None => said,
+        Some(reason) => format!("{sentence}: {}", remedy::with(reason)),
+        None => sentence,
     }
 }

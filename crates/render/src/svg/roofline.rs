@@ -18,7 +18,7 @@ const RIGHT: f64 = 986.0;
 const STRIP: f64 = 250.0;
 const BETWEEN: f64 = 66.0;
 
-/// Scoped to the picture, so that it may stand inside a page. The colours of points are told apart without colour by their legend.
+/// Scoped to the picture, so that it may stand inside a page. The legend names the colours of points.
 const STYLE: &str = "\
 .hp-roofline{--bg:#fff;--ink:#1f2328;--dim:#59636e;--grid:#e4e8ec;--roof:#1f2328;--memory:#0969da;--cache:#0f7b6c;\
 --compute:#bc4c00;--launch:#8250df;--above:#cf222e;\
@@ -37,13 +37,11 @@ font:11px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-ser
 ";
 
 /// Whether there is anything to draw under the roofs.
-#[must_use]
 pub fn has_points(r: &Roofline) -> bool {
     !points(r).is_empty()
 }
 
 /// The picture, as a document of its own that may also stand inside HTML.
-#[must_use]
 pub fn roofline(r: &Roofline) -> String {
     let points = points(r);
     let (bytes_only, others): (Vec<_>, Vec<_>) = points.into_iter().partition(|point| point.gflops.is_none());

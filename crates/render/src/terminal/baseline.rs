@@ -17,7 +17,6 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// The baseline: what each metric was and how much worse it may become.
-#[must_use]
 pub fn baseline(b: &Baseline, style: Style) -> String {
     paragraphs(&[head(b, style), table(b, style), facts(b, style), end(b, style)])
 }

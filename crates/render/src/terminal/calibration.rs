@@ -7,7 +7,6 @@ use crate::text::{self, entry};
 use holdpoint_model::Calibration;
 
 /// How often the rule was wrong, and what it sees, by workload.
-#[must_use]
 pub fn calibration(c: &Calibration, style: Style) -> String {
     let (word, sentence) = describe_calibration(c);
     let notes = calibration::notes(c);

@@ -34,7 +34,11 @@ pub use trend::trend;
 pub use tune::tune;
 
 use crate::paint::{Ink, Style};
-use crate::text::{clean, wrap};
+use crate::remedy;
+use crate::summary::NAMES_SHOWN;
+use crate::text::{clean, entry, list, wrap};
+use holdpoint_model::profile::{ToolInfo, Unavailable};
+use holdpoint_model::protocol::DeviceInfo;
 
 /// Paragraphs with an empty line between them; empty ones are left out.
 fn paragraphs(parts: &[String]) -> String {
@@ -49,4 +53,48 @@ fn last_line(style: Style, ink: Ink, word: &str, sentence: &str) -> String {
         Some(rest) => format!("{}{rest}\n", style.paint(ink, word)),
         None => format!("{text}\n"),
     }
+}
+
+/// `2 skipped`, `1 failed`, where there are any.
+fn counted<const N: usize>(counts: [(usize, &str); N]) -> impl Iterator<Item = String> {
+    counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"))
+}
+
+fn ink_of_counts(bad: usize, good: usize) -> Ink {
+    match (bad, good) {
+        (1.., _) => Ink::Bad,
+        (0, 0) => Ink::Doubt,
+        _ => Ink::Calm,
+    }
+}
+
+fn describe_tool(tool: &ToolInfo) -> String {
+    format!("{} {}", tool.name, tool.version)
+}
+
+fn describe_device(device: &DeviceInfo) -> String {
+    format!("{}, driver {}", device.name, device.versions.driver)
+}
+
+/// Workloads with the same reason in one paragraph.
+fn group_by_reason(others: &[(Ink, &str, String, &String)], style: Style) -> String {
+    let mut groups: Vec<(Ink, &str, &str, Vec<&str>)> = Vec::new();
+    for (ink, label, why, workload) in others {
+        match groups.iter_mut().find(|group| (group.1, group.2) == (*label, why.as_str())) {
+            Some(group) => group.3.push(workload),
+            None => groups.push((*ink, label, why, vec![workload])),
+        }
+    }
+    let entries = groups.iter().map(|(ink, label, why, workloads)| {
+        entry(style, *ink, label, &format!("{}: {why}", list(workloads, NAMES_SHOWN)))
+    });
+    entries.collect()
+}
+
+/// The reason, the detail and the remedy.
+fn describe_unavailable(why: &Unavailable) -> String {
+    let seen = why.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    let remedy = why.remedy.as_deref().or_else(|| remedy::find(&why.reason));
+    let remedy = remedy.map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+    format!("{}{seen}{remedy}", why.reason)
 }

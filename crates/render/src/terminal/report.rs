@@ -26,7 +26,6 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// The run: one line per measured workload, then why measuring stopped, failures and skips.
-#[must_use]
 pub fn report(r: &Report, style: Style) -> String {
     paragraphs(&[
         head(r, style),
@@ -105,7 +104,6 @@ fn throughput(m: &Measured) -> String {
     best.map_or_else(|| units::MISSING.to_owned(), |(key, v)| units::throughput(key, *v))
 }
 
-/// Why measuring stopped, in words.
 pub(crate) fn stopped(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::TargetWidth => "target width reached",

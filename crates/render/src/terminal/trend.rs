@@ -17,7 +17,6 @@ const COLUMNS: &[Column] = &[
     words("history").drop(2),
 ];
 
-/// Latest points drawn.
 const POINTS_SHOWN: usize = 24;
 /// The drawing's height stands for at least this share of the middle value: noise of a percent stays flat.
 const SPAN_MIN: f64 = 0.10;
@@ -25,8 +24,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// A point without a value.
 const GAP: char = '·';
 
-/// The history of each metric, one table per suite, points in the order given.
-#[must_use]
+/// The history of each metric, one table per suite.
 pub fn trend(points: &[Trend], style: Style) -> String {
     if points.is_empty() {
         return last_line(style, Ink::Strong, "trend", "no points yet");
@@ -41,13 +39,13 @@ pub fn trend(points: &[Trend], style: Style) -> String {
         .iter()
         .map(|suite| {
             let points: Vec<&Trend> = points.iter().filter(|point| point.suite == *suite).collect();
-            of_suite(suite, &points, style)
+            suite_trend(suite, &points, style)
         })
         .collect();
     paragraphs(&parts)
 }
 
-fn of_suite(suite: &str, points: &[&Trend], style: Style) -> String {
+fn suite_trend(suite: &str, points: &[&Trend], style: Style) -> String {
     let span = match points {
         [first, .., last] => format!("{} to {}", first.timestamp_utc, last.timestamp_utc),
         _ => points.iter().map(|point| point.timestamp_utc.clone()).collect(),

@@ -13,10 +13,9 @@ use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{AbPlan, Calibration, Judgement, Revision, Verdict};
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
-/// Last lines of a program that failed.
 const STDERR_LINES: usize = 5;
 
-/// One comparison: how it came out, what moved, what was not decided; and how many rows had to stay out.
+/// One comparison, and how many of its rows were left out.
 pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     let rows = judged.rows();
     let shown = rows.len().min(budget.rows);
@@ -60,12 +59,12 @@ fn titled(title: &str, body: String) -> String {
 }
 
 fn head(judged: Judged<'_>, budget: Budget) -> String {
-    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let prose = |text: &str| escape::prose(&clip(text, budget.chars));
     let verdict = judged.judgement.verdict.as_str();
     let sentence = escape::prose(&clip(&judged.sentence(), 2 * budget.chars));
     let mut facts =
         vec![format!("suite {}", escape::name(&clip(&judged.judgement.suite, budget.chars.min(120))))];
-    facts.extend(judged.facts().iter().map(|fact| said(fact)));
+    facts.extend(judged.facts().iter().map(|fact| prose(fact)));
     format!("**{verdict}**: {sentence}\n\n{}\n", facts.join(" · "))
 }
 
@@ -103,17 +102,17 @@ fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
 }
 
 fn waived(rows: &[&Row<'_>], budget: Budget) -> String {
-    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let prose = |text: &str| escape::prose(&clip(text, budget.chars));
     let line = |row: &&Row<'_>| {
         let waiver = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived)?;
-        let (owner, reason, expires) = (said(&waiver.owner), said(&waiver.reason), waiver.expires);
+        let (owner, reason, expires) = (prose(&waiver.owner), prose(&waiver.reason), waiver.expires);
         let limit = units::percent(waiver.limit);
         Some(format!("- {}: up to {limit} by {owner} until {expires}: {reason}\n", name(row, budget)))
     };
     rows.iter().filter_map(line).collect()
 }
 
-/// Waivers that did not help are told too.
+/// Waivers that did not help.
 fn refused(rows: &[&Row<'_>], budget: Budget) -> String {
     let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.check.waiver.is_some());
     refused.map(|row| reason(row, budget)).collect()
@@ -150,20 +149,20 @@ fn notes(judged: Judged<'_>, budget: Budget) -> String {
     titled("Notes", out)
 }
 
-/// Where it was measured, how often unchanged code was called slower there, and what it cost.
+/// The machine, its false alarms on unchanged code, and the cost.
 pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
-    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let prose = |text: &str| escape::prose(&clip(text, budget.chars));
     let mut lines = Vec::new();
     let machine = c.judged.and_then(|judged| judged.machine());
     if let Some(machine) = machine.or(c.report.and_then(|report| report.machine.as_ref())) {
-        let fingerprint = said(&clip(&machine.fingerprint, 12));
-        lines.push(format!("- **Machine**: {} (fingerprint {fingerprint})\n", said(&machine.describe())));
+        let fingerprint = prose(&clip(&machine.fingerprint, 12));
+        lines.push(format!("- **Machine**: {} (fingerprint {fingerprint})\n", prose(&machine.describe())));
     }
     lines.extend(calibration(c).map(|line| format!("- **A/A**: {line}\n")));
     let versions = c.judged.and_then(|judged| Some((judged.toolchain()?, judged.began()?)));
     if let Some((tools, began)) = versions {
-        let (version, profile) = (said(&tools.holdpoint), said(&tools.profile));
-        lines.push(format!("- **Made by** holdpoint {version} ({profile}), {}\n", said(began)));
+        let (version, profile) = (prose(&tools.holdpoint), prose(&tools.profile));
+        lines.push(format!("- **Made by** holdpoint {version} ({profile}), {}\n", prose(began)));
     }
     lines.push(cost(c));
     titled("Where, and at what cost", lines.concat())
@@ -171,7 +170,7 @@ pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
 
 fn calibration(c: &Comment<'_>) -> Option<String> {
     let judged = c.judged?;
-    // It speaks for its own suite on its own machine only.
+    // It holds for its own suite on its own machine only.
     let fingerprint = judged.machine().map(|machine| &machine.fingerprint);
     let fits = |seen: &&Calibration| {
         let is_of_suite = judged.judgement.suite == seen.suite;
@@ -215,7 +214,7 @@ fn cost(c: &Comment<'_>) -> String {
     format!("- **Cost**: {} s of machine time{}\n", units::seconds(seconds), money.unwrap_or_default())
 }
 
-/// The commands that do it again; only of words that are safe in a shell.
+/// The command to run it again, made only of words that are safe in a shell.
 pub(super) fn reproduce(c: &Comment<'_>) -> String {
     let Some(line) = c.judged.and_then(|judged| command(judged, c.trust)) else { return String::new() };
     let hint = "# where the suite is a file, --suite takes its path";
@@ -233,10 +232,10 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
         let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
         // What others measured has no suite here.
         judged.machine()?;
-        return Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, rule_of_run(j)?));
+        return Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, flags_of_run(j)?));
     };
     let plan = judged.plan()?;
-    let flags = format!("{} --seed {}", rule_of_sides(judged, plan), plan.seed);
+    let flags = format!("{} --seed {}", flags_of_sides(judged, plan), plan.seed);
     let commits = (commit(sides.base.revision.as_ref()), commit(sides.head.revision.as_ref()));
     if let (Some(base), Some(head)) = commits {
         let suite = suite?;
@@ -256,7 +255,7 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
 }
 
 /// The flags of `gate` that make it decide by the same rule; absent where none do.
-fn rule_of_run(j: &Judgement) -> Option<String> {
+fn flags_of_run(j: &Judgement) -> Option<String> {
     let basis = j.basis.as_ref().and_then(|basis| basis.baseline());
     let threshold = basis.and_then(|basis| basis.threshold_pct);
     let threshold = threshold.or_else(|| j.threshold.as_ref().map(|keys| keys.threshold));
@@ -273,7 +272,7 @@ fn rule_of_run(j: &Judgement) -> Option<String> {
 }
 
 /// The flags of `ab` that make it decide by the same rule.
-fn rule_of_sides(judged: Judged<'_>, plan: &AbPlan) -> String {
+fn flags_of_sides(judged: Judged<'_>, plan: &AbPlan) -> String {
     if sides::is_disjoint_ci(judged) {
         return format!("--policy disjoint-ci --units-max {}", plan.units_max);
     }
