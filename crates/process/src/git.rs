@@ -54,35 +54,24 @@ const QUIET: [(&str, &str); 10] = [
 /// Why git gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// It could not be started.
     #[error("cannot run git: {0}; install it, or check the PATH")]
     NotStarted(#[source] io::Error),
-    /// It refused.
     #[error("git cannot tell what is checked out in {}: {detail}", root.display())]
     Refused {
-        /// The root of the work tree.
         root: PathBuf,
-        /// What it said.
         detail: String,
     },
-    /// There is no room for temporary files.
     #[error(transparent)]
     Temporary(#[from] StoreError),
-    /// A file of the work tree or a temporary one could not be used.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
 }
 
 /// Asks the repository that a folder is in. Only for questions about commits, names and the index: none of them looks at
 /// files of the work tree.
-///
-/// # Errors
-/// When git cannot be started.
 pub fn ask(dir: &Path, arguments: &[&str]) -> io::Result<Output> {
     let mut git = question(dir);
     if let Some(place) = locate(dir) {
@@ -101,7 +90,6 @@ fn question(dir: &Path) -> Command {
 
 /// Git for checking out, with the user's settings: submodules may need a password or a key, files a filter (LFS). It stays in
 /// our process group: an SSH that asks for a passphrase needs the terminal.
-#[must_use]
 pub fn checkout_command(dir: &Path) -> Command {
     let mut git = command("git");
     for name in INHERITED {
@@ -119,7 +107,6 @@ fn with_settings(git: &mut Command, dir: &Path) {
 }
 
 /// The line in which git says why: the first fatal one, or else the last.
-#[must_use]
 pub fn complaint(output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -5,7 +5,7 @@ use crate::args::NotifyArgs;
 use crate::artifacts::Found;
 use crate::error::CliError;
 use crate::output::Output;
-use holdpoint_ci::notify::{self, Message, NotTold, Outcome, Told, World};
+use holdpoint_ci::notify::{self, Delivery, Environment, Message, NotifyError, Outcome};
 use holdpoint_model::ExitCode;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
@@ -29,10 +29,12 @@ pub fn run(args: &NotifyArgs, output: &Output) -> Result<ExitCode, CliError> {
         {
             notice::notice(judged, run_url.as_deref())
         }
-        (Some(_), Some(ended)) => notice::of_end(found.verdict(), ended.sentence(true), run_url.as_deref()),
+        (Some(_), Some(ended)) => {
+            notice::without_judgement(found.verdict(), ended.sentence(true), run_url.as_deref())
+        }
         (None, Some(ended)) => {
             let summary = format!("{}; it left no comparison", ended.sentence(false));
-            notice::of_end(found.verdict(), summary, run_url.as_deref())
+            notice::without_judgement(found.verdict(), summary, run_url.as_deref())
         }
         (_, None) => {
             let what =
@@ -45,7 +47,8 @@ pub fn run(args: &NotifyArgs, output: &Output) -> Result<ExitCode, CliError> {
     let (subject, plain, slack) =
         (notice::subject(&document), notice::plain(&document), notice::slack(&document));
     let message = Message { notice: &document, subject: &subject, plain: &plain, slack: &slack };
-    let world = World { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
+    let world =
+        Environment { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
     let tell = if args.dry_run { notify::rehearse } else { notify::notify };
     let outcomes = tell(&config, message, &world);
     let words = Words { is_dry: args.dry_run, document: &document, text: &format!("{subject}\n\n{plain}") };
@@ -67,9 +70,9 @@ struct Words<'a> {
 impl Words<'_> {
     fn of(&self, outcome: &Outcome) -> String {
         match &outcome.result {
-            Ok(Told::Sent) if self.is_dry => "would be told".to_owned(),
-            Ok(Told::Sent) => "told".to_owned(),
-            Ok(Told::NotWanted) => format!("is not told of {}", self.document.verdict.as_str()),
+            Ok(Delivery::Sent) if self.is_dry => "would be told".to_owned(),
+            Ok(Delivery::Sent) => "told".to_owned(),
+            Ok(Delivery::NotWanted) => format!("is not told of {}", self.document.verdict.as_str()),
             Err(error) => format!("could not be told: {error}"),
         }
     }
@@ -88,7 +91,7 @@ impl Words<'_> {
 }
 
 fn end(outcomes: &[Outcome]) -> Result<ExitCode, CliError> {
-    let failed: Vec<(&str, &NotTold)> = outcomes
+    let failed: Vec<(&str, &NotifyError)> = outcomes
         .iter()
         .filter_map(|outcome| Some((outcome.target.as_str(), outcome.result.as_ref().err()?)))
         .collect();
@@ -97,6 +100,6 @@ fn end(outcomes: &[Outcome]) -> Result<ExitCode, CliError> {
     }
     let said: Vec<String> = failed.iter().map(|(target, error)| format!("{target}: {error}")).collect();
     let said = format!("not everybody was told: {}", said.join("; "));
-    let is_input = failed.iter().all(|(_, error)| matches!(error, NotTold::Setting(_)));
+    let is_input = failed.iter().all(|(_, error)| matches!(error, NotifyError::Setting(_)));
     Err(if is_input { CliError::Input(said) } else { CliError::Internal(said) })
 }
