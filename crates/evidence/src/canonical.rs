@@ -1,7 +1,7 @@
-//! Canonical JSON as the seeds hash it: keys sorted by code point, no spaces, ASCII only, floats spelt as Python spells them.
+//! Canonical JSON as Apex-X hashes it: keys sorted by code point, no spaces, ASCII only, floats spelt as Python spells them.
 //!
-//! A whole number and a float of the same value hash differently (`3`, `3.0`). What is not finite has no place in a document;
-//! [`float`] spells it as Python does all the same.
+//! A whole number and a float of the same value hash differently (`3`, `3.0`). Numbers that are not finite have no place in a document;
+//! [`float`] spells them as Python does all the same.
 
 use serde::Serialize;
 use serde_json::{Number, Value};
@@ -60,7 +60,6 @@ fn spelt(number: &Number) -> String {
 }
 
 /// A float as Python's `repr` has it.
-#[must_use]
 pub fn float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
