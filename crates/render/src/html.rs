@@ -1,5 +1,6 @@
 //! A page of our Markdown as HTML: one file that needs nothing else, with the picture in it.
 
+use crate::text::escape_html;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 const STYLE: &str = include_str!("html.css");
@@ -46,5 +47,5 @@ fn plain(markdown: &str) -> String {
         Event::Text(text) | Event::Code(text) => Some(text.into_string()),
         _ => None,
     });
-    text.collect::<String>().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    escape_html(&text.collect::<String>())
 }

@@ -1,7 +1,7 @@
 //! Notifications: a subject, a text, and the same for Slack.
 
 use crate::judged::{Judged, Row};
-use crate::text::{clean, clip};
+use crate::text::{clean, clip, escape_html};
 use crate::{remedy, units};
 use holdpoint_model::Verdict;
 use holdpoint_model::notice::{Notice, NoticeRow};
@@ -80,8 +80,7 @@ pub fn plain(notice: &Notice) -> String {
 
 /// The text of a message in Slack: what would be a link, a mention or a channel there is text.
 pub fn slack(notice: &Notice) -> String {
-    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    lines(notice, escape, "*").join("\n")
+    lines(notice, escape_html, "*").join("\n")
 }
 
 fn lines(notice: &Notice, escape: impl Fn(&str) -> String, strong: &str) -> Vec<String> {

@@ -11,7 +11,7 @@ pub struct Style {
     pub width: Option<u16>,
 }
 
-/// What a piece of text means; the colour follows from it.
+/// The meaning of a piece of text; its colour follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ink {
     #[default]

@@ -1,6 +1,6 @@
 //! Tables, for the terminal and for Markdown. On the terminal: no frame, one thin line below the titles, numbers to the right.
 
-use crate::markdown::{escape, tables};
+use crate::markdown::escape;
 use crate::paint::{Ink, Style};
 use crate::text;
 use crate::units::{self, MISSING};
@@ -35,6 +35,8 @@ enum Markup {
     Prose,
     Name,
     Bold,
+    /// Markdown of our own.
+    Raw,
 }
 
 impl Cell {
@@ -48,6 +50,11 @@ impl Cell {
 
     pub(crate) fn name(text: &str) -> Self {
         Self { markup: Markup::Name, ..Self::new(text) }
+    }
+
+    /// Markdown that is escaped already.
+    pub(crate) fn markup(text: String) -> Self {
+        Self { text, ink: Ink::Plain, markup: Markup::Raw }
     }
 
     /// The verdict's word, bold in Markdown where somebody has to act.
@@ -79,6 +86,7 @@ impl Cell {
             Markup::Prose => escape::prose(&self.text),
             Markup::Name => escape::name(&self.text),
             Markup::Bold => format!("**{}**", self.text),
+            Markup::Raw => self.text.clone(),
         }
     }
 }
@@ -169,14 +177,17 @@ impl Grid {
         if empty == EmptyColumns::Drop {
             self.drop_empty();
         }
-        let column = |column: &Column| match column.kind {
-            Kind::Numbers => tables::right(&column.title),
-            Kind::Words | Kind::Names => tables::left(&column.title),
-        };
-        let columns: Vec<_> = self.columns.iter().map(column).collect();
-        let rows: Vec<_> = self.rows.iter().map(|row| row.iter().map(Cell::markdown).collect()).collect();
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let titles = line(self.columns.iter().map(|column| column.title.to_string()).collect());
+        let sides =
+            self.columns.iter().map(|column| if column.kind == Kind::Numbers { "--:" } else { ":--" });
+        let sides = sides.collect::<Vec<_>>().join("|");
+        let rows = self.rows.iter().map(|row| line(row.iter().map(Cell::markdown).collect()));
         let footer = self.footer.map(|footer| format!("\n{footer}\n")).unwrap_or_default();
-        tables::table(&columns, &rows) + &footer
+        format!("{titles}|{sides}|\n{}{footer}", rows.collect::<String>())
     }
 
     /// The table as text with a line feed after each line; nothing where there is no row.

@@ -1,9 +1,9 @@
 //! Words: foreign text made harmless, lists, plurals and wrapping.
 
 use crate::paint::{COLORS, Ink, Style};
+use holdpoint_model::Revision;
 use holdpoint_model::attest::Compared;
 use holdpoint_model::limits::is_invisible;
-use holdpoint_model::{Machine, Revision};
 use unicode_width::UnicodeWidthStr;
 
 /// Column at which the text of an [`entry`] begins: the longest verdict word and two spaces.
@@ -95,6 +95,18 @@ pub(crate) fn clip_middle(text: &str, chars_max: usize) -> String {
     format!("{head}…{tail}")
 }
 
+/// Text between tags.
+pub(crate) fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A path as a part of a URI, which ends no link and no cell.
+pub(crate) fn encode_path(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
+    let encode = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    path.bytes().map(encode).collect()
+}
+
 /// `a, b, c and 6 more`.
 pub(crate) fn list<S: AsRef<str>>(items: &[S], shown_max: usize) -> String {
     let shown: Vec<&str> = items.iter().take(shown_max).map(AsRef::as_ref).collect();
@@ -120,9 +132,13 @@ pub(crate) fn plural(n: impl TryInto<u64>, noun: &str) -> String {
     format!("{} {noun}{}", crate::units::count(n), if n == 1 { "" } else { "s" })
 }
 
+pub(crate) fn short_commit(commit: &str) -> String {
+    commit.chars().take(COMMIT_CHARS).collect()
+}
+
 /// The commit, short, and whether it was changed.
 pub(crate) fn revision(revision: &Revision) -> String {
-    let commit: String = revision.commit.chars().take(COMMIT_CHARS).collect();
+    let commit = short_commit(&revision.commit);
     if revision.dirty { format!("{commit} (dirty)") } else { commit }
 }
 
@@ -143,10 +159,6 @@ pub(crate) fn heading(style: Style, title: &str, facts: &[Option<String>]) -> St
         out.push_str(&fact);
     }
     out + "\n"
-}
-
-pub(crate) fn machine(machine: Option<&Machine>) -> Option<String> {
-    machine.map(Machine::describe)
 }
 
 /// A labelled paragraph with a hanging indent.

@@ -12,24 +12,21 @@ pub fn number(value: Option<f64>, format: fn(f64) -> String) -> String {
 const PLAIN_MIN: f64 = 0.001;
 const PLAIN_MAX: f64 = 1e6;
 
+const TIME_UNITS: &[(f64, &str)] = &[(1e6, "ns"), (1e3, "µs"), (1.0, "ms"), (1e-3, "s")];
+const PREFIXES: &[(f64, &str)] = &[(1.0, ""), (1e-3, "k"), (1e-6, "M"), (1e-9, "G"), (1e-12, "T")];
+
 /// A time in the unit that fits: `999.9 ns`, `12.34 µs`, `1.200 ms`, `3.400 s`.
 pub fn time(ms: f64) -> String {
-    scaled(ms, &[(1e6, "ns"), (1e3, "µs"), (1.0, "ms"), (1e-3, "s")])
+    scaled(ms, TIME_UNITS, "")
 }
 
 /// The two ends of an interval of times, in the unit of the upper one: `1.230 – 1.240 ms`.
 pub fn time_interval(low_ms: f64, high_ms: f64) -> String {
-    let high = time(high_ms);
-    let (Some((_, unit)), true) = (high.split_once(' '), low_ms.is_finite()) else {
+    if !low_ms.is_finite() || !high_ms.is_finite() {
         return MISSING.to_owned();
-    };
-    let per_ms = match unit {
-        "ns" => 1e6,
-        "µs" => 1e3,
-        "s" => 1e-3,
-        _ => 1.0,
-    };
-    format!("{} – {high}", digits(low_ms * per_ms))
+    }
+    let (per_ms, unit) = fitting_unit(high_ms, TIME_UNITS);
+    format!("{} – {} {unit}", digits(low_ms * per_ms), digits(high_ms * per_ms))
 }
 
 /// A change as a signed percentage: `+1.3 %`, `-20.0 %`, `0.0 %`, `+134 %`.
@@ -65,16 +62,12 @@ pub fn small_share(ratio: f64) -> String {
 pub fn setting(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent != 0.0 && !(0.0001..PLAIN_MAX).contains(&percent.abs()) {
-        return share_exponent(percent);
+        return if percent.is_finite() { format!("{percent:.1e} %") } else { MISSING.to_owned() };
     }
     let digits = format!("{percent:.4}");
     let kept = digits.trim_end_matches('0');
     let zero = if kept.ends_with('.') { "0" } else { "" };
     format!("{kept}{zero} %")
-}
-
-fn share_exponent(percent: f64) -> String {
-    if percent.is_finite() { format!("{percent:.1e} %") } else { MISSING.to_owned() }
 }
 
 /// Seconds without their unit, for a column of that name: `2.1`.
@@ -136,12 +129,12 @@ pub fn intensity(v: f64) -> String {
 
 /// A quantity per second with its prefix: `12.34 M`, `980.0`.
 pub fn rate(v: f64) -> String {
-    scaled(v, PREFIXES).trim_end().to_owned()
+    scaled(v, PREFIXES, "").trim_end().to_owned()
 }
 
 /// Memory in megabytes, with the unit that fits: `12.34 MB`.
 pub fn memory(mb: f64) -> String {
-    format!("{}B", scaled(mb * 1e6, PREFIXES))
+    scaled(mb * 1e6, PREFIXES, "B")
 }
 
 /// A throughput by its key in the report: `gb_per_s`, `gflops`, or items such as `tiles_per_s`.
@@ -154,10 +147,7 @@ pub fn throughput(key: &str, v: f64) -> String {
             None => (v, key.to_owned()),
         },
     };
-    match scaled(v, PREFIXES) {
-        dash if dash == MISSING => dash,
-        text => format!("{text}{unit}"),
-    }
+    scaled(v, PREFIXES, &unit)
 }
 
 /// A count with its thousands apart: `9 950`.
@@ -173,26 +163,29 @@ pub fn count(n: u64) -> String {
     out
 }
 
-const PREFIXES: &[(f64, &str)] = &[(1.0, ""), (1e-3, "k"), (1e-6, "M"), (1e-9, "G"), (1e-12, "T")];
-
-/// The value in the first unit in which it stays below 1000 once rounded, else in the last.
-fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+/// The value with its unit, which may follow a prefix.
+fn scaled(value: f64, units: &[(f64, &'static str)], unit: &str) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
     }
+    let (per, prefix) = fitting_unit(value, units);
+    format!("{} {prefix}{unit}", digits(value * per))
+}
+
+/// The first unit in which the value stays below 1000 once rounded, else the last.
+fn fitting_unit(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
     // Zero has no size of its own: it is shown in the unit that the caller's number has.
     let own = units.iter().find(|(per, _)| *per == 1.0);
     let fits = units.iter().find(|(per, _)| (value * per).abs() < 999.95);
     let chosen = if value == 0.0 { own } else { fits.or(units.last()) };
-    chosen.map_or_else(|| digits(value), |(per, unit)| format!("{} {unit}", digits(value * per)))
+    chosen.copied().unwrap_or((1.0, ""))
 }
 
 /// Four significant digits.
 fn digits(v: f64) -> String {
     match v.abs() {
         0.0 => "0".to_owned(),
-        PLAIN_MIN..0.9995 => format!("{v:.3}"),
-        0.9995..9.9995 => format!("{v:.3}"),
+        PLAIN_MIN..9.9995 => format!("{v:.3}"),
         9.9995..99.995 => format!("{v:.2}"),
         99.995..999.95 => format!("{v:.1}"),
         999.95..PLAIN_MAX => format!("{v:.0}"),

@@ -8,7 +8,7 @@ use holdpoint_model::Verdict;
 pub fn junit(judged: Judged<'_>) -> String {
     let rows = judged.rows();
     let count = |of: &[Verdict]| rows.iter().filter(|row| of.contains(&row.verdict)).count();
-    // What Jenkins allows of the whole; how many were skipped, only of a suite.
+    // Jenkins allows these on the whole; the number of skipped ones, only on a suite.
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
         rows.len(),

@@ -2,7 +2,7 @@
 
 use super::{name, sentence};
 use crate::judged::{Judged, Row};
-use crate::text::clean;
+use crate::text::{clean, encode_path};
 use holdpoint_model::Verdict;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
     });
     if let Some(file) = location {
         place["physicalLocation"] =
-            json!({"artifactLocation": {"uri": uri(file)}, "region": {"startLine": 1}});
+            json!({"artifactLocation": {"uri": encode_path(file)}, "region": {"startLine": 1}});
     }
     let mut result = json!({
         "ruleId": rule_id(row.verdict),
@@ -70,7 +70,7 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
         "level": RULES[index].1,
         "message": {"text": plain(&format!("{metric}: {}", sentence(row)))},
         "locations": [place],
-        // GitHub tells results of one rule and line apart by the first alone.
+        // GitHub distinguishes results of one rule and line by the first alone.
         "partialFingerprints": {
             "primaryLocationLineHash": format!("{:016x}:1", hash(&format!("{suite}/{metric}"))),
             "holdpoint/v1": format!("{suite}/{metric}"),
@@ -95,16 +95,4 @@ fn hash(text: &str) -> u64 {
 /// Text of a message, in which braces would be placeholders and a bracket before a parenthesis a link.
 fn plain(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
-}
-
-fn uri(path: &str) -> String {
-    let mut out = String::new();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }

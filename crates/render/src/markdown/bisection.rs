@@ -5,7 +5,6 @@ use crate::summary::bisection::{self, describe_bisection};
 use crate::table::EmptyColumns;
 use holdpoint_model::Bisection;
 
-/// The commits that were measured, and the one that slowed the workload.
 pub fn bisection(b: &Bisection) -> String {
     let (word, sentence) = describe_bisection(b);
     let title = tables::title(&format!("{}, bisect", b.suite), word, &sentence);

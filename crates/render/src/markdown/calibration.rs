@@ -6,7 +6,6 @@ use crate::table::EmptyColumns;
 use crate::units;
 use holdpoint_model::Calibration;
 
-/// How often the rule was wrong, and what it sees, by workload.
 pub fn calibration(c: &Calibration) -> String {
     joined(&[
         title(c),

@@ -1,6 +1,6 @@
 //! Foreign text in Markdown and HTML.
 
-use crate::text::clean;
+use crate::text::{clean, escape_html};
 use holdpoint_model::limits::is_invisible;
 
 /// Characters that mean something to Markdown somewhere in a line.
@@ -95,7 +95,7 @@ pub(crate) fn name(raw: &str) -> String {
 
 /// A line inside `<pre>`.
 pub(crate) fn html(raw: &str) -> String {
-    clean(raw).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    escape_html(&clean(raw))
 }
 
 /// Whether a name can stand in a shell command as it is, as every name in a suite file can.

@@ -8,7 +8,7 @@ pub mod comment;
 pub(crate) mod escape;
 mod roofline;
 mod sides;
-pub(crate) mod tables;
+mod tables;
 
 pub use apex::apex_gpu;
 pub use attestation::{attestation, checklist_block};

@@ -5,8 +5,8 @@ use crate::judged::Judged;
 use crate::summary::judgement::{Failed, checks_table, failures, notes};
 use crate::summary::sides;
 use crate::table::EmptyColumns;
-use crate::{text, units};
-use holdpoint_model::Side;
+use crate::units;
+use holdpoint_model::{Machine, Side};
 
 /// Base against head: one line per workload, the reasons, and the evidence.
 pub(super) fn page(judged: Judged<'_>) -> String {
@@ -26,7 +26,7 @@ pub(super) fn page(judged: Judged<'_>) -> String {
 fn title(judged: Judged<'_>) -> String {
     let facts = [
         Some(sides::describe_sides(judged)),
-        text::machine(judged.machine()),
+        judged.machine().map(Machine::describe),
         Some(sides::describe_promise(judged)),
     ];
     let facts: Vec<String> = facts.iter().flatten().map(|fact| escape::prose(fact)).collect();

@@ -83,32 +83,7 @@ pub(super) fn tool_facts(tools: &Toolchain) -> Vec<(&'static str, String)> {
 }
 
 pub(super) fn fact_table(facts: &[(&str, String)]) -> String {
-    let rows: Vec<_> = facts.iter().map(|(what, is)| vec![(*what).to_owned(), escape::prose(is)]).collect();
-    table(&["what", "is"].map(left), &rows)
-}
-
-/// A column: its title, and whether its numbers stand to the right.
-pub(crate) struct Column {
-    title: String,
-    right: bool,
-}
-
-pub(crate) fn left(title: &str) -> Column {
-    Column { title: title.to_owned(), right: false }
-}
-
-pub(crate) fn right(title: &str) -> Column {
-    Column { title: title.to_owned(), right: true }
-}
-
-/// A table of cells that are escaped already; nothing where there is no row.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let titles: Vec<String> = columns.iter().map(|column| column.title.clone()).collect();
-    let marks: Vec<&str> = columns.iter().map(|column| if column.right { "--:" } else { ":--" }).collect();
-    let rows = rows.iter().map(|cells| row(cells));
-    format!("{}|{}|\n{}", row(&titles), marks.join("|"), rows.collect::<String>())
+    let mut grid = Grid::new(&["what", "is"].map(words));
+    facts.iter().for_each(|(what, is)| grid.push([what, is.as_str()].map(Cell::new)));
+    grid.markdown(EmptyColumns::Keep)
 }

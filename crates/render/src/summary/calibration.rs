@@ -11,10 +11,10 @@ use holdpoint_model::Calibration;
 const NOISY_SHOWN: usize = 6;
 /// Times to see something in; a foreign file may have any number.
 const TIMES_SHOWN: usize = 4;
-/// Where the terminal is narrow, the last of the times goes first, as the title of the first speaks for all.
+/// Where the terminal is narrow, the last of the times goes first, as the title of the first explains the others.
 const TIME_DROP: u8 = 5;
 
-/// What was compared, how often, and at which tolerance.
+/// The sides, the tolerance and the number of trials.
 pub(crate) fn facts(c: &Calibration) -> [String; 3] {
     let injected = if is_injected(c) {
         format!("{} slower head", units::setting(c.inject))
@@ -87,7 +87,7 @@ pub(crate) fn workloads_table(c: &Calibration) -> Grid {
     grid
 }
 
-/// What the reader should know, each with a label.
+/// Notes for the reader, each with a label.
 pub(crate) fn notes(c: &Calibration) -> Vec<(&'static str, String)> {
     let noisy = c.workloads.iter().filter(|(_, w)| w.too_noisy).map(|(name, _)| name.as_str());
     let noisy: Vec<&str> = noisy.collect();

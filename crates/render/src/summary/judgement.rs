@@ -189,7 +189,7 @@ fn headroom(check: &Check) -> Option<f64> {
 /// Why, the worst first: for what is neither a pass nor an improvement, and for all where cudadent42's rule decided.
 pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
     let by_seed = sides::is_disjoint_ci(judged);
-    // What passed without being measured says so.
+    // A pass without a measurement is explained.
     let is_same_code =
         |check: &Check| check.paired.as_ref().is_some_and(|paired| paired.ended == Ended::SameCode);
     let is_explained = |check: &&Check| by_seed || check.verdict > Verdict::Pass || is_same_code(check);
@@ -199,7 +199,7 @@ pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
     }))
 }
 
-/// What the reader should know, each with a label.
+/// Notes for the reader, each with a label.
 pub(crate) fn notes(judged: Judged<'_>) -> Vec<(&'static str, String)> {
     let mut notes = sides::describe_troubled_rounds(judged);
     notes.extend(judged.judgement.notes.iter().map(|note| ("note", note.clone())));

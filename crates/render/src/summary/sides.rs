@@ -94,7 +94,7 @@ pub(crate) const COLUMNS: &[Column] = &[
 pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 5] {
     let row = judged.row(check);
     let evidence = check.evidence();
-    // What another rule sees says nothing about this one.
+    // The number belongs to the other rule.
     let sees =
         evidence.and_then(|evidence| evidence.smallest_visible_slowdown).filter(|_| !is_disjoint_ci(judged));
     let units_count = evidence.map(|evidence| f64::from(evidence.units_count));

@@ -1,4 +1,4 @@
-//! The roofline: roofs, and under them a point per workload. What counts no operations has a field of its own, beside.
+//! The roofline: roofs, and under them a point per workload. Workloads without operations have a field of their own, beside.
 
 use super::labels::{Labels, Side};
 use super::panel::{Axis, Panel};
@@ -65,7 +65,6 @@ pub fn roofline(r: &Roofline) -> String {
     out + &canvas.0 + "</svg>\n"
 }
 
-/// A workload on the picture.
 struct Point<'a> {
     name: &'a str,
     placed: &'a Placed,
@@ -123,14 +122,13 @@ fn head(r: &Roofline, canvas: &mut Canvas) {
     }
 }
 
-/// A roof on the picture.
 struct Roof {
     value: f64,
     class: &'static str,
     name: String,
 }
 
-/// The bandwidths to be drawn: memory, the caches that some workload is held against, the maker's; the highest first.
+/// The bandwidths to be drawn: memory, the caches that some workload is compared with, the maker's; the highest first.
 fn bandwidths(r: &Roofline) -> Vec<Roof> {
     let is_over = |cache: &Bandwidth, placement: &Placement| match placement {
         Placement::Placed(placed) => placed.ceiling.workload == cache.workload,
@@ -170,7 +168,7 @@ fn levels(r: &Roofline, points: &[Point<'_>]) -> Vec<Roof> {
     all
 }
 
-/// What only moves bytes: one point above the other by its bandwidth.
+/// Workloads that only move bytes: one point above the other by its bandwidth.
 fn strip(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     let roofs = bandwidths(r);
     let mut values: Vec<f64> = roofs.iter().map(|roof| roof.value).collect();
@@ -183,7 +181,7 @@ fn strip(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     named(points, places, &mut labels, canvas);
 }
 
-/// What counts operations: by how many per byte, and how many per second.
+/// Workloads that count operations: by operations per byte, and per second.
 fn field(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     let (roofs, levels) = (bandwidths(r), levels(r, points));
     let highest = levels.first().map_or(0.0, |level| level.value);

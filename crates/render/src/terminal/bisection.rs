@@ -7,7 +7,6 @@ use crate::text::{self, entry};
 use crate::units;
 use holdpoint_model::Bisection;
 
-/// The commits that were measured, and the one that slowed the workload.
 pub fn bisection(b: &Bisection, style: Style) -> String {
     let (word, sentence) = describe_bisection(b);
     let ink = if b.culprits.len() == 1 { Ink::Strong } else { Ink::Doubt };

@@ -6,7 +6,6 @@ use crate::summary::calibration::{self, describe_calibration, workloads_table};
 use crate::text::{self, entry};
 use holdpoint_model::Calibration;
 
-/// How often the rule was wrong, and what it sees, by workload.
 pub fn calibration(c: &Calibration, style: Style) -> String {
     let (word, sentence) = describe_calibration(c);
     let notes = calibration::notes(c);
@@ -31,6 +30,6 @@ fn ink(c: &Calibration) -> Ink {
 fn head(c: &Calibration, style: Style) -> String {
     let mut facts = vec![Some("calibration".to_owned())];
     facts.extend(calibration::facts(c).map(Some));
-    facts.push(text::machine(Some(&c.machine)));
+    facts.push(Some(c.machine.describe()));
     text::heading(style, &c.suite, &facts)
 }

@@ -17,13 +17,12 @@ struct Row<'a> {
     available: bool,
     detail: String,
     reason: Option<&'a str>,
-    /// What was found and what would help, where more is known than the reason's remedy says.
+    /// A more specific remedy than the reason's.
     found: Option<&'a str>,
     /// Whether the detail says what it is, and not only how it is.
     is_named: bool,
 }
 
-/// What this machine can measure, and remedies for what is missing.
 pub fn caps(c: &RuntimeCaps, style: Style) -> String {
     let rows = rows(c);
     paragraphs(&[table(&rows, style), remedies(&rows, style), end(c, style)])
@@ -81,9 +80,9 @@ fn cpu(cpu: &CpuCaps) -> Vec<Row<'_>> {
 /// The driver and how many devices it has; each has a row of its own.
 fn cuda(cuda: &CudaCaps) -> String {
     let driver = cuda.driver_version.as_ref().map(|version| format!("driver {version}"));
-    let spoken = cuda.cuda_version.as_ref().map(|version| format!("CUDA {version}"));
+    let runtime = cuda.cuda_version.as_ref().map(|version| format!("CUDA {version}"));
     let count = Some(plural(cuda.device_count, "device"));
-    [driver, spoken, count].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    [driver, runtime, count].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn device(device: &CudaDeviceCaps) -> Row<'_> {

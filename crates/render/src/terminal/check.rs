@@ -24,7 +24,6 @@ const COLUMNS: &[Column] = &[
     numbers("of the roof"),
 ];
 
-/// The table, what is wrong or could not run, what to do, and a last line.
 pub fn check(document: &CheckDocument, style: Style) -> String {
     let checks: &[KernelCheck] = match document {
         CheckDocument::One(check) => std::slice::from_ref(check),

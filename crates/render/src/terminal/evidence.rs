@@ -19,7 +19,6 @@ const OUTPUTS: &[Column] = &[
     words("SHA-256"),
 ];
 
-/// The answers that were kept.
 pub fn replay_manifest(m: &ReplayManifest, path: &str, style: Style) -> String {
     let mut grid = Grid::new(OUTPUTS);
     let mut notes = String::new();
@@ -58,7 +57,6 @@ pub fn replay_manifest(m: &ReplayManifest, path: &str, style: Style) -> String {
     paragraphs(&[title, grid.render(style), notes, end])
 }
 
-/// The differences, in order.
 pub fn replay_verification(v: &ReplayVerification, style: Style) -> String {
     let mut notes = String::new();
     for (at, difference) in v.differences.iter().enumerate() {
@@ -120,7 +118,6 @@ fn compared(a: &Attestation) -> Vec<(&str, String)> {
     inputs.filter_map(|(key, input)| Some((key, describe_compared(input.compared.as_ref()?)))).collect()
 }
 
-/// The evidence of a release.
 pub fn attestation(a: &Attestation, style: Style) -> String {
     let m = &a.release_metadata;
     let tree = match m.dirty {

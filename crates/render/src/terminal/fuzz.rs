@@ -21,7 +21,6 @@ const COLUMNS: &[Column] = &[
     numbers("correlation").drop(4),
 ];
 
-/// The table, the failing cases, and a last line.
 pub fn fuzz(report: &FuzzReport, style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     let (mut ranges, mut notes) = (String::new(), String::new());

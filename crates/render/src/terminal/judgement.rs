@@ -7,6 +7,7 @@ use crate::summary::judgement::{Failed, checks_table, failures, notes, reasons};
 use crate::summary::{NAMES_SHOWN, sides};
 use crate::text::{self, entry, list, quote};
 use crate::{remedy, units};
+use holdpoint_model::Machine;
 
 /// Metrics named in the line about those that have no baseline.
 const UNGATED_SHOWN: usize = 5;
@@ -27,7 +28,7 @@ fn head(judged: Judged<'_>, style: Style) -> String {
     let least = j.threshold.as_ref().map(|keys| units::percent(keys.threshold / 100.0));
     let least = least.map(|least| format!(" (at least {least})")).unwrap_or_default();
     let policy = Some(format!("policy {}{least}", j.policy));
-    let machine = text::machine(j.machine.as_ref());
+    let machine = j.machine.as_ref().map(Machine::describe);
     let facts = if judged.is_sides() {
         vec![policy, Some(sides::describe_sides(judged)), machine, Some(sides::describe_promise(judged))]
     } else {

@@ -30,7 +30,6 @@ const CHANGES_SHOWN: usize = 8;
 /// Kernels named for one rule; all are in the file.
 const KERNELS_SHOWN: usize = 6;
 
-/// The counters, and the findings from them.
 pub fn profile(p: &Profile, style: Style) -> String {
     let mut columns: Vec<Column> = vec![names("workload"), names("kernel")];
     columns.extend(SHOWN.iter().map(|(_, title, drop)| numbers(title).drop(*drop)));
@@ -155,7 +154,6 @@ fn end(p: &Profile, style: Style) -> String {
     last_line(style, ink_of_counts(failed, profiled), "profile", &parts.join(", "))
 }
 
-/// Two profiles beside each other.
 pub fn profile_comparison(c: &ProfileComparison, style: Style) -> String {
     let columns = [
         names("workload"),

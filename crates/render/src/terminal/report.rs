@@ -6,7 +6,7 @@ use crate::table::{Cell, Column, Grid, names, numbers};
 use crate::text::{self, entry, list, quote};
 use crate::{remedy, summary, units};
 use holdpoint_model::report::Stopped;
-use holdpoint_model::{Measured, Outcome, Report, RunStatus};
+use holdpoint_model::{Machine, Measured, Outcome, Report, RunStatus};
 
 /// Names in the lines below the table.
 const NAMES_SHOWN: usize = 4;
@@ -25,7 +25,6 @@ const COLUMNS: &[Column] = &[
     numbers("samples").drop(6),
 ];
 
-/// The run: one line per measured workload, then why measuring stopped, failures and skips.
 pub fn report(r: &Report, style: Style) -> String {
     paragraphs(&[
         head(r, style),
@@ -44,7 +43,7 @@ fn ink(status: RunStatus) -> Ink {
 }
 
 fn head(r: &Report, style: Style) -> String {
-    let machine = text::machine(r.machine.as_ref()).or_else(|| Some(r.environment.platform.clone()));
+    let machine = r.machine.as_ref().map(Machine::describe).or_else(|| Some(r.environment.platform.clone()));
     text::heading(style, &r.suite, &[r.revision.as_ref().map(text::revision), machine])
 }
 

@@ -19,7 +19,6 @@ const COLUMNS: &[Column] = &[
     words("roof").drop(4),
 ];
 
-/// Where each workload stands, what to do about it, and what could not be placed.
 pub fn roofline(r: &Roofline, style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     let mut notes = String::new();

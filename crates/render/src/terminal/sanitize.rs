@@ -12,7 +12,6 @@ use holdpoint_model::profile::{SanitizeOutcome, SanitizeReport, SanitizerError};
 /// Errors shown of one workload under one tool; the others are in the file.
 const ERRORS_SHOWN: usize = 3;
 
-/// The outcome of each tool for each workload.
 pub fn sanitize(r: &SanitizeReport, style: Style) -> String {
     let mut tools: Vec<&str> = Vec::new();
     for tool in r.sanitized.values().flat_map(|tools| tools.keys()) {

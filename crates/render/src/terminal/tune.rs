@@ -23,7 +23,6 @@ const COLUMNS: &[Column] = &[
 /// A compiler's message can be long; its beginning says what is wrong.
 const REASON_CHARS: usize = 200;
 
-/// The winner of each workload, and the candidates that could not be tried.
 pub fn tune(tunings: &[Tuning], style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     let mut notes = String::new();

@@ -181,8 +181,9 @@ fn calibration(c: &Comment<'_>) -> Option<String> {
             .false_alarm_rate_upper
             .map(|rate| format!("; with 95 % confidence at most {} of them are", units::small_share(rate)));
         return Some(format!(
-            "{} unchanged suites were called slower at a tolerance of {}{}",
-            sides::out_of(seen.false_alarms, seen.trials).replace('/', " of "),
+            "{} of {} unchanged suites were called slower at a tolerance of {}{}",
+            units::count(seen.false_alarms.into()),
+            units::count(seen.trials.into()),
             units::setting(seen.tolerance),
             upper.unwrap_or_default()
         ));
@@ -230,7 +231,7 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
     let Some(sides) = &j.sides else {
         let checkout = commit(j.revision.as_ref());
         let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
-        // What others measured has no suite here.
+        // Other tools' measurements have no suite here.
         judged.machine()?;
         return Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, flags_of_run(j)?));
     };
@@ -243,7 +244,7 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
             "holdpoint ab --suite {suite} \\\n  --base-rev {base} \\\n  --head-rev {head} \\\n  {flags}"
         ));
     }
-    // What a stranger's file says is no command to be copied.
+    // Nobody should copy a command from a stranger's file.
     let is_command = j.suite == "command" && trust == Trust::Own;
     let quoted = |label: &str| format!("'{}'", label.replace('\'', "'\\''"));
     let is_plain = |label: &str| {
