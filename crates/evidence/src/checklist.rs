@@ -37,7 +37,7 @@ fn marker(line: &str) -> Option<Marker<'_>> {
         let rest = inner.strip_prefix(word)?;
         (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
     };
-    // Any other is a slip, and told as a block that nobody knows.
+    // Anything else is a typo, and reported as an unknown block.
     name("begin").map(Marker::Begin).or_else(|| name("end").map(Marker::End)).or(Some(Marker::Begin(inner)))
 }
 
@@ -60,7 +60,7 @@ fn fence(line: &str) -> Option<(char, usize, bool)> {
     let first = line.chars().next().filter(|c| ['`', '~'].contains(c))?;
     let count = line.chars().take_while(|c| *c == first).count();
     let rest = &line[count..];
-    // What has more of them behind it is code within a line.
+    // With more of them behind it, it is code within a line.
     (count >= 3 && !(first == '`' && rest.contains('`'))).then_some((first, count, rest.is_empty()))
 }
 

@@ -125,7 +125,7 @@ fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Attestatio
     let total = required().count();
     let count = |status| gates.iter().filter(|gate| gate.status == status).count();
     let (failed, pending) = (count(GateStatus::Fail), count(GateStatus::Pending));
-    // What is there and bad counts, needed or not.
+    // A bad artifact counts, required or not.
     let is_bad = artifacts.iter().any(|artifact| artifact.status == GateStatus::Fail);
     let overall = match (is_bad || failed > 0, total - passed + pending) {
         (true, _) => "fail",

@@ -100,14 +100,13 @@ fn check_subjects(statement: &Statement, problems: &mut Problems) {
         let sha256 = |subject: &Subject| subject.digest.get("sha256").cloned().unwrap_or_default();
         subjects.iter().map(|subject| (subject.name.clone(), sha256(subject))).collect()
     };
-    let (named, spoken_of) = (pairs(&statement.subject), pairs(&subjects(&statement.predicate)));
-    for (name, _) in spoken_of.difference(&named) {
+    let (named, attested) = (pairs(&statement.subject), pairs(&subjects(&statement.predicate)));
+    for (name, _) in attested.difference(&named) {
         problems
             .push(clean_text(&format!("{name} is not among its subjects with the SHA-256 that it attests")));
     }
-    for (name, _) in named.difference(&spoken_of) {
-        problems
-            .push(clean_text(&format!("its subject {name} is not a file that its attestation speaks of")));
+    for (name, _) in named.difference(&attested) {
+        problems.push(clean_text(&format!("its subject {name} is not a file that its attestation names")));
     }
 }
 
@@ -124,7 +123,7 @@ fn check_consistency(attestation: &Attestation, problems: &mut Problems) -> Resu
         problems.push("its summary does not follow from its artifacts and gates".to_owned());
     }
     if attestation.inputs_sha256 != inputs_sha256(artifacts, gates)? {
-        problems.push("inputs_sha256 is not the hash of the files it speaks of".to_owned());
+        problems.push("inputs_sha256 is not the hash of the files it names".to_owned());
     }
     if attestation.generated_at_utc != attestation.release_metadata.build_date_utc {
         problems.push("it has two dates".to_owned());
@@ -145,7 +144,7 @@ fn check_files(attestation: &Attestation, dir: &Path, problems: &mut Problems) -
     for (kind, was) in artifacts.filter(|(kind, was)| kind.key == was.key) {
         let was =
             &AttestedArtifact { without: read::declared_away(&was.without, &was.detail), ..was.clone() };
-        // What was not there is looked for where it would be found.
+        // A missing artifact is looked for at its usual places.
         let place = was.exists.then_some(was.path.as_str());
         let is = read::artifact(kind, release, place, was.without.as_deref())?;
         check_artifact(was, &is, problems);
