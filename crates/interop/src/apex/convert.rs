@@ -1,7 +1,7 @@
 //! Converts our report to Apex-X's.
 
 use super::{
-    APEX_GPU_SUITE, ApexError, ApexGpuReport, Autotune, Dispatch, Part, Routing, Section, SkipRecord, Times,
+    APEX_GPU_SUITE, ApexError, ApexGpuReport, Autotune, Dispatch, Part, Section, SkipRecord, Times, nulls,
     profile,
 };
 use holdpoint_model::SCHEMA_VERSION;
@@ -18,6 +18,8 @@ const TENSORRT: &[(&str, &str)] = &[
     ("tilessm.tensorrt_plugin", "tensorrt_python_unavailable"),
     ("end_to_end_infer.tensorrt_engine", "missing_trt_engine_path"),
 ];
+const ROUTING: [&str; 4] =
+    ["selected_l0_per_call", "selected_l1_per_call", "budget_b1_spent", "budget_b2_spent"];
 /// Deepest place. Apex-X's deepest is 3; readers of JSON give up at 128.
 const DEPTH_MAX: usize = 16;
 /// Bytes in Apex-X's MB.
@@ -137,7 +139,7 @@ fn dispatch(measurement: &Measurement) -> Dispatch {
 fn part(name: &str, measurement: &Measurement) -> Part {
     match &measurement.outcome {
         Outcome::Measured(measured) => match &measured.distrust {
-            // Times that are not to be compared would be, by whoever reads this report.
+            // Readers of this report would compare times that must not be compared.
             Some(reason) => skip("skipped", reason.clone()),
             None => Part::Times(Box::new(times(name, &measurement.gated, measured))),
         },
@@ -162,6 +164,6 @@ fn times(name: &str, gated: &[String], measured: &Measured) -> Times {
         peak_memory_mb: measured.peak_device_memory_mb.map(|mb| mb * 1e6 / BYTES_PER_MB),
         throughput: rates.map(|(key, rate)| (key.clone(), *rate)).collect(),
         gated: others.collect::<BTreeMap<_, _>>(),
-        routing: name.starts_with(profile::END_TO_END).then(Routing::default),
+        routing: name.starts_with(profile::END_TO_END).then(|| nulls(ROUTING)),
     }
 }

@@ -9,9 +9,7 @@ mod profile;
 mod read;
 
 pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
-pub use profile::{
-    ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment, ApexFp8Caps, ApexTensorRtCaps, ApexTritonCaps,
-};
+pub use profile::{ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment};
 
 use crate::Format;
 use indexmap::IndexMap;
@@ -103,17 +101,16 @@ pub struct Times {
     /// Metrics that the suite gates beyond the two above. Keys of ours, so that no gated metric is lost.
     #[serde(flatten)]
     pub gated: BTreeMap<String, f64>,
+    /// The choices of routing in each call, of workloads end to end.
     #[serde(flatten)]
-    pub routing: Option<Routing>,
+    pub routing: Option<Nulls>,
 }
 
-/// The choices of routing in each call of a workload end to end. Our report lacks them: all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Routing {
-    pub selected_l0_per_call: Option<f64>,
-    pub selected_l1_per_call: Option<f64>,
-    pub budget_b1_spent: Option<f64>,
-    pub budget_b2_spent: Option<f64>,
+/// Keys of Apex-X for values that our report lacks: all null.
+pub type Nulls = IndexMap<&'static str, ()>;
+
+fn nulls<const N: usize>(keys: [&'static str; N]) -> Nulls {
+    keys.into_iter().map(|key| (key, ())).collect()
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

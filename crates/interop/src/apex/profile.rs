@@ -1,6 +1,6 @@
 //! The machine and the measured profile of a run, as far as our report has them.
 
-use super::convert;
+use super::{Nulls, convert, nulls};
 use holdpoint_model::report::{Outcome, Report, RunStatus};
 use holdpoint_model::suite::Identity;
 use serde::Serialize;
@@ -10,6 +10,16 @@ use serde_json::Value;
 const TILE_OPS: &str = "tile_ops.";
 const TILE_SSM: &str = "tilessm.";
 pub(super) const END_TO_END: &str = "end_to_end_infer.";
+
+const TENSORRT_CAPS: [&str; 7] = [
+    "python_available",
+    "python_version",
+    "python_reason",
+    "headers_available",
+    "header_path",
+    "int8_available",
+    "int8_reason",
+];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexEnvironment {
@@ -39,9 +49,9 @@ pub struct ApexEnvironment {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexCaps {
     pub cuda: ApexCudaCaps,
-    pub triton: ApexTritonCaps,
-    pub tensorrt: ApexTensorRtCaps,
-    pub fp8: ApexFp8Caps,
+    pub triton: Nulls,
+    pub tensorrt: Nulls,
+    pub fp8: Nulls,
     /// CUDA together with Triton or TensorRT: false without CUDA, else not known.
     pub any_gpu_runtime: Option<bool>,
 }
@@ -55,35 +65,6 @@ pub struct ApexCudaCaps {
     /// Null: not in the report.
     pub compute_capability: Option<String>,
     /// Why there was none: a reason code.
-    pub reason: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ApexTritonCaps {
-    pub available: Option<bool>,
-    pub version: Option<String>,
-    pub reason: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ApexTensorRtCaps {
-    /// Whether the package is installed.
-    pub python_available: Option<bool>,
-    pub python_version: Option<String>,
-    pub python_reason: Option<String>,
-    pub headers_available: Option<bool>,
-    pub header_path: Option<String>,
-    /// Whether int8 engines can be built.
-    pub int8_available: Option<bool>,
-    pub int8_reason: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ApexFp8Caps {
-    pub available: Option<bool>,
-    /// Whether the framework has the type.
-    pub dtype_available: Option<bool>,
-    pub supported_dtypes: Option<Vec<String>>,
     pub reason: Option<String>,
 }
 
@@ -151,9 +132,9 @@ fn caps(report: &Report) -> ApexCaps {
             compute_capability: None,
             reason,
         },
-        triton: ApexTritonCaps::default(),
-        tensorrt: ApexTensorRtCaps::default(),
-        fp8: ApexFp8Caps::default(),
+        triton: nulls(["available", "version", "reason"]),
+        tensorrt: nulls(TENSORRT_CAPS),
+        fp8: nulls(["available", "dtype_available", "supported_dtypes", "reason"]),
         any_gpu_runtime: (!available).then_some(false),
     }
 }

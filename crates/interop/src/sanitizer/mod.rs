@@ -24,7 +24,7 @@ pub fn sanitizer_log(text: &str) -> SanitizerLog {
     for line in text.lines() {
         let Some(rest) = line.split_once(MARK).map(|(_, rest)| rest) else { continue };
         let (indent, words) = (rest.len() - rest.trim_start().len(), rest.trim());
-        // What nobody can read is not there.
+        // A line without a visible character is empty.
         if words.chars().all(char::is_control) {
             is_open = false;
         } else if let Some(count) = summary(words) {
