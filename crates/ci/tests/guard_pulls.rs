@@ -109,7 +109,7 @@ fn only_a_push_is_held_against_its_parent() {
     is(
         &push,
         Decision::Run,
-        &format!("what was there before is gone, so it is held against its parent {HEAD}"),
+        &format!("what was there before is gone, so it is compared with its parent {HEAD}"),
     );
     assert_eq!(push.base_sha.unwrap().as_str(), HEAD);
     let pull = decide("pull_request", &event("pull_request"), &hosted());

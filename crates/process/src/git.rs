@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Set by git for its hooks and for `git bisect run`, or by whoever wants to lead git astray: they name another repository,
+/// Set by git for its hooks and for `git bisect run`, or by an attacker: they name another repository,
 /// another index or other objects than those of the folder.
 pub const INHERITED: [&str; 11] = [
     "GIT_DIR",
@@ -57,17 +57,11 @@ pub enum GitError {
     #[error("cannot run git: {0}; install it, or check the PATH")]
     NotStarted(#[source] io::Error),
     #[error("git cannot tell what is checked out in {}: {detail}", root.display())]
-    Refused {
-        root: PathBuf,
-        detail: String,
-    },
+    Refused { root: PathBuf, detail: String },
     #[error(transparent)]
     Temporary(#[from] StoreError),
     #[error("{}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 /// Asks the repository that a folder is in. Only for questions about commits, names and the index: none of them looks at

@@ -13,40 +13,23 @@ pub enum StoreError {
     #[error("{}: cannot be written: {}", path.display(), cause(source))]
     Write { path: PathBuf, source: io::Error },
     #[error("{}: {} bytes; at most {limit_bytes} are read; is this the right file?", path.display(), size(*.size_bytes))]
-    TooLarge {
-        path: PathBuf,
-        size_bytes: Option<u64>,
-        limit_bytes: u64,
-    },
+    TooLarge { path: PathBuf, size_bytes: Option<u64>, limit_bytes: u64 },
     #[error("{}: not UTF-8 text: bad byte at offset {offset_bytes}", path.display())]
-    NotText {
-        path: PathBuf,
-        offset_bytes: usize,
-    },
+    NotText { path: PathBuf, offset_bytes: usize },
     #[error("{}: {source}", path.display())]
     Format { path: PathBuf, source: FileError },
     /// One line of a history is not a trend point.
     #[error("{}: line {line}: {source}", path.display())]
-    Line {
-        path: PathBuf,
-        line: usize,
-        source: FileError,
-    },
+    Line { path: PathBuf, line: usize, source: FileError },
     #[error("{}: {source}", path.display())]
     Toml { path: PathBuf, source: TomlError },
     #[error(
         "{}: another holdpoint is writing to this folder, and has not ended within {waited_s} s; wait for it, or choose another folder",
         folder.display()
     )]
-    Busy {
-        folder: PathBuf,
-        waited_s: u64,
-    },
+    Busy { folder: PathBuf, waited_s: u64 },
     #[error("{}: cannot be written: {source}", path.display())]
-    Unwritable {
-        path: PathBuf,
-        source: JsonError,
-    },
+    Unwritable { path: PathBuf, source: JsonError },
 }
 
 impl StoreError {

@@ -27,7 +27,7 @@ pub fn read_binary(path: &Path) -> Result<Vec<u8>, StoreError> {
     read_bytes(&file, path)
 }
 
-/// Reads a file piece by piece, whatever its content, and tells its size: engines are larger than memory should hold.
+/// Reads a file piece by piece, whatever its content, and returns its size: engines are too large to hold in memory.
 ///
 /// # Errors
 /// When there is no such file, it is a directory, or larger than [`ARTIFACT_BYTES_MAX`].

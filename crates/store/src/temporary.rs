@@ -123,7 +123,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let file = File::open(path)?;
-    // Locked while it is removed: whoever has just made it waits, and sees that it is gone.
+    // Locked while it is removed: a process that has just made it waits, and sees that it is gone.
     file.try_lock().map_err(|_| io::Error::from(ErrorKind::WouldBlock))?;
     match is_at(&file, path) {
         false => Ok(()),

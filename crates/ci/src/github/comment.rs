@@ -42,7 +42,7 @@ struct Found {
 }
 
 impl Client {
-    /// Who comments with this token.
+    /// The user that comments with this token.
     pub fn author(&self) -> Result<Author, ApiError> {
         match self.get("/user") {
             Ok(user) => match user.get("login").and_then(Value::as_str) {

@@ -20,7 +20,7 @@ pub enum Unposted {
     Moved { number: u64, is: String, was: String },
     #[error("no open pull request of this repository is at {0}: it was closed or has moved on")]
     NoneAt(String),
-    #[error("pull requests {numbers} are all at {sha}: which one is meant cannot be told")]
+    #[error("pull requests {numbers} are all at {sha}: it is not clear which one is meant")]
     Several { numbers: String, sha: String },
 }
 

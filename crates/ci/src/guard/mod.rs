@@ -147,8 +147,8 @@ impl Ruling {
         }
         let parent = parent.and_then(Sha::new);
         let against = match &parent {
-            Some(parent) => format!("so it is held against its parent {parent}"),
-            None => "and it has no parent, so it is held against itself".to_owned(),
+            Some(parent) => format!("so it is compared with its parent {parent}"),
+            None => "and it has no parent, so it is compared with itself".to_owned(),
         };
         self.reason = format!("{}; what was there before is gone, {against}", self.reason);
         self.base_sha = parent.or_else(|| self.head_sha.clone());

@@ -53,7 +53,9 @@ impl Mail {
         let failures: Vec<String> = envelope.to().iter().filter_map(alone).collect();
         match (failures.is_empty(), failures.len() < envelope.to().len()) {
             (true, _) => Ok(()),
-            (_, true) => Err(NotifyError::Failed(format!("{} (the others were told)", failures.join("; ")))),
+            (_, true) => {
+                Err(NotifyError::Failed(format!("{} (the others were notified)", failures.join("; "))))
+            }
             (_, false) => Err(NotifyError::Failed(failures.join("; "))),
         }
     }

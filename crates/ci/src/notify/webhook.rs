@@ -88,10 +88,12 @@ pub(super) fn check(url: Option<&str>, token: Option<&str>) -> Result<(), Notify
         return Err(NotifyError::Setting("its address must begin with https://".to_owned()));
     }
     if url.is_some_and(|url| !url.bytes().all(|b| b.is_ascii_graphic())) {
-        return Err(NotifyError::Setting("its address is none".to_owned()));
+        return Err(NotifyError::Setting("its address is not valid".to_owned()));
     }
     if token.is_some_and(|token| !token.bytes().all(|b| b.is_ascii_graphic())) {
-        return Err(NotifyError::Setting("its token is none: there is a space or a line in it".to_owned()));
+        return Err(NotifyError::Setting(
+            "its token is not valid: it contains a space or a line break".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -117,7 +119,9 @@ impl Post {
                 }
                 Ok(answer) => return Err(NotifyError::Failed(self.describe(&answer))),
                 Err(NoAnswer::Setting(what)) => {
-                    return Err(NotifyError::Setting(format!("its address or its token is none: {what}")));
+                    return Err(NotifyError::Setting(format!(
+                        "its address or its token is not valid: {what}"
+                    )));
                 }
                 Err(NoAnswer::Failed(what)) => (what, None),
             };

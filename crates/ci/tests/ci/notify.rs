@@ -191,7 +191,10 @@ fn a_rehearsal_refuses_what_would_be_refused_and_asks_for_no_secret() {
         assert!(line.contains(wanted), "{nothing_set}");
     }
     let wrong = said(&[("S", "https://exa mple/x"), ("T", "a b")]);
-    assert!(wrong.contains("its address is none") && wrong.contains("its token is none"), "{wrong}");
+    assert!(
+        wrong.contains("its address is not valid") && wrong.contains("its token is not valid"),
+        "{wrong}"
+    );
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn one_address_that_is_refused_does_not_keep_a_mail_from_the_others() {
     let (outcomes, _) = tell(&config, Verdict::Regressed, &[]);
     let error = outcomes[0].result.as_ref().unwrap_err().to_string();
     assert!(
-        error.starts_with("nobody@example.org: ") && error.ends_with("(the others were told)"),
+        error.starts_with("nobody@example.org: ") && error.ends_with("(the others were notified)"),
         "{error}"
     );
     assert!(server.mails.recv().unwrap().commands.iter().any(|line| line.contains("RCPT TO:<a@")));

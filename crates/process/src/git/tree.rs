@@ -29,7 +29,7 @@ pub struct Head {
     pub changes: Vec<String>,
 }
 
-/// What is checked out in the work tree that a folder is in; absent where there is none, or no commit yet.
+/// The head of the work tree that a folder is in; absent where there is none, or no commit yet.
 pub fn head(dir: &Path) -> Result<Option<Head>, GitError> {
     let Some(place) = locate(dir) else { return Ok(None) };
     let Some(repository) = Repository::open(place)? else { return Ok(None) };
