@@ -12,7 +12,7 @@ pub struct Style {
 }
 
 /// The meaning of a piece of text; its colour follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Ink {
     #[default]
     Plain,

@@ -1,6 +1,6 @@
 //! A judgement in words and cells, for the terminal and Markdown alike. Not yet neutralised.
 
-use super::{Group, Item, Items, changes, grouped, more_passed, names, shown, sides};
+use super::{Group, Items, changes, group, more_passed, names, shown, sides};
 use crate::judged::Judged;
 use crate::table::{self, Cell, Column, Grid, numbers, words};
 use crate::text::{clip, plural};
@@ -17,7 +17,7 @@ const STATUS_CHARS: usize = 12;
 pub(crate) fn describe_judgement(judged: Judged<'_>) -> String {
     let verdict = judged.judgement.verdict;
     let checks = judged.judgement.checks.iter().filter(|check| !check.is_overall());
-    let items = Items { noun: judged.noun(), all: checks.map(item).collect() };
+    let items = Items { noun: judged.noun(), all: checks.collect() };
     let hit = items.with(verdict);
     let all = |one, many| items.count(hit.len(), one, many);
     let is_sides = judged.is_sides();
@@ -37,7 +37,7 @@ pub(crate) fn describe_judgement(judged: Judged<'_>) -> String {
                 if is_sides { ["could not be decided"; 2] } else { ["is undecided", "are undecided"] };
             format!("{}{}", all(one, many), items.which(&hit))
         }
-        Verdict::Regressed => describe_regressed(judged, &items, &slower),
+        Verdict::Regressed => describe_regressed(&items, &slower),
         Verdict::Broken if is_sides => {
             let failed = format!("failed{}", failed_on(judged));
             format!("{}{}", all(&failed, &failed), items.which(&hit))
@@ -51,10 +51,6 @@ pub(crate) fn describe_judgement(judged: Judged<'_>) -> String {
         }
         _ => sentence,
     }
-}
-
-fn item(check: &Check) -> Item<'_> {
-    Item { name: check.name(), verdict: check.verdict, change: check.regression_ratio }
 }
 
 /// Slower and faster than what, and what nothing is slower than.
@@ -86,13 +82,10 @@ fn describe_without_items(judged: Judged<'_>) -> String {
     }
 }
 
-fn describe_regressed(judged: Judged<'_>, items: &Items<'_>, slower_than: &str) -> String {
-    let checks = &judged.judgement.checks;
-    let hit = checks.iter().filter(|check| !check.is_overall() && check.verdict == Verdict::Regressed);
+fn describe_regressed(items: &Items<'_>, slower_than: &str) -> String {
+    let hit = items.with(Verdict::Regressed).into_iter();
     let (missing, slower): (Vec<&Check>, Vec<&Check>) =
         hit.partition(|check| check.status == CheckStatus::Missing);
-    let missing: Vec<Item<'_>> = missing.into_iter().map(item).collect();
-    let slower: Vec<Item<'_>> = slower.into_iter().map(item).collect();
     let (n, absent) = (missing.len(), names(&missing));
     let how_slow =
         || format!("{} {slower_than} ({})", items.count(slower.len(), "is", "are"), changes(&slower));
@@ -193,10 +186,17 @@ pub(crate) fn reasons(judged: Judged<'_>) -> Vec<Group<'_>> {
     let is_same_code =
         |check: &Check| check.paired.as_ref().is_some_and(|paired| paired.ended == Ended::SameCode);
     let is_explained = |check: &&Check| by_seed || check.verdict > Verdict::Pass || is_same_code(check);
-    grouped(judged.judgement.checks.iter().filter(is_explained).map(|check| {
-        let name = (check.metric != STATUS_METRIC).then(|| check.name());
-        (check.verdict, check.reason.as_str(), name)
-    }))
+    let checks = judged.judgement.checks.iter().filter(is_explained);
+    let by_reason = group(checks.map(|check| ((check.verdict, check.reason.as_str()), check)));
+    let mut groups: Vec<Group<'_>> = by_reason
+        .into_iter()
+        .map(|((verdict, reason), checks)| {
+            let named = checks.iter().filter(|check| check.metric != STATUS_METRIC);
+            Group { verdict, reason, names: named.map(|check| check.name()).collect() }
+        })
+        .collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.verdict));
+    groups
 }
 
 /// Notes for the reader, each with a label.

@@ -13,6 +13,7 @@ use crate::text::{list, plural};
 use crate::units;
 use holdpoint_model::{Check, Verdict};
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// Passes shown; everything else is always shown.
 const PASSES_SHOWN: usize = 50;
@@ -43,37 +44,29 @@ pub(crate) struct Group<'a> {
     pub(crate) names: Vec<&'a str>,
 }
 
-/// Names by verdict and reason, the worst first.
-fn grouped<'a>(items: impl Iterator<Item = (Verdict, &'a str, Option<&'a str>)>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    let mut index: HashMap<(Verdict, &str), usize> = HashMap::new();
-    for (verdict, reason, name) in items {
-        let at = *index.entry((verdict, reason)).or_insert_with(|| {
-            groups.push(Group { verdict, reason, names: Vec::new() });
+/// Values by their keys, in the order of the first value of each.
+pub(crate) fn group<K: Hash + Eq + Copy, V>(items: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let mut index: HashMap<K, usize> = HashMap::new();
+    for (key, value) in items {
+        let at = *index.entry(key).or_insert_with(|| {
+            groups.push((key, Vec::new()));
             groups.len() - 1
         });
-        groups[at].names.extend(name);
+        groups[at].1.push(value);
     }
-    groups.sort_by_key(|group| std::cmp::Reverse(group.verdict));
     groups
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Item<'a> {
-    name: &'a str,
-    verdict: Verdict,
-    change: Option<f64>,
-}
-
-/// Metrics or workloads, and the word for them.
+/// Checks of metrics or workloads, and the word for them.
 struct Items<'a> {
     noun: &'static str,
-    all: Vec<Item<'a>>,
+    all: Vec<&'a Check>,
 }
 
 impl<'a> Items<'a> {
-    fn with(&self, verdict: Verdict) -> Vec<Item<'a>> {
-        self.all.iter().copied().filter(|item| item.verdict == verdict).collect()
+    fn with(&self, verdict: Verdict) -> Vec<&'a Check> {
+        self.all.iter().copied().filter(|check| check.verdict == verdict).collect()
     }
 
     /// `1 of 9 metrics is`, `9 of 9 metrics are`, `the only metric is`.
@@ -87,7 +80,7 @@ impl<'a> Items<'a> {
     }
 
     /// The names in brackets, unless it is all of them.
-    fn which(&self, hit: &[Item<'_>]) -> String {
+    fn which(&self, hit: &[&Check]) -> String {
         if hit.len() == self.all.len() { String::new() } else { format!(" ({})", names(hit)) }
     }
 
@@ -109,7 +102,7 @@ impl<'a> Items<'a> {
         let others =
             [Verdict::Broken, Verdict::Regressed, Verdict::Inconclusive, Verdict::Skipped, Verdict::Waived];
         let counted = others.iter().filter(|other| **other != but).filter_map(|other| {
-            let n = self.all.iter().filter(|item| item.verdict == *other).count();
+            let n = self.all.iter().filter(|check| check.verdict == *other).count();
             (n > 0).then(|| format!("{} {}", units::count(n as u64), other.as_str()))
         });
         let also = counted.collect::<Vec<_>>().join(", ");
@@ -117,21 +110,21 @@ impl<'a> Items<'a> {
     }
 }
 
-fn names(items: &[Item<'_>]) -> String {
-    let names: Vec<&str> = items.iter().map(|item| item.name).collect();
+fn names(checks: &[&Check]) -> String {
+    let names: Vec<&str> = checks.iter().map(|check| check.name()).collect();
     list(&names, NAMES_SHOWN)
 }
 
 /// Names with their changes, the largest first.
-fn changes(items: &[Item<'_>]) -> String {
-    let mut items = items.to_vec();
-    let size = |item: &Item<'_>| item.change.map_or(0.0, f64::abs);
-    items.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    let texts: Vec<String> = items
+fn changes(checks: &[&Check]) -> String {
+    let mut checks = checks.to_vec();
+    let size = |check: &Check| check.regression_ratio.map_or(0.0, f64::abs);
+    checks.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let texts: Vec<String> = checks
         .iter()
-        .map(|item| match item.change {
-            Some(ratio) => format!("{} {}", item.name, units::percent(ratio)),
-            None => item.name.to_owned(),
+        .map(|check| match check.regression_ratio {
+            Some(ratio) => format!("{} {}", check.name(), units::percent(ratio)),
+            None => check.name().to_owned(),
         })
         .collect();
     list(&texts, NAMES_SHOWN)

@@ -35,7 +35,7 @@ pub use tune::tune;
 
 use crate::paint::{Ink, Style};
 use crate::remedy;
-use crate::summary::NAMES_SHOWN;
+use crate::summary::{NAMES_SHOWN, group};
 use crate::text::{clean, entry, list, wrap};
 use holdpoint_model::profile::{ToolInfo, Unavailable};
 use holdpoint_model::protocol::DeviceInfo;
@@ -78,14 +78,9 @@ fn describe_device(device: &DeviceInfo) -> String {
 
 /// Workloads with the same reason in one paragraph.
 fn group_by_reason(others: &[(Ink, &str, String, &String)], style: Style) -> String {
-    let mut groups: Vec<(Ink, &str, &str, Vec<&str>)> = Vec::new();
-    for (ink, label, why, workload) in others {
-        match groups.iter_mut().find(|group| (group.1, group.2) == (*label, why.as_str())) {
-            Some(group) => group.3.push(workload),
-            None => groups.push((*ink, label, why, vec![workload])),
-        }
-    }
-    let entries = groups.iter().map(|(ink, label, why, workloads)| {
+    let groups =
+        group(others.iter().map(|(ink, label, why, workload)| ((*ink, *label, why.as_str()), workload)));
+    let entries = groups.iter().map(|((ink, label, why), workloads)| {
         entry(style, *ink, label, &format!("{}: {why}", list(workloads, NAMES_SHOWN)))
     });
     entries.collect()

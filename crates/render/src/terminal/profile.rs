@@ -5,7 +5,7 @@ use super::{
     paragraphs,
 };
 use crate::paint::{Ink, Style};
-use crate::summary::NAMES_SHOWN;
+use crate::summary::{NAMES_SHOWN, group};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, entry, list, plural};
 use crate::units;
@@ -96,21 +96,16 @@ fn row(workload: &str, name: &str, kernel: &KernelProfile) -> Vec<Cell> {
 
 /// The findings of each rule, its remedy once; the most severe rule first.
 fn by_rule(findings: &[(&Finding, String)], style: Style) -> String {
-    let mut rules: Vec<(&Finding, Vec<String>)> = Vec::new();
-    for (finding, text) in findings {
-        match rules.iter_mut().find(|(known, _)| known.rule == finding.rule) {
-            Some((_, all)) => all.push(text.clone()),
-            None => rules.push((finding, vec![text.clone()])),
-        }
-    }
-    rules.sort_by_key(|(finding, _)| Reverse(finding.severity));
-    let entries = rules.into_iter().map(|(finding, mut all)| {
-        let more = all.len().saturating_sub(KERNELS_SHOWN);
-        all.truncate(KERNELS_SHOWN);
-        all.extend((more > 0).then(|| format!("and {} more", units::count(more as u64))));
-        let body = format!("{}: {}", finding.rule, finding.remedy);
-        let all = all.iter().map(|text| entry(style, Ink::Plain, "", &format!("· {text}")));
-        entry(style, ink(finding.severity), finding.severity.as_str(), &body) + &all.collect::<String>()
+    let mut rules = group(findings.iter().map(|found| (found.0.rule.as_str(), found)));
+    rules.sort_by_key(|(_, found)| Reverse(found[0].0.severity));
+    let entries = rules.into_iter().map(|(rule, found)| {
+        let (first, _) = found[0];
+        let more = found.len().saturating_sub(KERNELS_SHOWN);
+        let shown = found.iter().take(KERNELS_SHOWN).map(|(_, text)| text.clone());
+        let all = shown.chain((more > 0).then(|| format!("and {} more", units::count(more as u64))));
+        let all = all.map(|text| entry(style, Ink::Plain, "", &format!("· {text}")));
+        let body = format!("{rule}: {}", first.remedy);
+        entry(style, ink(first.severity), first.severity.as_str(), &body) + &all.collect::<String>()
     });
     entries.collect()
 }

@@ -2,6 +2,7 @@
 
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
+use crate::summary::group;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, plural};
 use crate::units;
@@ -29,19 +30,8 @@ pub fn trend(points: &[Trend], style: Style) -> String {
     if points.is_empty() {
         return last_line(style, Ink::Strong, "trend", "no points yet");
     }
-    let mut suites: Vec<&str> = Vec::new();
-    for point in points {
-        if !suites.contains(&point.suite.as_str()) {
-            suites.push(&point.suite);
-        }
-    }
-    let parts: Vec<String> = suites
-        .iter()
-        .map(|suite| {
-            let points: Vec<&Trend> = points.iter().filter(|point| point.suite == *suite).collect();
-            suite_trend(suite, &points, style)
-        })
-        .collect();
+    let suites = group(points.iter().map(|point| (point.suite.as_str(), point)));
+    let parts: Vec<String> = suites.iter().map(|(suite, points)| suite_trend(suite, points, style)).collect();
     paragraphs(&parts)
 }
 
