@@ -62,9 +62,7 @@ fn push(event: &PushEvent, settings: &Settings) -> Result<Ruling, EventError> {
     let Some(branch) = judged_branch(&event.reference, &event.repository.default_branch, settings) else {
         return Ok(Ruling::skip(format!("{} is no branch that is judged", plain(&event.reference))));
     };
-    let base = if before.is_null() { after.clone() } else { before };
-    let reason = format!("a push to {branch}");
-    Ok(Ruling::run(settings.mode_of_push(), after, base, reason).filtered(Filter::SinceBase))
+    Ok(Ruling::run_push(before, after, format!("a push to {branch}"), settings))
 }
 
 /// Only those who may write can add to the merge queue; the group is compared with the commit below it.
@@ -183,16 +181,12 @@ fn dispatch(event: &DispatchEvent, own_sha: &str, settings: &Settings) -> Result
     let Some(inputs) = inputs.filter(is_asked) else {
         return Ok(Ruling::skip("dispatched without asking for the GPU: run_mode is skip"));
     };
-    let base = sha("GITHUB_SHA", own_sha)?;
-    if inputs.sha.is_empty() {
-        let reason = "dispatched by somebody who may write".to_owned();
-        return Ok(Ruling::run(Mode::Baseline, base.clone(), base, reason));
-    }
-    let Some(head) = Sha::new(&inputs.sha) else {
-        return Ok(Ruling::refuse("the input sha is no full commit hash of 40 digits"));
-    };
-    let reason = format!("dispatched for {head} by somebody who may write");
-    Ok(Ruling::run(Mode::Against, head, base, reason))
+    let ruling = Ruling::run_wanted(
+        &inputs.sha,
+        sha("GITHUB_SHA", own_sha)?,
+        ["dispatched", "somebody who may write"],
+    );
+    Ok(ruling.unwrap_or_else(|| Ruling::refuse("the input sha is no full commit hash of 40 digits")))
 }
 
 fn schedule(_: &ScheduleEvent, own_sha: &str, settings: &Settings) -> Result<Ruling, EventError> {

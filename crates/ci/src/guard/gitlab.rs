@@ -54,9 +54,7 @@ pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Ruling, EventErr
                 return Ok(Ruling::skip("not a push to the default branch"));
             }
             let before = sha("CI_COMMIT_BEFORE_SHA", &pipeline.commit_before_sha)?;
-            let base = if before.is_null() { head.clone() } else { before };
-            let reason = "a push to the default branch".to_owned();
-            Ok(Ruling::run(settings.mode_of_push(), head, base, reason).filtered(Filter::SinceBase))
+            Ok(Ruling::run_push(before, head, "a push to the default branch".to_owned(), settings))
         }
         "schedule" if !settings.scheduled && !settings.hosted => {
             Ok(Ruling::skip("scheduled runs are not enabled by the project's variable"))
@@ -85,15 +83,8 @@ fn by_hand(pipeline: &GitLab, own: Sha) -> Result<Ruling, EventError> {
             plain(&pipeline.default_branch)
         )));
     }
-    if pipeline.wanted_sha.is_empty() {
-        let reason = "started by hand by somebody who may".to_owned();
-        return Ok(Ruling::run(Mode::Baseline, own.clone(), own, reason));
-    }
-    let Some(head) = Sha::new(&pipeline.wanted_sha) else {
-        return Ok(Ruling::refuse("what is to be measured is no full commit hash of 40 digits"));
-    };
-    let reason = format!("started by hand for {head} by somebody who may");
-    Ok(Ruling::run(Mode::Against, head, own, reason))
+    let ruling = Ruling::run_wanted(&pipeline.wanted_sha, own, ["started by hand", "somebody who may"]);
+    Ok(ruling.unwrap_or_else(|| Ruling::refuse("what is to be measured is no full commit hash of 40 digits")))
 }
 
 fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Ruling, EventError> {

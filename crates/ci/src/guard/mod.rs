@@ -110,6 +110,23 @@ impl Ruling {
         }
     }
 
+    /// A push; the first one of a branch is compared with itself. Hosted machines vary and have no baseline of their own.
+    fn run_push(before: Sha, after: Sha, reason: String, settings: &Settings) -> Self {
+        let mode = if settings.hosted { Mode::Against } else { Mode::Baseline };
+        let base = if before.is_null() { after.clone() } else { before };
+        Self::run(mode, after, base, reason).filtered(Filter::SinceBase)
+    }
+
+    /// A run of the wanted commit against `own`, or of `own` where none is wanted; absent where it is no full hash.
+    fn run_wanted(wanted: &str, own: Sha, [start, who]: [&str; 2]) -> Option<Self> {
+        if wanted.is_empty() {
+            return Some(Self::run(Mode::Baseline, own.clone(), own, format!("{start} by {who}")));
+        }
+        let head = Sha::new(wanted)?;
+        let reason = format!("{start} for {head} by {who}");
+        Some(Self::run(Mode::Against, head, own, reason))
+    }
+
     fn without_run(decision: Decision, reason: String) -> Self {
         let (head_sha, base_sha, filter, compared) = (None, None, None, None);
         Self { decision, reason, mode: Mode::Against, head_sha, base_sha, filter, compared }
@@ -195,13 +212,6 @@ pub struct Settings {
     pub hosted: bool,
     /// Branches that are judged besides the default one.
     pub branches: Vec<String>,
-}
-
-impl Settings {
-    /// Hosted machines vary and have no baseline of their own.
-    fn mode_of_push(&self) -> Mode {
-        if self.hosted { Mode::Against } else { Mode::Baseline }
-    }
 }
 
 /// An event that cannot be understood; no run is allowed then.
