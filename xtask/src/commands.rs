@@ -1,9 +1,8 @@
-//! Commands that the documentation names: each must be one that can be typed.
+//! Checks that the commands in the documentation exist.
 
 use std::fs;
 use std::path::Path;
 
-/// Pages whose commands are looked at.
 const PAGES: &[&str] =
     &["docs/from-the-originals.md", "docs/ci.md", "docs/ci-security.md", "docs/self-hosted-runner.md"];
 

@@ -1,4 +1,4 @@
-//! The tables that pages print, each between marks: the constants of METHODOLOGY.md and the exit codes. Each stands once, in the code.
+//! Generated tables between marks in pages: the constants of METHODOLOGY.md and the exit codes.
 
 use holdpoint_flow::options::{ROUND_MS, ROUNDS_PER_UNIT, UNITS_AT_ONCE};
 use holdpoint_gate::ab::estimate;
@@ -19,7 +19,7 @@ pub fn print_exit_codes(text: &str) -> String {
     print_between(text, "exit codes", &format!("\n| exit code | meaning |\n|--:|---|\n{lines}\n"))
 }
 
-/// The page with what is generated between the marks of that name; as it is where it has none.
+/// The page with the generated text between the marks of that name; unchanged where it has none.
 fn print_between(text: &str, name: &str, generated: &str) -> String {
     let begin = format!("<!-- {name}: printed by `cargo xtask gen` -->\n");
     let end = format!("<!-- end of {name} -->\n");

@@ -1,5 +1,5 @@
-//! Compiles every kernel for every architecture, without a GPU, and holds what the code needs against `usage.txt` in the op's
-//! folder: a kernel that begins to spill is slower long before a test is red.
+//! Compiles every kernel for every architecture, without a GPU, and compares its registers and memory with `usage.txt` in the
+//! op's folder: a kernel that begins to spill is slower long before a test is red.
 
 use holdpoint_cuda::compile::{self, Nvrtc, Unit, Usage};
 use holdpoint_ops::cuda::{ARCHS, Checked, checked_units};
@@ -14,15 +14,14 @@ use std::time::Instant;
 const REGISTERS_SLACK: u32 = 8;
 /// The ops' folders.
 const FOLDERS: &str = "crates/ops/src";
-/// What was recorded, in each of them.
+/// The recorded needs, in each of them.
 const FILE: &str = "usage.txt";
 
-/// What the kernels need, by kernel, architecture, element type and constants.
+/// Registers and memory by kernel, architecture, element type and constants.
 type Table = BTreeMap<String, Needs>;
 /// The same by folder.
 type Tables = BTreeMap<&'static str, Table>;
 
-/// What one kernel needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Needs {
     registers: u32,

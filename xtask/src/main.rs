@@ -1,7 +1,7 @@
 //! Steps for those who work on holdpoint: `cargo xtask gen` writes the generated files, `cargo xtask check` fails
 //! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check and that
 //! commands in the documentation exist,
-//! `cargo xtask kernels` compiles every kernel and holds its registers and spills against those recorded,
+//! `cargo xtask kernels` compiles every kernel and compares its registers and spills with those recorded,
 //! `cargo xtask unchanged REPORT…` counts false alarms among reports of one revision.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

@@ -4,28 +4,26 @@ use crate::redact::Secrets;
 use std::time::{Duration, Instant};
 use ureq::Agent;
 
-/// How long a request may take as a whole.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest answer read: a hundred comments of GitHub's largest size.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
 
-/// A request that came to no answer.
+/// A request without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
-    /// An address or a header that is none: asking again is of no use.
+    /// A bad address or header: trying again is of no use.
     #[error("{0}")]
     Setting(String),
-    /// Nobody there, or no answer that could be read.
+    /// Nobody there, or an answer that could not be read.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A moment by which all must be done: requests, waits and further attempts.
+/// The moment by which requests, waits and further attempts must be done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    /// So long from now.
     pub(crate) fn after(limit: Duration) -> Self {
         Self(Instant::now() + limit)
     }
@@ -36,7 +34,7 @@ impl Deadline {
     }
 }
 
-/// A response of any status. Secrets are hidden in it as they were sent; text read out of the body must be redacted again.
+/// A response of any status. Secrets are hidden in it in the forms they were sent; text parsed out of the body must be redacted again.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -50,14 +48,13 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A header that is a number.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.header(name)?.trim().parse().ok()
     }
 }
 
-/// An agent that takes no status for an error and follows no redirection: a token goes to the host it was meant for. What goes to
-/// this very machine in the clear goes there itself: a proxy would read it.
+/// An agent that takes no status for an error and follows no redirection: a token goes only to its host. Plain HTTP to this
+/// machine uses no proxy, which would read it.
 pub(crate) fn agent(url: &str) -> Agent {
     let mut config = Agent::config_builder();
     if !is_tls(url) {
@@ -71,7 +68,7 @@ pub(crate) fn agent(url: &str) -> Agent {
     config.build().into()
 }
 
-/// One request; a body goes as JSON.
+/// One request; a body is sent as JSON.
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) url: &'a str,
@@ -82,21 +79,21 @@ pub(crate) struct Request<'a> {
     pub(crate) deadline: Deadline,
 }
 
-/// Sends it. The limit is for all of it, from the look-up of the name to the last byte of the answer.
+/// Sends a request. The limit covers all of it, from the look-up of the name to the last byte of the answer.
 pub(crate) fn send(agent: &Agent, request: &Request<'_>) -> Result<Answer, NoAnswer> {
     let Request { method, url, headers, body, secrets, deadline } = *request;
-    let said = |error: &dyn std::fmt::Display| secrets.clean(&error.to_string());
+    let describe = |error: &dyn std::fmt::Display| secrets.clean(&error.to_string());
     let limit = deadline.left().min(TIMEOUT);
     if limit.is_zero() {
         return Err(NoAnswer::Failed("no time is left for it".to_owned()));
     }
     let failed = |error: ureq::Error| match error {
         ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::InvalidProxyUrl => {
-            NoAnswer::Setting(said(&error))
+            NoAnswer::Setting(describe(&error))
         }
-        error => NoAnswer::Failed(said(&error)),
+        error => NoAnswer::Failed(describe(&error)),
     };
-    let unusable = |error: ureq::http::Error| NoAnswer::Setting(said(&error));
+    let unusable = |error: ureq::http::Error| NoAnswer::Setting(describe(&error));
     let mut request = ureq::http::Request::builder().method(method).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);

@@ -1,17 +1,16 @@
-//! Takes secrets out of what a server says: it may repeat what it was sent, as it was or encoded, and logs are public.
+//! Removes secrets from servers' answers: a server may repeat them, plain or encoded, and logs are public.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use holdpoint_model::limits::clean_text;
 
-/// Stands for a secret.
 const HIDDEN: &str = "…";
 /// Characters of a part of an address that may be a secret; shorter ones are words such as `hook`.
 const URL_PART_CHARS_MIN: usize = 6;
-/// Bytes of a secret from which on it is looked for inside of other base64: less leaves too few digits to tell.
+/// Bytes of a secret from which on it is looked for inside of other base64: fewer leave too few digits.
 const INNER_BYTES_MIN: usize = 4;
 
-/// Every form in which the secrets in play could come back, in small letters.
+/// Every form in which the secrets could come back, in lower case.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets {
     forms: Vec<String>,
@@ -41,7 +40,7 @@ impl Secrets {
         self.add(&format!("{user}:{password}"));
     }
 
-    /// An address of which a part lets its holder in.
+    /// An address that may contain a secret.
     pub(crate) fn add_url(&mut self, url: &str) {
         self.add(url);
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -88,7 +87,7 @@ impl Secrets {
     }
 }
 
-/// The digits that a secret has inside of longer base64, behind so many bytes (of three): those that depend on it alone.
+/// The digits of a secret inside longer base64, behind so many bytes (of three): those that depend on it alone.
 fn inner_base64(engine: &impl Engine, secret: &[u8], before: usize) -> String {
     let padded = [vec![0; before], secret.to_vec()].concat();
     let digits = engine.encode(&padded);
@@ -96,7 +95,7 @@ fn inner_base64(engine: &impl Engine, secret: &[u8], before: usize) -> String {
     digits[from..to].to_owned()
 }
 
-fn encode_percent(text: &str) -> String {
+pub(crate) fn encode_percent(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let encode = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(encode).collect()
@@ -119,7 +118,7 @@ mod tests {
     #[test]
     fn a_secret_is_hidden_in_every_form_that_a_server_could_send_it_back_in() {
         let plain = format!("\0perf@example.org\0{PASSWORD}");
-        for said in [
+        for secret in [
             PASSWORD.to_owned(),
             PASSWORD.to_ascii_uppercase(),
             STANDARD.encode(PASSWORD),
@@ -133,10 +132,10 @@ mod tests {
             "/services/T0AB/s3cret-part?k=v".to_owned(),
             "hunter\u{7}2/is+Größe".to_owned(),
         ] {
-            let told = secrets().clean(&format!("535 no: {said} (refused)"));
-            assert!(told.starts_with("535 no: ") && told.ends_with(" (refused)"), "{told}");
-            let left = told.trim_start_matches("535 no: ").trim_end_matches(" (refused)");
-            assert!(left.chars().count() <= 8, "{said}: {told}");
+            let cleaned = secrets().clean(&format!("535 no: {secret} (refused)"));
+            assert!(cleaned.starts_with("535 no: ") && cleaned.ends_with(" (refused)"), "{cleaned}");
+            let left = cleaned.trim_start_matches("535 no: ").trim_end_matches(" (refused)");
+            assert!(left.chars().count() <= 8, "{secret}: {cleaned}");
         }
         assert_eq!(secrets().clean("535 no such user"), "535 no such user");
     }

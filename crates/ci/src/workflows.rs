@@ -1,10 +1,10 @@
 //! The workflows that `ci init` writes: templates and settings in, files out. Pure.
 //!
 //! A template holds `@@NAME@@` for a setting, and lines `#@ part NAME=VALUE …` where a part of `templates/parts`, or a
-//! script of `templates/gitlab`, stands at the same depth. Settings come from whoever owns the repository; what would not stand in YAML or in a shell as
-//! itself is refused.
+//! script of `templates/gitlab`, is inserted at the same depth. Settings that would not be plain text in YAML or in a shell are
+//! refused.
 
-use crate::guard::unmatchable;
+use crate::guard::find_path_problem;
 use std::collections::BTreeMap;
 
 /// Actions, by the commit that the tag named when it was looked up. Dependabot reads and moves both.
@@ -20,7 +20,6 @@ macro_rules! template {
     };
 }
 
-/// Where a file goes and what it is made of.
 const GITHUB: &[(&str, &str)] = &[
     (".github/workflows/perf_cpu.yml", template!("github/perf_cpu.yml")),
     (".github/workflows/perf_gpu.yml", template!("github/perf_gpu.yml")),
@@ -46,85 +45,61 @@ const PARTS: &[(&str, &str)] = &[
     ("gitlab_notify", template!("gitlab/notify.yml")),
 ];
 
-/// What a change must touch beside the paths given, to be measured: what decides how it is measured, and what is checked out.
+/// Paths that are always measured: those that decide how to measure, and what is checked out.
 const PATHS_ALWAYS: &[&str] =
     &[".holdpoint/**", ".github/workflows/perf_*", ".gitlab/holdpoint.yml", ".gitlab-ci.yml", ".gitmodules"];
 
-/// Whose pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forge {
-    /// GitHub Actions.
     GitHub,
-    /// GitLab CI.
     GitLab,
 }
 
-/// What the required check makes of evidence that does not suffice.
+/// Whether inconclusive evidence fails the required check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnInconclusive {
-    /// It fails.
     Fail,
-    /// It passes.
     Pass,
 }
 
-/// What can be set.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whose pipelines.
     pub forge: Forge,
     /// The command that wrote the files, for their first lines.
     pub command: String,
-    /// The suite of the CPU gate, a file in the repository.
     pub suite: String,
-    /// The suite of the GPU gate, a file in the repository.
     pub gpu_suite: String,
     /// Globs; a change outside them is not measured. Empty: every change is.
     pub paths: Vec<String>,
-    /// The default branch, and others that are judged: pushes to them, and what goes into them.
+    /// The default branch, and others that are judged: pushes to them, and changes into them.
     pub branches: Vec<String>,
     /// Labels, or tags, of the runner with the GPU.
     pub runner: Vec<String>,
     /// Only pull requests with this label are measured on the GPU.
     pub label: Option<String>,
-    /// How holdpoint gets onto a runner.
+    /// The command that installs holdpoint on a runner.
     pub install: String,
-    /// How the checkout is built before it is compared with a stored baseline.
+    /// The command that builds the checkout before it is compared with a stored baseline.
     pub build: Option<String>,
-    /// First word of the repository's variables.
+    /// Prefix of the repository's variables.
     pub prefix: String,
-    /// What the required check makes of evidence that does not suffice.
     pub on_inconclusive: OnInconclusive,
 }
 
-/// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where, from the root of the repository.
+    /// From the root of the repository.
     pub path: &'static str,
-    /// What it holds.
     pub text: String,
 }
 
-/// A setting that cannot stand in a workflow.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SettingError {
-    /// Characters that would end a string, or begin an expression.
     #[error("{name} {value:?} cannot stand in a workflow: {why}")]
-    Unfit {
-        /// The flag.
-        name: &'static str,
-        /// What was given.
-        value: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    Unfit { name: &'static str, value: String, why: &'static str },
 }
 
 /// The files of a forge.
-///
-/// # Errors
-/// When a setting cannot stand in a workflow.
 pub fn files(settings: &Settings) -> Result<Vec<File>, SettingError> {
     let values = values(settings)?;
     let templates = match settings.forge {
@@ -196,7 +171,7 @@ fn render(template: &str, values: &Values) -> String {
     text
 }
 
-/// A line with its settings filled in; one that consists of a setting which is not given is left out.
+/// A line with its settings filled in; a line that is an absent setting alone is left out.
 fn push(text: &mut String, indent: &str, line: &str, values: &Values) {
     if line.trim() == "@@IF@@" && !values.contains_key("IF") {
         return;
@@ -241,7 +216,7 @@ fn one_line(name: &'static str, value: &str) -> Result<String, SettingError> {
     }
 }
 
-/// A line that says something.
+/// A line that is not empty.
 fn some(name: &'static str, value: &str) -> Result<String, SettingError> {
     match value.trim() {
         "" => Err(SettingError::Unfit { name, value: value.to_owned(), why: "it is empty" }),
@@ -258,7 +233,7 @@ fn file(name: &'static str, value: &str) -> Result<String, SettingError> {
             unfit("it must lie in the repository, and be given from its root")
         }
         _ if value.contains(',') => unfit("a comma separates paths"),
-        _ if unmatchable(value).is_some() => unfit(unmatchable(value).unwrap_or_default()),
+        _ if find_path_problem(value).is_some() => unfit(find_path_problem(value).unwrap_or_default()),
         _ => one_line(name, value),
     }
 }
@@ -271,7 +246,7 @@ fn glob(name: &'static str, value: &str) -> Result<String, SettingError> {
         _ if value.starts_with([':', '!', '-', '/']) => {
             unfit("globs begin with a name or a star, at the repository's root")
         }
-        _ if unmatchable(value).is_some() => unfit(unmatchable(value).unwrap_or_default()),
+        _ if find_path_problem(value).is_some() => unfit(find_path_problem(value).unwrap_or_default()),
         _ => one_line(name, value),
     }
 }

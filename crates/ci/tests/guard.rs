@@ -6,7 +6,7 @@
 mod pipelines;
 
 use holdpoint_ci::guard::{
-    Decision, EventError, Filter, GitHub, GitLab, Guarded, Mode, Settings, github, gitlab, unmatchable,
+    Decision, EventError, Filter, GitHub, GitLab, Mode, Ruling, Settings, find_path_problem, github, gitlab,
 };
 use pipelines::merge_request;
 use serde_json::{Value, json};
@@ -33,17 +33,17 @@ fn without(name: &str, parent: &str, key: &str) -> Value {
     event
 }
 
-fn decide(name: &str, payload: &Value, settings: &Settings) -> Result<Guarded, EventError> {
+fn decide(name: &str, payload: &Value, settings: &Settings) -> Result<Ruling, EventError> {
     let payload = payload.to_string();
     github(&GitHub { event_name: name, payload: &payload, sha: AFTER, ..GitHub::default() }, settings)
 }
 
-fn plainly(name: &str, payload: &Value) -> Guarded {
+fn plainly(name: &str, payload: &Value) -> Ruling {
     decide(name, payload, &Settings::default()).unwrap()
 }
 
 /// A comment, with what the API says of its pull request and its author.
-fn comment(payload: &Value, pull: &Value, permission: &Value) -> Result<Guarded, EventError> {
+fn comment(payload: &Value, pull: &Value, permission: &Value) -> Result<Ruling, EventError> {
     let texts = [payload.to_string(), pull.to_string(), permission.to_string()];
     let [payload, pull, permission] = &texts;
     let given = GitHub {
@@ -56,20 +56,20 @@ fn comment(payload: &Value, pull: &Value, permission: &Value) -> Result<Guarded,
     github(&given, &Settings::default())
 }
 
-fn perf(payload: &Value) -> Guarded {
+fn perf(payload: &Value) -> Ruling {
     comment(payload, &event("api_pull_fork"), &event("api_permission")).unwrap()
 }
 
 #[track_caller]
-fn runs(guarded: &Guarded, mode: Mode, head: &str, base: &str) {
-    let shas = |g: &Guarded| [&g.head_sha, &g.base_sha].map(|sha| sha.as_ref().map(ToString::to_string));
+fn runs(guarded: &Ruling, mode: Mode, head: &str, base: &str) {
+    let shas = |g: &Ruling| [&g.head_sha, &g.base_sha].map(|sha| sha.as_ref().map(ToString::to_string));
     assert_eq!((guarded.decision, guarded.mode), (Decision::Run, mode), "{guarded}");
     assert_eq!(shas(guarded), [Some(head.to_owned()), Some(base.to_owned())]);
     assert!(guarded.is_allowed() && guarded.outputs().starts_with("allowed=true\ndecision=run\n"));
 }
 
 #[track_caller]
-fn not(guarded: &Guarded, decision: Decision, why: &str) {
+fn not(guarded: &Ruling, decision: Decision, why: &str) {
     assert_eq!(guarded.decision, decision, "{guarded}");
     assert!(guarded.reason.contains(why), "{guarded}");
     assert!(!guarded.is_allowed() && guarded.outputs().starts_with("allowed=false\n"));
@@ -146,10 +146,10 @@ fn a_merge_queue_is_compared_with_what_it_puts_the_change_on() {
 #[test]
 fn paths_that_no_file_has_are_known() {
     for path in ["./src/**", "src//**", "src/", "../x", "a/../b", "a/./b", "/src", "."] {
-        assert!(unmatchable(path).is_some(), "{path}");
+        assert!(find_path_problem(path).is_some(), "{path}");
     }
     for path in ["src/**", "**/*.cu", "..a/.b", "*"] {
-        assert_eq!(unmatchable(path), None, "{path}");
+        assert_eq!(find_path_problem(path), None, "{path}");
     }
 }
 
@@ -255,9 +255,9 @@ fn a_maintainers_perf_of_the_present_head_runs_a_fork() {
 #[test]
 fn a_comment_of_anybody_else_is_refused() {
     let bot = changed("issue_comment", "/comment/user/type", "Bot".into());
-    not(&perf(&bot), Decision::Refuse, "no person");
+    not(&perf(&bot), Decision::Refuse, "is a bot");
     let sent = changed("issue_comment", "/sender/login", "mallory".into());
-    not(&perf(&sent), Decision::Refuse, "mallory is no person");
+    not(&perf(&sent), Decision::Refuse, "mallory is a bot, or not");
     let (payload, pull) = (event("issue_comment"), event("api_pull_fork"));
     for permission in ["read", "none", ""] {
         let permission = changed("api_permission", "/permission", permission.into());
@@ -367,7 +367,7 @@ fn an_event_that_is_not_understood_allows_nothing() {
 fn nothing_in_an_event_reaches_the_outputs_as_more_than_a_word() {
     let nasty =
         "x\nallowed=true\r\n::set-output name=allowed::true\n##[error]$(id)`id`${{ github.token }}<<EOF|<b>";
-    let check = |guarded: &Guarded, lines: usize| {
+    let check = |guarded: &Ruling, lines: usize| {
         let outputs = guarded.outputs();
         assert_eq!(outputs.lines().count(), lines, "{outputs}");
         assert_eq!(outputs.matches("allowed=").count(), 1, "{outputs}");

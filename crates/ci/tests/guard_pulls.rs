@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_ci::guard::{Decision, GitHub, Guarded, Settings, github};
+use holdpoint_ci::guard::{Decision, GitHub, Ruling, Settings, github};
 use serde_json::{Value, json};
 
 const HEAD: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
@@ -13,13 +13,13 @@ fn event(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn decide(name: &str, payload: &Value, settings: &Settings) -> Guarded {
+fn decide(name: &str, payload: &Value, settings: &Settings) -> Ruling {
     let payload = payload.to_string();
     github(&GitHub { event_name: name, payload: &payload, sha: HEAD, ..GitHub::default() }, settings).unwrap()
 }
 
 #[track_caller]
-fn is(guarded: &Guarded, decision: Decision, why: &str) {
+fn is(guarded: &Ruling, decision: Decision, why: &str) {
     assert!(guarded.decision == decision && guarded.reason.contains(why), "{guarded}");
     assert_eq!(
         guarded.head_sha.is_some(),
@@ -109,7 +109,7 @@ fn only_a_push_is_held_against_its_parent() {
     is(
         &push,
         Decision::Run,
-        &format!("what was there before is gone, so it is held against its parent {HEAD}"),
+        &format!("what was there before is gone, so it is compared with its parent {HEAD}"),
     );
     assert_eq!(push.base_sha.unwrap().as_str(), HEAD);
     let pull = decide("pull_request", &event("pull_request"), &hosted());

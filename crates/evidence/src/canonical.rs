@@ -1,11 +1,12 @@
-//! Canonical JSON as the seeds hash it: keys sorted by code point, no spaces, ASCII only, floats spelt as Python spells them.
+//! Canonical JSON as Apex-X hashes it: keys sorted by code point, no spaces, ASCII only, floats spelt as Python spells them.
 //!
-//! A whole number and a float of the same value hash differently (`3`, `3.0`). What is not finite has no place in a document;
-//! [`float`] spells it as Python does all the same.
+//! A whole number and a float of the same value hash differently (`3`, `3.0`). Numbers that are not finite have no place in a document;
+//! [`float`] spells them as Python does all the same.
 
 use serde::Serialize;
-use serde_json::{Number, Value};
-use std::fmt::Write;
+use serde_json::Number;
+use serde_json::ser::{Formatter, Serializer};
+use std::io::{self, Write};
 
 /// Decimal exponents from here on are written in scientific notation.
 const EXPONENT_MAX: i32 = 16;
@@ -17,50 +18,37 @@ const EXPONENT_MIN: i32 = -4;
 /// # Errors
 /// When the value has no JSON form, such as a map whose keys are not strings.
 pub fn to_canonical<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
-    let mut out = String::new();
-    write_value(&serde_json::to_value(value)?, &mut out);
-    Ok(out)
+    let mut value = serde_json::to_value(value)?;
+    // Strings compare by their UTF-8 bytes, which is the order of code points.
+    value.sort_all_objects();
+    let mut out = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut out, Canonical))?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-fn write_value(value: &Value, out: &mut String) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
-        Value::Number(number) => out.push_str(&spelt(number)),
-        Value::String(text) => write_string(text, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (at, item) in items.iter().enumerate() {
-                out.push_str(if at > 0 { "," } else { "" });
-                write_value(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(map) => {
-            // Strings compare by their UTF-8 bytes, which is the order of code points.
-            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            out.push('{');
-            for (at, (key, item)) in entries.into_iter().enumerate() {
-                out.push_str(if at > 0 { "," } else { "" });
-                write_string(key, out);
-                out.push(':');
-                write_value(item, out);
-            }
-            out.push('}');
-        }
+/// Compact JSON but for floats and for characters outside of ASCII.
+struct Canonical;
+
+impl Formatter for Canonical {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(float(value).as_bytes())
     }
-}
 
-fn spelt(number: &Number) -> String {
-    match number.as_f64().filter(|_| number.is_f64()) {
-        Some(value) => float(value),
-        None => number.to_string(),
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        for c in fragment.chars() {
+            if (' '..='~').contains(&c) {
+                write!(writer, "{c}")?;
+                continue;
+            }
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+        }
+        Ok(())
     }
 }
 
 /// A float as Python's `repr` has it.
-#[must_use]
 pub fn float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -99,35 +87,12 @@ pub fn float(value: f64) -> String {
     }
 }
 
-fn write_string(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            ' '..='~' => out.push(c),
-            _ => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    // Writing to a string cannot fail.
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-        }
-    }
-    out.push('"');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hash;
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn the_seeds_vectors_hash_as_in_python() {

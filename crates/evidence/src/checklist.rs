@@ -1,4 +1,4 @@
-//! The release checklist: text of ours between markers, all else left as people wrote it, to the byte.
+//! The release checklist: our text between markers, everything else left as people wrote it, to the byte.
 //!
 //! `<!-- holdpoint:begin gates -->` and `<!-- holdpoint:end gates -->`, each on a line of its own, hold one block. A tick that a person
 //! set in the last column of a row stays; where the row's evidence has changed since, it says so.
@@ -13,7 +13,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// A row that nobody has looked at.
 pub const UNTICKED: &str = "[ ]";
 const TICKED: &str = "[x]";
-/// A row that somebody has looked at, when it said something else.
+/// The tick of a row whose evidence has changed since.
 const OUTDATED: &str = "[x] before this evidence";
 
 enum Marker<'a> {
@@ -21,7 +21,7 @@ enum Marker<'a> {
     End(&'a str),
 }
 
-/// Whether a line stands so deep that it is code, as far as a line alone tells.
+/// Whether a line is indented so far that it is code.
 fn is_deep(line: &str) -> bool {
     line.starts_with("    ") || line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t')
 }
@@ -37,7 +37,7 @@ fn marker(line: &str) -> Option<Marker<'_>> {
         let rest = inner.strip_prefix(word)?;
         (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
     };
-    // Any other is a slip, and told as a block that nobody knows.
+    // Anything else is a typo, and reported as an unknown block.
     name("begin").map(Marker::Begin).or_else(|| name("end").map(Marker::End)).or(Some(Marker::Begin(inner)))
 }
 
@@ -47,11 +47,11 @@ struct Open<'a> {
     since: usize,
     block: String,
     line_end: &'static str,
-    /// What stands in it now: looked at for ticks, then replaced.
+    /// The old text: searched for ticks, then replaced.
     old: String,
 }
 
-/// What opens or closes a block of code, in which markers are only shown: its character, how often, and whether nothing else is there.
+/// A line that opens or closes a block of code, in which markers are ignored: its character, their count, and whether nothing follows.
 fn fence(line: &str) -> Option<(char, usize, bool)> {
     if is_deep(line) {
         return None;
@@ -60,7 +60,7 @@ fn fence(line: &str) -> Option<(char, usize, bool)> {
     let first = line.chars().next().filter(|c| ['`', '~'].contains(c))?;
     let count = line.chars().take_while(|c| *c == first).count();
     let rest = &line[count..];
-    // What has more of them behind it is code within a line.
+    // With more of them behind it, it is code within a line.
     (count >= 3 && !(first == '`' && rest.contains('`'))).then_some((first, count, rest.is_empty()))
 }
 
@@ -71,10 +71,10 @@ pub struct Filled {
     pub shown: Vec<usize>,
 }
 
-/// Fills every block; `text_of` knows what belongs into one by its name.
+/// Fills every block; `text_of` returns a block's text by its name.
 ///
 /// # Errors
-/// With the line, when markers do not fit, a block is there twice, its name is unknown, or there is none at all.
+/// With the line, when markers do not match, a block is there twice, its name is unknown, or there is none at all.
 pub fn fill(text: &str, mut text_of: impl FnMut(&str) -> Option<String>) -> Result<Filled, EvidenceError> {
     let refused = |line: usize, what: String| Err(EvidenceError::Marker { line, what });
     let mut out = String::with_capacity(text.len());
@@ -200,7 +200,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(cells)
 }
 
-/// A new checklist: the seed's five sections, blocks where evidence belongs, and the rest for people.
+/// A new checklist: Apex-X's five sections, blocks for evidence, and the rest for people.
 pub const TEMPLATE: &str = "\
 # Release checklist
 

@@ -1,4 +1,4 @@
-//! DSSE envelopes: what is signed is the payload together with what it is, so that bytes signed as one thing cannot pass for another.
+//! DSSE envelopes: the payload is signed together with its type, so that bytes signed as one thing cannot pass for another.
 
 use crate::Problem;
 use crate::keys::{self, PublicKey};
@@ -10,25 +10,20 @@ use holdpoint_model::Envelope;
 use holdpoint_model::attest::EnvelopeSignature;
 use holdpoint_model::limits::clean_text;
 
-/// What an in-toto statement is called.
+/// The payload type of an in-toto statement.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
 /// The bytes that are signed: DSSE's pre-authentication encoding.
-#[must_use]
 pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let mut out = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
     out.extend_from_slice(payload);
     out
 }
 
-/// Signs a payload.
-#[must_use]
 pub fn sign(payload: &[u8], key: &SigningKey) -> Envelope {
     sign_as(PAYLOAD_TYPE, payload, key)
 }
 
-/// Signs a payload of some type.
-#[must_use]
 pub fn sign_as(payload_type: &str, payload: &[u8], key: &SigningKey) -> Envelope {
     let signature = key.sign(&pae(payload_type, payload));
     Envelope {
@@ -57,8 +52,8 @@ pub fn payload(envelope: &Envelope) -> Result<Vec<u8>, Problem> {
     decode(&envelope.payload).ok_or_else(|| "its payload is not Base64".into())
 }
 
-/// The payload, if this key has signed it. One signature of the key is enough, whoever else has signed and whatever it is called: a
-/// `keyid` is a hint that nobody vouches for.
+/// The payload, if this key has signed it. One signature of the key is enough, whoever else has signed and whatever its name: a
+/// `keyid` is an unverified hint.
 pub fn open(envelope: &Envelope, key: &PublicKey) -> Result<Vec<u8>, Problem> {
     open_as(PAYLOAD_TYPE, envelope, key)
 }
@@ -80,7 +75,7 @@ pub fn open_as(payload_type: &str, envelope: &Envelope, key: &PublicKey) -> Resu
     Err(describe_signers(envelope, &key.key_id()).into())
 }
 
-/// Why no signature is the key's, as far as the hints tell.
+/// Why no signature is the key's, as far as the hints show.
 fn describe_signers(envelope: &Envelope, keyid: &str) -> String {
     if envelope.signatures.is_empty() {
         return "it has no signature".to_owned();

@@ -1,4 +1,4 @@
-//! What can go wrong before anything can be verified.
+//! Errors before anything can be verified.
 
 use holdpoint_model::FileError;
 use holdpoint_model::json::JsonError;
@@ -9,36 +9,28 @@ use std::path::PathBuf;
 /// Evidence that could not be made or read. Evidence that was read and does not hold is a finding, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// A file that could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file that is not what was wanted.
     #[error("{}: {source}", path.display())]
     Format { path: PathBuf, source: FileError },
-    /// A link in an evidence folder.
     #[error("{}: a link that leads out of the folder is not followed; copy the file into the folder", path.display())]
     Outside { path: PathBuf },
-    /// A seal that could not be made.
     #[error("no seal could be made: {0}")]
     Seal(String),
-    /// A key that cannot be used.
     #[error("{place}: {what}")]
     Key {
         /// The file or the environment variable.
         place: String,
         what: String,
     },
-    /// A checklist whose markers do not fit.
     #[error("line {line}: {what}")]
     Marker {
-        /// Which line, from 1.
+        /// From 1.
         line: usize,
         what: String,
     },
-    /// A value that has no JSON form.
     #[error("cannot be hashed: {0}")]
     Json(#[from] serde_json::Error),
-    /// The operating system gave no random bytes.
     #[error("no random bytes: {0}")]
     Random(String),
 }

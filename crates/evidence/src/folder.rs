@@ -1,14 +1,18 @@
-//! Files of an evidence folder, named by paths below it. A link that leads out of the folder is refused: what it leads to is
-//! not part of the evidence, and may be another file tomorrow.
+//! Files of an evidence folder, named by paths below it. A link that leads out of the folder is refused: its target is not part of
+//! the evidence, and may be another file tomorrow.
 
 use crate::EvidenceError;
 use std::path::{Component, Path, PathBuf};
 
-/// Whether a path from a file leads nowhere but below, links aside.
-#[must_use]
+/// Whether a path stays below its folder, links aside.
 pub fn stays_below(path: &Path) -> bool {
     !path.as_os_str().is_empty()
         && path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+/// A file in the same folder as another, both named below the evidence folder.
+pub(crate) fn sibling(path: &str, name: &str) -> String {
+    path.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
 }
 
 /// The plain file that a path names below a folder; absent where there is none.

@@ -11,11 +11,11 @@ use sha2::{Digest, Sha512};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The variable that may hold the private key.
+/// Holds the private key.
 pub const PRIVATE_VARIABLE: &str = "HOLDPOINT_SIGNING_KEY";
-/// The variable that may hold the key that seals what is measured.
+/// Holds the key that seals measurements.
 pub const SEAL_VARIABLE: &str = "HOLDPOINT_SEAL_KEY";
-/// The variable that may hold the public key.
+/// Holds the public key.
 pub const PUBLIC_VARIABLE: &str = "HOLDPOINT_PUBLIC_KEY";
 
 /// All of a PKCS#8 document of version 1 but the 32 bytes of the key (RFC 8410).
@@ -31,7 +31,7 @@ const P256_PREFIX: [u8; 26] = [
 /// Characters of Base64 in a line of PEM (RFC 7468).
 const PEM_LINE_CHARS: usize = 64;
 
-/// What a key file's permissions must not grant to others.
+/// The permissions that a key file must not have.
 #[derive(Clone, Copy)]
 struct Mode {
     refused: u32,
@@ -46,17 +46,13 @@ const PUBLIC_MODE: Mode = Mode { refused: 0o002, deed: "change", remedy: "chmod 
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 const PUBLIC_LABEL: &str = "PUBLIC KEY";
 
-/// A new private key.
 pub fn generate() -> Result<SigningKey, EvidenceError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| EvidenceError::Random(error.to_string()))?;
     Ok(SigningKey::from_bytes(&seed))
 }
 
-/// Writes a pair of keys to files that must not be there yet; the private one can be read by its owner alone.
-///
-/// # Errors
-/// When one of them is there, or cannot be written.
+/// Writes a pair of keys to new files; only the owner can read the private one.
 pub fn write_pair(key: &SigningKey, private: &Path, public: &Path) -> Result<(), EvidenceError> {
     holdpoint_store::write_new(public, &public_pem(&key.verifying_key()), 0o644)?;
     if let Err(error) = holdpoint_store::write_new(private, &private_pem(key), 0o600) {
@@ -70,7 +66,6 @@ pub fn write_pair(key: &SigningKey, private: &Path, public: &Path) -> Result<(),
 /// A public key that signatures are verified with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublicKey {
-    /// Ed25519, with which we sign.
     Ed25519(VerifyingKey),
     /// ECDSA over P-256 with SHA-256: its uncompressed point.
     P256([u8; 65]),
@@ -85,7 +80,6 @@ impl From<VerifyingKey> for PublicKey {
 impl PublicKey {
     /// Whether this key has signed the message. A signature of ECDSA is in DER; one of Ed25519 may be of the message, as ours are, or of
     /// its SHA-512 (Ed25519ph), as those of cosign 3.
-    #[must_use]
     pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match self {
             Self::Ed25519(key) => Signature::from_slice(signature).is_ok_and(|signature| {
@@ -100,8 +94,7 @@ impl PublicKey {
         }
     }
 
-    /// The key's name, the same as securesystemslib gives it: SHA-256 of its description in canonical JSON.
-    #[must_use]
+    /// The key's name, as securesystemslib computes it: SHA-256 of its description in canonical JSON.
     pub fn key_id(&self) -> String {
         let (kind, scheme, public) = match self {
             Self::Ed25519(key) => ("ed25519", "ed25519", hash::hex(key.as_bytes())),
@@ -115,24 +108,17 @@ impl PublicKey {
 }
 
 /// The name of a key that we sign with.
-#[must_use]
 pub fn key_id(key: &VerifyingKey) -> String {
     PublicKey::Ed25519(*key).key_id()
 }
 
 /// The private key from a file, or from [`PRIVATE_VARIABLE`]'s value.
-///
-/// # Errors
-/// When there is none, or it is not one.
 pub fn private(file: Option<&Path>, variable: Option<&str>) -> Result<SigningKey, EvidenceError> {
     let (place, text) = source(file, variable, PRIVATE_VARIABLE, "--key FILE", PRIVATE_MODE)?;
     read_private(place, &text)
 }
 
-/// The key that seals what is measured, from a file or from [`SEAL_VARIABLE`]'s value; absent where neither is given.
-///
-/// # Errors
-/// When it is given and is no key.
+/// The key that seals measurements, from a file or from [`SEAL_VARIABLE`]'s value; absent where neither is given.
 pub fn seal(file: Option<&Path>, variable: Option<&str>) -> Result<Option<SigningKey>, EvidenceError> {
     if file.is_none() && variable.is_none() {
         return Ok(None);
@@ -149,9 +135,6 @@ fn read_private(place: String, text: &str) -> Result<SigningKey, EvidenceError> 
 }
 
 /// The public key from a file, or from [`PUBLIC_VARIABLE`]'s value.
-///
-/// # Errors
-/// When there is none, or it is not one.
 pub fn public(file: Option<&Path>, variable: Option<&str>) -> Result<PublicKey, EvidenceError> {
     let (place, text) = source(file, variable, PUBLIC_VARIABLE, "--public-key FILE", PUBLIC_MODE)?;
     let der = read_der(&place, &text, PUBLIC_LABEL)?;
@@ -194,7 +177,7 @@ fn source(
 }
 
 impl Mode {
-    /// Refuses a key file that is open to others. One that is not there is the reader's to complain about.
+    /// Refuses a key file that is open to others. A missing one is left to the reader's error.
     fn check(self, file: &Path) -> Result<(), EvidenceError> {
         let mode = std::fs::metadata(file).map_or(0, |metadata| metadata.permissions().mode());
         if mode & self.refused == 0 {
@@ -225,14 +208,10 @@ fn read_der(place: &str, text: &str, label: &str) -> Result<Vec<u8>, EvidenceErr
     STANDARD.decode(body).map_err(|_| problem("not Base64"))
 }
 
-/// The private key as PEM.
-#[must_use]
 pub fn private_pem(key: &SigningKey) -> String {
     pem(PRIVATE_LABEL, &PRIVATE_PREFIX, &key.to_bytes())
 }
 
-/// The public key as PEM.
-#[must_use]
 pub fn public_pem(key: &VerifyingKey) -> String {
     pem(PUBLIC_LABEL, &PUBLIC_PREFIX, key.as_bytes())
 }

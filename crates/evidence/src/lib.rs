@@ -1,6 +1,6 @@
 //! Evidence that can be checked again: replay manifests, release attestations, signatures, the release checklist.
 //!
-//! Runs nothing and prints nothing. What a file says is read from the file, never taken from whoever asks.
+//! Runs nothing and prints nothing. Facts come from the files, never from the caller.
 
 pub mod attest;
 pub mod canonical;

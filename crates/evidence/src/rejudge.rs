@@ -4,7 +4,7 @@ use crate::folder::find_file;
 use holdpoint_gate::Evidence;
 pub use holdpoint_gate::rejudge::{Doubt, Rejudged, edited, edited_report, rejudge};
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{AbReport, Basis, Current, Date, Judgement, Report, document};
+use holdpoint_model::{AbReport, Basis, Current, Date, Judgement, Report, Revision, document};
 use holdpoint_store::{REPORTS_MAX, report_name};
 use std::path::Path;
 
@@ -12,7 +12,6 @@ use std::path::Path;
 const AB: &str = "ab.json";
 
 /// Judges a judgement again by the samples in `dir`, all of `commit` where one is given; and the names of their files.
-#[must_use]
 pub fn rejudge_beside(
     stated: &Judgement,
     dir: &Path,
@@ -35,30 +34,32 @@ pub fn rejudge_beside(
     (rejudge(stated, evidence, day), names)
 }
 
-/// The samples of two sides beside a judgement.
+/// A problem with a file beside the judgement.
+fn problem(name: &str, what: impl std::fmt::Display) -> String {
+    clean_text(&format!("{name} beside it: {what}"))
+}
+
 fn read_sides(dir: &Path, commit: Option<&str>) -> Result<Option<AbReport>, String> {
     if dir.join(AB).symlink_metadata().is_err() {
         return Ok(None);
     }
-    let problem = |what: String| clean_text(&format!("{AB} beside it: {what}"));
-    let report =
-        document::read::<AbReport>(&read_beside(dir, AB)?).map_err(|error| problem(error.to_string()))?;
-    let is_other = |commit| report.head.revision.as_ref().is_some_and(|at| at.commit != commit);
-    if commit.is_some_and(is_other) {
-        return Err(problem("it is of another commit".to_owned()));
-    }
+    let report = document::read::<AbReport>(&read_beside(dir, AB)?).map_err(|error| problem(AB, error))?;
+    check_commit(AB, report.head.revision.as_ref(), commit)?;
     Ok(Some(report))
+}
+
+fn check_commit(name: &str, revision: Option<&Revision>, commit: Option<&str>) -> Result<(), String> {
+    match revision.zip(commit) {
+        Some((at, commit)) if at.commit != commit => Err(problem(name, "it is of another commit")),
+        _ => Ok(()),
+    }
 }
 
 /// The text of a plain file of the folder.
 fn read_beside(dir: &Path, name: &str) -> Result<String, String> {
-    let problem = |what: String| clean_text(&format!("{name} beside it: {what}"));
-    match find_file(dir, name) {
-        Ok(Some(_)) => {}
-        Ok(None) => return Err(problem("it is not a plain file".to_owned())),
-        Err(error) => return Err(problem(error.to_string())),
-    }
-    holdpoint_store::read_text(&dir.join(name)).map_err(|error| problem(error.to_string()))
+    let file = find_file(dir, name).map_err(|error| problem(name, error))?;
+    let file = file.ok_or_else(|| problem(name, "it is not a plain file"))?;
+    holdpoint_store::read_text(&file).map_err(|error| problem(name, error))
 }
 
 /// The runs beside a judgement, by the names of their files.
@@ -66,22 +67,17 @@ fn read_runs(dir: &Path, commit: Option<&str>) -> Result<Vec<(String, Current)>,
     let mut runs: Vec<(String, Current)> = Vec::new();
     for number in 1..=REPORTS_MAX {
         let name = report_name(number);
-        let file = dir.join(&name);
-        if file.symlink_metadata().is_err() {
+        if dir.join(&name).symlink_metadata().is_err() {
             break;
         }
-        let problem = |what: String| clean_text(&format!("{name} beside it: {what}"));
         let text = read_beside(dir, &name)?;
-        let current = holdpoint_interop::read_current(&text.as_str().into())
-            .map_err(|error| problem(error.to_string()))?;
+        let current =
+            holdpoint_interop::read_current(&text.as_str().into()).map_err(|error| problem(&name, error))?;
         if let Ok(report) = document::read::<Report>(&text) {
             if let Some(what) = edited_report(&report) {
-                return Err(problem(what));
+                return Err(problem(&name, what));
             }
-            let is_other = |commit| report.revision.as_ref().is_some_and(|at| at.commit != commit);
-            if commit.is_some_and(is_other) {
-                return Err(problem("it is of another commit".to_owned()));
-            }
+            check_commit(&name, report.revision.as_ref(), commit)?;
         }
         runs.push((name, current));
     }

@@ -1,14 +1,14 @@
-//! Replay manifests: made, and held against themselves and their files. Must not run anything.
+//! Replay manifests: made, and checked against themselves and their files. Must not run anything.
 
 use crate::folder::{find_file, stays_below};
 use crate::{EvidenceError, hash};
 use holdpoint_model::ReplayManifest;
-use holdpoint_model::replay::{ArtifactHash, ReplayConfig};
+use holdpoint_model::replay::{ArtifactHash, ReplayConfig, artifact_name};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What a manifest's hash is over: no path, no environment, no revision.
+/// The hash of a manifest, which leaves out paths, environment and revision.
 pub fn manifest_sha256(
     seed: u64,
     config_sha256: &str,
@@ -18,7 +18,7 @@ pub fn manifest_sha256(
     Ok(hash::json(&hashed)?)
 }
 
-/// A manifest with its hashes, and nothing beside them yet.
+/// A manifest with its hashes; the caller fills in the rest.
 pub fn manifest(
     seed: u64,
     config: Map<String, Value>,
@@ -47,14 +47,13 @@ fn hashes_alone(artifacts: &BTreeMap<String, ArtifactHash>) -> BTreeMap<String, 
     artifacts.iter().map(|(name, artifact)| (name.clone(), artifact.sha256.clone())).collect()
 }
 
-/// Reads a manifest.
 pub fn read(path: &Path) -> Result<ReplayManifest, EvidenceError> {
     let text = holdpoint_store::read_text(path)?;
     holdpoint_model::document::read(&text)
         .map_err(|source| EvidenceError::Format { path: path.to_owned(), source })
 }
 
-/// Where a manifest contradicts itself; empty when its hashes are those of what it holds.
+/// Finds contradictions inside a manifest; empty when its hashes match its content.
 pub fn contradictions(manifest: &ReplayManifest) -> Result<Vec<String>, EvidenceError> {
     let mut found = Vec::new();
     let config = hash::json(&manifest.config)?;
@@ -79,49 +78,38 @@ pub fn contradictions(manifest: &ReplayManifest) -> Result<Vec<String>, Evidence
             manifest.manifest_sha256
         ));
     }
-    // The seeds' own manifests have no workloads; ours have one behind every hash.
-    let known: Vec<String> = manifest
+    // Apex-X's own manifests have no workloads; ours have one behind every hash.
+    let outputs: Vec<(String, &String, &String)> = manifest
         .workloads
         .iter()
-        .flat_map(|(workload, replayed)| {
-            let name = |output: &holdpoint_model::replay::ReplayedOutput| {
-                holdpoint_model::replay::artifact_name(workload, &output.name)
-            };
-            replayed.outputs.iter().map(name).collect::<Vec<_>>()
-        })
+        .flat_map(|(workload, replayed)| replayed.outputs.iter().map(move |output| (workload, &output.name)))
+        .map(|(workload, output)| (artifact_name(workload, output), workload, output))
         .collect();
     for name in manifest.artifact_hashes.keys() {
-        if !manifest.workloads.is_empty() && !known.contains(name) {
+        if !manifest.workloads.is_empty() && !outputs.iter().any(|(known, ..)| known == name) {
             found.push(format!("artifact {name:?} is the output of none of its workloads"));
         }
     }
-    // What is run again is in the configuration, what came of it among the workloads.
+    // The configuration names the workloads to run again, and the manifest their outcomes.
     if !manifest.workloads.is_empty() {
-        let asked = serde_json::from_value::<ReplayConfig>(Value::Object(manifest.config.clone()));
-        let asked = asked.map(|config| config.workloads).unwrap_or_default();
-        let names: BTreeSet<&str> = asked.iter().map(|case| case.name.as_str()).collect();
+        let config = serde_json::from_value::<ReplayConfig>(Value::Object(manifest.config.clone()));
+        let cases = config.map(|config| config.workloads).unwrap_or_default();
+        let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         let recorded = manifest.workloads.iter().filter(|(_, workload)| workload.skipped.is_none());
         let known: BTreeSet<&str> = recorded.map(|(name, _)| name.as_str()).collect();
         if let Some(name) = names.symmetric_difference(&known).next() {
             found.push(format!("workload {name:?} is in one of config and workloads only"));
         }
     }
-    for (workload, replayed) in &manifest.workloads {
-        for output in &replayed.outputs {
-            let name = holdpoint_model::replay::artifact_name(workload, &output.name);
-            if !manifest.artifact_hashes.contains_key(&name) {
-                found.push(format!(
-                    "workload {workload:?} names output {:?}, of which there is no hash",
-                    output.name
-                ));
-            }
+    for (name, workload, output) in &outputs {
+        if !manifest.artifact_hashes.contains_key(name) {
+            found.push(format!("workload {workload:?} names output {output:?}, of which there is no hash"));
         }
     }
     Ok(found)
 }
 
-/// The files of a manifest that are not what was recorded. One that is gone is told apart from one that was changed: without it
-/// answers can still be compared by their hash.
+/// The files of a manifest that have changed since. A missing file is no change: answers can still be compared by their hash.
 pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String>, EvidenceError> {
     let mut found = Vec::new();
     for (name, artifact) in &manifest.artifact_hashes {
@@ -133,24 +121,19 @@ pub fn changed_files(manifest: &ReplayManifest, dir: &Path) -> Result<Vec<String
             ));
             continue;
         }
-        let file = dir.join(path);
-        if !file.exists() {
+        if !dir.join(path).exists() {
             continue;
         }
         match find_file(dir, &artifact.path) {
-            Ok(Some(_)) => {}
-            Ok(None) => {
-                found.push(format!("{} is no plain file", artifact.path));
-                continue;
+            Ok(Some(file)) => {
+                let (sha256, _) = hash::file(&file)?;
+                if sha256 != artifact.sha256 {
+                    let path = &artifact.path;
+                    found.push(format!("{path} is not the file that was recorded: SHA-256 {sha256}"));
+                }
             }
-            Err(error) => {
-                found.push(error.to_string());
-                continue;
-            }
-        }
-        let (sha256, _) = hash::file(&file)?;
-        if sha256 != artifact.sha256 {
-            found.push(format!("{} is not the file that was recorded: SHA-256 {sha256}", artifact.path));
+            Ok(None) => found.push(format!("{} is no plain file", artifact.path)),
+            Err(error) => found.push(error.to_string()),
         }
     }
     Ok(found)

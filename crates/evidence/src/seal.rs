@@ -1,9 +1,10 @@
-//! Seals: made when something is measured, and held against the files beside them later.
+//! Seals: made when something is measured, and checked against the files beside them later.
 //!
-//! A seal names the key that signed it; that key's signature is checked here. Whether the key is one that may seal is for
-//! whoever verifies to say: anybody can make a key.
+//! A seal names the key that signed it; that key's signature is checked here. The caller decides whether the key may seal: anybody can
+//! make a key.
 
 use crate::canonical::to_canonical;
+use crate::folder::sibling;
 use crate::keys::PublicKey;
 use crate::{EvidenceError, Problem, dsse, folder, hash};
 use base64::Engine;
@@ -15,24 +16,22 @@ use holdpoint_model::{Kind, document, json};
 use serde_json::Value;
 use std::path::Path;
 
-/// What a signed seal is called in its envelope: it cannot be taken for an attestation.
+/// The payload type of a seal, so that it cannot be taken for an attestation.
 pub const PAYLOAD_TYPE: &str = "application/vnd.holdpoint.seal+json";
-/// The seal of `run` and `gate`, over all that they write.
+/// The seal of `run` and `gate`, over all files that they write.
 const OF_REPORT: &str = "report.seal.json";
 /// The seal of `ab` and `gate --against`.
 const OF_SIDES: &str = "ab.seal.json";
 
-/// The commit of what was measured outside a repository.
+/// Stands for the commit of measurements outside a repository.
 pub const UNKNOWN_COMMIT: &str = "unknown";
 
-/// Where the seal of a run lies, by the file that it is named after: `ab.json` has `ab.seal.json`.
-#[must_use]
+/// The path of a file's seal: `ab.json` has `ab.seal.json`.
 pub fn seal_path(file: &Path) -> std::path::PathBuf {
     file.with_extension("seal.json")
 }
 
-/// What a file says that can be sealed beside its bytes: the names of its workloads, and the hash of their raw samples in
-/// their order. Nothing for files without samples.
+/// The names of a file's workloads, and the hash of their raw samples in order; nothing for files without samples.
 pub fn sealed_samples(text: &str) -> Result<Option<(Vec<String>, String)>, EvidenceError> {
     let (list, samples) = match document::kind(text) {
         Ok(Some(Kind::Report)) => ("benchmarks", "samples"),
@@ -59,16 +58,15 @@ pub fn seal_text(mut seal: Seal, key: Option<&SigningKey>) -> Result<String, Evi
     text.map_err(|error| EvidenceError::Seal(error.to_string()))
 }
 
-/// What a file of the folder must be of.
+/// The revision that a file of the folder must be of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
-    /// The commit, or [`UNKNOWN_COMMIT`].
     pub commit: &'a str,
     /// The hash of its tree, where it is known.
     pub tree: Option<&'a str>,
 }
 
-/// Finds the seal of a file, below a folder, and holds it against the files and the commit; absent where no seal covers the file.
+/// Finds the seal of a file, below a folder, and checks it against the files and the commit; absent where no seal covers the file.
 ///
 /// # Errors
 /// When a seal is there and cannot be read at all.
@@ -99,18 +97,14 @@ pub fn seal_facts(dir: &Path, file: &str, origin: Origin<'_>) -> Result<Option<S
 /// `gpu/comparison.json` may be sealed by its own seal, or by that of the samples that it judges.
 fn seal_places(file: &str) -> [String; 3] {
     let own = seal_path(Path::new(file)).display().to_string();
-    [own, beside(file, OF_REPORT), beside(file, OF_SIDES)]
-}
-
-fn beside(file: &str, name: &str) -> String {
-    file.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
+    [own, sibling(file, OF_REPORT), sibling(file, OF_SIDES)]
 }
 
 fn name_of(file: &str) -> &str {
     file.rsplit_once('/').map_or(file, |(_, name)| name)
 }
 
-/// Reads a seal, and checks the signature of one that is signed; its key's id comes back.
+/// Reads a seal, checks its signature where it has one, and returns the id of its key.
 pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), Problem> {
     let Ok(envelope) = document::read_envelope(text) else {
         let seal = document::read::<Seal>(text)?;
@@ -128,7 +122,7 @@ pub fn open_seal(text: &str) -> Result<(Seal, Option<String>), Problem> {
     Ok((seal, Some(key.key_id())))
 }
 
-/// Where a seal does not fit the files in its folder, or the commit.
+/// Finds differences between a seal and the files in its folder, or the commit.
 fn seal_problems(
     seal: &Seal,
     dir: &Path,
@@ -146,7 +140,7 @@ fn seal_problems(
         problems.push(format!("it was measured with tree {sealed}, the commit has tree {tree}"));
     }
     for (name, sha256) in &seal.files {
-        match folder::find_file(dir, &beside(path, name))? {
+        match folder::find_file(dir, &sibling(path, name))? {
             None => problems.push(format!("{name}, which was sealed with it, is not there")),
             Some(_) if name.contains('/') => problems.push(format!("{name} is not in its folder")),
             Some(file) => match hash::file(&file)? {
@@ -158,7 +152,7 @@ fn seal_problems(
     Ok(problems.iter().map(|problem| clean_text(problem)).collect())
 }
 
-/// Samples are sealed by themselves too, so that a seal says what was measured whatever the layout of the file.
+/// Samples are also sealed by themselves, so that the seal covers them whatever the layout of the file.
 fn samples_problem(seal: &Seal, name: &str, file: &Path) -> Result<Option<String>, EvidenceError> {
     let Some(sealed) = seal.samples_sha256.get(name) else { return Ok(None) };
     let found = sealed_samples(&holdpoint_store::read_text(file)?)?;

@@ -5,7 +5,7 @@ use crate::error::FlowError;
 use crate::options::{AttestArgs, AttestCommand, AttestCreateArgs, VerifyArgs};
 use crate::release::{self, Verified};
 use crate::support::sealing::tree_of;
-use holdpoint_evidence::attest::{self, Asked, Places, Signed, Signer};
+use holdpoint_evidence::attest::{self, Request, Places, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::folder::find_file;
 use holdpoint_evidence::{EvidenceError, dsse, keys};
@@ -82,7 +82,7 @@ fn create(args: &AttestCreateArgs) -> Result<Done<Attested>, FlowError> {
     let policy = release::read_policy(&args.release)?;
     let [artifact_keys, gate_keys] = attest::known_keys();
     let all_keys = [artifact_keys.clone(), gate_keys.clone()].concat();
-    let asked = Asked {
+    let asked = Request {
         dir: &args.artifacts,
         metadata: metadata(args)?,
         artifact_paths: pairs("--artifact-path", &args.artifact_path, &artifact_keys)?.into_iter().collect(),
@@ -134,7 +134,7 @@ fn release_files(args: &AttestCreateArgs, policy: &ReleasePolicy) -> Result<Vec<
 }
 
 /// Refuses `--without` for evidence that is there.
-fn refuse_without(attestation: &Attestation, asked: &Asked<'_>) -> Result<(), FlowError> {
+fn refuse_without(attestation: &Attestation, asked: &Request<'_>) -> Result<(), FlowError> {
     let artifacts = attestation.artifacts.iter().filter(|artifact| artifact.exists);
     let artifacts = artifacts.map(|artifact| (&artifact.key, &artifact.path));
     let gates = attestation.gates.iter().filter_map(|gate| Some((&gate.key, &gate.inputs.first()?.path)));

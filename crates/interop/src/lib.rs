@@ -21,35 +21,32 @@ use std::collections::BTreeMap;
 /// Every format whose times can be compared, tried in this order. A further one is a folder and a line here.
 const FORMATS: &[Format] = &[cudadent42::FORMAT, apex::FORMAT];
 
-/// How a format is known and read.
+/// How to recognise and read a format.
 pub struct Format {
     /// The name in sentences, such as "a report of Apex-X".
     pub words: &'static str,
-    /// Whether these files are of the format, by a first look.
-    pub is_it: fn(&Source) -> bool,
+    /// Whether these files look like the format.
+    pub matches: fn(&Source) -> bool,
     pub read: fn(&Source) -> Result<Imported, FileError>,
 }
 
-/// What another tool measured.
+/// Another tool's measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
     pub current: Current,
     /// The raw times behind a metric, in the order they were taken, where the format has them.
     pub samples_ms: BTreeMap<String, Vec<f64>>,
-    /// Whether it can only be a baseline: no run ever had all these values.
+    /// Whether it can only be a baseline: no single run had all these values.
     pub is_baseline: bool,
 }
 
 /// Reads a file or a folder of another tool.
-///
-/// # Errors
-/// When it is of no known format, or holds times that make no sense.
 pub fn import(source: &Source) -> Result<Imported, FileError> {
     import_as(source).map(|(_, imported)| imported)
 }
 
 fn import_as(source: &Source) -> Result<(&'static Format, Imported), FileError> {
-    let Some(format) = FORMATS.iter().find(|format| (format.is_it)(source)) else {
+    let Some(format) = FORMATS.iter().find(|format| (format.matches)(source)) else {
         let what = match source.single() {
             Some(text) => Head::parse(text)?.describe(),
             None => "no file of the folder is of a known format".to_owned(),
@@ -63,7 +60,6 @@ fn import_as(source: &Source) -> Result<(&'static Format, Imported), FileError> 
     Ok((format, imported))
 }
 
-/// What a source is where it is one of ours.
 fn own_kind(source: &Source) -> Result<Option<Kind>, FileError> {
     match source.single().map(document::kind) {
         Some(Ok(kind)) => Ok(kind.filter(|kind| *kind != Kind::Check)),
@@ -74,9 +70,6 @@ fn own_kind(source: &Source) -> Result<Option<Kind>, FileError> {
 }
 
 /// Reads whatever can be compared with a baseline: a report of ours or another tool's.
-///
-/// # Errors
-/// When it is no such file or holds times that make no sense.
 pub fn read_current(source: &Source) -> Result<Current, FileError> {
     match (own_kind(source)?, source.single()) {
         (Some(Kind::Report), Some(text)) => Ok(Current::from(&document::read::<Report>(text)?)),
@@ -91,9 +84,6 @@ pub fn read_current(source: &Source) -> Result<Current, FileError> {
 }
 
 /// Reads a baseline, or any file that [`read_current`] reads, whose values then become the baseline's with the default tolerance.
-///
-/// # Errors
-/// When it is no such file or holds times that make no sense.
 pub fn read_baseline(source: &Source) -> Result<Baseline, FileError> {
     match (own_kind(source)?, source.single()) {
         (Some(Kind::Baseline), Some(text)) => document::read(text),
@@ -103,7 +93,6 @@ pub fn read_baseline(source: &Source) -> Result<Baseline, FileError> {
     }
 }
 
-/// A text field, if there is one.
 fn text_at(value: &Value, key: &str) -> Option<String> {
     value.get(key)?.as_str().map(str::to_owned)
 }

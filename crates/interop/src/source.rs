@@ -1,4 +1,4 @@
-//! What a reader is given: the text of one file, or of a folder's files by their paths below it.
+//! The input of a reader: the text of one file, or of a folder's files by their paths below it.
 
 use crate::Imported;
 use holdpoint_model::document::Head;
@@ -10,13 +10,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     File(String),
-    /// The texts of a folder's files, by their paths below it.
+    /// By their paths below the folder.
     Folder(BTreeMap<String, String>),
 }
 
 impl Source {
-    /// The text, where it is one file.
-    #[must_use]
     pub fn single(&self) -> Option<&str> {
         match self {
             Self::File(text) => Some(text),
@@ -24,26 +22,26 @@ impl Source {
         }
     }
 
-    /// Whether the file, or any of the folder, is JSON whose top level is like that.
-    pub(crate) fn any_head(&self, is_it: fn(&Head<'_>) -> bool) -> bool {
-        let is_it = |text: &String| Head::parse(text).is_ok_and(|head| !is_own(&head) && is_it(&head));
+    /// Whether the file, or any of the folder, is JSON with such a top level.
+    pub(crate) fn any_head(&self, matches: fn(&Head<'_>) -> bool) -> bool {
+        let matches = |text: &String| Head::parse(text).is_ok_and(|head| !is_own(&head) && matches(&head));
         match self {
-            Self::File(text) => is_it(text),
-            Self::Folder(files) => files.values().any(is_it),
+            Self::File(text) => matches(text),
+            Self::Folder(files) => files.values().any(matches),
         }
     }
 
-    /// Reads a format of one JSON file. In a folder of such files, each metric is named after its file too; others are left out.
+    /// Reads a format of one JSON file. In a folder of such files, each metric's name starts with its file's; other files are ignored.
     pub(crate) fn read_each(
         &self,
-        is_it: fn(&Head<'_>) -> bool,
+        matches: fn(&Head<'_>) -> bool,
         read: fn(&Head<'_>, &Value) -> Result<Imported, FileError>,
     ) -> Result<Imported, FileError> {
         let read = |text: &str| read(&Head::parse(text)?, &json::parse(text)?);
         let Self::Folder(files) = self else { return read(self.single().unwrap_or_default()) };
         let mut all = Imported::default();
-        let is_it = |text: &str| Head::parse(text).is_ok_and(|head| !is_own(&head) && is_it(&head));
-        for (path, text) in files.iter().filter(|(_, text)| is_it(text)) {
+        let matches = |text: &str| Head::parse(text).is_ok_and(|head| !is_own(&head) && matches(&head));
+        for (path, text) in files.iter().filter(|(_, text)| matches(text)) {
             let stem = path.strip_suffix(".json").unwrap_or(path);
             let one = read(text).map_err(|error| match error {
                 FileError::Value { place, what } => {
@@ -67,7 +65,7 @@ impl Source {
     }
 }
 
-/// Whether a file is a document of ours. A check is told apart by nothing, for its keys are cudadent42's.
+/// Whether a file is a document of ours. A check is not recognisable, as its keys are cudadent42's.
 pub(crate) fn is_own(head: &Head<'_>) -> bool {
     head.kind().is_some_and(|kind| kind != Kind::Check)
 }

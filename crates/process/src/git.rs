@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Set by git for its hooks and for `git bisect run`, or by whoever wants to lead git astray: they name another repository,
+/// Set by git for its hooks and for `git bisect run`, or by an attacker: they name another repository,
 /// another index or other objects than those of the folder.
 pub const INHERITED: [&str; 11] = [
     "GIT_DIR",
@@ -54,35 +54,18 @@ const QUIET: [(&str, &str); 10] = [
 /// Why git gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// It could not be started.
     #[error("cannot run git: {0}; install it, or check the PATH")]
     NotStarted(#[source] io::Error),
-    /// It refused.
     #[error("git cannot tell what is checked out in {}: {detail}", root.display())]
-    Refused {
-        /// The root of the work tree.
-        root: PathBuf,
-        /// What it said.
-        detail: String,
-    },
-    /// There is no room for temporary files.
+    Refused { root: PathBuf, detail: String },
     #[error(transparent)]
     Temporary(#[from] StoreError),
-    /// A file of the work tree or a temporary one could not be used.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 /// Asks the repository that a folder is in. Only for questions about commits, names and the index: none of them looks at
 /// files of the work tree.
-///
-/// # Errors
-/// When git cannot be started.
 pub fn ask(dir: &Path, arguments: &[&str]) -> io::Result<Output> {
     let mut git = question(dir);
     if let Some(place) = locate(dir) {
@@ -101,7 +84,6 @@ fn question(dir: &Path) -> Command {
 
 /// Git for checking out, with the user's settings: submodules may need a password or a key, files a filter (LFS). It stays in
 /// our process group: an SSH that asks for a passphrase needs the terminal.
-#[must_use]
 pub fn checkout_command(dir: &Path) -> Command {
     let mut git = command("git");
     for name in INHERITED {
@@ -119,7 +101,6 @@ fn with_settings(git: &mut Command, dir: &Path) {
 }
 
 /// The line in which git says why: the first fatal one, or else the last.
-#[must_use]
 pub fn complaint(output: &Output) -> String {
     let words = String::from_utf8_lossy(&output.stderr);
     let mut lines = words.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -1,7 +1,5 @@
 //! Starts other programs. Every child process of holdpoint is made by [`command`], so that none inherits a secret;
 //! every question to git goes through [`git`], so that no setting of the repository runs a program or changes the answer.
-//!
-//! Knows nothing of workloads, builds or evidence.
 
 pub mod git;
 mod secrets;

@@ -1,4 +1,4 @@
-//! Which variables of the environment are secrets, and how they are kept from other processes of the same user.
+//! The secret variables of the environment, and how they are kept from other processes of the same user.
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::ffi::OsStr;

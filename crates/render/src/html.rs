@@ -1,11 +1,11 @@
 //! A page of our Markdown as HTML: one file that needs nothing else, with the picture in it.
 
+use crate::text::escape_html;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 const STYLE: &str = include_str!("html.css");
 
 /// The page. A picture is put where the Markdown names it.
-#[must_use]
 pub fn page(markdown: &str, picture: Option<(&str, &str)>) -> String {
     let title = markdown.lines().next().unwrap_or_default().trim_start_matches('#').trim();
     let mut body = String::new();
@@ -47,5 +47,5 @@ fn plain(markdown: &str) -> String {
         Event::Text(text) | Event::Code(text) => Some(text.into_string()),
         _ => None,
     });
-    text.collect::<String>().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    escape_html(&text.collect::<String>())
 }

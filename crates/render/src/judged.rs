@@ -1,14 +1,14 @@
 //! A judgement together with the file of samples behind it, and its rows in the order that pages show them.
 
-use crate::summary::ab as sides;
-use crate::{summary, text};
+use crate::summary::{self, sides};
+use crate::table::Cell;
+use crate::{text, units};
 use holdpoint_model::ab::SideFailure;
 use holdpoint_model::judgement::{EVIDENCE_METRIC, STATUS_METRIC};
 use holdpoint_model::{
-    AbPlan, AbReport, Check, Judgement, Machine, Report, Revision, Source, Toolchain, UsedWaiver, Verdict,
+    AbPlan, AbReport, Check, Judgement, Machine, Report, Revision, Source, Toolchain, Verdict,
 };
 
-/// A judgement, and its samples where they are there.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'a> {
     pub judgement: &'a Judgement,
@@ -18,34 +18,42 @@ pub struct Judged<'a> {
 /// One metric or workload. Text in it is as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Row<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) check: &'a Check,
     pub(crate) verdict: Verdict,
-    pub(crate) reason: &'a str,
-    pub(crate) was_ms: Option<f64>,
-    pub(crate) is_ms: Option<f64>,
     /// How much slower, as a share.
     pub(crate) change: Option<f64>,
     /// 95 % interval of the change.
     pub(crate) interval: Option<[f64; 2]>,
     /// How much slower it may be, as a share.
     pub(crate) allowed: Option<f64>,
-    pub(crate) waiver: Option<&'a UsedWaiver>,
     pub(crate) failure: Option<&'a SideFailure>,
-    pub(crate) seconds: Option<f64>,
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn name(&self) -> &'a str {
+        self.check.name()
+    }
+
+    /// Machine time, where it is known.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        self.check.paired.as_ref().map(|paired| paired.spent_s).filter(|spent_s| *spent_s > 0.0)
+    }
+
+    pub(crate) fn interval_cell(&self) -> Cell {
+        let interval = self.interval.map(|[low, high]| units::percent_interval(low, high));
+        Cell::new(interval.as_deref().unwrap_or(units::MISSING))
+    }
 }
 
 impl<'a> Judged<'a> {
-    #[must_use]
     pub fn new(judgement: &'a Judgement, source: Option<Source<'a>>) -> Self {
         Self { judgement, source }
     }
 
-    #[must_use]
     pub fn is_sides(self) -> bool {
         self.judgement.sides.is_some()
     }
 
-    /// The samples of two sides.
     pub(crate) fn sides(self) -> Option<&'a AbReport> {
         match self.source {
             Some(Source::Sides(report)) => Some(report),
@@ -53,7 +61,6 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The samples of a run.
     pub(crate) fn run(self) -> Option<&'a Report> {
         match self.source {
             Some(Source::Run(report)) => Some(report),
@@ -65,43 +72,32 @@ impl<'a> Judged<'a> {
         self.judgement.basis.as_ref()?.plan()
     }
 
-    /// The failure of a workload of two sides.
     pub(crate) fn failure(self, check: &Check) -> Option<&'a SideFailure> {
         self.sides()?.workloads.get(check.workload.as_ref()?)?.failure.as_ref()
     }
 
     /// The revision under test.
-    #[must_use]
     pub fn revision(self) -> Option<&'a Revision> {
         self.judgement.revision.as_ref()
     }
 
-    /// The sentence about the whole.
     pub(crate) fn sentence(self) -> String {
-        if self.is_sides() { sides::describe_sides(self) } else { summary::of_judgement(self.judgement) }
+        summary::describe_judgement(self)
     }
 
-    /// What a row is.
+    /// The word for a row.
     pub(crate) fn noun(self) -> &'static str {
         if self.is_sides() { "workload" } else { "metric" }
     }
 
-    /// What was compared with what, and by which rule.
+    /// The things compared, and the rule.
     pub(crate) fn facts(self) -> Vec<String> {
         let policy = format!("policy {}", self.judgement.policy);
         if self.is_sides() {
-            return vec![sides::sides(self), policy, sides::promise(self)];
+            return vec![sides::describe_sides(self), policy, sides::describe_promise(self)];
         }
         let commit = self.revision().map(text::revision);
         commit.map(|commit| format!("{commit} against its baseline")).into_iter().chain([policy]).collect()
-    }
-
-    pub(crate) fn notes(self) -> Vec<String> {
-        if self.is_sides() {
-            sides::notes(self).into_iter().map(|(_, note)| note).collect()
-        } else {
-            self.judgement.notes.clone()
-        }
     }
 
     pub(crate) fn machine(self) -> Option<&'a Machine> {
@@ -123,7 +119,7 @@ impl<'a> Judged<'a> {
     pub(crate) fn rows(self) -> Vec<Row<'a>> {
         let mut rows: Vec<Row<'a>> = self.judgement.checks.iter().map(|check| self.row(check)).collect();
         let size = |row: &Row<'_>| row.change.map_or(0.0, f64::abs);
-        let is_problem = |row: &Row<'_>| row.name == EVIDENCE_METRIC;
+        let is_problem = |row: &Row<'_>| row.name() == EVIDENCE_METRIC;
         rows.sort_by(|a, b| {
             let worse = b.verdict.cmp(&a.verdict).then(size(b).total_cmp(&size(a)));
             is_problem(b).cmp(&is_problem(a)).then(worse)
@@ -131,23 +127,18 @@ impl<'a> Judged<'a> {
         rows
     }
 
-    fn row(self, check: &'a Check) -> Row<'a> {
+    pub(crate) fn row(self, check: &'a Check) -> Row<'a> {
         let allowed = check.allowed_max_ms.zip(check.baseline_ms).map(|(max, was)| max / was - 1.0);
         let plan = self.plan().filter(|_| !sides::is_disjoint_ci(self));
         let tolerance = plan.map(|plan| plan.tolerance_of(check.name()));
         let interval = check.evidence().and_then(|evidence| evidence.ratio_interval);
         Row {
-            name: check.name(),
+            check,
             verdict: check.verdict,
-            reason: &check.reason,
-            was_ms: check.baseline_ms,
-            is_ms: check.current_ms,
             change: check.regression_ratio,
             interval: interval.map(|ends| ends.map(|ratio| ratio - 1.0)),
             allowed: tolerance.or(allowed).filter(|share| share.is_finite()),
-            waiver: check.waiver.as_ref(),
             failure: self.failure(check),
-            seconds: check.paired.as_ref().map(|paired| paired.spent_s).filter(|spent_s| *spent_s > 0.0),
         }
     }
 }
@@ -161,7 +152,7 @@ pub(crate) fn shown_name(raw: &str) -> &str {
     }
 }
 
-/// What an hour of a machine costs.
+/// The price of an hour on a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     per_hour: f64,
@@ -170,7 +161,6 @@ pub struct Rate {
 
 impl Rate {
     /// Reads `2.49 USD`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (number, currency) = text.trim().split_once(' ')?;
         let per_hour = number.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate > 0.0)?;
@@ -180,8 +170,8 @@ impl Rate {
         is_currency.then(|| Self { per_hour, currency: currency.to_owned() })
     }
 
-    /// What so many seconds cost: `0.029 USD at 2.49 USD an hour`.
-    pub(crate) fn of(&self, seconds: f64) -> String {
+    /// The cost of so many seconds: `0.029 USD at 2.49 USD an hour`.
+    pub(crate) fn describe_cost(&self, seconds: f64) -> String {
         let Self { per_hour, currency } = self;
         let cost = per_hour * seconds / 3600.0;
         let cost = if cost < 0.1 { format!("{cost:.4}") } else { format!("{cost:.2}") };
@@ -196,8 +186,8 @@ mod tests {
     #[test]
     fn a_rate_is_a_number_and_a_currency() {
         let rate = Rate::parse("2.5 USD").unwrap();
-        assert_eq!(rate.of(3600.0), "2.50 USD at 2.5 USD an hour");
-        assert_eq!(rate.of(36.0), "0.0250 USD at 2.5 USD an hour");
+        assert_eq!(rate.describe_cost(3600.0), "2.50 USD at 2.5 USD an hour");
+        assert_eq!(rate.describe_cost(36.0), "0.0250 USD at 2.5 USD an hour");
         for bad in ["", "2.5", "USD 2.5", "-1 USD", "NaN USD", "2 <b>", "0 EUR", "1 EUR an hour"] {
             assert_eq!(Rate::parse(bad), None, "{bad}");
         }

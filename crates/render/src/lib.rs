@@ -1,4 +1,4 @@
-//! Text from values: what a person reads on the terminal and in `report.md`.
+//! Text from values, for the terminal, Markdown, HTML, pictures and other programs.
 //!
 //! Pure functions. Nothing here prints, reads a clock or the environment, or decides: a verdict is taken
 //! from the judgement as it stands. Text that came from outside is neutralised on its way in, so that a

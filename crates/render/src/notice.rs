@@ -1,39 +1,37 @@
-//! What people are told when something happened: a subject, a text, and the same for Slack.
+//! Notifications: a subject, a text, and the same for Slack.
 
 use crate::judged::{Judged, Row};
-use crate::text::{clean, clip};
+use crate::text::{clean, clip, escape_html};
 use crate::{remedy, units};
 use holdpoint_model::Verdict;
 use holdpoint_model::notice::{Notice, NoticeRow};
 
-/// Rows in a notification; how many there are is told.
+/// Rows in a notification; the others are counted.
 const ROWS_MAX: usize = 20;
 /// Characters of a name or a sentence.
 const CHARS_MAX: usize = 400;
 /// Characters of a subject.
 const SUBJECT_CHARS: usize = 150;
 
-/// What is sent to programs, and what the texts are made of.
-#[must_use]
+/// The notice of a judgement, which is sent to programs and which the texts are made of.
 pub fn notice(judged: Judged<'_>, run_url: Option<&str>) -> Notice {
     let rows: Vec<Row<'_>> = judged.rows().into_iter().filter(|row| row.verdict != Verdict::Pass).collect();
-    let said = |text: &str| clip(&clean(text), CHARS_MAX);
+    let cleaned = |text: &str| clip(&clean(text), CHARS_MAX);
     Notice {
         schema_version: holdpoint_model::SCHEMA_VERSION,
-        suite: said(&judged.judgement.suite),
+        suite: cleaned(&judged.judgement.suite),
         verdict: judged.judgement.verdict,
-        summary: said(&judged.sentence()),
-        commit: judged.revision().map(|revision| said(&revision.commit)),
-        machine: judged.machine().map(|machine| said(&machine.describe())),
+        summary: cleaned(&judged.sentence()),
+        commit: judged.revision().map(|revision| cleaned(&revision.commit)),
+        machine: judged.machine().map(|machine| cleaned(&machine.describe())),
         run_url: run_url.map(str::to_owned),
         rows_left_out: rows.len().saturating_sub(ROWS_MAX),
         rows: rows.iter().take(ROWS_MAX).map(row).collect(),
     }
 }
 
-/// The same for a gate that left no comparison, or a better one than its exit code.
-#[must_use]
-pub fn of_end(verdict: Verdict, summary: String, run_url: Option<&str>) -> Notice {
+/// The notice of a gate that left no comparison.
+pub fn without_judgement(verdict: Verdict, summary: String, run_url: Option<&str>) -> Notice {
     Notice {
         schema_version: holdpoint_model::SCHEMA_VERSION,
         suite: "gate".to_owned(),
@@ -47,47 +45,42 @@ pub fn of_end(verdict: Verdict, summary: String, run_url: Option<&str>) -> Notic
     }
 }
 
-/// Says first what is wrong with the files; `verdict` takes them into account.
-#[must_use]
+/// Puts problems with the files first; `verdict` takes them into account.
 pub fn with_problems(mut notice: Notice, problems: &[String], verdict: Verdict) -> Notice {
     notice.verdict = verdict;
     if !problems.is_empty() {
-        let said: Vec<String> = problems.iter().map(|problem| clip(&clean(problem), CHARS_MAX)).collect();
-        notice.summary = clip(&format!("{}; {}", said.join("; "), notice.summary), 2 * CHARS_MAX);
+        let shown: Vec<String> = problems.iter().map(|problem| clip(&clean(problem), CHARS_MAX)).collect();
+        notice.summary = clip(&format!("{}; {}", shown.join("; "), notice.summary), 2 * CHARS_MAX);
     }
     notice
 }
 
 fn row(row: &Row<'_>) -> NoticeRow {
     NoticeRow {
-        name: clip(&clean(row.name), CHARS_MAX),
+        name: clip(&clean(row.name()), CHARS_MAX),
         verdict: row.verdict,
         change: row.change,
         interval: row.interval,
         allowed: row.allowed,
-        reason: clip(&clean(&remedy::with(row.reason)), CHARS_MAX),
-        waiver: row.waiver.cloned(),
+        reason: clip(&clean(&remedy::with(&row.check.reason)), CHARS_MAX),
+        waiver: row.check.waiver.clone(),
     }
 }
 
 /// One line.
-#[must_use]
 pub fn subject(notice: &Notice) -> String {
     let Notice { suite, verdict, summary, .. } = notice;
     clip(&format!("[holdpoint] {} {suite}: {summary}", verdict.as_str()), SUBJECT_CHARS)
 }
 
 /// The text of a mail.
-#[must_use]
 pub fn plain(notice: &Notice) -> String {
     lines(notice, |text| text.to_owned(), "").join("\n") + "\n"
 }
 
 /// The text of a message in Slack: what would be a link, a mention or a channel there is text.
-#[must_use]
 pub fn slack(notice: &Notice) -> String {
-    let escape = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    lines(notice, escape, "*").join("\n")
+    lines(notice, escape_html, "*").join("\n")
 }
 
 fn lines(notice: &Notice, escape: impl Fn(&str) -> String, strong: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Colour, where it is wanted.
+//! Colours on the terminal.
 
 use holdpoint_model::Verdict;
 
@@ -11,8 +11,8 @@ pub struct Style {
     pub width: Option<u16>,
 }
 
-/// What a piece of text means; the colour follows from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The meaning of a piece of text; its colour follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Ink {
     #[default]
     Plain,

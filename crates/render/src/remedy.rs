@@ -1,6 +1,6 @@
-//! What to do about a reason code.
+//! Remedies for reason codes.
 
-/// Reason codes and what helps. Codes without an entry speak for themselves.
+/// Reason codes and remedies. Codes without an entry explain themselves.
 const REMEDIES: &[(&str, &str)] = &[
     ("cuda_unavailable", "install the NVIDIA driver, or run where there is a GPU"),
     ("cuda_device_not_found", "the driver sees no GPU; look at nvidia-smi and CUDA_VISIBLE_DEVICES"),
@@ -48,15 +48,15 @@ const REMEDIES: &[(&str, &str)] = &[
     ("perf_event_paranoid_too_high", "sysctl kernel.perf_event_paranoid=2"),
 ];
 
-/// What helps against a reason, which may carry detail after a colon.
-pub(crate) fn of(reason: &str) -> Option<&'static str> {
+/// The remedy for a reason, which may carry detail after a colon.
+pub(crate) fn find(reason: &str) -> Option<&'static str> {
     let code = reason.split(':').next().unwrap_or(reason).trim();
     REMEDIES.iter().find(|(known, _)| *known == code).map(|(_, remedy)| *remedy)
 }
 
-/// The reason, with what helps where that is known.
+/// The reason, with its remedy where one is known.
 pub(crate) fn with(reason: &str) -> String {
-    match of(reason) {
+    match find(reason) {
         Some(remedy) => format!("{reason} ({remedy})"),
         None => reason.to_owned(),
     }
@@ -77,13 +77,13 @@ mod tests {
             "nvrtc_not_usable",
             "nvml_query_failed",
         ] {
-            assert!(of(code).is_some(), "{code}");
+            assert!(find(code).is_some(), "{code}");
         }
     }
 
     #[test]
     fn a_code_is_found_with_detail_behind_it() {
-        assert!(of("triton_import_failed:OSError: no such file").is_some());
-        assert_eq!(of("the whole run was skipped"), None);
+        assert!(find("triton_import_failed:OSError: no such file").is_some());
+        assert_eq!(find("the whole run was skipped"), None);
     }
 }

@@ -1,11 +1,13 @@
-//! A light table: no frame, one thin line below the titles, numbers to the right.
+//! Tables, for the terminal and for Markdown. On the terminal: no frame, one thin line below the titles, numbers to the right.
 
+use crate::markdown::escape;
 use crate::paint::{Ink, Style};
 use crate::text;
-use crate::units::MISSING;
+use crate::units::{self, MISSING};
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
 };
+use holdpoint_model::Verdict;
 use std::borrow::Cow;
 
 /// Space between columns: the padding, and the column that the library leaves for a line.
@@ -19,11 +21,22 @@ const LINES: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .content_lines(ContentLineStyle::none());
 
-/// One cell; its text is harmless from the moment it exists.
+/// One cell. Its text may come from outside: it is made harmless when it is written.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
     ink: Ink,
+    markup: Markup,
+}
+
+/// How Markdown shows a cell; the terminal has inks instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Markup {
+    Prose,
+    Name,
+    Bold,
+    /// Markdown of our own.
+    Raw,
 }
 
 impl Cell {
@@ -32,21 +45,52 @@ impl Cell {
     }
 
     pub(crate) fn inked(ink: Ink, text: &str) -> Self {
-        Self { text: text::clean(text), ink }
+        Self { text: text.to_owned(), ink, markup: Markup::Prose }
+    }
+
+    pub(crate) fn name(text: &str) -> Self {
+        Self { markup: Markup::Name, ..Self::new(text) }
+    }
+
+    /// Markdown that is escaped already.
+    pub(crate) fn markup(text: String) -> Self {
+        Self { text, ink: Ink::Plain, markup: Markup::Raw }
+    }
+
+    /// The verdict's word, bold in Markdown where somebody has to act.
+    pub(crate) fn verdict(verdict: Verdict) -> Self {
+        let markup = if verdict > Verdict::Pass { Markup::Bold } else { Markup::Prose };
+        Self { markup, ..Self::inked(verdict.into(), verdict.as_str()) }
     }
 
     /// A number if there is one, else a dash.
     pub(crate) fn number(value: Option<f64>, format: fn(f64) -> String) -> Self {
-        Self::new(&value.map_or_else(|| MISSING.to_owned(), format))
+        Self::new(&units::number(value, format))
+    }
+
+    pub(crate) fn count(n: impl Into<u64>) -> Self {
+        Self::new(&units::count(n.into()))
     }
 
     pub(crate) fn with(mut self, ink: Ink) -> Self {
         self.ink = ink;
         self
     }
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() || self.text == MISSING
+    }
+
+    fn markdown(&self) -> String {
+        match self.markup {
+            Markup::Prose => escape::prose(&self.text),
+            Markup::Name => escape::name(&self.text),
+            Markup::Bold => format!("**{}**", self.text),
+            Markup::Raw => self.text.clone(),
+        }
+    }
 }
 
-/// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// To the left, on one line.
@@ -57,7 +101,6 @@ enum Kind {
     Numbers,
 }
 
-/// One column.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     title: Cow<'static, str>,
@@ -66,17 +109,14 @@ pub(crate) struct Column {
     drop: u8,
 }
 
-/// A column of words that stays.
 pub(crate) const fn words(title: &'static str) -> Column {
     Column { title: Cow::Borrowed(title), kind: Kind::Words, drop: 0 }
 }
 
-/// A column of names or sentences that stays; they may be broken over lines.
 pub(crate) const fn names(title: &'static str) -> Column {
     Column { title: Cow::Borrowed(title), kind: Kind::Names, drop: 0 }
 }
 
-/// A column of numbers that stays.
 pub(crate) const fn numbers(title: &'static str) -> Column {
     Column { title: Cow::Borrowed(title), kind: Kind::Numbers, drop: 0 }
 }
@@ -94,20 +134,60 @@ impl Column {
     }
 }
 
-/// Rows under titles.
+/// Columns without any value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EmptyColumns {
+    Keep,
+    Drop,
+}
+
 #[derive(Debug)]
 pub(crate) struct Grid {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    /// A line below the table.
+    footer: Option<String>,
 }
 
 impl Grid {
     pub(crate) fn new(columns: &[Column]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self { columns: columns.to_vec(), rows: Vec::new(), footer: None }
     }
 
     pub(crate) fn push(&mut self, row: impl Into<Vec<Cell>>) {
         self.rows.push(row.into());
+    }
+
+    pub(crate) fn with_footer(self, footer: Option<String>) -> Self {
+        Self { footer, ..self }
+    }
+
+    /// Shows a name in the first column only once where it stands in several rows in a row.
+    pub(crate) fn blank_repeated_names(mut self) -> Self {
+        for i in (1..self.rows.len()).rev() {
+            if self.rows[i][0].text == self.rows[i - 1][0].text {
+                self.rows[i][0].text.clear();
+            }
+        }
+        self
+    }
+
+    /// The table in Markdown; nothing where there is no row.
+    pub(crate) fn markdown(mut self, empty: EmptyColumns) -> String {
+        if empty == EmptyColumns::Drop {
+            self.drop_empty();
+        }
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let titles = line(self.columns.iter().map(|column| column.title.to_string()).collect());
+        let sides =
+            self.columns.iter().map(|column| if column.kind == Kind::Numbers { "--:" } else { ":--" });
+        let sides = sides.collect::<Vec<_>>().join("|");
+        let rows = self.rows.iter().map(|row| line(row.iter().map(Cell::markdown).collect()));
+        let footer = self.footer.map(|footer| format!("\n{footer}\n")).unwrap_or_default();
+        format!("{titles}|{sides}|\n{}{footer}", rows.collect::<String>())
     }
 
     /// The table as text with a line feed after each line; nothing where there is no row.
@@ -115,15 +195,19 @@ impl Grid {
         if self.rows.is_empty() {
             return String::new();
         }
+        for cell in self.rows.iter_mut().flatten() {
+            cell.text = text::clean(&cell.text);
+        }
         self.drop_empty();
         self.drop_until_it_fits(style);
         let table = self.table(style);
-        table.lines().map(|line| finish(&line, style)).collect()
+        let footer = self.footer.map(|footer| style.paint(Ink::Dim, &footer) + "\n");
+        table.lines().map(|line| finish(&line, style)).chain(footer).collect()
     }
 
     fn drop_empty(&mut self) {
         for i in (0..self.columns.len()).rev() {
-            if self.rows.iter().all(|row| row[i].text.is_empty() || row[i].text == MISSING) {
+            if self.rows.iter().all(|row| row[i].is_empty()) {
                 self.remove(i);
             }
         }

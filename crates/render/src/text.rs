@@ -1,14 +1,13 @@
 //! Words: foreign text made harmless, lists, plurals and wrapping.
 
 use crate::paint::{COLORS, Ink, Style};
+use holdpoint_model::Revision;
 use holdpoint_model::attest::Compared;
 use holdpoint_model::limits::is_invisible;
-use holdpoint_model::{Machine, Revision};
 use unicode_width::UnicodeWidthStr;
 
 /// Column at which the text of an [`entry`] begins: the longest verdict word and two spaces.
 const ENTRY_INDENT: usize = 14;
-/// Characters of a commit that are shown.
 const COMMIT_CHARS: usize = 12;
 
 /// Foreign text on one line: white space becomes a space, and what could paint, move the cursor, reorder
@@ -28,7 +27,6 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// Text as it may go to a terminal: lines and tabs stay, and our own colours where the style has them. Everything else that could
 /// paint, move the cursor, reorder or hide text is shown as its code point, wherever it came from.
-#[must_use]
 pub fn for_terminal(text: &str, style: Style) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -47,7 +45,6 @@ pub fn for_terminal(text: &str, style: Style) -> String {
 
 /// JSON as it may go to a terminal or a log: the same document, with what [`for_terminal`] would show as a code point in JSON's own
 /// escapes, and no command to a runner. None of it is ever outside of a string.
-#[must_use]
 pub fn json_for_terminal(document: &str) -> String {
     let mut out = String::with_capacity(document.len());
     for c in document.chars() {
@@ -63,7 +60,6 @@ pub fn json_for_terminal(document: &str) -> String {
 
 /// Text for a log that a pipeline's runner reads along: nothing in it is a command to the runner. GitHub's takes `##[…]`
 /// anywhere in a line and `::…::` at its beginning, Azure's `##vso[…]`.
-#[must_use]
 pub fn for_log(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive(['\n', '\r']) {
@@ -76,12 +72,10 @@ pub fn for_log(text: &str) -> String {
     out.replace("##[", "# #[").replace("##vso[", "# #vso[")
 }
 
-/// Columns that the text takes.
 pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The beginning of a text.
 pub(crate) fn clip(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -99,6 +93,18 @@ pub(crate) fn clip_middle(text: &str, chars_max: usize) -> String {
     let head: String = text.chars().take(first).collect();
     let tail: String = text.chars().skip(count + first + 1 - chars_max).collect();
     format!("{head}…{tail}")
+}
+
+/// Text between tags.
+pub(crate) fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A path as a part of a URI, which ends no link and no cell.
+pub(crate) fn encode_path(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
+    let encode = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    path.bytes().map(encode).collect()
 }
 
 /// `a, b, c and 6 more`.
@@ -121,13 +127,18 @@ pub(crate) fn describe_compared(compared: &Compared) -> String {
 }
 
 /// `1 metric`, `9 metrics`.
-pub(crate) fn plural(n: usize, noun: &str) -> String {
-    format!("{} {noun}{}", crate::units::count(n as u64), if n == 1 { "" } else { "s" })
+pub(crate) fn plural(n: impl TryInto<u64>, noun: &str) -> String {
+    let n = n.try_into().unwrap_or(u64::MAX);
+    format!("{} {noun}{}", crate::units::count(n), if n == 1 { "" } else { "s" })
+}
+
+pub(crate) fn short_commit(commit: &str) -> String {
+    commit.chars().take(COMMIT_CHARS).collect()
 }
 
 /// The commit, short, and whether it was changed.
 pub(crate) fn revision(revision: &Revision) -> String {
-    let commit: String = revision.commit.chars().take(COMMIT_CHARS).collect();
+    let commit = short_commit(&revision.commit);
     if revision.dirty { format!("{commit} (dirty)") } else { commit }
 }
 
@@ -148,11 +159,6 @@ pub(crate) fn heading(style: Style, title: &str, facts: &[Option<String>]) -> St
         out.push_str(&fact);
     }
     out + "\n"
-}
-
-/// The machine in one line.
-pub(crate) fn machine(machine: Option<&Machine>) -> Option<String> {
-    machine.map(Machine::describe)
 }
 
 /// A labelled paragraph with a hanging indent.

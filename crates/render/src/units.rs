@@ -1,48 +1,45 @@
 //! Numbers for people: four significant digits, the unit that fits, and a dash for what is no number.
 
-/// What stands where a number is missing.
+/// Stands where a number is missing.
 pub const MISSING: &str = "–";
+
+/// The number if there is one, else a dash.
+pub fn number(value: Option<f64>, format: fn(f64) -> String) -> String {
+    value.map_or_else(|| MISSING.to_owned(), format)
+}
 
 /// Smaller or larger than this is written with an exponent.
 const PLAIN_MIN: f64 = 0.001;
 const PLAIN_MAX: f64 = 1e6;
 
+const TIME_UNITS: &[(f64, &str)] = &[(1e6, "ns"), (1e3, "µs"), (1.0, "ms"), (1e-3, "s")];
+const PREFIXES: &[(f64, &str)] = &[(1.0, ""), (1e-3, "k"), (1e-6, "M"), (1e-9, "G"), (1e-12, "T")];
+
 /// A time in the unit that fits: `999.9 ns`, `12.34 µs`, `1.200 ms`, `3.400 s`.
-#[must_use]
 pub fn time(ms: f64) -> String {
-    scaled(ms, &[(1e6, "ns"), (1e3, "µs"), (1.0, "ms"), (1e-3, "s")])
+    scaled(ms, TIME_UNITS, "")
 }
 
 /// The two ends of an interval of times, in the unit of the upper one: `1.230 – 1.240 ms`.
-#[must_use]
 pub fn time_interval(low_ms: f64, high_ms: f64) -> String {
-    let high = time(high_ms);
-    let (Some((_, unit)), true) = (high.split_once(' '), low_ms.is_finite()) else {
+    if !low_ms.is_finite() || !high_ms.is_finite() {
         return MISSING.to_owned();
-    };
-    let per_ms = match unit {
-        "ns" => 1e6,
-        "µs" => 1e3,
-        "s" => 1e-3,
-        _ => 1.0,
-    };
-    format!("{} – {high}", digits(low_ms * per_ms))
+    }
+    let (per_ms, unit) = fitting_unit(high_ms, TIME_UNITS);
+    format!("{} – {} {unit}", digits(low_ms * per_ms), digits(high_ms * per_ms))
 }
 
 /// A change as a signed percentage: `+1.3 %`, `-20.0 %`, `0.0 %`, `+134 %`.
-#[must_use]
 pub fn percent(ratio: f64) -> String {
     signed(ratio, "+")
 }
 
 /// A share as a percentage without a plus sign: `1.3 %`.
-#[must_use]
 pub fn share(ratio: f64) -> String {
     signed(ratio, "")
 }
 
 /// The two ends of an interval of changes: `-0.3 … +0.5 %`.
-#[must_use]
 pub fn percent_interval(low: f64, high: f64) -> String {
     match (percent(low), percent(high)) {
         (low, high) if low == MISSING || high == MISSING => MISSING.to_owned(),
@@ -51,7 +48,6 @@ pub fn percent_interval(low: f64, high: f64) -> String {
 }
 
 /// A share that is expected to be small: `0.43 %`, `1.5 %`, `0.003 %`.
-#[must_use]
 pub fn small_share(ratio: f64) -> String {
     let percent = ratio * 100.0;
     match percent.abs() {
@@ -63,11 +59,10 @@ pub fn small_share(ratio: f64) -> String {
 }
 
 /// A share that somebody chose, with every digit it was given: `1.0 %`, `0.25 %`, `0.001 %`.
-#[must_use]
 pub fn setting(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent != 0.0 && !(0.0001..PLAIN_MAX).contains(&percent.abs()) {
-        return share_exponent(percent);
+        return if percent.is_finite() { format!("{percent:.1e} %") } else { MISSING.to_owned() };
     }
     let digits = format!("{percent:.4}");
     let kept = digits.trim_end_matches('0');
@@ -75,18 +70,12 @@ pub fn setting(ratio: f64) -> String {
     format!("{kept}{zero} %")
 }
 
-fn share_exponent(percent: f64) -> String {
-    if percent.is_finite() { format!("{percent:.1e} %") } else { MISSING.to_owned() }
-}
-
 /// Seconds without their unit, for a column of that name: `2.1`.
-#[must_use]
 pub fn seconds(s: f64) -> String {
     if s.is_finite() { format!("{s:.1}") } else { MISSING.to_owned() }
 }
 
-/// How much speaks for something, where 1 is nothing: `0.02`, `8.3`, `21 500`, `1.3e6`.
-#[must_use]
+/// Evidence, where 1 is none: `0.02`, `8.3`, `21 500`, `1.3e6`.
 pub fn evidence(e: f64) -> String {
     match e {
         _ if !e.is_finite() => MISSING.to_owned(),
@@ -99,7 +88,6 @@ pub fn evidence(e: f64) -> String {
 }
 
 /// A number between -10 and 10 or so, with its sign: `+0.33`.
-#[must_use]
 pub fn effect(v: f64) -> String {
     match format!("{v:+.2}").as_str() {
         _ if !v.is_finite() => MISSING.to_owned(),
@@ -109,7 +97,6 @@ pub fn effect(v: f64) -> String {
 }
 
 /// A probability: `0.043`, `2.1e-5`.
-#[must_use]
 pub fn probability(p: f64) -> String {
     match p {
         _ if !p.is_finite() => MISSING.to_owned(),
@@ -120,7 +107,6 @@ pub fn probability(p: f64) -> String {
 }
 
 /// A factor: `1.34×`.
-#[must_use]
 pub fn factor(v: f64) -> String {
     match v.abs() {
         _ if !v.is_finite() => MISSING.to_owned(),
@@ -131,7 +117,6 @@ pub fn factor(v: f64) -> String {
 }
 
 /// Operations per byte: `0.52`, `12.8`, `256`.
-#[must_use]
 pub fn intensity(v: f64) -> String {
     match v.abs() {
         _ if !v.is_finite() => MISSING.to_owned(),
@@ -143,19 +128,16 @@ pub fn intensity(v: f64) -> String {
 }
 
 /// A quantity per second with its prefix: `12.34 M`, `980.0`.
-#[must_use]
 pub fn rate(v: f64) -> String {
-    scaled(v, PREFIXES).trim_end().to_owned()
+    scaled(v, PREFIXES, "").trim_end().to_owned()
 }
 
 /// Memory in megabytes, with the unit that fits: `12.34 MB`.
-#[must_use]
 pub fn memory(mb: f64) -> String {
-    format!("{}B", scaled(mb * 1e6, PREFIXES))
+    scaled(mb * 1e6, PREFIXES, "B")
 }
 
 /// A throughput by its key in the report: `gb_per_s`, `gflops`, or items such as `tiles_per_s`.
-#[must_use]
 pub fn throughput(key: &str, v: f64) -> String {
     let (v, unit) = match key {
         "gb_per_s" => (v * 1e9, "B/s".to_owned()),
@@ -165,14 +147,10 @@ pub fn throughput(key: &str, v: f64) -> String {
             None => (v, key.to_owned()),
         },
     };
-    match scaled(v, PREFIXES) {
-        dash if dash == MISSING => dash,
-        text => format!("{text}{unit}"),
-    }
+    scaled(v, PREFIXES, &unit)
 }
 
 /// A count with its thousands apart: `9 950`.
-#[must_use]
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -185,26 +163,29 @@ pub fn count(n: u64) -> String {
     out
 }
 
-const PREFIXES: &[(f64, &str)] = &[(1.0, ""), (1e-3, "k"), (1e-6, "M"), (1e-9, "G"), (1e-12, "T")];
-
-/// The value in the first unit in which it stays below 1000 once rounded, else in the last.
-fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+/// The value with its unit, which may follow a prefix.
+fn scaled(value: f64, units: &[(f64, &'static str)], unit: &str) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
     }
+    let (per, prefix) = fitting_unit(value, units);
+    format!("{} {prefix}{unit}", digits(value * per))
+}
+
+/// The first unit in which the value stays below 1000 once rounded, else the last.
+fn fitting_unit(value: f64, units: &[(f64, &'static str)]) -> (f64, &'static str) {
     // Zero has no size of its own: it is shown in the unit that the caller's number has.
     let own = units.iter().find(|(per, _)| *per == 1.0);
     let fits = units.iter().find(|(per, _)| (value * per).abs() < 999.95);
     let chosen = if value == 0.0 { own } else { fits.or(units.last()) };
-    chosen.map_or_else(|| digits(value), |(per, unit)| format!("{} {unit}", digits(value * per)))
+    chosen.copied().unwrap_or((1.0, ""))
 }
 
 /// Four significant digits.
 fn digits(v: f64) -> String {
     match v.abs() {
         0.0 => "0".to_owned(),
-        PLAIN_MIN..0.9995 => format!("{v:.3}"),
-        0.9995..9.9995 => format!("{v:.3}"),
+        PLAIN_MIN..9.9995 => format!("{v:.3}"),
         9.9995..99.995 => format!("{v:.2}"),
         99.995..999.95 => format!("{v:.1}"),
         999.95..PLAIN_MAX => format!("{v:.0}"),

@@ -1,7 +1,7 @@
 //! Reads and writes the files of holdpoint: whole or not at all.
 //!
-//! What a file means is [`holdpoint_model`]'s business; here is where it lies, how large it may be, and
-//! what becomes of it when the disk is full. Nothing here decides and nothing here prints.
+//! The meaning of a file is [`holdpoint_model`]'s business; this crate knows where it lies, how large it may be, and what happens
+//! when the disk is full. Nothing here decides and nothing here prints.
 
 mod error;
 mod lock;
@@ -25,18 +25,16 @@ use std::path::{Path, PathBuf};
 /// Hex digits of a fingerprint in a file name: 48 bits tell a team's machines apart.
 const FINGERPRINT_CHARS: usize = 12;
 
-/// Most reports of one gate: the first, and those that looked again.
+/// Most reports of one gate: the first, and those of second looks.
 pub const REPORTS_MAX: usize = 101;
 
-/// Name of a gate's report: the first, or from 2 on one that looked again.
-#[must_use]
+/// Name of a gate's report: the first, or from 2 on one of a second look.
 pub fn report_name(number: usize) -> String {
     if number == 1 { "report.json".to_owned() } else { format!("report-{number}.json") }
 }
 
-/// Where the baseline of a suite on a machine lies: `<dir>/<suite>-<first 12 of the fingerprint>.json`. What comparing the
-/// suite with itself has shown lies in a folder of its own under the same name.
-#[must_use]
+/// The path of a suite's baseline on a machine: `<dir>/<suite>-<first 12 of the fingerprint>.json`. Calibrations have the same
+/// name in a folder of their own.
 pub fn baseline_path(dir: &Path, suite: &str, machine_fingerprint: &str) -> PathBuf {
     let fingerprint: String = machine_fingerprint.chars().take(FINGERPRINT_CHARS).collect();
     dir.join(format!("{}-{}.json", file_stem(suite), file_stem(&fingerprint)))

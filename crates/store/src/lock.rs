@@ -1,4 +1,4 @@
-//! One writer at a time: a lock on a folder itself, so that no file is left of it. The kernel drops it when its process dies.
+//! One writer at a time: a lock on the folder itself, which leaves no file. The kernel drops it when the process dies.
 
 use crate::error::StoreError;
 use crate::temporary::is_at;
@@ -7,11 +7,10 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often a folder that is in use is looked at.
+/// Time between two attempts at a lock.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Nobody else writes to the folder while this lives, as long as they ask. A folder that was made for it and stayed empty
-/// goes with it.
+/// While this lives, no other holdpoint writes to the folder. A folder that was made for it and stayed empty is removed with it.
 #[derive(Debug)]
 pub struct FolderLock {
     made: Option<PathBuf>,
@@ -30,9 +29,6 @@ impl Drop for FolderLock {
 impl FolderLock {
     /// Makes the folder where there is none and waits, for a limited time, until nobody else writes to it. Where the file
     /// system has no locks, there is no waiting either.
-    ///
-    /// # Errors
-    /// When the folder cannot be made, or somebody else writes to it all the time.
     pub fn acquire(folder: &Path, wait_max: Duration, on_wait: impl FnOnce()) -> Result<Self, StoreError> {
         let (start, mut on_wait) = (Instant::now(), Some(on_wait));
         let made = (!folder.exists()).then(|| folder.to_owned());

@@ -10,30 +10,24 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Read at a time.
+/// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Most files of a folder: a benchmark that keeps ten files for each of a thousand workloads.
 const FOLDER_FILES_MAX: usize = 10_000;
 
 /// Reads a whole text file. Every path is a path: `-` is a file of that name.
-///
-/// # Errors
-/// When there is no such file, it is a directory, larger than [`FILE_BYTES_MAX`], or not UTF-8.
 pub fn read_text(path: &Path) -> Result<String, StoreError> {
     let file = File::open(path).map_err(StoreError::read(path))?;
     read_open(&file, path)
 }
 
 /// Reads a whole file of any content, at most [`FILE_BYTES_MAX`].
-///
-/// # Errors
-/// When there is no such file, it is a directory, or larger.
 pub fn read_binary(path: &Path) -> Result<Vec<u8>, StoreError> {
     let file = File::open(path).map_err(StoreError::read(path))?;
     read_bytes(&file, path)
 }
 
-/// Reads a file piece by piece, whatever its content, and tells its size: engines are larger than memory should hold.
+/// Reads a file piece by piece, whatever its content, and returns its size: engines are too large to hold in memory.
 ///
 /// # Errors
 /// When there is no such file, it is a directory, or larger than [`ARTIFACT_BYTES_MAX`].
@@ -88,12 +82,10 @@ fn read_with<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, FileError>) -
     parse(&read_text(path)?).map_err(|source| StoreError::Format { path: path.to_owned(), source })
 }
 
-/// Reads a document of the kind that is wanted.
 pub fn read_document<T: Document>(path: &Path) -> Result<T, StoreError> {
     read_with(path, document::read)
 }
 
-/// Reads any document that can be shown again.
 pub fn read_any(path: &Path) -> Result<AnyDocument, StoreError> {
     read_with(path, document::read_any)
 }
@@ -113,9 +105,6 @@ pub fn read_baseline(path: &Path) -> Result<Baseline, StoreError> {
 }
 
 /// Reads a file, or the text files of a folder and those below it, as readers of other tools' formats take them.
-///
-/// # Errors
-/// When something cannot be read, or the folder holds more than [`FOLDER_FILES_MAX`] files or [`FILE_BYTES_MAX`].
 pub fn read_source(path: &Path) -> Result<Source, StoreError> {
     if !path.is_dir() {
         return Ok(Source::File(read_text(path)?));

@@ -13,16 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-/// What the name of everything temporary begins with.
+/// Prefix of everything temporary.
 const PREFIX: &str = ".holdpoint-";
-/// What it ends with.
+/// Its suffix.
 const SUFFIX: &str = ".tmp";
 /// Most names of a folder that are looked at: a tenth of a second on a slow disk.
 const NAMES_MAX: usize = 50_000;
 /// Attempts at a name that no sweep takes away between its making and its lock; a second one hardly ever happens.
 const ATTEMPTS_MAX: usize = 8;
 
-/// A folder for the time that this lives; it goes with all that is in it.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
@@ -32,9 +31,6 @@ pub struct Scratch {
 
 impl Scratch {
     /// A new folder among the system's temporary files.
-    ///
-    /// # Errors
-    /// When none can be made.
     pub fn new() -> Result<Self, StoreError> {
         let folder = std::env::temp_dir();
         sweep_once(&folder);
@@ -46,7 +42,6 @@ impl Scratch {
         made.map_err(StoreError::write(&folder))
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -85,7 +80,7 @@ fn hold_new<T>(make: impl Fn() -> io::Result<(bool, T)>) -> io::Result<T> {
     ))
 }
 
-/// Locks what was just made, and tells whether it is still there.
+/// Locks a new file, and returns whether it is still there.
 fn is_held(file: &File, path: &Path) -> io::Result<bool> {
     // Without locks, as on some network file systems, nothing is ever swept either.
     match file.lock() {
@@ -100,7 +95,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|open| fs::symlink_metadata(path).is_ok_and(|there| same(open, there)))
 }
 
-/// Removes what dead processes left in a folder, the first time that this process uses it.
+/// Sweeps a folder the first time that this process uses it.
 fn sweep_once(folder: &Path) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let is_new = SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
@@ -109,7 +104,7 @@ fn sweep_once(folder: &Path) {
     }
 }
 
-/// Removes what dead processes of this user left in a folder. What cannot be removed is left for the next time.
+/// Removes the temporary files that dead processes of this user left in a folder. Failures are left for the next time.
 pub fn sweep(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(NAMES_MAX);
     for entry in entries.filter(|entry| is_our_name(&entry.file_name())) {
@@ -128,7 +123,7 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let file = File::open(path)?;
-    // Locked while it is removed: whoever has just made it waits, and sees that it is gone.
+    // Locked while it is removed: a process that has just made it waits, and sees that it is gone.
     file.try_lock().map_err(|_| io::Error::from(ErrorKind::WouldBlock))?;
     match is_at(&file, path) {
         false => Ok(()),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// It is the history's last line now.
+    /// The point is the history's last line now.
     Added,
     /// The same, after a cut-off line was moved to `<file>.partial`.
     AddedAfterRepair,
@@ -25,16 +25,13 @@ pub enum Appended {
     Already,
 }
 
-/// Where the history of a suite lies: `<dir>/<suite>.ndjson`.
-#[must_use]
+/// The path of a suite's history: `<dir>/<suite>.ndjson`.
 pub fn trend_path(dir: &Path, suite: &str) -> PathBuf {
     dir.join(format!("{}.ndjson", file_stem(suite)))
 }
 
-/// Adds a point to its suite's history, unless that has a point of the same time already.
-///
-/// # Errors
-/// When the history cannot be read or written; its old lines are there as before.
+/// Adds a point to its suite's history, unless that has a point of the same time already. Old lines stay as they are, even after
+/// an error.
 pub fn append_trend(dir: &Path, trend: &Trend) -> Result<(PathBuf, Appended), StoreError> {
     let path = trend_path(dir, &trend.suite);
     let line = serde_json::to_string(trend)
@@ -53,9 +50,6 @@ pub fn append_trend(dir: &Path, trend: &Trend) -> Result<(PathBuf, Appended), St
 }
 
 /// Reads a history in the order it was written. An empty line is no point.
-///
-/// # Errors
-/// When the file cannot be read, or a line is not a trend point; the error names the line.
 pub fn read_trends(path: &Path) -> Result<Vec<Trend>, StoreError> {
     let file = File::open(path).map_err(StoreError::read(path))?;
     lock(file.lock_shared()).map_err(StoreError::read(path))?;
@@ -103,7 +97,7 @@ fn is_point(line: &[u8]) -> bool {
     std::str::from_utf8(line).is_ok_and(|line| document::read::<Trend>(line).is_ok())
 }
 
-/// The keys that make a point the same; a line that lacks them is another one.
+/// The keys that identify a point.
 #[derive(Deserialize)]
 struct Point<'a> {
     #[serde(borrow)]
@@ -117,7 +111,7 @@ fn is_same_point(line: &[u8], trend: &Trend) -> bool {
         .is_ok_and(|old| old.suite == trend.suite && old.timestamp_utc == trend.timestamp_utc)
 }
 
-/// Adds text in one write; what a failed one leaves behind is cut off again.
+/// Adds text in one write; the rest of a failed one is cut off again.
 fn add(mut file: &File, path: &Path, text: &str, bytes_before: u64) -> Result<(), StoreError> {
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
     written.map_err(|error| {

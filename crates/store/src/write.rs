@@ -1,4 +1,6 @@
-//! Writing: beside the old file first, over it last. A reader sees the old content or the new, never a part.
+//! Writing: beside the old file first, then renamed over it. A reader sees the old content or the new, never a part.
+//!
+//! Folders above a file are created. After an error the old content is still there.
 
 use crate::error::StoreError;
 use crate::temporary;
@@ -10,40 +12,26 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What any new file gets, before the user's mask.
+/// Mode of new files, before the user's mask.
 const USUAL_MODE: u32 = 0o666;
 
-/// Writes a value as JSON, creating the folders above it.
-///
-/// # Errors
-/// When the value has no JSON form or the file cannot be written; what was there before still is.
+/// Writes a value as JSON.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), StoreError> {
     let text =
         json::to_pretty(value).map_err(|source| StoreError::Unwritable { path: path.to_owned(), source })?;
     write_text(path, &text)
 }
 
-/// Writes a text, creating the folders above it.
-///
-/// # Errors
-/// When the file cannot be written; what was there before still is.
 pub fn write_text(path: &Path, text: &str) -> Result<(), StoreError> {
     write_bytes(path, text.as_bytes()).map_err(StoreError::write(path))
 }
 
-/// Writes any bytes, creating the folders above them.
-///
-/// # Errors
-/// When the file cannot be written; what was there before still is.
 pub fn write_binary(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     write_bytes(path, bytes).map_err(StoreError::write(path))
 }
 
-/// Writes a text to a file that must not be there yet, which only `mode` lets others read: no moment exists in which a key could be
-/// read by somebody else, none is there in part, and none is ever overwritten.
-///
-/// # Errors
-/// When the file is there already, or cannot be written.
+/// Writes a text to a new file with this mode: a key is at no moment readable by others, never there in part, and never
+/// overwritten.
 pub fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), StoreError> {
     let folder = folder_of(path);
     let write = || {
@@ -108,7 +96,6 @@ fn replace(target: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()
     Ok(())
 }
 
-/// Writes all bytes to an open file.
 fn fill(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.flush()

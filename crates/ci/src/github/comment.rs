@@ -3,16 +3,16 @@
 use super::{ApiError, Client, parse};
 use serde_json::{Value, json};
 
-/// Whose comments are ours: the hidden line alone can be written by anybody.
+/// The author of our comments: anybody can write the hidden line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// This user or app.
+    /// A user or an app.
     Login(String),
-    /// The token of a workflow, which may not ask who it is.
+    /// The token of a workflow, which may not ask for its own name.
     Workflow,
 }
 
-/// Who comments with a workflow's own token.
+/// The user that comments with a workflow's own token.
 const WORKFLOW_LOGIN: &str = "github-actions[bot]";
 
 impl Author {
@@ -28,14 +28,10 @@ impl Author {
     }
 }
 
-/// What became of the comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// There was none.
     Created,
-    /// It said something else.
     Updated,
-    /// It says so already.
     Unchanged,
 }
 
@@ -46,10 +42,7 @@ struct Found {
 }
 
 impl Client {
-    /// Who comments with this token.
-    ///
-    /// # Errors
-    /// When GitHub cannot be asked, or refuses the token.
+    /// The user that comments with this token.
     pub fn author(&self) -> Result<Author, ApiError> {
         match self.get("/user") {
             Ok(user) => match user.get("login").and_then(Value::as_str) {
@@ -57,7 +50,7 @@ impl Client {
                 None => Ok(Author::Workflow),
             },
             // The token of an installation is nobody's.
-            Err(error) if matches!(error.status(), Some(403 | 404)) && !error.is_passing() => {
+            Err(error) if matches!(error.status(), Some(403 | 404)) && !error.is_temporary() => {
                 Ok(Author::Workflow)
             }
             Err(error) => Err(error),
@@ -66,9 +59,6 @@ impl Client {
 
     /// Makes the comment that carries the marker say this: the one there is, or a new one. Also how many comments of others
     /// carry it.
-    ///
-    /// # Errors
-    /// When GitHub cannot be asked, or refuses.
     pub fn post(
         &self,
         number: u64,
@@ -80,31 +70,29 @@ impl Client {
         loop {
             // Looked for before each attempt: one that seemed to fail may have made it.
             let Found { own, forged_count } = self.find(number, marker, author)?;
-            let outcome = match own {
-                Some((_, said)) if said == body => return Ok((Posted::Unchanged, forged_count)),
-                Some((id, _)) => {
-                    let place = format!("/repos/{}/issues/comments/{id}", self.repository());
-                    let answer = self.ask("PATCH", &place, Some(&json!({ "body": body })));
-                    answer.and_then(|answer| self.check(answer, &place)).map(|_| Posted::Updated)
-                }
-                None => {
-                    let place = format!("/repos/{}/issues/{number}/comments", self.repository());
-                    let answer = self.ask("POST", &place, Some(&json!({ "body": body })));
-                    answer
-                        .and_then(|answer| self.check(answer, &place))
-                        .and_then(|answer| parse(&answer, &place).map(|_| Posted::Created))
-                }
+            let (method, place, posted) = match own {
+                Some((_, old)) if old == body => return Ok((Posted::Unchanged, forged_count)),
+                Some((id, _)) => ("PATCH", format!("comments/{id}"), Posted::Updated),
+                None => ("POST", format!("{number}/comments"), Posted::Created),
             };
+            let place = format!("/repos/{}/issues/{place}", self.repository);
+            let answer = self.ask(method, &place, Some(&json!({ "body": body })));
+            let outcome = answer.and_then(|answer| {
+                if posted == Posted::Created {
+                    parse(&answer, &place)?;
+                }
+                Ok(posted)
+            });
             match outcome {
-                Err(error) if error.is_passing() => self.wait_after(error, &mut attempt)?,
+                Err(error) if error.is_temporary() => self.wait_after(error, &mut attempt)?,
                 outcome => return Ok((outcome?, forged_count)),
             }
         }
     }
 
-    /// The oldest comment of ours that begins with the marker.
+    /// Finds our oldest comment that begins with the marker.
     fn find(&self, number: u64, marker: &str, author: &Author) -> Result<Found, ApiError> {
-        let comments = self.list(&format!("/repos/{}/issues/{number}/comments", self.repository()))?;
+        let comments = self.list(&format!("/repos/{}/issues/{number}/comments", self.repository))?;
         let mut found = Found { own: None, forged_count: 0 };
         for comment in &comments {
             let body = comment.get("body").and_then(Value::as_str).unwrap_or_default();

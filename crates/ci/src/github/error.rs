@@ -1,4 +1,4 @@
-//! What GitHub may answer, and what to do about it.
+//! Errors of GitHub's API, and remedies.
 
 use crate::http::Answer;
 use crate::redact::Secrets;
@@ -6,78 +6,46 @@ use holdpoint_model::limits::clean_text;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How many of the things that are wrong are told.
+/// Problems shown of one answer.
 const ERRORS_SHOWN: usize = 3;
 
-/// A request that did not do its work. No text in it has the token.
+/// A failed request. No text in it has the token.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// The environment does not say where to, or with what.
     #[error("{0}")]
     Setting(String),
-    /// No answer.
     #[error("GitHub could not be reached ({place}): {what}")]
-    Unreachable {
-        /// What was asked for.
-        place: String,
-        /// Why not.
-        what: String,
-    },
-    /// An answer that says to come back later, or that something broke there.
-    #[error("GitHub answered {status} ({place}): {what}{}", asked(.retry_after_s))]
+    Unreachable { place: String, what: String },
+    #[error("GitHub answered {status} ({place}): {what}{}", describe_wait(.retry_after_s))]
     Busy {
-        /// The status.
         status: u16,
-        /// What was asked for.
         place: String,
-        /// What it said.
         what: String,
-        /// Seconds it asked to be left alone for.
         retry_after_s: Option<u64>,
-        /// When its limit is lifted, in seconds since 1970.
+        /// When the limit is lifted, in seconds since 1970.
         reset_s: Option<u64>,
     },
-    /// An answer that will not change.
     #[error("GitHub answered {status} ({place}): {what}; {remedy}")]
-    Refused {
-        /// The status.
-        status: u16,
-        /// What was asked for.
-        place: String,
-        /// What it said.
-        what: String,
-        /// What helps.
-        remedy: String,
-    },
-    /// An answer that is not understood.
+    Refused { status: u16, place: String, what: String, remedy: String },
     #[error("GitHub's answer is not understood ({place}): {what}")]
-    Strange {
-        /// What was asked for.
-        place: String,
-        /// What is wrong with it.
-        what: String,
-    },
+    Strange { place: String, what: String },
 }
 
-fn asked(retry_after_s: &Option<u64>) -> String {
+fn describe_wait(retry_after_s: &Option<u64>) -> String {
     retry_after_s.map(|seconds| format!("; it asked to wait for {seconds} s")).unwrap_or_default()
 }
 
 impl ApiError {
-    /// Whether the same may succeed later.
-    #[must_use]
-    pub fn is_passing(&self) -> bool {
+    /// Whether the same request may succeed later.
+    pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Busy { .. })
     }
 
     /// Whether the user's settings or permissions are to blame, and not a network or a host.
-    #[must_use]
     pub fn is_input(&self) -> bool {
         matches!(self, Self::Setting(_) | Self::Refused { .. })
     }
 
-    /// The status, where there was an answer.
-    #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Busy { status, .. } | Self::Refused { status, .. } => Some(*status),
@@ -85,15 +53,15 @@ impl ApiError {
         }
     }
 
-    /// How long the answer asks to wait, if it does.
-    pub(super) fn asks_for(&self, now_s: u64) -> Option<Duration> {
+    /// The wait that the answer asks for, if any.
+    pub(super) fn requested_wait(&self, now_s: u64) -> Option<Duration> {
         let Self::Busy { retry_after_s, reset_s, .. } = self else { return None };
         let reset_s = reset_s.map(|reset_s| reset_s.saturating_sub(now_s).max(1));
         retry_after_s.or(reset_s).map(Duration::from_secs)
     }
 }
 
-/// An answer that is a success, or what is wrong.
+/// Turns an answer that is not a success into an error.
 pub(super) fn check(answer: Answer, place: &str, secrets: &Secrets) -> Result<Answer, ApiError> {
     let status = answer.status;
     if (200..300).contains(&status) {
@@ -118,13 +86,13 @@ pub(super) fn check(answer: Answer, place: &str, secrets: &Secrets) -> Result<An
 
 /// The error message of an answer, on one line, with its list of problems. In JSON a secret may be written in ways that show only now.
 fn message(answer: &Answer, secrets: &Secrets) -> String {
-    let said: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-    let message = said.get("message").and_then(Value::as_str).unwrap_or("no message");
-    let errors = said.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let body: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    let message = body.get("message").and_then(Value::as_str).unwrap_or("no message");
+    let errors = body.get("errors").and_then(Value::as_array).into_iter().flatten();
     let errors = errors.filter_map(|error| {
-        let of = |key: &str| error.get(key).and_then(Value::as_str);
-        let code = || Some(format!("{}: {}", of("field")?, of("code")?));
-        error.as_str().or_else(|| of("message")).map(str::to_owned).or_else(code)
+        let text = |key: &str| error.get(key).and_then(Value::as_str);
+        let code = || Some(format!("{}: {}", text("field")?, text("code")?));
+        error.as_str().or_else(|| text("message")).map(str::to_owned).or_else(code)
     });
     let all: Vec<String> = std::iter::once(message.to_owned()).chain(errors.take(ERRORS_SHOWN)).collect();
     secrets.clean(&all.join("; ")).chars().take(300).collect()

@@ -1,61 +1,45 @@
-//! What a workflow was started by, from the file that the runner leaves. Only that file chooses a pull request, never what a
-//! job has measured.
+//! The event that started a workflow, from the file that the runner leaves. Only that file chooses a pull request, never the
+//! measured files.
 
 use serde_json::Value;
 
-/// An event that leads to a pull request.
+/// An event about a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `pull_request`.
     PullRequest {
-        /// Its number.
         number: u64,
         /// Its head when the event came.
         head_sha: String,
     },
-    /// `issue_comment` on a pull request.
     Comment {
-        /// Its number.
         number: u64,
     },
-    /// `workflow_run`: another workflow has ended; which pull request it was for is looked up.
+    /// `workflow_run`: another workflow has ended; its pull request is looked up.
     WorkflowRun {
-        /// The commit it ran for.
         head_sha: String,
-        /// The branch of that commit.
         head_branch: String,
-        /// Who owns the repository of that branch.
         head_owner: String,
     },
 }
 
-/// An event that leads to none.
+/// An event without a usable pull request.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// Not a payload of this event.
     #[error("the event file is no payload of {event:?}: {what}")]
-    Payload {
-        /// The event.
-        event: String,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// An event of a pull request that nothing should be measured by.
+    Payload { event: String, what: String },
+    /// An event of a pull request that must not be measured.
     #[error(
         "the event \"pull_request_target\" is not supported: its jobs hold the repository's secrets, and what they measure is a \
          stranger's code; measure in a pull_request job, comment in a workflow_run job (docs/comment.md)"
     )]
     Target,
-    /// Events of this kind have no pull request.
     #[error("the event {0:?} has no pull request; give --pr N")]
     None(String),
 }
 
 impl Event {
     /// Reads the payload of an event.
-    ///
-    /// # Errors
-    /// When it is no such payload, or the event has no pull request.
     pub fn parse(event: &str, payload: &str) -> Result<Self, EventError> {
         let wrong = |what: String| EventError::Payload { event: event.to_owned(), what };
         if event == "pull_request_target" {

@@ -1,4 +1,4 @@
-//! GitHub's API: asked politely, again where that may help, with the missing permission named where it does not.
+//! GitHub's API, with retries, and with the missing permission named in errors.
 
 mod comment;
 mod error;
@@ -16,16 +16,13 @@ use serde_json::Value;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
 
-/// How often a request is made before it is given up.
 const ATTEMPTS_MAX: u32 = 5;
-/// The longest wait that is honoured; a host that asks for more is given up on.
+/// The longest wait that is accepted; a host that asks for more is given up on.
 pub const WAIT_MAX: Duration = Duration::from_secs(60);
-/// How long all requests of a client may take together, waits included: four waits of a minute, and a minute for the answers.
+/// Limit for all requests of a client, waits included: four waits of a minute, and a minute for the answers.
 const TOTAL_MAX: Duration = Duration::from_secs(300);
-/// Pages of a hundred that are read at most.
 const PAGES_MAX: u32 = 100;
 
-/// A client for one repository.
 pub struct Client {
     api_url: String,
     repository: String,
@@ -38,9 +35,6 @@ pub struct Client {
 
 impl Client {
     /// A client for `owner/name` at an address such as `https://api.github.com`. Waiting is the caller's business.
-    ///
-    /// # Errors
-    /// When the address is not one a token may be sent to, or the repository or the token is none.
     pub fn new(
         api_url: &str,
         repository: &str,
@@ -76,19 +70,16 @@ impl Client {
         })
     }
 
-    /// The repository.
-    #[must_use]
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// The same client with so much time for all that it is asked to do.
-    #[must_use]
+    /// The same client with another limit for all its requests.
     pub fn within(self, limit: Duration) -> Self {
         Self { deadline: Deadline::after(limit), ..self }
     }
 
-    /// One request to a place below the API's root.
+    /// Sends one request to a place below the API's root.
     fn ask(&self, method: &str, place: &str, body: Option<&Value>) -> Result<Answer, ApiError> {
         let (url, bearer) = (format!("{}{place}", self.api_url), format!("Bearer {}", self.token));
         let headers = [
@@ -105,24 +96,19 @@ impl Client {
             secrets: &self.secrets,
             deadline: self.deadline,
         };
-        http::send(&self.agent, &request).map_err(|error| match error {
+        let answer = http::send(&self.agent, &request).map_err(|error| match error {
             NoAnswer::Setting(what) => ApiError::Setting(format!("GITHUB_API_URL cannot be used: {what}")),
             NoAnswer::Failed(what) => ApiError::Unreachable { place: place.to_owned(), what },
-        })
-    }
-
-    /// An answer that is a success, or what is wrong.
-    fn check(&self, answer: Answer, place: &str) -> Result<Answer, ApiError> {
+        })?;
         error::check(answer, place, &self.secrets)
     }
 
-    /// The same again and again while it is worth it; for requests that may be made twice.
-    fn ask_patiently(&self, method: &str, place: &str, body: Option<&Value>) -> Result<Answer, ApiError> {
+    /// Sends a request that may be sent twice, with retries.
+    fn ask_with_retries(&self, method: &str, place: &str, body: Option<&Value>) -> Result<Answer, ApiError> {
         let mut attempt = 0;
         loop {
-            let outcome = self.ask(method, place, body).and_then(|answer| self.check(answer, place));
-            match outcome {
-                Err(error) if error.is_passing() => self.wait_after(error, &mut attempt)?,
+            match self.ask(method, place, body) {
+                Err(error) if error.is_temporary() => self.wait_after(error, &mut attempt)?,
                 outcome => return outcome,
             }
         }
@@ -134,10 +120,7 @@ impl Client {
         if *attempt >= ATTEMPTS_MAX {
             return Err(error);
         }
-        let wait = match error.asks_for(now_s()) {
-            Some(wait) => wait,
-            None => Duration::from_secs(1 << *attempt.min(&mut 6)),
-        };
+        let wait = error.requested_wait(now_s()).unwrap_or(Duration::from_secs(1 << *attempt));
         if wait > WAIT_MAX.min(self.deadline.left()) {
             return Err(error);
         }
@@ -145,18 +128,17 @@ impl Client {
         Ok(())
     }
 
-    /// One object.
     fn get(&self, place: &str) -> Result<Value, ApiError> {
-        parse(&self.ask_patiently("GET", place, None)?, place)
+        parse(&self.ask_with_retries("GET", place, None)?, place)
     }
 
-    /// Every element of a list, page by page.
+    /// Reads every element of a list, page by page.
     fn list(&self, place: &str) -> Result<Vec<Value>, ApiError> {
         let mut all = Vec::new();
         for page in 1..=PAGES_MAX {
             let and = if place.contains('?') { '&' } else { '?' };
             let place = format!("{place}{and}per_page=100&page={page}");
-            let answer = self.ask_patiently("GET", &place, None)?;
+            let answer = self.ask_with_retries("GET", &place, None)?;
             let Value::Array(elements) = parse(&answer, &place)? else {
                 return Err(ApiError::Strange { place, what: "not a list".to_owned() });
             };
@@ -177,17 +159,4 @@ fn parse(answer: &Answer, place: &str) -> Result<Value, ApiError> {
 
 fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// Text in a query or a path of an address.
-fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }

@@ -1,51 +1,31 @@
-//! Which pull request, and whether it is still the one that was measured.
+//! Finds the pull request of an event, and checks that it is still the one that was measured.
 
-use super::{ApiError, Client, Event, encoded};
+use super::{ApiError, Client, Event};
+use crate::redact::encode_percent;
 use serde_json::Value;
 
 /// A pull request that may be commented on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// Its number.
     pub number: u64,
-    /// Its head.
     pub head_sha: String,
 }
 
-/// Why nothing is posted, which is no failure: the pull request is not, or no more, the one that was measured.
+/// Why nothing is posted, which is no failure: the pull request is not, or no longer, the one that was measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unposted {
-    /// Merged or closed.
     #[error("pull request {0} is not open any more")]
     Closed(u64),
-    /// Pushed to since.
     #[error("pull request {number} has moved on: it is at {is}, measured was {was}")]
-    Moved {
-        /// Its number.
-        number: u64,
-        /// Where it is.
-        is: String,
-        /// What was measured.
-        was: String,
-    },
-    /// None at that commit.
+    Moved { number: u64, is: String, was: String },
     #[error("no open pull request of this repository is at {0}: it was closed or has moved on")]
     NoneAt(String),
-    /// More than one at that commit.
-    #[error("pull requests {numbers} are all at {sha}: which one is meant cannot be told")]
-    Several {
-        /// Their numbers.
-        numbers: String,
-        /// The commit.
-        sha: String,
-    },
+    #[error("pull requests {numbers} are all at {sha}: it is not clear which one is meant")]
+    Several { numbers: String, sha: String },
 }
 
 impl Client {
     /// The open pull request that an event is about, at the commit that was measured.
-    ///
-    /// # Errors
-    /// When GitHub cannot be asked.
     pub fn resolve(
         &self,
         event: &Event,
@@ -57,16 +37,13 @@ impl Client {
             }
             Event::Comment { number } => self.pull(*number, measured_sha),
             Event::WorkflowRun { head_sha, head_branch, head_owner } => {
-                // Whatever else is said was said by the job that ran a stranger's code.
+                // Everything else comes from the job that ran a stranger's code.
                 self.pull_at(head_sha, head_branch, head_owner)
             }
         }
     }
 
     /// One pull request, if it is open and at the commit.
-    ///
-    /// # Errors
-    /// When GitHub cannot be asked.
     pub fn pull(&self, number: u64, sha: Option<&str>) -> Result<Result<Resolved, Unposted>, ApiError> {
         let place = format!("/repos/{}/pulls/{number}", self.repository);
         let pull = self.get(&place)?;
@@ -86,12 +63,12 @@ impl Client {
     /// does not know the commits of forks by the first.
     fn pull_at(&self, sha: &str, branch: &str, owner: &str) -> Result<Result<Resolved, Unposted>, ApiError> {
         let repository = &self.repository;
-        let by_commit = self.list(&format!("/repos/{repository}/commits/{}/pulls", encoded(sha)));
+        let by_commit = self.list(&format!("/repos/{repository}/commits/{}/pulls", encode_percent(sha)));
         let mut pulls = match by_commit {
             Err(error) if matches!(error.status(), Some(404 | 422)) => Vec::new(),
             found => found?,
         };
-        let head = encoded(&format!("{owner}:{branch}"));
+        let head = encode_percent(&format!("{owner}:{branch}"));
         pulls.extend(self.list(&format!("/repos/{repository}/pulls?state=open&head={head}"))?);
         let is_ours = |pull: &&Value| {
             let base = pull.pointer("/base/repo/full_name").and_then(Value::as_str).unwrap_or_default();
@@ -118,7 +95,7 @@ fn is_open(pull: &Value) -> bool {
     pull.get("state").and_then(Value::as_str) == Some("open")
 }
 
-/// A hash, and nothing else that a server could say there.
+/// A hash, and nothing else that a server could put there.
 fn head_sha(pull: &Value) -> Option<String> {
     let sha = pull.pointer("/head/sha")?.as_str()?;
     sha.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| sha.to_owned())

@@ -1,4 +1,4 @@
-//! The fields of GitHub's events that a decision needs, under GitHub's names. What else an event holds is not looked at.
+//! The fields of GitHub's events that a decision needs, under GitHub's names. Other fields are ignored.
 
 use serde::Deserialize;
 
@@ -21,10 +21,8 @@ pub struct Label {
     pub name: String,
 }
 
-/// One end of a pull request.
 #[derive(Debug, Deserialize)]
 pub struct End {
-    /// The branch.
     #[serde(rename = "ref")]
     pub reference: String,
     pub sha: String,
@@ -45,7 +43,7 @@ pub struct PullRequest {
     pub head: End,
     pub base: End,
     pub labels: Vec<Label>,
-    /// Who has opened it; null when the account is gone.
+    /// The author; null when the account is gone.
     pub user: Option<User>,
 }
 
@@ -62,7 +60,7 @@ pub struct MergeGroupEvent {
     pub repository: Repository,
 }
 
-/// What a merge queue would make of a branch.
+/// The result that a merge queue would make of a branch.
 #[derive(Debug, Deserialize)]
 pub struct MergeGroup {
     pub head_sha: String,
@@ -97,7 +95,7 @@ pub struct Inputs {
     /// `true` or `false`; the weekly trend's.
     #[serde(default)]
     pub run_gpu: String,
-    /// What to measure instead of the branch chosen.
+    /// The commit to measure instead of the chosen branch.
     #[serde(default)]
     pub sha: String,
 }

@@ -1,20 +1,19 @@
-//! GitHub's events.
+//! Decisions on GitHub's events.
 
 use super::event::{
     CommentEvent, DispatchEvent, MergeGroupEvent, Permission, PullRequest, PullRequestEvent, PushEvent,
     ScheduleEvent,
 };
-use super::{EventError, Filter, Guarded, Mode, Settings, Sha, plain, sha};
+use super::{EventError, Filter, Mode, Ruling, Settings, Sha, plain, sha};
 use serde::de::DeserializeOwned;
 
-/// Who may say `/perf`, by permission; `maintain` and `triage` are told as `write` and `read`. What GitHub states of the
-/// author in the event is no measure: a member who hides the membership is told as a contributor there.
+/// Permissions that allow `/perf`; the API shows `maintain` and `triage` as `write` and `read`. The author's association in the
+/// event is not used: a member who hides the membership appears as a contributor there.
 const TRUSTED_PERMISSIONS: [&str; 2] = ["admin", "write"];
 
 /// The bot that workflows of this repository act as. What it opens starts no workflow until a person does something to it.
 const OWN_BOT: &str = "github-actions[bot]";
 
-/// What a run of a workflow knows of its event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GitHub<'a> {
     /// `GITHUB_EVENT_NAME`.
@@ -30,10 +29,7 @@ pub struct GitHub<'a> {
 }
 
 /// Decides on an event of GitHub.
-///
-/// # Errors
-/// When the event is not understood. Nothing is allowed then.
-pub fn github(event: &GitHub, settings: &Settings) -> Result<Guarded, EventError> {
+pub fn github(event: &GitHub, settings: &Settings) -> Result<Ruling, EventError> {
     match event.event_name {
         "push" => push(&parse(event)?, settings),
         "merge_group" => merge_group(&parse(event)?, settings),
@@ -42,7 +38,7 @@ pub fn github(event: &GitHub, settings: &Settings) -> Result<Guarded, EventError
         "schedule" => schedule(&parse(event)?, event.sha, settings),
         "issue_comment" => comment(&parse(event)?, event, settings),
         name => {
-            Ok(Guarded::refuse(format!("events of the kind {} are not trusted with the GPU", plain(name))))
+            Ok(Ruling::refuse(format!("events of the kind {} are not trusted with the GPU", plain(name))))
         }
     }
 }
@@ -58,47 +54,45 @@ fn document<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, EventError
 }
 
 /// Whoever pushes may write to the repository.
-fn push(event: &PushEvent, settings: &Settings) -> Result<Guarded, EventError> {
+fn push(event: &PushEvent, settings: &Settings) -> Result<Ruling, EventError> {
     if event.deleted {
-        return Ok(Guarded::skip("a branch was deleted; there is nothing to measure"));
+        return Ok(Ruling::skip("a branch was deleted; there is nothing to measure"));
     }
     let (before, after) = (sha("before", &event.before)?, sha("after", &event.after)?);
-    let Some(branch) = judged(&event.reference, &event.repository.default_branch, settings) else {
-        return Ok(Guarded::skip(format!("{} is no branch that is judged", plain(&event.reference))));
+    let Some(branch) = judged_branch(&event.reference, &event.repository.default_branch, settings) else {
+        return Ok(Ruling::skip(format!("{} is no branch that is judged", plain(&event.reference))));
     };
-    let base = if before.is_null() { after.clone() } else { before };
-    let reason = format!("a push to {branch}");
-    Ok(Guarded::run(settings.mode_of_push(), after, base, reason).filtered(Filter::SinceBase))
+    Ok(Ruling::run_push(before, after, format!("a push to {branch}"), settings))
 }
 
-/// Who may write has put it into the merge queue; it is compared with what the queue puts it on.
-fn merge_group(event: &MergeGroupEvent, settings: &Settings) -> Result<Guarded, EventError> {
+/// Only those who may write can add to the merge queue; the group is compared with the commit below it.
+fn merge_group(event: &MergeGroupEvent, settings: &Settings) -> Result<Ruling, EventError> {
     let group = &event.merge_group;
     let (head, base) =
         (sha("merge_group.head_sha", &group.head_sha)?, sha("merge_group.base_sha", &group.base_sha)?);
-    let Some(branch) = judged(&group.base_ref, &event.repository.default_branch, settings) else {
-        return Ok(Guarded::refuse(format!("{} is no branch that is judged", plain(&group.base_ref))));
+    let Some(branch) = judged_branch(&group.base_ref, &event.repository.default_branch, settings) else {
+        return Ok(Ruling::refuse(format!("{} is no branch that is judged", plain(&group.base_ref))));
     };
     let reason = format!("the merge queue of {branch}");
-    Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceBase))
+    Ok(Ruling::run(Mode::Against, head, base, reason).filtered(Filter::SinceBase))
 }
 
-/// The branch of a reference, in harmless characters, if what goes there is judged.
-fn judged(reference: &str, default_branch: &str, settings: &Settings) -> Option<String> {
+/// The branch of a reference, in harmless characters, if changes to it are judged.
+fn judged_branch(reference: &str, default_branch: &str, settings: &Settings) -> Option<String> {
     let branch = reference.strip_prefix("refs/heads/")?;
     (branch == default_branch || settings.branches.iter().any(|other| other == branch)).then(|| plain(branch))
 }
 
 /// Why a pull request is not judged: a green check belongs to a commit, and would go along if the pull request were
 /// pointed at a branch that is judged afterwards.
-fn other_base(pull: &PullRequest, default_branch: &str, settings: &Settings) -> Option<Guarded> {
+fn refuse_base(pull: &PullRequest, default_branch: &str, settings: &Settings) -> Option<Ruling> {
     let base = &pull.base.reference;
-    if judged(&format!("refs/heads/{base}"), default_branch, settings).is_some() {
+    if judged_branch(&format!("refs/heads/{base}"), default_branch, settings).is_some() {
         return None;
     }
     let others = settings.branches.iter().map(String::as_str).filter(|other| *other != default_branch);
     let all: Vec<String> = std::iter::once(default_branch).chain(others).map(plain).collect();
-    Some(Guarded::refuse(format!(
+    Some(Ruling::refuse(format!(
         "pull request {} goes to {}; only what goes to {} is judged",
         pull.number,
         plain(base),
@@ -106,16 +100,16 @@ fn other_base(pull: &PullRequest, default_branch: &str, settings: &Settings) -> 
     )))
 }
 
-/// Why a pull request that is no branch of this repository is not measured on a machine of one's own.
-fn foreign(pull: &PullRequest, repository: u64, head: &Sha) -> Option<Guarded> {
+/// Refuses a pull request from another repository, except on a hosted runner.
+fn refuse_foreign(pull: &PullRequest, repository: u64, head: &Sha) -> Option<Ruling> {
     let Some(repo) = &pull.head.repo else {
-        return Some(Guarded::refuse(
+        return Some(Ruling::refuse(
             "the repository of the head is gone; a maintainer may comment /perf SHA",
         ));
     };
-    let of_this_one = |id| id == repository;
-    if !of_this_one(repo.id) || !pull.base.repo.as_ref().is_some_and(|repo| of_this_one(repo.id)) {
-        return Some(Guarded::refuse(format!(
+    let is_here = |id| id == repository;
+    if !is_here(repo.id) || !pull.base.repo.as_ref().is_some_and(|repo| is_here(repo.id)) {
+        return Some(Ruling::refuse(format!(
             "the head is in the fork {}; a maintainer who has read it may comment /perf {head}",
             plain(&repo.full_name)
         )));
@@ -123,9 +117,9 @@ fn foreign(pull: &PullRequest, repository: u64, head: &Sha) -> Option<Guarded> {
     None
 }
 
-/// Why a robot's pull request is not measured on a machine of one's own: it brings what somebody has just published
-/// somewhere, and nobody has looked at it.
-fn robot(pull: &PullRequest, head: &Sha) -> Option<String> {
+/// Refuses a bot's pull request, except on a hosted runner: it brings code that somebody has just published somewhere, and
+/// nobody has looked at it.
+fn refuse_bot(pull: &PullRequest, head: &Sha) -> Option<String> {
     let who = match &pull.user {
         Some(user) if user.kind != "Bot" || user.login == OWN_BOT => return None,
         Some(user) => plain(&user.login),
@@ -136,25 +130,25 @@ fn robot(pull: &PullRequest, head: &Sha) -> Option<String> {
     ))
 }
 
-/// By the state of the pull request alone, whatever has happened to it: were the action looked at, a later event could
-/// turn a failed check into a skipped one.
-fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded, EventError> {
+/// Decides by the state of the pull request alone, not by the action: a later event could turn a failed check into a skipped
+/// one.
+fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Ruling, EventError> {
     let pull = &event.pull_request;
     let (head, base) = ends(pull)?;
     if pull.number != event.number {
         return Err(EventError::Missing("the event and its pull request have different numbers".to_owned()));
     }
-    if let Some(refused) = other_base(pull, &event.repository.default_branch, settings) {
+    if let Some(refused) = refuse_base(pull, &event.repository.default_branch, settings) {
         return Ok(refused);
     }
     if !settings.hosted
-        && let Some(refused) = foreign(pull, event.repository.id, &head)
+        && let Some(refused) = refuse_foreign(pull, event.repository.id, &head)
     {
         return Ok(refused);
     }
     // A run of it can be started anew once it is open again, and what was measured before may have been slow.
     if pull.state != "open" {
-        return Ok(Guarded::refuse(format!(
+        return Ok(Ruling::refuse(format!(
             "pull request {} is closed, or was when this run began; reopen it or push, which starts a new one",
             pull.number
         )));
@@ -162,55 +156,51 @@ fn pull_request(event: &PullRequestEvent, settings: &Settings) -> Result<Guarded
     let to = plain(&pull.base.reference);
     if settings.hosted {
         let reason = format!("pull request {} to {to}, on a runner that is GitHub's", pull.number);
-        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
+        return Ok(Ruling::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
     }
     if let Some(label) = &settings.label
         // GitHub's labels are the same in small and in capital letters.
         && !pull.labels.iter().any(|has| has.name.to_lowercase() == label.to_lowercase())
     {
-        return Ok(Guarded::skip(format!("the pull request has no label {}", plain(label))));
+        return Ok(Ruling::skip(format!("the pull request has no label {}", plain(label))));
     }
-    if let Some(why) = robot(pull, &head) {
-        return Ok(Guarded::refuse(why).unless_unchanged(head, base));
+    if let Some(why) = refuse_bot(pull, &head) {
+        return Ok(Ruling::refuse(why).unless_unchanged(head, base));
     }
     let reason = format!("pull request {} to {to} comes from a branch of this repository", pull.number);
-    Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase))
+    Ok(Ruling::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase))
 }
 
 /// Only those who may write can dispatch.
-fn dispatch(event: &DispatchEvent, own_sha: &str, settings: &Settings) -> Result<Guarded, EventError> {
+fn dispatch(event: &DispatchEvent, own_sha: &str, settings: &Settings) -> Result<Ruling, EventError> {
     let none = super::event::Inputs::default();
     let inputs = event.inputs.as_ref().or(settings.hosted.then_some(&none));
     let is_asked = |inputs: &&super::event::Inputs| {
         settings.hosted || inputs.run_mode == "self-hosted-gpu" || inputs.run_gpu == "true"
     };
     let Some(inputs) = inputs.filter(is_asked) else {
-        return Ok(Guarded::skip("dispatched without asking for the GPU: run_mode is skip"));
+        return Ok(Ruling::skip("dispatched without asking for the GPU: run_mode is skip"));
     };
-    let base = sha("GITHUB_SHA", own_sha)?;
-    if inputs.sha.is_empty() {
-        let reason = "dispatched by somebody who may write".to_owned();
-        return Ok(Guarded::run(Mode::Baseline, base.clone(), base, reason));
-    }
-    let Some(head) = Sha::new(&inputs.sha) else {
-        return Ok(Guarded::refuse("the input sha is no full commit hash of 40 digits"));
-    };
-    let reason = format!("dispatched for {head} by somebody who may write");
-    Ok(Guarded::run(Mode::Against, head, base, reason))
+    let ruling = Ruling::run_wanted(
+        &inputs.sha,
+        sha("GITHUB_SHA", own_sha)?,
+        ["dispatched", "somebody who may write"],
+    );
+    Ok(ruling.unwrap_or_else(|| Ruling::refuse("the input sha is no full commit hash of 40 digits")))
 }
 
-fn schedule(_: &ScheduleEvent, own_sha: &str, settings: &Settings) -> Result<Guarded, EventError> {
+fn schedule(_: &ScheduleEvent, own_sha: &str, settings: &Settings) -> Result<Ruling, EventError> {
     if !settings.scheduled && !settings.hosted {
-        return Ok(Guarded::skip("scheduled runs are not enabled by the repository variable"));
+        return Ok(Ruling::skip("scheduled runs are not enabled by the repository variable"));
     }
     let head = sha("GITHUB_SHA", own_sha)?;
-    Ok(Guarded::run(Mode::Baseline, head.clone(), head, "scheduled and enabled".to_owned()))
+    Ok(Ruling::run(Mode::Baseline, head.clone(), head, "scheduled and enabled".to_owned()))
 }
 
-/// `/perf SHA`, new, by a maintainer, of what the head is now: what is measured is what the maintainer has read.
-fn comment(event: &CommentEvent, given: &GitHub, settings: &Settings) -> Result<Guarded, EventError> {
+/// `/perf SHA`, new, by a maintainer, of the current head: the commit that is measured is the one the maintainer has read.
+fn comment(event: &CommentEvent, given: &GitHub, settings: &Settings) -> Result<Ruling, EventError> {
     let author = &event.comment.user;
-    let refuse = |reason: String| Ok(Guarded::refuse(reason));
+    let refuse = |reason: String| Ok(Ruling::refuse(reason));
     if event.issue.pull_request.is_none() {
         return refuse(format!("issue {} is no pull request", event.issue.number));
     }
@@ -221,7 +211,7 @@ fn comment(event: &CommentEvent, given: &GitHub, settings: &Settings) -> Result<
         return refuse("the comment is not /perf and a full commit hash, alone in its first line".to_owned());
     };
     if author.kind != "User" || event.sender.login != author.login {
-        return refuse(format!("{} is no person who speaks for themselves", plain(&event.sender.login)));
+        return refuse(format!("{} is a bot, or not the comment's author", plain(&event.sender.login)));
     }
     let Some(permission) = given.permission else {
         return Err(EventError::Missing(
@@ -258,12 +248,12 @@ fn comment(event: &CommentEvent, given: &GitHub, settings: &Settings) -> Result<
     if wanted != head {
         return refuse(format!("the head is {head} now, not {wanted}; look at it and comment again"));
     }
-    if let Some(refused) = other_base(&pull, &event.repository.default_branch, settings) {
+    if let Some(refused) = refuse_base(&pull, &event.repository.default_branch, settings) {
         return Ok(refused);
     }
     let (who, to) = (plain(&author.login), plain(&pull.base.reference));
     let reason = format!("{who} asked for {head} of pull request {} to {to}", pull.number);
-    Ok(Guarded::run(Mode::Against, head, base, reason))
+    Ok(Ruling::run(Mode::Against, head, base, reason))
 }
 
 /// The hash of `/perf SHA`: the first line, nothing else in it.

@@ -1,6 +1,6 @@
-//! GitLab's predefined variables.
+//! Decisions on GitLab's pipelines, by their predefined variables.
 
-use super::{EventError, Filter, Guarded, Mode, Settings, Sha, plain, sha};
+use super::{EventError, Filter, Mode, Ruling, Settings, Sha, plain, sha};
 
 /// The predefined variables that a decision needs, under GitLab's names; empty where they are not set.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +29,9 @@ pub struct GitLab {
     pub merge_request_target_branch: String,
     /// `CI_MERGE_REQUEST_LABELS`, separated by commas.
     pub merge_request_labels: String,
-    /// What a pipeline started by hand asks for: `self-hosted-gpu`, or anything else for nothing.
+    /// The wish of a pipeline started by hand: `self-hosted-gpu`, or anything else for nothing.
     pub run_mode: String,
-    /// What such a pipeline is to measure instead of the branch it was started on.
+    /// The commit that such a pipeline is to measure instead of its branch.
     pub wanted_sha: String,
 }
 
@@ -42,10 +42,7 @@ impl GitLab {
 }
 
 /// Decides on a pipeline of GitLab.
-///
-/// # Errors
-/// When the variables are not what GitLab sets. Nothing is allowed then.
-pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventError> {
+pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Ruling, EventError> {
     let head = sha("CI_COMMIT_SHA", &pipeline.commit_sha)?;
     match pipeline.pipeline_source.as_str() {
         "" => {
@@ -54,55 +51,43 @@ pub fn gitlab(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventEr
         "merge_request_event" => merge_request(pipeline, settings),
         "push" => {
             if !pipeline.is_of_default_branch() {
-                return Ok(Guarded::skip("not a push to the default branch"));
+                return Ok(Ruling::skip("not a push to the default branch"));
             }
             let before = sha("CI_COMMIT_BEFORE_SHA", &pipeline.commit_before_sha)?;
-            let base = if before.is_null() { head.clone() } else { before };
-            let reason = "a push to the default branch".to_owned();
-            Ok(Guarded::run(settings.mode_of_push(), head, base, reason).filtered(Filter::SinceBase))
+            Ok(Ruling::run_push(before, head, "a push to the default branch".to_owned(), settings))
         }
         "schedule" if !settings.scheduled && !settings.hosted => {
-            Ok(Guarded::skip("scheduled runs are not enabled by the project's variable"))
+            Ok(Ruling::skip("scheduled runs are not enabled by the project's variable"))
         }
         "schedule" if !pipeline.is_of_default_branch() => {
-            Ok(Guarded::skip("not scheduled for the default branch"))
+            Ok(Ruling::skip("not scheduled for the default branch"))
         }
-        "schedule" => {
-            Ok(Guarded::run(Mode::Baseline, head.clone(), head, "scheduled and enabled".to_owned()))
-        }
+        "schedule" => Ok(Ruling::run(Mode::Baseline, head.clone(), head, "scheduled and enabled".to_owned())),
         "web" | "api" => by_hand(pipeline, head),
-        source => Ok(Guarded::refuse(format!(
-            "pipelines started by {} are not trusted with the GPU",
-            plain(source)
-        ))),
+        source => {
+            Ok(Ruling::refuse(format!("pipelines started by {} are not trusted with the GPU", plain(source))))
+        }
     }
 }
 
 /// Only those who may run pipelines of a branch can start one by hand, and what it does is in the branch's file: on the
 /// default branch, nothing of what is measured has a say in it.
-fn by_hand(pipeline: &GitLab, own: Sha) -> Result<Guarded, EventError> {
+fn by_hand(pipeline: &GitLab, own: Sha) -> Result<Ruling, EventError> {
     if pipeline.run_mode != "self-hosted-gpu" {
-        return Ok(Guarded::skip("started by hand without asking for the GPU: the run mode is skip"));
+        return Ok(Ruling::skip("started by hand without asking for the GPU: the run mode is skip"));
     }
     if !pipeline.is_of_default_branch() {
-        return Ok(Guarded::refuse(format!(
+        return Ok(Ruling::refuse(format!(
             "started by hand on {}; start it on {}",
             plain(&pipeline.commit_branch),
             plain(&pipeline.default_branch)
         )));
     }
-    if pipeline.wanted_sha.is_empty() {
-        let reason = "started by hand by somebody who may".to_owned();
-        return Ok(Guarded::run(Mode::Baseline, own.clone(), own, reason));
-    }
-    let Some(head) = Sha::new(&pipeline.wanted_sha) else {
-        return Ok(Guarded::refuse("what is to be measured is no full commit hash of 40 digits"));
-    };
-    let reason = format!("started by hand for {head} by somebody who may");
-    Ok(Guarded::run(Mode::Against, head, own, reason))
+    let ruling = Ruling::run_wanted(&pipeline.wanted_sha, own, ["started by hand", "somebody who may"]);
+    Ok(ruling.unwrap_or_else(|| Ruling::refuse("what is to be measured is no full commit hash of 40 digits")))
 }
 
-fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, EventError> {
+fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Ruling, EventError> {
     let head = match pipeline.merge_request_source_branch_sha.as_str() {
         "" => sha("CI_COMMIT_SHA", &pipeline.commit_sha)?,
         text => sha("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", text)?,
@@ -110,7 +95,7 @@ fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, Even
     let base = sha("CI_MERGE_REQUEST_DIFF_BASE_SHA", &pipeline.merge_request_diff_base_sha)?;
     let (to, default_branch) = (&pipeline.merge_request_target_branch, &pipeline.default_branch);
     if to.is_empty() || to != default_branch {
-        return Ok(Guarded::refuse(format!(
+        return Ok(Ruling::refuse(format!(
             "the merge request goes to {}; only what goes to {} is judged",
             plain(to),
             plain(default_branch)
@@ -118,25 +103,25 @@ fn merge_request(pipeline: &GitLab, settings: &Settings) -> Result<Guarded, Even
     }
     if settings.hosted {
         let reason = "a merge request, on a runner that is not yours".to_owned();
-        return Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
+        return Ok(Ruling::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase));
     }
     let (target, source) = (&pipeline.merge_request_project_id, &pipeline.merge_request_source_project_id);
     if source != target {
-        return Ok(Guarded::refuse(format!(
+        return Ok(Ruling::refuse(format!(
             "the change comes from another project, {}; a maintainer who has read it may start a pipeline of {} for {head}",
             plain(source),
             plain(default_branch)
         )));
     }
     if target.is_empty() || target != &pipeline.project_id {
-        return Ok(Guarded::refuse("the pipeline does not run in the project that the change goes to"));
+        return Ok(Ruling::refuse("the pipeline does not run in the project that the change goes to"));
     }
     if let Some(label) = &settings.label
         // GitLab's labels are others in small and in capital letters, and have no comma.
         && !pipeline.merge_request_labels.split(',').any(|has| has == label)
     {
-        return Ok(Guarded::skip(format!("the merge request has no label {}", plain(label))));
+        return Ok(Ruling::skip(format!("the merge request has no label {}", plain(label))));
     }
     let reason = "the merge request comes from a branch of this project".to_owned();
-    Ok(Guarded::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase))
+    Ok(Ruling::run(Mode::Against, head, base, reason).filtered(Filter::SinceMergeBase))
 }

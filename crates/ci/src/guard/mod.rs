@@ -1,4 +1,4 @@
-//! Whether this run of a workflow may touch the GPU: an event in, a decision with its reason out. Pure.
+//! Decides whether a run of a workflow may use the GPU: an event in, a decision with its reason out. Pure.
 //!
 //! Everything in an event that an outsider can write (titles, branch names, comments, labels) is data: nothing of it
 //! reaches a decision but by comparison, nor a reason but through [`plain`].
@@ -13,11 +13,10 @@ pub use gitlab::{GitLab, gitlab};
 use serde::Serialize;
 use std::fmt;
 
-/// What becomes of the run.
+/// Whether a run may use the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// The GPU may be used.
     Run,
     /// There is nothing to measure, by a rule that only those who may write to the repository can set: no reason to fail.
     Skip,
@@ -25,7 +24,7 @@ pub enum Decision {
     Refuse,
 }
 
-/// What the head is compared with.
+/// The thing that the head is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -42,19 +41,16 @@ pub struct Sha(String);
 
 impl Sha {
     /// A hash of 40 or 64 lower-case hex digits. Short ones are not taken: one that begins alike can be made.
-    #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (matches!(text.len(), 40 | 64) && text.bytes().all(is_hex)).then(|| Self(text.to_owned()))
     }
 
-    /// The digits.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Git's way to say that there is none.
+    /// Whether it is git's placeholder for no commit.
     fn is_null(&self) -> bool {
         self.0.bytes().all(|byte| byte == b'0')
     }
@@ -66,18 +62,15 @@ impl fmt::Display for Sha {
     }
 }
 
-/// What was decided.
+/// A decision, with its reason and the commits to use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Guarded {
-    /// What becomes of the run.
+pub struct Ruling {
     pub decision: Decision,
-    /// Why, in one line of harmless characters.
     pub reason: String,
-    /// What the head is compared with.
     pub mode: Mode,
-    /// What is measured; absent unless the run is allowed.
+    /// The commit to measure; absent unless the run is allowed.
     pub head_sha: Option<Sha>,
-    /// Where suite, baselines, policy and waivers are read; absent unless the run is allowed.
+    /// The commit whose suite, baselines, policy and waivers are used; absent unless the run is allowed.
     pub base_sha: Option<Sha>,
     /// Whether, and by which comparison, a filter of paths may still find that nothing of interest has changed.
     #[serde(skip)]
@@ -87,7 +80,7 @@ pub struct Guarded {
     pub compared: Option<(Sha, Sha)>,
 }
 
-/// What has changed, for a filter of paths.
+/// The range in which a filter of paths looks for changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// Since head left base.
@@ -97,15 +90,14 @@ pub enum Filter {
 }
 
 /// Why a path of `--path` would never match a file of git's, if so.
-#[must_use]
-pub fn unmatchable(path: &str) -> Option<&'static str> {
+pub fn find_path_problem(path: &str) -> Option<&'static str> {
     let is_bad = |part: &str| matches!(part, "" | "." | "..");
     path.split('/')
         .any(is_bad)
         .then_some("it has a part that is empty, . or .., which no file of git's has; give it as src/**")
 }
 
-impl Guarded {
+impl Ruling {
     fn run(mode: Mode, head: Sha, base: Sha, reason: String) -> Self {
         Self {
             decision: Decision::Run,
@@ -118,17 +110,34 @@ impl Guarded {
         }
     }
 
-    fn not(decision: Decision, reason: String) -> Self {
+    /// A push; the first one of a branch is compared with itself. Hosted machines vary and have no baseline of their own.
+    fn run_push(before: Sha, after: Sha, reason: String, settings: &Settings) -> Self {
+        let mode = if settings.hosted { Mode::Against } else { Mode::Baseline };
+        let base = if before.is_null() { after.clone() } else { before };
+        Self::run(mode, after, base, reason).filtered(Filter::SinceBase)
+    }
+
+    /// A run of the wanted commit against `own`, or of `own` where none is wanted; absent where it is no full hash.
+    fn run_wanted(wanted: &str, own: Sha, [start, who]: [&str; 2]) -> Option<Self> {
+        if wanted.is_empty() {
+            return Some(Self::run(Mode::Baseline, own.clone(), own, format!("{start} by {who}")));
+        }
+        let head = Sha::new(wanted)?;
+        let reason = format!("{start} for {head} by {who}");
+        Some(Self::run(Mode::Against, head, own, reason))
+    }
+
+    fn without_run(decision: Decision, reason: String) -> Self {
         let (head_sha, base_sha, filter, compared) = (None, None, None, None);
         Self { decision, reason, mode: Mode::Against, head_sha, base_sha, filter, compared }
     }
 
     fn skip(reason: impl Into<String>) -> Self {
-        Self::not(Decision::Skip, reason.into())
+        Self::without_run(Decision::Skip, reason.into())
     }
 
     fn refuse(reason: impl Into<String>) -> Self {
-        Self::not(Decision::Refuse, reason.into())
+        Self::without_run(Decision::Refuse, reason.into())
     }
 
     fn filtered(mut self, filter: Filter) -> Self {
@@ -142,23 +151,21 @@ impl Guarded {
         self.filtered(Filter::SinceMergeBase)
     }
 
-    /// What is left when none of the paths that matter has changed.
-    #[must_use]
+    /// Skips the run, as none of the paths that matter has changed.
     pub fn without_changes(self) -> Self {
         if self.filter.is_some() { Self::skip("no file that matters for speed has changed") } else { self }
     }
 
-    /// What is left when the commit from before a push by force is gone: the pushed commit against its first parent, or
-    /// against itself where it has none.
-    #[must_use]
+    /// Replaces a base that a force push has removed: the pushed commit is compared with its first parent, or with itself where it
+    /// has none.
     pub fn since_parent(mut self, parent: Option<&str>) -> Self {
         if self.filter != Some(Filter::SinceBase) {
             return self;
         }
         let parent = parent.and_then(Sha::new);
         let against = match &parent {
-            Some(parent) => format!("so it is held against its parent {parent}"),
-            None => "and it has no parent, so it is held against itself".to_owned(),
+            Some(parent) => format!("so it is compared with its parent {parent}"),
+            None => "and it has no parent, so it is compared with itself".to_owned(),
         };
         self.reason = format!("{}; what was there before is gone, {against}", self.reason);
         self.base_sha = parent.or_else(|| self.head_sha.clone());
@@ -166,13 +173,11 @@ impl Guarded {
     }
 
     /// Whether the GPU may be used.
-    #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.decision == Decision::Run
     }
 
     /// `name=value` lines for a step's outputs. No value can hold a line break: hashes are hex, reasons are [`plain`].
-    #[must_use]
     pub fn outputs(&self) -> String {
         let sha = |sha: &Option<Sha>| sha.as_ref().map(Sha::to_string).unwrap_or_default();
         let (decision, mode) = (word(self.decision), word(self.mode));
@@ -185,63 +190,46 @@ impl Guarded {
     }
 }
 
-impl fmt::Display for Guarded {
+impl fmt::Display for Ruling {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}: {}", word(self.decision), self.reason)
     }
 }
 
-/// The word that a plain enum has in files.
+/// The name of a plain enum's value in files.
 fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What the repository's owners have set.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Scheduled runs may use the GPU.
     pub scheduled: bool,
     /// Only pull requests with this label are measured.
     pub label: Option<String>,
-    /// The runner is the forge's own and thrown away afterwards: strangers' code may run there, and no label is asked for.
+    /// The runner belongs to the forge and is thrown away afterwards: strangers' code may run there, and no label is needed.
     pub hosted: bool,
-    /// Branches that are judged beside the default one.
+    /// Branches that are judged besides the default one.
     pub branches: Vec<String>,
 }
 
-impl Settings {
-    /// A forge's machines are now of one kind, now of another, and have no baseline of their own.
-    fn mode_of_push(&self) -> Mode {
-        if self.hosted { Mode::Against } else { Mode::Baseline }
-    }
-}
-
-/// An event that cannot be understood; nothing is allowed then.
+/// An event that cannot be understood; no run is allowed then.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
     /// No JSON, or not of the form the forge documents.
     #[error("{what} is not of the form it should have: {why}")]
     Form {
-        /// Which document.
         what: String,
-        /// What the parser says; it quotes the document, so only in harmless characters.
+        /// The parser's message; it quotes the document, so only in harmless characters.
         why: String,
     },
-    /// A field that should hold a commit hash.
     #[error("{field} is no full commit hash: {found:?}")]
-    Sha {
-        /// Which field.
-        field: &'static str,
-        /// What it holds.
-        found: String,
-    },
-    /// Something that this kind of event needs.
+    Sha { field: &'static str, found: String },
     #[error("{0}")]
     Missing(String),
 }
 
-/// A hash out of a field.
 fn sha(field: &'static str, text: &str) -> Result<Sha, EventError> {
     Sha::new(text).ok_or_else(|| EventError::Sha { field, found: plain(text) })
 }
@@ -249,9 +237,8 @@ fn sha(field: &'static str, text: &str) -> Result<Sha, EventError> {
 /// Longest piece of an event that is shown in a reason.
 const PLAIN_CHARS_MAX: usize = 80;
 
-/// Text of others as it may stand in a log line, an output or a table: no line break, no workflow command
+/// Foreign text made safe for a log line, an output or a table: no line break, no workflow command
 /// (`::error`, `##[group]`), no markup, no expression; cut where it is long.
-#[must_use]
 pub fn plain(text: &str) -> String {
     let harmless = |c: char| if c.is_ascii_alphanumeric() || "-_./@ ".contains(c) { c } else { '?' };
     let mut plain: String = text.chars().take(PLAIN_CHARS_MAX).map(harmless).collect();

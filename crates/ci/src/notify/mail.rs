@@ -1,6 +1,6 @@
-//! A mail by SMTP.
+//! Mail by SMTP.
 
-use super::{ATTEMPTS_MAX, Job, Message, NotTold, Pause, World, wait_after};
+use super::{ATTEMPTS_MAX, Environment, Job, Message, NotifyError, Pause, wait_after};
 use crate::http::Deadline;
 use crate::redact::Secrets;
 use holdpoint_model::notify::{MailSecurity, MailTarget};
@@ -12,7 +12,7 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::{SmtpTransport, Transport};
 use std::sync::Arc;
 
-/// All that it takes to send a mail.
+/// Everything needed to send a mail.
 struct Mail {
     transport: SmtpTransport,
     envelope: Envelope,
@@ -21,24 +21,28 @@ struct Mail {
     pause: Pause,
 }
 
-pub(super) fn prepare(target: &MailTarget, message: Message<'_>, world: &World<'_>) -> Result<Job, NotTold> {
+pub(super) fn prepare(
+    target: &MailTarget,
+    message: Message<'_>,
+    environment: &Environment<'_>,
+) -> Result<Job, NotifyError> {
     let built = mail(target, message)?;
-    let (transport, secrets) = transport(target, world)?;
+    let (transport, secrets) = transport(target, environment)?;
     let (envelope, text) = (built.envelope().clone(), built.formatted());
-    let mail = Mail { transport, envelope, text, secrets, pause: Arc::clone(&world.pause) };
+    let mail = Mail { transport, envelope, text, secrets, pause: Arc::clone(&environment.pause) };
     Ok(Box::new(move |deadline| mail.send(deadline)))
 }
 
 impl Mail {
-    /// Sends it to all in one go; where a server does not take one of several, to each by itself, so that the others have it.
-    fn send(&self, deadline: Deadline) -> Result<(), NotTold> {
+    /// Sends it to all at once; where a server refuses one of several recipients, to each alone, so that the others get it.
+    fn send(&self, deadline: Deadline) -> Result<(), NotifyError> {
         let envelope = &self.envelope;
         // A server may repeat what it was sent.
         let failed = |error: &Error| self.secrets.clean(&describe(error));
         match self.deliver(envelope, deadline) {
             Ok(()) => return Ok(()),
             Err(error) if error.is_permanent() && envelope.to().len() > 1 => {}
-            Err(error) => return Err(NotTold::Failed(failed(&error))),
+            Err(error) => return Err(NotifyError::Failed(failed(&error))),
         }
         let alone = |to: &Address| {
             let alone = Envelope::new(envelope.from().cloned(), vec![to.clone()]).map_err(|e| e.to_string());
@@ -46,15 +50,17 @@ impl Mail {
                 alone.and_then(|alone| self.deliver(&alone, deadline).map_err(|error| failed(&error)));
             outcome.err().map(|what| format!("{to}: {what}"))
         };
-        let not_told: Vec<String> = envelope.to().iter().filter_map(alone).collect();
-        match (not_told.is_empty(), not_told.len() < envelope.to().len()) {
+        let failures: Vec<String> = envelope.to().iter().filter_map(alone).collect();
+        match (failures.is_empty(), failures.len() < envelope.to().len()) {
             (true, _) => Ok(()),
-            (_, true) => Err(NotTold::Failed(format!("{} (the others were told)", not_told.join("; ")))),
-            (_, false) => Err(NotTold::Failed(not_told.join("; "))),
+            (_, true) => {
+                Err(NotifyError::Failed(format!("{} (the others were notified)", failures.join("; "))))
+            }
+            (_, false) => Err(NotifyError::Failed(failures.join("; "))),
         }
     }
 
-    /// Hands it over, and again after a while where the server says that this may help and there is time.
+    /// Delivers it, with retries where the server calls the failure temporary and there is time.
     fn deliver(&self, to: &Envelope, deadline: Deadline) -> Result<(), Error> {
         let mut attempt = 1;
         loop {
@@ -73,22 +79,22 @@ impl Mail {
     }
 }
 
-/// Whether what the file says could be used.
-pub(super) fn check(target: &MailTarget, message: Message<'_>) -> Result<(), NotTold> {
+/// Checks the settings of the file.
+pub(super) fn check(target: &MailTarget, message: Message<'_>) -> Result<(), NotifyError> {
     mail(target, message).and_then(|_| refuse_clear(target))
 }
 
 /// A password goes over TLS, or stays on this machine.
-fn refuse_clear(target: &MailTarget) -> Result<(), NotTold> {
+fn refuse_clear(target: &MailTarget) -> Result<(), NotifyError> {
     let is_here = ["localhost", "127.0.0.1", "::1"].contains(&target.server.as_str());
     if target.security == MailSecurity::None && target.password_env.is_some() && !is_here {
         let what = "a password is not sent in the clear; choose security = \"starttls\" or \"tls\"";
-        return Err(NotTold::Setting(what.to_owned()));
+        return Err(NotifyError::Setting(what.to_owned()));
     }
     Ok(())
 }
 
-/// The error with what is behind it.
+/// The error with its causes.
 fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -102,34 +108,38 @@ fn describe(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn mail(target: &MailTarget, message: Message<'_>) -> Result<lettre::Message, NotTold> {
+fn mail(target: &MailTarget, message: Message<'_>) -> Result<lettre::Message, NotifyError> {
     let address = |text: &str| {
-        text.parse::<Mailbox>().map_err(|error| NotTold::Setting(format!("{text:?} is no address: {error}")))
+        text.parse::<Mailbox>()
+            .map_err(|error| NotifyError::Setting(format!("{text:?} is no address: {error}")))
     };
     let mut builder = lettre::Message::builder().from(address(&target.from)?).subject(message.subject);
     for to in &target.to {
         builder = builder.to(address(to)?);
     }
     let built = builder.header(ContentType::TEXT_PLAIN).body(message.plain.to_owned());
-    built.map_err(|error| NotTold::Setting(format!("no mail can be made: {error}")))
+    built.map_err(|error| NotifyError::Setting(format!("no mail can be made: {error}")))
 }
 
-fn transport(target: &MailTarget, world: &World<'_>) -> Result<(SmtpTransport, Secrets), NotTold> {
+fn transport(
+    target: &MailTarget,
+    environment: &Environment<'_>,
+) -> Result<(SmtpTransport, Secrets), NotifyError> {
     let server = target.server.as_str();
-    let unusable = |error| NotTold::Setting(format!("server {server:?}: {}", describe(&error)));
+    let unusable = |error| NotifyError::Setting(format!("server {server:?}: {}", describe(&error)));
     let builder = match target.security {
         MailSecurity::Tls => SmtpTransport::relay(server).map_err(unusable)?,
         MailSecurity::Starttls => SmtpTransport::starttls_relay(server).map_err(unusable)?,
         MailSecurity::None => SmtpTransport::builder_dangerous(server),
     };
     let mut secrets = Secrets::default();
-    let mut builder = builder.timeout(Some(world.limit));
+    let mut builder = builder.timeout(Some(environment.limit));
     if let Some(port) = target.port {
         builder = builder.port(port);
     }
     if let (Some(username), Some(password)) = (&target.username_env, &target.password_env) {
         refuse_clear(target)?;
-        let (username, password) = (world.secret(username)?, world.secret(password)?);
+        let (username, password) = (environment.secret(username)?, environment.secret(password)?);
         secrets.add_login(&username, &password);
         builder = builder.credentials(Credentials::new(username, password));
     }

@@ -1,6 +1,6 @@
 //! Slack and other programs that take JSON by HTTP.
 
-use super::{ATTEMPTS_MAX, Job, Message, NotTold, Pause, World, wait_after};
+use super::{ATTEMPTS_MAX, Environment, Job, Message, NotifyError, Pause, wait_after};
 use crate::http::{self, Answer, Deadline, NoAnswer, Request};
 use crate::redact::Secrets;
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,10 +10,9 @@ use sha2::Sha256;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Characters of what a server says of itself.
-const SAID_CHARS: usize = 200;
+/// Characters of a server's answer that are shown.
+const ANSWER_CHARS: usize = 200;
 
-/// All that it takes to post a document.
 struct Post {
     url: String,
     headers: Vec<(&'static str, String)>,
@@ -25,39 +24,40 @@ struct Post {
 pub(super) fn prepare_slack(
     target: &SlackTarget,
     message: Message<'_>,
-    world: &World<'_>,
-) -> Result<Job, NotTold> {
-    let url = world.secret(&target.url_env)?;
+    environment: &Environment<'_>,
+) -> Result<Job, NotifyError> {
+    let url = environment.secret(&target.url_env)?;
     let body =
         json!({"text": message.slack, "unfurl_links": false, "unfurl_media": false, "link_names": false});
-    post(url, Vec::new(), body.to_string(), Secrets::default(), world)
+    post(url, Vec::new(), body.to_string(), Secrets::default(), environment)
 }
 
 pub(super) fn prepare(
     target: &WebhookTarget,
     message: Message<'_>,
-    world: &World<'_>,
-) -> Result<Job, NotTold> {
+    environment: &Environment<'_>,
+) -> Result<Job, NotifyError> {
     let url = match (&target.url, &target.url_env) {
         (Some(url), _) => url.clone(),
-        (None, Some(name)) => world.secret(name)?,
-        (None, None) => return Err(NotTold::Setting("it has no address".to_owned())),
+        (None, Some(name)) => environment.secret(name)?,
+        (None, None) => return Err(NotifyError::Setting("it has no address".to_owned())),
     };
-    let body = serde_json::to_string(message.notice).map_err(|error| NotTold::Failed(error.to_string()))?;
+    let body =
+        serde_json::to_string(message.notice).map_err(|error| NotifyError::Failed(error.to_string()))?;
     let (mut headers, mut secrets) = (Vec::new(), Secrets::default());
     if let Some(name) = &target.token_env {
-        let token = world.secret(name)?;
+        let token = environment.secret(name)?;
         check(None, Some(&token))?;
         secrets.add(&token);
         headers.push(("authorization", format!("Bearer {token}")));
     }
     if let Some(name) = &target.secret_env {
-        let key = world.secret(name)?;
+        let key = environment.secret(name)?;
         let signature = signature(&key, &body);
         [&key, &signature].into_iter().for_each(|secret| secrets.add(secret));
         headers.push(("x-holdpoint-signature-256", format!("sha256={signature}")));
     }
-    post(url, headers, body, secrets, world)
+    post(url, headers, body, secrets, environment)
 }
 
 fn post(
@@ -65,12 +65,12 @@ fn post(
     headers: Vec<(&'static str, String)>,
     body: String,
     mut secrets: Secrets,
-    world: &World<'_>,
-) -> Result<Job, NotTold> {
+    environment: &Environment<'_>,
+) -> Result<Job, NotifyError> {
     check(Some(&url), None)?;
     // The address may be a secret, or a part of it.
     secrets.add_url(&url);
-    let post = Post { url, headers, body, secrets, pause: Arc::clone(&world.pause) };
+    let post = Post { url, headers, body, secrets, pause: Arc::clone(&environment.pause) };
     Ok(Box::new(move |deadline| post.send(deadline)))
 }
 
@@ -82,22 +82,24 @@ fn signature(key: &str, body: &str) -> String {
     mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether an address and a token could be used, where they are known.
-pub(super) fn check(url: Option<&str>, token: Option<&str>) -> Result<(), NotTold> {
+/// Checks an address and a token, where they are known.
+pub(super) fn check(url: Option<&str>, token: Option<&str>) -> Result<(), NotifyError> {
     if url.is_some_and(|url| !http::is_private(url)) {
-        return Err(NotTold::Setting("its address must begin with https://".to_owned()));
+        return Err(NotifyError::Setting("its address must begin with https://".to_owned()));
     }
     if url.is_some_and(|url| !url.bytes().all(|b| b.is_ascii_graphic())) {
-        return Err(NotTold::Setting("its address is none".to_owned()));
+        return Err(NotifyError::Setting("its address is not valid".to_owned()));
     }
     if token.is_some_and(|token| !token.bytes().all(|b| b.is_ascii_graphic())) {
-        return Err(NotTold::Setting("its token is none: there is a space or a line in it".to_owned()));
+        return Err(NotifyError::Setting(
+            "its token is not valid: it contains a space or a line break".to_owned(),
+        ));
     }
     Ok(())
 }
 
 impl Post {
-    fn send(&self, deadline: Deadline) -> Result<(), NotTold> {
+    fn send(&self, deadline: Deadline) -> Result<(), NotifyError> {
         let agent = http::agent(&self.url);
         let headers: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (*name, &**value)).collect();
         let request = Request {
@@ -115,15 +117,17 @@ impl Post {
                 Ok(answer) if [429, 502, 503, 504].contains(&answer.status) => {
                     (self.describe(&answer), answer.number("retry-after"))
                 }
-                Ok(answer) => return Err(NotTold::Failed(self.describe(&answer))),
+                Ok(answer) => return Err(NotifyError::Failed(self.describe(&answer))),
                 Err(NoAnswer::Setting(what)) => {
-                    return Err(NotTold::Setting(format!("its address or its token is none: {what}")));
+                    return Err(NotifyError::Setting(format!(
+                        "its address or its token is not valid: {what}"
+                    )));
                 }
                 Err(NoAnswer::Failed(what)) => (what, None),
             };
             let wait = retry_after_s.map_or_else(|| wait_after(attempt), Duration::from_secs);
             if attempt >= ATTEMPTS_MAX || wait >= deadline.left() {
-                return Err(NotTold::Failed(what));
+                return Err(NotifyError::Failed(what));
             }
             (self.pause)(wait);
             attempt += 1;
@@ -132,11 +136,11 @@ impl Post {
 
     /// The server's answer, cut short; nothing where it is a web page.
     fn describe(&self, answer: &Answer) -> String {
-        let said: String = self.secrets.clean(answer.body.trim()).chars().take(SAID_CHARS).collect();
-        match said.as_str() {
+        let text: String = self.secrets.clean(answer.body.trim()).chars().take(ANSWER_CHARS).collect();
+        match text.as_str() {
             "" | "{}" => format!("it answered {}", answer.status),
             page if page.starts_with('<') => format!("it answered {}", answer.status),
-            said => format!("it answered {}: {said}", answer.status),
+            text => format!("it answered {}: {text}", answer.status),
         }
     }
 }

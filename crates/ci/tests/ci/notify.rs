@@ -2,7 +2,7 @@
 
 use crate::server::{Reply, Server};
 use crate::smtp::{MailServer, drip};
-use holdpoint_ci::notify::{LIMIT, Message, NotTold, Outcome, Told, World, notify, rehearse};
+use holdpoint_ci::notify::{Delivery, Environment, LIMIT, Message, NotifyError, Outcome, notify, rehearse};
 use holdpoint_model::Verdict;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
@@ -44,7 +44,7 @@ fn tell_within(
     let document = notice(verdict);
     let message =
         Message { notice: &document, subject: "[holdpoint] größer", plain: "line\n.dot\n", slack: "*x*" };
-    let outcomes = notify(&config, message, &World { variable: &variable, pause, limit });
+    let outcomes = notify(&config, message, &Environment { variable: &variable, pause, limit });
     let waits = waits.lock().unwrap().clone();
     (outcomes, waits)
 }
@@ -61,7 +61,7 @@ fn a_mail_arrives_with_subject_text_and_everybody_it_is_for() {
     let more = "username_env = \"U\"\npassword_env = \"P\"";
     let config = mail_config(server.port, "\"a@example.org\", \"Bee <b@example.org>\"", more);
     let (outcomes, _) = tell(&config, Verdict::Regressed, &[("U", "user"), ("P", "hunter2")]);
-    assert_eq!(outcomes[0].result, Ok(Told::Sent), "{outcomes:?}");
+    assert_eq!(outcomes[0].result, Ok(Delivery::Sent), "{outcomes:?}");
     assert_eq!(outcomes[0].target, "mail team");
     let mail = server.mails.recv().unwrap();
     for wanted in
@@ -93,7 +93,7 @@ fn a_webhook_gets_the_document_signed_and_slack_its_text() {
     );
     let slack_url = format!("{}/services/s3cret", server.url);
     let (outcomes, _) = tell(&config, Verdict::Broken, &[("S", &slack_url), ("T", "t0ken"), ("K", "key")]);
-    assert!(outcomes.iter().all(|outcome| outcome.result == Ok(Told::Sent)), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome.result == Ok(Delivery::Sent)), "{outcomes:?}");
     let mut requests = server.requests();
     requests.sort_by_key(|request| request.path() == "/hook");
     let [slack, hook] = requests.try_into().unwrap();
@@ -125,8 +125,8 @@ fn one_that_fails_does_not_keep_the_others_from_being_told() {
         .iter()
         .map(|outcome| match &outcome.result {
             Ok(told) => format!("{told:?}"),
-            Err(NotTold::Setting(what)) => format!("setting: {what}"),
-            Err(NotTold::Failed(what)) => format!("failed: {what}"),
+            Err(NotifyError::Setting(what)) => format!("setting: {what}"),
+            Err(NotifyError::Failed(what)) => format!("failed: {what}"),
         })
         .collect();
     let wanted = [
@@ -152,7 +152,7 @@ fn a_receiver_that_is_busy_is_tried_again_and_one_that_stays_so_is_given_up() {
     });
     let config = format!("[[webhook]]\nname = \"hook\"\nurl = \"{}\"\n", server.url);
     let (outcomes, waits) = tell(&config, Verdict::Regressed, &[]);
-    assert_eq!((&outcomes[0].result, waits), (&Ok(Told::Sent), vec![5, 4]));
+    assert_eq!((&outcomes[0].result, waits), (&Ok(Delivery::Sent), vec![5, 4]));
     let server = Server::start(|_, _| Reply::json(503, json!({})).with("Retry-After", "999"));
     let config = "[[slack]]\nname = \"room\"\nurl_env = \"S\"\n";
     let (outcomes, waits) = tell(config, Verdict::Regressed, &[("S", &format!("{}/s3cret", server.url))]);
@@ -169,7 +169,7 @@ fn rehearsed(config: &NotifyConfig, verdict: Verdict, variables: &[(&str, &str)]
     let variable =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let pause = Arc::new(|_: Duration| panic!("nothing is tried"));
-    rehearse(config, message, &World { variable: &variable, pause, limit: LIMIT })
+    rehearse(config, message, &Environment { variable: &variable, pause, limit: LIMIT })
 }
 
 #[test]
@@ -191,7 +191,10 @@ fn a_rehearsal_refuses_what_would_be_refused_and_asks_for_no_secret() {
         assert!(line.contains(wanted), "{nothing_set}");
     }
     let wrong = said(&[("S", "https://exa mple/x"), ("T", "a b")]);
-    assert!(wrong.contains("its address is none") && wrong.contains("its token is none"), "{wrong}");
+    assert!(
+        wrong.contains("its address is not valid") && wrong.contains("its token is not valid"),
+        "{wrong}"
+    );
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn an_address_or_a_token_that_is_none_is_a_setting_and_is_not_tried_again() {
     for address in ["https://exa mple", "https://a<b>/x"] {
         let (outcomes, waits) = tell(config, Verdict::Broken, &[("S", address), ("T", "s3cret\u{7f}x y")]);
         for outcome in &outcomes {
-            assert!(matches!(outcome.result, Err(NotTold::Setting(_))), "{address}: {outcomes:?}");
+            assert!(matches!(outcome.result, Err(NotifyError::Setting(_))), "{address}: {outcomes:?}");
         }
         assert!(waits.is_empty() && !format!("{outcomes:?}").contains("s3cret"), "{outcomes:?}");
     }
@@ -258,7 +261,7 @@ fn a_server_that_sends_a_byte_now_and_then_is_given_up_and_costs_the_others_noth
     let said = |at: usize| format!("{:?}", outcomes[at].result);
     assert!(said(0).contains("did not end within 1 s"), "{}", said(0));
     assert!(said(1).contains("timeout"), "{}", said(1));
-    assert_eq!(outcomes[2].result, Ok(Told::Sent));
+    assert_eq!(outcomes[2].result, Ok(Delivery::Sent));
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn one_address_that_is_refused_does_not_keep_a_mail_from_the_others() {
     let (outcomes, _) = tell(&config, Verdict::Regressed, &[]);
     let error = outcomes[0].result.as_ref().unwrap_err().to_string();
     assert!(
-        error.starts_with("nobody@example.org: ") && error.ends_with("(the others were told)"),
+        error.starts_with("nobody@example.org: ") && error.ends_with("(the others were notified)"),
         "{error}"
     );
     assert!(server.mails.recv().unwrap().commands.iter().any(|line| line.contains("RCPT TO:<a@")));
@@ -278,7 +281,7 @@ fn one_address_that_is_refused_does_not_keep_a_mail_from_the_others() {
 fn a_mail_server_that_is_busy_is_tried_again() {
     let server = MailServer::start_busy(2);
     let (outcomes, waits) = tell(&mail_config(server.port, "\"a@example.org\"", ""), Verdict::Regressed, &[]);
-    assert_eq!((&outcomes[0].result, waits), (&Ok(Told::Sent), vec![2, 4]));
+    assert_eq!((&outcomes[0].result, waits), (&Ok(Delivery::Sent), vec![2, 4]));
     let server = MailServer::start_busy(9);
     let (outcomes, waits) = tell(&mail_config(server.port, "\"a@example.org\"", ""), Verdict::Regressed, &[]);
     assert!(outcomes[0].result.is_err() && waits.len() == 2, "{outcomes:?}");
@@ -292,7 +295,7 @@ fn only_the_verdicts_asked_for_are_told() {
         let outcomes = rehearsed(&config, verdict, &[]);
         outcomes.into_iter().map(|outcome| outcome.result.unwrap()).collect::<Vec<_>>()
     };
-    assert_eq!(told(Verdict::Improved), [Told::Sent, Told::NotWanted]);
-    assert_eq!(told(Verdict::Inconclusive), [Told::NotWanted, Told::Sent]);
-    assert_eq!(told(Verdict::Regressed), [Told::NotWanted, Told::NotWanted]);
+    assert_eq!(told(Verdict::Improved), [Delivery::Sent, Delivery::NotWanted]);
+    assert_eq!(told(Verdict::Inconclusive), [Delivery::NotWanted, Delivery::Sent]);
+    assert_eq!(told(Verdict::Regressed), [Delivery::NotWanted, Delivery::NotWanted]);
 }

@@ -200,7 +200,7 @@ fn the_guard_sees_submodules_and_what_a_push_by_force_took_away() {
     // Back to the first by force: the submodule is gone.
     push(&second, &first, "deps/lib/**").ends(0).prints(&["run: "]);
     // From a commit that nobody has any more.
-    let parent = format!("gone, so it is held against its parent {first}");
+    let parent = format!("gone, so it is compared with its parent {first}");
     push(&"1".repeat(40), &second, "src/**").ends(0).prints(&["run: a push to main; ", &parent]);
     push(&"1".repeat(40), &first, "src/**").ends(0).prints(&["run: ", "it has no parent"]);
     // The clone has neither: that is no clone of what was pushed.

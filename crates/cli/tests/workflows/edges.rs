@@ -105,7 +105,7 @@ fn a_push_by_force_whose_past_is_gone_is_held_against_its_parent() {
         let push = Event::new("push", event("push", &head, GONE), &head);
         // Whatever has changed since: nobody knows.
         let run = workflow("perf_cpu.yml", &["--path", "src/**"], &push, &origin);
-        ends(&run, "cpu", "success", "what was there before is gone, so it is held against its parent");
+        ends(&run, "cpu", "success", "what was there before is gone, so it is compared with its parent");
         ends(&run, "perf-regression", result, says);
     }
     let origin = Origin::new();

@@ -43,7 +43,7 @@ fn a_maintainers_perf_measures_a_fork_and_sets_the_status() {
 #[test]
 fn a_comment_that_may_not_is_told_nothing_and_sets_nothing() {
     let (run, _) = commented("2000", |event| event["comment"]["user"]["type"] = "Bot".into());
-    ends(&run, "guard", "success", "refuse: mona is no person");
+    ends(&run, "guard", "success", "refuse: mona is a bot");
     // What a comment's author is called does not count; what the author may do does, and who that is not known of may nothing.
     let (hidden, _) =
         commented("2000", |event| event["comment"]["author_association"] = "CONTRIBUTOR".into());

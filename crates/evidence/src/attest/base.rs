@@ -1,4 +1,4 @@
-//! The base of a verdict over times: which revisions it was measured at, and why it may show nothing about a release.
+//! The base of a verdict over times: its revisions, and why it may prove nothing about a release.
 
 use holdpoint_model::{Baseline, Revision, Side};
 
@@ -22,12 +22,12 @@ impl Base {
         Self { revisions: promoted.chain(runs).collect() }
     }
 
-    /// The revision that stands for it.
+    /// The revision to show.
     pub(super) fn revision(&self) -> Option<Revision> {
         self.revisions.iter().flatten().next().cloned()
     }
 
-    /// Why a comparison of this head with it shows nothing about a release.
+    /// Why comparing this head with it proves nothing about a release.
     pub(super) fn problem(&self, head: Option<&str>) -> Option<String> {
         let known: Vec<&Revision> = self.revisions.iter().flatten().collect();
         let first = known.first().map(|revision| revision.commit.as_str());

@@ -1,5 +1,5 @@
-//! Release attestations: what a release rests on, read from the files and held against them again. Nothing in one is typed by whoever
-//! asks for it but who, what for, and what a project does not have.
+//! Release attestations: the evidence of a release, read from files and checked against them again. The user names only who,
+//! what for, and what a project does not have.
 
 mod base;
 mod policy;
@@ -27,93 +27,89 @@ use std::path::Path;
 
 /// The type of every in-toto statement of version 1.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
-/// What our predicate is.
+/// The type of our predicate.
 pub const PREDICATE_TYPE: &str =
     "https://github.com/holdpoint/holdpoint/blob/main/docs/attest.md#predicate-v1";
 
-/// What an attestation is made from, beside the files.
+/// A request for an attestation.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
-    /// The artifacts folder.
+pub struct Request<'a> {
     pub dir: &'a Path,
-    /// Of what, by whom; its date is the attestation's.
+    /// The release and its owner; its date is the attestation's.
     pub metadata: ReleaseMetadata,
     /// Artifacts that lie at another place in the folder, by key.
     pub artifact_paths: BTreeMap<String, String>,
     /// Further verdict files, by the key of their gate.
     pub gate_files: Vec<(String, String)>,
-    /// What the project does not have, by key, and why.
+    /// Artifacts and gates that the project does not have, by key, and why.
     pub without: BTreeMap<String, String>,
     pub release_files: Vec<ReleaseFile>,
     pub holdpoint: String,
 }
 
-/// What files are held against.
+/// The release that files are checked against.
 #[derive(Clone, Copy)]
-struct Held<'a> {
-    /// The artifacts folder.
+struct Release<'a> {
     dir: &'a Path,
     commit: &'a str,
-    /// The commit's tree, where it is known.
     tree: Option<&'a str>,
     target: RuntimeTarget,
-    /// The day of the attestation: what has expired by then waives nothing.
+    /// The day of the attestation: waivers that have expired by then do not count.
     day: Option<Date>,
 }
 
-impl<'a> Held<'a> {
+impl<'a> Release<'a> {
     fn new(dir: &'a Path, metadata: &'a ReleaseMetadata) -> Self {
         let day = metadata.build_date_utc.get(..10).and_then(Date::parse);
         let tree = metadata.tree_sha.as_deref();
         Self { dir, commit: &metadata.commit_sha, tree, target: metadata.runtime_target, day }
     }
 
-    /// The seal of a file, held against the files and the commit.
+    /// The seal of a file, checked against the files and the commit.
     fn seal(&self, path: &str) -> Result<Option<SealFacts>, EvidenceError> {
         seal_facts(self.dir, path, Origin { commit: self.commit, tree: self.tree })
     }
 }
 
-/// Reads the folder.
-pub fn create(asked: &Asked<'_>) -> Result<Attestation, EvidenceError> {
-    let held = Held::new(asked.dir, &asked.metadata);
+/// Makes an attestation from the files of a folder.
+pub fn create(request: &Request<'_>) -> Result<Attestation, EvidenceError> {
+    let release = Release::new(request.dir, &request.metadata);
     let artifacts = REQUIREMENTS.artifacts.iter().map(|kind| {
-        let place = asked.artifact_paths.get(&kind.key).map(String::as_str);
-        let without = asked.without.get(&kind.key).map(String::as_str);
-        read::artifact(kind, held, place, without)
+        let place = request.artifact_paths.get(&kind.key).map(String::as_str);
+        let without = request.without.get(&kind.key).map(String::as_str);
+        read::artifact(kind, release, place, without)
     });
     let artifacts: Vec<AttestedArtifact> = artifacts.collect::<Result<_, _>>()?;
     let given: Vec<(&str, &str)> =
-        asked.gate_files.iter().map(|(key, path)| (key.as_str(), path.as_str())).collect();
+        request.gate_files.iter().map(|(key, path)| (key.as_str(), path.as_str())).collect();
     let gates = REQUIREMENTS.gates.iter().map(|kind| {
-        let without = asked.without.get(&kind.key).map(String::as_str);
-        read::gate(kind, held, &given, without)
+        let without = request.without.get(&kind.key).map(String::as_str);
+        read::gate(kind, release, &given, without)
     });
     let gates: Vec<AttestedGate> = gates.collect::<Result<_, _>>()?;
     Ok(Attestation {
         schema_version: SCHEMA_VERSION,
-        generated_at_utc: asked.metadata.build_date_utc.clone(),
-        release_metadata: asked.metadata.clone(),
+        generated_at_utc: request.metadata.build_date_utc.clone(),
+        release_metadata: request.metadata.clone(),
         summary: summary(&artifacts, &gates),
         inputs_sha256: inputs_sha256(&artifacts, &gates)?,
         artifacts,
         gates,
-        release_files: asked.release_files.clone(),
-        holdpoint: asked.holdpoint.clone(),
+        release_files: request.release_files.clone(),
+        holdpoint: request.holdpoint.clone(),
     })
 }
 
-/// The artifacts and gates that a project was said not to have.
-#[must_use]
+/// The artifacts and gates that the user declared the project does not have.
 pub fn without(attestation: &Attestation) -> Vec<&str> {
     let artifacts = attestation.artifacts.iter().map(|a| (&a.key, &a.without, &a.detail));
     let gates = attestation.gates.iter().map(|gate| (&gate.key, &gate.without, &gate.evidence));
-    let all = artifacts.chain(gates).filter(|(_, said, text)| read::declared_away(said, text).is_some());
+    let all =
+        artifacts.chain(gates).filter(|(_, without, text)| read::declared_away(without, text).is_some());
     all.map(|(key, ..)| key.as_str()).collect()
 }
 
-/// Every file that speaks about times, what it is evidence of, and its seal: the report, and the verdicts that the gates rest on.
-#[must_use]
+/// Every file about times, with the key of its artifact or gate, and its seal.
 pub fn seals(attestation: &Attestation) -> Vec<(&str, &str, Option<&SealFacts>)> {
     let is_report = |a: &&AttestedArtifact| a.exists && REQUIREMENTS.is_about_times(&a.key);
     let reports = attestation.artifacts.iter().filter(is_report);
@@ -129,7 +125,7 @@ fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Attestatio
     let total = required().count();
     let count = |status| gates.iter().filter(|gate| gate.status == status).count();
     let (failed, pending) = (count(GateStatus::Fail), count(GateStatus::Pending));
-    // What is there and bad counts, needed or not.
+    // A bad artifact counts, required or not.
     let is_bad = artifacts.iter().any(|artifact| artifact.status == GateStatus::Fail);
     let overall = match (is_bad || failed > 0, total - passed + pending) {
         (true, _) => "fail",
@@ -148,7 +144,7 @@ fn summary(artifacts: &[AttestedArtifact], gates: &[AttestedGate]) -> Attestatio
     }
 }
 
-/// Every file that is spoken of, with its hash.
+/// Every file that the attestation names, with its hash.
 fn files<'a>(
     artifacts: &'a [AttestedArtifact],
     gates: &'a [AttestedGate],
@@ -180,8 +176,7 @@ fn subjects(attestation: &Attestation) -> Vec<Subject> {
     all.into_iter().map(subject).collect()
 }
 
-/// The statement that is signed: the attestation, about the files it speaks of and those that are released.
-#[must_use]
+/// The statement to sign: the attestation, about the files it names and those that are released.
 pub fn statement(attestation: Attestation) -> Statement {
     Statement {
         statement_type: STATEMENT_TYPE.to_owned(),

@@ -1,4 +1,4 @@
-//! Judging an attestation by a release policy: pure, and every problem is named with what to do.
+//! Judging an attestation by a release policy: pure, and every problem comes with a remedy.
 
 use super::Problems;
 use super::read;
@@ -9,43 +9,36 @@ use holdpoint_model::release_policy::takes_file;
 use holdpoint_model::{Allowance, Attestation, Date, ReleasePolicy, SealFacts, SealState};
 use std::collections::BTreeMap;
 
-/// How a base stands to the commit that is released.
+/// The relation of a base to the commit that is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaseRelation {
-    /// The release has it in its history.
     Ancestor,
-    /// It is another commit with the same files.
+    /// Another commit with the same files.
     SameTree,
-    /// The release does not have it in its history: it comes later, or is of another branch.
+    /// Not in the history of the release: it comes later, or is of another branch.
     Unrelated,
-    /// The repository does not have it.
     Unknown,
 }
 
-/// What is known beside the attestation and its files.
+/// Facts from outside the attestation and its files.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The day of the judgement.
     pub today: Date,
-    /// The commit that is released, where it is known.
     pub commit: Option<String>,
-    /// How the bases stand to it, by their commits.
+    /// The relations of bases to it, by their commits.
     pub bases: BTreeMap<String, BaseRelation>,
 }
 
-/// Whose signature an attestation has.
+/// The signer of an attestation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signer {
-    /// Nobody's.
     Nobody,
     /// It is about to be signed.
     NotYet,
-    /// That of the key of this id.
     Key(String),
 }
 
 /// The commits of all bases of an attestation.
-#[must_use]
 pub fn bases(attestation: &Attestation) -> Vec<&str> {
     let revisions = compared(attestation).filter_map(|compared| compared.base.as_ref());
     revisions.map(|revision| revision.commit.as_str()).collect()
@@ -55,8 +48,7 @@ fn compared(attestation: &Attestation) -> impl Iterator<Item = &Compared> {
     attestation.gates.iter().flat_map(|gate| &gate.inputs).filter_map(|input| input.compared.as_ref())
 }
 
-/// What a release of this attestation lacks by the policy.
-#[must_use]
+/// The problems with releasing this attestation under the policy.
 pub fn judge_release(
     attestation: &Attestation,
     signer: &Signer,
@@ -89,7 +81,7 @@ fn judge_signer(signer: &Signer, policy: &ReleasePolicy) -> Option<String> {
     }
 }
 
-/// A seal names its own key, so only one that is known can be believed. What is broken fails its artifact or gate already.
+/// A seal names its own key, so only a known key counts. A broken seal fails its artifact or gate already.
 fn judge_seals(attestation: &Attestation, policy: &ReleasePolicy) -> Problems {
     if policy.allows(Allowance::Unsealed) {
         return Problems::new();
@@ -229,7 +221,7 @@ fn judge_files(attestation: &Attestation, policy: &ReleasePolicy) -> Problems {
     missing.map(|pattern| format!("it attests no released file {pattern:?}; give --policy or --release-file to \"attest create\"")).collect()
 }
 
-/// Keys that a policy asks for and nobody knows would never be missed.
+/// A key that nobody knows would never be missed.
 fn judge_names(attestation: &Attestation, policy: &ReleasePolicy) -> Problems {
     let is_gate = |key: &str| attestation.gates.iter().any(|gate| gate.key == key);
     let is_artifact = |key: &str| attestation.artifacts.iter().any(|artifact| artifact.key == key);

@@ -1,8 +1,8 @@
-//! One artifact and one gate, read from the folder.
+//! Reads one artifact or one gate from the folder.
 
 use super::requirements::{ArtifactKind, Content, Form, GateKind, REQUIREMENTS, TimesOf};
-use super::verdict::{self, Said};
-use super::{Held, times};
+use super::verdict::{self, FileVerdict};
+use super::{Release, times};
 use crate::folder::find_file;
 use crate::replay::{changed_files, contradictions};
 use crate::{EvidenceError, Problem, hash};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Begins the text of what a project does not have.
+/// Prefix of the text for something that a project does not have.
 const WITHOUT: &str = "not of this project: ";
 
 /// Why a project does not have something. Attestations from before `without` say so only in their text.
@@ -25,11 +25,11 @@ pub(super) fn declared_away(without: &Option<String>, text: &str) -> Option<Stri
 /// Reads an artifact: at its place, or at the first of the usual ones where there is one.
 pub(super) fn artifact(
     kind: &ArtifactKind,
-    held: Held<'_>,
+    release: Release<'_>,
     place: Option<&str>,
     without: Option<&str>,
 ) -> Result<AttestedArtifact, EvidenceError> {
-    let Held { dir, target, .. } = held;
+    let Release { dir, target, .. } = release;
     let usual = kind.paths.iter().map(String::as_str).find(|path| dir.join(path).is_file());
     let path = place.or(usual).unwrap_or(&kind.paths[0]);
     let file = find_file(dir, path)?;
@@ -55,17 +55,17 @@ pub(super) fn artifact(
     if let Some(file) = file {
         let (sha256, size_bytes) = hash::file(&file)?;
         (artifact.sha256, artifact.size_bytes) = (Some(sha256), Some(size_bytes));
-        (artifact.status, artifact.detail) = match content(kind, path, held) {
+        (artifact.status, artifact.detail) = match content(kind, path, release) {
             Ok(found) => found,
             Err(problem) => (GateStatus::Fail, problem.to_string()),
         };
-        artifact.seal = held.seal(path)?;
+        artifact.seal = release.seal(path)?;
         add_seal(&kind.key, artifact.seal.as_ref(), &mut artifact.status, &mut artifact.detail);
     }
     Ok(artifact)
 }
 
-/// Says how a file is sealed. A seal that is broken fails it; none is told of where a release needs one.
+/// Adds the state of the seal. A broken seal fails the file; a missing one is mentioned where a release needs one.
 fn add_seal(key: &str, seal: Option<&SealFacts>, status: &mut GateStatus, detail: &mut String) {
     if seal.is_some() || REQUIREMENTS.is_about_times(key) {
         *detail = clean_text(&format!("{detail}, {}", describe_seal(seal)));
@@ -75,16 +75,16 @@ fn add_seal(key: &str, seal: Option<&SealFacts>, status: &mut GateStatus, detail
     }
 }
 
-/// What an artifact is, or what is wrong with it.
-fn content(kind: &ArtifactKind, path: &str, held: Held<'_>) -> Result<(GateStatus, String), Problem> {
-    let file = &held.dir.join(path);
+/// Checks an artifact's content and describes it.
+fn content(kind: &ArtifactKind, path: &str, release: Release<'_>) -> Result<(GateStatus, String), Problem> {
+    let file = &release.dir.join(path);
     let good = |detail| (GateStatus::Pass, detail);
     match kind.content {
         Content::Onnx => starts_with(file, |first| first.first() == Some(&0x08), "ONNX model").map(good),
         Content::Bytes => starts_with(file, |first| !first.is_empty(), "engine").map(good),
         _ => {
             let text = holdpoint_store::read_text(file)?;
-            document(kind, &text, path, held)
+            document(kind, &text, path, release)
         }
     }
 }
@@ -107,26 +107,28 @@ fn document(
     kind: &ArtifactKind,
     text: &str,
     path: &str,
-    held: Held<'_>,
+    release: Release<'_>,
 ) -> Result<(GateStatus, String), Problem> {
-    let commit = held.commit;
+    let commit = release.commit;
     let value: Value = json::parse(text)?;
     // A verdict is good evidence of how it came out; how the gate stands by it is the gate's to say.
-    let read = |forms: &[Form]| match verdict::read(path, &kind.key, forms, held)? {
-        Said { is_edited: true, detail, .. } => Err(detail.into()),
-        Said { revision: Some(revision), detail, .. } if revision.commit != commit => Err(detail.into()),
-        said => Ok((GateStatus::Pass, said.detail)),
+    let read = |forms: &[Form]| match verdict::read(path, &kind.key, forms, release)? {
+        FileVerdict { is_edited: true, detail, .. } => Err(detail.into()),
+        FileVerdict { revision: Some(revision), detail, .. } if revision.commit != commit => {
+            Err(detail.into())
+        }
+        verdict => Ok((GateStatus::Pass, verdict.detail)),
     };
     let found = document::kind(text).ok().flatten();
     match (kind.content, found) {
-        (Content::Manifest, Some(Kind::ReplayManifest)) => manifest(text, path, held),
+        (Content::Manifest, Some(Kind::ReplayManifest)) => manifest(text, path, release),
         (Content::Report, Some(Kind::Ab)) => times::sides(
             &document::read::<holdpoint_model::AbReport>(text).map_err(|error| error.to_string())?,
             commit,
         ),
         (Content::Report, _) => match document::read::<Report>(text) {
             Ok(report) => times::report(&report, commit),
-            // The seeds' own reports hold neither samples nor a commit.
+            // The reports of Apex-X and cudadent42 hold neither samples nor a commit.
             Err(FileError::Unknown { .. } | FileError::OtherKind { .. }) if !has_samples(&value) => {
                 let current = holdpoint_interop::read_current(&text.into())?;
                 if current.metrics.is_empty() {
@@ -153,8 +155,8 @@ fn has_samples(report: &Value) -> bool {
     report.get("benchmarks").and_then(Value::as_object).is_some_and(|all| all.values().any(has))
 }
 
-fn manifest(text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, String), Problem> {
-    let (file, commit) = (held.dir.join(path), held.commit);
+fn manifest(text: &str, path: &str, release: Release<'_>) -> Result<(GateStatus, String), Problem> {
+    let (file, commit) = (release.dir.join(path), release.commit);
     let manifest = document::read::<ReplayManifest>(text)?;
     let dir = file.parent().unwrap_or(Path::new("."));
     let mut problems = contradictions(&manifest)?;
@@ -180,10 +182,10 @@ fn manifest(text: &str, path: &str, held: Held<'_>) -> Result<(GateStatus, Strin
     }
 }
 
-/// Reads a gate from its verdict files, all that are there. What is given for a gate, in `given` by the gate's key, is that gate's.
+/// Reads a gate from all of its verdict files that are there. Files in `given`, by the key of a gate, belong to that gate.
 pub(super) fn gate(
     kind: &GateKind,
-    held: Held<'_>,
+    release: Release<'_>,
     given: &[(&str, &str)],
     without: Option<&str>,
 ) -> Result<AttestedGate, EvidenceError> {
@@ -194,11 +196,11 @@ pub(super) fn gate(
         if inputs.iter().any(|known| known.path == path) {
             continue;
         }
-        let Some(file) = find_file(held.dir, path)? else { continue };
+        let Some(file) = find_file(release.dir, path)? else { continue };
         let (sha256, _) = hash::file(&file)?;
-        let said = verdict::read(path, &kind.key, &kind.takes, held);
+        let read = verdict::read(path, &kind.key, &kind.takes, release);
         // A verdict over times belongs to one of the two gates; what cannot be read belongs to both.
-        let on_device = said.as_ref().ok().and_then(|said| said.on_device);
+        let on_device = read.as_ref().ok().and_then(|verdict| verdict.on_device);
         if let Some(on_device) = on_device
             && !given_for(&kind.key, path)
         {
@@ -209,26 +211,26 @@ pub(super) fn gate(
             }
         }
         let mut rests_on = BTreeMap::new();
-        let compared = said.as_ref().ok().and_then(|said| said.compared.clone());
-        let (mut status, mut detail) = match said {
+        let compared = read.as_ref().ok().and_then(|verdict| verdict.compared.clone());
+        let (mut status, mut detail) = match read {
             Ok(_) if kind.times == Some(TimesOf::Cpu) && on_device == Some(true) => {
                 (GateStatus::Fail, "its times are a device's".to_owned())
             }
-            Ok(said) => {
-                for path in said.rests_on {
-                    if let Some(file) = find_file(held.dir, &path)? {
+            Ok(verdict) => {
+                for path in verdict.rests_on {
+                    if let Some(file) = find_file(release.dir, &path)? {
                         rests_on.insert(path, hash::file(&file)?.0);
                     }
                 }
-                (said.status, said.detail)
+                (verdict.status, verdict.detail)
             }
             Err(problem) => (GateStatus::Fail, problem.to_string()),
         };
-        let seal = held.seal(path)?;
+        let seal = release.seal(path)?;
         add_seal(&kind.key, seal.as_ref(), &mut status, &mut detail);
         inputs.push(GateInput { path: path.to_owned(), sha256, status, detail, rests_on, compared, seal });
     }
-    let is_out_of_scope = kind.times == Some(TimesOf::Gpu) && held.target == RuntimeTarget::Cpu;
+    let is_out_of_scope = kind.times == Some(TimesOf::Gpu) && release.target == RuntimeTarget::Cpu;
     let (status, evidence) = match (inputs.as_slice(), without) {
         ([], Some(reason)) => (GateStatus::NotApplicable, clean_text(&format!("{WITHOUT}{reason}"))),
         ([], None) if is_out_of_scope => (GateStatus::NotApplicable, "no GPU in scope".to_owned()),
@@ -240,9 +242,9 @@ pub(super) fn gate(
                 () if inputs.iter().all(|input| input.status == GateStatus::Pass) => GateStatus::Pass,
                 () => GateStatus::Pending,
             };
-            let said: Vec<String> =
+            let details: Vec<String> =
                 inputs.iter().map(|input| format!("{}: {}", input.path, input.detail)).collect();
-            (status, clean_text(&said.join("; ")))
+            (status, clean_text(&details.join("; ")))
         }
     };
     let without = without.map(clean_text);

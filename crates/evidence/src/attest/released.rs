@@ -1,4 +1,4 @@
-//! The files that are released: found by the policy's patterns, hashed, and held against what was attested.
+//! The released files: found by the policy's patterns, hashed, and checked against the attestation.
 
 use super::Problems;
 use crate::folder::stays_below;
@@ -10,7 +10,7 @@ use holdpoint_model::{Attestation, ReleasePolicy};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The paths below the release folder that the policy's patterns take.
+/// The paths below the release folder that match the policy's patterns.
 ///
 /// # Errors
 /// When a folder is there and cannot be listed.
@@ -39,7 +39,7 @@ pub fn read(dir: &Path, path: &str) -> Result<Option<ReleaseFile>, EvidenceError
     Ok(Some(ReleaseFile { path: path.to_owned(), sha256, size_bytes }))
 }
 
-/// Names released files that are gone, that are others, and that the policy takes and nobody has attested.
+/// Finds released files that are gone, have changed, or match the policy without being attested.
 pub(super) fn check(
     attestation: &Attestation,
     policy: &ReleasePolicy,

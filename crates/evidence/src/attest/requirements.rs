@@ -1,4 +1,4 @@
-//! Which artifacts and gates a release has, read from a file: Apex-X's eight and seven are `data/apex-x.toml`.
+//! The artifacts and gates of a release, read from a file: Apex-X's eight and seven are `data/apex-x.toml`.
 
 use holdpoint_model::Kind;
 use holdpoint_model::attest::RuntimeTarget;
@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 const APEX_X: &str = include_str!("../../data/apex-x.toml");
 
-/// The artifacts and gates of an attestation.
 pub(super) static REQUIREMENTS: LazyLock<Requirements> = LazyLock::new(|| {
     // A test reads the file, so this cannot fail in a binary that was tested.
     toml::from_str(APEX_X).expect("the file is of its form")
@@ -75,9 +74,9 @@ pub(super) struct GateKind {
     pub label: String,
     /// Verdict files below the artifacts folder; all that are there count.
     pub files: Vec<String>,
-    /// The content that its files may have; any other says nothing about it.
+    /// The content that its files may have.
     pub takes: Vec<Form>,
-    /// Whose times it is about, where it is about times.
+    /// The processor whose times it is about, where it is about times.
     pub times: Option<TimesOf>,
 }
 
@@ -94,7 +93,7 @@ impl Requirements {
         self.gates.iter().filter(|gate| gate.times.is_some())
     }
 
-    /// Whether an artifact or a gate speaks about times; a release needs those sealed.
+    /// Whether an artifact or a gate is about times; a release needs those sealed.
     pub(super) fn is_about_times(&self, key: &str) -> bool {
         let mut reports = self.artifacts.iter().filter(|artifact| artifact.content == Content::Report);
         reports.any(|artifact| artifact.key == key) || self.times_gates().any(|gate| gate.key == key)
@@ -102,7 +101,6 @@ impl Requirements {
 }
 
 /// The keys of artifacts and of gates.
-#[must_use]
 pub fn known_keys() -> [Vec<&'static str>; 2] {
     let Requirements { artifacts, gates } = &*REQUIREMENTS;
     let artifacts = artifacts.iter().map(|kind| kind.key.as_str());

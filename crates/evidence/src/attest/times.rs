@@ -1,9 +1,10 @@
-//! Verdicts over times, judged again from their samples: the numbers, statuses and verdicts that come out must be those in the file.
+//! Verdicts over times, judged again from their samples: the result must match the file.
 
-use super::Held;
+use super::Release;
 use super::base::Base;
-use super::verdict::{Said, plural, sibling, status_of};
+use super::verdict::{FileVerdict, plural, status_of};
 use crate::Problem;
+use crate::folder::sibling;
 use crate::rejudge::{Doubt, edited_report, rejudge_beside};
 use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_model::ab::Ended;
@@ -17,8 +18,8 @@ use holdpoint_model::{
 };
 use std::collections::BTreeSet;
 
-/// A waiver is told wherever it counts.
-fn shown(verdict: Verdict, waiver: Option<&UsedWaiver>) -> Option<String> {
+/// The waiver, where it counts.
+fn describe_waiver(verdict: Verdict, waiver: Option<&UsedWaiver>) -> Option<String> {
     let UsedWaiver { owner, metric, limit, expires, .. } = waiver.filter(|_| verdict == Verdict::Waived)?;
     Some(format!(", {metric} waived up to {:+.1} % by {owner} until {expires}", limit * 100.0))
 }
@@ -35,24 +36,34 @@ fn on_device<'a>(machine: Option<&Machine>, mut identities: impl Iterator<Item =
         || identities.any(|identity| ![TIMER_HOST, TIMER_PROCESS].contains(&identity.timer.as_str()))
 }
 
-/// What a verdict over times says. One that does not hold is still about the CPU or a device.
-fn said(found: Result<Said, Problem>, on_device: bool, base: &Base, head: Option<&Revision>) -> Said {
-    let is_edited =
-        |problem: Problem| Said { is_edited: true, ..Said::new(GateStatus::Fail, problem.to_string()) };
-    let mut said = found.unwrap_or_else(is_edited);
+/// Adds the revisions and their problems. A verdict that does not hold is still about the CPU or a device.
+fn with_revisions(
+    found: Result<FileVerdict, Problem>,
+    on_device: bool,
+    base: &Base,
+    head: Option<&Revision>,
+) -> FileVerdict {
+    let is_edited = |problem: Problem| FileVerdict {
+        is_edited: true,
+        ..FileVerdict::new(GateStatus::Fail, problem.to_string())
+    };
+    let mut verdict = found.unwrap_or_else(is_edited);
     let commit = head.map(|head| head.commit.as_str());
     if let Some(problem) = base.problem(commit)
-        && said.status == GateStatus::Pass
+        && verdict.status == GateStatus::Pass
     {
-        said =
-            Said { status: GateStatus::Pending, detail: format!("{}, but {problem}", said.detail), ..said };
+        verdict = FileVerdict {
+            status: GateStatus::Pending,
+            detail: format!("{}, but {problem}", verdict.detail),
+            ..verdict
+        };
     }
     let compared = Compared { base: base.revision(), head: head.cloned() };
-    Said { on_device: Some(on_device), compared: Some(compared), ..said.of(head) }
+    FileVerdict { on_device: Some(on_device), compared: Some(compared), ..verdict.with_revision(head) }
 }
 
-/// A judgement, by the samples beside it. What cannot be judged again is not yet known.
-pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Said {
+/// Reads a judgement, and judges it again from the samples beside it where they are there.
+pub(super) fn judgement(j: &Judgement, path: &str, release: Release<'_>) -> FileVerdict {
     let baseline = j.basis.as_ref().and_then(|basis| basis.baseline());
     let metrics = baseline.iter().flat_map(|basis| basis.baseline.metrics.values());
     let of_metrics = metrics.filter_map(|metric| metric.identity.as_ref());
@@ -63,16 +74,16 @@ pub(super) fn judgement(j: &Judgement, path: &str, held: Held<'_>) -> Said {
         (None, Some(basis)) => Base::of_baseline(&basis.baseline),
         (None, None) => Base::default(),
     };
-    said(judged(j, path, held), on_device, &base, j.revision.as_ref())
+    with_revisions(rejudge(j, path, release), on_device, &base, j.revision.as_ref())
 }
 
-fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, Problem> {
+fn rejudge(j: &Judgement, path: &str, release: Release<'_>) -> Result<FileVerdict, Problem> {
     if j.sides.as_ref().is_some_and(|sides| !sides.finished) {
-        return Ok(Said::new(GateStatus::Pending, format!("{}: not finished", j.suite)));
+        return Ok(FileVerdict::new(GateStatus::Pending, format!("{}: not finished", j.suite)));
     }
-    let file = held.dir.join(path);
-    let dir = file.parent().unwrap_or(held.dir);
-    let (rejudged, names) = rejudge_beside(j, dir, Some(held.commit), held.day);
+    let file = release.dir.join(path);
+    let dir = file.parent().unwrap_or(release.dir);
+    let (rejudged, names) = rejudge_beside(j, dir, Some(release.commit), release.day);
     let unknown = match rejudged.doubt {
         Some(Doubt::Edited(what)) => return Err(what.into()),
         Some(Doubt::Unknown(what)) => Some(what),
@@ -81,7 +92,7 @@ fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, Problem> {
     let rests_on = names.iter().map(|name| sibling(path, name)).collect();
     let mut detail = if j.sides.is_some() { describe_sides(j) } else { describe_run(j) };
     let waivers: BTreeSet<String> =
-        j.checks.iter().filter_map(|check| shown(check.verdict, check.waiver.as_ref())).collect();
+        j.checks.iter().filter_map(|check| describe_waiver(check.verdict, check.waiver.as_ref())).collect();
     detail.extend(waivers);
     let status = match (status_of(j.verdict), unknown) {
         (GateStatus::Pass, Some(what)) => {
@@ -90,7 +101,7 @@ fn judged(j: &Judgement, path: &str, held: Held<'_>) -> Result<Said, Problem> {
         }
         (status, _) => status,
     };
-    Ok(Said { rests_on, ..Said::new(status, detail) })
+    Ok(FileVerdict { rests_on, ..FileVerdict::new(status, detail) })
 }
 
 fn describe_run(j: &Judgement) -> String {
@@ -129,31 +140,28 @@ fn describe_sides(j: &Judgement) -> String {
     detail
 }
 
-/// Samples of two sides whose head is the commit and that do not contradict themselves.
-///
-/// # Errors
-/// With what is wrong.
+/// Checks samples of two sides: their head must be the commit, and they must not contradict themselves.
 pub(super) fn sides(report: &AbReport, commit: &str) -> Result<(GateStatus, String), Problem> {
     judge_sides(report, &report.plan, Policy::Sequential).map_err(|error| clean_text(&error.to_string()))?;
     let workloads = plural(report.workloads.len(), "workload");
     let detail = clean_text(&format!("samples of {}, {workloads} side by side", report.suite));
-    at_commit(Said::new(GateStatus::Pass, detail).of(report.head.revision.as_ref()), commit)
+    at_commit(FileVerdict::new(GateStatus::Pass, detail).with_revision(report.head.revision.as_ref()), commit)
 }
 
-fn at_commit(said: Said, commit: &str) -> Result<(GateStatus, String), Problem> {
-    let said = said.at(commit);
-    if said.status == GateStatus::Fail { Err(said.detail.into()) } else { Ok((said.status, said.detail)) }
+fn at_commit(verdict: FileVerdict, commit: &str) -> Result<(GateStatus, String), Problem> {
+    let FileVerdict { status, detail, .. } = verdict.check_commit(commit);
+    if status == GateStatus::Fail { Err(detail.into()) } else { Ok((status, detail)) }
 }
 
-/// A report that is of the commit and does not contradict itself.
+/// Checks a report: it must be of the commit, and must not contradict itself.
 pub(super) fn report(report: &Report, commit: &str) -> Result<(GateStatus, String), Problem> {
     if let Some(what) = edited_report(report) {
         return Err(what.into());
     }
-    let said =
+    let detail =
         clean_text(&format!("report of {}, {}", report.suite, plural(report.benchmarks.len(), "workload")));
     if !matches!(report.status.as_str(), "ok" | "partial") {
-        return Err(format!("{said}, which is of a run that is {}", report.status.as_str()).into());
+        return Err(format!("{detail}, which is of a run that is {}", report.status.as_str()).into());
     }
-    at_commit(Said::new(GateStatus::Pass, said).of(report.revision.as_ref()), commit)
+    at_commit(FileVerdict::new(GateStatus::Pass, detail).with_revision(report.revision.as_ref()), commit)
 }

@@ -1,10 +1,10 @@
-//! Verdicts read from the files that hold them. A file that contradicts itself, is of another kind than its gate takes, or of another
-//! commit, passes nothing.
+//! Verdicts read from files. A file that contradicts itself, is of another kind than its gate takes, or of another commit, passes
+//! nothing.
 
 use super::requirements::Form;
-use super::{Held, times};
+use super::{Release, times};
 use crate::Problem;
-use crate::folder::find_file;
+use crate::folder::{find_file, sibling};
 use holdpoint_model::attest::{Compared, GateStatus, SignOff};
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::fuzz::FuzzedKernel;
@@ -19,26 +19,25 @@ use serde_json::Value;
 const VERDICTS: [Kind; 6] =
     [Kind::Comparison, Kind::Fuzz, Kind::ReplayVerification, Kind::SignOff, Kind::RuntimeCaps, Kind::Check];
 
-/// What a verdict file says.
+/// The verdict of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct FileVerdict {
     pub status: GateStatus,
     pub detail: String,
-    /// The code that it speaks of, where it tells.
+    /// The code that it is about, where the file names it.
     pub revision: Option<Revision>,
-    /// Whether files of its kind tell.
+    /// Whether files of its kind name a commit.
     pub names_commit: bool,
-    /// Whether it speaks of times on a device, where it speaks of times.
+    /// Whether it is about times on a device; absent where it is not about times.
     pub on_device: Option<bool>,
-    /// The files that it was held against, below the artifacts folder.
+    /// The files that it was checked against, below the artifacts folder.
     pub rests_on: Vec<String>,
-    /// Whether it contradicts itself or what lies beside it.
+    /// Whether it contradicts itself or the files beside it.
     pub is_edited: bool,
-    /// The revisions that it compares, where it speaks of times.
     pub compared: Option<Compared>,
 }
 
-impl Said {
+impl FileVerdict {
     pub(super) fn new(status: GateStatus, detail: impl Into<String>) -> Self {
         let detail = clean_text(&detail.into());
         Self {
@@ -53,12 +52,12 @@ impl Said {
         }
     }
 
-    pub(super) fn of(self, revision: Option<&Revision>) -> Self {
+    pub(super) fn with_revision(self, revision: Option<&Revision>) -> Self {
         Self { revision: revision.cloned(), names_commit: true, ..self }
     }
 
-    /// Held against the commit that is attested.
-    pub(super) fn at(self, commit: &str) -> Self {
+    /// Checks that it is of the attested commit.
+    pub(super) fn check_commit(self, commit: &str) -> Self {
         match &self.revision {
             Some(revision) if revision.commit != commit => {
                 let detail = format!("it is of commit {}, not of {commit}", revision.commit);
@@ -77,12 +76,11 @@ impl Said {
     }
 }
 
-/// `1 metric`, `9 metrics`.
 pub(super) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What kind of verdict a file holds.
+/// The form of a verdict file, by its content.
 fn find_form(text: &str, value: &Value) -> Option<Form> {
     let is_job = |job: &Value| job.get("result").is_some_and(Value::is_string);
     // By its values: a job may be called anything.
@@ -93,12 +91,14 @@ fn find_form(text: &str, value: &Value) -> Option<Form> {
     kind.map(Form::Document)
 }
 
-/// Reads a verdict file for a gate that takes these forms, and holds it against what lies beside it and the commit.
-///
-/// # Errors
-/// With what is wrong with it: it is no such file, or contradicts itself.
-pub(super) fn read(path: &str, gate: &str, forms: &[Form], held: Held<'_>) -> Result<Said, Problem> {
-    let text = holdpoint_store::read_text(&held.dir.join(path))?;
+/// Reads a verdict file for a gate that takes these forms, and checks it against the files beside it and the commit.
+pub(super) fn read(
+    path: &str,
+    gate: &str,
+    forms: &[Form],
+    release: Release<'_>,
+) -> Result<FileVerdict, Problem> {
+    let text = holdpoint_store::read_text(&release.dir.join(path))?;
     let text = text.as_str();
     let value: Value = json::parse(text)?;
     let form = find_form(text, &value)
@@ -110,15 +110,15 @@ pub(super) fn read(path: &str, gate: &str, forms: &[Form], held: Held<'_>) -> Re
     }
     match form {
         Form::Jobs => Ok(jobs(value.as_object().into_iter().flatten())),
-        Form::Document(Kind::Comparison) => Ok(times::judgement(&typed(text)?, path, held)),
+        Form::Document(Kind::Comparison) => Ok(times::judgement(&typed(text)?, path, release)),
         Form::Document(Kind::Fuzz) => fuzz(&typed(text)?),
-        Form::Document(Kind::ReplayVerification) => replayed(&typed(text)?, path, held),
+        Form::Document(Kind::ReplayVerification) => replayed(&typed(text)?, path, release),
         Form::Document(Kind::SignOff) => signed_off(&typed(text)?, gate),
         Form::Document(Kind::RuntimeCaps) => capabilities(&typed(text)?, &value),
         Form::Document(Kind::Check) => checked(&typed(text)?),
         Form::Document(other) => Err(format!("{} says nothing about any gate", other.words()).into()),
     }
-    .map(|said| said.at(held.commit))
+    .map(|verdict| verdict.check_commit(release.commit))
 }
 
 fn typed<T: Document>(text: &str) -> Result<T, Problem> {
@@ -133,7 +133,7 @@ pub(super) fn status_of(verdict: Verdict) -> GateStatus {
     }
 }
 
-fn fuzz(report: &FuzzReport) -> Result<Said, Problem> {
+fn fuzz(report: &FuzzReport) -> Result<FileVerdict, Problem> {
     let is_odd = |kernel: &&FuzzedKernel| {
         let wrong = kernel.cases_count.checked_sub(kernel.passed_count);
         wrong.is_none_or(|wrong| (wrong > 0) == kernel.failures.is_empty())
@@ -161,16 +161,16 @@ fn fuzz(report: &FuzzReport) -> Result<Said, Problem> {
         None if report.kernels.is_empty() => (GateStatus::Pending, detail),
         None => (GateStatus::Pass, detail),
     };
-    Ok(Said::new(status, detail).of(report.revision.as_ref()))
+    Ok(FileVerdict::new(status, detail).with_revision(report.revision.as_ref()))
 }
 
-fn replayed(found: &ReplayVerification, path: &str, held: Held<'_>) -> Result<Said, Problem> {
+fn replayed(found: &ReplayVerification, path: &str, release: Release<'_>) -> Result<FileVerdict, Problem> {
     let beside = sibling(path, "replay.json");
     let places = [beside.as_str(), "replay.json", "export/apex_x_manifest.json"];
-    let place = places.into_iter().find(|place| held.dir.join(place).is_file());
+    let place = places.into_iter().find(|place| release.dir.join(place).is_file());
     if let Some(place) = place {
-        find_file(held.dir, place)?;
-        let manifest = crate::replay::read(&held.dir.join(place))?;
+        find_file(release.dir, place)?;
+        let manifest = crate::replay::read(&release.dir.join(place))?;
         if manifest.manifest_sha256 != found.manifest_sha256 {
             return Err(format!("it is about another manifest than {place}").into());
         }
@@ -199,15 +199,10 @@ fn replayed(found: &ReplayVerification, path: &str, held: Held<'_>) -> Result<Sa
         None => (GateStatus::Pending, format!("{} could not be replayed", found.skipped.len())),
     };
     let rests_on = place.map(str::to_owned).into_iter().collect();
-    Ok(Said { rests_on, ..Said::new(status, detail).of(found.revision.as_ref()) })
+    Ok(FileVerdict { rests_on, ..FileVerdict::new(status, detail).with_revision(found.revision.as_ref()) })
 }
 
-/// A file in the same folder.
-pub(super) fn sibling(path: &str, name: &str) -> String {
-    path.rsplit_once('/').map_or_else(|| name.to_owned(), |(folder, _)| format!("{folder}/{name}"))
-}
-
-fn checked(document: &CheckDocument) -> Result<Said, Problem> {
+fn checked(document: &CheckDocument) -> Result<FileVerdict, Problem> {
     let checks: &[KernelCheck] = match document {
         CheckDocument::One(check) => std::slice::from_ref(check),
         CheckDocument::Many(checks) => checks,
@@ -233,10 +228,10 @@ fn checked(document: &CheckDocument) -> Result<Said, Problem> {
         (right, 0) if right == checks.len() && right > 0 => GateStatus::Pass,
         _ => GateStatus::Pending,
     };
-    Ok(Said::new(status, format!("{right} of {} right", plural(checks.len(), "kernel"))))
+    Ok(FileVerdict::new(status, format!("{right} of {} right", plural(checks.len(), "kernel"))))
 }
 
-fn signed_off(sign_off: &SignOff, gate: &str) -> Result<Said, Problem> {
+fn signed_off(sign_off: &SignOff, gate: &str) -> Result<FileVerdict, Problem> {
     if sign_off.gate != gate {
         return Err(format!("it signs off {:?}, not {gate:?}", sign_off.gate).into());
     }
@@ -245,11 +240,11 @@ fn signed_off(sign_off: &SignOff, gate: &str) -> Result<Said, Problem> {
     }
     let revision = Revision { commit: sign_off.commit_sha.clone(), dirty: false };
     let detail = format!("signed off by {}: {}", sign_off.signed_off_by, sign_off.evidence);
-    Ok(Said::new(sign_off.status, detail).of(Some(&revision)))
+    Ok(FileVerdict::new(sign_off.status, detail).with_revision(Some(&revision)))
 }
 
 /// Every capability that is missing must say why.
-fn capabilities(caps: &RuntimeCaps, value: &Value) -> Result<Said, Problem> {
+fn capabilities(caps: &RuntimeCaps, value: &Value) -> Result<FileVerdict, Problem> {
     let mut silent = Vec::new();
     find_silent("", value, &mut silent);
     let detail = format!(
@@ -258,8 +253,10 @@ fn capabilities(caps: &RuntimeCaps, value: &Value) -> Result<Said, Problem> {
         if caps.any_gpu_runtime { "there" } else { "not there" }
     );
     Ok(match silent.first() {
-        None => Said::new(GateStatus::Pass, detail),
-        Some(first) => Said::new(GateStatus::Fail, format!("{first} is not available and does not say why")),
+        None => FileVerdict::new(GateStatus::Pass, detail),
+        Some(first) => {
+            FileVerdict::new(GateStatus::Fail, format!("{first} is not available and does not say why"))
+        }
     })
 }
 
@@ -274,8 +271,8 @@ fn find_silent(name: &str, value: &Value, silent: &mut Vec<String>) {
     }
 }
 
-/// GitHub's `toJSON(needs)`: what became of the jobs before this one.
-fn jobs<'a>(jobs: impl Iterator<Item = (&'a String, &'a Value)>) -> Said {
+/// GitHub's `toJSON(needs)`: the results of the jobs before this one.
+fn jobs<'a>(jobs: impl Iterator<Item = (&'a String, &'a Value)>) -> FileVerdict {
     let results: Vec<(&String, &str)> =
         jobs.map(|(name, job)| (name, job["result"].as_str().unwrap_or_default())).collect();
     let bad: Vec<String> = results
@@ -285,11 +282,11 @@ fn jobs<'a>(jobs: impl Iterator<Item = (&'a String, &'a Value)>) -> Said {
         .collect();
     match () {
         () if bad.is_empty() => {
-            Said::new(GateStatus::Pass, format!("{} succeeded", plural(results.len(), "job")))
+            FileVerdict::new(GateStatus::Pass, format!("{} succeeded", plural(results.len(), "job")))
         }
         () if results.iter().any(|(_, result)| *result == "failure") => {
-            Said::new(GateStatus::Fail, bad.join(", "))
+            FileVerdict::new(GateStatus::Fail, bad.join(", "))
         }
-        () => Said::new(GateStatus::Pending, bad.join(", ")),
+        () => FileVerdict::new(GateStatus::Pending, bad.join(", ")),
     }
 }

@@ -1,7 +1,9 @@
-//! Holding an attestation against its signature, itself and the files it speaks of. Every problem is named, not only the first.
+//! Checks an attestation against its signature, itself and its files. Every problem is reported, not only the first.
 
 use super::requirements::REQUIREMENTS;
-use super::{Held, PREDICATE_TYPE, STATEMENT_TYPE, files, inputs_sha256, read, released, subjects, summary};
+use super::{
+    PREDICATE_TYPE, Release, STATEMENT_TYPE, files, inputs_sha256, read, released, subjects, summary,
+};
 use crate::keys::PublicKey;
 use crate::{EvidenceError, Problem, dsse};
 use holdpoint_model::attest::{AttestedArtifact, AttestedGate, Subject};
@@ -11,29 +13,27 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What does not hold; empty when all does.
+/// Problems found; empty when everything holds.
 pub type Problems = Vec<String>;
 
-/// Where the files lie that a document speaks of.
+/// The folders of a document's files.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
-    /// The artifacts folder.
     pub artifacts: &'a Path,
-    /// The folder of the files that are released.
+    /// The folder of the released files.
     pub released: &'a Path,
 }
 
 #[derive(Clone, Debug)]
 pub enum Signed<'a> {
-    /// With a signature, and the key that it must be of.
+    /// With a signature, and the key that must have made it.
     Envelope(Envelope, &'a PublicKey),
-    /// Without one.
     Bare(Box<Attestation>),
 }
 
-/// Holds a document against its signature, itself and the files; the policy tells which files are released. The attestation comes back
-/// where there is one that can be read; it may be shown, and is not to be believed while there are problems. Whether it is enough for
-/// a release is for [`judge_release`](super::judge_release) to say.
+/// Checks a document against its signature, itself and the files; the policy says which files are released. An attestation that can be
+/// read is returned; it may be shown, and must not be trusted while there are problems. [`judge_release`](super::judge_release) says
+/// whether it is enough for a release.
 pub fn verify(
     document: Signed<'_>,
     places: Places<'_>,
@@ -42,22 +42,22 @@ pub fn verify(
     let mut problems = Problems::new();
     let attestation = match document {
         Signed::Bare(attestation) => *attestation,
-        Signed::Envelope(envelope, key) => match opened(&envelope, key) {
+        Signed::Envelope(envelope, key) => match open_statement(&envelope, key) {
             Ok(statement) => {
-                subject_problems(&statement, &mut problems);
+                check_subjects(&statement, &mut problems);
                 statement.predicate
             }
             // Nothing in it can be believed, so nothing more is said of it.
             Err(problem) => return Ok((vec![problem.to_string()], None)),
         },
     };
-    contradictions(&attestation, &mut problems)?;
-    against_files(&attestation, places.artifacts, &mut problems)?;
+    check_consistency(&attestation, &mut problems)?;
+    check_files(&attestation, places.artifacts, &mut problems)?;
     released::check(&attestation, policy, places.released, &mut problems)?;
     Ok((problems, Some(attestation)))
 }
 
-fn opened(envelope: &Envelope, key: &PublicKey) -> Result<Statement, Problem> {
+fn open_statement(envelope: &Envelope, key: &PublicKey) -> Result<Statement, Problem> {
     let payload = dsse::open(envelope, key)?;
     let text = String::from_utf8(payload).map_err(|_| "its payload is not UTF-8 text")?;
     read_statement(&text)
@@ -81,7 +81,7 @@ fn restore_whole_numbers(value: &mut Value) {
     }
 }
 
-/// Reads a statement of ours. What it is stands in its two types; fields that are not known are ignored.
+/// Reads a statement of ours, known by its two types; unknown fields are ignored.
 pub fn read_statement(text: &str) -> Result<Statement, Problem> {
     let mut value: Value =
         json::parse(text).map_err(|error| Problem::from(format!("its payload: {error}")))?;
@@ -94,26 +94,24 @@ pub fn read_statement(text: &str) -> Result<Statement, Problem> {
     serde_json::from_value(value).map_err(|error| format!("its payload: {error}").into())
 }
 
-/// The subjects must be the files that the attestation speaks of, by name and SHA-256, in whatever order and with whatever other
-/// digests.
-fn subject_problems(statement: &Statement, problems: &mut Problems) {
+/// The subjects must be the files that the attestation names, by name and SHA-256, in any order and with any other digests.
+fn check_subjects(statement: &Statement, problems: &mut Problems) {
     let pairs = |subjects: &[Subject]| -> BTreeSet<(String, String)> {
         let sha256 = |subject: &Subject| subject.digest.get("sha256").cloned().unwrap_or_default();
         subjects.iter().map(|subject| (subject.name.clone(), sha256(subject))).collect()
     };
-    let (named, spoken_of) = (pairs(&statement.subject), pairs(&subjects(&statement.predicate)));
-    for (name, _) in spoken_of.difference(&named) {
+    let (named, attested) = (pairs(&statement.subject), pairs(&subjects(&statement.predicate)));
+    for (name, _) in attested.difference(&named) {
         problems
             .push(clean_text(&format!("{name} is not among its subjects with the SHA-256 that it attests")));
     }
-    for (name, _) in named.difference(&spoken_of) {
-        problems
-            .push(clean_text(&format!("its subject {name} is not a file that its attestation speaks of")));
+    for (name, _) in named.difference(&attested) {
+        problems.push(clean_text(&format!("its subject {name} is not a file that its attestation names")));
     }
 }
 
-/// Where an attestation contradicts itself.
-fn contradictions(attestation: &Attestation, problems: &mut Problems) -> Result<(), EvidenceError> {
+/// Finds contradictions inside an attestation.
+fn check_consistency(attestation: &Attestation, problems: &mut Problems) -> Result<(), EvidenceError> {
     let Attestation { artifacts, gates, .. } = attestation;
     if !artifacts.iter().map(|a| &a.key).eq(REQUIREMENTS.artifacts.iter().map(|kind| &kind.key)) {
         problems.push(format!("its artifacts are not the {}, in their order", REQUIREMENTS.artifacts.len()));
@@ -125,7 +123,7 @@ fn contradictions(attestation: &Attestation, problems: &mut Problems) -> Result<
         problems.push("its summary does not follow from its artifacts and gates".to_owned());
     }
     if attestation.inputs_sha256 != inputs_sha256(artifacts, gates)? {
-        problems.push("inputs_sha256 is not the hash of the files it speaks of".to_owned());
+        problems.push("inputs_sha256 is not the hash of the files it names".to_owned());
     }
     if attestation.generated_at_utc != attestation.release_metadata.build_date_utc {
         problems.push("it has two dates".to_owned());
@@ -139,21 +137,17 @@ fn contradictions(attestation: &Attestation, problems: &mut Problems) -> Result<
     Ok(())
 }
 
-/// Reads the folder again, and names whatever is not as it was.
-fn against_files(
-    attestation: &Attestation,
-    dir: &Path,
-    problems: &mut Problems,
-) -> Result<(), EvidenceError> {
-    let held = Held::new(dir, &attestation.release_metadata);
+/// Reads the folder again, and reports every difference.
+fn check_files(attestation: &Attestation, dir: &Path, problems: &mut Problems) -> Result<(), EvidenceError> {
+    let release = Release::new(dir, &attestation.release_metadata);
     let artifacts = REQUIREMENTS.artifacts.iter().zip(&attestation.artifacts);
     for (kind, was) in artifacts.filter(|(kind, was)| kind.key == was.key) {
         let was =
             &AttestedArtifact { without: read::declared_away(&was.without, &was.detail), ..was.clone() };
-        // What was not there is looked for where it would be found.
+        // A missing artifact is looked for at its usual places.
         let place = was.exists.then_some(was.path.as_str());
-        let is = read::artifact(kind, held, place, was.without.as_deref())?;
-        artifact_problem(was, &is, problems);
+        let is = read::artifact(kind, release, place, was.without.as_deref())?;
+        check_artifact(was, &is, problems);
     }
     // Those that it names, and those that it should have: one that was left out or has come since counts too.
     let given: Vec<(&str, &str)> = attestation
@@ -164,13 +158,13 @@ fn against_files(
     let gates = REQUIREMENTS.gates.iter().zip(&attestation.gates);
     for (kind, was) in gates.filter(|(kind, was)| kind.key == was.key) {
         let was = &AttestedGate { without: read::declared_away(&was.without, &was.evidence), ..was.clone() };
-        let is = read::gate(kind, held, &given, was.without.as_deref())?;
-        gate_problem(was, &is, problems);
+        let is = read::gate(kind, release, &given, was.without.as_deref())?;
+        check_gate(was, &is, problems);
     }
     Ok(())
 }
 
-fn artifact_problem(was: &AttestedArtifact, is: &AttestedArtifact, problems: &mut Problems) {
+fn check_artifact(was: &AttestedArtifact, is: &AttestedArtifact, problems: &mut Problems) {
     if was == is {
         return;
     }
@@ -194,7 +188,7 @@ fn artifact_problem(was: &AttestedArtifact, is: &AttestedArtifact, problems: &mu
     problems.push(clean_text(&text));
 }
 
-fn gate_problem(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) {
+fn check_gate(was: &AttestedGate, is: &AttestedGate, problems: &mut Problems) {
     if was == is {
         return;
     }

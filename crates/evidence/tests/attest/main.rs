@@ -12,7 +12,7 @@ mod sealed;
 
 use ed25519_dalek::SigningKey;
 use holdpoint_evidence::attest::{
-    Asked, BaseRelation, Facts, Places, Signed, Signer, create, judge_release, statement, verify,
+    BaseRelation, Facts, Places, Request, Signed, Signer, create, judge_release, statement, verify,
 };
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::{dsse, hash, keys, seal};
@@ -129,9 +129,9 @@ fn complete() -> TempDir {
     dir
 }
 
-fn asked(dir: &Path, target: RuntimeTarget) -> Asked<'_> {
+fn asked(dir: &Path, target: RuntimeTarget) -> Request<'_> {
     let now = "2026-01-02T03:04:05Z";
-    Asked {
+    Request {
         dir,
         metadata: ReleaseMetadata {
             release_tag: "v1".to_owned(),

@@ -5,7 +5,7 @@ use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::{ForgeName, GuardArgs};
 use holdpoint_ci::guard::{
-    EventError, Filter, GitHub, GitLab, Guarded, Settings, Sha, github, gitlab, plain, unmatchable,
+    EventError, Filter, GitHub, GitLab, Ruling, Settings, Sha, find_path_problem, github, gitlab, plain,
 };
 use holdpoint_model::ExitCode;
 use holdpoint_process::git;
@@ -20,7 +20,7 @@ use std::process::Output;
 /// When the event cannot be read or understood; no output is written then, and nothing allowed.
 pub fn run(args: &GuardArgs) -> Result<Done<CiResult>, FlowError> {
     let paths: Vec<&String> = args.path.iter().filter(|path| !path.is_empty()).collect();
-    if let Some((path, why)) = paths.iter().find_map(|path| Some((path, unmatchable(path)?))) {
+    if let Some((path, why)) = paths.iter().find_map(|path| Some((path, find_path_problem(path)?))) {
         return Err(FlowError::Input(format!("--path {path:?} matches nothing: {why}")));
     }
     let label = Some(args.label.clone()).filter(|label| !label.is_empty());
@@ -51,7 +51,7 @@ pub fn run(args: &GuardArgs) -> Result<Done<CiResult>, FlowError> {
     Ok(Done::new(CiResult::Guarded(Box::new(guarded)), ExitCode::Ok))
 }
 
-fn of_github(args: &GuardArgs, settings: &Settings) -> Result<Result<Guarded, EventError>, FlowError> {
+fn of_github(args: &GuardArgs, settings: &Settings) -> Result<Result<Ruling, EventError>, FlowError> {
     let given = |flag: &str, value: Option<String>, name: &str| {
         let value = value.unwrap_or_else(|| variable(name));
         let missing = || FlowError::Input(format!("which event? Give {flag}, or set {name} as GitHub does"));
@@ -75,7 +75,7 @@ fn of_github(args: &GuardArgs, settings: &Settings) -> Result<Result<Guarded, Ev
     Ok(github(&event, settings))
 }
 
-fn of_gitlab(args: &GuardArgs, settings: &Settings) -> Result<Guarded, EventError> {
+fn of_gitlab(args: &GuardArgs, settings: &Settings) -> Result<Ruling, EventError> {
     let pipeline = GitLab {
         pipeline_source: variable("CI_PIPELINE_SOURCE"),
         project_id: variable("CI_PROJECT_ID"),

@@ -5,7 +5,7 @@ mod guard;
 mod init;
 mod notify;
 
-use holdpoint_ci::guard::Guarded;
+use holdpoint_ci::guard::Ruling;
 pub use init::Files;
 
 use crate::Watch;
@@ -17,7 +17,7 @@ use crate::options::{CiArgs, CiCommand};
 #[derive(Debug)]
 pub enum CiResult {
     Message(Message),
-    Guarded(Box<Guarded>),
+    Guarded(Box<Ruling>),
     Files(Files),
     /// The comment itself, to be printed as it is.
     Page(String),

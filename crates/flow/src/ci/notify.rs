@@ -6,7 +6,7 @@ use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::options::NotifyArgs;
 use crate::support::artifacts::Found;
-use holdpoint_ci::notify::{self, Message as Notification, NotTold, Outcome, Told, World};
+use holdpoint_ci::notify::{self, Delivery, Environment, Message as Notification, NotifyError, Outcome};
 use holdpoint_model::ExitCode;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
@@ -30,10 +30,12 @@ pub fn run(args: &NotifyArgs) -> Result<Done<CiResult>, FlowError> {
         {
             notice::notice(judged, run_url.as_deref())
         }
-        (Some(_), Some(ended)) => notice::of_end(found.verdict(), ended.sentence(true), run_url.as_deref()),
+        (Some(_), Some(ended)) => {
+            notice::without_judgement(found.verdict(), ended.sentence(true), run_url.as_deref())
+        }
         (None, Some(ended)) => {
             let summary = format!("{}; it left no comparison", ended.sentence(false));
-            notice::of_end(found.verdict(), summary, run_url.as_deref())
+            notice::without_judgement(found.verdict(), summary, run_url.as_deref())
         }
         (_, None) => {
             let what =
@@ -46,7 +48,8 @@ pub fn run(args: &NotifyArgs) -> Result<Done<CiResult>, FlowError> {
     let (subject, plain, slack) =
         (notice::subject(&document), notice::plain(&document), notice::slack(&document));
     let notification = Notification { notice: &document, subject: &subject, plain: &plain, slack: &slack };
-    let world = World { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
+    let world =
+        Environment { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
     let tell = if args.dry_run { notify::rehearse } else { notify::notify };
     let outcomes = tell(&config, notification, &world);
     let words = Words { is_dry: args.dry_run, document: &document, text: &format!("{subject}\n\n{plain}") };
@@ -68,9 +71,9 @@ struct Words<'a> {
 impl Words<'_> {
     fn describe(&self, outcome: &Outcome) -> String {
         match &outcome.result {
-            Ok(Told::Sent) if self.is_dry => "would be told".to_owned(),
-            Ok(Told::Sent) => "told".to_owned(),
-            Ok(Told::NotWanted) => format!("is not told of {}", self.document.verdict.as_str()),
+            Ok(Delivery::Sent) if self.is_dry => "would be told".to_owned(),
+            Ok(Delivery::Sent) => "told".to_owned(),
+            Ok(Delivery::NotWanted) => format!("is not told of {}", self.document.verdict.as_str()),
             Err(error) => format!("could not be told: {error}"),
         }
     }
@@ -91,7 +94,7 @@ impl Words<'_> {
 }
 
 fn end(outcomes: &[Outcome]) -> Result<ExitCode, FlowError> {
-    let failed: Vec<(&str, &NotTold)> = outcomes
+    let failed: Vec<(&str, &NotifyError)> = outcomes
         .iter()
         .filter_map(|outcome| Some((outcome.target.as_str(), outcome.result.as_ref().err()?)))
         .collect();
@@ -100,6 +103,6 @@ fn end(outcomes: &[Outcome]) -> Result<ExitCode, FlowError> {
     }
     let said: Vec<String> = failed.iter().map(|(target, error)| format!("{target}: {error}")).collect();
     let said = format!("not everybody was told: {}", said.join("; "));
-    let is_input = failed.iter().all(|(_, error)| matches!(error, NotTold::Setting(_)));
+    let is_input = failed.iter().all(|(_, error)| matches!(error, NotifyError::Setting(_)));
     Err(if is_input { FlowError::Input(said) } else { FlowError::Internal(said) })
 }

@@ -1,10 +1,10 @@
-//! The kernels behind a report, in the form of the seeds' autotune registry.
+//! The kernels behind a report, in the form of Apex-X's autotune registry.
 
 use holdpoint_model::report::{KernelInfo, Measured, Outcome, Report};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What the registry held at the end of the run.
+/// The registry at the end of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Autotune {
     pub summary: AutotuneSummary,
@@ -22,7 +22,7 @@ pub struct AutotuneSummary {
     pub cache_hit_rate: Option<f64>,
 }
 
-/// One kernel as it ran. The seeds report the constants they would have chosen; these are the ones that were compiled in.
+/// One kernel as it ran. Apex-X reports the constants it would have chosen; these are the ones that were compiled in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AutotuneEntry {
     pub op_name: String,
@@ -30,14 +30,13 @@ pub struct AutotuneEntry {
     pub kernel_name: String,
     /// The sizes it was chosen for, as `key=value|…`.
     pub shape_bucket: String,
-    /// The constants it was compiled with.
     pub selected_config: BTreeMap<String, i64>,
     /// Where they come from: `registry_cache` (measured before on this device) or `heuristic`.
     pub selection_source: String,
     /// Launches in all samples and in warm-up, of all kernels of a call: `calls · launches_per_call`. Calls that check an answer
     /// or record a graph are not counted.
     pub launches: u64,
-    /// Launches that found the constants chosen: all but the misses, as the seeds count.
+    /// Launches that found the constants chosen: all but the misses, as Apex-X counts.
     pub cache_hits: u64,
     /// Launches that had to choose them: the first where they came from the `heuristic`, none where the `registry_cache` had them.
     pub cache_misses: u64,
@@ -45,21 +44,19 @@ pub struct AutotuneEntry {
 
 impl Autotune {
     /// The kernels of all measured workloads. Workloads with the same kernel, sizes and constants share an entry.
-    #[must_use]
-    pub(super) fn of(report: &Report) -> Self {
+    pub(super) fn from_report(report: &Report) -> Self {
         let mut launches = BTreeMap::new();
         for measurement in report.benchmarks.values() {
             let Outcome::Measured(measured) = &measurement.outcome else { continue };
             let Some(kernel) = &measured.kernel else { continue };
             let sum: &mut u64 = launches.entry(key(kernel)).or_default();
-            *sum = sum.saturating_add(launches_of(measured, kernel));
+            *sum = sum.saturating_add(count_launches(measured, kernel));
         }
         let entries: Vec<_> = launches.into_iter().map(|(key, launches)| entry(key, launches)).collect();
         Self { summary: summary(&entries), entries }
     }
 }
 
-/// Op, sizes, kernel, constants and where they come from.
 type Key<'a> = (&'a str, &'a str, &'a str, &'a BTreeMap<String, i64>, &'a str);
 
 fn key(kernel: &KernelInfo) -> Key<'_> {
@@ -67,7 +64,7 @@ fn key(kernel: &KernelInfo) -> Key<'_> {
     (op_name, shape_bucket, kernel_name, selected_config, selection_source)
 }
 
-fn launches_of(measured: &Measured, kernel: &KernelInfo) -> u64 {
+fn count_launches(measured: &Measured, kernel: &KernelInfo) -> u64 {
     let samples: usize = measured.samples.rounds.iter().map(|round| round.elapsed_ns.len()).sum();
     let calls = (samples as u64).saturating_mul(measured.samples.calls_per_sample);
     calls.saturating_add(measured.warmup.calls_count).saturating_mul(kernel.launches_per_call.into())

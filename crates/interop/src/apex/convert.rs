@@ -1,7 +1,7 @@
-//! From our report to theirs.
+//! Converts our report to Apex-X's.
 
 use super::{
-    APEX_GPU_SUITE, ApexError, ApexGpuReport, Autotune, Dispatch, Part, Routing, Section, SkipRecord, Times,
+    APEX_GPU_SUITE, ApexError, ApexGpuReport, Autotune, Dispatch, Part, Section, SkipRecord, Times, nulls,
     profile,
 };
 use holdpoint_model::SCHEMA_VERSION;
@@ -9,18 +9,20 @@ use holdpoint_model::limits::clean_text;
 use holdpoint_model::report::{Measured, Measurement, Outcome, Report, RunStatus};
 use std::collections::BTreeMap;
 
-/// The last word of names whose kernel a section speaks for.
+/// Last parts of names whose kernel is reported for the whole section.
 const DISPATCHES: &[&str] = &["dispatch", "triton_dispatch"];
 /// Keys of a section beside its parts.
 const SECTION_KEYS: &[&str] = &["backend", "kernel_name", "fallback_reason"];
-/// What the seeds always report, and why a run of ours has none of it: nothing here runs TensorRT, and no engine was named.
+/// Workloads that Apex-X always reports, and why a run of ours lacks them: nothing here runs TensorRT, and no engine was named.
 const TENSORRT: &[(&str, &str)] = &[
     ("tilessm.tensorrt_plugin", "tensorrt_python_unavailable"),
     ("end_to_end_infer.tensorrt_engine", "missing_trt_engine_path"),
 ];
-/// Deepest place. The seeds' deepest is 3; readers of JSON give up at 128.
+const ROUTING: [&str; 4] =
+    ["selected_l0_per_call", "selected_l1_per_call", "budget_b1_spent", "budget_b2_spent"];
+/// Deepest place. Apex-X's deepest is 3; readers of JSON give up at 128.
 const DEPTH_MAX: usize = 16;
-/// Bytes in what the seeds call a MB.
+/// Bytes in Apex-X's MB.
 const BYTES_PER_MB: f64 = 1_048_576.0;
 
 impl TryFrom<&Report> for ApexGpuReport {
@@ -34,18 +36,18 @@ impl TryFrom<&Report> for ApexGpuReport {
         Ok(Self {
             schema_version: SCHEMA_VERSION,
             suite: APEX_GPU_SUITE.to_owned(),
-            timestamp_utc: offset_of(&report.timestamp_utc),
+            timestamp_utc: with_utc_offset(&report.timestamp_utc),
             environment: profile::environment(report),
             config: profile::config(report),
             status: report.status.as_str().to_owned(),
             reason: if report.status == RunStatus::Ok { None } else { reason(report) },
             benchmarks: if is_skipped { Section::default() } else { benchmarks(report)? },
-            triton_autotune: if is_skipped { Autotune::default() } else { Autotune::of(report) },
+            triton_autotune: if is_skipped { Autotune::default() } else { Autotune::from_report(report) },
         })
     }
 }
 
-/// Whether it is the report of a GPU suite, whatever came of it.
+/// Whether it is the report of a GPU suite, even of a failed run.
 fn is_for_device(report: &Report) -> bool {
     report.environment.device == "cuda" || report.benchmarks.values().any(is_on_device)
 }
@@ -56,15 +58,15 @@ fn is_on_device(measurement: &Measurement) -> bool {
     has_kernel || measurement.identity.timer.starts_with("cuda")
 }
 
-/// The seeds write `+00:00` where we write `Z`.
-fn offset_of(timestamp_utc: &str) -> String {
+/// Apex-X writes `+00:00` where we write `Z`.
+fn with_utc_offset(timestamp_utc: &str) -> String {
     match timestamp_utc.strip_suffix('Z') {
         Some(time) => format!("{time}+00:00"),
         None => timestamp_utc.to_owned(),
     }
 }
 
-/// Why the run is not `ok`: its own word, or that of the first workload that has one.
+/// Why the run is not `ok`: its own reason, or that of the first workload that has one.
 pub(super) fn reason(report: &Report) -> Option<String> {
     let skipped = || {
         report.benchmarks.values().find_map(|measurement| match &measurement.outcome {
@@ -86,10 +88,10 @@ fn benchmarks(report: &Report) -> Result<Section, ApexError> {
         section.parts.insert(key.to_owned(), part(name, measurement));
     }
     for (name, reason) in TENSORRT {
-        let is_it = |workload: &String| {
+        let matches = |workload: &String| {
             workload.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        if !report.benchmarks.keys().any(is_it) {
+        if !report.benchmarks.keys().any(matches) {
             let (section, key) = place(&mut root, name)?;
             section.parts.insert(key.to_owned(), skip("skipped", (*reason).to_owned()));
         }
@@ -97,7 +99,7 @@ fn benchmarks(report: &Report) -> Result<Section, ApexError> {
     Ok(root)
 }
 
-/// The section that a name belongs to, made where it is not there yet, and its free place in it.
+/// The section of a name, made where it is not there yet, and the name's key in it.
 fn place<'s, 'n>(root: &'s mut Section, name: &'n str) -> Result<(&'s mut Section, &'n str), ApexError> {
     let refuse = |what| Err(ApexError::NoPlace { workload: clean_text(name), what });
     let Some((sections, key)) = name.rsplit_once('.') else {
@@ -137,7 +139,7 @@ fn dispatch(measurement: &Measurement) -> Dispatch {
 fn part(name: &str, measurement: &Measurement) -> Part {
     match &measurement.outcome {
         Outcome::Measured(measured) => match &measured.distrust {
-            // Times that are not to be compared would be, by whoever reads this report.
+            // Readers of this report would compare times that must not be compared.
             Some(reason) => skip("skipped", reason.clone()),
             None => Part::Times(Box::new(times(name, &measurement.gated, measured))),
         },
@@ -151,7 +153,7 @@ fn skip(status: &str, reason: String) -> Part {
 }
 
 fn times(name: &str, gated: &[String], measured: &Measured) -> Times {
-    // Bytes and operations are rates too, of which the seeds' report knows nothing.
+    // Bytes and operations are rates too, which Apex-X's report does not have.
     let is_of_items = |key: &str| key.ends_with("_per_s") && key != "gb_per_s";
     let rates = measured.throughput.iter().filter(|(key, _)| is_of_items(key));
     let others = gated.iter().filter(|metric| !["p50_ms", "p95_ms"].contains(&metric.as_str()));
@@ -162,6 +164,6 @@ fn times(name: &str, gated: &[String], measured: &Measured) -> Times {
         peak_memory_mb: measured.peak_device_memory_mb.map(|mb| mb * 1e6 / BYTES_PER_MB),
         throughput: rates.map(|(key, rate)| (key.clone(), *rate)).collect(),
         gated: others.collect::<BTreeMap<_, _>>(),
-        routing: name.starts_with(profile::END_TO_END).then(Routing::default),
+        routing: name.starts_with(profile::END_TO_END).then(|| nulls(ROUTING)),
     }
 }

@@ -1,6 +1,6 @@
 //! Apex-X's files: its reports are read, and its GPU report is written from one of ours.
 //!
-//! Keys and units are theirs; what our report does not hold is null, never guessed. Metrics of such a file have the names that our
+//! Keys and units are Apex-X's; values that our report lacks are null, never guessed. Metrics of such a file have the names that our
 //! own report has.
 
 mod autotune;
@@ -9,9 +9,7 @@ mod profile;
 mod read;
 
 pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
-pub use profile::{
-    ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment, ApexFp8Caps, ApexTensorRtCaps, ApexTritonCaps,
-};
+pub use profile::{ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment};
 
 use crate::Format;
 use indexmap::IndexMap;
@@ -21,25 +19,23 @@ use std::collections::BTreeMap;
 /// Reports of the CPU suite, the GPU suite and the TensorRT sweep.
 pub(crate) const FORMAT: Format = Format {
     words: "a report of Apex-X",
-    is_it: |source| source.any_head(read::is_it),
-    read: |source| source.read_each(read::is_it, read::read),
+    matches: |source| source.any_head(read::matches),
+    read: |source| source.read_each(read::matches, read::read),
 };
 
-/// The seeds' name of the suite.
+/// Apex-X's name of the suite.
 pub const APEX_GPU_SUITE: &str = "apex_x_gpu_benchmark";
 
 /// The GPU report of Apex-X, `perf_gpu.json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexGpuReport {
     pub schema_version: u32,
-    /// [`APEX_GPU_SUITE`].
     pub suite: String,
     /// When the run began, ISO-8601 with `+00:00`.
     pub timestamp_utc: String,
     pub environment: ApexEnvironment,
-    /// The profile that was measured.
     pub config: ApexConfig,
-    /// `ok` or `skipped`; the seeds have no word for a run in which some workloads were skipped (`partial`) or failed (`failed`).
+    /// `ok` or `skipped`; ours also has `partial` and `failed`, for which Apex-X has no word.
     pub status: String,
     /// Why, when the status is not `ok`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,20 +46,17 @@ pub struct ApexGpuReport {
     pub triton_autotune: Autotune,
 }
 
-/// A level of the dotted names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Section {
-    /// What ran as this section's dispatch, where it has one.
+    /// The kernel that ran as this section's dispatch, where it has one.
     #[serde(flatten)]
     pub dispatch: Option<Dispatch>,
-    /// What is in it, in the suite's order.
     #[serde(flatten)]
     pub parts: IndexMap<String, Part>,
 }
 
 impl Section {
     /// The part of a dotted name below this section.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Part> {
         match name.split_once('.') {
             None => self.parts.get(name),
@@ -75,24 +68,23 @@ impl Section {
     }
 }
 
-/// What ran as a dispatch.
+/// The kernel that ran as a dispatch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dispatch {
     /// `cuda`; null when it did not run.
     pub backend: Option<String>,
-    /// The kernel that ran, where the worker tells. A key of ours.
+    /// Where the worker names it. A key of ours.
     pub kernel_name: Option<String>,
-    /// Why the reference ran in its place. Always null: what cannot run is skipped, nothing else is timed under its name.
+    /// Always null: a kernel that cannot run is skipped, nothing else is timed under its name.
     pub fallback_reason: Option<String>,
 }
 
-/// What a dotted name leads to.
+/// The content of a dotted name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Part {
     Times(Box<Times>),
     Skip(SkipRecord),
-    /// A further level.
     Section(Section),
 }
 
@@ -101,42 +93,36 @@ pub struct Times {
     pub p50_ms: f64,
     /// `sorted[floor(0.95(n-1))]`.
     pub p95_ms: f64,
-    /// Most device memory that the workload's process held at a time, in units of 2^20 bytes: what the seeds mean by this key.
+    /// Most device memory that the workload's process held at a time, in units of 2^20 bytes: Apex-X's meaning of this key.
     pub peak_memory_mb: Option<f64>,
-    /// Items over the median, by the seeds' name: `tiles_per_s`.
+    /// Items over the median, by Apex-X's name: `tiles_per_s`.
     #[serde(flatten)]
     pub throughput: BTreeMap<String, f64>,
     /// Metrics that the suite gates beyond the two above. Keys of ours, so that no gated metric is lost.
     #[serde(flatten)]
     pub gated: BTreeMap<String, f64>,
-    /// What routing chose, end to end.
+    /// The choices of routing in each call, of workloads end to end.
     #[serde(flatten)]
-    pub routing: Option<Routing>,
+    pub routing: Option<Nulls>,
 }
 
-/// What routing chose in each call of a workload end to end. Our report does not hold it: all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Routing {
-    pub selected_l0_per_call: Option<f64>,
-    pub selected_l1_per_call: Option<f64>,
-    /// Budget spent on the first level.
-    pub budget_b1_spent: Option<f64>,
-    /// Budget spent on the second level.
-    pub budget_b2_spent: Option<f64>,
+/// Keys of Apex-X for values that our report lacks: all null.
+pub type Nulls = IndexMap<&'static str, ()>;
+
+fn nulls<const N: usize>(keys: [&'static str; N]) -> Nulls {
+    keys.into_iter().map(|key| (key, ())).collect()
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SkipRecord {
-    /// `skipped`; `failed` for a workload that failed, for which the seeds have no word.
+    /// `skipped`; `failed` for a workload that failed, for which Apex-X has no word.
     pub status: String,
     /// A reason code, or a sentence.
     pub reason: String,
 }
 
-/// A report that cannot be written in this form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApexError {
-    /// Nothing in it is for a CUDA device.
     #[error(
         "no workload of suite {suite:?} is for a CUDA device; give the report of a GPU suite, such as \"holdpoint run --suite gpu\" writes"
     )]
@@ -145,7 +131,7 @@ pub enum ApexError {
     #[error("workload {workload:?} has no place in a GPU report of Apex-X: {what}")]
     NoPlace {
         workload: String,
-        /// Why not, and what would do.
+        /// Why not, and a remedy.
         what: &'static str,
     },
 }

@@ -1,15 +1,25 @@
-//! Where a run was made and what profile it measured, as far as our report tells.
+//! The machine and the measured profile of a run, as far as our report has them.
 
-use super::convert;
+use super::{Nulls, convert, nulls};
 use holdpoint_model::report::{Outcome, Report, RunStatus};
 use holdpoint_model::suite::Identity;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Names of the seeds' workloads begin so; what else a suite has is no part of their profile.
+/// Prefixes of Apex-X's workloads; others are no part of its profile.
 const TILE_OPS: &str = "tile_ops.";
 const TILE_SSM: &str = "tilessm.";
 pub(super) const END_TO_END: &str = "end_to_end_infer.";
+
+const TENSORRT_CAPS: [&str; 7] = [
+    "python_available",
+    "python_version",
+    "python_reason",
+    "headers_available",
+    "header_path",
+    "int8_available",
+    "int8_reason",
+];
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexEnvironment {
@@ -24,37 +34,32 @@ pub struct ApexEnvironment {
     pub device: String,
     /// Element type that was measured, such as `float16`; null where none was, or several.
     pub dtype: Option<String>,
-    /// Element type that was asked for, such as `fp16`; null where several were.
+    /// Element type that was requested, such as `fp16`; null where several were.
     pub requested_dtype: Option<String>,
-    /// Element type that was measured, such as `float16`; null where none was, or several.
+    /// The same as `dtype`.
     pub effective_dtype: Option<String>,
-    /// Whether a workload asked for 8-bit floating point.
     pub fp8_requested: bool,
     /// Whether one was measured with it.
     pub fp8_enabled: bool,
-    /// Why not, where it was asked for.
+    /// Why not, where it was requested.
     pub fp8_fallback_reason: Option<String>,
 }
 
-/// The seeds' capability snapshot. A report of ours holds what was used, not what there was beside it: most is null.
+/// Apex-X's capability snapshot. A report of ours holds only what was used: most is null.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexCaps {
     pub cuda: ApexCudaCaps,
-    /// Not asked.
-    pub triton: ApexTritonCaps,
-    /// Not asked.
-    pub tensorrt: ApexTensorRtCaps,
-    /// Not asked.
-    pub fp8: ApexFp8Caps,
+    pub triton: Nulls,
+    pub tensorrt: Nulls,
+    pub fp8: Nulls,
     /// CUDA together with Triton or TensorRT: false without CUDA, else not known.
     pub any_gpu_runtime: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexCudaCaps {
-    /// Whether a device could be used.
     pub available: bool,
-    /// Null: the report names the device that was used alone.
+    /// Null: the report names only the device that was used.
     pub device_count: Option<u32>,
     pub device_name: Option<String>,
     /// Null: not in the report.
@@ -63,40 +68,7 @@ pub struct ApexCudaCaps {
     pub reason: Option<String>,
 }
 
-/// Triton; all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ApexTritonCaps {
-    pub available: Option<bool>,
-    pub version: Option<String>,
-    pub reason: Option<String>,
-}
-
-/// TensorRT; all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ApexTensorRtCaps {
-    /// Whether the package is installed.
-    pub python_available: Option<bool>,
-    pub python_version: Option<String>,
-    pub python_reason: Option<String>,
-    /// Whether the C++ headers were found.
-    pub headers_available: Option<bool>,
-    pub header_path: Option<String>,
-    /// Whether int8 engines can be built.
-    pub int8_available: Option<bool>,
-    pub int8_reason: Option<String>,
-}
-
-/// 8-bit floating point; all null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ApexFp8Caps {
-    pub available: Option<bool>,
-    /// Whether the framework has the type.
-    pub dtype_available: Option<bool>,
-    pub supported_dtypes: Option<Vec<String>>,
-    pub reason: Option<String>,
-}
-
-/// The profile that was measured: what the workloads of `tile_ops`, `tilessm` and `end_to_end_infer` agree on, else null.
+/// The measured profile: values that the workloads of `tile_ops`, `tilessm` and `end_to_end_infer` agree on, else null.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexConfig {
     pub batch: Option<u64>,
@@ -107,20 +79,15 @@ pub struct ApexConfig {
     pub tile_size: Option<u64>,
     /// Tiles in a call.
     pub kmax: Option<u64>,
-    /// Steps of the scan.
     pub steps: Option<u64>,
     /// Null: warm-up ends when times are steady, not after a fixed number of calls.
     pub warmup: Option<u64>,
     /// Null: measuring ends when the interval is narrow, not after a fixed number of samples.
     pub iters: Option<u64>,
     pub seed: u64,
-    /// Element type that was asked for, such as `fp16`.
     pub dtype: Option<String>,
-    /// Budget of the first level, end to end.
     pub budget_b1: Option<f64>,
-    /// Budget of the second level, end to end.
     pub budget_b2: Option<f64>,
-    /// Budget of both levels, end to end.
     pub budget_total: Option<f64>,
     /// Null: no engine was named.
     pub trt_engine_path: Option<String>,
@@ -165,9 +132,9 @@ fn caps(report: &Report) -> ApexCaps {
             compute_capability: None,
             reason,
         },
-        triton: ApexTritonCaps::default(),
-        tensorrt: ApexTensorRtCaps::default(),
-        fp8: ApexFp8Caps::default(),
+        triton: nulls(["available", "version", "reason"]),
+        tensorrt: nulls(TENSORRT_CAPS),
+        fp8: nulls(["available", "dtype_available", "supported_dtypes", "reason"]),
         any_gpu_runtime: (!available).then_some(false),
     }
 }
@@ -219,7 +186,7 @@ fn agreed<T: PartialEq>(values: impl Iterator<Item = Option<T>>) -> Option<T> {
     values.all(|value| value == first).then_some(first)
 }
 
-/// The seeds' word on the command line.
+/// Apex-X's word on the command line.
 fn short_name(dtype: &str) -> &str {
     match dtype {
         "f16" | "float16" => "fp16",
@@ -230,7 +197,7 @@ fn short_name(dtype: &str) -> &str {
     }
 }
 
-/// The seeds' word for what ran.
+/// Apex-X's word in reports.
 fn long_name(dtype: &str) -> &str {
     match short_name(dtype) {
         "fp16" => "float16",

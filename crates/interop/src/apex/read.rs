@@ -6,10 +6,9 @@ use holdpoint_model::current::{Current, MetricValue, Unmeasured};
 use holdpoint_model::document::{Head, value_error};
 use serde_json::Value;
 
-/// The times that a measured part has.
 const TIMES: [&str; 2] = ["p50_ms", "p95_ms"];
 
-pub(super) fn is_it(head: &Head<'_>) -> bool {
+pub(super) fn matches(head: &Head<'_>) -> bool {
     head.has("metrics") || head.has("benchmarks") || (head.has("cases") && head.has("summary"))
 }
 
@@ -77,8 +76,7 @@ fn insert(current: &mut Current, name: String, value_ms: f64) {
         .insert(name, MetricValue { value_ms, workload: None, identity: None, answer_checked: None });
 }
 
-/// Every number whose key ends in `_ms`, by its dotted path, and what stands in place of such numbers. Booleans are no
-/// numbers here.
+/// Inserts every number whose key ends in `_ms`, by its dotted path, and skip records in place of such numbers.
 fn insert_times(current: &mut Current, path: &str, value: &Value) {
     if let Some(unmeasured) = skip_record(value) {
         for metric in TIMES {
@@ -94,7 +92,7 @@ fn insert_times(current: &mut Current, path: &str, value: &Value) {
     }
 }
 
-/// Why a part has no times: the seeds skip with a reason, and we write a failure in the same form.
+/// Why a part has no times: Apex-X skips with a reason, and we write a failure in the same form.
 fn skip_record(value: &Value) -> Option<Unmeasured> {
     let reason = text_at(value, "reason")?;
     match value.get("status")?.as_str()? {

@@ -144,7 +144,7 @@ fn what_the_report_holds_is_there_and_what_it_does_not_is_null() {
     assert_eq!(
         dispatch["peak_memory_mb"].as_f64().unwrap(),
         195_500_016.0 / 1_048_576.0,
-        "the seeds' MB are MiB"
+        "Apex-X's MB are MiB"
     );
     assert_eq!(
         file["benchmarks"]["tilessm"]["tensorrt_plugin"],

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 /// Results of one kernel, the statistical baseline, and the ratchet's baseline.
 pub(crate) const FORMAT: Format = Format {
     words: "a file of cudadent42",
-    is_it: |source| source.any_head(is_it),
-    read: |source| source.read_each(is_it, read),
+    matches: |source| source.any_head(matches),
+    read: |source| source.read_each(matches, read),
 };
 
-fn is_it(head: &Head<'_>) -> bool {
+fn matches(head: &Head<'_>) -> bool {
     let is_other = || ["metrics", "benchmarks", "cases"].iter().any(|key| head.has(key));
     is_result(head) || ((head.has("results") || head.has("configs")) && !is_other())
 }
@@ -49,9 +49,9 @@ fn result(file: &Value) -> Result<Imported, FileError> {
     };
     let kernel = text_at(file, "kernel_name").or_else(|| text_at(file, "name"));
     let shape_block = [file.get("config"), block.get("config"), file.get("parameters")];
-    let identity = kernel
-        .as_ref()
-        .and_then(|kernel| shape_block.into_iter().flatten().find_map(|config| identity_of(kernel, config)));
+    let identity = kernel.as_ref().and_then(|kernel| {
+        shape_block.into_iter().flatten().find_map(|config| parse_identity(kernel, config))
+    });
     let mut current = head(file, "cudadent42");
     let metric = MetricValue { value_ms, workload: kernel, identity, answer_checked: None };
     current.metrics.insert("mean_time_ms".to_owned(), metric);
@@ -68,7 +68,7 @@ fn summary(file: &Value) -> Result<Imported, FileError> {
         let Some(value_ms) = result.get("statistics").and_then(|s| s.get("median_ms")?.as_f64()) else {
             return value_error(format!("results[{index}].statistics.median_ms"), "missing or not a number");
         };
-        let identity = result.get("config").and_then(|config| identity_of("attention", config));
+        let identity = result.get("config").and_then(|config| parse_identity("attention", config));
         let Some(identity) = identity else {
             return value_error(format!("results[{index}].config"), "needs batch, heads, seq and dim");
         };
@@ -111,7 +111,7 @@ fn head(file: &Value, suite: &str) -> Current {
 }
 
 /// Three spellings of the same four sizes.
-fn identity_of(op: &str, config: &Value) -> Option<Identity> {
+fn parse_identity(op: &str, config: &Value) -> Option<Identity> {
     let spellings = [
         ["batch_size", "num_heads", "seq_len", "head_dim"],
         ["batch", "heads", "seq", "dim"],

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NcuLaunch {
     pub kernel: String,
-    /// Blocks.
     pub grid: String,
     /// Threads of a block.
     pub block: String,
@@ -23,9 +22,6 @@ pub struct NcuLaunch {
 const LAUNCHES_MAX: usize = 100_000;
 
 /// Reads the page. Lines of the tool's own before the table are skipped.
-///
-/// # Errors
-/// When there is no table, or a row does not fit its head.
 pub fn ncu_page(text: &str) -> Result<Vec<NcuLaunch>, FileError> {
     // The names of the first columns are those of every version so far.
     let start = text.lines().position(|line| line.starts_with("\"ID\",") || line.starts_with("ID,"));
@@ -77,7 +73,7 @@ pub fn ncu_page(text: &str) -> Result<Vec<NcuLaunch>, FileError> {
     Ok(launches)
 }
 
-/// Counters are named `unit__counter`; the columns before them in words.
+/// Counters are named `unit__counter`; the columns before them are words.
 fn is_metric(name: &str) -> bool {
     name.contains("__")
 }

@@ -1,16 +1,16 @@
-//! What compute-sanitizer writes: lines that begin with `=========`, a paragraph for each error, a summary at the end.
+//! Logs of compute-sanitizer: lines that begin with `=========`, a paragraph for each error, a summary at the end.
 
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::profile::SanitizerError;
 
-/// Errors kept; the count tells of all.
+/// Errors kept; the count covers all.
 const ERRORS_KEPT: usize = 20;
 const MARK: &str = "=========";
 
 /// A log as far as it could be understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SanitizerLog {
-    /// As many errors as its summary counts; absent where there is no summary, so that nothing was looked at to the end.
+    /// The count of the summary; absent where there is no summary, as the tool did not finish.
     pub errors_count: Option<u64>,
     pub errors: Vec<SanitizerError>,
     /// Complaints about the sanitizer itself or its machine: `Error: …`, `Internal …`, `Target application …`.
@@ -18,14 +18,13 @@ pub struct SanitizerLog {
 }
 
 /// Reads a log. Lines of the program's own in between are skipped; nothing is refused.
-#[must_use]
 pub fn sanitizer_log(text: &str) -> SanitizerLog {
     let mut log = SanitizerLog::default();
     let mut is_open = false;
     for line in text.lines() {
         let Some(rest) = line.split_once(MARK).map(|(_, rest)| rest) else { continue };
         let (indent, words) = (rest.len() - rest.trim_start().len(), rest.trim());
-        // What nobody can read is not there.
+        // A line without a visible character is empty.
         if words.chars().all(char::is_control) {
             is_open = false;
         } else if let Some(count) = summary(words) {
@@ -51,8 +50,7 @@ pub fn sanitizer_log(text: &str) -> SanitizerLog {
     log
 }
 
-/// `ERROR SUMMARY: 2 errors`, `RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)`, and the like: what is counted comes
-/// first.
+/// The count in `ERROR SUMMARY: 2 errors`, `RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)`, and the like.
 fn summary(words: &str) -> Option<u64> {
     let (_, counted) =
         words.split_once("SUMMARY: ").filter(|(kind, _)| kind.chars().all(|c| !c.is_lowercase()))?;
@@ -80,7 +78,7 @@ fn is_own_trouble(words: &str) -> bool {
         || words.starts_with("Target application")
 }
 
-/// Takes what a line of an error's paragraph tells.
+/// Adds the facts of one line of an error's paragraph.
 fn describe(error: &mut SanitizerError, words: &str) {
     if let Some(at) = place(words) {
         let kernel = at.split(['+', '(']).next().unwrap_or(at).trim();

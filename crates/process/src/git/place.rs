@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// A work tree and its git folder.
 pub(super) struct Place {
     pub(super) root: PathBuf,
     /// `.git` in the root: a folder, or a file that names one.
@@ -16,8 +15,6 @@ pub(super) fn locate(dir: &Path) -> Option<Place> {
     Some(Place { git_dir: root.join(".git"), root: root.to_owned() })
 }
 
-/// The root of the work tree that a folder is in.
-#[must_use]
 pub fn root(dir: &Path) -> Option<PathBuf> {
     locate(dir).map(|place| place.root)
 }

@@ -20,21 +20,16 @@ const POINTER_START: &str = "version https://git-lfs.github.com/spec/v1\n";
 /// Mode of a submodule in a tree.
 const SUBMODULE: &str = "160000";
 
-/// What is checked out.
+/// The commit that is checked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The commit's full hash.
     pub commit: String,
-    /// The hash of its tree.
     pub tree: String,
     /// Tracked files that differ from it, in the work tree or in the index; files in submodules too.
     pub changes: Vec<String>,
 }
 
-/// What is checked out in the work tree that a folder is in; absent where there is none, or no commit yet.
-///
-/// # Errors
-/// When git or a file cannot be used.
+/// The head of the work tree that a folder is in; absent where there is none, or no commit yet.
 pub fn head(dir: &Path) -> Result<Option<Head>, GitError> {
     let Some(place) = locate(dir) else { return Ok(None) };
     let Some(repository) = Repository::open(place)? else { return Ok(None) };
@@ -48,7 +43,7 @@ struct Repository {
     place: Place,
     commit: String,
     tree: String,
-    /// The repository's objects.
+    /// Folder of the repository's objects.
     objects: PathBuf,
     own: Scratch,
 }
@@ -104,7 +99,7 @@ impl Repository {
         Ok(changed)
     }
 
-    /// What the index holds beside the commit: a file that was added and not committed.
+    /// Files that were added to the index and not committed.
     fn staged(&self) -> Result<Vec<String>, GitError> {
         let asked = [
             "diff-index",
@@ -163,7 +158,6 @@ impl Repository {
         Ok(changed)
     }
 
-    /// Git in our own folder.
     fn git(&self) -> Command {
         let mut git = question(&self.place.root);
         git.env("GIT_DIR", self.own.path()).env("GIT_WORK_TREE", &self.place.root);
@@ -184,7 +178,6 @@ impl Repository {
     }
 }
 
-/// Git with the repository's own folder.
 fn real(place: &Place) -> Command {
     let mut git = question(&place.root);
     git.env("GIT_DIR", &place.git_dir).env("GIT_WORK_TREE", &place.root);
@@ -212,7 +205,7 @@ fn own_folder(commit: &str, format: &str, has_modes: bool) -> Result<Scratch, Gi
     Ok(own)
 }
 
-/// What is checked out in a submodule. A link, or a folder without a repository of its own, would lead to another one.
+/// The head of a submodule. A link, or a folder without a repository of its own, would lead to another one.
 fn submodule_head(dir: &Path) -> Result<Option<Head>, GitError> {
     let is_own = dir.join(".git").exists() && fs::canonicalize(dir).is_ok_and(|real| real == dir);
     if is_own { head(dir) } else { Ok(None) }
@@ -230,7 +223,6 @@ fn zero_separated(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == 0).filter(|entry| !entry.is_empty())
 }
 
-/// Hash and size of the file that a pointer of Git LFS stands for.
 fn pointer(blob: &[u8]) -> Option<(String, u64)> {
     let text = std::str::from_utf8(blob).ok().filter(|_| blob.len() < POINTER_BYTES_MAX)?;
     let value = |key: &str| text.strip_prefix(POINTER_START)?.lines().find_map(|line| line.strip_prefix(key));

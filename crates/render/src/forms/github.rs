@@ -7,30 +7,29 @@ use crate::units;
 use holdpoint_model::Verdict;
 use holdpoint_model::judgement::EVIDENCE_METRIC;
 
-/// GitHub keeps the first ten errors and the first ten warnings of a step: one is the verdict, one may tell how many are not shown.
+/// GitHub keeps the first ten errors and the first ten warnings of a step: one is the verdict, one may say how many are not shown.
 const SHOWN_MAX: usize = 8;
 
 /// The sentence about the whole; then an error for what regressed or is broken, a warning for what is undecided or skipped, a notice
 /// for what is waived.  `location` is a file of the repository that all of them point to.
-#[must_use]
 pub fn github(judged: Judged<'_>, location: Option<&str>) -> String {
     let rows = judged.rows();
-    let level = Level::of(judged.judgement.verdict).unwrap_or(Level::Notice);
-    let problem = rows.first().filter(|row| row.name == EVIDENCE_METRIC);
-    let first = problem.map(|row| format!("{}; ", row.reason)).unwrap_or_default();
-    let said = format!("{}: {first}{}", judged.judgement.verdict.as_str(), judged.sentence());
+    let level = Level::from_verdict(judged.judgement.verdict).unwrap_or(Level::Notice);
+    let problem = rows.first().filter(|row| row.name() == EVIDENCE_METRIC);
+    let first = problem.map(|row| format!("{}; ", row.check.reason)).unwrap_or_default();
+    let message = format!("{}: {first}{}", judged.judgement.verdict.as_str(), judged.sentence());
     let title = format!("holdpoint {}", name(&judged.judgement.suite));
-    let mut out = command(level, location, &title, &clip(&clean(&said), 2_000));
+    let mut out = command(level, location, &title, &clip(&clean(&message), 2_000));
     for level in [Level::Error, Level::Warning, Level::Notice] {
         let of_level: Vec<&Row<'_>> =
-            rows.iter().filter(|row| Level::of(row.verdict) == Some(level)).collect();
+            rows.iter().filter(|row| Level::from_verdict(row.verdict) == Some(level)).collect();
         for row in of_level.iter().take(SHOWN_MAX) {
-            let title = format!("{} {}", name(row.name), row.verdict.as_str());
+            let title = format!("{} {}", name(row.name()), row.verdict.as_str());
             out += &command(level, location, &title, &sentence(row));
         }
         if let Some(more) = of_level.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
-            let said = format!("and {} more; GitHub shows ten", units::count(more as u64));
-            out += &command(level, location, &judged.judgement.suite, &said);
+            let message = format!("and {} more; GitHub shows ten", units::count(more as u64));
+            out += &command(level, location, &judged.judgement.suite, &message);
         }
     }
     out
@@ -44,7 +43,7 @@ enum Level {
 }
 
 impl Level {
-    fn of(verdict: Verdict) -> Option<Self> {
+    fn from_verdict(verdict: Verdict) -> Option<Self> {
         match verdict {
             Verdict::Broken | Verdict::Regressed => Some(Self::Error),
             Verdict::Inconclusive | Verdict::Skipped => Some(Self::Warning),
@@ -62,9 +61,9 @@ impl Level {
     }
 }
 
-fn command(level: Level, location: Option<&str>, title: &str, said: &str) -> String {
+fn command(level: Level, location: Option<&str>, title: &str, message: &str) -> String {
     let file = location.map(|file| format!("file={},", property(&clean(file)))).unwrap_or_default();
-    format!("::{} {file}title={}::{}\n", level.as_str(), property(title), data(said))
+    format!("::{} {file}title={}::{}\n", level.as_str(), property(title), data(message))
 }
 
 /// As the runner reads it back. A bracket behind two hashes would be a command of the old form, anywhere in a line.

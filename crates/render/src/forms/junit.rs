@@ -4,13 +4,11 @@ use super::{name, sentence};
 use crate::judged::{Judged, Row};
 use holdpoint_model::Verdict;
 
-/// A failure for what regressed, an error for what is broken or undecided, skipped for what was; what is waived passes and
-/// says so. Undecided is an error because it is not fine.
-#[must_use]
+/// Regressed is a failure; broken and undecided are errors, because undecided is not fine. A waived case passes and says so.
 pub fn junit(judged: Judged<'_>) -> String {
     let rows = judged.rows();
     let count = |of: &[Verdict]| rows.iter().filter(|row| of.contains(&row.verdict)).count();
-    // What Jenkins allows of the whole; how many were skipped, only of a suite.
+    // Jenkins allows these on the whole; the number of skipped ones, only on a suite.
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
         rows.len(),
@@ -25,14 +23,14 @@ pub fn junit(judged: Judged<'_>) -> String {
     let timestamp = timestamp.map(|began| format!(" timestamp=\"{began}\"")).unwrap_or_default();
     out += &format!("  <testsuite name=\"{suite}\" {counts} skipped=\"{skipped}\"{timestamp}>\n");
     rows.iter().for_each(|row| out += &case(row, &suite));
-    let (verdict, said) =
+    let (verdict, message) =
         (judged.judgement.verdict.as_str(), attribute(&crate::text::clean(&judged.sentence())));
-    out += &format!("    <system-out>{verdict}: {said}</system-out>\n  </testsuite>\n</testsuites>\n");
+    out += &format!("    <system-out>{verdict}: {message}</system-out>\n  </testsuite>\n</testsuites>\n");
     out
 }
 
 fn case(row: &Row<'_>, suite: &str) -> String {
-    let said = attribute(&sentence(row));
+    let message = attribute(&sentence(row));
     let element = match row.verdict {
         Verdict::Regressed => "failure",
         Verdict::Broken | Verdict::Inconclusive => "error",
@@ -40,14 +38,14 @@ fn case(row: &Row<'_>, suite: &str) -> String {
         Verdict::Improved | Verdict::Pass | Verdict::Waived => "",
     };
     let body = match element {
-        "" => format!("<system-out>{said}</system-out>"),
-        "skipped" => format!("<skipped message=\"{said}\"/>"),
-        element => format!("<{element} type=\"{}\" message=\"{said}\"/>", row.verdict.as_str()),
+        "" => format!("<system-out>{message}</system-out>"),
+        "skipped" => format!("<skipped message=\"{message}\"/>"),
+        element => format!("<{element} type=\"{}\" message=\"{message}\"/>", row.verdict.as_str()),
     };
-    let seconds = row.seconds.map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
+    let seconds = row.seconds().map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
     format!(
         "    <testcase classname=\"{suite}\" name=\"{}\"{seconds}>{body}</testcase>\n",
-        attribute(&name(row.name))
+        attribute(&name(row.name()))
     )
 }
 

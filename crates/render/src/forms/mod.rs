@@ -11,9 +11,7 @@ pub use sarif::sarif;
 use crate::judged::{Row, shown_name};
 use crate::{remedy, text, units};
 
-/// Characters of a sentence in any of them.
 const SENTENCE_CHARS: usize = 2_000;
-/// Characters of a name.
 const NAME_CHARS: usize = 300;
 
 /// A name on one line, without anything that hides or reorders text.
@@ -21,12 +19,15 @@ fn name(raw: &str) -> String {
     text::clip(&text::clean(shown_name(raw)), NAME_CHARS)
 }
 
-/// What is to be said of a row, on one line: `regressed, +41.0 % (…): reason`.
+/// A row on one line: `regressed, +41.0 % (…): reason`.
 fn sentence(row: &Row<'_>) -> String {
     let change = row.change.map(|change| format!(", {}", units::percent(change)));
-    let times =
-        row.was_ms.zip(row.is_ms).map(|(was, is)| format!(" ({} → {})", units::time(was), units::time(is)));
+    let times = row
+        .check
+        .baseline_ms
+        .zip(row.check.current_ms)
+        .map(|(was, is)| format!(" ({} → {})", units::time(was), units::time(is)));
     let (change, times) = (change.unwrap_or_default(), times.unwrap_or_default());
-    let said = format!("{}{change}{times}: {}", row.verdict.as_str(), remedy::with(row.reason));
-    text::clip(&text::clean(&said), SENTENCE_CHARS)
+    let line = format!("{}{change}{times}: {}", row.verdict.as_str(), remedy::with(&row.check.reason));
+    text::clip(&text::clean(&line), SENTENCE_CHARS)
 }

@@ -2,7 +2,7 @@
 
 use super::{name, sentence};
 use crate::judged::{Judged, Row};
-use crate::text::clean;
+use crate::text::{clean, encode_path};
 use holdpoint_model::Verdict;
 use serde_json::{Value, json};
 
@@ -16,7 +16,6 @@ const RULES: [(Verdict, &str, &str); 5] = [
 ];
 
 /// The log. `location` is a file of the repository, such as the suite: code hosts show results that have one.
-#[must_use]
 pub fn sarif(judged: Judged<'_>, location: Option<&str>) -> Value {
     let rules = RULES.map(|(verdict, level, what)| {
         json!({
@@ -53,7 +52,7 @@ fn rule_id(verdict: Verdict) -> String {
 
 fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<Value> {
     let index = RULES.iter().position(|(verdict, ..)| *verdict == row.verdict)?;
-    let (suite, metric) = (name(&judged.judgement.suite), name(row.name));
+    let (suite, metric) = (name(&judged.judgement.suite), name(row.name()));
     let mut place = json!({
         "logicalLocations": [{
             "name": metric,
@@ -63,7 +62,7 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
     });
     if let Some(file) = location {
         place["physicalLocation"] =
-            json!({"artifactLocation": {"uri": uri(file)}, "region": {"startLine": 1}});
+            json!({"artifactLocation": {"uri": encode_path(file)}, "region": {"startLine": 1}});
     }
     let mut result = json!({
         "ruleId": rule_id(row.verdict),
@@ -71,14 +70,14 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
         "level": RULES[index].1,
         "message": {"text": plain(&format!("{metric}: {}", sentence(row)))},
         "locations": [place],
-        // GitHub tells results of one rule and line apart by the first alone.
+        // GitHub distinguishes results of one rule and line by the first alone.
         "partialFingerprints": {
             "primaryLocationLineHash": format!("{:016x}:1", hash(&format!("{suite}/{metric}"))),
             "holdpoint/v1": format!("{suite}/{metric}"),
         },
         "properties": {"change": row.change, "allowed": row.allowed, "interval": row.interval},
     });
-    if let Some(waiver) = row.waiver.filter(|_| row.verdict == Verdict::Waived) {
+    if let Some(waiver) = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived) {
         result["suppressions"] = json!([{
             "kind": "external",
             "status": "accepted",
@@ -96,17 +95,4 @@ fn hash(text: &str) -> u64 {
 /// Text of a message, in which braces would be placeholders and a bracket before a parenthesis a link.
 fn plain(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
-}
-
-/// A path as a URI reference.
-fn uri(path: &str) -> String {
-    let mut out = String::new();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }

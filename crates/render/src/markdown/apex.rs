@@ -1,19 +1,16 @@
 //! The page of a GPU report of Apex-X, with the titles that its readers know; times are milliseconds with four decimals, as theirs.
 
-use super::tables::{self, left, right};
 use super::{escape, joined, section};
+use crate::table::{Cell, Column, EmptyColumns, Grid, numbers, words};
 use holdpoint_interop::apex::{ApexGpuReport, AutotuneEntry, Part, Section, SkipRecord, Times};
 
-/// The seeds' word for what is not there.
+/// Apex-X's word for a missing value.
 const MISSING: &str = "n/a";
-/// The tile ops, each with its title.
 const TILE_OPS: [(&str, &str); 3] =
     [("tilepack", "TilePack"), ("tileunpack", "TileUnpack"), ("fusion_gate", "FusionGate")];
 /// Sections with tables of their own.
 const SECTIONS: [&str; 3] = ["tile_ops", "tilessm", "end_to_end_infer"];
 
-/// What it is of, the kernels, the times.
-#[must_use]
 pub fn apex_gpu(r: &ApexGpuReport) -> String {
     let mut sections = vec![head(r), section("Triton Autotune Registry", summary(r)), kernels(r)];
     if r.status != "ok" {
@@ -62,78 +59,75 @@ fn summary(r: &ApexGpuReport) -> String {
         ("cache_misses", summary.cache_misses),
     ];
     let mut out: String = counts.iter().map(|(what, count)| fact(what, Some(&count.to_string()))).collect();
-    out += &fact("cache_hit_rate", Some(&number(summary.cache_hit_rate)));
+    out += &fact("cache_hit_rate", Some(&shown(summary.cache_hit_rate)));
     out
 }
 
-fn kernels(r: &ApexGpuReport) -> String {
-    let columns = ["op", "kernel", "shape bucket", "selected config", "source"].map(left);
-    let columns: Vec<_> = columns.into_iter().chain([right("launches")]).collect();
-    let rows: Vec<_> = r.triton_autotune.entries.iter().map(kernel).collect();
-    tables::table(&columns, &rows)
+/// A table with columns of words, then of numbers.
+fn table<const W: usize, const N: usize>(
+    titles: [&'static str; W],
+    number_titles: [&'static str; N],
+    rows: impl IntoIterator<Item = Vec<Cell>>,
+) -> String {
+    let columns: Vec<Column> = titles.map(words).into_iter().chain(number_titles.map(numbers)).collect();
+    let mut grid = Grid::new(&columns);
+    rows.into_iter().for_each(|row| grid.push(row));
+    grid.markdown(EmptyColumns::Keep)
 }
 
-fn kernel(entry: &AutotuneEntry) -> Vec<String> {
+fn kernels(r: &ApexGpuReport) -> String {
+    let titles = ["op", "kernel", "shape bucket", "selected config", "source"];
+    table(titles, ["launches"], r.triton_autotune.entries.iter().map(kernel))
+}
+
+fn kernel(entry: &AutotuneEntry) -> Vec<Cell> {
     let config = entry.selected_config.iter().map(|(key, value)| format!("{key:?}: {value}"));
     let config = format!("{{{}}}", config.collect::<Vec<_>>().join(", "));
-    vec![
-        escape::prose(&entry.op_name),
-        escape::prose(&entry.kernel_name),
-        escape::prose(&entry.shape_bucket),
-        escape::prose(&config),
-        escape::prose(&entry.selection_source),
-        entry.launches.to_string(),
-    ]
+    let AutotuneEntry { op_name, kernel_name, shape_bucket, selection_source, launches, .. } = entry;
+    [op_name, kernel_name, shape_bucket, &config, selection_source, &launches.to_string()]
+        .map(|text| Cell::new(text))
+        .into()
 }
 
 fn tile_ops(benchmarks: &Section) -> String {
-    let columns = [left("op"), left("dispatch backend")].into_iter();
-    let numbers = ["ref p50 ms", "dispatch p50 ms", "ref p95 ms", "dispatch p95 ms"].map(right);
-    let columns: Vec<_> = columns.chain(numbers).collect();
     let rows = TILE_OPS.map(|(key, title)| {
         let place = format!("tile_ops.{key}");
         let reference = times(benchmarks, &format!("{place}.reference"));
         let dispatch = times(benchmarks, &format!("{place}.dispatch"));
         vec![
-            title.to_owned(),
-            backend(benchmarks, &place),
+            Cell::new(title),
+            Cell::new(&backend(benchmarks, &place)),
             number(reference.map(|t| t.p50_ms)),
             number(dispatch.map(|t| t.p50_ms)),
             number(reference.map(|t| t.p95_ms)),
             number(dispatch.map(|t| t.p95_ms)),
         ]
     });
-    tables::table(&columns, &rows)
+    let number_titles = ["ref p50 ms", "dispatch p50 ms", "ref p95 ms", "dispatch p95 ms"];
+    table(["op", "dispatch backend"], number_titles, rows)
 }
 
 fn tile_ssm(benchmarks: &Section) -> String {
-    let columns = [left("path"), left("backend"), right("p50 ms"), right("p95 ms"), right("tokens/s")];
-    let row = |title: &str, backend: String, times: Option<&Times>| {
+    let row = |title: &str, backend: &str, times: Option<&Times>| {
         vec![
-            title.to_owned(),
-            backend,
+            Cell::new(title),
+            Cell::new(backend),
             number(times.map(|t| t.p50_ms)),
             number(times.map(|t| t.p95_ms)),
             number(times.and_then(|t| t.throughput.get("tokens_per_s").copied())),
         ]
     };
     let reference = times(benchmarks, "tilessm.torch_reference");
-    let plugin = skip(benchmarks, "tilessm.tensorrt_plugin").map(|record| escape::prose(&record.status));
+    let plugin = skip(benchmarks, "tilessm.tensorrt_plugin").map_or(MISSING, |record| &record.status);
     let rows = [
-        row("torch ref", if reference.is_some() { "reference" } else { MISSING }.to_owned(), reference),
-        row("dispatch", backend(benchmarks, "tilessm"), times(benchmarks, "tilessm.triton_dispatch")),
-        row(
-            "TensorRT plugin",
-            plugin.unwrap_or_else(|| MISSING.to_owned()),
-            times(benchmarks, "tilessm.tensorrt_plugin"),
-        ),
+        row("torch ref", if reference.is_some() { "reference" } else { MISSING }, reference),
+        row("dispatch", &backend(benchmarks, "tilessm"), times(benchmarks, "tilessm.triton_dispatch")),
+        row("TensorRT plugin", plugin, times(benchmarks, "tilessm.tensorrt_plugin")),
     ];
-    tables::table(&columns, &rows)
+    table(["path", "backend"], ["p50 ms", "p95 ms", "tokens/s"], rows)
 }
 
 fn end_to_end(benchmarks: &Section) -> String {
-    let columns = ["p50 ms", "p95 ms", "frames/s", "peak memory mb"].map(right);
-    let columns: Vec<_> = [left("path")].into_iter().chain(columns).collect();
     let paths = [
         ("torch_eager", "torch eager"),
         ("torch_triton_fastpath", "torch + triton fast-path"),
@@ -142,24 +136,22 @@ fn end_to_end(benchmarks: &Section) -> String {
     let rows = paths.map(|(key, title)| {
         let times = times(benchmarks, &format!("end_to_end_infer.{key}"));
         vec![
-            title.to_owned(),
+            Cell::new(title),
             number(times.map(|t| t.p50_ms)),
             number(times.map(|t| t.p95_ms)),
             number(times.and_then(|t| t.throughput.get("frames_per_s").copied())),
             number(times.and_then(|t| t.peak_memory_mb)),
         ]
     });
-    let mut out = tables::table(&columns, &rows);
+    let mut out = table(["path"], ["p50 ms", "p95 ms", "frames/s", "peak memory mb"], rows);
     if let Some(record) = skip(benchmarks, "end_to_end_infer.tensorrt_engine") {
         out += &format!("\nTensorRT engine benchmark skipped: {}.\n", escape::name(&record.reason));
     }
     out
 }
 
-/// What the seeds' page has no place for, and whatever was not measured.
+/// Workloads that Apex-X's page has no place for, and those that were not measured.
 fn others(benchmarks: &Section) -> String {
-    let columns = ["p50 ms", "p95 ms", "peak memory mb"].map(right);
-    let columns: Vec<_> = [left("workload"), left("status")].into_iter().chain(columns).collect();
     let mut rows = Vec::new();
     walk("", benchmarks, &mut |name, part| {
         let is_shown = SECTIONS.iter().any(|section| name.split('.').next() == Some(section));
@@ -171,14 +163,14 @@ fn others(benchmarks: &Section) -> String {
             _ => return,
         };
         rows.push(vec![
-            escape::name(name),
-            escape::prose(&status),
+            Cell::name(name),
+            Cell::new(&status),
             number(times.map(|t| t.p50_ms)),
             number(times.map(|t| t.p95_ms)),
             number(times.and_then(|t| t.peak_memory_mb)),
         ]);
     });
-    tables::table(&columns, &rows)
+    table(["workload", "status"], ["p50 ms", "p95 ms", "peak memory mb"], rows)
 }
 
 /// Every workload below a section, by its dotted name.
@@ -206,18 +198,22 @@ fn skip<'a>(benchmarks: &'a Section, name: &str) -> Option<&'a SkipRecord> {
     }
 }
 
-/// What ran as a section's dispatch: `cuda (tile_pack_fast)`.
+/// The kernel that a section dispatched to: `cuda (tile_pack_fast)`.
 fn backend(benchmarks: &Section, name: &str) -> String {
     let Some(Part::Section(Section { dispatch: Some(dispatch), .. })) = benchmarks.get(name) else {
         return MISSING.to_owned();
     };
     match (&dispatch.backend, &dispatch.kernel_name) {
-        (Some(backend), Some(kernel)) => escape::prose(&format!("{backend} ({kernel})")),
-        (Some(backend), None) => escape::prose(backend),
+        (Some(backend), Some(kernel)) => format!("{backend} ({kernel})"),
+        (Some(backend), None) => backend.clone(),
         (None, _) => MISSING.to_owned(),
     }
 }
 
-fn number(value: Option<f64>) -> String {
+fn shown(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or_else(|| MISSING.to_owned(), |value| format!("{value:.4}"))
+}
+
+fn number(value: Option<f64>) -> Cell {
+    Cell::new(&shown(value))
 }

@@ -1,13 +1,11 @@
-//! What a release rests on, in the first seed's sections, and its tables as blocks of a checklist.
+//! The evidence of a release in Apex-X's sections, and its tables as blocks of a checklist.
 
 use super::escape;
-use super::tables::{left, table};
-use crate::text::describe_compared;
+use crate::table::{Cell, EmptyColumns, Grid, words};
+use crate::text::{describe_compared, encode_path, short_commit};
 use holdpoint_model::Attestation;
 use holdpoint_model::attest::{GateInput, GateStatus};
 
-/// The page.
-#[must_use]
 pub fn attestation(a: &Attestation) -> String {
     let plain = |path: &str| escape::name(path);
     format!(
@@ -21,7 +19,6 @@ pub fn attestation(a: &Attestation) -> String {
 
 /// A block of a checklist by its name; `missing` is what a release lacks by the policy, `link` turns a path below the artifacts folder into a link's target. The last column is
 /// `untick`, for people.
-#[must_use]
 pub fn checklist_block(
     name: &str,
     a: &Attestation,
@@ -29,7 +26,7 @@ pub fn checklist_block(
     link: &dyn Fn(&str) -> String,
     untick: &str,
 ) -> Option<String> {
-    let linked = |path: &str| format!("[{}]({})", escape::text(path), target(&link(path)));
+    let linked = |path: &str| format!("[{}]({})", escape::text(path), encode_path(&link(path)));
     match name {
         "metadata" => Some(metadata(a)),
         "artifacts" => Some(checklist_artifacts(a, &linked, untick)),
@@ -37,19 +34,6 @@ pub fn checklist_block(
         "summary" => Some(summary(a) + &describe_policy(missing)),
         _ => None,
     }
-}
-
-/// A link's target: only what cannot end it or a cell.
-fn target(raw: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-~".contains(c);
-    let mut out = String::new();
-    for c in raw.chars() {
-        match c {
-            c if is_plain(c) => out.push(c),
-            c => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| out.push_str(&format!("%{byte:02X}"))),
-        }
-    }
-    out
 }
 
 fn metadata(a: &Attestation) -> String {
@@ -91,67 +75,83 @@ fn metadata(a: &Attestation) -> String {
 
 /// Heads the column of ticks: what is ticked is ticked of one commit.
 fn seen(a: &Attestation) -> String {
-    let short: String = a.release_metadata.commit_sha.chars().take(12).collect();
-    format!("Seen at {}", escape::name(&short))
+    format!("Seen at {}", escape::name(&short_commit(&a.release_metadata.commit_sha)))
 }
 
-/// The seed's table, and below it what is to be said of an artifact.
+/// Apex-X's table, and below it a line for each artifact.
 fn artifacts(a: &Attestation) -> String {
     let titles = ["Artifact", "Path", "Producer", "Required", "Exists", "SHA256", "Status"];
-    let yes = |yes: bool| if yes { "Yes" } else { "No" }.to_owned();
-    let rows = a.artifacts.iter().map(|artifact| {
-        let hash = artifact.sha256.as_deref().map_or_else(|| "-".to_owned(), escape::name);
-        let mut row = vec![escape::prose(&artifact.label), escape::name(&artifact.path)];
-        row.extend([escape::prose(&artifact.producer), yes(artifact.required), yes(artifact.exists), hash]);
-        row.push(status(artifact.status));
-        row
-    });
-    let table = table(&titles.map(left), &rows.collect::<Vec<_>>());
-    let said = a.artifacts.iter().map(|artifact| {
+    let yes = |yes: bool| Cell::new(if yes { "Yes" } else { "No" });
+    let mut grid = Grid::new(&titles.map(words));
+    for artifact in &a.artifacts {
+        grid.push([
+            Cell::new(&artifact.label),
+            Cell::name(&artifact.path),
+            Cell::new(&artifact.producer),
+            yes(artifact.required),
+            yes(artifact.exists),
+            Cell::markup(hash(artifact.sha256.as_deref())),
+            Cell::markup(status(artifact.status)),
+        ]);
+    }
+    let details = a.artifacts.iter().map(|artifact| {
         let (label, detail) = (escape::prose(&artifact.label), escape::prose(&artifact.detail));
         format!("- {} {label}: {detail}\n", status(artifact.status))
     });
-    format!("{table}\n{}", said.collect::<String>())
+    format!("{}\n{}", grid.markdown(EmptyColumns::Keep), details.collect::<String>())
+}
+
+fn hash(sha256: Option<&str>) -> String {
+    sha256.map_or_else(|| "-".to_owned(), escape::name)
 }
 
 fn checklist_artifacts(a: &Attestation, path: &dyn Fn(&str) -> String, tick: &str) -> String {
-    let seen = seen(a);
-    let columns = ["Artifact", "Evidence", "SHA256", "Status", &seen].map(left);
-    let rows = a.artifacts.iter().map(|artifact| {
+    let mut columns = ["Artifact", "Evidence", "SHA256", "Status"].map(words).to_vec();
+    columns.push(words("").titled(seen(a)));
+    let mut grid = Grid::new(&columns);
+    for artifact in &a.artifacts {
         let detail = escape::prose(&artifact.detail);
         let evidence = if artifact.exists { format!("{}: {detail}", path(&artifact.path)) } else { detail };
-        let hash = artifact.sha256.as_deref().map_or_else(|| "-".to_owned(), escape::name);
-        vec![escape::prose(&artifact.label), evidence, hash, status(artifact.status), tick.to_owned()]
-    });
-    table(&columns, &rows.collect::<Vec<_>>())
+        grid.push([
+            Cell::new(&artifact.label),
+            Cell::markup(evidence),
+            Cell::markup(hash(artifact.sha256.as_deref())),
+            Cell::markup(status(artifact.status)),
+            Cell::markup(tick.to_owned()),
+        ]);
+    }
+    grid.markdown(EmptyColumns::Keep)
 }
 
 fn gates(a: &Attestation, path: &dyn Fn(&str) -> String, tick: Option<&str>) -> String {
-    let mut columns: Vec<_> = ["Gate", "Evidence", "SHA256", "Status"].map(left).into();
-    let seen = seen(a);
-    columns.extend(tick.map(|_| left(&seen)));
-    let rows = a.gates.iter().map(|gate| {
+    let mut columns = ["Gate", "Evidence", "SHA256", "Status"].map(words).to_vec();
+    columns.extend(tick.map(|_| words("").titled(seen(a))));
+    let mut grid = Grid::new(&columns);
+    for gate in &a.gates {
         let evidence: Vec<String> = gate.inputs.iter().map(|input| describe_input(input, path)).collect();
         let hashes: Vec<String> = gate.inputs.iter().map(|input| escape::name(&input.sha256)).collect();
-        let said = if evidence.is_empty() { escape::prose(&gate.evidence) } else { evidence.join("<br>") };
-        let hashes = if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") };
-        let mut row = vec![escape::prose(&gate.label), said, hashes, status(gate.status)];
-        row.extend(tick.map(str::to_owned));
-        row
-    });
-    table(&columns, &rows.collect::<Vec<_>>())
+        let mut row = vec![
+            Cell::new(&gate.label),
+            if evidence.is_empty() { Cell::new(&gate.evidence) } else { Cell::markup(evidence.join("<br>")) },
+            Cell::markup(if hashes.is_empty() { "-".to_owned() } else { hashes.join("<br>") }),
+            Cell::markup(status(gate.status)),
+        ];
+        row.extend(tick.map(|tick| Cell::markup(tick.to_owned())));
+        grid.push(row);
+    }
+    grid.markdown(EmptyColumns::Keep)
 }
 
-/// A verdict file, what it says and, of times, what was compared.
+/// A verdict file, its result and, for times, the revisions compared.
 fn describe_input(input: &GateInput, path: &dyn Fn(&str) -> String) -> String {
-    let said = format!("{}: {}", path(&input.path), escape::prose(&input.detail));
+    let text = format!("{}: {}", path(&input.path), escape::prose(&input.detail));
     match &input.compared {
-        Some(compared) => format!("{said}<br>{}", escape::prose(&describe_compared(compared))),
-        None => said,
+        Some(compared) => format!("{text}<br>{}", escape::prose(&describe_compared(compared))),
+        None => text,
     }
 }
 
-/// Whether the release policy is met, and what it misses.
+/// Whether the release policy is met, and what is missing.
 fn describe_policy(missing: &[String]) -> String {
     if missing.is_empty() {
         return "- Release policy: met\n".to_owned();

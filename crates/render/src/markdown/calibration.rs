@@ -1,52 +1,30 @@
 //! The page of a calibration.
 
-use super::tables::{self, left, right};
-use super::{escape, joined, section};
-use crate::summary::calibration as said;
+use super::{escape, joined, section, tables};
+use crate::summary::calibration::{describe_calibration, facts, notes, workloads_table};
+use crate::table::EmptyColumns;
 use crate::units;
 use holdpoint_model::Calibration;
 
-/// How often the rule was wrong, and what it sees, by workload.
-#[must_use]
 pub fn calibration(c: &Calibration) -> String {
     joined(&[
         title(c),
-        section("Workloads", workloads(c)),
-        section("Notes", notes(c)),
+        section("Workloads", workloads_table(c).markdown(EmptyColumns::Drop)),
+        section("Notes", describe_notes(c)),
         section("Where and with what", provenance(c)),
     ])
 }
 
 fn title(c: &Calibration) -> String {
-    let suite = escape::prose(&c.suite);
-    let (word, sentence) = said::of_calibration(c);
-    let facts = format!("{} · {}", said::facts(c).join(" · "), c.machine.describe());
-    format!(
-        "# holdpoint: {suite}, calibration\n\n**{}**: {}\n\n{}\n",
-        escape::prose(&word),
-        escape::prose(&sentence),
-        escape::prose(&facts)
-    )
+    let (word, sentence) = describe_calibration(c);
+    let title = tables::title(&format!("{}, calibration", c.suite), &word, &sentence);
+    let facts = format!("{} · {}", facts(c).join(" · "), c.machine.describe());
+    format!("{title}\n{}\n", escape::prose(&facts))
 }
 
-fn workloads(c: &Calibration) -> String {
-    let times_s = said::times_s(c);
-    let mut columns = vec![left("workload")];
-    columns.extend(said::titles(c).map(right));
-    columns.extend(said::time_titles(&times_s).map(|title| right(&title)));
-    columns.push(left("remark"));
-    let rows = c.workloads.iter().map(|(name, w)| {
-        let mut row = vec![escape::name(name)];
-        row.extend(said::cells(c, w, &times_s));
-        row.push(said::mark(w).to_owned());
-        row
-    });
-    tables::table(&columns, &rows.collect::<Vec<_>>())
-}
-
-fn notes(c: &Calibration) -> String {
+fn describe_notes(c: &Calibration) -> String {
     let line = |(label, note): &(&str, String)| format!("- **{label}**: {}\n", escape::prose(note));
-    said::notes(c).iter().map(line).collect()
+    notes(c).iter().map(line).collect()
 }
 
 fn provenance(c: &Calibration) -> String {

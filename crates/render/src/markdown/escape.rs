@@ -1,13 +1,13 @@
 //! Foreign text in Markdown and HTML.
 
-use crate::text::clean;
+use crate::text::{clean, escape_html};
 use holdpoint_model::limits::is_invisible;
 
 /// Characters that mean something to Markdown somewhere in a line.
 const MARKS: &str = "\\`*_{}[]()#+!|~$";
 
 /// Text as text: nothing in it is markup, ends a table cell, links or calls for somebody.
-pub(super) fn text(raw: &str) -> String {
+pub(crate) fn text(raw: &str) -> String {
     let raw = clean(raw);
     let mut out = String::with_capacity(raw.len() + 8);
     for (i, c) in raw.char_indices() {
@@ -66,7 +66,7 @@ fn ends_with_www(text: &str) -> bool {
 }
 
 /// Prose of our own that quotes foreign text: readable where the text is ordinary.
-pub(super) fn prose(raw: &str) -> String {
+pub(crate) fn prose(raw: &str) -> String {
     let is_word = |c: char| c.is_alphanumeric();
     // Only `_` at the edge of a word is markup; inside a name it may stay as it is.
     let escaped = text(raw).replace("\\(", "(").replace("\\)", ")").replace("\\+", "+");
@@ -84,7 +84,7 @@ pub(super) fn prose(raw: &str) -> String {
 }
 
 /// A name as code if it is an ordinary one, else as text.
-pub(super) fn name(raw: &str) -> String {
+pub(crate) fn name(raw: &str) -> String {
     let is_plain = |c: char| (c.is_alphanumeric() && !is_invisible(c)) || "_-.:/+= ".contains(c);
     if !raw.trim().is_empty() && raw.trim() == raw && raw.chars().all(is_plain) {
         format!("`{raw}`")
@@ -94,12 +94,12 @@ pub(super) fn name(raw: &str) -> String {
 }
 
 /// A line inside `<pre>`.
-pub(super) fn html(raw: &str) -> String {
-    clean(raw).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+pub(crate) fn html(raw: &str) -> String {
+    escape_html(&clean(raw))
 }
 
 /// Whether a name can stand in a shell command as it is, as every name in a suite file can.
-pub(super) fn is_command_word(raw: &str) -> bool {
+pub(crate) fn is_command_word(raw: &str) -> bool {
     !raw.is_empty() && raw.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 

@@ -1,13 +1,13 @@
 //! `report.md`, the pages of comparisons and calibrations, and Apex-X's own, in GitHub's Markdown.
 
-mod ab;
 mod apex;
 mod attestation;
 mod bisection;
 mod calibration;
 pub mod comment;
-mod escape;
+pub(crate) mod escape;
 mod roofline;
+mod sides;
 mod tables;
 
 pub use apex::apex_gpu;
@@ -17,16 +17,16 @@ pub use calibration::calibration;
 pub use roofline::roofline;
 
 use crate::judged::Judged;
-use crate::summary::Group;
+use crate::summary::judgement::{checks_table, reasons};
+use crate::table::EmptyColumns;
 use crate::{remedy, summary};
-use holdpoint_model::{Failure, Judgement, Outcome, Report};
+use holdpoint_model::{Failure, Judgement, Outcome, Report, Source};
 
-/// The run, and the judgement where there is one.
-#[must_use]
 pub fn report(r: &Report, j: Option<&Judgement>) -> String {
+    let judged = j.map(|j| Judged::new(j, Some(Source::Run(r))));
     let sections = [
-        title(r, j),
-        j.map(checks).unwrap_or_default(),
+        title(r, judged),
+        judged.map(checks).unwrap_or_default(),
         section("Measurements", tables::measurements(r)),
         section("Failed", failed(r)),
         section("Skipped", skipped(r)),
@@ -38,18 +38,16 @@ pub fn report(r: &Report, j: Option<&Judgement>) -> String {
 }
 
 /// The page of a judgement with its samples; absent where there are none to show.
-#[must_use]
 pub fn judgement(judged: Judged<'_>) -> Option<String> {
     if judged.is_sides() {
-        return Some(ab::sides(judged));
+        return Some(sides::page(judged));
     }
     judged.run().map(|run| report(run, Some(judged.judgement)))
 }
 
-/// What is wrong with the evidence of a page, to stand before it.
-#[must_use]
-pub fn problem(what: &str) -> String {
-    format!("> **problem**: {}\n\n", escape::prose(&crate::text::clip(what, 600)))
+/// A warning to put before a page whose evidence has a problem.
+pub fn problem(problem: &str) -> String {
+    format!("> **problem**: {}\n\n", escape::prose(&crate::text::clip(problem, 600)))
 }
 
 /// Sections with an empty line between them; empty ones are left out.
@@ -62,6 +60,14 @@ fn section(title: &str, body: String) -> String {
     if body.is_empty() { body } else { format!("## {title}\n\n{body}") }
 }
 
+/// The empty lines around the body let it be Markdown inside of HTML.
+fn details(summary: &str, body: String) -> String {
+    if body.is_empty() {
+        return body;
+    }
+    format!("<details>\n<summary>{summary}</summary>\n\n{body}\n</details>\n")
+}
+
 fn reproduce(r: &Report) -> String {
     if !escape::is_command_word(&r.suite) {
         return String::new();
@@ -69,21 +75,21 @@ fn reproduce(r: &Report) -> String {
     format!("```sh\nholdpoint gate --suite {0}    # or the file that holds suite {0}\n```\n", r.suite)
 }
 
-fn title(r: &Report, j: Option<&Judgement>) -> String {
-    let (word, sentence) = match j {
-        Some(j) => (j.verdict.as_str(), summary::of_judgement(j)),
-        None => (r.status.as_str(), summary::of_report(r)),
-    };
-    format!("# holdpoint: {}\n\n**{word}**: {}\n", escape::prose(&r.suite), escape::prose(&sentence))
+fn title(r: &Report, judged: Option<Judged<'_>>) -> String {
+    match judged {
+        Some(judged) => tables::title(&r.suite, judged.judgement.verdict.as_str(), &judged.sentence()),
+        None => tables::title(&r.suite, r.status.as_str(), &summary::describe_run(r)),
+    }
 }
 
-fn checks(j: &Judgement) -> String {
-    let out = with_reasons(tables::checks(j), &summary::reasons(&j.checks));
-    section(&format!("Checks (policy {})", escape::prose(&j.policy)), out)
+fn checks(judged: Judged<'_>) -> String {
+    let out = explained(checks_table(judged).markdown(EmptyColumns::Keep), judged);
+    section(&format!("Checks (policy {})", escape::prose(&judged.judgement.policy)), out)
 }
 
-/// The table, and why below it.
-fn with_reasons(table: String, groups: &[Group<'_>]) -> String {
+/// The table, with the reasons below it.
+fn explained(table: String, judged: Judged<'_>) -> String {
+    let groups = reasons(judged);
     let mut out = table;
     if !out.is_empty() && !groups.is_empty() {
         out.push('\n');
@@ -106,12 +112,12 @@ fn failed(r: &Report) -> String {
     failure_list(failures)
 }
 
-/// What failed, with the last lines it wrote; who it was is escaped already.
+/// Failures by name, which is escaped already, with the last lines that each wrote.
 fn failure_list<'a>(failures: impl Iterator<Item = (String, &'a Failure)>) -> String {
     let mut out = String::new();
-    for (who, failure) in failures {
+    for (name, failure) in failures {
         let detail = escape::prose(&failure.detail);
-        out.push_str(&format!("- {who}: **{}**: {detail}\n", failure.cause.as_str()));
+        out.push_str(&format!("- {name}: **{}**: {detail}\n", failure.cause.as_str()));
         if !failure.stderr_tail.is_empty() {
             // The block ends at `</pre>` only, so an empty line in it does not turn the rest into Markdown.
             let lines: Vec<String> = failure.stderr_tail.iter().map(|line| escape::html(line)).collect();
@@ -136,7 +142,7 @@ fn skipped(r: &Report) -> String {
 }
 
 fn notes(r: &Report, j: Option<&Judgement>) -> String {
-    let mut notes: Vec<String> = Vec::new();
+    let mut notes = Vec::new();
     if let Some(j) = j {
         notes.extend(j.notes.iter().map(|note| escape::prose(note)));
         if !j.ungated.is_empty() {
@@ -148,7 +154,7 @@ fn notes(r: &Report, j: Option<&Judgement>) -> String {
         }
     }
     if r.toolchain.profile == "debug" {
-        notes.push("holdpoint is a debug build: its own times say little".to_owned());
+        notes.push(summary::DEBUG_BUILD.to_owned());
     }
     if r.benchmarks.is_empty() {
         notes.push(format!("the run has no measurements (status {})", r.status.as_str()));

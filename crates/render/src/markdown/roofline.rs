@@ -1,13 +1,12 @@
-//! The roofline as a part of a page: a picture beside the page, a table, and what to do.
+//! The roofline section of a page: a picture, a table and advice.
 
 use super::escape;
-use super::tables::{left, right, table};
+use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
 use crate::units::{self, MISSING};
 use holdpoint_model::Roofline;
 use holdpoint_model::roofline::Placement;
 
-/// The part, with a picture that lies in this place.
-#[must_use]
+/// The section; `picture` is the path of an image beside the page.
 pub fn roofline(r: &Roofline, picture: Option<&str>) -> String {
     let mut out = String::from("## Roofline\n\n");
     if let Some(picture) = picture.filter(|picture| escape::is_command_word(picture)) {
@@ -21,41 +20,40 @@ pub fn roofline(r: &Roofline, picture: Option<&str>) -> String {
         escape::name(&memory.workload),
         escape::prose(&r.ceilings.timestamp_utc)
     );
-    let columns = [
-        left("workload"),
-        right("FLOP/byte"),
-        right("arithmetic"),
-        right("bandwidth"),
-        left("bound by"),
-        right("of the roof"),
-        left("what to do"),
-    ];
-    let rows: Vec<Vec<String>> = r.workloads.iter().map(|(name, placement)| row(name, placement)).collect();
-    out += &table(&columns, &rows);
+    let mut grid = Grid::new(&[
+        names("workload"),
+        numbers("FLOP/byte"),
+        numbers("arithmetic"),
+        numbers("bandwidth"),
+        words("bound by"),
+        numbers("of the roof"),
+        words("what to do"),
+    ]);
+    r.workloads.iter().for_each(|(name, placement)| grid.push(row(name, placement)));
+    out += &grid.markdown(EmptyColumns::Drop);
     let notes: String = r.notes.iter().map(|note| format!("- {}\n", escape::prose(note))).collect();
     if notes.is_empty() { out } else { out + "\n" + &notes }
 }
 
-fn row(name: &str, placement: &Placement) -> Vec<String> {
-    let missing = || MISSING.to_owned();
+fn row(name: &str, placement: &Placement) -> [Cell; 7] {
+    let missing = || Cell::new(MISSING);
     let placed = match placement {
         Placement::Placed(placed) => placed,
         Placement::Unplaced { reason } => {
-            let mut cells = vec![escape::name(name)];
-            cells.extend((0..5).map(|_| missing()));
-            cells.push(format!("not placed: {}", escape::prose(reason)));
-            return cells;
+            let reason = Cell::new(&format!("not placed: {reason}"));
+            return [Cell::name(name), missing(), missing(), missing(), missing(), missing(), reason];
         }
     };
-    let rate = |key: &str, rate: Option<f64>| rate.map_or_else(missing, |rate| units::throughput(key, rate));
-    let advice: Vec<String> = placed.recommendations.iter().map(|text| escape::prose(text)).collect();
-    vec![
-        escape::name(name),
-        placed.arithmetic_intensity.map_or_else(missing, units::intensity),
+    let rate = |key: &str, rate: Option<f64>| {
+        rate.map_or_else(missing, |rate| Cell::new(&units::throughput(key, rate)))
+    };
+    [
+        Cell::name(name),
+        Cell::number(placed.arithmetic_intensity, units::intensity),
         rate("gflops", placed.throughput_gflops),
         rate("gb_per_s", placed.bandwidth_gb_s),
-        placed.bottleneck.as_str().to_owned(),
-        placed.efficiency_pct.map_or_else(missing, |pct| units::share(pct / 100.0)),
-        advice.join("; "),
+        Cell::new(placed.bottleneck.as_str()),
+        Cell::number(placed.efficiency_pct.map(|pct| pct / 100.0), units::share),
+        Cell::new(&placed.recommendations.join("; ")),
     ]
 }

@@ -1,20 +1,37 @@
-//! What a search for a slow commit came to, in words and cells.
+//! A search for a slow commit, in words and cells.
 
 use crate::judged::Judged;
+use crate::paint::Ink;
+use crate::table::{Cell, Grid, names, numbers, words};
 use crate::units;
 use holdpoint_model::{BisectStep, Bisection, Check, CommitInfo, Source, StepOutcome};
 
-/// Titles of the numbers.
-pub(crate) const TITLES: [&str; 3] = ["change", "95 % interval", "seconds"];
-
-/// The numbers of one step.
-pub(crate) fn cells(step: &BisectStep) -> [String; 3] {
-    let change = step.ratio.map_or_else(|| units::MISSING.to_owned(), |ratio| units::percent(ratio - 1.0));
-    let interval = step.ratio_interval.map_or_else(
-        || units::MISSING.to_owned(),
-        |[low, high]| units::percent_interval(low - 1.0, high - 1.0),
-    );
-    [change, interval, units::seconds(step.seconds)]
+pub(crate) fn steps_table(b: &Bisection) -> Grid {
+    let mut grid = Grid::new(&[
+        words("found"),
+        words("commit"),
+        names("subject"),
+        numbers("change"),
+        numbers("95 % interval").drop(1),
+        numbers("seconds").drop(2),
+    ]);
+    for step in &b.steps {
+        let ink = match step.outcome {
+            StepOutcome::Slower => Ink::Bad,
+            StepOutcome::NotSlower => Ink::Calm,
+            _ => Ink::Doubt,
+        };
+        let interval = step.ratio_interval.map(|[low, high]| units::percent_interval(low - 1.0, high - 1.0));
+        grid.push([
+            Cell::inked(ink, step.outcome.as_str()),
+            Cell::name(short(&step.commit)),
+            Cell::new(&step.commit.subject),
+            Cell::number(step.ratio.map(|ratio| ratio - 1.0), units::percent),
+            Cell::new(interval.as_deref().unwrap_or(units::MISSING)),
+            Cell::new(&units::seconds(step.seconds)),
+        ]);
+    }
+    grid
 }
 
 /// First digits of the hash.
@@ -33,7 +50,7 @@ pub(crate) fn judged(b: &Bisection) -> Option<Judged<'_>> {
 }
 
 /// The word and the sentence that say how it came out.
-pub(crate) fn of_bisection(b: &Bisection) -> (&'static str, String) {
+pub(crate) fn describe_bisection(b: &Bisection) -> (&'static str, String) {
     let tolerance = units::setting(b.tolerance);
     let workload = b.workload.as_deref().unwrap_or("a workload");
     match (b.culprits.as_slice(), b.steps.first().map(|step| step.outcome)) {

@@ -1,23 +1,27 @@
-//! What is said of a calibration, on the terminal and in Markdown alike. Not yet neutralised.
+//! A calibration in words and cells, for the terminal and Markdown alike. Not yet neutralised.
 
-use super::ab::{number, out_of};
+use super::sides::out_of;
+use crate::paint::Ink;
+use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{list, plural};
-use crate::units::{self, MISSING};
-use holdpoint_model::{Calibrated, Calibration};
+use crate::units;
+use holdpoint_model::Calibration;
 
 /// Names of workloads that are too noisy.
 const NOISY_SHOWN: usize = 6;
 /// Times to see something in; a foreign file may have any number.
 const TIMES_SHOWN: usize = 4;
+/// Where the terminal is narrow, the last of the times goes first, as the title of the first explains the others.
+const TIME_DROP: u8 = 5;
 
-/// What was compared, how often, and at which tolerance.
+/// The sides, the tolerance and the number of trials.
 pub(crate) fn facts(c: &Calibration) -> [String; 3] {
     let injected = if is_injected(c) {
         format!("{} slower head", units::setting(c.inject))
     } else {
         "base against itself".to_owned()
     };
-    [injected, format!("tolerance {}", units::setting(c.tolerance)), plural(c.trials as usize, "trial")]
+    [injected, format!("tolerance {}", units::setting(c.tolerance)), plural(c.trials, "trial")]
 }
 
 /// Whether a slowdown was put into head.
@@ -26,7 +30,7 @@ pub(crate) fn is_injected(c: &Calibration) -> bool {
 }
 
 /// The times for which it is known what is seen in them, in seconds.
-pub(crate) fn times_s(c: &Calibration) -> Vec<f64> {
+fn times_s(c: &Calibration) -> Vec<f64> {
     let known = c.workloads.values().flat_map(|w| &w.visible).filter(|visible| visible.slowdown.is_some());
     let all = known.map(|visible| visible.seconds);
     let mut times: Vec<f64> = all.filter(|time| time.is_finite()).collect();
@@ -36,45 +40,54 @@ pub(crate) fn times_s(c: &Calibration) -> Vec<f64> {
     times
 }
 
-/// Titles of the first of [`cells`].
-pub(crate) fn titles(c: &Calibration) -> [&'static str; 7] {
-    let called = if is_injected(c) { "detected" } else { "false alarms" };
-    [called, "undecided", "failed", "seconds", "p90", "units", "unit sd"]
-}
-
-/// Titles of the others, one for each of the times.
-pub(crate) fn time_titles(times_s: &[f64]) -> impl Iterator<Item = String> {
-    let word = |i| if i == 0 { "sees in" } else { "in" };
-    times_s.iter().enumerate().map(move |(i, time)| format!("{} {time} s", word(i)))
-}
-
-/// The numbers of one workload.
-pub(crate) fn cells(c: &Calibration, w: &Calibrated, times_s: &[f64]) -> Vec<String> {
-    let called = if is_injected(c) { w.detected } else { w.false_alarms };
-    let any_failed = c.workloads.values().any(|w| w.failed > 0);
-    let mut cells = vec![
-        out_of(called, w.trials),
-        units::count(w.inconclusive.into()),
-        // A column for what never happened is left out.
-        if any_failed { units::count(w.failed.into()) } else { MISSING.to_owned() },
-        units::seconds(w.seconds),
-        units::seconds(w.seconds_p90),
-        units::count(w.units.round() as u64),
-        number(w.unit_sd, units::small_share),
+/// How often the rule was wrong, and what it sees, by workload.
+pub(crate) fn workloads_table(c: &Calibration) -> Grid {
+    let times_s = times_s(c);
+    let mut columns: Vec<Column> = vec![
+        names("workload"),
+        numbers(if is_injected(c) { "detected" } else { "false alarms" }),
+        numbers("undecided").drop(2),
+        numbers("failed").drop(1),
+        numbers("seconds").drop(4),
+        numbers("p90").drop(6),
+        numbers("units").drop(8),
+        numbers("unit sd").drop(7),
     ];
-    cells.extend(times_s.iter().map(|time| {
-        let at = w.visible.iter().find(|visible| visible.seconds == *time);
-        number(at.and_then(|visible| visible.slowdown), units::share)
+    columns.extend(times_s.iter().enumerate().map(|(i, time)| {
+        let word = if i == 0 { "sees in" } else { "in" };
+        numbers("").titled(format!("{word} {time} s")).drop(TIME_DROP)
     }));
-    cells
+    columns.push(words("remark").drop(3));
+    let any_failed = c.workloads.values().any(|w| w.failed > 0);
+    let mut grid = Grid::new(&columns);
+    for (name, w) in &c.workloads {
+        let (called, ink) = match (is_injected(c), w.false_alarms) {
+            (true, _) => (w.detected, Ink::Plain),
+            (false, 0) => (0, Ink::Plain),
+            (false, n) => (n, Ink::Doubt),
+        };
+        let mut row = vec![
+            Cell::name(name),
+            Cell::inked(ink, &out_of(called, w.trials)),
+            Cell::count(w.inconclusive),
+            // A column for what never happened is left out.
+            if any_failed { Cell::count(w.failed) } else { Cell::new("") },
+            Cell::new(&units::seconds(w.seconds)),
+            Cell::new(&units::seconds(w.seconds_p90)),
+            Cell::count(w.units.round() as u64),
+            Cell::number(w.unit_sd, units::small_share),
+        ];
+        row.extend(times_s.iter().map(|time| {
+            let at = w.visible.iter().find(|visible| visible.seconds == *time);
+            Cell::number(at.and_then(|visible| visible.slowdown), units::share)
+        }));
+        row.push(Cell::inked(Ink::Doubt, if w.too_noisy { "too noisy" } else { "" }));
+        grid.push(row);
+    }
+    grid
 }
 
-/// The mark in the last column.
-pub(crate) fn mark(w: &Calibrated) -> &'static str {
-    if w.too_noisy { "too noisy" } else { "" }
-}
-
-/// What the reader should know, each with a word before it.
+/// Notes for the reader, each with a label.
 pub(crate) fn notes(c: &Calibration) -> Vec<(&'static str, String)> {
     let noisy = c.workloads.iter().filter(|(_, w)| w.too_noisy).map(|(name, _)| name.as_str());
     let noisy: Vec<&str> = noisy.collect();
@@ -91,17 +104,17 @@ pub(crate) fn notes(c: &Calibration) -> Vec<(&'static str, String)> {
         ));
     }
     if c.toolchain.profile == "debug" {
-        notes.push(("warning", "holdpoint is a debug build: its own times say little".to_owned()));
+        notes.push(("warning", super::DEBUG_BUILD.to_owned()));
     }
     if !c.finished {
-        notes.push(("unfinished", format!("ended early after {}", plural(c.trials as usize, "trial"))));
+        notes.push(("unfinished", format!("ended early after {}", plural(c.trials, "trial"))));
     }
     notes
 }
 
 /// How it came out: the words that count, and a sentence.
-pub(crate) fn of_calibration(c: &Calibration) -> (String, String) {
-    let trials = plural(c.trials as usize, "trial");
+pub(crate) fn describe_calibration(c: &Calibration) -> (String, String) {
+    let trials = plural(c.trials, "trial");
     if c.trials == 0 || c.workloads.is_empty() {
         return ("nothing is known".to_owned(), format!("{trials} of {}", workloads(c)));
     }
@@ -110,7 +123,7 @@ pub(crate) fn of_calibration(c: &Calibration) -> (String, String) {
     }
     let alarms = match c.false_alarms {
         0 => format!("no false alarm in {trials}"),
-        n => format!("{} in {trials}", plural(n as usize, "false alarm")),
+        n => format!("{} in {trials}", plural(n, "false alarm")),
     };
     let stated = format!("stated {}", units::setting(c.alarm_rate));
     let sentence = match c.false_alarm_rate_upper {

@@ -1,41 +1,39 @@
 //! The one sentence that says how it came out, and the choice of what to show. Not yet neutralised.
 
-pub(crate) mod ab;
 pub(crate) mod bisection;
 pub(crate) mod calibration;
-mod judgement;
+pub(crate) mod judgement;
 mod report;
+pub(crate) mod sides;
 
-pub(crate) use judgement::{headroom, of_judgement};
-pub(crate) use report::of_report;
+pub(crate) use judgement::describe_judgement;
+pub(crate) use report::describe_run;
 
 use crate::text::{list, plural};
 use crate::units;
-use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{Check, Verdict};
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// Passes shown; everything else is always shown.
 const PASSES_SHOWN: usize = 50;
 /// Names in a list.
 pub(crate) const NAMES_SHOWN: usize = 3;
+pub(crate) const DEBUG_BUILD: &str = "holdpoint is a debug build: its own times say little";
 
-/// What to show, in order, and how many passes are left out.
-pub(crate) fn shown<T>(
-    items: impl IntoIterator<Item = T>,
-    verdict: impl Fn(&T) -> Verdict,
-) -> (Vec<T>, usize) {
+/// The checks to show, in order, and how many passes are left out.
+fn shown(checks: &[Check]) -> (Vec<&Check>, usize) {
     let mut passes = 0;
-    let shown = items.into_iter().filter(|item| {
-        passes += usize::from(verdict(item) == Verdict::Pass);
-        verdict(item) != Verdict::Pass || passes <= PASSES_SHOWN
+    let shown = checks.iter().filter(|check| {
+        passes += usize::from(check.verdict == Verdict::Pass);
+        check.verdict != Verdict::Pass || passes <= PASSES_SHOWN
     });
     let shown = shown.collect();
     (shown, passes.saturating_sub(PASSES_SHOWN))
 }
 
 /// `… and 9 950 more passed`.
-pub(crate) fn more_passed(left_out: usize) -> Option<String> {
+fn more_passed(left_out: usize) -> Option<String> {
     (left_out > 0).then(|| format!("… and {} more passed", units::count(left_out as u64)))
 }
 
@@ -46,51 +44,33 @@ pub(crate) struct Group<'a> {
     pub(crate) names: Vec<&'a str>,
 }
 
-/// Why, for every check that is neither a pass nor an improvement; the worst first.
-pub(crate) fn reasons(checks: &[Check]) -> Vec<Group<'_>> {
-    let unwell = checks.iter().filter(|check| check.verdict > Verdict::Pass);
-    grouped(unwell.map(|check| {
-        let name = (check.metric != STATUS_METRIC).then_some(check.metric.as_str());
-        (check.verdict, check.reason.as_str(), name)
-    }))
-}
-
-/// Names by verdict and reason, the worst first.
-fn grouped<'a>(items: impl Iterator<Item = (Verdict, &'a str, Option<&'a str>)>) -> Vec<Group<'a>> {
-    let mut groups: Vec<Group<'a>> = Vec::new();
-    let mut index: HashMap<(Verdict, &str), usize> = HashMap::new();
-    for (verdict, reason, name) in items {
-        let at = *index.entry((verdict, reason)).or_insert_with(|| {
-            groups.push(Group { verdict, reason, names: Vec::new() });
+/// Values by their keys, in the order of the first value of each.
+pub(crate) fn group<K: Hash + Eq + Copy, V>(items: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let mut index: HashMap<K, usize> = HashMap::new();
+    for (key, value) in items {
+        let at = *index.entry(key).or_insert_with(|| {
+            groups.push((key, Vec::new()));
             groups.len() - 1
         });
-        groups[at].names.extend(name);
+        groups[at].1.push(value);
     }
-    groups.sort_by_key(|group| std::cmp::Reverse(group.verdict));
     groups
 }
 
-/// What a sentence says of a metric or a workload.
-#[derive(Clone, Copy, Debug)]
-struct Item<'a> {
-    name: &'a str,
-    verdict: Verdict,
-    change: Option<f64>,
-}
-
-/// Metrics or workloads, and the word for them.
+/// Checks of metrics or workloads, and the word for them.
 struct Items<'a> {
     noun: &'static str,
-    all: Vec<Item<'a>>,
+    all: Vec<&'a Check>,
 }
 
 impl<'a> Items<'a> {
-    fn with(&self, verdict: Verdict) -> Vec<Item<'a>> {
-        self.all.iter().copied().filter(|item| item.verdict == verdict).collect()
+    fn with(&self, verdict: Verdict) -> Vec<&'a Check> {
+        self.all.iter().copied().filter(|check| check.verdict == verdict).collect()
     }
 
     /// `1 of 9 metrics is`, `9 of 9 metrics are`, `the only metric is`.
-    fn of(&self, n: usize, one: &str, many: &str) -> String {
+    fn count(&self, n: usize, one: &str, many: &str) -> String {
         let total = plural(self.all.len(), self.noun);
         match (n, self.all.len()) {
             (1, 1) => format!("the only {} {one}", self.noun),
@@ -100,51 +80,51 @@ impl<'a> Items<'a> {
     }
 
     /// The names in brackets, unless it is all of them.
-    fn which(&self, hit: &[Item<'_>]) -> String {
+    fn which(&self, hit: &[&Check]) -> String {
         if hit.len() == self.all.len() { String::new() } else { format!(" ({})", names(hit)) }
     }
 
     /// Nothing is slower than what `allowed` says, and what is faster.
     fn passed(&self, allowed: &str) -> String {
         let improved = self.with(Verdict::Improved);
-        let said = match self.all.len() {
+        let text = match self.all.len() {
             1 => format!("the only {} is not slower than {allowed}", self.noun),
             n => format!("none of the {} is slower than {allowed}", plural(n, self.noun)),
         };
         match improved.len() {
-            0 => said,
-            n => format!("{said}, {} improved ({})", units::count(n as u64), changes(&improved)),
+            0 => text,
+            n => format!("{text}, {} improved ({})", units::count(n as u64), changes(&improved)),
         }
     }
 
     /// The sentence, with what else there is that is not good.
-    fn also(&self, said: String, but: Verdict) -> String {
+    fn also(&self, sentence: String, but: Verdict) -> String {
         let others =
             [Verdict::Broken, Verdict::Regressed, Verdict::Inconclusive, Verdict::Skipped, Verdict::Waived];
         let counted = others.iter().filter(|other| **other != but).filter_map(|other| {
-            let n = self.all.iter().filter(|item| item.verdict == *other).count();
+            let n = self.all.iter().filter(|check| check.verdict == *other).count();
             (n > 0).then(|| format!("{} {}", units::count(n as u64), other.as_str()))
         });
         let also = counted.collect::<Vec<_>>().join(", ");
-        if also.is_empty() { said } else { format!("{said}; also {also}") }
+        if also.is_empty() { sentence } else { format!("{sentence}; also {also}") }
     }
 }
 
-fn names(items: &[Item<'_>]) -> String {
-    let names: Vec<&str> = items.iter().map(|item| item.name).collect();
+fn names(checks: &[&Check]) -> String {
+    let names: Vec<&str> = checks.iter().map(|check| check.name()).collect();
     list(&names, NAMES_SHOWN)
 }
 
 /// Names with their changes, the largest first.
-fn changes(items: &[Item<'_>]) -> String {
-    let mut items = items.to_vec();
-    let size = |item: &Item<'_>| item.change.map_or(0.0, f64::abs);
-    items.sort_by(|a, b| size(b).total_cmp(&size(a)));
-    let texts: Vec<String> = items
+fn changes(checks: &[&Check]) -> String {
+    let mut checks = checks.to_vec();
+    let size = |check: &Check| check.regression_ratio.map_or(0.0, f64::abs);
+    checks.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let texts: Vec<String> = checks
         .iter()
-        .map(|item| match item.change {
-            Some(ratio) => format!("{} {}", item.name, units::percent(ratio)),
-            None => item.name.to_owned(),
+        .map(|check| match check.regression_ratio {
+            Some(ratio) => format!("{} {}", check.name(), units::percent(ratio)),
+            None => check.name().to_owned(),
         })
         .collect();
     list(&texts, NAMES_SHOWN)

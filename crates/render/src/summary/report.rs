@@ -5,7 +5,7 @@ use crate::{remedy, units};
 use holdpoint_model::{Outcome, Report};
 
 /// How the run came out, after its status word.
-pub(crate) fn of_report(r: &Report) -> String {
+pub(crate) fn describe_run(r: &Report) -> String {
     let total = plural(r.benchmarks.len(), "workload");
     let took =
         if r.config.elapsed_s > 0.0 { format!(" in {:.1} s", r.config.elapsed_s) } else { String::new() };
@@ -21,16 +21,16 @@ pub(crate) fn of_report(r: &Report) -> String {
             .as_deref()
             .map_or_else(|| "there was no workload to measure".to_owned(), remedy::with);
     }
-    let mut said = if measured == r.benchmarks.len() {
+    let mut sentence = if measured == r.benchmarks.len() {
         format!("{total} measured{took}")
     } else {
         format!("{} of {total} measured{took}", units::count(measured as u64))
     };
     for (n, word) in parts.into_iter().filter(|(n, _)| *n > 0) {
-        said.push_str(&format!(", {} {word}", units::count(n as u64)));
+        sentence.push_str(&format!(", {} {word}", units::count(n as u64)));
     }
     match &r.reason {
-        Some(reason) => format!("{said}: {}", remedy::with(reason)),
-        None => said,
+        Some(reason) => format!("{sentence}: {}", remedy::with(reason)),
+        None => sentence,
     }
 }

@@ -8,7 +8,7 @@ const STEP: f64 = FONT_SIZE + 3.0;
 /// Places tried above and below a point before a label is put where it may overlap.
 const STEPS_MAX: i32 = 24;
 
-/// What is on a picture already, and where more may go.
+/// The parts of a picture that are taken, and the area for labels.
 pub(super) struct Labels {
     within: Area,
     taken: Vec<Area>,

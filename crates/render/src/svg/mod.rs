@@ -6,14 +6,13 @@ mod roofline;
 
 pub use roofline::{has_points, roofline};
 
-use crate::text::clean;
+use crate::text::{clean, escape_html};
 use std::fmt::Write;
 
 /// Size of the text. Its characters are at most `CHAR_WIDTH` wide on average, in any of the usual fonts.
 const FONT_SIZE: f64 = 11.0;
 const CHAR_WIDTH: f64 = 6.1;
 
-/// A rectangle that something takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Area {
     x: f64,
@@ -53,7 +52,7 @@ fn text_width(text: &str) -> f64 {
 
 /// Foreign text inside an element or an attribute.
 fn escaped(text: &str) -> String {
-    clean(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    escape_html(&clean(text)).replace('"', "&quot;")
 }
 
 /// A piece of a picture as it is written. Writing to a string cannot fail.

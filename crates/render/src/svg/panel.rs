@@ -35,7 +35,6 @@ impl Axis {
     }
 }
 
-/// A field on the picture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Panel {
     pub area: Area,

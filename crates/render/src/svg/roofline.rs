@@ -1,4 +1,4 @@
-//! The roofline: roofs, and under them a point per workload. What counts no operations has a field of its own, beside.
+//! The roofline: roofs, and under them a point per workload. Workloads without operations have a field of their own, beside.
 
 use super::labels::{Labels, Side};
 use super::panel::{Axis, Panel};
@@ -18,7 +18,7 @@ const RIGHT: f64 = 986.0;
 const STRIP: f64 = 250.0;
 const BETWEEN: f64 = 66.0;
 
-/// Scoped to the picture, so that it may stand inside a page. The colours of points are told apart without colour by their legend.
+/// Scoped to the picture, so that it may stand inside a page. The legend names the colours of points.
 const STYLE: &str = "\
 .hp-roofline{--bg:#fff;--ink:#1f2328;--dim:#59636e;--grid:#e4e8ec;--roof:#1f2328;--memory:#0969da;--cache:#0f7b6c;\
 --compute:#bc4c00;--launch:#8250df;--above:#cf222e;\
@@ -37,13 +37,11 @@ font:11px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-ser
 ";
 
 /// Whether there is anything to draw under the roofs.
-#[must_use]
 pub fn has_points(r: &Roofline) -> bool {
     !points(r).is_empty()
 }
 
 /// The picture, as a document of its own that may also stand inside HTML.
-#[must_use]
 pub fn roofline(r: &Roofline) -> String {
     let points = points(r);
     let (bytes_only, others): (Vec<_>, Vec<_>) = points.into_iter().partition(|point| point.gflops.is_none());
@@ -67,7 +65,6 @@ pub fn roofline(r: &Roofline) -> String {
     out + &canvas.0 + "</svg>\n"
 }
 
-/// A workload on the picture.
 struct Point<'a> {
     name: &'a str,
     placed: &'a Placed,
@@ -125,14 +122,13 @@ fn head(r: &Roofline, canvas: &mut Canvas) {
     }
 }
 
-/// A roof on the picture.
 struct Roof {
     value: f64,
     class: &'static str,
     name: String,
 }
 
-/// The bandwidths to be drawn: memory, the caches that some workload is held against, the maker's; the highest first.
+/// The bandwidths to be drawn: memory, the caches that some workload is compared with, the maker's; the highest first.
 fn bandwidths(r: &Roofline) -> Vec<Roof> {
     let is_over = |cache: &Bandwidth, placement: &Placement| match placement {
         Placement::Placed(placed) => placed.ceiling.workload == cache.workload,
@@ -172,7 +168,7 @@ fn levels(r: &Roofline, points: &[Point<'_>]) -> Vec<Roof> {
     all
 }
 
-/// What only moves bytes: one point above the other by its bandwidth.
+/// Workloads that only move bytes: one point above the other by its bandwidth.
 fn strip(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     let roofs = bandwidths(r);
     let mut values: Vec<f64> = roofs.iter().map(|roof| roof.value).collect();
@@ -185,7 +181,7 @@ fn strip(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     named(points, places, &mut labels, canvas);
 }
 
-/// What counts operations: by how many per byte, and how many per second.
+/// Workloads that count operations: by operations per byte, and per second.
 fn field(r: &Roofline, points: &[Point<'_>], area: Area, canvas: &mut Canvas) {
     let (roofs, levels) = (bandwidths(r), levels(r, points));
     let highest = levels.first().map_or(0.0, |level| level.value);

@@ -5,7 +5,7 @@ use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, numbers};
 use crate::text::{self, entry, plural};
 use crate::units;
-use holdpoint_model::{Baseline, BaselineMetric};
+use holdpoint_model::{Baseline, BaselineMetric, Machine};
 
 const COLUMNS: &[Column] = &[
     names("metric"),
@@ -16,14 +16,12 @@ const COLUMNS: &[Column] = &[
     numbers("runs").drop(3),
 ];
 
-/// The baseline: what each metric was and how much worse it may become.
-#[must_use]
 pub fn baseline(b: &Baseline, style: Style) -> String {
     paragraphs(&[head(b, style), table(b, style), facts(b, style), end(b, style)])
 }
 
 fn head(b: &Baseline, style: Style) -> String {
-    text::heading(style, &b.suite, &[Some("baseline".to_owned()), text::machine(b.machine.as_ref())])
+    text::heading(style, &b.suite, &[Some("baseline".to_owned()), b.machine.as_ref().map(Machine::describe)])
 }
 
 fn table(b: &Baseline, style: Style) -> String {
@@ -61,7 +59,7 @@ fn facts(b: &Baseline, style: Style) -> String {
         out += &entry(style, Ink::Strong, "run", &format!("{}  {revision}", run.timestamp_utc));
     }
     if let Some(promoted) = &b.promoted {
-        let commit: String = promoted.commit.chars().take(12).collect();
+        let commit = text::short_commit(&promoted.commit);
         let body = format!("{}  {commit} by {}", promoted.timestamp_utc, promoted.by);
         out += &entry(style, Ink::Strong, "promoted", &body);
     }

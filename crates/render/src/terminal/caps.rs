@@ -12,20 +12,17 @@ use std::borrow::Cow;
 
 const COLUMNS: &[Column] = &[words("what"), words("available"), names("detail")];
 
-/// One row: what it is, whether it can be used, and what there is to say.
 struct Row<'a> {
     what: Cow<'static, str>,
     available: bool,
     detail: String,
     reason: Option<&'a str>,
-    /// What was found and what would help, where more is known than the reason's remedy says.
+    /// A more specific remedy than the reason's.
     found: Option<&'a str>,
     /// Whether the detail says what it is, and not only how it is.
     is_named: bool,
 }
 
-/// What can be measured here, and what helps where something cannot.
-#[must_use]
 pub fn caps(c: &RuntimeCaps, style: Style) -> String {
     let rows = rows(c);
     paragraphs(&[table(&rows, style), remedies(&rows, style), end(c, style)])
@@ -37,7 +34,7 @@ fn rows(c: &RuntimeCaps) -> Vec<Row<'_>> {
         Row::new("CUDA", c.cuda.available, cuda(&c.cuda), &c.cuda.reason).found(c.cuda.detail.as_deref()),
     );
     rows.extend(c.cuda.devices.iter().map(device));
-    rows.push(Row::of("NVML", &c.nvml));
+    rows.push(Row::without_detail("NVML", &c.nvml));
     rows.extend(nvrtc(&c.nvrtc));
     let dtypes = c.fp8.supported_dtypes.join(", ");
     rows.push(Row::new("FP8", c.fp8.available, dtypes, &c.fp8.reason));
@@ -59,7 +56,7 @@ impl<'a> Row<'a> {
         Self { what: what.into(), available, detail, reason, found: None, is_named: false }
     }
 
-    fn of(what: &'static str, cap: &'a Cap) -> Self {
+    fn without_detail(what: &'static str, cap: &'a Cap) -> Self {
         Self::new(what, cap.available, String::new(), &cap.reason)
     }
 
@@ -74,18 +71,18 @@ fn cpu(cpu: &CpuCaps) -> Vec<Row<'_>> {
     vec![
         Row::new("CPU", true, model.trim_end_matches([' ', ',']).to_owned(), &None),
         Row::new("host clock", true, format!("steps of {clock}"), &None),
-        Row::of("CPU frequency", &cpu.frequency),
-        Row::of("stolen time", &cpu.steal),
-        Row::of("hardware counters", &cpu.perf_counters),
+        Row::without_detail("CPU frequency", &cpu.frequency),
+        Row::without_detail("stolen time", &cpu.steal),
+        Row::without_detail("hardware counters", &cpu.perf_counters),
     ]
 }
 
 /// The driver and how many devices it has; each has a row of its own.
 fn cuda(cuda: &CudaCaps) -> String {
     let driver = cuda.driver_version.as_ref().map(|version| format!("driver {version}"));
-    let spoken = cuda.cuda_version.as_ref().map(|version| format!("CUDA {version}"));
-    let count = Some(plural(cuda.device_count as usize, "device"));
-    [driver, spoken, count].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let runtime = cuda.cuda_version.as_ref().map(|version| format!("CUDA {version}"));
+    let count = Some(plural(cuda.device_count, "device"));
+    [driver, runtime, count].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn device(device: &CudaDeviceCaps) -> Row<'_> {
@@ -153,7 +150,7 @@ fn remedies(rows: &[Row<'_>], style: Style) -> String {
     let mut seen: Vec<&str> = Vec::new();
     let mut out = String::new();
     for row in rows {
-        let help = |reason| row.found.or_else(|| remedy::of(reason));
+        let help = |reason| row.found.or_else(|| remedy::find(reason));
         let Some((reason, remedy)) = row.reason.and_then(|reason| Some((reason, help(reason)?))) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What `holdpoint check` found.
+//! The table after `holdpoint check`.
 
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
@@ -24,8 +24,6 @@ const COLUMNS: &[Column] = &[
     numbers("of the roof"),
 ];
 
-/// The table, what is wrong or could not run, what to do, and a last line.
-#[must_use]
 pub fn check(document: &CheckDocument, style: Style) -> String {
     let checks: &[KernelCheck] = match document {
         CheckDocument::One(check) => std::slice::from_ref(check),

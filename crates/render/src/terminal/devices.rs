@@ -8,7 +8,6 @@ use crate::units;
 use holdpoint_model::{Outcome, Report};
 
 /// The median of each workload on each device, and how far the devices are apart.
-#[must_use]
 pub fn devices(reports: &[(u32, Report)], style: Style) -> String {
     let mut columns: Vec<Column> = vec![names("workload")];
     columns.extend(reports.iter().map(|(ordinal, _)| numbers("").titled(format!("device {ordinal}"))));

@@ -9,7 +9,6 @@ use holdpoint_model::attest::GateStatus;
 use holdpoint_model::replay::{ReplayCompared, artifact_name};
 use holdpoint_model::{Attestation, ReplayManifest, ReplayVerification};
 
-/// Characters of a hash that are shown.
 const HASH_CHARS: usize = 16;
 const OUTPUTS: &[Column] = &[
     names("answer"),
@@ -20,8 +19,6 @@ const OUTPUTS: &[Column] = &[
     words("SHA-256"),
 ];
 
-/// The answers that were kept.
-#[must_use]
 pub fn replay_manifest(m: &ReplayManifest, path: &str, style: Style) -> String {
     let mut grid = Grid::new(OUTPUTS);
     let mut notes = String::new();
@@ -60,8 +57,6 @@ pub fn replay_manifest(m: &ReplayManifest, path: &str, style: Style) -> String {
     paragraphs(&[title, grid.render(style), notes, end])
 }
 
-/// What differs, the first thing first.
-#[must_use]
 pub fn replay_verification(v: &ReplayVerification, style: Style) -> String {
     let mut notes = String::new();
     for (at, difference) in v.differences.iter().enumerate() {
@@ -81,8 +76,8 @@ pub fn replay_verification(v: &ReplayVerification, style: Style) -> String {
     };
     let compared = format!(
         "{} with {} compared {how}",
-        plural(usize::try_from(v.outputs_count).unwrap_or(usize::MAX), "answer"),
-        plural(usize::try_from(v.values_count).unwrap_or(usize::MAX), "value")
+        plural(v.outputs_count, "answer"),
+        plural(v.values_count, "value")
     );
     let end = match (v.differences.len(), v.same) {
         (0, true) => last_line(style, Ink::Good, "same", &compared),
@@ -123,8 +118,6 @@ fn compared(a: &Attestation) -> Vec<(&str, String)> {
     inputs.filter_map(|(key, input)| Some((key, describe_compared(input.compared.as_ref()?)))).collect()
 }
 
-/// What a release rests on.
-#[must_use]
 pub fn attestation(a: &Attestation, style: Style) -> String {
     let m = &a.release_metadata;
     let tree = match m.dirty {
@@ -194,8 +187,7 @@ pub fn attestation(a: &Attestation, style: Style) -> String {
     ])
 }
 
-/// Whether an attestation holds, and everything that does not.
-#[must_use]
+/// Whether an attestation holds, and its problems.
 pub fn verified(problems: &[String], holds: &str, style: Style) -> String {
     let notes: String = problems.iter().map(|problem| entry(style, Ink::Bad, "problem", problem)).collect();
     let end = match problems.len() {

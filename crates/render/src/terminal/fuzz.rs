@@ -1,4 +1,4 @@
-//! What `holdpoint fuzz` found.
+//! The table after `holdpoint fuzz`.
 
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
@@ -21,8 +21,6 @@ const COLUMNS: &[Column] = &[
     numbers("correlation").drop(4),
 ];
 
-/// The table, the failing cases, and a last line.
-#[must_use]
 pub fn fuzz(report: &FuzzReport, style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     let (mut ranges, mut notes) = (String::new(), String::new());
@@ -55,8 +53,7 @@ fn sizes(kernel: &FuzzedKernel) -> String {
 
 /// `3 of 150 runs`.
 fn runs(shown: Shown) -> String {
-    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    format!("{} of {}", shown.failed_count, plural(count(shown.runs_count), "run"))
+    format!("{} of {}", shown.failed_count, plural(shown.runs_count, "run"))
 }
 
 fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
@@ -76,11 +73,11 @@ fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
     ]
 }
 
-/// What is wrong, the case, and how to see it again, each on a line of its own.
+/// The finding, the case, and the command that replays it, each on a line of its own.
 fn failed(kernel: &FuzzedKernel, failure: &FuzzFailure, style: Style) -> String {
     let Finding { kind, detail } = &failure.finding;
-    let found_after = plural(usize::try_from(failure.found_after).unwrap_or(usize::MAX), "case");
-    let mut case = format!("{}, found after {found_after}", spoken(&failure.case));
+    let found_after = plural(failure.found_after, "case");
+    let mut case = format!("{}, found after {found_after}", describe_case(&failure.case));
     if !failure.shown.is_always() {
         case += &format!(", failed in {}", runs(failure.shown));
     }
@@ -95,13 +92,13 @@ fn failed(kernel: &FuzzedKernel, failure: &FuzzFailure, style: Style) -> String 
 fn skipped(kernel: &FuzzedKernel, reason: &str) -> String {
     let refused = match (kernel.refused_count, kernel.cases_count) {
         (0, _) | (_, 0) => String::new(),
-        (count, _) => plural(usize::try_from(count).unwrap_or(usize::MAX), "case") + ", the last: ",
+        (count, _) => plural(count, "case") + ", the last: ",
     };
     format!("{} {} by {}: {refused}{}", kernel.name(), kernel.dtype, kernel.worker, remedy::with(reason))
 }
 
 /// `[1,1,17,64] f16 causal=true, normal values`.
-fn spoken(case: &FuzzCase) -> String {
+fn describe_case(case: &FuzzCase) -> String {
     let shape: Vec<String> = case.shape.iter().map(ToString::to_string).collect();
     let mut text = format!("[{}] {}", shape.join(","), case.dtype);
     for (name, value) in &case.params {
@@ -156,8 +153,7 @@ fn end(report: &FuzzReport, style: Style) -> String {
     }
 }
 
-/// What saved cases came to.
-#[must_use]
+/// The outcomes of saved cases.
 pub fn replayed(outcomes: &[(String, Replayed)], style: Style) -> String {
     let mut text = String::new();
     for (path, Replayed { evaluated, shown }) in outcomes {

@@ -1,15 +1,16 @@
 //! The tables after `holdpoint profile`. Counters only: no time stands in them.
 
-use super::{last_line, paragraphs};
+use super::{
+    counted, describe_device, describe_tool, describe_unavailable, group_by_reason, ink_of_counts, last_line,
+    paragraphs,
+};
 use crate::paint::{Ink, Style};
-use crate::remedy;
-use crate::summary::NAMES_SHOWN;
+use crate::summary::{NAMES_SHOWN, group};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, entry, list, plural};
 use crate::units;
 use holdpoint_model::profile::{
     Finding, KernelChange, KernelProfile, MetricChange, Profile, ProfileComparison, ProfileOutcome, Severity,
-    Unavailable,
 };
 use std::cmp::Reverse;
 
@@ -26,11 +27,9 @@ const SHOWN: &[(&str, &str, u8)] = &[
 ];
 /// Changes shown of a kernel; all are in the file.
 const CHANGES_SHOWN: usize = 8;
-/// Kernels told of one rule; all are in the file.
+/// Kernels named for one rule; all are in the file.
 const KERNELS_SHOWN: usize = 6;
 
-/// What was counted, and what that means.
-#[must_use]
 pub fn profile(p: &Profile, style: Style) -> String {
     let mut columns: Vec<Column> = vec![names("workload"), names("kernel")];
     columns.extend(SHOWN.iter().map(|(_, title, drop)| numbers(title).drop(*drop)));
@@ -43,12 +42,12 @@ pub fn profile(p: &Profile, style: Style) -> String {
                 for kernel in &profiled.kernels {
                     let name = name_among(kernel, &profiled.kernels);
                     grid.push(row(workload, &name, kernel));
-                    let told = |finding: &Finding| format!("{workload}, {name}: {}", finding.what);
-                    findings.extend(kernel.findings.iter().map(|finding| (finding, told(finding))));
+                    let describe = |finding: &Finding| format!("{workload}, {name}: {}", finding.what);
+                    findings.extend(kernel.findings.iter().map(|finding| (finding, describe(finding))));
                 }
             }
             ProfileOutcome::Unavailable(why) => {
-                others.push((Ink::Doubt, "unavailable", because(why), workload))
+                others.push((Ink::Doubt, "unavailable", describe_unavailable(why), workload))
             }
             ProfileOutcome::Failed(failure) => {
                 let why = format!("{}: {}", failure.cause.as_str(), failure.detail);
@@ -60,47 +59,22 @@ pub fn profile(p: &Profile, style: Style) -> String {
         [] => String::new(),
         names => entry(style, Ink::Dim, "not counted", &list(names, NAMES_SHOWN)),
     };
+    let facts = [
+        Some("profile".to_owned()),
+        p.profiler.as_ref().map(describe_tool),
+        p.revision.as_ref().map(text::revision),
+        p.device.as_ref().map(describe_device),
+    ];
     paragraphs(&[
-        head(p, style),
+        text::heading(style, &p.suite, &facts),
         grid.render(style),
         by_rule(&findings, style),
-        grouped(&others, style) + &missing,
+        group_by_reason(&others, style) + &missing,
         end(p, style),
     ])
 }
 
-/// Workloads with the same reason in one paragraph.
-pub(super) fn grouped(others: &[(Ink, &str, String, &String)], style: Style) -> String {
-    let mut groups: Vec<(Ink, &str, &str, Vec<&str>)> = Vec::new();
-    for (ink, label, why, workload) in others {
-        match groups.iter_mut().find(|group| (group.1, group.2) == (*label, why.as_str())) {
-            Some(group) => group.3.push(workload),
-            None => groups.push((*ink, label, why, vec![workload])),
-        }
-    }
-    let told = groups.iter().map(|(ink, label, why, workloads)| {
-        entry(style, *ink, label, &format!("{}: {why}", list(workloads, NAMES_SHOWN)))
-    });
-    told.collect()
-}
-
-/// A reason with what was seen and what helps.
-pub(super) fn because(why: &Unavailable) -> String {
-    let seen = why.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
-    let remedy = why.remedy.as_deref().or_else(|| remedy::of(&why.reason));
-    let remedy = remedy.map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-    format!("{}{seen}{remedy}", why.reason)
-}
-
-fn head(p: &Profile, style: Style) -> String {
-    let tool = p.profiler.as_ref().map(|tool| format!("{} {}", tool.name, tool.version));
-    let device =
-        p.device.as_ref().map(|device| format!("{}, driver {}", device.name, device.versions.driver));
-    let revision = p.revision.as_ref().map(text::revision);
-    text::heading(style, &p.suite, &[Some("profile".to_owned()), tool, revision, device])
-}
-
-/// Its name, with its grid where that tells it from another.
+/// The name, with its grid where another kernel has the same name.
 fn name_among(kernel: &KernelProfile, all: &[KernelProfile]) -> String {
     match all.iter().filter(|other| other.name == kernel.name).count() {
         0 | 1 => kernel.name.clone(),
@@ -120,25 +94,20 @@ fn row(workload: &str, name: &str, kernel: &KernelProfile) -> Vec<Cell> {
     row
 }
 
-/// What each rule found, with what helps said once; the weightiest rule first.
+/// The findings of each rule, its remedy once; the most severe rule first.
 fn by_rule(findings: &[(&Finding, String)], style: Style) -> String {
-    let mut rules: Vec<(&Finding, Vec<String>)> = Vec::new();
-    for (finding, told) in findings {
-        match rules.iter_mut().find(|(known, _)| known.rule == finding.rule) {
-            Some((_, all)) => all.push(told.clone()),
-            None => rules.push((finding, vec![told.clone()])),
-        }
-    }
-    rules.sort_by_key(|(finding, _)| Reverse(finding.severity));
-    let told = rules.into_iter().map(|(finding, mut all)| {
-        let more = all.len().saturating_sub(KERNELS_SHOWN);
-        all.truncate(KERNELS_SHOWN);
-        all.extend((more > 0).then(|| format!("and {} more", units::count(more as u64))));
-        let body = format!("{}: {}", finding.rule, finding.remedy);
-        let all = all.iter().map(|told| entry(style, Ink::Plain, "", &format!("· {told}")));
-        entry(style, ink(finding.severity), finding.severity.as_str(), &body) + &all.collect::<String>()
+    let mut rules = group(findings.iter().map(|found| (found.0.rule.as_str(), found)));
+    rules.sort_by_key(|(_, found)| Reverse(found[0].0.severity));
+    let entries = rules.into_iter().map(|(rule, found)| {
+        let (first, _) = found[0];
+        let more = found.len().saturating_sub(KERNELS_SHOWN);
+        let shown = found.iter().take(KERNELS_SHOWN).map(|(_, text)| text.clone());
+        let all = shown.chain((more > 0).then(|| format!("and {} more", units::count(more as u64))));
+        let all = all.map(|text| entry(style, Ink::Plain, "", &format!("· {text}")));
+        let body = format!("{rule}: {}", first.remedy);
+        entry(style, ink(first.severity), first.severity.as_str(), &body) + &all.collect::<String>()
     });
-    told.collect()
+    entries.collect()
 }
 
 fn ink(severity: Severity) -> Ink {
@@ -149,7 +118,7 @@ fn ink(severity: Severity) -> Ink {
     }
 }
 
-/// A counter in the unit that its name tells.
+/// A counter in the unit that its name implies.
 fn counter(name: &str, value: f64) -> String {
     match () {
         () if name.contains("pct") => units::share(value / 100.0),
@@ -176,18 +145,10 @@ fn end(p: &Profile, style: Style) -> String {
     if profiled > 0 {
         parts.push(format!("findings: {} high, {} medium", of(Severity::High), of(Severity::Medium)));
     }
-    parts.extend((unavailable > 0).then(|| format!("{unavailable} unavailable")));
-    parts.extend((failed > 0).then(|| format!("{failed} failed")));
-    let ink = match (failed, profiled) {
-        (1.., _) => Ink::Bad,
-        (0, 0) => Ink::Doubt,
-        _ => Ink::Calm,
-    };
-    last_line(style, ink, "profile", &parts.join(", "))
+    parts.extend(counted([(unavailable, "unavailable"), (failed, "failed")]));
+    last_line(style, ink_of_counts(failed, profiled), "profile", &parts.join(", "))
 }
 
-/// Two profiles beside each other.
-#[must_use]
 pub fn profile_comparison(c: &ProfileComparison, style: Style) -> String {
     let columns = [
         names("workload"),

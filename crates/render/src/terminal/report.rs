@@ -6,7 +6,7 @@ use crate::table::{Cell, Column, Grid, names, numbers};
 use crate::text::{self, entry, list, quote};
 use crate::{remedy, summary, units};
 use holdpoint_model::report::Stopped;
-use holdpoint_model::{Measured, Outcome, Report, RunStatus};
+use holdpoint_model::{Machine, Measured, Outcome, Report, RunStatus};
 
 /// Names in the lines below the table.
 const NAMES_SHOWN: usize = 4;
@@ -25,14 +25,12 @@ const COLUMNS: &[Column] = &[
     numbers("samples").drop(6),
 ];
 
-/// The run: one line per measured workload, then why measuring stopped, failures and skips.
-#[must_use]
 pub fn report(r: &Report, style: Style) -> String {
     paragraphs(&[
         head(r, style),
         table(r, style),
         stops(r, style) + &warnings(r, style) + &unmeasured(r, style),
-        last_line(style, ink(r.status), r.status.as_str(), &summary::of_report(r)),
+        last_line(style, ink(r.status), r.status.as_str(), &summary::describe_run(r)),
     ])
 }
 
@@ -45,11 +43,11 @@ fn ink(status: RunStatus) -> Ink {
 }
 
 fn head(r: &Report, style: Style) -> String {
-    let machine = text::machine(r.machine.as_ref()).or_else(|| Some(r.environment.platform.clone()));
+    let machine = r.machine.as_ref().map(Machine::describe).or_else(|| Some(r.environment.platform.clone()));
     text::heading(style, &r.suite, &[r.revision.as_ref().map(text::revision), machine])
 }
 
-fn measured(r: &Report) -> impl Iterator<Item = (&String, &Measured)> {
+pub(crate) fn measured(r: &Report) -> impl Iterator<Item = (&String, &Measured)> {
     r.benchmarks.iter().filter_map(|(name, m)| match &m.outcome {
         Outcome::Measured(measured) => Some((name, measured.as_ref())),
         _ => None,
@@ -59,7 +57,6 @@ fn measured(r: &Report) -> impl Iterator<Item = (&String, &Measured)> {
 fn table(r: &Report, style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     for (name, m) in measured(r) {
-        let samples: usize = m.samples.rounds.iter().map(|round| round.elapsed_ns.len()).sum();
         grid.push([
             Cell::new(name),
             Cell::number(Some(m.p50_ms), units::time).with(Ink::Strong),
@@ -70,11 +67,15 @@ fn table(r: &Report, style: Style) -> String {
             Cell::new(&throughput(m)),
             Cell::number(m.cpu_p50_ms, units::time),
             Cell::number(own_memory_mb(m), units::memory),
-            Cell::new(&units::count(m.samples.rounds.len() as u64)),
-            Cell::new(&units::count(samples as u64)),
+            Cell::count(m.samples.rounds.len() as u64),
+            Cell::count(samples_count(m)),
         ]);
     }
     grid.render(style)
+}
+
+pub(crate) fn samples_count(m: &Measured) -> u64 {
+    m.samples.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum()
 }
 
 /// The interval of the median by its farther end, `±0.4 %`.
@@ -102,7 +103,6 @@ fn throughput(m: &Measured) -> String {
     best.map_or_else(|| units::MISSING.to_owned(), |(key, v)| units::throughput(key, *v))
 }
 
-/// Why measuring stopped, in words.
 pub(crate) fn stopped(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::TargetWidth => "target width reached",
@@ -138,7 +138,7 @@ fn warnings(r: &Report, style: Style) -> String {
         }
     }
     if r.toolchain.profile == "debug" {
-        out += &entry(style, Ink::Doubt, "warning", "holdpoint is a debug build: its own times say little");
+        out += &entry(style, Ink::Doubt, "warning", summary::DEBUG_BUILD);
     }
     out
 }

@@ -19,33 +19,30 @@ const COLUMNS: &[Column] = &[
     words("roof").drop(4),
 ];
 
-/// Where each workload stands, what to do about it, and what could not be placed.
-#[must_use]
 pub fn roofline(r: &Roofline, style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
-    let mut said = String::new();
+    let mut notes = String::new();
     for (name, placement) in &r.workloads {
         match placement {
             Placement::Placed(placed) => {
                 grid.push(row(name, placed));
                 let body = format!("{name}: {}", placed.recommendations.join("; "));
-                said += &entry(style, ink(placed.bottleneck), placed.bottleneck.as_str(), &body);
+                notes += &entry(style, ink(placed.bottleneck), placed.bottleneck.as_str(), &body);
             }
             Placement::Unplaced { reason } => {
-                said += &entry(style, Ink::Doubt, "not placed", &format!("{name}: {reason}"));
+                notes += &entry(style, Ink::Doubt, "not placed", &format!("{name}: {reason}"));
             }
         }
     }
     for note in &r.notes {
-        said += &entry(style, Ink::Doubt, "note", note);
+        notes += &entry(style, Ink::Doubt, "note", note);
     }
     let began = Some(format!("ceilings of {}", r.ceilings.timestamp_utc));
     let head = text::heading(style, &r.suite, &[Some(r.device.clone()), began]);
-    paragraphs(&[head, roofs(r, style), grid.render(style), said, end(r, style)])
+    paragraphs(&[head, roofs(r, style), grid.render(style), notes, end(r, style)])
 }
 
 /// The ceilings alone, after they were measured.
-#[must_use]
 pub fn ceilings(c: &Ceilings, style: Style) -> String {
     let head = text::heading(style, &c.device, &[Some(format!("measured {}", c.timestamp_utc))]);
     paragraphs(&[head, table(c, None, style)])

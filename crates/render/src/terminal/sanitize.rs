@@ -1,17 +1,17 @@
 //! The table after `holdpoint sanitize`.
 
-use super::profile::{because, grouped};
-use super::{last_line, paragraphs};
+use super::{
+    counted, describe_device, describe_tool, describe_unavailable, group_by_reason, ink_of_counts, last_line,
+    paragraphs,
+};
 use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, words};
 use crate::text::{self, entry, plural};
 use holdpoint_model::profile::{SanitizeOutcome, SanitizeReport, SanitizerError};
 
-/// Errors told of one workload under one tool; the others are in the file.
+/// Errors shown of one workload under one tool; the others are in the file.
 const ERRORS_SHOWN: usize = 3;
 
-/// What each tool said of each workload.
-#[must_use]
 pub fn sanitize(r: &SanitizeReport, style: Style) -> String {
     let mut tools: Vec<&str> = Vec::new();
     for tool in r.sanitized.values().flat_map(|tools| tools.keys()) {
@@ -31,18 +31,14 @@ pub fn sanitize(r: &SanitizeReport, style: Style) -> String {
             match outcome {
                 SanitizeOutcome::Clean => {}
                 SanitizeOutcome::Errors { errors: found, errors_count, .. } => {
-                    for error in found.iter().take(ERRORS_SHOWN) {
-                        errors +=
-                            &entry(style, Ink::Bad, "error", &format!("{workload}, {tool}: {}", told(error)));
-                    }
+                    let shown = found.iter().take(ERRORS_SHOWN).map(describe_error);
                     let more = errors_count.saturating_sub(found.len().min(ERRORS_SHOWN) as u64);
-                    if more > 0 {
-                        errors +=
-                            &entry(style, Ink::Bad, "error", &format!("{workload}, {tool}: {more} more"));
+                    for error in shown.chain((more > 0).then(|| format!("{more} more"))) {
+                        errors += &entry(style, Ink::Bad, "error", &format!("{workload}, {tool}: {error}"));
                     }
                 }
                 SanitizeOutcome::Unavailable(why) => {
-                    others.push((Ink::Doubt, "unavailable", because(why), workload))
+                    others.push((Ink::Doubt, "unavailable", describe_unavailable(why), workload))
                 }
                 SanitizeOutcome::Failed(failure) => {
                     let why = format!("{}: {}", failure.cause.as_str(), failure.detail);
@@ -51,31 +47,34 @@ pub fn sanitize(r: &SanitizeReport, style: Style) -> String {
             }
         }
     }
-    // A reason that is the same for all tools is told once.
+    // A reason that is the same for all tools is shown once.
     others.dedup_by(|a, b| (a.1, &a.2, a.3) == (b.1, &b.2, b.3));
-    paragraphs(&[head(r, style), grid.render(style), errors, grouped(&others, style), end(r, style)])
-}
-
-fn head(r: &SanitizeReport, style: Style) -> String {
-    let tool = r.sanitizer.as_ref().map(|tool| format!("{} {}", tool.name, tool.version));
-    let device =
-        r.device.as_ref().map(|device| format!("{}, driver {}", device.name, device.versions.driver));
-    let revision = r.revision.as_ref().map(text::revision);
-    text::heading(style, &r.suite, &[tool, revision, device])
+    let facts = [
+        r.sanitizer.as_ref().map(describe_tool),
+        r.revision.as_ref().map(text::revision),
+        r.device.as_ref().map(describe_device),
+    ];
+    paragraphs(&[
+        text::heading(style, &r.suite, &facts),
+        grid.render(style),
+        errors,
+        group_by_reason(&others, style),
+        end(r, style),
+    ])
 }
 
 fn cell(outcome: &SanitizeOutcome) -> Cell {
     match outcome {
         SanitizeOutcome::Clean => Cell::inked(Ink::Calm, "clean"),
         SanitizeOutcome::Errors { errors_count, .. } => {
-            Cell::inked(Ink::Bad, &plural(usize::try_from(*errors_count).unwrap_or(usize::MAX), "error"))
+            Cell::inked(Ink::Bad, &plural(*errors_count, "error"))
         }
         SanitizeOutcome::Unavailable(_) => Cell::inked(Ink::Doubt, "unavailable"),
         SanitizeOutcome::Failed(_) => Cell::inked(Ink::Bad, "failed"),
     }
 }
 
-fn told(error: &SanitizerError) -> String {
+fn describe_error(error: &SanitizerError) -> String {
     let place = error.place.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
     let thread = error.thread.as_ref().map(|thread| format!(", {thread}")).unwrap_or_default();
     // Races name their place in the first line.
@@ -91,13 +90,6 @@ fn end(r: &SanitizeReport, style: Style) -> String {
     let failed = count(|outcome| matches!(outcome, SanitizeOutcome::Failed(_)));
     let unavailable = count(|outcome| matches!(outcome, SanitizeOutcome::Unavailable(_)));
     let mut parts = vec![format!("{} clean", plural(clean, "check"))];
-    parts.extend((errors > 0).then(|| format!("{errors} with errors")));
-    parts.extend((unavailable > 0).then(|| format!("{unavailable} unavailable")));
-    parts.extend((failed > 0).then(|| format!("{failed} failed")));
-    let ink = match (errors + failed, clean) {
-        (1.., _) => Ink::Bad,
-        (0, 0) => Ink::Doubt,
-        _ => Ink::Calm,
-    };
-    last_line(style, ink, "sanitize", &parts.join(", "))
+    parts.extend(counted([(errors, "with errors"), (unavailable, "unavailable"), (failed, "failed")]));
+    last_line(style, ink_of_counts(errors + failed, clean), "sanitize", &parts.join(", "))
 }

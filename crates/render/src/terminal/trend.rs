@@ -2,6 +2,7 @@
 
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
+use crate::summary::group;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, plural};
 use crate::units;
@@ -17,7 +18,6 @@ const COLUMNS: &[Column] = &[
     words("history").drop(2),
 ];
 
-/// Latest points drawn.
 const POINTS_SHOWN: usize = 24;
 /// The drawing's height stands for at least this share of the middle value: noise of a percent stays flat.
 const SPAN_MIN: f64 = 0.10;
@@ -25,29 +25,17 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// A point without a value.
 const GAP: char = '·';
 
-/// The history of each metric, one table per suite, points in the order given.
-#[must_use]
+/// The history of each metric, one table per suite.
 pub fn trend(points: &[Trend], style: Style) -> String {
     if points.is_empty() {
         return last_line(style, Ink::Strong, "trend", "no points yet");
     }
-    let mut suites: Vec<&str> = Vec::new();
-    for point in points {
-        if !suites.contains(&point.suite.as_str()) {
-            suites.push(&point.suite);
-        }
-    }
-    let parts: Vec<String> = suites
-        .iter()
-        .map(|suite| {
-            let points: Vec<&Trend> = points.iter().filter(|point| point.suite == *suite).collect();
-            of_suite(suite, &points, style)
-        })
-        .collect();
+    let suites = group(points.iter().map(|point| (point.suite.as_str(), point)));
+    let parts: Vec<String> = suites.iter().map(|(suite, points)| suite_trend(suite, points, style)).collect();
     paragraphs(&parts)
 }
 
-fn of_suite(suite: &str, points: &[&Trend], style: Style) -> String {
+fn suite_trend(suite: &str, points: &[&Trend], style: Style) -> String {
     let span = match points {
         [first, .., last] => format!("{} to {}", first.timestamp_utc, last.timestamp_utc),
         _ => points.iter().map(|point| point.timestamp_utc.clone()).collect(),

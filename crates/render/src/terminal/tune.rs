@@ -1,11 +1,10 @@
 //! The table after `holdpoint tune`.
 
-use super::{last_line, paragraphs};
+use super::{counted, group_by_reason, ink_of_counts, last_line, paragraphs};
 use crate::paint::{Ink, Style};
 use crate::remedy;
-use crate::summary::NAMES_SHOWN;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
-use crate::text::{clip, entry, list, plural};
+use crate::text::{clip, entry, plural};
 use crate::units;
 use holdpoint_model::{TuneOutcome, TunedKernel, Tuning};
 use std::collections::BTreeMap;
@@ -24,12 +23,10 @@ const COLUMNS: &[Column] = &[
 /// A compiler's message can be long; its beginning says what is wrong.
 const REASON_CHARS: usize = 200;
 
-/// What won for each workload, and what could not be tried.
-#[must_use]
 pub fn tune(tunings: &[Tuning], style: Style) -> String {
     let mut grid = Grid::new(COLUMNS);
     let mut notes = String::new();
-    let mut skipped: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut skipped = Vec::new();
     for Tuning { workload, outcome, .. } in tunings {
         match outcome {
             TuneOutcome::Tuned(kernel) => {
@@ -41,10 +38,7 @@ pub fn tune(tunings: &[Tuning], style: Style) -> String {
                     Some(detail) => format!("{reason}: {detail}"),
                     None => remedy::with(reason),
                 };
-                match skipped.iter_mut().find(|(known, _)| *known == why) {
-                    Some((_, workloads)) => workloads.push(workload),
-                    None => skipped.push((why, vec![workload])),
-                }
+                skipped.push((Ink::Doubt, "skipped", why, workload));
             }
             TuneOutcome::Failed(failure) => {
                 let body = format!("{workload}: {}: {}", failure.cause.as_str(), failure.detail);
@@ -52,11 +46,7 @@ pub fn tune(tunings: &[Tuning], style: Style) -> String {
             }
         }
     }
-    for (why, workloads) in skipped {
-        let body = format!("{}: {why}", list(&workloads, NAMES_SHOWN));
-        notes += &entry(style, Ink::Doubt, "skipped", &body);
-    }
-    paragraphs(&[grid.render(style), notes, end(tunings, style)])
+    paragraphs(&[grid.render(style), notes + &group_by_reason(&skipped, style), end(tunings, style)])
 }
 
 fn row(workload: &str, kernel: &TunedKernel) -> [Cell; 8] {
@@ -82,7 +72,7 @@ fn constants(config: &BTreeMap<String, i64>) -> String {
     config.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Candidates are refused for the same reason more often than not: the first speaks for all.
+/// Candidates are refused for the same reason more often than not: the first is shown for all.
 fn refused(workload: &str, kernel: &TunedKernel, style: Style) -> String {
     let Some(first) = kernel.refused.first() else { return String::new() };
     let count = plural(kernel.refused.len(), "candidate");
@@ -99,12 +89,6 @@ fn end(tunings: &[Tuning], style: Style) -> String {
     let skipped = tunings.len() - tuned - failed;
     let mut parts = vec![format!("{} tuned", plural(tuned, "workload"))];
     parts.extend((tuned > 0).then(|| format!("{quicker} of them with other constants")));
-    parts.extend((skipped > 0).then(|| format!("{skipped} skipped")));
-    parts.extend((failed > 0).then(|| format!("{failed} failed")));
-    let ink = match (failed, tuned) {
-        (1.., _) => Ink::Bad,
-        (0, 0) => Ink::Doubt,
-        _ => Ink::Calm,
-    };
-    last_line(style, ink, "tune", &parts.join(", "))
+    parts.extend(counted([(skipped, "skipped"), (failed, "failed")]));
+    last_line(style, ink_of_counts(failed, tuned), "tune", &parts.join(", "))
 }

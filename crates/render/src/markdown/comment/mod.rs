@@ -1,6 +1,6 @@
 //! The one comment on a pull request, and the same text for a job's summary.
 //!
-//! Whatever a file said is text here: no mark-up, link, picture, mention or command of a runner survives. The comment always
+//! Whatever comes from a file is text here: no mark-up, link, picture, mention or command of a runner survives. The comment always
 //! fits: what is left out is counted, the least bad first.
 
 mod picture;
@@ -14,34 +14,29 @@ use holdpoint_model::{Calibration, Report, Verdict};
 /// GitHub takes 65 536 characters. Counted in bytes, which are never fewer, with some left for what a host adds.
 pub const BYTES_MAX: usize = 65_000;
 
-/// What a comment is made of.
 #[derive(Clone, Debug)]
 pub struct Comment<'a> {
     /// Tells the comments of several gates apart; letters, digits, `_`, `.`, `-`.
     pub key: &'a str,
     /// The worst of the comparison, the gate's exit code and problems with the files.
     pub verdict: Verdict,
-    /// The comparison that was found.
     pub judged: Option<Judged<'a>>,
     /// A run that was compared with nothing.
     pub report: Option<&'a Report>,
-    /// What comparing code with itself has shown on the machine.
+    /// The calibration of the machine.
     pub calibration: Option<&'a Calibration>,
     /// Machine time of everything that was found, in seconds.
     pub machine_s: Option<f64>,
-    /// What an hour of the machine costs.
     pub rate: Option<&'a Rate>,
     /// The gate's exit code in words, where it was kept.
     pub ended: Option<&'a str>,
-    /// Files that could not be used, and why; and what contradicts itself.
+    /// Files that could not be used or contradict each other, and why.
     pub problems: &'a [String],
-    /// The page of the job, from the runner.
     pub run_url: Option<&'a str>,
-    /// Whose files these are.
     pub trust: Trust,
 }
 
-/// Whose files a comment is made of.
+/// Who wrote the files that a comment is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Written by the job itself.
@@ -50,14 +45,12 @@ pub enum Trust {
     Foreign,
 }
 
-/// How much is shown.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     /// Rows of tables and lists, over all of the comment.
     rows: usize,
     /// Characters of a name or a sentence.
     chars: usize,
-    /// Notes of a comparison.
     notes: usize,
 }
 
@@ -72,13 +65,10 @@ const BUDGETS: [Budget; 6] = [
 ];
 
 /// The hidden line that the comment is found again by. It proves nothing: anybody can write it.
-#[must_use]
 pub fn marker(key: &str) -> String {
     format!("<!-- holdpoint:comment:{key} -->")
 }
 
-/// The comment.
-#[must_use]
 pub fn comment(c: &Comment<'_>) -> String {
     let mut too_many = usize::MAX;
     for budget in BUDGETS {
@@ -124,7 +114,7 @@ fn with(c: &Comment<'_>, budget: Budget) -> String {
     super::joined(&parts)
 }
 
-/// Says what there is where nothing was decided.
+/// The sentence where nothing was judged.
 fn nothing_judged(c: &Comment<'_>) -> Option<String> {
     if c.judged.is_some() {
         return None;
@@ -141,7 +131,7 @@ fn nothing_judged(c: &Comment<'_>) -> Option<String> {
     })
 }
 
-/// Stands above all else where the files are a stranger's.
+/// The warning above a comment made from a stranger's files.
 fn not_proof(c: &Comment<'_>) -> &'static str {
     match c.trust {
         Trust::Own => "",

@@ -4,11 +4,8 @@ use crate::judged::{Row, shown_name};
 use crate::text::{clean, clip_middle, width};
 use crate::units;
 
-/// Columns of the lines.
 const COLUMNS: usize = 44;
-/// Rows in the picture.
 pub(super) const ROWS_MAX: usize = 20;
-/// Characters of a name.
 const NAME_CHARS: usize = 32;
 /// Narrowest scale, as a share: below it everything would look large.
 const SPAN_MIN: f64 = 0.02;
@@ -20,11 +17,10 @@ pub(super) fn picture(rows: &[&Row<'_>]) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    let scale = Scale::of(shown.iter().map(|row| **row));
-    let names: Vec<String> = shown.iter().map(|row| name(row.name)).collect();
+    let scale = Scale::over(shown.iter().map(|row| **row));
+    let names: Vec<String> = shown.iter().map(|row| name(row.name())).collect();
     let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
-    let changes: Vec<String> =
-        shown.iter().map(|row| row.change.map_or_else(String::new, units::percent)).collect();
+    let changes: Vec<String> = shown.iter().map(|row| units::number(row.change, units::percent)).collect();
     let widest_change = changes.iter().map(|change| width(change)).max().unwrap_or(0);
     let mut out = String::from("```text\n");
     let mut lines = String::new();
@@ -56,7 +52,7 @@ struct Scale {
 }
 
 impl Scale {
-    fn of<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Self {
+    fn over<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Self {
         let (mut low, mut high) = (-SPAN_MIN / 2.0, SPAN_MIN / 2.0);
         for row in rows {
             let ends = row.interval.into_iter().flatten().chain(row.change).chain(row.allowed);

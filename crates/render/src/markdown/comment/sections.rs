@@ -1,28 +1,28 @@
 //! The sections of the comment.
 
-use super::super::tables::{self, left, right};
-use super::super::{escape, joined};
+use super::super::{details, escape, joined};
 use super::{Budget, Comment, Trust, picture};
 use crate::judged::{Judged, Row, shown_name};
 use crate::remedy;
-use crate::summary::ab as sides;
+use crate::summary::judgement;
+use crate::summary::sides;
+use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
 use crate::text::{clip, plural};
-use crate::units::{self, MISSING};
+use crate::units;
 use holdpoint_model::judgement::STATUS_METRIC;
 use holdpoint_model::{AbPlan, Calibration, Judgement, Revision, Verdict};
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
-/// Last lines of a program that failed.
 const STDERR_LINES: usize = 5;
 
-/// One comparison: how it came out, what moved, what was not decided; and how many rows had to stay out.
+/// One comparison, and how many of its rows were left out.
 pub(super) fn judged(judged: Judged<'_>, budget: Budget) -> (String, usize) {
     let rows = judged.rows();
     let shown = rows.len().min(budget.rows);
     let of = |is: fn(&Row<'_>) -> bool| rows[..shown].iter().filter(move |row| is(row)).collect::<Vec<_>>();
     let moved = of(|row| matches!(row.verdict, Verdict::Regressed | Verdict::Waived | Verdict::Improved));
-    let missing = of(|row| is_missing(row) && row.name != STATUS_METRIC);
-    let status = of(|row| is_missing(row) && row.name == STATUS_METRIC);
+    let missing = of(|row| is_missing(row) && row.name() != STATUS_METRIC);
+    let status = of(|row| is_missing(row) && row.name() == STATUS_METRIC);
     let broken = of(|row| row.verdict == Verdict::Broken);
     let undecided = of(|row| matches!(row.verdict, Verdict::Inconclusive | Verdict::Skipped));
     let passed = of(|row| row.verdict == Verdict::Pass);
@@ -58,75 +58,69 @@ fn titled(title: &str, body: String) -> String {
     if body.is_empty() { body } else { format!("**{title}**\n\n{body}") }
 }
 
-/// The empty lines around the body let it be Markdown inside of HTML.
-fn details(summary: &str, body: String) -> String {
-    if body.is_empty() {
-        return body;
-    }
-    format!("<details>\n<summary>{summary}</summary>\n\n{body}\n</details>\n")
-}
-
 fn head(judged: Judged<'_>, budget: Budget) -> String {
-    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let prose = |text: &str| escape::prose(&clip(text, budget.chars));
     let verdict = judged.judgement.verdict.as_str();
     let sentence = escape::prose(&clip(&judged.sentence(), 2 * budget.chars));
-    let mut facts = vec![format!("suite {}", name(&judged.judgement.suite, budget))];
-    facts.extend(judged.facts().iter().map(|fact| said(fact)));
+    let mut facts =
+        vec![format!("suite {}", escape::name(&clip(&judged.judgement.suite, budget.chars.min(120))))];
+    facts.extend(judged.facts().iter().map(|fact| prose(fact)));
     format!("**{verdict}**: {sentence}\n\n{}\n", facts.join(" · "))
 }
 
-fn name(raw: &str, budget: Budget) -> String {
-    escape::name(&clip(shown_name(raw), budget.chars.min(120)))
+fn clip_name(row: &Row<'_>, budget: Budget) -> String {
+    clip(shown_name(row.name()), budget.chars.min(120))
+}
+
+fn name(row: &Row<'_>, budget: Budget) -> String {
+    escape::name(&clip_name(row, budget))
 }
 
 fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
-    let number =
-        |value: Option<f64>, format: fn(f64) -> String| value.map_or_else(|| MISSING.to_owned(), format);
     let (was, is) = if judged.is_sides() { ("base p50", "head p50") } else { ("baseline", "current") };
-    let columns = [
-        left("verdict"),
-        left(judged.noun()),
-        right(was),
-        right(is),
-        right("change"),
-        right("95 % interval"),
-        right("allowed"),
-    ];
-    let cells = |row: &&Row<'_>| {
-        let interval = row.interval.map(|[low, high]| units::percent_interval(low, high));
-        vec![
-            tables::verdict(row.verdict),
-            name(row.name, budget),
-            number(row.was_ms, units::time),
-            number(row.is_ms, units::time),
-            number(row.change, units::percent),
-            interval.unwrap_or_else(|| MISSING.to_owned()),
-            number(row.allowed, units::percent),
-        ]
-    };
-    tables::table(&columns, &rows.iter().map(cells).collect::<Vec<_>>())
+    let mut grid = Grid::new(&[
+        words("verdict"),
+        names(judged.noun()),
+        numbers(was),
+        numbers(is),
+        numbers("change"),
+        numbers("95 % interval"),
+        numbers("allowed"),
+    ]);
+    for row in rows {
+        grid.push([
+            Cell::verdict(row.verdict),
+            Cell::name(&clip_name(row, budget)),
+            Cell::number(row.check.baseline_ms, units::time),
+            Cell::number(row.check.current_ms, units::time),
+            Cell::number(row.change, units::percent),
+            row.interval_cell(),
+            Cell::number(row.allowed, units::percent),
+        ]);
+    }
+    grid.markdown(EmptyColumns::Drop)
 }
 
 fn waived(rows: &[&Row<'_>], budget: Budget) -> String {
-    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let prose = |text: &str| escape::prose(&clip(text, budget.chars));
     let line = |row: &&Row<'_>| {
-        let waiver = row.waiver.filter(|_| row.verdict == Verdict::Waived)?;
-        let (owner, reason, expires) = (said(&waiver.owner), said(&waiver.reason), waiver.expires);
+        let waiver = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived)?;
+        let (owner, reason, expires) = (prose(&waiver.owner), prose(&waiver.reason), waiver.expires);
         let limit = units::percent(waiver.limit);
-        Some(format!("- {}: up to {limit} by {owner} until {expires}: {reason}\n", name(row.name, budget)))
+        Some(format!("- {}: up to {limit} by {owner} until {expires}: {reason}\n", name(row, budget)))
     };
     rows.iter().filter_map(line).collect()
 }
 
-/// Waivers that did not help are told too.
+/// Waivers that did not help.
 fn refused(rows: &[&Row<'_>], budget: Budget) -> String {
-    let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.waiver.is_some());
+    let refused = rows.iter().filter(|row| row.verdict == Verdict::Regressed && row.check.waiver.is_some());
     refused.map(|row| reason(row, budget)).collect()
 }
 
 fn reason(row: &Row<'_>, budget: Budget) -> String {
-    let reason = escape::prose(&clip(&remedy::with(row.reason), budget.chars));
-    format!("- {} **{}**: {reason}\n", name(row.name, budget), row.verdict.as_str())
+    let reason = escape::prose(&clip(&remedy::with(&row.check.reason), budget.chars));
+    format!("- {} **{}**: {reason}\n", name(row, budget), row.verdict.as_str())
 }
 
 fn failed(row: &Row<'_>, budget: Budget) -> String {
@@ -144,10 +138,10 @@ fn failed(row: &Row<'_>, budget: Budget) -> String {
 }
 
 fn notes(judged: Judged<'_>, budget: Budget) -> String {
-    let notes = judged.notes();
+    let notes = judgement::notes(judged);
     let shown = notes.iter().take(budget.notes);
     let mut out: String =
-        shown.map(|note| format!("- {}\n", escape::prose(&clip(note, budget.chars)))).collect();
+        shown.map(|(_, note)| format!("- {}\n", escape::prose(&clip(note, budget.chars)))).collect();
     match notes.len().saturating_sub(budget.notes) {
         0 => {}
         n => out.push_str(&format!("- and {} more\n", plural(n, "note"))),
@@ -155,20 +149,20 @@ fn notes(judged: Judged<'_>, budget: Budget) -> String {
     titled("Notes", out)
 }
 
-/// Where it was measured, how often unchanged code was called slower there, and what it cost.
+/// The machine, its false alarms on unchanged code, and the cost.
 pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
-    let said = |text: &str| escape::prose(&clip(text, budget.chars));
+    let prose = |text: &str| escape::prose(&clip(text, budget.chars));
     let mut lines = Vec::new();
     let machine = c.judged.and_then(|judged| judged.machine());
     if let Some(machine) = machine.or(c.report.and_then(|report| report.machine.as_ref())) {
-        let fingerprint = said(&clip(&machine.fingerprint, 12));
-        lines.push(format!("- **Machine**: {} (fingerprint {fingerprint})\n", said(&machine.describe())));
+        let fingerprint = prose(&clip(&machine.fingerprint, 12));
+        lines.push(format!("- **Machine**: {} (fingerprint {fingerprint})\n", prose(&machine.describe())));
     }
     lines.extend(calibration(c).map(|line| format!("- **A/A**: {line}\n")));
     let versions = c.judged.and_then(|judged| Some((judged.toolchain()?, judged.began()?)));
     if let Some((tools, began)) = versions {
-        let (version, profile) = (said(&tools.holdpoint), said(&tools.profile));
-        lines.push(format!("- **Made by** holdpoint {version} ({profile}), {}\n", said(began)));
+        let (version, profile) = (prose(&tools.holdpoint), prose(&tools.profile));
+        lines.push(format!("- **Made by** holdpoint {version} ({profile}), {}\n", prose(began)));
     }
     lines.push(cost(c));
     titled("Where, and at what cost", lines.concat())
@@ -176,7 +170,7 @@ pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
 
 fn calibration(c: &Comment<'_>) -> Option<String> {
     let judged = c.judged?;
-    // It speaks for its own suite on its own machine only.
+    // It holds for its own suite on its own machine only.
     let fingerprint = judged.machine().map(|machine| &machine.fingerprint);
     let fits = |seen: &&Calibration| {
         let is_of_suite = judged.judgement.suite == seen.suite;
@@ -187,8 +181,9 @@ fn calibration(c: &Comment<'_>) -> Option<String> {
             .false_alarm_rate_upper
             .map(|rate| format!("; with 95 % confidence at most {} of them are", units::small_share(rate)));
         return Some(format!(
-            "{} unchanged suites were called slower at a tolerance of {}{}",
-            sides::out_of(seen.false_alarms, seen.trials).replace('/', " of "),
+            "{} of {} unchanged suites were called slower at a tolerance of {}{}",
+            units::count(seen.false_alarms.into()),
+            units::count(seen.trials.into()),
             units::setting(seen.tolerance),
             upper.unwrap_or_default()
         ));
@@ -216,11 +211,11 @@ fn cost(c: &Comment<'_>) -> String {
     let Some(seconds) = c.machine_s.filter(|seconds| seconds.is_finite() && *seconds > 0.0) else {
         return String::new();
     };
-    let money = c.rate.map(|rate| format!(", {}", escape::prose(&rate.of(seconds))));
+    let money = c.rate.map(|rate| format!(", {}", escape::prose(&rate.describe_cost(seconds))));
     format!("- **Cost**: {} s of machine time{}\n", units::seconds(seconds), money.unwrap_or_default())
 }
 
-/// The commands that do it again; only of words that are safe in a shell.
+/// The command to run it again, made only of words that are safe in a shell.
 pub(super) fn reproduce(c: &Comment<'_>) -> String {
     let Some(line) = c.judged.and_then(|judged| command(judged, c.trust)) else { return String::new() };
     let hint = "# where the suite is a file, --suite takes its path";
@@ -236,12 +231,12 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
     let Some(sides) = &j.sides else {
         let checkout = commit(j.revision.as_ref());
         let checkout = checkout.map(|commit| format!("git checkout {commit} && ")).unwrap_or_default();
-        // What others measured has no suite here.
+        // Other tools' measurements have no suite here.
         judged.machine()?;
-        return Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, rule_of_run(j)?));
+        return Some(format!("{checkout}holdpoint gate --suite {}{}", suite?, flags_of_run(j)?));
     };
     let plan = judged.plan()?;
-    let flags = format!("{} --seed {}", rule_of_sides(judged, plan), plan.seed);
+    let flags = format!("{} --seed {}", flags_of_sides(judged, plan), plan.seed);
     let commits = (commit(sides.base.revision.as_ref()), commit(sides.head.revision.as_ref()));
     if let (Some(base), Some(head)) = commits {
         let suite = suite?;
@@ -249,7 +244,7 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
             "holdpoint ab --suite {suite} \\\n  --base-rev {base} \\\n  --head-rev {head} \\\n  {flags}"
         ));
     }
-    // What a stranger's file says is no command to be copied.
+    // Nobody should copy a command from a stranger's file.
     let is_command = j.suite == "command" && trust == Trust::Own;
     let quoted = |label: &str| format!("'{}'", label.replace('\'', "'\\''"));
     let is_plain = |label: &str| {
@@ -261,7 +256,7 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
 }
 
 /// The flags of `gate` that make it decide by the same rule; absent where none do.
-fn rule_of_run(j: &Judgement) -> Option<String> {
+fn flags_of_run(j: &Judgement) -> Option<String> {
     let basis = j.basis.as_ref().and_then(|basis| basis.baseline());
     let threshold = basis.and_then(|basis| basis.threshold_pct);
     let threshold = threshold.or_else(|| j.threshold.as_ref().map(|keys| keys.threshold));
@@ -278,7 +273,7 @@ fn rule_of_run(j: &Judgement) -> Option<String> {
 }
 
 /// The flags of `ab` that make it decide by the same rule.
-fn rule_of_sides(judged: Judged<'_>, plan: &AbPlan) -> String {
+fn flags_of_sides(judged: Judged<'_>, plan: &AbPlan) -> String {
     if sides::is_disjoint_ci(judged) {
         return format!("--policy disjoint-ci --units-max {}", plan.units_max);
     }
