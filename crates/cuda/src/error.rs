@@ -1,4 +1,4 @@
-//! What can go wrong with a device, told apart by what it means for a measurement.
+//! Errors of a device, classified by what they mean for a measurement.
 
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
@@ -8,28 +8,25 @@ use holdpoint_model::FailureCause;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {detail}")]
 pub struct Unavailable {
-    /// A reason code, of the seeds where they have one.
+    /// A reason code, the seeds' where they have one.
     pub reason: &'static str,
     /// What was found and what would help.
     pub detail: String,
 }
 
 impl Unavailable {
-    /// From a reason code and what would help.
     pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into() }
     }
 }
 
-/// What went wrong on a device that is there.
+/// A failure on a device that is there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct CudaError {
-    /// The kind of failure.
     pub cause: FailureCause,
-    /// What happened.
     pub detail: String,
-    /// Whether the context is lost with it, so that this process can measure nothing more.
+    /// Whether the context is lost, so that this process can measure nothing more.
     pub fatal: bool,
 }
 

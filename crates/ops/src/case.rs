@@ -11,9 +11,9 @@ use holdpoint_cuda::Dtype;
 use holdpoint_model::suite::Variant;
 use std::sync::OnceLock;
 
-/// The tensors of one call, and the oracle's answer once it was asked for.
+/// The tensors of one call, and the oracle's answer once it has been asked for.
 pub struct Case {
-    /// Absent for ops whose answers come from elsewhere.
+    /// Absent for declared ops, whose answers come from elsewhere.
     op: Option<Box<dyn Op>>,
     dtype: Dtype,
     tolerance: Tolerance,
@@ -22,14 +22,14 @@ pub struct Case {
     want: OnceLock<Answer>,
 }
 
-/// What the outputs must be: 32-bit floats and whole numbers, and numbers beside them.
+/// The right outputs as 32-bit floats and whole numbers, and numbers beside them.
 pub(crate) struct Answer {
     pub outputs: Vec<Tensor>,
     pub numbers: Vec<f64>,
 }
 
 impl Answer {
-    /// What the oracle makes of inputs in 32-bit floats.
+    /// The oracle's answer to inputs in 32-bit floats.
     pub(crate) fn compute(op: &dyn Op, dtype: Dtype, inputs: &[Tensor]) -> Self {
         let mut outputs: Vec<Tensor> = op.outputs(Dtype::F32).iter().map(|output| output.tensor()).collect();
         let mut oracle = op.cpu(Variant::Reference, dtype);
@@ -40,9 +40,6 @@ impl Answer {
 
 impl Case {
     /// The case of a request, in any element type, its inputs drawn from the seed. Does not compute anything.
-    ///
-    /// # Errors
-    /// With what is wrong and what would be right.
     pub fn new(request: &Request<'_>) -> Result<Self, BuildError> {
         let Planned { op, dtype, .. } = plan(request, None)?;
         Ok(Self::of(op, dtype, request))
@@ -62,14 +59,11 @@ impl Case {
         Self { op: Some(op), dtype, tolerance, inputs, outputs, want: OnceLock::new() }
     }
 
-    /// A case of an op that is not one of ours; [`Case::set_answer`] must come before any check.
-    #[must_use]
+    /// A case of a declared op; [`Case::set_answer`] must come before any check.
     pub fn declared(inputs: Vec<Tensor>, outputs: Vec<Tensor>, dtype: Dtype, tolerance: Tolerance) -> Self {
         Self { op: None, dtype, tolerance, inputs, outputs, want: OnceLock::new() }
     }
 
-    /// The element type.
-    #[must_use]
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -81,29 +75,25 @@ impl Case {
         &mut self.inputs
     }
 
-    /// The inputs as they are.
-    #[must_use]
     pub fn given(&self) -> &[Tensor] {
         &self.inputs
     }
 
-    /// The outputs: floats, then whole numbers.
+    /// Floats first, then whole numbers.
     pub fn outputs(&mut self) -> &mut [Tensor] {
         &mut self.outputs
     }
 
-    /// The right answer, where it is known from elsewhere.
+    /// Sets the right answer where it is known from elsewhere.
     pub fn set_answer(&mut self, outputs: Vec<Tensor>) {
         self.want = OnceLock::from(Answer { outputs, numbers: Vec::new() });
     }
 
-    /// Whether the right answer is known.
-    #[must_use]
     pub fn has_answer(&self) -> bool {
         self.want.get().is_some()
     }
 
-    /// Sets outputs of whole numbers to what they must be: for those who compute the floats alone.
+    /// Fills in the outputs of whole numbers, for workers that compute only the floats.
     pub fn complete_integers(&mut self) {
         self.answer();
         let Some(want) = self.want.get() else { return };
@@ -119,14 +109,13 @@ impl Case {
         })
     }
 
-    /// Compares the outputs now in the buffers with the oracle's, which the first check computes.
-    #[must_use]
+    /// Compares the outputs in the buffers with the oracle's, which the first check computes.
     pub fn check(&self, leeway: Leeway) -> Check {
         let numbers = &self.answer().numbers;
         self.check_with(numbers, leeway)
     }
 
-    /// The same with numbers beside the tensors.
+    /// The same, also comparing numbers beside the tensors.
     pub(crate) fn check_with(&self, numbers: &[f64], leeway: Leeway) -> Check {
         let want = self.answer();
         let comparison = Comparison::new(self.tolerance).given(leeway);
@@ -163,7 +152,7 @@ pub(crate) fn compare(start: Comparison, got: &[Tensor], want: &[Tensor]) -> Com
     comparison
 }
 
-/// What may be asked of an answer in this element type when nothing is known about its inputs.
+/// The leeway for an answer in this element type when nothing is known about its inputs.
 pub(crate) fn ordinary(dtype: Dtype) -> Leeway {
     Leeway { overflow: dtype.overflow(), ..Leeway::NONE }
 }

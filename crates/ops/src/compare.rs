@@ -6,9 +6,7 @@ use crate::overflow::Overflow;
 /// Largest difference that still counts as equal: `atol + rtol * |reference|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Absolute part.
     pub atol: f64,
-    /// Part relative to the reference's magnitude.
     pub rtol: f64,
 }
 
@@ -16,14 +14,11 @@ impl Tolerance {
     /// Bit-for-bit values (`0.0 == -0.0`).
     pub const EXACT: Self = Self { atol: 0.0, rtol: 0.0 };
 
-    /// A tolerance from its two parts.
-    #[must_use]
     pub const fn new(atol: f64, rtol: f64) -> Self {
         Self { atol, rtol }
     }
 
     /// Whether `got` counts as `want`. NaN on either side never does; infinities match only themselves.
-    #[must_use]
     pub fn accepts(self, got: f64, want: f64) -> bool {
         if got.is_infinite() || want.is_infinite() {
             return got == want;
@@ -33,36 +28,34 @@ impl Tolerance {
     }
 }
 
-/// What the inputs allow an answer to do.
+/// What a check must allow for, given the inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leeway {
     /// The largest input, at least 1: absolute tolerances are meant for values around one and grow with it.
     pub scale: f64,
-    /// Something that is not finite lies among the inputs: where the oracle is not finite the answer must not be either.
+    /// A NaN or infinity lies among the inputs: where the oracle is not finite the answer must not be either.
     pub planted: bool,
     /// The answer's norm is about that of the inputs, so the norm of its error is held against it as well: an answer that is
     /// wrong everywhere, by less than the absolute tolerance, is still wrong.
     pub ordinary: bool,
-    /// What the element type of the answer stores beyond its range.
     pub overflow: Overflow,
 }
 
 impl Leeway {
-    /// Of the inputs that an op draws for itself.
+    /// For the inputs that an op draws for itself.
     pub const NONE: Self = Self { scale: 1.0, planted: false, ordinary: false, overflow: Overflow::F32 };
 }
 
-/// The error's norm may be so many times what the relative tolerance allows each value.
+/// The error's norm may be this many times what the relative tolerance allows each value.
 const NORM_FACTOR: f64 = 20.0;
 
 /// Outcome of comparing all outputs of one call with the oracle's.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Check {
     /// No mismatch, and something was compared or there was nothing to compare.
     pub passed: bool,
-    /// Elements compared.
     pub total: u64,
-    /// Elements that differ by more than the tolerance.
     pub mismatches: u64,
     /// Largest absolute difference; infinite when a NaN or an unmatched infinity was seen.
     pub max_abs_err: f64,
@@ -76,25 +69,22 @@ pub struct Check {
     pub correlation: Option<f64>,
     /// The first mismatch, e.g. `merged[0,2,15,15]: got NaN, want 0.56`.
     pub first_bad: Option<String>,
-    /// Absolute tolerance used.
     pub atol: f64,
-    /// Relative tolerance used.
     pub rtol: f64,
 }
 
 /// Gathers several outputs into one [`Check`].
 #[derive(Debug)]
+#[must_use]
 pub struct Comparison {
     tolerance: Tolerance,
     leeway: Leeway,
-    /// Of the floats so far: how many, and the sum of their differences.
+    /// Count of the floats so far, and the sum of their differences.
     floats: [f64; 2],
     check: Check,
 }
 
 impl Comparison {
-    /// Starts with nothing compared.
-    #[must_use]
     pub fn new(tolerance: Tolerance) -> Self {
         let Tolerance { atol, rtol } = tolerance;
         let check = Check {
@@ -113,8 +103,7 @@ impl Comparison {
         Self { tolerance, leeway: Leeway::NONE, floats: [0.0; 2], check }
     }
 
-    /// With what the inputs allow.
-    #[must_use]
+    /// Applies the leeway that the inputs allow.
     pub fn given(mut self, leeway: Leeway) -> Self {
         self.tolerance.atol *= leeway.scale;
         (self.check.atol, self.leeway) = (self.tolerance.atol, leeway);
@@ -122,7 +111,6 @@ impl Comparison {
     }
 
     /// Compares one float output under the tolerance.
-    #[must_use]
     pub fn floats(mut self, name: &str, dims: &[usize], got: &[f32], want: &[f32]) -> Self {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
@@ -144,7 +132,7 @@ impl Comparison {
         self
     }
 
-    /// Holds the whole output against its norm.
+    /// Compares the whole output by its norm.
     fn norms(&mut self, name: &str, moments: &Moments) {
         let rel_norm = moments.rel_norm();
         self.floats = [self.floats[0] + moments.count, self.floats[1] + moments.error];
@@ -167,7 +155,6 @@ impl Comparison {
     }
 
     /// Compares one output of whole numbers, always exactly.
-    #[must_use]
     pub fn exact<T: Copy + Into<f64>>(mut self, name: &str, dims: &[usize], got: &[T], want: &[T]) -> Self {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
@@ -179,7 +166,6 @@ impl Comparison {
     }
 
     /// Compares 64-bit numbers (budgets, histograms) under the tolerance.
-    #[must_use]
     pub fn doubles(mut self, name: &str, got: &[f64], want: &[f64]) -> Self {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
@@ -190,8 +176,6 @@ impl Comparison {
         self
     }
 
-    /// The verdict on everything given so far.
-    #[must_use]
     pub fn finish(self) -> Check {
         self.check
     }
@@ -230,7 +214,6 @@ impl Comparison {
     }
 }
 
-/// Sums for the norms of an output.
 #[derive(Default)]
 struct Moments {
     count: f64,
@@ -284,7 +267,7 @@ fn relative(difference: f64, want: f64) -> f64 {
     if ratio.is_nan() { f64::INFINITY } else { ratio }
 }
 
-/// Spells a flat position as coordinates, last dimension fastest.
+/// A flat position as coordinates, last dimension fastest.
 fn position(at: usize, dims: &[usize]) -> String {
     let mut rest = at;
     let mut parts: Vec<String> = Vec::with_capacity(dims.len());

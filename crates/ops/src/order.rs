@@ -5,7 +5,6 @@ use std::str::FromStr;
 use crate::error::OpError;
 use crate::shape::Grid;
 
-/// A canonical order mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OrderMode {
     /// Along a Hilbert curve of the enclosing power-of-two square.
@@ -23,12 +22,9 @@ pub enum OrderMode {
 }
 
 impl OrderMode {
-    /// All modes, canonical names as in [`OrderMode::name`].
     pub const ALL: [Self; 6] =
         [Self::Hilbert, Self::MultiDirection, Self::L2r, Self::R2l, Self::U2d, Self::D2u];
 
-    /// The canonical name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Hilbert => "hilbert",
@@ -61,7 +57,6 @@ impl FromStr for OrderMode {
 ///
 /// The reflection is by `s - 1`, not `n - 1`, so coordinates go negative and the bit tests rely on two's
 /// complement; the visiting order depends on exactly that.
-#[must_use]
 pub fn hilbert_distance(col: usize, row: usize, n: usize) -> i64 {
     let (mut x, mut y, mut s) = (col as i64, row as i64, n as i64 / 2);
     let mut distance = 0;
@@ -80,7 +75,6 @@ pub fn hilbert_distance(col: usize, row: usize, n: usize) -> i64 {
 }
 
 /// The number a tile is sorted by.
-#[must_use]
 pub fn sort_key(mode: OrderMode, index: u32, grid: &Grid) -> i64 {
     let (rows, cols) = (grid.rows as i64, grid.cols as i64);
     let (row, col) = (i64::from(index) / cols, i64::from(index) % cols);
@@ -98,14 +92,13 @@ pub fn sort_key(mode: OrderMode, index: u32, grid: &Grid) -> i64 {
 }
 
 /// The oracle: a stable sort by key, duplicates keep their input order.
-#[must_use]
 pub fn order(indices: &[u32], mode: OrderMode, grid: &Grid) -> Vec<u32> {
     let mut ordered = indices.to_vec();
     ordered.sort_by_key(|&index| sort_key(mode, index, grid));
     ordered
 }
 
-/// The plain way without allocation: an insertion sort that computes each key anew.
+/// Without allocation: an insertion sort that computes each key anew.
 pub fn insertion_order(ordered: &mut [u32], mode: OrderMode, grid: &Grid) {
     for end in 1..ordered.len() {
         let index = ordered[end];
@@ -119,7 +112,7 @@ pub fn insertion_order(ordered: &mut [u32], mode: OrderMode, grid: &Grid) {
     }
 }
 
-/// The fast way: each tile's rank in the whole grid is tabled once, ordering sorts packed integers.
+/// Ranks of the whole grid, tabled once; ordering then sorts packed integers.
 #[derive(Clone, Debug)]
 pub struct Orderer {
     rank: Vec<u32>,
@@ -128,7 +121,6 @@ pub struct Orderer {
 
 impl Orderer {
     /// Tables the ranks of a grid; `tiles_max` is the longest list that will be ordered.
-    #[must_use]
     pub fn new(mode: OrderMode, grid: &Grid, tiles_max: usize) -> Self {
         let mut by_key: Vec<(i64, u32)> =
             (0..grid.count() as u32).map(|index| (sort_key(mode, index, grid), index)).collect();
@@ -159,7 +151,6 @@ impl Orderer {
 }
 
 /// Ids of a tile's four children on the grid of twice the rows and columns.
-#[must_use]
 pub fn child_ids(parent: u32, grid: &Grid) -> [u32; 4] {
     let cols = grid.cols as u32;
     let (row, col) = (2 * (parent / cols), 2 * (parent % cols));

@@ -1,4 +1,4 @@
-//! What the definition of an op is written with.
+//! Imports of every op's definition.
 
 pub(crate) use crate::Tolerance;
 pub(crate) use crate::cases::{Cases, Draw};

@@ -10,15 +10,10 @@ use holdpoint_cuda::Dtype;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A definition in the table of all ops.
 pub struct Entry {
-    /// Its name in suites.
     pub name: &'static str,
-    /// What the sizes of a shape are of.
     pub sizes: &'static [&'static str],
-    /// Kernel files.
     pub kernels: &'static [KernelFile],
-    /// How cases are drawn.
     pub cases: Option<Cases>,
     pub(crate) is_replaceable: bool,
     cpu: &'static [Dtype],
@@ -28,10 +23,9 @@ pub struct Entry {
     pub(crate) draw_case: fn(&mut Draw<'_>) -> (Vec<usize>, Value),
 }
 
-/// An op, and its parameters that count as sizes.
 type Built = (Box<dyn Op>, NamedParams);
 
-/// An op after all checks of its request.
+/// An op whose request has passed all checks.
 pub(crate) struct Planned {
     pub op: Box<dyn Op>,
     pub dtype: Dtype,
@@ -39,7 +33,6 @@ pub(crate) struct Planned {
     pub named_params: NamedParams,
 }
 
-/// The table's entry of an op.
 pub(crate) const fn entry<D: Definition>() -> Entry {
     Entry {
         name: D::NAME,
@@ -60,7 +53,7 @@ pub(crate) const fn entry<D: Definition>() -> Entry {
     }
 }
 
-/// Reads the parameters. serde names an unknown one itself; for a mistyped one each is tried alone.
+/// Parses the parameters. serde names an unknown one itself; to find a mistyped one, each is tried alone.
 fn parse<P: DeserializeOwned>(request: &Request<'_>) -> Result<P, BuildError> {
     P::deserialize(request.params).map_err(|error| {
         let culprit = request.params.iter().find_map(|(name, value)| {
@@ -75,14 +68,11 @@ fn parse<P: DeserializeOwned>(request: &Request<'_>) -> Result<P, BuildError> {
 }
 
 impl Entry {
-    /// The op of this name, wherever it runs.
-    #[must_use]
     pub fn find(op: &str) -> Option<&'static Self> {
         crate::OPS.iter().find(|entry| entry.name == op)
     }
 
-    /// Element types of a back end; none where it has no version there.
-    #[must_use]
+    /// Empty where the op has no version for the backend.
     pub fn dtypes(&self, backend: Backend) -> &'static [Dtype] {
         match backend {
             Backend::Cpu => self.cpu,
@@ -90,8 +80,6 @@ impl Entry {
         }
     }
 
-    /// Draws shape and parameters of a case.
-    #[must_use]
     pub fn draw(&self, draw: &mut Draw<'_>) -> Option<(Vec<usize>, Map<String, Value>)> {
         match (self.draw_case)(draw) {
             (shape, Value::Object(params)) => Some((shape, params)),
@@ -100,13 +88,11 @@ impl Entry {
     }
 }
 
-/// Names of the ops that a back end has.
 pub fn names(backend: Backend) -> impl Iterator<Item = &'static str> {
     crate::OPS.iter().filter(move |entry| !entry.dtypes(backend).is_empty()).map(|entry| entry.name)
 }
 
-/// What a request takes, valid or not; nothing is allocated to find out.
-#[must_use]
+/// Cost of a request, valid or not; nothing is allocated to find out.
 pub fn load(request: &Request<'_>) -> Load {
     let main = product(request.shape);
     Entry::find(request.op).map_or(Load { elements: main, operations: main }, |entry| (entry.load)(request))
@@ -158,18 +144,12 @@ pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<Pl
     Ok(Planned { op, dtype, entry, named_params })
 }
 
-/// Checks a request without allocating tensors and without a device.
-///
-/// # Errors
-/// With what is wrong and what would be right.
+/// Checks a request without allocating tensors or using a device.
 pub fn validate(request: &Request<'_>, backend: Backend) -> Result<(), BuildError> {
     plan(request, Some(backend)).map(drop)
 }
 
-/// Whether an op takes a request in any element type, as its oracle does.
-///
-/// # Errors
-/// With what is wrong and what would be right.
+/// Checks a request for its oracle, which takes any element type.
 pub fn validate_oracle(request: &Request<'_>) -> Result<(), BuildError> {
     plan(request, None).map(drop)
 }

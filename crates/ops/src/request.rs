@@ -1,4 +1,4 @@
-//! What is asked of an op, and how a request is refused.
+//! A request for an op, and the errors that refuse it.
 
 use crate::Tolerance;
 use crate::error::{BuildError, OpError};
@@ -7,17 +7,15 @@ use holdpoint_cuda::compile::Config;
 use holdpoint_model::suite::{KernelSpec, Variant};
 use serde_json::{Map, Value};
 
-/// Where an op runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// One thread of this machine.
     Cpu,
-    /// A CUDA device.
     Cuda,
 }
 
 impl Backend {
-    /// Elements of one tensor, at most: 8 and 64 GiB in f32. Beyond that a typing error is likelier than a wish.
+    /// Elements of one tensor, at most: 8 and 64 GiB in f32. More is likelier a typing error.
     pub(crate) fn elements_max(self) -> usize {
         match self {
             Self::Cpu => 1 << 31,
@@ -26,34 +24,27 @@ impl Backend {
     }
 }
 
-/// What to prepare.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
-    /// Name of the op.
     pub op: &'a str,
     /// Sizes of the main input.
     pub shape: &'a [usize],
-    /// Name of the element type.
     pub dtype: &'a str,
-    /// The quick version or the plain one.
     pub variant: Variant,
-    /// The op's parameters; absent ones take their defaults.
+    /// Absent ones take their defaults.
     pub params: &'a Map<String, Value>,
-    /// Inputs and weights are drawn from it.
     pub seed: u64,
     /// Overrides the op's own tolerance.
     pub tolerance: Option<Tolerance>,
-    /// On a device: bytes by which every buffer is moved off its alignment; a multiple of the element's size.
+    /// On a device: offset of every buffer from its alignment, in bytes; a multiple of the element's size.
     pub misalign: usize,
-    /// On a device: constants to compile with, in place of the best known ones or the op's own.
+    /// On a device: constants to compile with, in place of tuned or default ones.
     pub config: Option<Config>,
     /// On a device: the user's own kernel, in place of the op's.
     pub kernel: Option<&'a KernelSpec>,
 }
 
 impl<'a> Request<'a> {
-    /// The quick version with nothing special about it.
-    #[must_use]
     pub fn new(op: &'a str, shape: &'a [usize], dtype: &'a str, params: &'a Map<String, Value>) -> Self {
         Self {
             op,
@@ -77,7 +68,7 @@ impl<'a> Request<'a> {
         BuildError::Param { op: self.op.to_owned(), param, problem: problem.to_string() }
     }
 
-    /// Names the parameter an op's own complaint is about.
+    /// Maps an op's error to the parameter it is about.
     pub(crate) fn at_param(&self, param: &'static str) -> impl Fn(OpError) -> BuildError {
         move |error| self.param_error(param, error)
     }
@@ -91,7 +82,6 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The four sizes of a feature map.
     pub(crate) fn feature_map(&self) -> Result<Nchw, BuildError> {
         match *self.shape {
             [batch, channels, height, width] => Ok(Nchw { batch, channels, height, width }),
@@ -99,7 +89,6 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The one size of an op on a list.
     pub(crate) fn count(&self, name: &str) -> Result<usize, BuildError> {
         match *self.shape {
             [count] => Ok(count),

@@ -11,7 +11,6 @@ pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
 ///
 /// Cody-Waite reduction by ln 2 in two parts and a degree-6 polynomial (Cephes `expf`).
 #[inline(always)]
-#[must_use]
 pub fn exp(x: f32) -> f32 {
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa bits.
     const ROUND: f32 = 12_582_912.0;
@@ -33,32 +32,26 @@ pub fn exp(x: f32) -> f32 {
     value * f32::from_bits((exponent.wrapping_add(127) << 23) as u32)
 }
 
-/// 1 / (1 + e^-x).
 #[inline(always)]
-#[must_use]
 pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
 /// max(x, 0) that lets NaN through, unlike `f32::max`.
 #[inline(always)]
-#[must_use]
 pub fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
 /// 0 where x is finite, NaN where it is not: the difference of x and itself.
 #[inline(always)]
-#[must_use]
 pub fn zero_or_nan(x: f32) -> f32 {
     #[allow(clippy::eq_op)]
     let zero = x - x;
     zero
 }
 
-/// Whether every value is finite.
 #[inline(always)]
-#[must_use]
 pub fn all_finite(values: &[f32]) -> bool {
     let mut lanes = Lanes::ZERO;
     lanes.add(values, zero_or_nan);
@@ -67,7 +60,6 @@ pub fn all_finite(values: &[f32]) -> bool {
 
 /// Sum of partial sums by halves: a tree of vector additions where a plain sum is a chain of scalar ones.
 #[inline(always)]
-#[must_use]
 pub fn fold<const N: usize>(mut lanes: [f32; N]) -> f32 {
     let mut len = N;
     while len > 1 {
@@ -92,10 +84,8 @@ pub fn fold<const N: usize>(mut lanes: [f32; N]) -> f32 {
 pub struct Lanes([f32; 32]);
 
 impl Lanes {
-    /// All zero.
     pub const ZERO: Self = Self([0.0; 32]);
 
-    /// Adds `term(value)` of every value.
     #[inline(always)]
     pub fn add(&mut self, values: &[f32], term: impl Fn(f32) -> f32) {
         let (chunks, rest) = values.as_chunks::<32>();
@@ -114,24 +104,18 @@ impl Lanes {
         }
     }
 
-    /// The sum of all that was added.
     #[inline(always)]
-    #[must_use]
     pub fn fold(self) -> f32 {
         fold(self.0)
     }
 }
 
-/// Sum of squared distances from `centre`.
 #[inline(always)]
-#[must_use]
 pub fn sum_squares(values: &[f32], centre: f32) -> f32 {
     sum_of(values, |value| (value - centre) * (value - centre))
 }
 
-/// Sum of values.
 #[inline(always)]
-#[must_use]
 pub fn sum(values: &[f32]) -> f32 {
     sum_of(values, |value| value)
 }

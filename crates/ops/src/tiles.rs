@@ -1,4 +1,4 @@
-//! What the ops on tiles of a feature map share: which tiles, in which order, and how a kernel is launched over them.
+//! Shared by the ops on tiles of a feature map: which tiles, in which order, and how a kernel is launched over them.
 
 use crate::cases::Draw;
 use crate::cuda::unit_bytes;
@@ -12,30 +12,26 @@ use std::ops::Range;
 
 /// Most tiles that need not be named: a map of 16 384 × 16 384 in tiles of 16.
 const UNNAMED_MAX: usize = 1 << 20;
-/// Default of `tile_size`.
 pub(crate) const TILE_SIZE: usize = 16;
-/// Names of a map's sizes.
 pub(crate) const MAP_SIZES: &[&str] = &["batch", "channels", "height", "width"];
-/// The largest map of a case.
+/// The largest map in fuzzing.
 pub(crate) const MAP_SIZES_MAX: &[usize] = &[8, 512, 1024, 1024];
-/// Orders of a case.
+/// Order modes in fuzzing.
 pub(crate) const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r", "r2l", "u2d", "d2u"];
 
 /// A map, its grid, and which tiles of it are chosen.
 #[derive(Clone, Debug)]
 pub struct Tiles {
-    /// The map.
     pub dims: Nchw,
-    /// The tiles laid over it.
     pub grid: Grid,
-    /// Tiles per row of the batch.
+    /// Tiles per sample.
     pub count: usize,
-    /// All rows' tile ids.
+    /// Tile ids of all samples.
     pub indices: Vec<u32>,
 }
 
 impl Tiles {
-    /// The tiles that were named, the same for each row; or else `kmax` distinct ones drawn for each row, in ascending order; or all.
+    /// The named tiles, the same for each sample; else `kmax` distinct ones drawn per sample, ascending; else all.
     pub(crate) fn new(
         request: &Request<'_>,
         tile_size: usize,
@@ -67,7 +63,7 @@ impl Tiles {
         Ok(Self { dims, grid, count: indices.len() / dims.batch, indices })
     }
 
-    /// Each row's ids in the order of a mode.
+    /// The ids of each sample in the order of a mode.
     pub(crate) fn ordered(&self, mode: Option<OrderMode>) -> Vec<u32> {
         match mode {
             Some(mode) if self.count > 0 => {
@@ -77,18 +73,16 @@ impl Tiles {
         }
     }
 
-    /// The same for some rows only.
+    /// The same for some samples only.
     pub(crate) fn part(&self, rows: &Range<usize>) -> Self {
         let indices = self.indices[rows.start * self.count..rows.end * self.count].to_vec();
         Self { dims: Nchw { batch: rows.len(), ..self.dims }, indices, ..self.clone() }
     }
 
-    /// Elements of the packed tiles.
     pub(crate) fn packed_len(&self) -> usize {
         self.indices.len() * self.dims.channels * self.grid.tile * self.grid.tile
     }
 
-    /// Sizes of the packed tiles.
     pub(crate) fn packed_dims(&self) -> [usize; 5] {
         [self.dims.batch, self.count, self.dims.channels, self.grid.tile, self.grid.tile]
     }
@@ -105,12 +99,12 @@ impl Tiles {
         ]
     }
 
-    /// What a user's kernel may use as sizes, beside the map's.
+    /// Sizes for a user's kernel, beside the map's.
     pub(crate) fn named_params(&self) -> NamedParams {
         vec![("tile_size", self.grid.tile as u64), ("kmax", self.count as u64)]
     }
 
-    /// How many different cells the tiles cover.
+    /// Number of different cells that the tiles cover.
     pub(crate) fn covered(&self) -> usize {
         let distinct = |row: &[u32]| row.iter().collect::<std::collections::HashSet<_>>().len();
         self.indices.chunks(self.count.max(1)).map(distinct).sum()
@@ -138,11 +132,11 @@ impl Tiles {
     }
 }
 
-/// Most threads of a block in its third direction, and most blocks of a grid in its second and third.
+/// CUDA's limits: threads of a block along z, and blocks of a grid along y and z.
 const BLOCK_Z_MAX: usize = 64;
 const GRID_YZ_MAX: usize = 65_535;
 
-/// `"none"` takes ids as given. Without a name tiles come along Hilbert's curve, but for those that are drawn, which are ascending.
+/// `"none"` keeps the ids as given. The default is Hilbert's curve, or `"none"` for drawn tiles.
 pub(crate) fn parse_order(
     request: &Request<'_>,
     name: Option<&str>,
@@ -156,7 +150,7 @@ pub(crate) fn parse_order(
     name.parse().map(Some).map_err(|error| request.param_error("order_mode", add_none(error)))
 }
 
-/// What an op on tiles takes.
+/// Cost of an op on tiles.
 pub(crate) fn load(shape: &[usize], tile_size: usize, kmax: Option<usize>, named: Option<&[u32]>) -> Load {
     let size = |at: usize| shape.get(at).map_or(1, |size| *size as u64);
     let edge = tile_size.max(1) as u64;
@@ -170,7 +164,7 @@ pub(crate) fn load(shape: &[usize], tile_size: usize, kmax: Option<usize>, named
     Load { elements, operations: elements.saturating_add(sorting) }
 }
 
-/// Shape, tile size and ids of a case.
+/// Draws shape, tile size and ids of a case.
 pub(crate) fn draw(draw: &mut Draw<'_>) -> (Vec<usize>, usize, Vec<usize>) {
     let tile = draw.pick(&[1, 2, 3, 4, 5, 7, 8, 8, 16, 16]);
     let [rows, columns] = [1 + draw.below(8), 1 + draw.below(8)];

@@ -1,4 +1,4 @@
-//! Values for inputs other than the ordinary ones: where kernels break is at the edges.
+//! Extreme values for inputs: kernels break at the edges.
 
 use crate::compare::{Leeway, Tolerance};
 use crate::overflow::Overflow;
@@ -7,20 +7,16 @@ use crate::tensor::{Domain, Tensor};
 use holdpoint_cuda::Dtype;
 use holdpoint_model::Values;
 
-/// How large and how small the values of an element type are taken.
+/// Magnitudes of the extreme values of an element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// Of [`Values::Large`].
     pub large: f32,
-    /// Of [`Values::Small`].
     pub small: f32,
-    /// Of [`Values::Tiny`].
     pub tiny: f32,
-    /// Where it ends.
     pub overflow: Overflow,
 }
 
-/// How precise and how large the values of an element type are.
+/// Precision and range of an element type.
 pub trait Precision {
     /// How far a stored answer may be from the oracle's: the seeds' tolerances for single ops. What is stored in 8 bits is off by up
     /// to a sixteenth before the kernel has made any error, so that much is added.
@@ -28,7 +24,7 @@ pub trait Precision {
     /// How large and how small the values of extreme inputs are: sums of products of the large ones still fit, and of the tiny ones
     /// some are denormal.
     fn range(self) -> Range;
-    /// Where its range ends, and what is stored beyond: halfway to what would be its next number.
+    /// Where its range ends, halfway to what would be the next number, and what is stored beyond.
     fn overflow(self) -> Overflow;
 }
 
@@ -63,7 +59,7 @@ impl Precision for Dtype {
     }
 }
 
-/// Fills inputs and says what may be asked of the answer to them.
+/// Fills inputs and gives the leeway for answers to them.
 pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Leeway {
     let (mut rng, range) = (RandomState::new(seed), dtype.range());
     let mut drawn: Vec<Vec<f32>> =

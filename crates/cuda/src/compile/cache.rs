@@ -1,15 +1,13 @@
-//! Machine code on disk, by what it was made from.
+//! Cache of machine code on disk, keyed by what it was compiled from.
 
 use super::Source;
 use holdpoint_store::StoreError;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a hash at the head of a file: one that was cut short or changed is compiled anew.
+/// Bytes of the hash at the head of a file: one that was cut short or changed is compiled anew.
 const HASH_BYTES: usize = 32;
 
-/// The folder of a cache in which machine code is kept.
-#[must_use]
 pub fn kernels_dir(cache_dir: &Path) -> PathBuf {
     cache_dir.join("kernels")
 }
@@ -48,7 +46,7 @@ impl Cache {
     }
 }
 
-/// Hash over texts, each told apart from the next.
+/// Hash over texts, each preceded by its length.
 pub(super) fn key_of<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Kernels of users: compiled from files by NVRTC or nvcc, and kept by source, flags, compiler and architecture.
+//! Users' kernels: compiled from files by NVRTC or nvcc, and kept by source, flags, compiler and architecture.
 
 use super::cache::key_of;
 use super::{Compiler, Config};
@@ -10,14 +10,13 @@ use holdpoint_store::Scratch;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a source and all that it includes, and how many files they may be.
+/// Limits on a source with everything it includes.
 const BYTES_MAX: u64 = 16 << 20;
 const FILES_MAX: usize = 1_000;
 
-/// Why there is no machine code of a user's kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnError {
-    /// Its compiler is not on this machine.
+    /// The compiler is not on this machine.
     #[error(transparent)]
     Missing(#[from] Unavailable),
     /// It does not compile, or cannot be read.
@@ -25,12 +24,11 @@ pub enum OwnError {
     Failed(#[from] CudaError),
 }
 
-/// A source with the files that it includes.
 #[derive(Debug, Default, PartialEq)]
 struct Files {
     /// Paths and texts, the source first.
     texts: Vec<(PathBuf, String)>,
-    /// Whether something is included that cannot be told from the text, so that nothing may be kept.
+    /// Whether an include cannot be resolved from the text, so that the result must not be kept.
     is_open: bool,
 }
 
@@ -75,7 +73,7 @@ impl Files {
     }
 }
 
-/// The folders that flags tell the compiler to look for headers in.
+/// Header folders named in the flags.
 fn include_folders(flags: &[String]) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut is_next = false;
@@ -91,7 +89,7 @@ fn include_folders(flags: &[String]) -> Vec<PathBuf> {
     folders
 }
 
-/// Everything that decides what comes out, but for the compiler and the files.
+/// Everything that decides the result, but for the compiler and the files.
 fn options(spec: &KernelSpec, dtype: Dtype, config: &Config, arch: &str) -> Vec<String> {
     let arch = match spec.compiler {
         KernelCompiler::Nvrtc => format!("--gpu-architecture={arch}"),
@@ -107,11 +105,8 @@ fn options(spec: &KernelSpec, dtype: Dtype, config: &Config, arch: &str) -> Vec<
 }
 
 impl Compiler {
-    /// Machine code of a user's kernel for an architecture: compiled, or kept from the last time that source, included files, flags,
-    /// compiler and architecture were these.
-    ///
-    /// # Errors
-    /// When its compiler is not there, or it does not compile.
+    /// Machine code of a user's kernel for an architecture: compiled, or kept from a compilation of the same source, included files,
+    /// flags, compiler and architecture.
     pub fn own_cubin(
         &self,
         spec: &KernelSpec,
@@ -156,7 +151,7 @@ impl Compiler {
     }
 }
 
-/// Looks where CUDA puts it, and then on the path.
+/// Looks in the toolkit's folders, then on the path.
 fn find_nvcc() -> Result<PathBuf, Unavailable> {
     let on_path = std::env::var_os("PATH");
     let folders = on_path.iter().flat_map(std::env::split_paths);

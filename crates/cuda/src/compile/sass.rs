@@ -1,4 +1,4 @@
-//! What of a compiled file is machine code, so that equal code has an equal hash whatever else the compiler wrote beside it.
+//! Hash of the machine code in a compiled file: equal code has an equal hash, whatever else the compiler wrote beside it.
 
 use sha2::{Digest, Sha256};
 
@@ -6,7 +6,6 @@ use sha2::{Digest, Sha256};
 const SECTIONS: &[&str] = &[".text.", ".nv.constant"];
 
 /// Hash of the machine code in a cubin, by section; of the whole file where it is not laid out as one.
-#[must_use]
 pub fn sass_sha256(cubin: &[u8]) -> String {
     let mut hash = Sha256::new();
     match sections(cubin) {

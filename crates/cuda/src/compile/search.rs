@@ -1,12 +1,11 @@
-//! Where the run-time compiler and the headers are: wherever CUDA or pip put them.
+//! Finds the run-time compiler and its headers where CUDA or pip put them.
 
 use crate::error::Unavailable;
 use std::path::{Path, PathBuf};
 
-/// A compiler and the headers that go with it.
+/// A run-time compiler and its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The library.
     pub library: PathBuf,
     /// The folder with `cuda_fp16.h`.
     pub include: PathBuf,
@@ -16,9 +15,6 @@ pub struct Found {
 const LIBRARIES: &[&str] = &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
 /// Looks in `$HOLDPOINT_CUDA`, `$CUDA_HOME`, `$CUDA_PATH`, the usual places of the toolkit, and then in Python's packages.
-///
-/// # Errors
-/// When there is none, or no headers for it.
 pub fn search() -> Result<Found, Unavailable> {
     let mut seen = None;
     for root in roots() {
@@ -42,14 +38,14 @@ pub fn search() -> Result<Found, Unavailable> {
     }))
 }
 
-/// Where a toolkit may be: what the environment names, then the usual places.
+/// Where a toolkit may be: as the environment says, then the usual places.
 pub(super) fn roots() -> Vec<PathBuf> {
     let set =
         ["HOLDPOINT_CUDA", "CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
     set.chain(["/usr/local/cuda", "/opt/cuda", "/usr"].map(PathBuf::from)).collect()
 }
 
-/// Looks under the root of a toolkit, or of a Python package that is laid out like one.
+/// Looks under the root of a toolkit, or of a Python package with the same layout.
 fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
     let folders =
         ["lib64", "lib", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"];
@@ -74,7 +70,7 @@ fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
     }
 }
 
-/// Looks in Python's package `nvidia`, which holds one folder a part or one for all.
+/// Looks in Python's package `nvidia`, which has one folder per part or one for all.
 fn find_in_packages(nvidia: &Path) -> Result<Option<Found>, Unavailable> {
     let mut seen = None;
     let mut parts: Vec<PathBuf> =

@@ -1,20 +1,17 @@
-//! What compiled kernels need, from the compiler's report.
+//! Resource usage of compiled kernels, from the compiler's report.
 
-/// What one kernel needs.
+/// Resources that one kernel uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Its name.
     pub kernel: String,
-    /// Registers per thread.
     pub registers: u32,
-    /// Bytes per thread that did not fit into registers: stores and loads.
+    /// Spilled bytes per thread: stores and loads.
     pub spill_bytes: u32,
-    /// Bytes per thread of local memory.
+    /// Bytes of local memory per thread.
     pub stack_bytes: u32,
 }
 
 /// Reads the report that `--ptxas-options=-v` leaves in the log.
-#[must_use]
 pub fn parse_usage(log: &str) -> Vec<Usage> {
     let mut kernels: Vec<Usage> = Vec::new();
     for line in log.lines() {

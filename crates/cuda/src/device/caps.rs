@@ -1,4 +1,4 @@
-//! What the driver offers, in the seeds' words. Every device is asked, none is measured on.
+//! The driver's capabilities, in the seeds' words. Queries every device, measures on none.
 
 use super::{Device, cuda_version, device_count, fp8, spoken, state};
 use crate::error::Unavailable;
@@ -6,8 +6,7 @@ use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use holdpoint_model::caps::{Cap, CudaCaps, CudaDeviceCaps, Fp8Caps};
 
-/// What the driver offers. Each device is opened once, since one that is listed may still refuse.
-#[must_use]
+/// The driver's capabilities. Each device is opened once, since a listed one may still refuse.
 pub fn caps() -> (CudaCaps, Fp8Caps) {
     // SAFETY: only tries to load the library.
     let has_library = unsafe { sys::is_culib_present() };
@@ -46,7 +45,7 @@ fn asked(ordinal: u32) -> Option<(String, i32, i32)> {
     ))
 }
 
-/// The seeds' keys speak of the first device, the rest of all.
+/// The seeds' keys describe the first device, the others all devices.
 fn of_devices(
     devices: Vec<CudaDeviceCaps>,
     problem: Option<Unavailable>,

@@ -1,4 +1,4 @@
-//! Emptying the device's cache before a call, and showing that it was emptied.
+//! Empties the device's cache before a call, and verifies that it was emptied.
 
 use crate::device::{Buffer, Device};
 use crate::error::CudaError;
@@ -6,13 +6,12 @@ use crate::launch::{Arguments, Launch, Module};
 use holdpoint_model::FailureCause;
 use std::rc::Rc;
 
-/// The flush reads this many times what the cache holds.
+/// The flush reads this many times the cache's size.
 const FLUSH_FACTOR: usize = 3;
-/// A read that misses takes at least this many times as long as one that hits.
+/// A miss takes at least this many times as long as a hit.
 const MISS_FACTOR: f64 = 1.3;
-/// Lines that the probe reads.
 const PROBE_LINES: usize = 512;
-/// Bytes between them.
+/// Distance between them.
 const LINE_BYTES: usize = 128;
 const THREADS: u32 = 512;
 
@@ -61,7 +60,7 @@ impl Flusher {
         ready.flush.enqueue(device)
     }
 
-    /// Reads lines that are in the cache, and again after a flush.
+    /// Reads lines that are cached, and again after a flush.
     pub(super) fn verify(&mut self, device: &Device) -> Result<(), CudaError> {
         if self.is_verified {
             return Ok(());

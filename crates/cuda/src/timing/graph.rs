@@ -1,4 +1,4 @@
-//! Calls captured once, launched as one.
+//! CUDA graphs: calls captured once and launched as one.
 
 use super::Call;
 use crate::device::Device;
@@ -6,19 +6,17 @@ use crate::error::CudaError;
 use cudarc::driver::sys::{self, CUstreamCaptureMode};
 use cudarc::driver::{CudaStream, result};
 
-/// A graph, ready to be launched.
 pub struct Graph {
     graph: sys::CUgraph,
     executable: sys::CUgraphExec,
 }
 
 impl Graph {
-    /// Captures so many calls in a row.
+    /// Captures `calls_count` calls in a row.
     pub fn capture(device: &Device, call: &mut dyn Call, calls_count: u64) -> Result<Self, CudaError> {
         Self::record(device, |device| (0..calls_count).try_for_each(|_| call.enqueue(device)))
     }
 
-    /// Captures what is queued.
     pub fn record(
         device: &Device,
         queue: impl FnOnce(&Device) -> Result<(), CudaError>,

@@ -31,28 +31,24 @@ pub enum Timing {
     Host,
 }
 
-/// Something that can be timed.
 pub trait Call {
-    /// What the host does for a call before it queues it.
+    /// Work of the host before a call is queued.
     fn host(&mut self) -> Result<(), CudaError>;
-    /// Queues one call.
     fn enqueue(&mut self, device: &Device) -> Result<(), CudaError>;
 }
 
-/// What is timed, and its graph.
+/// A call to be timed, and its graph.
 pub struct Timed<'a> {
-    /// The call.
     pub call: &'a mut dyn Call,
-    /// The graph of its calls, kept from sample to sample.
+    /// Kept from sample to sample.
     pub graph: &'a mut Captured,
 }
 
-/// The times of some samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Times {
-    /// Time of each sample.
+    /// Per sample.
     pub elapsed_ns: Vec<u64>,
-    /// Clock of the multiprocessors during each, 0 where it could not be read; empty for the host's clock.
+    /// Clock of the multiprocessors during each sample, 0 where unknown; empty for the host's clock.
     pub sm_mhz: Vec<u32>,
 }
 
@@ -64,7 +60,6 @@ const BLOCK_TIMEOUT_NS: usize = 2_000_000_000;
 /// The device's clock steps by up to a microsecond; over less time than this it says little about cycles.
 const CLOCK_NS_MIN: u64 = 50_000;
 
-/// Times calls on one device.
 pub struct Timer {
     flag: Flag,
     block: Launch,
@@ -74,9 +69,9 @@ pub struct Timer {
     stop: Event,
     flusher: Flusher,
     spin: Kernel,
-    /// What each interval is made longer by.
+    /// Added to each interval.
     slow_ns: u64,
-    /// The share by which the host's time is made longer.
+    /// Share by which the host's time is lengthened.
     slowdown: f64,
 }
 
@@ -84,7 +79,6 @@ pub struct Timer {
 pub type Captured = Option<(u64, Graph)>;
 
 impl Timer {
-    /// Loads the kernels that timing needs.
     pub fn new(device: &Device, compiler: &Compiler) -> Result<Self, CudaError> {
         let module = Module::load(device, compiler, &Unit::new(&TIMING, Dtype::F32))?;
         let flag = Flag::new()?;
@@ -109,7 +103,7 @@ impl Timer {
         })
     }
 
-    /// Makes ready for samples: one untimed call, and a graph where one is wanted.
+    /// Prepares for samples: one untimed call, and a graph where one is needed.
     pub fn ready(
         &mut self,
         device: &Device,
@@ -145,7 +139,7 @@ impl Timer {
         Ok(())
     }
 
-    /// One sample; [`Timer::ready`] comes first.
+    /// [`Timer::ready`] comes first.
     pub fn sample(
         &mut self,
         device: &Device,

@@ -1,4 +1,4 @@
-//! Attention on a device: plain multiplications for f32, tensor cores of any generation, Hopper's own where there are.
+//! Attention on a device: plain multiplications for f32, else tensor cores, Hopper's own where the device has them.
 
 use super::cpu::AttentionSpec;
 use crate::cuda::WHOLE;
@@ -41,7 +41,6 @@ pub(super) const KERNELS: &[KernelFile] = &[
     },
 ];
 
-/// Which kernel a request takes on a device.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,

@@ -6,12 +6,11 @@ mod cuda;
 use crate::prelude::*;
 use cpu::{AttentionSpec, Scratch};
 
-/// Head widths that there are kernels for.
+/// Head widths that the kernels support.
 const WIDTHS: &[usize] = &[32, 64, 96, 128];
 /// Queries that the fast CPU version handles together, and what it pads widths to, twice over.
 const ROWS: u64 = 256;
 
-/// Parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -19,7 +18,6 @@ pub struct Params {
     causal: bool,
 }
 
-/// Attention of certain sizes.
 #[derive(Clone)]
 pub struct Attention {
     spec: AttentionSpec,

@@ -1,18 +1,17 @@
-//! `copy`: what memory and caches can do at most.
+//! `copy`: the bandwidth ceiling of memory and caches.
 
 use crate::prelude::*;
 use std::hint::black_box;
 
 pub(crate) static COPY: Source = Source { name: "copy", text: include_str!("copy.cu"), headers: &[COMMON] };
 
-/// Blocks of 512 threads and 40 registers that a multiprocessor of any architecture runs at the same time.
+/// Blocks of 512 threads and 40 registers that a multiprocessor of any architecture runs at once.
 const BLOCKS_AT_ONCE: usize = 2;
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Times that it is copied in one call; several show what a device's second-level cache can do, where all of it fits.
+    /// Copies made in one call; several show the bandwidth of a device's L2 cache, where all of it fits.
     rounds: usize,
 }
 
@@ -22,7 +21,6 @@ impl Default for Params {
     }
 }
 
-/// So many elements, copied so often.
 #[derive(Clone, Copy)]
 pub struct Copy {
     count: usize,

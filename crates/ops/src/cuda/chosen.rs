@@ -6,7 +6,7 @@ use holdpoint_cuda::compile::{Config, Source, Unit};
 use holdpoint_cuda::{CudaError, Dtype, Kernel};
 use holdpoint_model::suite::Variant;
 
-/// A kernel with the constants that fit the request: those it brings, or the winner of a tuning, or the op's own.
+/// A kernel with the constants for a request: its own, or the winner of a tuning, or the op's defaults.
 pub struct Chosen {
     pub(crate) unit: Unit,
     pub(crate) kernel_name: &'static str,
@@ -15,7 +15,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// From the names of the quick and the plain kernel, and the sizes that constants are chosen for.
+    /// `names` are those of the fast and the plain kernel, `bucket` the sizes that constants are chosen for.
     pub(crate) fn new(
         gpu: &Gpu,
         request: &Request<'_>,
@@ -38,7 +38,7 @@ impl Chosen {
         Self { unit: Unit { source, dtype, config }, kernel_name, bucket, source: source_name }
     }
 
-    /// Fixes constants that were not chosen, so that what is launched is what was compiled.
+    /// Sets constants that were not chosen, so that what is launched is what was compiled.
     pub(crate) fn with(mut self, constants: &[(&str, usize)]) -> Self {
         for (name, value) in constants {
             self.unit.config.entry((*name).to_owned()).or_insert(*value as i64);
@@ -46,7 +46,6 @@ impl Chosen {
         self
     }
 
-    /// The value of a constant.
     pub(crate) fn constant(&self, name: &str) -> usize {
         self.unit.config.get(name).and_then(|value| usize::try_from(*value).ok()).unwrap_or(1)
     }
@@ -56,7 +55,7 @@ impl Chosen {
     }
 }
 
-/// Sizes as the seeds write them: `key=value` by key, joined by `|`.
+/// Sizes in the seeds' form: `key=value` by key, joined by `|`.
 fn bucket_of(sizes: &[(&str, usize)], dtype: Dtype) -> String {
     let mut parts: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
     parts.push(format!("dtype={}", dtype.name()));

@@ -1,4 +1,4 @@
-//! A kernel of the user's in place of an op's: the arguments of the plain kernel, a launch of its own.
+//! A user's kernel in place of an op's: the arguments of the plain kernel, launched in its own way.
 
 use super::program::Program;
 use super::{Gpu, PrepareError};
@@ -11,10 +11,9 @@ use holdpoint_model::suite::{KernelSpec, Size, Variant};
 
 /// Threads of a block that every device takes.
 const THREADS_MAX: u64 = 1024;
-/// Shared memory that no device passes.
+/// More shared memory than any device has.
 const SHARED_MAX: u64 = 1 << 20;
 
-/// How the kernel is launched for a request.
 struct Geometry {
     grid: Dim,
     block: Dim,
@@ -68,7 +67,6 @@ fn geometry(
     Ok(Geometry { grid, block, shared_bytes: shared as usize })
 }
 
-/// Checks a request for a user's kernel.
 pub(crate) fn check_own(
     request: &Request<'_>,
     entry: &Entry,
@@ -80,7 +78,6 @@ pub(crate) fn check_own(
     geometry(request, entry, params, kernel).map(drop)
 }
 
-/// The request for the op's plain kernel.
 fn plain<'a>(request: &Request<'a>) -> Request<'a> {
     Request { variant: Variant::Reference, config: None, kernel: None, ..request.clone() }
 }

@@ -1,4 +1,4 @@
-//! An op with everything it needs on the device: drawn, poisoned, timed, checked.
+//! An op on a device, ready to be timed and checked.
 
 use super::Gpu;
 use super::program::Program;
@@ -16,16 +16,13 @@ use holdpoint_model::suite::{Cache, KernelSpec, Variant, Work};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Why an op cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The request makes no sense.
     #[error(transparent)]
     Request(#[from] BuildError),
-    /// This device cannot do it: a reason code.
+    /// The device cannot run it; a reason code.
     #[error("{0}")]
     Skipped(String),
-    /// The device failed.
     #[error(transparent)]
     Device(#[from] CudaError),
 }
@@ -70,23 +67,18 @@ impl Kept {
     }
 }
 
-/// An op ready to be timed.
 pub struct Prepared {
     // Before what its launches use, which it must not outlive.
     graph: Captured,
     pub(super) program: Program,
     kept: Kept,
-    /// How often inputs have been drawn.
     draws_count: u64,
     tolerance: Tolerance,
     has_answer: bool,
 }
 
 impl Prepared {
-    /// Allocates, compiles, draws.
-    ///
-    /// # Errors
-    /// When the request makes no sense, the device cannot do it, or fails.
+    /// Allocates, compiles and draws inputs.
     pub fn new(gpu: &mut Gpu, request: &Request<'_>) -> Result<Self, PrepareError> {
         let mut prepared = Self::build(gpu, request, None)?;
         prepared.redraw(gpu)?;
@@ -117,7 +109,7 @@ impl Prepared {
         Ok(Self { graph: None, program, kept, draws_count: 0, tolerance, has_answer: false })
     }
 
-    /// Takes inputs that are brought. What is launched follows from those that the host reads, so that it is built anew then.
+    /// Takes the caller's inputs. Those that the host reads decide what is launched, so the program is built anew then.
     pub(super) fn give(&mut self, gpu: &mut Gpu, inputs: &[Tensor]) -> Result<(), PrepareError> {
         if self.program.inputs.iter().any(|input| input.buffer.is_none()) {
             self.graph = None;
@@ -132,14 +124,11 @@ impl Prepared {
         Ok(())
     }
 
-    /// Work of one call.
-    #[must_use]
     pub fn work(&self) -> Work {
         self.program.op.work(self.program.dtype)
     }
 
-    /// What really runs.
-    #[must_use]
+    /// The kernels and launches that actually run.
     pub fn kernel_info(&self) -> KernelInfo {
         let program = &self.program;
         let kernels = || program.launches.iter().map(|launch| &launch.kernel);
@@ -164,7 +153,7 @@ impl Prepared {
         }
     }
 
-    /// Fresh inputs, each from a seed of its own, the same on every device; and outputs that hold no answer.
+    /// Draws fresh inputs, each from its own seed and the same on every device, and poisons the outputs.
     fn redraw(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
         for (index, input) in self.program.inputs.iter().enumerate() {
             let seed = self.kept.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -182,11 +171,8 @@ impl Prepared {
         self.program.outputs.iter_mut().try_for_each(|output| output.buffer.poison())
     }
 
-    /// Takes samples on fresh inputs. Outputs are poisoned before each, and looked at after it. `slowdown` is time added to each
-    /// sample, as a share of it.
-    ///
-    /// # Errors
-    /// When the device fails, a time is not one, or a call leaves part of its outputs unwritten.
+    /// Takes samples on fresh inputs. Outputs are poisoned before each and checked for poison after it. `slowdown` is time added
+    /// to each sample, as a share of it.
     pub fn run(
         &mut self,
         gpu: &mut Gpu,
@@ -228,21 +214,17 @@ impl Prepared {
         Ok(())
     }
 
-    /// Most device memory held at a time since this was prepared.
-    #[must_use]
+    /// Peak device memory since this was prepared.
     pub fn peak_bytes(&self, gpu: &Gpu) -> Option<u64> {
         gpu.device.peak_bytes()
     }
 
     /// Compares what the last calls left with the oracle's answer; makes one call where there were none.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn check(&mut self, gpu: &mut Gpu) -> Result<Check, CudaError> {
         self.check_given(gpu, Leeway::NONE)
     }
 
-    /// The same, for inputs that were brought.
+    /// The same, for inputs set by the caller.
     pub(super) fn check_given(&mut self, gpu: &mut Gpu, leeway: Leeway) -> Result<Check, CudaError> {
         if !self.has_answer {
             self.call_once(gpu)?;
@@ -257,7 +239,6 @@ impl Prepared {
         if by_oracle.passed { self.check_whole(gpu, by_oracle, leeway.scale) } else { Ok(by_oracle) }
     }
 
-    /// One plain call on the inputs that are there.
     pub(super) fn call_once(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
         self.poison()?;
         self.program.host()?;
@@ -302,7 +283,7 @@ impl Prepared {
         Ok(worst(outputs.iter().enumerate().map(check).collect()))
     }
 
-    /// All of the output beside what the plain kernel makes of the same inputs.
+    /// Compares all of the output with the plain kernel's answer to the same inputs.
     fn check_whole(&self, gpu: &mut Gpu, by_oracle: Check, scale: f64) -> Result<Check, CudaError> {
         let given = self.program.inputs.iter().map(|input| {
             let mut tensor = input.spec.tensor(self.program.dtype);
@@ -342,7 +323,7 @@ impl Prepared {
     }
 }
 
-/// Several checks as one.
+/// Combines several checks.
 fn worst(checks: Vec<Check>) -> Check {
     let mut all = checks.into_iter();
     let first = all.next().unwrap_or_else(|| Comparison::new(Tolerance::EXACT).finish());

@@ -1,4 +1,4 @@
-//! What an op is made of on a device: memory, launches, and what the host does for a call. Must not time or check anything.
+//! An op's memory, launches and host work on a device. Must not time or check anything.
 
 use super::{Chosen, Gpu, PrepareError, own};
 use crate::op::{Distribution, Input, Op, Output};
@@ -12,7 +12,7 @@ use holdpoint_cuda::{Buffer, Call, CudaError, Device, Dtype, Launch};
 /// checked against it, and all are compared on the device with what the plain kernel makes of the same inputs.
 const ORACLE_COST_MAX: u64 = 300_000_000;
 
-/// What an op's version on a device is built from.
+/// The device, request and buffers that an op's CUDA version is built from.
 pub struct Build<'a> {
     pub(crate) gpu: &'a mut Gpu,
     pub(crate) request: &'a Request<'a>,
@@ -22,7 +22,6 @@ pub struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// An input's memory.
     pub(crate) fn input(&self, at: usize) -> u64 {
         self.inputs[at].buffer.as_ref().map_or(0, |buffer| buffer.ptr)
     }
@@ -32,17 +31,15 @@ impl Build<'_> {
         &self.inputs[at].host
     }
 
-    /// An output's memory.
     pub(crate) fn output(&self, at: usize) -> u64 {
         self.outputs[at].buffer.ptr
     }
 
-    /// An input as a tensor of `[planes, rows, columns]` that the copy engine fetches in boxes.
+    /// Absent where the host reads the input.
     pub(crate) fn input_buffer(&self, at: usize) -> Option<&Buffer> {
         self.inputs[at].buffer.as_ref()
     }
 
-    /// The kernel file with the constants that fit.
     pub(crate) fn choose(
         &self,
         source: &'static Source,
@@ -52,12 +49,10 @@ impl Build<'_> {
         Chosen::new(self.gpu, self.request, source, names, bucket, self.dtype)
     }
 
-    /// Working space, aligned.
     pub(crate) fn scratch(&self, bytes: usize) -> Result<Buffer, CudaError> {
         Buffer::new(&self.gpu.device, bytes.max(1), 0)
     }
 
-    /// Numbers that launches read, aligned.
     pub(crate) fn upload<T: Copy>(&self, values: &[T]) -> Result<Buffer, CudaError> {
         let mut buffer = Buffer::new(&self.gpu.device, size_of_val(values), 0)?;
         buffer.upload(values)?;
@@ -65,42 +60,37 @@ impl Build<'_> {
     }
 }
 
-/// What the host does before each call.
+/// Work of the host before each call.
 pub type HostPart = Box<dyn FnMut() -> Result<(), CudaError>>;
 
-/// An op's version on a device.
+/// An op's CUDA version.
 pub struct Launches {
     pub(crate) chosen: Chosen,
     pub(crate) launches: Vec<Launch>,
-    /// Whatever else the launches use: indices, parameters, scratch.
+    /// Other buffers that the launches use: indices, parameters, scratch.
     pub(crate) held: Vec<Buffer>,
     pub(crate) host: Option<HostPart>,
 }
 
 impl Launches {
-    /// Launches for which the host has nothing to do.
     pub(crate) fn new(chosen: Chosen, launches: Vec<Launch>, held: Vec<Buffer>) -> Self {
         Self { chosen, launches, held, host: None }
     }
 }
 
-/// An input that is drawn anew for every set of samples.
 pub(super) struct DeviceInput {
     pub spec: Input,
     /// Absent where the host reads it.
     pub buffer: Option<Buffer>,
-    /// What the host reads.
     pub host: Vec<f32>,
 }
 
-/// An output.
 pub(super) struct DeviceOutput {
     pub spec: Output,
     pub dtype: Dtype,
     pub buffer: Buffer,
 }
 
-/// What an op is made of.
 pub(crate) struct Program {
     pub(super) op: Box<dyn Op>,
     pub(super) dtype: Dtype,
@@ -110,7 +100,6 @@ pub(crate) struct Program {
     pub(super) host: Option<HostPart>,
     /// Freed after the launches that use it.
     _held: Vec<Buffer>,
-    /// The kernel's name for the report and the registry.
     pub(super) kernel_name: String,
     pub(super) config: Config,
     pub(super) source: &'static str,
@@ -118,7 +107,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Allocates and compiles; `given` are the inputs in place of drawn ones, of which the host reads what it has to.
+    /// Allocates and compiles. `given` replaces drawn inputs that the host reads.
     pub(super) fn new(
         gpu: &mut Gpu,
         request: &Request<'_>,
@@ -168,7 +157,7 @@ impl Program {
         })
     }
 
-    /// How many rows the oracle can look at within reason.
+    /// How many rows the oracle can check in reasonable time.
     pub(super) fn oracle_rows(&self) -> usize {
         let values: usize =
             self.outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).sum();

@@ -1,4 +1,4 @@
-//! Which constants make a kernel quickest on this device: measured, answers checked, the winner measured again.
+//! Finds the fastest constants of a kernel on this device: measures, checks answers, measures the winner again.
 
 use super::{Entry, Gpu, PrepareError, Prepared};
 use crate::op::{Backend, Request};
@@ -8,38 +8,32 @@ use holdpoint_cuda::{CudaError, Timing};
 use holdpoint_model::FailureCause;
 use holdpoint_model::suite::{Cache, Variant};
 
-/// What came of tuning one kernel for one set of sizes.
+/// Result of tuning one kernel for one set of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// The kernel.
     pub kernel_name: String,
-    /// The sizes.
     pub shape_bucket: String,
     /// The constants that won; empty when the op's own did.
     pub config: Config,
-    /// What the op's own constants take, in microseconds.
     pub default_us: f64,
-    /// What the winner takes, measured again after it had won.
+    /// Time of the winner, measured again after it had won.
     pub best_us: f64,
     /// Candidates with right answers, the op's own included.
     pub candidates_count: u32,
-    /// Candidates that did not compile, did not fit or gave wrong answers, each with the reason.
+    /// Candidates that did not compile, did not fit or gave wrong answers, with the reasons.
     pub refused: Vec<(Config, String)>,
 }
 
 /// A sample lasts at least this long, so that events do not blur it.
 const SAMPLE_NS: u64 = 300_000;
-/// Samples of each candidate; the quickest speaks for it.
+/// Samples of each candidate; the fastest counts.
 const SAMPLES: u64 = 5;
-/// Turns in which the winner and the op's own constants are measured again, one after the other.
+/// Turns in which the winner and the defaults are measured again, alternating.
 const TURNS: usize = 5;
-/// A winner must be quicker by this to replace the op's own constants: less is noise.
+/// A winner must be faster by this share to replace the defaults: less is noise.
 const GAIN: f64 = 0.01;
 
-/// Tunes the kernel of a request and keeps the winner.
-///
-/// # Errors
-/// When the request makes no sense, the device cannot do it, fails, or the winner cannot be kept.
+/// Tunes the kernel of a request and stores the winner.
 pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Result<Tuned, PrepareError> {
     let mut own = candidate(gpu, request, &Config::new())?;
     let default_ns = time(gpu, &mut own, how)?;
@@ -85,7 +79,7 @@ pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Resul
     Ok(tuned)
 }
 
-/// The quickest of many is quick by luck, too: both are measured again, in turns.
+/// The fastest of many candidates is partly lucky, so it and the defaults are measured again, in turns.
 fn confirm(
     gpu: &mut Gpu,
     request: &Request<'_>,
@@ -111,7 +105,7 @@ fn confirm(
     Ok(())
 }
 
-/// The op with these constants, its answer right.
+/// Prepares the op with these constants and checks its answer.
 fn candidate(gpu: &mut Gpu, request: &Request<'_>, config: &Config) -> Result<Prepared, PrepareError> {
     let request = Request { config: Some(config.clone()), ..request.clone() };
     let mut prepared = Prepared::new(gpu, &request)?;
@@ -125,7 +119,7 @@ fn candidate(gpu: &mut Gpu, request: &Request<'_>, config: &Config) -> Result<Pr
     }
 }
 
-/// Nanoseconds of one call, by the quickest of a few samples.
+/// Nanoseconds per call, by the fastest of a few samples.
 fn time(gpu: &mut Gpu, prepared: &mut Prepared, how: (Timing, Cache)) -> Result<f64, CudaError> {
     let one = prepared.run(gpu, how, 2, 1, 0.0)?.elapsed_ns;
     let call_ns = one.into_iter().min().unwrap_or(1).max(1);

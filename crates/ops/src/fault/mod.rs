@@ -1,15 +1,13 @@
-//! `fault`: what goes wrong on purpose, to show that it is seen. Only on a device.
+//! `fault`: deliberate failures, to show that they are detected. Only on a device.
 
 use crate::copy::COPY;
 use crate::prelude::*;
 
 static FAULT: Source = Source { name: "fault", text: include_str!("fault.cu"), headers: &[COMMON] };
 
-/// Parameters.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// What goes wrong.
     #[serde(default)]
     kind: Kind,
 }
@@ -30,7 +28,6 @@ enum Kind {
     Wrong,
 }
 
-/// A copy of so many elements that goes wrong.
 #[derive(Clone, Copy)]
 pub struct Fault {
     count: usize,

@@ -8,10 +8,9 @@ use crate::rng::RandomState;
 use crate::tiles::MAP_SIZES;
 use cpu::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
 
-/// Tells the stream of utilities from that of the weights, which begins at the seed itself: answers that were recorded depend on it.
+/// Separates the stream of utilities from that of the weights, which begins at the seed itself; recorded answers depend on it.
 const UTILITIES: u64 = 0x0711_1173;
 
-/// The path over maps of one size.
 #[derive(Clone)]
 pub struct FfPath {
     dims: Nchw,
@@ -31,7 +30,7 @@ impl FfPath {
         Ok(Self { dims, config, seed, utilities, selected: [l0 as usize, l1 as usize] })
     }
 
-    /// The learned numbers, as an element type has them.
+    /// The weights, rounded to an element type.
     fn weights(&self, dtype: Dtype) -> [PathWeights; 2] {
         let mut random = RandomState::new(self.seed);
         [(); 2].map(|()| PathWeights::draw(&mut random, self.dims.channels).rounded(dtype))

@@ -1,4 +1,4 @@
-//! `fma`: multiply-adds in registers, what arithmetic can do at most.
+//! `fma`: multiply-adds in registers, the ceiling of plain arithmetic.
 
 pub mod cpu;
 
@@ -6,7 +6,6 @@ use crate::prelude::*;
 
 static FMA: Source = Source { name: "fma", text: include_str!("fma.cu"), headers: &[COMMON] };
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -21,7 +20,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the number of rounds, which `mma` has as well.
+    /// Also used by `mma`.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<usize, BuildError> {
         match self.rounds {
             1..=0x0100_0000 => Ok(self.rounds),
@@ -30,7 +29,6 @@ impl Params {
     }
 }
 
-/// So many values, each taken so many steps.
 #[derive(Clone, Copy)]
 pub struct Fma {
     count: usize,
@@ -70,7 +68,7 @@ impl Op for Fma {
         vec![Output::new("out", &[self.count], dtype)]
     }
 
-    /// Items are elements: what a step is worth is told by the operations, two each.
+    /// Items are elements; the operations, two per step, count the steps.
     fn work(&self, dtype: Dtype) -> Work {
         let elements = self.count as u64;
         let flops = 2 * elements * self.rounds as u64;
@@ -82,7 +80,7 @@ impl Op for Fma {
         }
     }
 
-    /// A multiply-add rounds once, everywhere in the same way.
+    /// A multiply-add rounds once, the same everywhere.
     fn tolerance(&self, _: Dtype) -> Tolerance {
         Tolerance::EXACT
     }

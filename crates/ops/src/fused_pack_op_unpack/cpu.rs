@@ -1,4 +1,4 @@
-//! Fused stage 1: packs tiles, applies `(vs*x + vb) * max(0, gs*x + gb)`, unpacks with override.
+//! Fused stage 1: packs tiles, applies `(value_scale*x + value_bias) * max(0, gate_scale*x + gate_bias)`, unpacks with override.
 //! Must not accept a tile twice in a row: the fast version works in place.
 
 use crate::error::OpError;
@@ -6,16 +6,11 @@ use crate::simd::{relu, vectorized};
 use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
 use crate::tile_unpack::cpu::{Overlap, UnpackSpec, levels};
 
-/// The four numbers of the op.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
-    /// vs.
     pub value_scale: f32,
-    /// vb.
     pub value_bias: f32,
-    /// gs.
     pub gate_scale: f32,
-    /// gb.
     pub gate_bias: f32,
 }
 
@@ -28,13 +23,12 @@ impl Default for Affine {
 impl Affine {
     /// One pixel. A NaN in the gate stays a NaN.
     #[inline(always)]
-    #[must_use]
     pub fn apply(&self, x: f32) -> f32 {
         (self.value_scale * x + self.value_bias) * relu(self.gate_scale * x + self.gate_bias)
     }
 }
 
-/// Whether each row names each tile once at most.
+/// Checks that no row names a tile twice.
 pub fn check_unique(indices: &[u32], tiles: usize, grid_count: usize) -> Result<(), OpError> {
     for row in indices.chunks(tiles.max(1)) {
         let mut seen = vec![false; grid_count];

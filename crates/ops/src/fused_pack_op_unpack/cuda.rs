@@ -12,7 +12,7 @@ static FUSED: Source = Source {
 
 pub(super) const KERNELS: &[KernelFile] = &[KernelFile::new(&FUSED, &["ITEMS=4 THREADS=256 TILE=8"])];
 
-/// Cells of a row of tiles that one block looks at, at most.
+/// Cells of a row of tiles per block, at most.
 const CELLS: usize = 1024;
 
 pub(super) fn launches(

@@ -8,12 +8,11 @@ use crate::tile_pack::cpu::{PackSpec, Packed};
 use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
 use cpu::Affine;
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     tile_size: usize,
-    /// Draws so many distinct tiles for each row of the batch, where none are named.
+    /// Draws this many distinct tiles for each sample, where none are named.
     kmax: Option<usize>,
     indices: Option<Vec<u32>>,
     value_scale: f64,
@@ -36,7 +35,6 @@ impl Default for Params {
     }
 }
 
-/// The op on certain tiles.
 #[derive(Clone)]
 pub struct FusedPackOpUnpack {
     tiles: Tiles,

@@ -6,11 +6,8 @@ use crate::simd::{self, vectorized};
 /// The gate's three numbers. They are called log weights, but pass through softplus.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gate {
-    /// Boundary weight before softplus.
     pub boundary_log_weight: f64,
-    /// Uncertainty weight before softplus.
     pub uncertainty_log_weight: f64,
-    /// Added to the logit.
     pub bias: f64,
 }
 
@@ -21,14 +18,12 @@ impl Default for Gate {
 }
 
 /// ln(1 + e^v), without overflow.
-#[must_use]
 pub fn softplus(v: f64) -> f64 {
     v.max(0.0) + (-v.abs()).exp().ln_1p()
 }
 
-/// A proxy with NaN as 0 and infinities as 1 and 0.
+/// A proxy with NaN and minus infinity as 0, infinity as 1.
 #[inline(always)]
-#[must_use]
 pub fn clean_proxy(value: f32) -> f32 {
     let value = if value == f32::INFINITY { 1.0 } else { value };
     // Written as a select on finiteness: NaN and minus infinity both become 0.
@@ -37,7 +32,6 @@ pub fn clean_proxy(value: f32) -> f32 {
 
 impl Gate {
     /// Softplus weights and bias as f32, the form the arithmetic uses.
-    #[must_use]
     pub fn weights(&self) -> [f32; 3] {
         [
             softplus(self.boundary_log_weight) as f32,
@@ -52,7 +46,6 @@ fn logit([w_b, w_u, bias]: [f32; 3], boundary: f32, uncertainty: f32) -> f32 {
     w_b * clean_proxy(boundary) + w_u * clean_proxy(uncertainty) + bias
 }
 
-/// Weights per pixel, the obvious way.
 pub fn alpha_oracle(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
     for pixel in 0..alpha.len() {
         let x = logit(gate.weights(), boundary[pixel], uncertainty[pixel]);
@@ -60,7 +53,6 @@ pub fn alpha_oracle(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &
     }
 }
 
-/// Weights per pixel with the vectorised sigmoid.
 #[inline(always)]
 pub fn alpha_fast(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
     let weights = gate.weights();
@@ -76,13 +68,10 @@ pub struct Maps<'a> {
     pub base: &'a [f32],
     /// The map that wins where alpha is 1.
     pub heavy: &'a [f32],
-    /// Boundary proxy.
     pub boundary: &'a [f32],
-    /// Uncertainty proxy.
     pub uncertainty: &'a [f32],
 }
 
-/// The obvious loops.
 pub fn oracle(gate: &Gate, dims: &Nchw, maps: &Maps<'_>, fused: &mut [f32], alpha: &mut [f32]) {
     alpha_oracle(gate, maps.boundary, maps.uncertainty, alpha);
     for b in 0..dims.batch {

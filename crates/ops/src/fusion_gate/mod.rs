@@ -8,11 +8,10 @@ use crate::simd::vectorized;
 use crate::tiles::{MAP_SIZES, MAP_SIZES_MAX};
 use cpu::{Gate, Maps};
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Whether maps are mixed, or alpha is all that is wanted.
+    /// If false, only alpha is computed.
     apply_fusion: bool,
     boundary_log_weight: f64,
     uncertainty_log_weight: f64,
@@ -26,7 +25,6 @@ impl Default for Params {
     }
 }
 
-/// A gate over maps of one size.
 #[derive(Clone, Copy)]
 pub struct FusionGate {
     dims: Nchw,

@@ -6,7 +6,6 @@ use crate::prelude::*;
 use crate::tiles::MAP_SIZES;
 use cpu::{CHANNELS, FF_STRIDE, InferConfig, InferOutputs, Model, PV_STRIDE};
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -41,7 +40,6 @@ impl Default for Params {
     }
 }
 
-/// The model for images of one size.
 #[derive(Clone, Copy)]
 pub struct Infer {
     image: Nchw,
@@ -177,7 +175,6 @@ impl Cpu for Version {
         }
     }
 
-    /// Score, mask and report.
     fn numbers(&self) -> Vec<f64> {
         let Some(model) = &self.model else { return vec![f64::NAN] };
         let InferOutputs { score, hysteresis_mask, diagnostics, .. } = &model.outputs;

@@ -1,18 +1,16 @@
-//! `launch`: a kernel that does next to nothing, what a launch costs at least. Only on a device.
+//! `launch`: a kernel that does next to nothing, the least that a launch costs. Only on a device.
 
 use crate::prelude::*;
 
 static LAUNCH: Source = Source { name: "launch", text: include_str!("launch.cu"), headers: &[COMMON] };
 
-/// What every block writes; every element type has it.
+/// Written by every block; every element type has it.
 const VALUE: f32 = 3.0;
 
-/// There are none.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {}
 
-/// So many blocks.
 #[derive(Clone, Copy)]
 pub struct Launch {
     blocks: usize,

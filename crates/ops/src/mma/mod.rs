@@ -1,24 +1,22 @@
-//! `mma`: what tensor cores can do at most. Tiles of 64 × 128, multiplied again and again. Only on a device.
+//! `mma`: the ceiling of tensor cores, by multiplying tiles of 64 × 128 again and again. Only on a device.
 
 use crate::fma::Params;
 use crate::prelude::*;
 
 static MMA: Source = Source { name: "mma", text: include_str!("mma.cu"), headers: &[COMMON] };
 
-/// Of one tile, as the kernel has them: rows of either side, and bytes of a row.
+/// Of one tile, as in the kernel: rows of either side, and bytes of a row.
 const ROWS: usize = 64;
 const COLUMNS: usize = 128;
 const ROW_BYTES: usize = 128;
 
-/// Why 8 bits are not offered on Blackwell's large parts: the instruction that is used would convert to fp16 there.
+/// No 8 bits on data-centre Blackwell: the instruction used here would convert to fp16 there.
 const NO_FP8_MMA: &str = "fp8_mma_unsupported";
 
-/// So many tiles, each multiplied so often.
 #[derive(Clone, Copy)]
 pub struct Mma {
     tiles: usize,
     rounds: usize,
-    /// Elements of a row.
     depth: usize,
 }
 
@@ -49,7 +47,7 @@ impl Definition for Mma {
 }
 
 impl Op for Mma {
-    /// All of one sign: what is left of a difference would have few right digits, whatever tensor cores do.
+    /// All of one sign: a difference would have few right digits left, whatever tensor cores do.
     fn inputs(&self) -> Vec<Input> {
         vec![
             Input::unit("a", &[self.tiles, ROWS, self.depth]),

@@ -2,13 +2,11 @@
 
 use crate::simd::{self, vectorized};
 
-/// The obvious loops, in f64.
 pub fn oracle(eps: f32, x: &[f32], weight: &[f32], y: &mut [f32]) {
     y.copy_from_slice(x);
     y.chunks_exact_mut(weight.len()).for_each(|row| oracle_row(eps, row, weight));
 }
 
-/// One row in place, the obvious way.
 pub fn oracle_row(eps: f32, row: &mut [f32], weight: &[f32]) {
     let mut sum = 0.0;
     for value in row.iter() {
@@ -35,7 +33,6 @@ pub fn fast(eps: f32, x: &[f32], weight: &[f32], y: &mut [f32]) {
     );
 }
 
-/// One row in place.
 pub fn fast_row(eps: f32, row: &mut [f32], weight: &[f32]) {
     vectorized(
         #[inline(always)]

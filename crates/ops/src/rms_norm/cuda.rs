@@ -1,4 +1,4 @@
-//! Rows on a device: a warp for each where they are short, a block where they are long.
+//! Normalisation on a device: a warp per row where rows are short, a block where they are long.
 
 use super::RmsNorm;
 use crate::prelude::*;

@@ -7,7 +7,6 @@ use crate::prelude::*;
 use crate::tensor::Stored;
 use half::{bf16, f16};
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -21,7 +20,6 @@ impl Default for Params {
     }
 }
 
-/// Rows of one length.
 #[derive(Clone)]
 pub struct RmsNorm {
     /// `[rows, hidden]` or `[B, S, H]`.

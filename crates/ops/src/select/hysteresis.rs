@@ -3,19 +3,16 @@
 use super::{check_finite, check_length};
 use crate::error::OpError;
 
-/// Thresholds and cap of the on/off rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hysteresis {
     /// A tile above this is on.
     pub theta_on: f64,
     /// A tile above this stays on if it was.
     pub theta_off: f64,
-    /// Most tiles that may be on.
     pub active_max: Option<usize>,
 }
 
 impl Hysteresis {
-    /// Thresholds need a gap.
     pub fn check(&self) -> Result<(), OpError> {
         let (theta_on, theta_off) = (self.theta_on, self.theta_off);
         if theta_on > theta_off { Ok(()) } else { Err(OpError::Thresholds { theta_on, theta_off }) }
@@ -44,7 +41,6 @@ impl Hysteresis {
     }
 }
 
-/// One-off [`Hysteresis::update`].
 pub fn hysteresis(rule: &Hysteresis, utilities: &[f64], previous: &[bool]) -> Result<Vec<bool>, OpError> {
     rule.check()?;
     check_length("prev_mask", utilities.len(), previous.len())?;

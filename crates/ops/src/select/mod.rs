@@ -1,4 +1,4 @@
-//! Which tiles get the expensive path under a budget, level by level. Must not look at pixels, and must give
+//! Chooses the tiles of the expensive path under a budget, level by level. Must not look at pixels, and must give
 //! the same answer for the same numbers everywhere: ties go to the lower id.
 
 mod greedy;

@@ -7,27 +7,23 @@ use crate::error::OpError;
 use crate::order::{OrderMode, Orderer, child_ids};
 use crate::shape::Grid;
 
-/// What one split step needs to know.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitInput<'a> {
     /// Gain of splitting, one per tile of the parents' grid.
     pub utilities: &'a [f64],
     /// Cost of splitting, one per tile of the parents' grid.
     pub overheads: &'a [f64],
-    /// Budget of this step.
     pub budget: f64,
-    /// Most children.
     pub kmax: usize,
 }
 
-/// What one split step decided. Keeps its buffers between runs.
+/// Result of one split step. Keeps its buffers between runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Split {
-    /// Candidate parents, best score first.
+    /// Candidates, best score first.
     pub parent_order: Vec<u32>,
-    /// Parents that were split.
     pub parents: Vec<u32>,
-    /// Their children in the order of acceptance.
+    /// In the order of acceptance.
     pub children: Vec<u32>,
     /// The children in visiting order on their own grid.
     pub ordered: Vec<u32>,
@@ -38,8 +34,6 @@ pub struct Split {
 }
 
 impl Split {
-    /// Room for `parents_max` parents and `kmax` children.
-    #[must_use]
     pub fn with_capacity(parents_max: usize, kmax: usize) -> Self {
         Self {
             parent_order: Vec::with_capacity(parents_max),
@@ -60,7 +54,7 @@ impl Split {
         check_finite("split_overheads", input.overheads)
     }
 
-    /// Splits anew. `grid` is the parents'; `orderer` belongs to the children's grid.
+    /// `grid` is the parents'; `orderer` belongs to the children's grid.
     pub fn run(&mut self, input: &SplitInput<'_>, candidates: &[u32], grid: &Grid, orderer: &mut Orderer) {
         self.reset();
         if !candidates.is_empty() && input.kmax > 0 && input.budget != 0.0 {
@@ -95,12 +89,9 @@ impl Split {
     }
 }
 
-/// Selection on two levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoStage {
-    /// Level 0.
     pub l0: Greedy,
-    /// Level 1.
     pub l1: Split,
 }
 

@@ -8,50 +8,40 @@ use crate::order::{OrderMode, Orderer, insertion_order};
 use crate::shape::{Grid, Nchw};
 use crate::simd::vectorized;
 
-/// Copies that are used in turn hold twice the L2 cache of a large core.
+/// Copies used in turn hold twice the L2 cache of a large core.
 const COPIES_BYTES: usize = 4 << 20;
 /// At the suites' size three are as steady as eight, and each costs preparation; much smaller maps fit L2 anyway.
 const COPIES_MAX: usize = 3;
 
-/// Sizes and order of one packing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PackSpec {
-    /// The feature map.
     pub dims: Nchw,
-    /// The tiles laid over it.
     pub grid: Grid,
-    /// Tiles per batch row, K.
+    /// Per sample, K.
     pub tiles: usize,
     /// `None` takes ids as given.
     pub order: Option<OrderMode>,
 }
 
 impl PackSpec {
-    /// Checks that the tiles fit the map.
     pub fn new(dims: Nchw, tile: usize, tiles: usize, order: Option<OrderMode>) -> Result<Self, OpError> {
         Ok(Self { dims, grid: Grid::new(dims.height, dims.width, tile)?, tiles, order })
     }
 
-    /// Elements of one packed tile.
-    #[must_use]
     pub fn tile_len(&self) -> usize {
         self.dims.channels * self.grid.tile * self.grid.tile
     }
 
     /// Bytes of one call: every packed value is read once and written once.
-    #[must_use]
     pub fn moved_bytes(&self) -> usize {
         2 * size_of::<f32>() * self.dims.batch * self.tiles * self.tile_len()
     }
 
-    /// Over how many copies of map and tiles timed calls should go in turn, so that none finds its own in L2.
-    #[must_use]
+    /// Copies of map and tiles that timed calls take in turns, so that none finds its own in L2.
     pub fn copies(&self) -> usize {
         COPIES_BYTES.div_ceil(self.moved_bytes().max(1)).min(COPIES_MAX)
     }
 
-    /// Sizes of the packed tensor.
-    #[must_use]
     pub fn packed_dims(&self) -> [usize; 5] {
         [self.dims.batch, self.tiles, self.dims.channels, self.grid.tile, self.grid.tile]
     }
@@ -70,7 +60,6 @@ pub struct Packed {
 
 impl Packed {
     /// Buffers of the right size, tiles NaN until packed.
-    #[must_use]
     pub fn new(spec: &PackSpec) -> Self {
         let count = spec.dims.batch * spec.tiles;
         Self {
@@ -82,25 +71,19 @@ impl Packed {
 }
 
 impl Packed {
-    /// The same, to be written.
-    #[must_use]
     pub fn view(&mut self) -> PackedMut<'_> {
         PackedMut { tiles: &mut self.tiles, indices: &mut self.indices, origins: &mut self.origins }
     }
 }
 
-/// What a packing writes; as [`Packed`].
+/// A borrowed [`Packed`], to be written.
 #[derive(Debug)]
 pub struct PackedMut<'a> {
-    /// `[B, K, C, t, t]`.
     pub tiles: &'a mut [f32],
-    /// `[B, K]` ids in the order of the tiles.
     pub indices: &'a mut [u32],
-    /// `[B, K]` corners as `[y, x]`.
     pub origins: &'a mut [[u32; 2]],
 }
 
-/// The obvious loops: one element at a time.
 pub fn oracle(spec: &PackSpec, feature: &[f32], indices: &[u32], out: PackedMut<'_>) {
     let PackSpec { dims, grid, tiles, .. } = *spec;
     out.indices.copy_from_slice(indices);

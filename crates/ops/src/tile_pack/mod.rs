@@ -8,12 +8,11 @@ use crate::prelude::*;
 use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
 use cpu::{PackSpec, PackedMut};
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     tile_size: usize,
-    /// Draws so many distinct tiles for each row of the batch, where none are named.
+    /// Draws this many distinct tiles for each sample, where none are named.
     kmax: Option<usize>,
     indices: Option<Vec<u32>>,
     order_mode: Option<String>,
@@ -25,7 +24,6 @@ impl Default for Params {
     }
 }
 
-/// Packing of certain tiles.
 #[derive(Clone)]
 pub struct TilePack {
     /// With ids as given.

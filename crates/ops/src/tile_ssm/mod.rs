@@ -6,7 +6,6 @@ mod cuda;
 use crate::prelude::*;
 use cpu::{Direction, Merge, ScanInputs, ScanSpec, ScanVectors};
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
@@ -21,7 +20,6 @@ impl Default for Params {
     }
 }
 
-/// A scan of certain sizes.
 #[derive(Clone, Copy)]
 pub struct TileSsm {
     spec: ScanSpec,

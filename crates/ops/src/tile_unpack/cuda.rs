@@ -13,7 +13,7 @@ pub(super) const KERNELS: &[KernelFile] = &[KernelFile::new(
     &["BLEND=0 ITEMS=4 SPAN=32 THREADS=256 TILE=8", "BLEND=1 ITEMS=4 SPAN=32 THREADS=256 TILE=8"],
 )];
 
-/// Cells of a row of tiles that one block looks at, at most.
+/// Cells of a row of tiles per block, at most.
 const CELLS: usize = 256;
 
 pub(super) fn launches(op: &TileUnpack, build: &mut Build<'_>) -> Result<Launches, PrepareError> {

@@ -8,21 +8,20 @@ use crate::prelude::*;
 use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
 use cpu::{Overlap, UnpackSpec, levels, priority};
 
-/// Parameters.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     tile_size: usize,
-    /// Draws so many distinct tiles for each row of the batch, where none are named.
+    /// Draws this many distinct tiles for each sample, where none are named.
     kmax: Option<usize>,
     indices: Option<Vec<u32>>,
     level_priority: i8,
     overlap_mode: String,
     blend_alpha: f64,
     order_mode: Option<String>,
-    /// One for each tile of a row; the higher one is on top, and of the same the later tile.
+    /// One level per tile of a row; a higher one is on top, and of equal ones the later tile.
     levels: Option<Vec<i32>>,
-    /// Every second tile is moved up and left by this, so that tiles overlap.
+    /// Moves every second tile up and left by this, so that tiles overlap.
     overlap_shift: u32,
 }
 
@@ -42,7 +41,6 @@ impl Default for Params {
     }
 }
 
-/// Unpacking of certain tiles.
 #[derive(Clone)]
 pub struct TileUnpack {
     /// With ids in their order.

@@ -1,4 +1,4 @@
-//! The block bootstrap of a median: draw rounds, not samples, because rounds are what is independent.
+//! The block bootstrap of a median: draws rounds, not samples, because only rounds are independent.
 
 use crate::random::Random;
 
@@ -7,9 +7,7 @@ use crate::random::Random;
 pub struct Bootstrap {
     /// 0.95 for 95 %.
     pub confidence: f64,
-    /// Times the rounds are drawn anew.
     pub resamples_count: usize,
-    /// Of the generator.
     pub seed: u64,
 }
 
@@ -22,7 +20,6 @@ impl Default for Bootstrap {
 
 /// The percentile interval of the median of all values, over resampled rounds; a round of one value each is the plain
 /// bootstrap. Absent with fewer than two rounds that hold anything, or when the settings make no sense.
-#[must_use]
 pub fn median_interval(rounds: &[Vec<f64>], bootstrap: Bootstrap) -> Option<[f64; 2]> {
     let rounds: Vec<&Vec<f64>> = rounds.iter().filter(|round| !round.is_empty()).collect();
     let is_share = bootstrap.confidence > 0.0 && bootstrap.confidence < 1.0;

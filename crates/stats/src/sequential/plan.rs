@@ -1,4 +1,4 @@
-//! What is to be decided, and how often it may be wrong.
+//! Tolerance and error rates of a decision.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub const ALARM_RATE: f64 = 0.001;
 /// One miss in a hundred, because the next suite looks again.
 pub const MISS_RATE: f64 = 0.01;
 
-/// What is to be decided about each workload of a suite.
+/// What to decide about each workload of a suite, and how often it may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// How much slower is still fine: 0.01 is 1 %. Lines are drawn at `ln(1 + tolerance)` and its negative.
@@ -23,7 +23,6 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// A tolerance of 1 % for one workload.
     fn default() -> Self {
         Self { tolerance: 0.01, alarm_rate: ALARM_RATE, miss_rate: MISS_RATE, workloads_count: 1 }
     }
@@ -32,25 +31,21 @@ impl Default for Plan {
 impl Plan {
     /// The e-value at which a workload is called slower, or faster: by Ville's inequality unchanged code ever reaches it
     /// with a probability of at most `alarm_rate / workloads_count`, and by Boole's the suite with `alarm_rate`.
-    #[must_use]
     pub fn alarm_e(&self) -> f64 {
         self.workloads_count as f64 / self.alarm_rate
     }
 
     /// The e-value at which a workload is called not slower.
-    #[must_use]
     pub fn pass_e(&self) -> f64 {
         1.0 / self.miss_rate
     }
 
     /// The line, as the logarithm of a ratio.
-    #[must_use]
     pub fn line(&self) -> f64 {
         self.tolerance.ln_1p()
     }
 
     /// The fewest units after which an alarm is possible at all: what an overwhelming slowdown costs.
-    #[must_use]
     pub fn units_count_min(&self) -> usize {
         let mut evidence = Evidence::default();
         // A unit at most doubles an e-value, so this ends after 300 steps for the smallest of rates.
@@ -78,16 +73,12 @@ impl Plan {
 
 const UNITS_SEARCHED: usize = 1200;
 
-/// A plan that cannot be followed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InvalidPlan {
     /// Negative, infinite or no number.
     Tolerance(f64),
-    /// Not between 0 and 1.
     AlarmRate(f64),
-    /// Not between 0 and 1.
     MissRate(f64),
-    /// A rate for a suite of none means nothing.
     NoWorkloads,
 }
 

@@ -20,30 +20,22 @@ use crate::error::OpError;
 use crate::shape::{Grid, Nchw};
 use serde::Deserialize;
 
-/// Epsilon of both normalisations.
 const NORM_EPS: f64 = 1e-5;
 
 /// Numbers of one FF module: the op's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FfConfig {
-    /// Tile edge of level 0.
     pub tile_size_l0: usize,
-    /// Tile edge of level 1, half of level 0's.
+    /// Half of level 0's.
     pub tile_size_l1: usize,
-    /// Most tiles on level 0.
     pub kmax_l0: usize,
-    /// Most tiles on level 1.
     pub kmax_l1: usize,
-    /// Budget of level 0 per sample.
+    /// Budgets are per sample.
     pub budget_b1: f64,
-    /// Budget of level 1 per sample.
     pub budget_b2: f64,
-    /// Budget over all levels per sample.
     pub budget_total: f64,
-    /// Cost of a tile on the heavy path.
     pub cost_heavy: f64,
-    /// Cost of a tile on the cheap path.
     pub cost_cheap: f64,
     /// Whether level 1 runs at all.
     pub nesting: bool,
@@ -94,7 +86,6 @@ impl FfConfig {
     }
 
     /// Extra cost of the heavy path per tile.
-    #[must_use]
     pub fn delta_cost(&self) -> f64 {
         (self.cost_heavy - self.cost_cheap).max(1e-9)
     }
@@ -109,21 +100,17 @@ pub struct FfInputs<'a> {
     pub utilities: &'a [f32],
     /// Worth of splitting each level-0 tile.
     pub split_utilities: &'a [f32],
-    /// Boundary proxy.
     pub boundary: &'a [f32],
-    /// Uncertainty proxy.
     pub uncertainty: &'a [f32],
 }
 
 impl<'a> FfInputs<'a> {
-    /// For choosing tiles alone: worth of each tile, and of splitting it.
-    #[must_use]
+    /// For choosing tiles alone.
     pub fn of_utilities([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
         Self { dense: &[], utilities, split_utilities, boundary: &[], uncertainty: &[] }
     }
 }
 
-/// What one call returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FfOutputs {
     /// `[B, C, H, W]`.
@@ -134,7 +121,6 @@ pub struct FfOutputs {
     pub alpha: Buffer,
     /// Final scan states of both paths, `[B, 2 paths, 2 directions, C]`; zeros for a path without tiles.
     pub states: Buffer,
-    /// The routing report over the batch.
     pub diagnostics: Diagnostics,
 }
 
@@ -149,7 +135,6 @@ impl FfOutputs {
         }
     }
 
-    /// Fills everything with NaN.
     pub fn poison(&mut self) {
         for buffer in [&mut self.heavy, &mut self.detail, &mut self.alpha, &mut self.states] {
             buffer.fill(f32::NAN);
@@ -159,7 +144,7 @@ impl FfOutputs {
     }
 }
 
-/// Splits the output buffers of one sample.
+/// The output buffers of one sample.
 struct SampleOutputs<'a> {
     heavy: &'a mut [f32],
     detail: &'a mut [f32],
@@ -180,7 +165,6 @@ impl FfOutputs {
 }
 
 /// Floating-point operations of one call that has `tiles` tiles on each level.
-#[must_use]
 pub fn flops(dims: &Nchw, config: &FfConfig, tiles: [usize; 2]) -> u64 {
     let c = dims.channels as u64;
     let mut total = 8 * dims.plane() as u64 * dims.batch as u64;

@@ -7,7 +7,6 @@ use crate::product::{COLUMN_STEP, PackedLhs, padded_columns, product};
 use crate::shape::Nchw;
 use crate::simd::{Lanes, relu, vectorized};
 
-/// Where one tile lies and how it is modulated.
 pub(super) struct TileIo<'a> {
     pub dims: Nchw,
     pub origin: [u32; 2],

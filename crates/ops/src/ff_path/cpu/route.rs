@@ -1,4 +1,4 @@
-//! Which tiles each sample gets, and the report over the batch.
+//! Chooses the tiles of each sample, and reports on the batch.
 
 use super::{FfConfig, FfInputs};
 use crate::diagnostics::{BudgetUse, Diagnostics, Histogram};
@@ -7,19 +7,16 @@ use crate::order::{OrderMode, Orderer};
 use crate::select::{Greedy, Split, SplitInput};
 use crate::shape::{Grid, Nchw};
 
-/// Overhead of splitting one parent.
 pub const SPLIT_OVERHEAD: f64 = 1.0;
 
-/// One sample's choice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// Level 0.
     pub l0: Greedy,
     /// Level 1; empty without nesting.
     pub l1: Split,
 }
 
-/// Chooses tiles sample by sample in buffers of its own.
+/// Chooses tiles sample by sample, reusing its buffers.
 #[derive(Clone, Debug)]
 pub struct Router {
     config: FfConfig,
@@ -34,7 +31,6 @@ pub struct Router {
 }
 
 impl Router {
-    /// Room for a batch of maps.
     pub fn new(config: FfConfig, dims: &Nchw) -> Result<Self, OpError> {
         let grids = config.grids(dims)?;
         let count = grids[0].count();
@@ -55,7 +51,6 @@ impl Router {
         })
     }
 
-    /// Routes every sample.
     pub fn run(&mut self, inputs: &FfInputs<'_>) -> Result<(), OpError> {
         let count = self.grids[0].count();
         for (wide, &narrow) in self.utilities.iter_mut().zip(inputs.utilities) {
@@ -83,7 +78,6 @@ impl Router {
     }
 
     /// The report; budgets are summed over the batch.
-    #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {
         let batch = self.routes.len() as f64;
         let counts = self.grids.map(|grid| (grid.count() * self.routes.len()) as u64);

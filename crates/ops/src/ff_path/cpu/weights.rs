@@ -1,4 +1,4 @@
-//! The learned numbers of one heavy path, by name. Must not know how they are used.
+//! The weights of one heavy path, by name. Must not know how they are used.
 
 use crate::error::OpError;
 use crate::fusion_gate::cpu::Gate;
@@ -35,7 +35,6 @@ pub struct PathWeights {
 
 impl PathWeights {
     /// Draws layers uniformly within 1/sqrt(fan-in), the usual default; scans, norms and gate at their start.
-    #[must_use]
     pub fn draw(rng: &mut RandomState, channels: usize) -> Self {
         let c = channels;
         let mut layer = |outputs: usize, fan_in: usize| {
@@ -57,8 +56,7 @@ impl PathWeights {
         }
     }
 
-    /// The layers as an element type has them.
-    #[must_use]
+    /// The layers rounded to an element type.
     pub fn rounded(mut self, dtype: Dtype) -> Self {
         let Self { token_norm, mlp0, mlp2, depthwise, pointwise, norm, .. } = &mut self;
         for numbers in [token_norm, mlp0, mlp2, depthwise, pointwise, norm].into_iter().flatten() {
@@ -118,7 +116,6 @@ impl PathWeights {
     }
 
     /// How many numbers there are.
-    #[must_use]
     pub fn count(&self) -> usize {
         let scans = [&self.scan_forward, &self.forward, &self.backward];
         let layers = [&self.token_norm, &self.mlp0, &self.mlp2, &self.depthwise, &self.pointwise, &self.norm];

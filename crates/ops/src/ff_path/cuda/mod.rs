@@ -36,10 +36,10 @@ pub(super) const KERNELS: &[KernelFile] = &[
 // What the fast kernel has shared memory for.
 const CHANNELS_MAX: usize = 768;
 const TILE_MAX: usize = 64;
-/// Elements of one row of a tile.
+/// Channels times tile edge.
 const ROW_MAX: usize = 8192;
 
-/// What the fast kernels have no room for.
+/// Checks the limits of the fast kernels.
 pub(super) fn check(request: &Request<'_>, dims: &Nchw, config: &FfConfig) -> Result<(), BuildError> {
     let (channels, tile_size) = (dims.channels, config.tile_size_l0.max(config.tile_size_l1));
     if request.variant == Variant::Fast && !channels.is_multiple_of(16) {
@@ -56,7 +56,7 @@ pub(super) fn check(request: &Request<'_>, dims: &Nchw, config: &FfConfig) -> Re
     Ok(())
 }
 
-/// Chooses tiles on the host, as a caller would before each call.
+/// Chooses tiles on the host before each call, as a caller would.
 struct Routing {
     router: Router,
     grids: [Grid; 2],
@@ -75,7 +75,7 @@ impl Routing {
         Ok([l0.collect(), l1.collect()])
     }
 
-    /// Whether every sample has as many tiles as the others, which the kernels count on.
+    /// Whether all samples have the same number of tiles, which the kernels rely on.
     fn is_even(&self) -> bool {
         let counts = |f: &dyn Fn(usize) -> usize| (1..self.router.routes.len()).all(|b| f(b) == f(0));
         let routes = &self.router.routes;
@@ -83,7 +83,7 @@ impl Routing {
     }
 }
 
-/// What launches of either variant are made of.
+/// What the launches of either variant use.
 struct Parts<'a> {
     dims: Nchw,
     tiles: [usize; 2],
@@ -144,7 +144,6 @@ impl Parts<'_> {
     }
 }
 
-/// The constants of a level's programs.
 fn unit(source: &'static Source, dtype: Dtype, level: usize, constants: &[(&str, usize)]) -> Unit {
     let mut unit = Unit::new(source, dtype);
     unit.config.extend(constants.iter().map(|(name, value)| ((*name).to_owned(), *value as i64)));

@@ -1,11 +1,11 @@
-//! The plain version: one kernel a layer, through buffers of 32-bit floats.
+//! The plain version: one kernel per layer, through buffers of 32-bit floats.
 
 use super::{FF_PATH, Parts, unit};
 use crate::cuda::{Gpu, PLAIN_THREADS, grid_x};
 use crate::shape::Nchw;
 use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Launch};
 
-/// Its launches and what they write in between.
+/// The launches, and the scratch buffers between them.
 pub(super) fn launches(
     gpu: &mut Gpu,
     dtype: Dtype,

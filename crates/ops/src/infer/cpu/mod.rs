@@ -20,29 +20,21 @@ use crate::tile_unpack::cpu::{Overlap, UnpackSpec};
 pub const PV_STRIDE: usize = 16;
 /// Pooling edge of the view that is tiled.
 pub const FF_STRIDE: usize = 8;
-/// The model takes RGB.
 pub const CHANNELS: usize = 3;
 
-/// Numbers of the model's configuration that matter for a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InferConfig {
-    /// Tile edge on the pooled view.
+    /// On the pooled view.
     pub tile_size_l0: usize,
-    /// Most tiles selected.
     pub kmax_l0: usize,
-    /// Budgets of the three levels.
     pub budgets: [f64; 3],
-    /// Budget over all levels.
     pub budget_total: f64,
-    /// Hysteresis switch-on threshold.
     pub theta_on: f64,
-    /// Hysteresis switch-off threshold.
     pub theta_off: f64,
     /// Select every tile whatever it costs.
     pub force_dense_routing: bool,
-    /// Leave the scan out.
     pub disable_ssm: bool,
-    /// Reported dual variable.
+    /// Reported as the dual variable.
     pub mu_init: f64,
 }
 
@@ -62,7 +54,6 @@ impl Default for InferConfig {
     }
 }
 
-/// Everything a call returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferOutputs {
     /// 16x16 means.
@@ -71,17 +62,14 @@ pub struct InferOutputs {
     pub ff8: Buffer,
     /// `ff8` with the selected tiles modulated.
     pub merged: Buffer,
-    /// Final scan state per channel.
     pub ssm_state: Buffer,
     /// Largest merged value, clipped to [0, 1].
     pub score: f32,
     /// One per tile; carried to the next call.
     pub hysteresis_mask: Vec<bool>,
-    /// The routing report.
     pub diagnostics: Diagnostics,
 }
 
-/// The model with all its working space.
 #[derive(Clone, Debug)]
 pub struct Model {
     config: InferConfig,
@@ -89,7 +77,6 @@ pub struct Model {
     ff: Nchw,
     grid: Grid,
     rule: Hysteresis,
-    /// Utility of each tile.
     pub utilities: Vec<f64>,
     costs: Vec<f64>,
     greedy: Greedy,
@@ -104,7 +91,6 @@ pub struct Model {
     pub gamma: Vec<f32>,
     priority_map: Vec<i8>,
     sums: Vec<f32>,
-    /// What the last call returned.
     pub outputs: InferOutputs,
 }
 
@@ -120,7 +106,6 @@ impl Model {
         Grid::new(height / FF_STRIDE, width / FF_STRIDE, config.tile_size_l0)
     }
 
-    /// A model for images of one size.
     pub fn new(height: usize, width: usize, config: InferConfig) -> Result<Self, OpError> {
         let grid = Self::check(height, width, &config)?;
         let ff = Nchw::new(1, CHANNELS, height / FF_STRIDE, width / FF_STRIDE);
@@ -157,14 +142,11 @@ impl Model {
         })
     }
 
-    /// Tiles chosen by the last call.
-    #[must_use]
     pub fn selected(&self) -> &[u32] {
         &self.selected
     }
 
     /// Sizes of the tiled view.
-    #[must_use]
     pub fn ff_dims(&self) -> Nchw {
         self.ff
     }

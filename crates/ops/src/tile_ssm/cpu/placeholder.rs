@@ -1,6 +1,5 @@
 //! The CPU model's scan: one fixed decay, no gains.
 
-/// The decay the model uses.
 pub const ALPHA: f32 = 0.85;
 
 /// Scans `[K, C]` tokens into `mixed`; `state` ends as the last row. Alpha is clipped to [1e-4, 0.999].

@@ -37,7 +37,6 @@ pub fn keys(
 }
 
 /// For each batch row the positions of its tiles by ascending key.
-#[must_use]
 pub fn application_order(keys: &[i32], tiles: usize) -> Vec<u32> {
     let mut order = Vec::with_capacity(keys.len());
     if tiles > 0 {

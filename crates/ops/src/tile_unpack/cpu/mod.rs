@@ -11,19 +11,15 @@ use crate::shape::Nchw;
 /// What happens where a tile meets what is already there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overlap {
-    /// The tile replaces it.
     Override,
     /// `keep * current + take * incoming`; both weights already rounded to f32.
     Blend {
-        /// Weight of the current value.
         keep: f32,
-        /// Weight of the incoming value.
         take: f32,
     },
 }
 
 impl Overlap {
-    /// From the names and numbers a request carries.
     pub fn parse(mode: &str, blend_alpha: f64) -> Result<Self, OpError> {
         if !(0.0..=1.0).contains(&blend_alpha) {
             return Err(OpError::BlendAlpha(blend_alpha));
@@ -36,9 +32,7 @@ impl Overlap {
         }
     }
 
-    /// The pixel's new value.
     #[inline(always)]
-    #[must_use]
     pub fn apply(self, current: f32, incoming: f32) -> f32 {
         match self {
             Self::Override => incoming,
@@ -47,22 +41,16 @@ impl Overlap {
     }
 }
 
-/// Sizes of one unpacking.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UnpackSpec {
-    /// The base map.
     pub dims: Nchw,
-    /// Tile edge in pixels.
     pub tile: usize,
-    /// Tiles per batch row, K.
+    /// Per sample, K.
     pub tiles: usize,
-    /// What a tile does to what is there.
     pub overlap: Overlap,
 }
 
 impl UnpackSpec {
-    /// Elements of one tile.
-    #[must_use]
     pub fn tile_len(&self) -> usize {
         self.dims.channels * self.tile * self.tile
     }

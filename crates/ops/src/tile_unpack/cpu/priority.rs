@@ -3,11 +3,8 @@
 use super::{UnpackSpec, put_tile};
 use crate::simd::vectorized;
 
-/// Priority of level-0 tiles.
 pub const PRIORITY_L0: i8 = 1;
-/// Priority of level-1 tiles.
 pub const PRIORITY_L1: i8 = 2;
-/// Priority of level-2 tiles.
 pub const PRIORITY_L2: i8 = 3;
 
 /// The obvious loops. `map` is read and updated; equal priority may write, so the later tile wins.
