@@ -14,7 +14,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Counts finite values.
-    pub fn of(values: &[f64]) -> Self {
+    pub fn new(values: &[f64]) -> Self {
         let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
         for &value in values {
             (low, high, sum) = (low.min(value), high.max(value), sum + value);
@@ -83,7 +83,7 @@ impl Diagnostics {
         Self {
             selected_counts: [0; 3],
             total_counts: [0; 3],
-            utility_histogram: Histogram::of(&[]),
+            utility_histogram: Histogram::new(&[]),
             budgets: [BudgetUse::default(); 3],
             total: BudgetUse::default(),
             mu_last: 0.0,
@@ -120,16 +120,16 @@ mod tests {
 
     #[test]
     fn the_last_bin_includes_its_upper_edge() {
-        let h = Histogram::of(&[0.0, 1.0, 2.0, 7.9, 8.0]);
+        let h = Histogram::new(&[0.0, 1.0, 2.0, 7.9, 8.0]);
         assert_eq!(h.counts, [1, 1, 1, 0, 0, 0, 0, 2]);
         assert_eq!((h.min, h.max, h.bin_edges[8]), (0.0, 8.0, 8.0));
     }
 
     #[test]
     fn a_single_value_sits_in_the_middle_and_no_values_span_zero_to_one() {
-        let one = Histogram::of(&[0.5]);
+        let one = Histogram::new(&[0.5]);
         assert_eq!((one.bin_edges[0], one.bin_edges[8], one.counts[4]), (0.0, 1.0, 1));
-        let none = Histogram::of(&[]);
+        let none = Histogram::new(&[]);
         assert_eq!((none.counts, none.bin_edges[8], none.mean), ([0; 8], 1.0, 0.0));
     }
 }

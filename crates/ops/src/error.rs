@@ -46,8 +46,6 @@ pub enum OpError {
     NotFinite { name: &'static str, index: usize },
     #[error("theta_on must be > theta_off: {theta_on} is not above {theta_off}")]
     Thresholds { theta_on: f64, theta_off: f64 },
-    #[error("weight {name:?}: {problem}")]
-    Weight { name: String, problem: String },
 }
 
 /// A request that cannot be turned into a runnable op.

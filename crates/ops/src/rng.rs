@@ -34,15 +34,12 @@ impl RandomState {
     /// The pairs not yet drawn, at least one.
     fn pairs(&mut self) -> &[[u32; 2]] {
         if self.next == PAIRS_LEN {
-            vectorized(
-                #[inline(always)]
-                || {
-                    advance(&mut self.state);
-                    for (word, &bits) in self.pairs.as_flattened_mut().iter_mut().zip(&self.state) {
-                        *word = temper(bits);
-                    }
-                },
-            );
+            vectorized!({
+                advance(&mut self.state);
+                for (word, &bits) in self.pairs.as_flattened_mut().iter_mut().zip(&self.state) {
+                    *word = temper(bits);
+                }
+            });
             self.next = 0;
         }
         &self.pairs[self.next..]
@@ -53,14 +50,11 @@ impl RandomState {
         while !values.is_empty() {
             let pairs = self.pairs();
             let (now, later) = values.split_at_mut(pairs.len().min(values.len()));
-            vectorized(
-                #[inline(always)]
-                || {
-                    for (value, &pair) in now.iter_mut().zip(pairs) {
-                        *value = draw(pair);
-                    }
-                },
-            );
+            vectorized!({
+                for (value, &pair) in now.iter_mut().zip(pairs) {
+                    *value = draw(pair);
+                }
+            });
             self.next += now.len();
             values = later;
         }

@@ -1,11 +1,17 @@
 //! Runs a loop compiled for the widest vectors this CPU has, and the float functions such loops need.
 //! Must not allocate. The functions are branch-free, so that the compiler can vectorise their callers.
 
-/// Runs `body` compiled for AVX-512 or AVX2 where the CPU has them.
-#[inline(always)]
-pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(body)
+/// Runs an expression compiled for AVX-512 or AVX2 where the CPU has them.
+macro_rules! vectorized {
+    ($body:expr) => {
+        pulp::Arch::new().dispatch(
+            // Inlined, or it would be compiled without them.
+            #[inline(always)]
+            || $body,
+        )
+    };
 }
+pub(crate) use vectorized;
 
 /// e^x within 2 ulp for |x| <= 87, saturating outside; NaN stays NaN.
 ///

@@ -1,7 +1,6 @@
 //! An op's inputs and outputs in memory, in any element type.
 
 use crate::buffer::Buffer;
-use half::slice::HalfFloatSliceExt;
 use holdpoint_cuda::Dtype;
 use std::borrow::Cow;
 
@@ -67,43 +66,21 @@ impl Floats {
 }
 
 /// A type that floats are stored as on the CPU.
-pub trait Stored: bytemuck::Pod + Sync {
+pub trait Stored: bytemuck::Pod {
     const DTYPE: Dtype;
-    fn widen(from: &[Self], to: &mut [f32]);
-    /// Rounds to the nearest.
-    fn narrow(from: &[f32], to: &mut [Self]);
 }
 
 impl Stored for f32 {
     const DTYPE: Dtype = Dtype::F32;
-
-    fn widen(from: &[Self], to: &mut [f32]) {
-        to.copy_from_slice(from);
-    }
-
-    fn narrow(from: &[f32], to: &mut [Self]) {
-        to.copy_from_slice(from);
-    }
 }
 
-macro_rules! stored_in_16_bits {
-    ($type:ty, $dtype:expr) => {
-        impl Stored for $type {
-            const DTYPE: Dtype = $dtype;
-
-            fn widen(from: &[Self], to: &mut [f32]) {
-                from.convert_to_f32_slice(to);
-            }
-
-            fn narrow(from: &[f32], to: &mut [Self]) {
-                to.convert_from_f32_slice(from);
-            }
-        }
-    };
+impl Stored for half::f16 {
+    const DTYPE: Dtype = Dtype::F16;
 }
 
-stored_in_16_bits!(half::f16, Dtype::F16);
-stored_in_16_bits!(half::bf16, Dtype::Bf16);
+impl Stored for half::bf16 {
+    const DTYPE: Dtype = Dtype::Bf16;
+}
 
 impl Tensor {
     pub fn new(name: impl Into<Cow<'static, str>>, dims: &[usize], domain: Domain, element: Element) -> Self {
@@ -238,6 +215,15 @@ impl Tensor {
             Data::U32(values) => values.fill(u32::MAX),
             // Below every priority a call can leave.
             Data::I8(values) => values.fill(i8::MIN),
+        }
+    }
+}
+
+/// Exchanges tensors with a version's own buffers, which takes no time.
+pub(crate) fn swap_buffers(tensors: &mut [Tensor], buffers: [&mut Buffer; 4]) {
+    for (tensor, buffer) in tensors.iter_mut().zip(buffers) {
+        if let Some(values) = tensor.buffer_mut() {
+            std::mem::swap(values, buffer);
         }
     }
 }

@@ -21,6 +21,7 @@ use holdpoint_ops::order::{OrderMode, Orderer};
 use holdpoint_ops::rng::RandomState;
 use holdpoint_ops::shape::Nchw;
 use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use holdpoint_ops::tile_ssm::cpu::module::RawScan;
 use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 use holdpoint_ops::tile_unpack::cpu::{Overlap, UnpackSpec, levels, priority};
 use serde_json::{Value, json};
@@ -297,16 +298,47 @@ fn ff_config(v: &Vectors, dims: &Nchw) -> FfConfig {
     }
 }
 
+fn path_weights(v: &Vectors, path: &str, channels: usize) -> PathWeights {
+    let c = channels;
+    let get = |name: &str, len: usize| {
+        let values = v.floats(&format!("ff.weights.{path}.{name}"));
+        assert_eq!(values.len(), len, "{name}");
+        values
+    };
+    let scan = |prefix: &str| RawScan {
+        decay_logit: get(&format!("{prefix}.decay_logit"), c),
+        input_gain_raw: get(&format!("{prefix}.input_gain_raw"), c),
+        output_gain_raw: get(&format!("{prefix}.output_gain_raw"), c),
+        state_bias: get(&format!("{prefix}.state_bias"), c),
+    };
+    let layer = |prefix: &str, weight: usize, bias: usize| {
+        [get(&format!("{prefix}.weight"), weight), get(&format!("{prefix}.bias"), bias)]
+    };
+    let number = |name: &str| f64::from(get(&format!("fusion_gate.{name}"), 1)[0]);
+    // The original has it, but runs the bidirectional scan.
+    scan("scan_forward");
+    PathWeights {
+        forward: scan("scan_bidirectional.forward_scan"),
+        backward: scan("scan_bidirectional.backward_scan"),
+        merge_gate_logit: get("scan_bidirectional.merge_gate_logit", c),
+        token_norm: layer("film.token_norm", c, c),
+        mlp0: layer("film.mlp.0", c * c, c),
+        mlp2: layer("film.mlp.2", 2 * c * c, 2 * c),
+        depthwise: layer("refine.depthwise", 9 * c, c),
+        pointwise: layer("refine.pointwise", 2 * c * c, 2 * c),
+        norm: layer("refine.norm", 2 * c, 2 * c),
+        gate: Gate {
+            boundary_log_weight: number("boundary_log_weight"),
+            uncertainty_log_weight: number("uncertainty_log_weight"),
+            bias: number("bias"),
+        },
+    }
+}
+
 fn check_ff(v: &Vectors) {
     let dims = map_dims(&v.get("ff.dense").shape);
     let config = ff_config(v, &dims);
-    let weights = ["l0_path", "l1_path"].map(|path| {
-        let find = |name: &str| {
-            let name = format!("ff.weights.{path}.{name}");
-            v.has(&name).then(|| v.floats(&name))
-        };
-        PathWeights::from_named(dims.channels, find).unwrap()
-    });
+    let weights = ["l0_path", "l1_path"].map(|path| path_weights(v, path, dims.channels));
     let [dense, utilities, split_utilities, boundary, uncertainty] =
         ["dense", "utilities", "split_utilities", "boundary", "uncertainty"]
             .map(|n| v.floats(&format!("ff.{n}")));

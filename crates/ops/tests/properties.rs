@@ -258,9 +258,8 @@ proptest! {
         tile in prop::sample::select(vec![2usize, 3, 8, 16]), dense in any::<bool>(), still in any::<bool>(),
     ) {
         let (height, width) = (8 * tile * rows + extra, 8 * tile * cols + extra);
-        let budgets = [budget, 8.0, 0.0];
-        let config = InferConfig {
-            tile_size_l0: tile, budgets, force_dense_routing: dense, disable_ssm: still, ..InferConfig::default()
+                let config = InferConfig {
+            tile_size_l0: tile, budget_b1: budget, force_dense_routing: dense, disable_ssm: still, ..InferConfig::default()
         };
         let image = RandomState::new(seed).uniforms(3 * height * width);
         let mut slow = Model::new(height, width, config).unwrap();

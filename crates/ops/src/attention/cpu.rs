@@ -120,14 +120,11 @@ fn block(spec: &AttentionSpec, q: &[f32], first: usize, scratch: &mut Scratch, o
     let columns = padded_columns(keys);
     product(&scratch.queries, &scratch.keys_transposed, steps, columns, &mut scratch.scores, steps);
     let scale = 1.0 / (spec.width as f32).sqrt();
-    vectorized(
-        #[inline(always)]
-        || {
-            for (i, row) in scratch.scores.chunks_exact_mut(steps).enumerate().take(rows) {
-                softmax(&mut row[..keys], spec.keys(first + i).min(keys), scale);
-            }
-        },
-    );
+    vectorized!({
+        for (i, row) in scratch.scores.chunks_exact_mut(steps).enumerate().take(rows) {
+            softmax(&mut row[..keys], spec.keys(first + i).min(keys), scale);
+        }
+    });
     scratch.weights.pack(&scratch.scores, rows, keys, steps);
     product(&scratch.weights, &scratch.values, width, width, &mut scratch.mixed, width);
     for (i, row) in scratch.mixed.chunks_exact(width).enumerate().take(rows) {

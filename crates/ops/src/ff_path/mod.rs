@@ -5,8 +5,9 @@ mod cuda;
 
 use crate::prelude::*;
 use crate::rng::RandomState;
+use crate::tensor::swap_buffers;
 use crate::tiles::MAP_SIZES;
-use cpu::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
+use cpu::{FastModule, FfConfig, FfInputs, Levels, Module, OracleModule, PathWeights, Router};
 
 /// Separates the stream of utilities from that of the weights, which begins at the seed itself; recorded answers depend on it.
 const UTILITIES: u64 = 0x0711_1173;
@@ -172,14 +173,10 @@ impl Op for FfPath {
     fn cpu(&self, variant: Variant, dtype: Dtype) -> Box<dyn Cpu> {
         let weights = self.weights(dtype);
         // The same grids were laid when the request was checked.
-        Box::new(match variant {
-            Variant::Fast => {
-                Version(FastModule::new(self.dims, self.config, &weights).ok().map(Module::Fast))
-            }
-            Variant::Reference => {
-                Version(OracleModule::new(self.dims, self.config, &weights).ok().map(Module::Reference))
-            }
-        })
+        match variant {
+            Variant::Fast => Box::new(Version(FastModule::new(self.dims, self.config, &weights).ok())),
+            Variant::Reference => Box::new(Version(OracleModule::new(self.dims, self.config, &weights).ok())),
+        }
     }
 
     fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
@@ -192,34 +189,9 @@ impl Op for FfPath {
 }
 
 /// A version on the CPU; without a module it writes nothing, and the check sees that.
-struct Version(Option<Module>);
+struct Version<L>(Option<Module<L>>);
 
-#[allow(clippy::large_enum_variant, reason = "there is one of them")]
-enum Module {
-    Fast(FastModule),
-    Reference(OracleModule),
-}
-
-impl Module {
-    fn outputs(&mut self) -> &mut FfOutputs {
-        match self {
-            Self::Fast(module) => &mut module.outputs,
-            Self::Reference(module) => &mut module.outputs,
-        }
-    }
-
-    /// Exchanges the module's own buffers with the tensors, which takes no time.
-    fn swap(&mut self, outputs: &mut [Tensor]) {
-        let FfOutputs { heavy, detail, alpha, states, .. } = self.outputs();
-        for (tensor, buffer) in outputs.iter_mut().zip([heavy, detail, alpha, states]) {
-            if let Some(values) = tensor.buffer_mut() {
-                std::mem::swap(values, buffer);
-            }
-        }
-    }
-}
-
-impl Cpu for Version {
+impl<L: Levels + Send> Cpu for Version<L> {
     fn run(&mut self, inputs: &[Tensor], outputs: &mut [Tensor]) {
         let Some(module) = &mut self.0 else { return };
         let [dense, utilities, split_utilities, boundary, uncertainty] = inputs else { return };
@@ -230,12 +202,9 @@ impl Cpu for Version {
             boundary: boundary.f32(),
             uncertainty: uncertainty.f32(),
         };
-        module.swap(outputs);
-        let done = match module {
-            Module::Fast(module) => module.run(&inputs),
-            Module::Reference(module) => module.run(&inputs),
-        };
-        module.swap(outputs);
+        swap_buffers(outputs, module.outputs.buffers());
+        let done = module.run(&inputs);
+        swap_buffers(outputs, module.outputs.buffers());
         // Values that are not finite cannot be routed; the check must see it.
         if done.is_err() {
             outputs.iter_mut().for_each(Tensor::poison);
@@ -244,15 +213,11 @@ impl Cpu for Version {
 
     fn reset(&mut self) {
         if let Some(module) = &mut self.0 {
-            module.outputs().poison();
+            module.outputs.poison();
         }
     }
 
     fn numbers(&self) -> Vec<f64> {
-        match &self.0 {
-            Some(Module::Fast(module)) => module.outputs.diagnostics.numbers(),
-            Some(Module::Reference(module)) => module.outputs.diagnostics.numbers(),
-            None => vec![f64::NAN],
-        }
+        self.0.as_ref().map_or(vec![f64::NAN], |module| module.outputs.diagnostics.numbers())
     }
 }

@@ -23,9 +23,9 @@ pub fn oracle(rounds: usize, input: &[f32], out: &mut [f32]) {
 /// Eight vectors at a time: two multiply-adds begin in each cycle, and each takes four.
 pub fn fast(rounds: usize, input: &[f32], out: &mut [f32]) {
     if has_wide_vectors() {
-        vectorized(|| in_chunks::<128>(rounds, input, out));
+        vectorized!(in_chunks::<128>(rounds, input, out));
     } else {
-        vectorized(|| in_chunks::<64>(rounds, input, out));
+        vectorized!(in_chunks::<64>(rounds, input, out));
     }
 }
 

@@ -68,15 +68,12 @@ pub fn fast(spec: &PackSpec, op: &Affine, feature: &[f32], indices: &[u32], merg
     if spec.tiles == 0 || spec.dims.is_empty() {
         return;
     }
-    vectorized(
-        #[inline(always)]
-        || match spec.grid.tile {
-            8 => in_place::<8>(spec, op, indices, merged),
-            16 => in_place::<16>(spec, op, indices, merged),
-            32 => in_place::<32>(spec, op, indices, merged),
-            tile => in_place_any(spec, op, indices, merged, tile),
-        },
-    );
+    vectorized!(match spec.grid.tile {
+        8 => in_place::<8>(spec, op, indices, merged),
+        16 => in_place::<16>(spec, op, indices, merged),
+        32 => in_place::<32>(spec, op, indices, merged),
+        tile => in_place_any(spec, op, indices, merged, tile),
+    });
 }
 
 #[inline(always)]

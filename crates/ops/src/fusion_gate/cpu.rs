@@ -90,19 +90,16 @@ pub fn fast(gate: &Gate, dims: &Nchw, maps: &Maps<'_>, fused: &mut [f32], alpha:
     if dims.is_empty() {
         return;
     }
-    vectorized(
-        #[inline(always)]
-        || {
-            alpha_fast(gate, maps.boundary, maps.uncertainty, alpha);
-            let plane = dims.plane();
-            let channels = fused.chunks_exact_mut(plane);
-            let sources = maps.base.chunks_exact(plane).zip(maps.heavy.chunks_exact(plane));
-            for (at, (fused, (base, heavy))) in channels.zip(sources).enumerate() {
-                let b = at / dims.channels;
-                mix(fused, base, heavy, &alpha[b * plane..(b + 1) * plane]);
-            }
-        },
-    );
+    vectorized!({
+        alpha_fast(gate, maps.boundary, maps.uncertainty, alpha);
+        let plane = dims.plane();
+        let channels = fused.chunks_exact_mut(plane);
+        let sources = maps.base.chunks_exact(plane).zip(maps.heavy.chunks_exact(plane));
+        for (at, (fused, (base, heavy))) in channels.zip(sources).enumerate() {
+            let b = at / dims.channels;
+            mix(fused, base, heavy, &alpha[b * plane..(b + 1) * plane]);
+        }
+    });
 }
 
 #[inline(always)]

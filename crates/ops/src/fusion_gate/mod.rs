@@ -121,10 +121,7 @@ impl Op for FusionGate {
             ([boundary, uncertainty], [alpha]) => {
                 let (boundary, uncertainty, alpha) = (boundary.f32(), uncertainty.f32(), alpha.f32_mut());
                 match variant {
-                    Variant::Fast => vectorized(
-                        #[inline(always)]
-                        || cpu::alpha_fast(&gate, boundary, uncertainty, alpha),
-                    ),
+                    Variant::Fast => vectorized!(cpu::alpha_fast(&gate, boundary, uncertainty, alpha)),
                     Variant::Reference => cpu::alpha_oracle(&gate, boundary, uncertainty, alpha),
                 }
             }

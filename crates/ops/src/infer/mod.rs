@@ -3,42 +3,9 @@
 pub mod cpu;
 
 use crate::prelude::*;
+use crate::tensor::swap_buffers;
 use crate::tiles::MAP_SIZES;
 use cpu::{CHANNELS, FF_STRIDE, InferConfig, InferOutputs, Model, PV_STRIDE};
-
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size_l0: usize,
-    kmax_l0: usize,
-    budget_b1: f64,
-    budget_b2: f64,
-    budget_b3: f64,
-    budget_total: f64,
-    theta_on: f64,
-    theta_off: f64,
-    force_dense_routing: bool,
-    disable_ssm: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        let config = InferConfig::default();
-        let [budget_b1, budget_b2, budget_b3] = config.budgets;
-        Self {
-            tile_size_l0: config.tile_size_l0,
-            kmax_l0: config.kmax_l0,
-            budget_b1,
-            budget_b2,
-            budget_b3,
-            budget_total: config.budget_total,
-            theta_on: config.theta_on,
-            theta_off: config.theta_off,
-            force_dense_routing: false,
-            disable_ssm: false,
-        }
-    }
-}
 
 #[derive(Clone, Copy)]
 pub struct Infer {
@@ -50,9 +17,9 @@ impl Definition for Infer {
     const NAME: &'static str = "infer";
     const SIZES: &'static [&'static str] = MAP_SIZES;
     const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
-    type Params = Params;
+    type Params = InferConfig;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request<'_>, config: InferConfig) -> Result<Self, BuildError> {
         let image = request.feature_map()?;
         if image.batch != 1 {
             return Err(request.shape_error("baseline supports batch size 1 for now"));
@@ -60,17 +27,6 @@ impl Definition for Infer {
         if image.channels != CHANNELS {
             return Err(request.shape_error("the image must have 3 channels"));
         }
-        let config = InferConfig {
-            tile_size_l0: params.tile_size_l0,
-            kmax_l0: params.kmax_l0,
-            budgets: [params.budget_b1, params.budget_b2, params.budget_b3],
-            budget_total: params.budget_total,
-            theta_on: params.theta_on,
-            theta_off: params.theta_off,
-            force_dense_routing: params.force_dense_routing,
-            disable_ssm: params.disable_ssm,
-            ..InferConfig::default()
-        };
         match Model::check(image.height, image.width, &config) {
             Ok(_) => Ok(Self { image, config }),
             Err(error @ OpError::Budget { .. }) => Err(request.param_error("budget_*", error)),
@@ -148,25 +104,15 @@ struct Version {
     variant: Variant,
 }
 
-/// Exchanges the model's own buffers with the tensors, which takes no time.
-fn swap(model: &mut Model, outputs: &mut [Tensor]) {
-    let InferOutputs { pv16, ff8, merged, ssm_state, .. } = &mut model.outputs;
-    for (tensor, buffer) in outputs.iter_mut().zip([pv16, ff8, merged, ssm_state]) {
-        if let Some(values) = tensor.buffer_mut() {
-            std::mem::swap(values, buffer);
-        }
-    }
-}
-
 impl Cpu for Version {
     fn run(&mut self, inputs: &[Tensor], outputs: &mut [Tensor]) {
         let Some(model) = &mut self.model else { return };
-        swap(model, outputs);
+        swap_buffers(outputs, model.outputs.buffers());
         match self.variant {
             Variant::Fast => cpu::fast(model, inputs[0].f32()),
             Variant::Reference => cpu::oracle(model, inputs[0].f32()),
         }
-        swap(model, outputs);
+        swap_buffers(outputs, model.outputs.buffers());
     }
 
     fn reset(&mut self) {

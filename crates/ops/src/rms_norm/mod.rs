@@ -5,6 +5,7 @@ mod cuda;
 
 use crate::prelude::*;
 use crate::tensor::Stored;
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 #[derive(Debug, Deserialize)]
@@ -131,15 +132,17 @@ fn run<T: Stored>(
     inputs: &[Tensor],
     outputs: &mut [Tensor],
     [weight, row]: [&mut [f32]; 2],
-) {
-    T::widen(inputs[1].floats(), weight);
+) where
+    [T]: HalfFloatSliceExt,
+{
+    inputs[1].floats::<T>().convert_to_f32_slice(weight);
     let (x, y) = (inputs[0].floats::<T>(), outputs[0].floats_mut::<T>());
     for (x, y) in x.chunks_exact(weight.len()).zip(y.chunks_exact_mut(weight.len())) {
-        T::widen(x, row);
+        x.convert_to_f32_slice(row);
         match variant {
             Variant::Fast => cpu::fast_row(eps, row, weight),
             Variant::Reference => cpu::oracle_row(eps, row, weight),
         }
-        T::narrow(row, y);
+        y.convert_from_f32_slice(row);
     }
 }

@@ -17,7 +17,7 @@ pub const EPS: f64 = 1e-9;
 /// Marks an unused slot of a fixed-size buffer.
 pub const UNUSED: i64 = -1;
 
-fn check_budget(name: &'static str, value: f64) -> Result<(), OpError> {
+pub(crate) fn check_budget(name: &'static str, value: f64) -> Result<(), OpError> {
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(OpError::Budget { name, value }) }
 }
 

@@ -41,10 +41,6 @@ impl PackSpec {
     pub fn copies(&self) -> usize {
         COPIES_BYTES.div_ceil(self.moved_bytes().max(1)).min(COPIES_MAX)
     }
-
-    pub fn packed_dims(&self) -> [usize; 5] {
-        [self.dims.batch, self.tiles, self.dims.channels, self.grid.tile, self.grid.tile]
-    }
 }
 
 /// Packed tiles and where they came from.
@@ -68,9 +64,15 @@ impl Packed {
             origins: vec![[0, 0]; count],
         }
     }
-}
 
-impl Packed {
+    /// Shrinks or grows the buffers within their capacity.
+    pub(crate) fn resize(&mut self, spec: &PackSpec) {
+        let count = spec.dims.batch * spec.tiles;
+        self.tiles.resize(count * spec.tile_len(), 0.0);
+        self.indices.resize(count, 0);
+        self.origins.resize(count, [0, 0]);
+    }
+
     pub fn view(&mut self) -> PackedMut<'_> {
         PackedMut { tiles: &mut self.tiles, indices: &mut self.indices, origins: &mut self.origins }
     }
@@ -133,16 +135,13 @@ pub fn fast(
     for (origin, &index) in out.origins.iter_mut().zip(&*out.indices) {
         *origin = spec.grid.origin(index);
     }
-    vectorized(
-        #[inline(always)]
-        || match spec.grid.tile {
-            4 => gather::<4>(spec, feature, &mut out),
-            8 => gather::<8>(spec, feature, &mut out),
-            16 => gather::<16>(spec, feature, &mut out),
-            32 => gather::<32>(spec, feature, &mut out),
-            _ => gather_any(spec, feature, &mut out),
-        },
-    );
+    vectorized!(match spec.grid.tile {
+        4 => gather::<4>(spec, feature, &mut out),
+        8 => gather::<8>(spec, feature, &mut out),
+        16 => gather::<16>(spec, feature, &mut out),
+        32 => gather::<32>(spec, feature, &mut out),
+        _ => gather_any(spec, feature, &mut out),
+    });
 }
 
 /// Tiles are aligned to their edge, so a map is a list of `T`-wide rows and a gather picks among them.

@@ -4,7 +4,7 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use cpu::{Direction, Merge, ScanInputs, ScanSpec, ScanVectors};
+use cpu::{Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -125,7 +125,7 @@ impl Op for TileSsm {
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
             let [tokens, decay, input_gain, output_gain, state_bias, gate] = inputs else { return };
             let [y, state] = outputs else { return };
-            let params = ScanVectors {
+            let params = ScanParams {
                 decay: decay.f32(),
                 input_gain: input_gain.f32(),
                 output_gain: output_gain.f32(),

@@ -9,14 +9,13 @@ mod refine;
 mod route;
 mod weights;
 
-pub use fast::FastModule;
-pub use oracle::OracleModule;
 pub use route::{Route, Router};
 pub use weights::PathWeights;
 
 use crate::buffer::Buffer;
 use crate::diagnostics::Diagnostics;
 use crate::error::OpError;
+use crate::select::check_budget;
 use crate::shape::{Grid, Nchw};
 use serde::Deserialize;
 
@@ -68,9 +67,7 @@ impl FfConfig {
             ("cost_cheap", self.cost_cheap),
             ("cost_heavy", self.cost_heavy),
         ] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(OpError::Budget { name, value });
-            }
+            check_budget(name, value)?;
         }
         let l0 = Grid::new(dims.height, dims.width, self.tile_size_l0)?;
         let l1 = Grid::new(dims.height, dims.width, self.tile_size_l1)?;
@@ -135,32 +132,83 @@ impl FfOutputs {
         }
     }
 
+    /// In the order of the op's outputs.
+    pub(crate) fn buffers(&mut self) -> [&mut Buffer; 4] {
+        [&mut self.heavy, &mut self.detail, &mut self.alpha, &mut self.states]
+    }
+
     pub fn poison(&mut self) {
-        for buffer in [&mut self.heavy, &mut self.detail, &mut self.alpha, &mut self.states] {
-            buffer.fill(f32::NAN);
-        }
+        self.buffers().into_iter().for_each(|buffer| buffer.fill(f32::NAN));
         self.diagnostics = Diagnostics::empty();
         self.diagnostics.mu_last = f64::NAN;
     }
 }
 
-/// The output buffers of one sample.
-struct SampleOutputs<'a> {
+/// The output buffers of one sample; states are those of both levels.
+pub struct SampleOutputs<'a> {
     heavy: &'a mut [f32],
     detail: &'a mut [f32],
     alpha: &'a mut [f32],
-    states: &'a mut [f32],
+    states: [&'a mut [f32]; 2],
 }
 
-impl FfOutputs {
-    fn sample(&mut self, dims: &Nchw, b: usize) -> SampleOutputs<'_> {
-        let (sample, plane, states) = (dims.sample(), dims.plane(), 4 * dims.channels);
-        SampleOutputs {
-            heavy: &mut self.heavy[b * sample..(b + 1) * sample],
-            detail: &mut self.detail[b * sample..(b + 1) * sample],
-            alpha: &mut self.alpha[b * plane..(b + 1) * plane],
-            states: &mut self.states[b * states..(b + 1) * states],
+/// Both levels of one version, with their working space.
+pub trait Levels {
+    /// Each level has a grid and at most so many tiles.
+    fn new(dims: Nchw, levels: [(Grid, usize); 2], weights: &[PathWeights; 2]) -> Self;
+    fn run(&mut self, sample: &FfInputs<'_>, route: &Route, out: SampleOutputs<'_>);
+}
+
+/// The FF module in one version.
+#[derive(Clone, Debug)]
+pub struct Module<L> {
+    dims: Nchw,
+    levels: L,
+    pub router: Router,
+    pub outputs: FfOutputs,
+}
+
+pub type FastModule = Module<fast::FastLevels>;
+pub type OracleModule = Module<oracle::OracleLevels>;
+
+impl<L: Levels> Module<L> {
+    /// A module for maps of one size; weights are level 0's and level 1's.
+    pub fn new(dims: Nchw, config: FfConfig, weights: &[PathWeights; 2]) -> Result<Self, OpError> {
+        let [l0, l1] = config.grids(&dims)?;
+        let levels = [(l0, config.kmax_l0), (l1, config.kmax_l1)];
+        Ok(Self {
+            dims,
+            levels: L::new(Nchw { batch: 1, ..dims }, levels, weights),
+            router: Router::new(config, &dims)?,
+            outputs: FfOutputs::new(&dims),
+        })
+    }
+
+    /// Runs both levels on every sample.
+    pub fn run(&mut self, inputs: &FfInputs<'_>) -> Result<(), OpError> {
+        self.router.run(inputs)?;
+        self.outputs.diagnostics = self.router.diagnostics();
+        let Nchw { channels, .. } = self.dims;
+        let FfOutputs { heavy, detail, alpha, states, .. } = &mut self.outputs;
+        for (b, route) in self.router.routes.iter().enumerate() {
+            let sample = b * self.dims.sample()..(b + 1) * self.dims.sample();
+            let plane = b * self.dims.plane()..(b + 1) * self.dims.plane();
+            let (states0, states1) = states[4 * b * channels..][..4 * channels].split_at_mut(2 * channels);
+            let inputs = FfInputs {
+                dense: &inputs.dense[sample.clone()],
+                boundary: &inputs.boundary[plane.clone()],
+                uncertainty: &inputs.uncertainty[plane.clone()],
+                ..*inputs
+            };
+            let out = SampleOutputs {
+                heavy: &mut heavy[sample.clone()],
+                detail: &mut detail[sample],
+                alpha: &mut alpha[plane],
+                states: [states0, states1],
+            };
+            self.levels.run(&inputs, route, out);
         }
+        Ok(())
     }
 }
 

@@ -88,7 +88,7 @@ impl Router {
         Diagnostics {
             selected_counts: [selected(&|r| r.l0.selected.len()), selected(&|r| r.l1.ordered.len()), 0],
             total_counts: [counts[0], counts[1], 0],
-            utility_histogram: Histogram::of(&self.utilities),
+            utility_histogram: Histogram::new(&self.utilities),
             budgets: [use_of(b1, self.config.budget_b1), use_of(b2, self.config.budget_b2), use_of(0.0, 0.0)],
             total: use_of(b1 + b2, self.config.budget_total),
             mu_last: 0.1,

@@ -7,30 +7,21 @@ use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
 
 /// Runs the model on a `[1, 3, H, W]` image without allocating.
 pub fn fast(model: &mut Model, image: &[f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            pool_fine(model, image);
-            pool_coarse(model);
-            for tile in 0..model.grid.count() {
-                model.utilities[tile] = signal(model, tile as u32);
-            }
-        },
-    );
+    vectorized!({
+        pool_fine(model, image);
+        pool_coarse(model);
+        for tile in 0..model.grid.count() {
+            model.utilities[tile] = signal(model, tile as u32);
+        }
+    });
     model.route();
-    model.reshape_packed();
     let spec = model.pack_spec();
+    model.packed.resize(&spec);
     let orderer = Some(&mut model.orderer);
     pack::fast(&spec, &model.outputs.ff8, &model.selected, orderer, model.packed.view());
-    vectorized(
-        #[inline(always)]
-        || tokens(model),
-    );
+    vectorized!(tokens(model));
     model.scan();
-    vectorized(
-        #[inline(always)]
-        || modulate(model),
-    );
+    vectorized!(modulate(model));
     model.priority_map.fill(0);
     let unpack = model.unpack_spec();
     priority::fast(
@@ -42,10 +33,7 @@ pub fn fast(model: &mut Model, image: &[f32]) {
         &mut model.priority_map,
         &mut model.outputs.merged,
     );
-    model.outputs.score = vectorized(
-        #[inline(always)]
-        || largest(&model.outputs.merged).clamp(0.0, 1.0),
-    );
+    model.outputs.score = vectorized!(largest(&model.outputs.merged).clamp(0.0, 1.0));
 }
 
 /// Adds eight rows vertically, then eight neighbours horizontally.

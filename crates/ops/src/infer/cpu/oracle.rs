@@ -13,8 +13,8 @@ pub fn oracle(model: &mut Model, image: &[f32]) {
         model.utilities[tile] = signal(model, tile as u32);
     }
     model.route();
-    model.reshape_packed();
     let spec = model.pack_spec();
+    model.packed.resize(&spec);
     pack::oracle(&spec, &model.outputs.ff8, &model.selected, model.packed.view());
     let pixels = model.grid.tile * model.grid.tile;
     for (token, tile) in model.tokens.iter_mut().zip(model.packed.tiles.chunks_exact(pixels)) {

@@ -93,34 +93,28 @@ impl ScanSpec {
     }
 }
 
-/// Per-channel parameters of one direction.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScanParams {
+/// Per-channel parameters of one direction, owned or borrowed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScanParams<V = Vec<f32>> {
     /// Share of the old state that stays.
-    pub decay: Vec<f32>,
-    pub input_gain: Vec<f32>,
-    pub output_gain: Vec<f32>,
+    pub decay: V,
+    pub input_gain: V,
+    pub output_gain: V,
     /// Added to each input.
-    pub state_bias: Vec<f32>,
+    pub state_bias: V,
 }
+
+pub type ScanVectors<'a> = ScanParams<&'a [f32]>;
 
 impl ScanParams {
     pub fn view(&self) -> ScanVectors<'_> {
-        ScanVectors {
+        ScanParams {
             decay: &self.decay,
             input_gain: &self.input_gain,
             output_gain: &self.output_gain,
             state_bias: &self.state_bias,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ScanVectors<'a> {
-    pub decay: &'a [f32],
-    pub input_gain: &'a [f32],
-    pub output_gain: &'a [f32],
-    pub state_bias: &'a [f32],
 }
 
 #[derive(Clone, Copy, Debug)]

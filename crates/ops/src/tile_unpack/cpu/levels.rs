@@ -99,23 +99,20 @@ pub fn fast(
         return;
     }
     let (tiles, tile_len) = (spec.tiles, spec.tile_len());
-    vectorized(
-        #[inline(always)]
-        || {
-            for (b, order) in order.chunks_mut(tiles).enumerate() {
-                let keys = &keys[b * tiles..(b + 1) * tiles];
-                for (k, slot) in order.iter_mut().enumerate() {
-                    *slot = k as u32;
-                }
-                order.sort_unstable_by_key(|&k| keys[k as usize]);
-                let sample = &mut merged[b * spec.dims.sample()..(b + 1) * spec.dims.sample()];
-                for &k in order.iter() {
-                    let at = b * tiles + k as usize;
-                    put_tile(spec, &packed[at * tile_len..(at + 1) * tile_len], origins[at], sample);
-                }
+    vectorized!({
+        for (b, order) in order.chunks_mut(tiles).enumerate() {
+            let keys = &keys[b * tiles..(b + 1) * tiles];
+            for (k, slot) in order.iter_mut().enumerate() {
+                *slot = k as u32;
             }
-        },
-    );
+            order.sort_unstable_by_key(|&k| keys[k as usize]);
+            let sample = &mut merged[b * spec.dims.sample()..(b + 1) * spec.dims.sample()];
+            for &k in order.iter() {
+                let at = b * tiles + k as usize;
+                put_tile(spec, &packed[at * tile_len..(at + 1) * tile_len], origins[at], sample);
+            }
+        }
+    });
 }
 
 #[cfg(test)]

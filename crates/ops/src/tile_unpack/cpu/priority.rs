@@ -3,9 +3,8 @@
 use super::{UnpackSpec, put_tile};
 use crate::simd::vectorized;
 
+/// Priority of level-0 tiles.
 pub const PRIORITY_L0: i8 = 1;
-pub const PRIORITY_L1: i8 = 2;
-pub const PRIORITY_L2: i8 = 3;
 
 /// The obvious loops. `map` is read and updated; equal priority may write, so the later tile wins.
 pub fn oracle(
@@ -55,22 +54,19 @@ pub fn fast(
     if spec.tiles == 0 || spec.dims.is_empty() {
         return;
     }
-    vectorized(
-        #[inline(always)]
-        || {
-            for (at, tile) in packed.chunks_exact(spec.tile_len()).enumerate() {
-                let b = at / spec.tiles;
-                let map = &mut map[b * spec.dims.plane()..(b + 1) * spec.dims.plane()];
-                let sample = &mut merged[b * spec.dims.sample()..(b + 1) * spec.dims.sample()];
-                if all_allowed(spec, origins[at], level, map) {
-                    put_tile(spec, tile, origins[at], sample);
-                } else {
-                    put_allowed(spec, tile, origins[at], level, map, sample);
-                }
-                raise(spec, origins[at], level, map);
+    vectorized!({
+        for (at, tile) in packed.chunks_exact(spec.tile_len()).enumerate() {
+            let b = at / spec.tiles;
+            let map = &mut map[b * spec.dims.plane()..(b + 1) * spec.dims.plane()];
+            let sample = &mut merged[b * spec.dims.sample()..(b + 1) * spec.dims.sample()];
+            if all_allowed(spec, origins[at], level, map) {
+                put_tile(spec, tile, origins[at], sample);
+            } else {
+                put_allowed(spec, tile, origins[at], level, map, sample);
             }
-        },
-    );
+            raise(spec, origins[at], level, map);
+        }
+    });
 }
 
 #[inline(always)]
