@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_two_8_bit_values_goes_to_the_nearer_and_ties_to_even() {
+    fn values_between_two_8_bit_values_round_to_the_nearer_and_ties_to_even() {
         for bits in 0..0x7e_u8 {
             let (low, high) = (e4m3_to_f32(bits), e4m3_to_f32(bits + 1));
             assert_eq!(e4m3_from_f32(low + (high - low) * 0.49), bits);

@@ -38,7 +38,7 @@ impl CudaError {
 }
 
 /// What an error of the driver means. After a fault every later call of the process fails with the same code.
-fn meaning(code: CUresult) -> (FailureCause, bool) {
+fn classify(code: CUresult) -> (FailureCause, bool) {
     use CUresult as C;
     match code {
         C::CUDA_ERROR_OUT_OF_MEMORY => (FailureCause::OutOfMemory, false),
@@ -65,7 +65,7 @@ fn meaning(code: CUresult) -> (FailureCause, bool) {
 
 impl From<DriverError> for CudaError {
     fn from(error: DriverError) -> Self {
-        let (cause, fatal) = meaning(error.0);
+        let (cause, fatal) = classify(error.0);
         let what = match cause {
             FailureCause::OutOfMemory => "the device has not enough free memory",
             FailureCause::DeviceFault => "a kernel faulted",

@@ -195,7 +195,7 @@ pub struct Launch {
 
 impl Launch {
     /// Adds dynamic shared memory; more than 48 KiB in all is had only on request, which is made here.
-    pub fn shared(mut self, bytes: usize) -> Result<Self, CudaError> {
+    pub fn with_shared(mut self, bytes: usize) -> Result<Self, CudaError> {
         self.shared = u32::try_from(bytes).unwrap_or(u32::MAX);
         let limit = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -205,7 +205,7 @@ impl Launch {
     }
 
     /// The same arguments for another kernel.
-    pub fn with(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
+    pub fn with_kernel(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
         Self { kernel, grid, block, shared: 0, arguments: self.arguments }
     }
 
@@ -216,8 +216,8 @@ impl Launch {
 
     /// Such as `copy_fast (1024,1,1)x(512,1,1)+0`: grid, block and dynamic shared memory.
     pub fn describe(&self) -> String {
-        let spoken = |Dim([x, y, z]): Dim| format!("({x},{y},{z})");
-        format!("{} {}x{}+{}", self.kernel.name, spoken(self.grid), spoken(self.block), self.shared)
+        let format_dim = |Dim([x, y, z]): Dim| format!("({x},{y},{z})");
+        format!("{} {}x{}+{}", self.kernel.name, format_dim(self.grid), format_dim(self.block), self.shared)
     }
 
     pub fn enqueue(&self, device: &Device) -> Result<(), CudaError> {

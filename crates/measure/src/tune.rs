@@ -106,7 +106,7 @@ fn failed(cause: FailureCause, detail: &str) -> TuneOutcome {
     TuneOutcome::Failed(Failure { cause, detail: clean_text(detail), stderr_tail: Vec::new(), samples: None })
 }
 
-fn kernel_of(tuned: cuda::Tuned) -> TunedKernel {
+fn kernel_of(tuned: cuda::TuneResult) -> TunedKernel {
     let refused = tuned.refused.into_iter();
     TunedKernel {
         kernel_name: tuned.kernel_name,

@@ -2,8 +2,8 @@
 
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
-use crate::op::{Op, Output, Request};
-use crate::registry::{Planned, plan};
+use crate::op::{Description, Op, Output, Request};
+use crate::registry::{PlannedOp, plan};
 use crate::rng::RandomState;
 use crate::tensor::{Data, Element, Tensor};
 use crate::values::Precision;
@@ -31,7 +31,8 @@ pub(crate) struct Answer {
 impl Answer {
     /// The oracle's answer to inputs in 32-bit floats.
     pub(crate) fn compute(op: &dyn Op, dtype: Dtype, inputs: &[Tensor]) -> Self {
-        let mut outputs: Vec<Tensor> = op.outputs(Dtype::F32).iter().map(|output| output.tensor()).collect();
+        let outputs = op.describe(Dtype::F32).outputs;
+        let mut outputs: Vec<Tensor> = outputs.iter().map(Output::tensor).collect();
         let mut oracle = op.cpu(Variant::Reference, dtype);
         oracle.run(inputs, &mut outputs);
         Self { outputs, numbers: oracle.numbers() }
@@ -41,21 +42,23 @@ impl Answer {
 impl Case {
     /// The case of a request, in any element type, its inputs drawn from the seed. Does not compute anything.
     pub fn new(request: &Request<'_>) -> Result<Self, BuildError> {
-        let Planned { op, dtype, .. } = plan(request, None)?;
-        Ok(Self::of(op, dtype, request))
+        let PlannedOp { op, dtype, .. } = plan(request, None)?;
+        Ok(Self::draw(op, dtype, request))
     }
 
-    pub(crate) fn of(op: Box<dyn Op>, dtype: Dtype, request: &Request<'_>) -> Self {
+    pub(crate) fn draw(op: Box<dyn Op>, dtype: Dtype, request: &Request<'_>) -> Self {
         let mut random = RandomState::new(request.seed);
-        let inputs = op.inputs().iter().map(|input| input.drawn_tensor(dtype, &mut random)).collect();
-        let outputs = op.outputs(dtype);
+        let Description { inputs, mut outputs, tolerance, .. } = op.describe(dtype);
+        let inputs = inputs.iter().map(|input| input.drawn_tensor(dtype, &mut random)).collect();
         // Handed from process to process, all floats are in the element type that was asked for: rounding to it is no error.
-        let is_other = |output: &Output| !output.is_integer() && output.element != Element::Float(dtype);
-        let own = if outputs.iter().any(is_other) { dtype.tolerance() } else { op.tolerance(dtype) };
+        let mut own = tolerance;
+        for output in outputs.iter_mut().filter(|output| !output.is_integer()) {
+            if output.element != Element::Float(dtype) {
+                (output.element, own) = (Element::Float(dtype), dtype.tolerance());
+            }
+        }
+        let outputs = outputs.iter().map(Output::tensor).collect();
         let tolerance = request.tolerance.unwrap_or(own);
-        let element =
-            |output: &Output| if output.is_integer() { output.element } else { Element::Float(dtype) };
-        let outputs = outputs.iter().map(|o| Output { element: element(o), ..o.clone() }.tensor()).collect();
         Self { op: Some(op), dtype, tolerance, inputs, outputs, want: OnceLock::new() }
     }
 
@@ -104,7 +107,7 @@ impl Case {
 
     fn answer(&self) -> &Answer {
         self.want.get_or_init(|| match &self.op {
-            Some(op) => Answer::compute(&**op, self.dtype, &wide(&self.inputs)),
+            Some(op) => Answer::compute(&**op, self.dtype, &widen(&self.inputs)),
             None => Answer { outputs: Vec::new(), numbers: Vec::new() },
         })
     }
@@ -118,14 +121,14 @@ impl Case {
     /// The same, also comparing numbers beside the tensors.
     pub(crate) fn check_with(&self, numbers: &[f64], leeway: Leeway) -> Check {
         let want = self.answer();
-        let comparison = Comparison::new(self.tolerance).given(leeway);
+        let comparison = Comparison::new(self.tolerance).with_leeway(leeway);
         let comparison = compare(comparison, &self.outputs, &want.outputs);
         comparison.doubles("numbers", numbers, &want.numbers).finish()
     }
 }
 
 /// Tensors as 32-bit floats.
-pub(crate) fn wide(tensors: &[Tensor]) -> Vec<Tensor> {
+pub(crate) fn widen(tensors: &[Tensor]) -> Vec<Tensor> {
     let widen = |tensor: &Tensor| {
         let mut wide =
             Tensor::new(tensor.name.clone(), &tensor.dims, tensor.domain, Element::Float(Dtype::F32));
@@ -153,6 +156,6 @@ pub(crate) fn compare(start: Comparison, got: &[Tensor], want: &[Tensor]) -> Com
 }
 
 /// The leeway for an answer in this element type when nothing is known about its inputs.
-pub(crate) fn ordinary(dtype: Dtype) -> Leeway {
+pub(crate) fn default_leeway(dtype: Dtype) -> Leeway {
     Leeway { overflow: dtype.overflow(), ..Leeway::NONE }
 }

@@ -27,19 +27,19 @@ impl Cases {
     }
 
     /// For an op that only holdpoint's own workers implement.
-    pub const fn own(self) -> Self {
+    pub const fn builtin_only(self) -> Self {
         Self { for_workers: false, ..self }
     }
 
     /// For an op that chooses by its values: no ties, NaN or infinities, since the choice is undefined then.
-    pub const fn untied(self) -> Self {
+    pub const fn without_ties(self) -> Self {
         Self { values: &[Values::Uniform, Values::Tiny], ..self }
     }
 }
 
 /// Upper limits on the size of a case.
 #[derive(Clone, Copy, Debug)]
-pub struct Most {
+pub struct CaseLimits {
     /// Steps of the oracle: multiply-adds of one product of attention; of a declared op the product of its sizes.
     pub operations: usize,
     pub elements: usize,
@@ -49,7 +49,7 @@ pub struct Most {
 pub struct Draw<'a> {
     /// Absent for a user's own worker.
     pub backend: Option<Backend>,
-    pub most: Most,
+    pub limits: CaseLimits,
     /// The axis that is large, and its size.
     pub large: Option<(usize, usize)>,
     pub random: &'a mut Random,
@@ -83,7 +83,7 @@ impl Draw<'_> {
     pub fn count(&mut self) -> usize {
         match self.large {
             Some((_, size)) => size,
-            None => self.size(self.most.elements),
+            None => self.size(self.limits.elements),
         }
     }
 
@@ -104,7 +104,7 @@ impl Draw<'_> {
 
     /// The same, limited by the elements of the main input.
     pub fn stretch_elements(&self, sizes: &mut [usize]) {
-        self.stretch(sizes, |sizes| sizes.iter().product::<usize>() > self.most.elements);
+        self.stretch(sizes, |sizes| sizes.iter().product::<usize>() > self.limits.elements);
     }
 }
 
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn sizes_are_tiny_prime_and_beside_powers_of_two() {
-        let most = Most { operations: 1, elements: 1 };
-        let mut draw = Draw { backend: None, most, large: None, random: &mut Random::new(2) };
+        let limits = CaseLimits { operations: 1, elements: 1 };
+        let mut draw = Draw { backend: None, limits, large: None, random: &mut Random::new(2) };
         let sizes: BTreeSet<usize> = (0..2000).map(|_| draw.size(300)).collect();
         assert!([1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 129, 131, 257].iter().all(|n| sizes.contains(n)));
         assert!(sizes.iter().all(|&n| (1..=300).contains(&n)));

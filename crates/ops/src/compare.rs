@@ -104,9 +104,15 @@ impl Comparison {
     }
 
     /// Applies the leeway that the inputs allow.
-    pub fn given(mut self, leeway: Leeway) -> Self {
+    pub fn with_leeway(mut self, leeway: Leeway) -> Self {
         self.tolerance.atol *= leeway.scale;
         (self.check.atol, self.leeway) = (self.tolerance.atol, leeway);
+        self
+    }
+
+    /// Sets what the element type of the next output stores beyond its range.
+    pub(crate) fn stored_as(mut self, overflow: Overflow) -> Self {
+        self.leeway.overflow = overflow;
         self
     }
 
@@ -322,28 +328,29 @@ mod tests {
         let by_element = Comparison::new(tolerance).floats("y", &[100], &[0.0; 100], &want).finish();
         assert!(by_element.passed && by_element.rel_norm == 1.0, "{by_element:?}");
         let by_norm =
-            Comparison::new(tolerance).given(ORDINARY).floats("y", &[100], &[0.0; 100], &want).finish();
+            Comparison::new(tolerance).with_leeway(ORDINARY).floats("y", &[100], &[0.0; 100], &want).finish();
         assert!(!by_norm.passed && by_norm.first_bad.unwrap().contains("norm"));
-        let right = Comparison::new(tolerance).given(ORDINARY).floats("y", &[100], &want, &want).finish();
+        let right =
+            Comparison::new(tolerance).with_leeway(ORDINARY).floats("y", &[100], &want, &want).finish();
         assert!(right.passed && right.correlation.unwrap() > 0.999_999);
     }
 
     #[test]
-    fn the_correlation_of_rounding_errors_is_not_told() {
+    fn no_correlation_is_given_for_rounding_errors() {
         let want: Vec<f32> = (0..100).map(|i| 1.0 + 1e-3 * (i as f32).sin()).collect();
         let rounded: Vec<f32> = want.iter().map(|x| (x * 256.0).round() / 256.0).collect();
-        let loose = Comparison::new(Tolerance::new(1e-2, 2e-2)).given(ORDINARY);
+        let loose = Comparison::new(Tolerance::new(1e-2, 2e-2)).with_leeway(ORDINARY);
         let check = loose.floats("y", &[100], &rounded, &want).finish();
         assert!(check.passed && check.correlation.is_none(), "{check:?}");
-        let strict = Comparison::new(Tolerance::new(1e-2, 1e-5)).given(ORDINARY);
+        let strict = Comparison::new(Tolerance::new(1e-2, 1e-5)).with_leeway(ORDINARY);
         assert!(strict.floats("y", &[100], &want, &want).finish().correlation.unwrap() > 0.999);
     }
 
     #[test]
-    fn what_is_not_finite_in_the_oracle_must_not_be_in_the_answer_and_nowhere_else() {
+    fn the_answer_is_not_finite_exactly_where_the_oracle_is_not() {
         let planted = Leeway { planted: true, ..Leeway::NONE };
         let compare = |got: &[f32], want: &[f32]| {
-            Comparison::new(LOOSE).given(planted).floats("y", &[2], got, want).finish().passed
+            Comparison::new(LOOSE).with_leeway(planted).floats("y", &[2], got, want).finish().passed
         };
         assert!(compare(&[f32::NAN, 1.0], &[f32::NAN, 1.0]));
         assert!(compare(&[f32::INFINITY, 1.0], &[f32::NAN, 1.0]));
@@ -356,7 +363,9 @@ mod tests {
         let tolerance = Tolerance::new(1e-3, 0.0);
         let large = Leeway { scale: 100.0, ..Leeway::NONE };
         assert!(!Comparison::new(tolerance).floats("y", &[1], &[0.05], &[0.0]).finish().passed);
-        assert!(Comparison::new(tolerance).given(large).floats("y", &[1], &[0.05], &[0.0]).finish().passed);
+        assert!(
+            Comparison::new(tolerance).with_leeway(large).floats("y", &[1], &[0.05], &[0.0]).finish().passed
+        );
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! An op on the CPU with everything it needs, ready to be timed.
 
-use crate::case::{Case, ordinary};
+use crate::case::{Case, default_leeway};
 use crate::compare::{Check, Leeway};
 use crate::error::BuildError;
 use crate::op::{Backend, Cpu, Request};
-use crate::registry::{Planned, plan};
+use crate::registry::{PlannedOp, plan};
 use crate::tensor::Tensor;
 use holdpoint_model::suite::Work;
 
@@ -24,9 +24,9 @@ pub struct Prepared {
 impl Prepared {
     /// Allocates all buffers and draws the inputs from the seed. Does not run the op: workers start often.
     pub fn new(request: &Request<'_>) -> Result<Self, BuildError> {
-        let Planned { op, dtype, .. } = plan(request, Some(Backend::Cpu))?;
-        let (version, work, copies) = (op.cpu(request.variant, dtype), op.work(dtype), op.copies());
-        let case = Case::of(op, dtype, request);
+        let PlannedOp { op, dtype, .. } = plan(request, Some(Backend::Cpu))?;
+        let (version, work, copies) = (op.cpu(request.variant, dtype), op.describe(dtype).work, op.copies());
+        let case = Case::draw(op, dtype, request);
         let copies = (1..copies).map(|_| (case.inputs.clone(), case.outputs.clone())).collect();
         Ok(Self { case, version, work, copies, turn: 0 })
     }
@@ -50,7 +50,7 @@ impl Prepared {
 
     /// Compares the outputs in the buffers with the oracle's, which the first check computes.
     pub fn check(&self) -> Check {
-        self.check_given(ordinary(self.case.dtype()))
+        self.check_given(default_leeway(self.case.dtype()))
     }
 
     /// The same, for inputs set by the caller.

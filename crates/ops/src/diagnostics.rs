@@ -90,7 +90,7 @@ impl Diagnostics {
         }
     }
 
-    /// Chosen over existing tiles of a level; no tiles give 0.
+    /// KernelChoice over existing tiles of a level; no tiles give 0.
     pub fn selected_ratio(&self, level: usize) -> f64 {
         match self.total_counts[level] {
             0 => 0.0,

@@ -29,8 +29,6 @@ pub enum OpError {
     OverlapMode(String),
     #[error("blend_alpha must be within [0, 1], not {0}")]
     BlendAlpha(f64),
-    #[error("levels must be provided when assume_priority_sorted=False")]
-    LevelsMissing,
     /// Level and position do not fit one key.
     #[error("priority key overflow for int32: levels span {span}, {tiles} tiles per row")]
     PriorityKeyOverflow { span: i64, tiles: usize },

@@ -52,7 +52,7 @@ pub use overflow::Overflow;
 pub use registry::{Entry, load, names, validate, validate_oracle};
 pub use request::{Backend, Request};
 pub use tensor::{Domain, Element, Tensor};
-pub use values::{Precision, Range};
+pub use values::Precision;
 
 /// All ops. A new one is a folder and a line here.
 pub static OPS: &[Entry] = &[

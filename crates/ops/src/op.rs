@@ -8,7 +8,6 @@ use crate::error::BuildError;
 pub use crate::request::{Backend, Request};
 use crate::rng::RandomState;
 use crate::tensor::{Domain, Element, Tensor};
-use crate::values::Precision;
 use holdpoint_cuda::Dtype;
 use holdpoint_cuda::compile::Config;
 use holdpoint_model::suite::{Variant, Work};
@@ -50,11 +49,11 @@ impl Input {
         Self { name, dims: dims.to_vec(), domain: Domain::Unit, draw, by_row: true }
     }
 
-    pub fn within(self, domain: Domain) -> Self {
+    pub fn with_domain(self, domain: Domain) -> Self {
         Self { domain, ..self }
     }
 
-    pub fn drawn(self, draw: Distribution) -> Self {
+    pub fn with_draw(self, draw: Distribution) -> Self {
         Self { draw, ..self }
     }
 
@@ -119,27 +118,28 @@ impl Output {
     }
 }
 
+/// Everything about an op of certain sizes but how it is computed.
+pub struct Description {
+    /// In the order in which every version takes them.
+    pub inputs: Vec<Input>,
+    /// Floats first, then whole numbers.
+    pub outputs: Vec<Output>,
+    /// Of one call.
+    pub work: Work,
+    /// How far an answer may be from the oracle's.
+    pub tolerance: Tolerance,
+    /// Number of independent parts, one after the other in every output.
+    pub rows: usize,
+}
+
 /// An op of certain sizes and parameters.
 pub trait Op: Send {
-    /// In the order in which every version takes them.
-    fn inputs(&self) -> Vec<Input>;
+    fn describe(&self, dtype: Dtype) -> Description;
 
-    /// Floats first, then whole numbers.
-    fn outputs(&self, dtype: Dtype) -> Vec<Output>;
-
-    /// Work of one call.
-    fn work(&self, dtype: Dtype) -> Work;
-
-    /// How far an answer may be from the oracle's.
-    fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        dtype.tolerance()
+    /// The same op on some of its rows; absent where it has one row only.
+    fn part(&self, _: Range<usize>) -> Option<Box<dyn Op>> {
+        None
     }
-
-    /// Number of independent parts, one after the other in every output.
-    fn rows(&self) -> usize;
-
-    /// The same op on some of its rows.
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op>;
 
     /// Copies of all tensors that timed calls on the CPU take in turns.
     fn copies(&self) -> usize {

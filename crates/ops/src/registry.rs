@@ -26,7 +26,7 @@ pub struct Entry {
 type Built = (Box<dyn Op>, NamedParams);
 
 /// An op whose request has passed all checks.
-pub(crate) struct Planned {
+pub(crate) struct PlannedOp {
     pub op: Box<dyn Op>,
     pub dtype: Dtype,
     pub entry: &'static Entry,
@@ -100,7 +100,7 @@ pub fn load(request: &Request<'_>) -> Load {
 
 /// The op that a request asks for, after all its checks. `backend` is absent where only the oracle is wanted: that takes every
 /// element type.
-pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<Planned, BuildError> {
+pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<PlannedOp, BuildError> {
     let op = || request.op.to_owned();
     let asked = backend.unwrap_or(Backend::Cpu);
     let known = || BuildError::UnknownOp { op: op(), known: names(asked).collect::<Vec<_>>().join(", ") };
@@ -138,10 +138,10 @@ pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<Pl
     if backend == Some(Backend::Cuda) {
         op.check_cuda(request, dtype)?;
         if let Some(kernel) = request.kernel {
-            crate::cuda::check_own(request, entry, &named_params, kernel)?;
+            crate::cuda::check_user_kernel(request, entry, &named_params, kernel)?;
         }
     }
-    Ok(Planned { op, dtype, entry, named_params })
+    Ok(PlannedOp { op, dtype, entry, named_params })
 }
 
 /// Checks a request without allocating tensors or using a device.

@@ -118,17 +118,17 @@ impl Lanes {
 
 #[inline(always)]
 pub fn sum_squares(values: &[f32], centre: f32) -> f32 {
-    sum_of(values, |value| (value - centre) * (value - centre))
+    sum_terms(values, |value| (value - centre) * (value - centre))
 }
 
 #[inline(always)]
 pub fn sum(values: &[f32]) -> f32 {
-    sum_of(values, |value| value)
+    sum_terms(values, |value| value)
 }
 
 /// The same as one slice of [`Lanes`], in the form of the loop that is quickest for a slice of a few lines.
 #[inline(always)]
-fn sum_of(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
+fn sum_terms(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0; 32];
     let (chunks, rest) = values.as_chunks::<32>();
     for values in chunks.iter().map(<[f32; 32]>::as_slice).chain([rest]) {

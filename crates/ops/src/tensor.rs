@@ -66,19 +66,19 @@ impl Floats {
 }
 
 /// A type that floats are stored as on the CPU.
-pub trait Stored: bytemuck::Pod {
+pub trait StoredFloat: bytemuck::Pod {
     const DTYPE: Dtype;
 }
 
-impl Stored for f32 {
+impl StoredFloat for f32 {
     const DTYPE: Dtype = Dtype::F32;
 }
 
-impl Stored for half::f16 {
+impl StoredFloat for half::f16 {
     const DTYPE: Dtype = Dtype::F16;
 }
 
-impl Stored for half::bf16 {
+impl StoredFloat for half::bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
 }
 
@@ -115,7 +115,7 @@ impl Tensor {
 
     /// Empty where the tensor has another type.
     #[inline]
-    pub fn floats<T: Stored>(&self) -> &[T] {
+    pub fn floats<T: StoredFloat>(&self) -> &[T] {
         match &self.data {
             Data::Floats(floats) if floats.dtype == T::DTYPE => {
                 &bytemuck::cast_slice(&floats.buffer)[..floats.len]
@@ -125,7 +125,7 @@ impl Tensor {
     }
 
     #[inline]
-    pub fn floats_mut<T: Stored>(&mut self) -> &mut [T] {
+    pub fn floats_mut<T: StoredFloat>(&mut self) -> &mut [T] {
         match &mut self.data {
             Data::Floats(floats) if floats.dtype == T::DTYPE => {
                 &mut bytemuck::cast_slice_mut(&mut floats.buffer)[..floats.len]

@@ -10,7 +10,7 @@ use crate::shape::{Grid, Nchw};
 use holdpoint_cuda::Dtype;
 use std::ops::Range;
 
-/// Most tiles that need not be named: a map of 16 384 × 16 384 in tiles of 16.
+/// CaseLimits tiles that need not be named: a map of 16 384 × 16 384 in tiles of 16.
 const UNNAMED_MAX: usize = 1 << 20;
 pub(crate) const TILE_SIZE: usize = 16;
 pub(crate) const MAP_SIZES: &[&str] = &["batch", "channels", "height", "width"];
@@ -52,7 +52,7 @@ impl Tiles {
             }
             (None, Some(kmax)) => {
                 let seed_of = |row: usize| request.seed.wrapping_add(row as u64);
-                (0..dims.batch).flat_map(|row| chosen(all, kmax, seed_of(row))).collect()
+                (0..dims.batch).flat_map(|row| draw_ids(all, kmax, seed_of(row))).collect()
             }
             (None, None) if all > UNNAMED_MAX => {
                 let problem = format!("name the tiles: there are {all}, over {UNNAMED_MAX}");
@@ -170,11 +170,11 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> (Vec<usize>, usize, Vec<usize>) {
     let [rows, columns] = [1 + draw.below(8), 1 + draw.below(8)];
     let batch = 1 + draw.below(3);
     let plane = rows * columns * tile * tile;
-    let channels = draw.size((draw.most.elements / (batch * plane)).clamp(1, 130));
+    let channels = draw.size((draw.limits.elements / (batch * plane)).clamp(1, 130));
     // In tiles, as the large axis is.
     let mut sizes = [batch, channels, rows, columns];
     draw.large = draw.large.map(|(axis, size)| (axis, if axis < 2 { size } else { (size / tile).max(1) }));
-    draw.stretch(&mut sizes, |sizes| sizes.iter().product::<usize>() * tile * tile > draw.most.elements);
+    draw.stretch(&mut sizes, |sizes| sizes.iter().product::<usize>() * tile * tile > draw.limits.elements);
     let [batch, channels, rows, columns] = sizes;
     let mut ids: Vec<usize> = (0..rows * columns).collect();
     draw.random.shuffle(&mut ids);
@@ -183,7 +183,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> (Vec<usize>, usize, Vec<usize>) {
 }
 
 /// `kmax` distinct ids below `count`, ascending.
-fn chosen(count: usize, kmax: usize, seed: u64) -> Vec<u32> {
+fn draw_ids(count: usize, kmax: usize, seed: u64) -> Vec<u32> {
     let mut random = RandomState::new(seed);
     let mut ids: Vec<u32> = (0..count as u32).collect();
     for at in 0..kmax.min(count) {
@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn drawn_tiles_are_distinct_and_in_order() {
-        let ids = chosen(64, 32, 7);
+        let ids = draw_ids(64, 32, 7);
         assert_eq!(ids.len(), 32);
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]) && ids[31] < 64);
-        assert_ne!(ids, chosen(64, 32, 8));
-        assert_eq!(chosen(4, 4, 1), [0, 1, 2, 3]);
+        assert_ne!(ids, draw_ids(64, 32, 8));
+        assert_eq!(draw_ids(4, 4, 1), [0, 1, 2, 3]);
     }
 }

@@ -8,7 +8,7 @@ use holdpoint_cuda::compile::Unit;
 use holdpoint_cuda::{CudaError, Dtype, Timing, device_count};
 use holdpoint_model::FailureCause;
 use holdpoint_model::suite::Cache;
-use holdpoint_ops::cases::{Draw, Most};
+use holdpoint_ops::cases::{CaseLimits, Draw};
 use holdpoint_ops::cuda::{Gpu, PrepareError, Prepared, checked_units, tune};
 use holdpoint_ops::{Backend, Case, Entry, Request, Variant, names, validate};
 use holdpoint_stats::random::Random;
@@ -177,9 +177,9 @@ fn cases(op: &str) -> Vec<(Vec<usize>, Map<String, Value>)> {
 /// Cases as for fuzzing.
 fn drawn(op: &str) -> Vec<(Vec<usize>, Map<String, Value>)> {
     let Some(entry) = Entry::find(op).filter(|entry| entry.cases.is_some()) else { return Vec::new() };
-    let (mut random, most) = (Random::new(1), Most { operations: 1_500_000, elements: 40_000 });
+    let (mut random, limits) = (Random::new(1), CaseLimits { operations: 1_500_000, elements: 40_000 });
     let draw = |_| {
-        let mut draw = Draw { backend: Some(Backend::Cuda), most, large: None, random: &mut random };
+        let mut draw = Draw { backend: Some(Backend::Cuda), limits, large: None, random: &mut random };
         entry.draw(&mut draw)
     };
     (0..40).filter_map(draw).collect()
@@ -354,7 +354,7 @@ fn usual() -> Vec<(&'static str, Vec<usize>, Value)> {
 }
 
 #[test]
-fn what_the_ops_compile_is_what_is_checked_without_a_device() {
+fn ops_compile_only_units_that_are_checked_without_a_device() {
     on_device(|gpu| {
         for (op, shape, value) in usual() {
             let params = params(value);
@@ -435,7 +435,7 @@ fn one_wrong_value_is_found_by_the_check() {
 }
 
 #[test]
-fn too_little_memory_is_told_and_survived() {
+fn running_out_of_memory_is_reported_and_survived() {
     on_device(|gpu| {
         let error = device_error(fault(gpu, "memory").err().unwrap());
         assert_eq!((error.cause, error.fatal), (FailureCause::OutOfMemory, false), "{error}");

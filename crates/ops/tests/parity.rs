@@ -23,7 +23,7 @@ use holdpoint_ops::shape::Nchw;
 use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
 use holdpoint_ops::tile_ssm::cpu::module::RawScan;
 use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_ops::tile_unpack::cpu::{Overlap, UnpackSpec, levels, priority};
+use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec, levels, priority};
 use serde_json::{Value, json};
 use support::Vectors;
 
@@ -138,11 +138,12 @@ fn check_unpack(v: &Vectors) {
     for mode in v.children("unpack.").into_iter().filter(|name| !inputs.contains(&&**name)) {
         let spec = unpack_spec(v, &mode);
         for (what, op) in
-            [("oracle", priority::oracle as fn(&_, &_, &_, &_, _, &mut _, &mut _)), ("fast", priority::fast)]
+            [("oracle", priority::oracle as fn(&Unpack<'_>, _, &mut _, &mut _)), ("fast", priority::fast)]
         {
             let mut map: Vec<i8> = v.get("unpack.priority_map").ints().into_iter().map(|p| p as i8).collect();
             let mut merged = vec![f32::NAN; base.len()];
-            op(&spec, &base[..], &packed[..], &origins[..], level, &mut map[..], &mut merged[..]);
+            let unpack = Unpack { spec, base: &base, packed: &packed, origins: &origins };
+            op(&unpack, level, &mut map[..], &mut merged[..]);
             v.floats_match(what, &format!("unpack.{mode}.merged"), &merged, overlap_tolerance(&spec));
             v.ints_match(what, &format!("unpack.{mode}.priority_map"), map.into_iter().map(i64::from));
         }
@@ -159,11 +160,12 @@ fn check_unpack_levels(v: &Vectors) {
             other => (other, Some(&given[..])),
         };
         let spec = unpack_spec(v, overlap);
-        let keys = levels::keys(spec.tiles, spec.dims.batch, levels, true).unwrap();
+        let keys = levels::keys(spec.tiles, spec.dims.batch, levels).unwrap();
         let (mut slow, mut quick) = (vec![f32::NAN; base.len()], vec![f32::NAN; base.len()]);
-        levels::oracle(&spec, &base, &packed, &origins, &keys, &mut slow);
+        let unpack = Unpack { spec, base: &base, packed: &packed, origins: &origins };
+        levels::oracle(&unpack, &keys, &mut slow);
         let mut order = vec![0; origins.len()];
-        levels::fast(&spec, &base, &packed, &origins, &keys, &mut order, &mut quick);
+        levels::fast(&unpack, &keys, &mut order, &mut quick);
         for (what, merged) in [("oracle", slow), ("fast", quick)] {
             let name = format!("unpack_levels.{mode}.merged");
             v.floats_match(what, &name, &merged, overlap_tolerance(&spec));
@@ -251,7 +253,7 @@ fn check_fused(v: &Vectors) {
     let (feature, ids) = (feature.floats(), indices.ids());
     fused::check_unique(&ids, spec.tiles, spec.grid.count()).unwrap();
     let (mut slow, mut quick) = (vec![f32::NAN; feature.len()], vec![f32::NAN; feature.len()]);
-    let keys = levels::keys(spec.tiles, spec.dims.batch, None, true).unwrap();
+    let keys = levels::keys(spec.tiles, spec.dims.batch, None).unwrap();
     fused::oracle(&spec, &op, &feature, &ids, &mut Packed::new(&spec), &keys, &mut slow);
     fused::fast(&spec, &op, &feature, &ids, &mut quick);
     v.floats_match("oracle", "fused.merged", &slow, CLOSE);

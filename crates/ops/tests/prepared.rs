@@ -3,7 +3,7 @@
 // Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_ops::cases::{Draw, Most};
+use holdpoint_ops::cases::{CaseLimits, Draw};
 use holdpoint_ops::{
     Backend, BuildError, Entry, Prepared, Request, Tolerance, Variant, load, names, validate,
 };
@@ -20,13 +20,13 @@ fn object(params: Value) -> Map<String, Value> {
 
 /// What the definition of every op draws.
 fn drawn() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
-    let (mut random, most) = (Random::new(1), Most { operations: 100_000, elements: 5_000 });
+    let (mut random, limits) = (Random::new(1), CaseLimits { operations: 100_000, elements: 5_000 });
     let mut all = Vec::new();
     for op in names(Backend::Cpu) {
         let entry = Entry::find(op).unwrap();
         let count = all.len();
         for _ in 0..20 {
-            let mut draw = Draw { backend: Some(Backend::Cpu), most, large: None, random: &mut random };
+            let mut draw = Draw { backend: Some(Backend::Cpu), limits, large: None, random: &mut random };
             let (shape, params) = entry.draw(&mut draw).unwrap();
             if validate(&request(op, &shape, &params), Backend::Cpu).is_ok() {
                 all.push((op, shape, params));
@@ -79,7 +79,7 @@ fn chosen() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
 }
 
 #[test]
-fn what_an_op_takes_is_at_least_what_it_holds() {
+fn the_load_of_an_op_is_at_least_its_tensors() {
     for (op, shape, params) in samples() {
         let request = request(op, &shape, &params);
         let mut prepared = Prepared::new(&request).unwrap();

@@ -16,7 +16,7 @@ use holdpoint_ops::select::{SplitInput, greedy, two_stage};
 use holdpoint_ops::shape::{Grid, Nchw};
 use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
 use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_ops::tile_unpack::cpu::{Overlap, UnpackSpec, levels, priority};
+use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec, levels, priority};
 use proptest::prelude::*;
 
 fn modes() -> impl Strategy<Value = OrderMode> {
@@ -109,19 +109,20 @@ proptest! {
         let packed = rng.normals(count * spec.tile_len());
         let (ys, xs) = (ids(&mut rng, count, dims.height - tile + 1), ids(&mut rng, count, dims.width - tile + 1));
         let origins: Vec<[u32; 2]> = ys.into_iter().zip(xs).map(|(y, x)| [y, x]).collect();
+        let unpack = Unpack { spec, base: &base, packed: &packed, origins: &origins };
         let (mut slow, mut quick) = (vec![f32::NAN; dims.len()], vec![f32::NAN; dims.len()]);
         if by_level {
             let given: Vec<i32> = ids(&mut rng, count, 4).into_iter().map(|l| l as i32 - 1).collect();
-            let keys = levels::keys(tiles, dims.batch, Some(&given), true).unwrap();
-            levels::oracle(&spec, &base, &packed, &origins, &keys, &mut slow);
-            levels::fast(&spec, &base, &packed, &origins, &keys, &mut vec![0; count], &mut quick);
+            let keys = levels::keys(tiles, dims.batch, Some(&given)).unwrap();
+            levels::oracle(&unpack, &keys, &mut slow);
+            levels::fast(&unpack, &keys, &mut vec![0; count], &mut quick);
             prop_assert_eq!(levels::application_order(&keys, tiles).len(), count);
         } else {
             let pixels = dims.batch * dims.plane();
             let map: Vec<i8> = ids(&mut rng, pixels, 4).into_iter().map(|p| p as i8).collect();
             let (mut slow_map, mut quick_map) = (map.clone(), map);
-            priority::oracle(&spec, &base, &packed, &origins, level, &mut slow_map, &mut slow);
-            priority::fast(&spec, &base, &packed, &origins, level, &mut quick_map, &mut quick);
+            priority::oracle(&unpack, level, &mut slow_map, &mut slow);
+            priority::fast(&unpack, level, &mut quick_map, &mut quick);
             prop_assert_eq!(quick_map, slow_map);
         }
         prop_assert!(same_bits(&quick, &slow));
@@ -198,7 +199,7 @@ proptest! {
         let [value_scale, value_bias, gate_scale, gate_bias] = scales;
         let op = Affine { value_scale, value_bias, gate_scale, gate_bias };
         let feature = dirty(&mut rng, dims.len());
-        let keys = levels::keys(tiles, dims.batch, None, true).unwrap();
+        let keys = levels::keys(tiles, dims.batch, None).unwrap();
         let (mut slow, mut quick) = (vec![f32::NAN; dims.len()], vec![f32::NAN; dims.len()]);
         fused::oracle(&spec, &op, &feature, &given, &mut Packed::new(&spec), &keys, &mut slow);
         fused::fast(&spec, &op, &feature, &given, &mut quick);

@@ -26,7 +26,7 @@ impl Cache {
     pub(super) fn key(&self, source: &Source, options: &[String]) -> String {
         let headers = source.headers.iter().map(|(_, text)| *text);
         let options = options.iter().map(String::as_str);
-        key_of([source.text, &*self.driver].into_iter().chain(headers).chain(options))
+        hash_parts([source.text, &*self.driver].into_iter().chain(headers).chain(options))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
@@ -47,7 +47,7 @@ impl Cache {
 }
 
 /// Hash over texts, each preceded by its length.
-pub(super) fn key_of<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn hash_parts<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_comes_back_and_what_was_damaged_does_not() {
+    fn cached_code_comes_back_unless_it_was_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::new(dir.path(), "580");
         let key = cache.key(&source("source"), &["-DA=1".to_owned()]);

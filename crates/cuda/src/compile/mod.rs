@@ -2,17 +2,17 @@
 
 mod cache;
 mod nvrtc;
-mod own;
 mod sass;
 mod search;
 mod usage;
+mod user_kernel;
 
 pub use cache::kernels_dir;
 pub use nvrtc::Nvrtc;
-pub use own::OwnError;
 pub use sass::sass_sha256;
-pub use search::{Found, search};
+pub use search::{Toolkit, search};
 pub use usage::{Usage, parse_usage};
+pub use user_kernel::UserKernelError;
 
 use crate::dtype::Dtype;
 use crate::error::{CudaError, Unavailable};

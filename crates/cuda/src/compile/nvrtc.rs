@@ -1,6 +1,6 @@
 //! NVRTC, loaded on demand. Only a handful of its calls; cudarc's own loader cannot be told where the library is.
 
-use super::Found;
+use super::Toolkit;
 use crate::error::{CudaError, Unavailable};
 use holdpoint_model::FailureCause;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
@@ -41,14 +41,14 @@ pub(super) struct Compiled {
 }
 
 impl Nvrtc {
-    pub fn load(found: &Found) -> Result<Self, Unavailable> {
+    pub fn load(found: &Toolkit) -> Result<Self, Unavailable> {
         Self::open(found).map_err(|error| {
             let detail = format!("{} cannot be used: {error}", found.library.display());
             Unavailable::new("nvrtc_not_usable", detail)
         })
     }
 
-    fn open(found: &Found) -> Result<Self, libloading::Error> {
+    fn open(found: &Toolkit) -> Result<Self, libloading::Error> {
         // It looks for its other half by name only, which works once that is loaded.
         let mut libraries: Vec<Library> =
             builtins(&found.library).iter().filter_map(|path| open(path).ok()).collect();

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_hashed_whole_and_never_panics() {
+    fn other_files_are_hashed_whole_and_never_panic() {
         assert_ne!(sass_sha256(b"abc"), sass_sha256(b"abd"));
         let whole = elf(&[(".text.f", b"code")]);
         for len in 0..whole.len() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A run-time compiler and its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct Toolkit {
     pub library: PathBuf,
     /// The folder with `cuda_fp16.h`.
     pub include: PathBuf,
@@ -15,7 +15,7 @@ pub struct Found {
 const LIBRARIES: &[&str] = &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
 /// Looks in `$HOLDPOINT_CUDA`, `$CUDA_HOME`, `$CUDA_PATH`, the usual places of the toolkit, and then in Python's packages.
-pub fn search() -> Result<Found, Unavailable> {
+pub fn search() -> Result<Toolkit, Unavailable> {
     let mut seen = None;
     for root in roots() {
         match find_in(&root) {
@@ -46,7 +46,7 @@ pub(super) fn roots() -> Vec<PathBuf> {
 }
 
 /// Looks under the root of a toolkit, or of a Python package with the same layout.
-fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
+fn find_in(root: &Path) -> Result<Option<Toolkit>, Unavailable> {
     let folders =
         ["lib64", "lib", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"];
     let libraries =
@@ -59,7 +59,7 @@ fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
         root.join("../cuda_runtime/include"),
     ];
     match includes.into_iter().find(|folder| folder.join("cuda_fp16.h").exists()) {
-        Some(include) => Ok(Some(Found { library, include })),
+        Some(include) => Ok(Some(Toolkit { library, include })),
         None => {
             let detail = format!(
                 "{} is there, cuda_fp16.h beside it is not: install the toolkit's headers, or `pip install nvidia-cuda-runtime`",
@@ -71,7 +71,7 @@ fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
 }
 
 /// Looks in Python's package `nvidia`, which has one folder per part or one for all.
-fn find_in_packages(nvidia: &Path) -> Result<Option<Found>, Unavailable> {
+fn find_in_packages(nvidia: &Path) -> Result<Option<Toolkit>, Unavailable> {
     let mut seen = None;
     let mut parts: Vec<PathBuf> =
         std::fs::read_dir(nvidia).into_iter().flatten().flatten().map(|entry| entry.path()).collect();

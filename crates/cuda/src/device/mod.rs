@@ -72,14 +72,14 @@ fn check_version(version: i32) -> Result<(), Unavailable> {
     }
     let detail = format!(
         "the driver speaks CUDA {}, {} or newer is needed: update it to 570 or later",
-        spoken(version),
-        spoken(CUDA_MIN)
+        format_version(version),
+        format_version(CUDA_MIN)
     );
     Err(Unavailable::new("cuda_driver_too_old", detail))
 }
 
 /// 13000 is 13.0.
-fn spoken(version: i32) -> String {
+fn format_version(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
@@ -118,7 +118,7 @@ impl Device {
             compute_capability: format!("{major}.{minor}"),
             versions: CudaVersions {
                 driver: state.driver_version().unwrap_or_default(),
-                cuda: cuda_version().map(spoken).unwrap_or_default(),
+                cuda: cuda_version().map(format_version).unwrap_or_default(),
                 nvrtc: None,
             },
         };
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_driver_is_told_apart_from_none() {
+    fn an_old_driver_has_its_own_reason() {
         assert!(check_version(13_000).is_ok() && check_version(12_080).is_ok());
         let error = check_version(12_040).unwrap_err();
         assert_eq!(error.reason, "cuda_driver_too_old");

@@ -18,11 +18,11 @@ const THREADS: u32 = 512;
 /// Empties the cache. Its memory is taken when it is first needed.
 pub(super) struct Flusher {
     module: Rc<Module>,
-    ready: Option<Ready>,
+    ready: Option<FlushBuffers>,
     is_verified: bool,
 }
 
-struct Ready {
+struct FlushBuffers {
     _data: Buffer,
     probed: Buffer,
     out: Buffer,
@@ -35,7 +35,7 @@ impl Flusher {
         Self { module: module.clone(), ready: None, is_verified: false }
     }
 
-    fn ready(&mut self, device: &Device) -> Result<&mut Ready, CudaError> {
+    fn ready(&mut self, device: &Device) -> Result<&mut FlushBuffers, CudaError> {
         if self.ready.is_none() {
             let bytes = FLUSH_FACTOR * device.l2_bytes.max(1 << 20);
             let mut data = Buffer::new(device, bytes, 0)?;
@@ -47,7 +47,7 @@ impl Flusher {
             let flush = self.module.kernel("flush")?.launch(4 * device.multiprocessors, THREADS, flush);
             let probe = Arguments::new().buffer(&probed).int(PROBE_LINES).buffer(&out);
             let probe = self.module.kernel("probe")?.launch(1, 1, probe);
-            self.ready = Some(Ready { _data: data, probed, out, flush, probe });
+            self.ready = Some(FlushBuffers { _data: data, probed, out, flush, probe });
         }
         match &mut self.ready {
             Some(ready) => Ok(ready),
@@ -66,7 +66,7 @@ impl Flusher {
             return Ok(());
         }
         let ready = self.ready(device)?;
-        let cycles = |ready: &Ready| -> Result<f64, CudaError> {
+        let cycles = |ready: &FlushBuffers| -> Result<f64, CudaError> {
             ready.probe.enqueue(device)?;
             let bytes = ready.out.download()?;
             let cycles = bytes.as_chunks().0.first().map_or(0, |bytes| u64::from_le_bytes(*bytes));

@@ -38,10 +38,10 @@ pub trait Call {
 }
 
 /// A call to be timed, and its graph.
-pub struct Timed<'a> {
+pub struct TimedCall<'a> {
     pub call: &'a mut dyn Call,
     /// Kept from sample to sample.
-    pub graph: &'a mut Captured,
+    pub graph: &'a mut CachedGraph,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,7 +76,7 @@ pub struct Timer {
 }
 
 /// A workload's graph and how many calls it has. Each workload keeps its own: one of another's would run the other.
-pub type Captured = Option<(u64, Graph)>;
+pub type CachedGraph = Option<(u64, Graph)>;
 
 impl Timer {
     pub fn new(device: &Device, compiler: &Compiler) -> Result<Self, CudaError> {
@@ -107,7 +107,7 @@ impl Timer {
     pub fn ready(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         (timing, cache): (Timing, Cache),
         calls_per_sample: u64,
         slowdown: f64,
@@ -143,7 +143,7 @@ impl Timer {
     pub fn sample(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         (timing, cache): (Timing, Cache),
         calls_per_sample: u64,
     ) -> Result<(u64, Option<u32>), CudaError> {
@@ -159,7 +159,7 @@ impl Timer {
     fn several(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         calls_count: u64,
         cache: Cache,
         as_graph: bool,
@@ -180,7 +180,7 @@ impl Timer {
     fn interval(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         as_graph: bool,
     ) -> Result<(u64, Option<u32>), CudaError> {
         self.flag.set(0);
@@ -200,7 +200,7 @@ impl Timer {
         Ok((ns, Some(clock_mhz(stamps))))
     }
 
-    fn queue(&mut self, device: &Device, timed: &mut Timed<'_>, as_graph: bool) -> Result<(), CudaError> {
+    fn queue(&mut self, device: &Device, timed: &mut TimedCall<'_>, as_graph: bool) -> Result<(), CudaError> {
         let stream = &device.stream;
         self.stamps[0].enqueue(device)?;
         self.start.record(stream)?;
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_told_only_where_it_can_be() {
+    fn a_clock_is_reported_only_where_it_is_known() {
         let stamp = |ns, cycles, sm| [ns, cycles, sm];
         assert_eq!(clock_mhz([stamp(0, 5, 3), stamp(1_000_000, 1_980_005, 3)]), 1980);
         assert_eq!(clock_mhz([stamp(0, 5, 3), stamp(1_000_000, 1_980_005, 4)]), 0, "two multiprocessors");

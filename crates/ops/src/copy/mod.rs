@@ -32,7 +32,7 @@ impl Definition for Copy {
     const SIZES: &'static [&'static str] = &["elements"];
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&COPY, &["ITEMS=4 THREADS=512"])];
-    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).own());
+    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
@@ -54,30 +54,20 @@ impl Definition for Copy {
 }
 
 impl Op for Copy {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("input", &[self.count])]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.count], dtype)]
-    }
-
-    fn work(&self, dtype: Dtype) -> Work {
-        let bytes = 2 * (self.rounds * self.count * dtype.bytes()) as u64;
-        Work { bytes, flops: 0, items: self.count as u64, item: "elements".to_owned() }
-    }
-
-    /// A copy leaves nothing to rounding.
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        1
-    }
-
-    fn part(&self, _: Range<usize>) -> Box<dyn Op> {
-        Box::new(*self)
+    fn describe(&self, dtype: Dtype) -> Description {
+        Description {
+            inputs: vec![Input::normal("input", &[self.count])],
+            outputs: vec![Output::new("out", &[self.count], dtype)],
+            work: Work {
+                bytes: 2 * (self.rounds * self.count * dtype.bytes()) as u64,
+                flops: 0,
+                items: self.count as u64,
+                item: "elements".to_owned(),
+            },
+            // A copy leaves nothing to rounding.
+            tolerance: Tolerance::EXACT,
+            rows: 1,
+        }
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -102,7 +92,7 @@ impl Op for Copy {
         let chosen = build.choose(&COPY, [fast, "copy_reference"], &[("elements", count)]);
         let chosen = chosen.with(&[("THREADS", 512), ("ITEMS", 4)]);
         let kernel = chosen.kernel(build.gpu)?;
-        let arguments = Arguments::new().ptr(build.input(0)).ptr(build.output(0)).int(count);
+        let arguments = build.arguments().int(count);
         let arguments = if rounds > 1 { arguments.int(rounds) } else { arguments };
         let launch = if is_fast {
             let (threads, items) = (chosen.constant("THREADS"), chosen.constant("ITEMS"));
@@ -112,7 +102,7 @@ impl Op for Copy {
             let blocks = if rounds > 1 { blocks.min(at_once) } else { blocks };
             kernel.launch(grid_x(blocks), threads as u32, arguments)
         } else {
-            plain(&kernel, count, arguments)
+            plain_launch(&kernel, count, arguments)
         };
         Ok(Launches::new(chosen, vec![launch], Vec::new()))
     }

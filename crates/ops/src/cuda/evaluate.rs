@@ -30,7 +30,7 @@ impl Prepared {
 
     /// The op's inputs, filled with zeros.
     pub fn tensors(&self) -> Vec<Tensor> {
-        self.program.op.inputs().iter().map(|input| input.tensor(self.program.dtype)).collect()
+        self.program.inputs.iter().map(|input| input.spec.tensor(self.program.dtype)).collect()
     }
 
     /// Runs the op twice on values of a kind, with poison in the outputs and beside them.
@@ -40,7 +40,7 @@ impl Prepared {
             return Ok(Evaluation::Checked(self.check(gpu)?));
         }
         let leeway = values::fill(kind, &mut inputs, seed, self.program.dtype);
-        self.give(gpu, &inputs)?;
+        self.set_inputs(gpu, &inputs)?;
         self.call_once(gpu)?;
         let first = self.download_outputs()?;
         for output in &self.program.outputs {
@@ -75,7 +75,7 @@ impl Prepared {
         inputs: &[Tensor],
         repeats: u64,
     ) -> Result<Computation, PrepareError> {
-        self.give(gpu, inputs)?;
+        self.set_inputs(gpu, inputs)?;
         // Poisons the outputs, and pays for what only a first call costs.
         self.call_once(gpu)?;
         let start = Instant::now();

@@ -67,7 +67,7 @@ impl Gpu {
     }
 
     /// A launch over `count` elements, each thread taking several where there are very many.
-    pub(crate) fn over(
+    pub(crate) fn launch_over(
         &mut self,
         unit: &Unit,
         name: &str,
@@ -94,7 +94,7 @@ impl Gpu {
         let count = buffer.bytes / dtype.bytes();
         let arguments =
             Arguments::new().buffer(buffer).int(count).int(seed as usize).float(scale).float(shift);
-        self.over(&Unit::new(&DRAW, dtype), name, count, arguments)?.enqueue(&self.device)
+        self.launch_over(&Unit::new(&DRAW, dtype), name, count, arguments)?.enqueue(&self.device)
     }
 
     /// Compares two buffers on the device; NaN on either side differs.
@@ -110,7 +110,7 @@ impl Gpu {
         let count = got.bytes.min(want.bytes) / dtype.bytes();
         let arguments = Arguments::new().buffer(got).buffer(want).int(count);
         let arguments = arguments.float(atol as f32).float(rtol as f32).buffer(&out);
-        self.over(&Unit::new(&COMPARE, dtype), "compare", count, arguments)?.enqueue(&self.device)?;
+        self.launch_over(&Unit::new(&COMPARE, dtype), "compare", count, arguments)?.enqueue(&self.device)?;
         let words: Vec<u64> =
             out.download()?.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         Ok(Difference {

@@ -1,25 +1,25 @@
 //! Ops on a CUDA device: everything but an op's own launches, which is the same for all ops: memory, drawing, poison, checks,
 //! timing, tuning, and a user's kernel in place of an op's.
 
-mod chosen;
+mod choice;
 mod evaluate;
 mod gpu;
-mod own;
 mod prepared;
 mod program;
 mod tune;
 mod units;
+mod user_kernel;
 mod winners;
 
-pub use chosen::Chosen;
+pub use choice::KernelChoice;
 pub use evaluate::{Computation, Evaluation};
 pub use gpu::Gpu;
-pub(crate) use own::check_own;
 pub use prepared::{PrepareError, Prepared};
 pub use program::{Build, HostPart, Launches};
-pub use tune::{Tuned, tune};
-pub(crate) use units::WHOLE;
-pub use units::{ARCHS, Checked, KernelFile, checked_units};
+pub use tune::{TuneResult, tune};
+pub(crate) use units::FULL_ARCH;
+pub use units::{ARCHS, Compilation, KernelFile, checked_units};
+pub(crate) use user_kernel::check_user_kernel;
 pub use winners::{Entry, Registry};
 
 use crate::shape::Nchw;
@@ -39,7 +39,7 @@ pub(crate) const WIDE: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16];
 pub(crate) const PLAIN_THREADS: u32 = 256;
 
 /// Launch of a plain kernel: one thread per element.
-pub(crate) fn plain(kernel: &Kernel, count: usize, arguments: Arguments) -> Launch {
+pub(crate) fn plain_launch(kernel: &Kernel, count: usize, arguments: Arguments) -> Launch {
     let blocks = count.div_ceil(PLAIN_THREADS as usize).clamp(1, 1 << 20);
     kernel.launch(blocks as u32, PLAIN_THREADS, arguments)
 }
@@ -62,7 +62,7 @@ pub(crate) fn grid_x(blocks: usize) -> u32 {
 }
 
 /// All combinations of these values of constants.
-pub(crate) fn grid_of(axes: &[(&str, &[i64])]) -> Vec<Config> {
+pub(crate) fn combinations(axes: &[(&str, &[i64])]) -> Vec<Config> {
     let mut all = vec![Config::new()];
     for (name, values) in axes {
         let with = |config: &Config, value: i64| {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn candidates_are_all_combinations() {
-        let all = grid_of(&[("A", &[1, 2]), ("B", &[3])]);
+        let all = combinations(&[("A", &[1, 2]), ("B", &[3])]);
         assert_eq!(all.len(), 2);
         assert_eq!(all[1], Config::from([("A".to_owned(), 2), ("B".to_owned(), 3)]));
     }

@@ -2,7 +2,7 @@
 
 use super::{Entry, Gpu, PrepareError, Prepared};
 use crate::op::{Backend, Request};
-use crate::registry::{Planned, plan};
+use crate::registry::{PlannedOp, plan};
 use holdpoint_cuda::compile::Config;
 use holdpoint_cuda::{CudaError, Timing};
 use holdpoint_model::FailureCause;
@@ -10,7 +10,7 @@ use holdpoint_model::suite::{Cache, Variant};
 
 /// Result of tuning one kernel for one set of sizes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tuned {
+pub struct TuneResult {
     pub kernel_name: String,
     pub shape_bucket: String,
     /// The constants that won; empty when the op's own did.
@@ -34,10 +34,10 @@ const TURNS: usize = 5;
 const GAIN: f64 = 0.01;
 
 /// Tunes the kernel of a request and stores the winner.
-pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Result<Tuned, PrepareError> {
+pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Result<TuneResult, PrepareError> {
     let mut own = candidate(gpu, request, &Config::new())?;
     let default_ns = time(gpu, &mut own, how)?;
-    let mut tuned = Tuned {
+    let mut tuned = TuneResult {
         kernel_name: own.kernel_info().kernel_name,
         shape_bucket: own.kernel_info().shape_bucket,
         config: Config::new(),
@@ -48,7 +48,7 @@ pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Resul
     };
     drop(own);
     let mut best_ns = default_ns;
-    let Planned { op, dtype, .. } = plan(request, Some(Backend::Cuda))?;
+    let PlannedOp { op, dtype, .. } = plan(request, Some(Backend::Cuda))?;
     let is_ours = request.variant == Variant::Fast && request.kernel.is_none();
     let candidates = if is_ours { op.candidates(request, dtype) } else { Vec::new() };
     for config in candidates {
@@ -84,7 +84,7 @@ fn confirm(
     gpu: &mut Gpu,
     request: &Request<'_>,
     how: (Timing, Cache),
-    tuned: &mut Tuned,
+    tuned: &mut TuneResult,
 ) -> Result<(), PrepareError> {
     let mut times_ns = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {

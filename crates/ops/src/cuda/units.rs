@@ -8,7 +8,7 @@ use holdpoint_cuda::{Dtype, TIMING};
 pub const ARCHS: &[&str] = &["sm_80", "sm_89", "sm_90a", "sm_100"];
 
 /// The architecture that all of it is checked for; it has paths of its own in the sources.
-pub(crate) const WHOLE: &str = "sm_90a";
+pub(crate) const FULL_ARCH: &str = "sm_90a";
 
 /// A kernel file of an op with what it is compiled with for the shapes of the built-in suites: element types, sets of constants such
 /// as `THREADS=256 TILE=8`, architectures. What only tuning tries is left out.
@@ -43,7 +43,7 @@ fn files() -> impl Iterator<Item = (&'static str, &'static KernelFile)> {
 }
 
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct Compilation {
     /// Folder of the kernel file: the op's name.
     pub folder: &'static str,
     pub unit: Unit,
@@ -54,17 +54,17 @@ pub struct Checked {
 ///
 /// For Hopper all of it; for the others every second one, like the squares of one colour on a board: each set of constants and each
 /// element type still meets each architecture, in little more than half of the time, which is two minutes of two CPUs.
-pub fn checked_units() -> Vec<Checked> {
+pub fn checked_units() -> Vec<Compilation> {
     let mut units = Vec::new();
     for (folder, KernelFile { source, dtypes, configs, archs }) in files() {
         for (row, dtype) in dtypes.iter().enumerate() {
             for (column, text) in configs.iter().enumerate() {
                 let is_checked = |(at, arch): &(usize, &&str)| {
-                    **arch == WHOLE || configs.len() == 1 || (row + column + at).is_multiple_of(2)
+                    **arch == FULL_ARCH || configs.len() == 1 || (row + column + at).is_multiple_of(2)
                 };
                 let unit = Unit { source, dtype: *dtype, config: config(text) };
                 let archs = archs.iter().enumerate().filter(is_checked);
-                units.extend(archs.map(|(_, arch)| Checked { folder, unit: unit.clone(), arch }));
+                units.extend(archs.map(|(_, arch)| Compilation { folder, unit: unit.clone(), arch }));
             }
         }
     }
@@ -88,13 +88,13 @@ mod tests {
     fn every_type_and_all_constants_of_a_source_meet_every_architecture() {
         let units = checked_units();
         let mut seen = BTreeSet::new();
-        for Checked { unit, arch, .. } in &units {
+        for Compilation { unit, arch, .. } in &units {
             assert!(seen.insert((unit.key(), *arch)), "{unit:?} comes twice");
         }
         for (_, KernelFile { source, dtypes, configs, archs }) in files() {
             for arch in *archs {
                 let is_here =
-                    |checked: &&Checked| checked.unit.source.name == source.name && checked.arch == *arch;
+                    |checked: &&Compilation| checked.unit.source.name == source.name && checked.arch == *arch;
                 let here = || units.iter().filter(is_here).map(|checked| &checked.unit);
                 for dtype in *dtypes {
                     assert!(here().any(|unit| unit.dtype == *dtype), "{} {dtype:?} {arch}", source.name);

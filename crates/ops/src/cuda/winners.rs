@@ -1,4 +1,4 @@
-//! Tuned configurations on disk, by op, kernel, sizes, element type, device and driver.
+//! TuneResult configurations on disk, by op, kernel, sizes, element type, device and driver.
 
 use holdpoint_cuda::compile::Config;
 use holdpoint_model::protocol::DeviceInfo;

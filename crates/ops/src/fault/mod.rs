@@ -48,28 +48,14 @@ impl Definition for Fault {
 }
 
 impl Op for Fault {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("input", &[self.count])]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.count], dtype)]
-    }
-
-    fn work(&self, _: Dtype) -> Work {
-        Work { bytes: 0, flops: 0, items: 1, item: "faults".to_owned() }
-    }
-
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        1
-    }
-
-    fn part(&self, _: Range<usize>) -> Box<dyn Op> {
-        Box::new(*self)
+    fn describe(&self, dtype: Dtype) -> Description {
+        Description {
+            inputs: vec![Input::normal("input", &[self.count])],
+            outputs: vec![Output::new("out", &[self.count], dtype)],
+            work: Work { bytes: 0, flops: 0, items: 1, item: "faults".to_owned() },
+            tolerance: Tolerance::EXACT,
+            rows: 1,
+        }
     }
 
     fn cpu(&self, _: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -88,8 +74,9 @@ impl Op for Fault {
             _ => build.choose(&COPY, ["copy_reference"; 2], &[]),
         };
         let kernel = chosen.kernel(build.gpu)?;
-        let copy =
-            |to: u64, copied: usize| plain(&kernel, copied, Arguments::new().ptr(input).ptr(to).int(copied));
+        let copy = |to: u64, copied: usize| {
+            plain_launch(&kernel, copied, Arguments::new().ptr(input).ptr(to).int(copied))
+        };
         let launches = match self.kind {
             Kind::Address | Kind::Hang => vec![kernel.launch(1, 1, Arguments::new().ptr(output))],
             Kind::Unwritten => vec![copy(output, count / 2)],

@@ -26,7 +26,7 @@ pub struct FfPath {
 impl FfPath {
     fn new(dims: Nchw, config: FfConfig, seed: u64, utilities: [Vec<f32>; 2]) -> Result<Self, OpError> {
         let mut router = Router::new(config, &dims)?;
-        router.run(&FfInputs::of_utilities(&utilities))?;
+        router.run(&FfInputs::for_routing(&utilities))?;
         let [l0, l1, _] = router.diagnostics().selected_counts;
         Ok(Self { dims, config, seed, utilities, selected: [l0 as usize, l1 as usize] })
     }
@@ -68,7 +68,7 @@ impl Definition for FfPath {
     const SIZES: &'static [&'static str] = MAP_SIZES;
     const CUDA: &'static [Dtype] = WIDE;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
-    const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
+    const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
     type Params = FfConfig;
 
     fn plan(request: &Request<'_>, config: FfConfig) -> Result<Self, BuildError> {
@@ -111,63 +111,52 @@ impl Definition for FfPath {
 }
 
 impl Op for FfPath {
-    fn inputs(&self) -> Vec<Input> {
-        let Nchw { batch, height, width, .. } = self.dims;
-        let (pixels, tiles) = ([batch, 1, height, width], [batch, self.utilities[0].len() / batch]);
-        let [utilities, split_utilities] = self.utilities.clone().map(Distribution::Host);
-        vec![
-            Input::normal("dense", &self.dims.dims()),
-            Input::unit("utilities", &tiles).drawn(utilities),
-            Input::unit("split_utilities", &tiles).drawn(split_utilities),
-            Input::unit("boundary", &pixels),
-            Input::unit("uncertainty", &pixels),
-        ]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
+    fn describe(&self, dtype: Dtype) -> Description {
         let Nchw { batch, channels, height, width } = self.dims;
-        vec![
-            Output::new("heavy_features", &self.dims.dims(), dtype),
-            Output::new("detail_map", &self.dims.dims(), dtype),
-            Output::new("alpha", &[batch, 1, height, width], dtype),
-            Output::new("states", &[batch, 2, 2, channels], Dtype::F32),
-        ]
-    }
-
-    /// Three maps and three planes move, and the learned numbers that are read: of each path 5 C² + 21 C in the element type, and 9 C
-    /// of the scans in 32 bits.
-    fn work(&self, dtype: Dtype) -> Work {
-        let (elements, pixels) = (self.dims.len() as u64, (self.dims.batch * self.dims.plane()) as u64);
-        let c = self.dims.channels as u64;
-        Work {
-            bytes: dtype.bytes() as u64 * (3 * elements + 3 * pixels + 2 * (5 * c * c + 21 * c))
-                + 2 * 4 * 9 * c,
-            flops: cpu::flops(&self.dims, &self.config, self.selected),
-            items: self.dims.batch as u64,
-            item: "frames".to_owned(),
+        let (pixel_dims, tiles) = ([batch, 1, height, width], [batch, self.utilities[0].len() / batch]);
+        let [utilities, split_utilities] = self.utilities.clone().map(Distribution::Host);
+        let (elements, pixels) = (self.dims.len() as u64, (batch * height * width) as u64);
+        let c = channels as u64;
+        Description {
+            inputs: vec![
+                Input::normal("dense", &self.dims.dims()),
+                Input::unit("utilities", &tiles).with_draw(utilities),
+                Input::unit("split_utilities", &tiles).with_draw(split_utilities),
+                Input::unit("boundary", &pixel_dims),
+                Input::unit("uncertainty", &pixel_dims),
+            ],
+            outputs: vec![
+                Output::new("heavy_features", &self.dims.dims(), dtype),
+                Output::new("detail_map", &self.dims.dims(), dtype),
+                Output::new("alpha", &pixel_dims, dtype),
+                Output::new("states", &[batch, 2, 2, channels], Dtype::F32),
+            ],
+            // Three maps and three planes move, and the weights that are read: of each path 5 C² + 21 C in the element type, and 9 C
+            // of the scans in 32 bits.
+            work: Work {
+                bytes: dtype.bytes() as u64 * (3 * elements + 3 * pixels + 2 * (5 * c * c + 21 * c))
+                    + 2 * 4 * 9 * c,
+                flops: cpu::flops(&self.dims, &self.config, self.selected),
+                items: batch as u64,
+                item: "frames".to_owned(),
+            },
+            // The seeds' tolerances end to end: a path of a dozen layers is not one op.
+            tolerance: match dtype {
+                // Products of depth C in f32 against f64, then a normalisation: 6e-6 apart at C = 128 on values of up to 10.
+                Dtype::F32 => Tolerance::new(2e-5, 2e-4),
+                Dtype::F16 => Tolerance::new(2e-3, 2e-2),
+                Dtype::Bf16 => Tolerance::new(3e-3, 3e-2),
+                Dtype::E4m3 => Tolerance::new(4e-3, 4e-2),
+            },
+            rows: batch,
         }
     }
 
-    /// The seeds' tolerances end to end: a path of a dozen layers is not one op.
-    fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        match dtype {
-            // Products of depth C in f32 against f64, then a normalisation: 6e-6 apart at C = 128 on values of up to 10.
-            Dtype::F32 => Tolerance::new(2e-5, 2e-4),
-            Dtype::F16 => Tolerance::new(2e-3, 2e-2),
-            Dtype::Bf16 => Tolerance::new(3e-3, 3e-2),
-            Dtype::E4m3 => Tolerance::new(4e-3, 4e-2),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
         let tiles = self.utilities[0].len() / self.dims.batch;
-        let of = |values: &Vec<f32>| values[rows.start * tiles..rows.end * tiles].to_vec();
-        let (dims, utilities) = (Nchw { batch: rows.len(), ..self.dims }, self.utilities.each_ref().map(of));
-        Box::new(Self { dims, utilities, ..*self })
+        let in_rows = |values: &Vec<f32>| values[rows.start * tiles..rows.end * tiles].to_vec();
+        let utilities = self.utilities.each_ref().map(in_rows);
+        Some(Box::new(Self { dims: Nchw { batch: rows.len(), ..self.dims }, utilities, ..*self }))
     }
 
     fn cpu(&self, variant: Variant, dtype: Dtype) -> Box<dyn Cpu> {

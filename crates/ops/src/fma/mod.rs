@@ -41,7 +41,7 @@ impl Definition for Fma {
     const CUDA: &'static [Dtype] = &[Dtype::F32];
     const KERNELS: &'static [KernelFile] =
         &[KernelFile::new(&FMA, &["CHAINS=8 THREADS=256"]).in_dtypes(&[Dtype::F32])];
-    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).own());
+    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
     type Params = Params;
 
     fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
@@ -60,37 +60,26 @@ impl Definition for Fma {
 }
 
 impl Op for Fma {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::unit("input", &[self.count])]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.count], dtype)]
-    }
-
-    /// Items are elements; the operations, two per step, count the steps.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
         let elements = self.count as u64;
-        let flops = 2 * elements * self.rounds as u64;
-        Work {
-            bytes: 2 * dtype.bytes() as u64 * elements,
-            flops,
-            items: elements,
-            item: "elements".to_owned(),
+        Description {
+            inputs: vec![Input::unit("input", &[self.count])],
+            outputs: vec![Output::new("out", &[self.count], dtype)],
+            // Items are elements; the operations, two per step, count the steps.
+            work: Work {
+                bytes: 2 * dtype.bytes() as u64 * elements,
+                flops: 2 * elements * self.rounds as u64,
+                items: elements,
+                item: "elements".to_owned(),
+            },
+            // A multiply-add rounds once, the same everywhere.
+            tolerance: Tolerance::EXACT,
+            rows: self.count,
         }
     }
 
-    /// A multiply-add rounds once, the same everywhere.
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        self.count
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { count: rows.len(), ..*self })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { count: rows.len(), ..*self }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -114,10 +103,9 @@ impl Op for Fma {
         let chosen = chosen.with(&[("THREADS", 256), ("CHAINS", 8)]);
         let kernel = chosen.kernel(build.gpu)?;
         let arguments =
-            Arguments::new().ptr(build.input(0)).ptr(build.output(0)).int(self.count).int(self.rounds);
-        let arguments = arguments.float(cpu::FACTOR).float(cpu::ADDEND);
+            build.arguments().int(self.count).int(self.rounds).float(cpu::FACTOR).float(cpu::ADDEND);
         let launch = match build.request.variant {
-            Variant::Reference => plain(&kernel, self.count, arguments),
+            Variant::Reference => plain_launch(&kernel, self.count, arguments),
             Variant::Fast => {
                 let (threads, chains) = (chosen.constant("THREADS"), chosen.constant("CHAINS"));
                 kernel.launch(grid_x(self.count.div_ceil(threads * chains)), threads as u32, arguments)

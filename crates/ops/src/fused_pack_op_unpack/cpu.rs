@@ -4,7 +4,7 @@
 use crate::error::OpError;
 use crate::simd::{relu, vectorized};
 use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
-use crate::tile_unpack::cpu::{Overlap, UnpackSpec, levels};
+use crate::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec, levels};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
@@ -58,8 +58,9 @@ pub fn oracle(
         *pixel = op.apply(*pixel);
     }
     let PackSpec { dims, grid, tiles, .. } = *spec;
-    let unpack = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
-    levels::oracle(&unpack, feature, &packed.tiles, &packed.origins, keys, merged);
+    let spec = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
+    let unpack = Unpack { spec, base: feature, packed: &packed.tiles, origins: &packed.origins };
+    levels::oracle(&unpack, keys, merged);
 }
 
 /// One copy, then the op on the selected rows in place.

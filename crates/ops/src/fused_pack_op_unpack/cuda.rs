@@ -31,7 +31,7 @@ pub(super) fn launches(
     let arguments = arguments.float(affine.value_scale).float(affine.value_bias);
     let arguments = arguments.float(affine.gate_scale).float(affine.gate_bias);
     let launch = match build.request.variant {
-        Variant::Reference => plain(&kernel, dims.len(), arguments),
+        Variant::Reference => plain_launch(&kernel, dims.len(), arguments),
         Variant::Fast => {
             let sizes = [chosen.constant("THREADS"), chosen.constant("ITEMS"), CELLS];
             let [grid, block] = tiles.launch(build.dtype, build.request.misalign, sizes);

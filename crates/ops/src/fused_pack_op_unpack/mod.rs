@@ -92,31 +92,25 @@ impl Definition for FusedPackOpUnpack {
 }
 
 impl Op for FusedPackOpUnpack {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("feature_map", &self.tiles.dims.dims())]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("merged", &self.tiles.dims.dims(), dtype)]
-    }
-
-    /// Per pixel of a chosen tile two multiply-adds, a maximum and a product.
-    fn work(&self, dtype: Dtype) -> Work {
-        let tiles = self.tiles.indices.len() as u64;
-        Work {
-            bytes: 2 * (self.tiles.dims.len() * dtype.bytes()) as u64 + 4 * tiles,
-            flops: 6 * self.tiles.packed_len() as u64,
-            items: tiles,
-            item: "tiles".to_owned(),
+    fn describe(&self, dtype: Dtype) -> Description {
+        let (dims, tiles) = (self.tiles.dims, self.tiles.indices.len() as u64);
+        Description {
+            inputs: vec![Input::normal("feature_map", &dims.dims())],
+            outputs: vec![Output::new("merged", &dims.dims(), dtype)],
+            // Per pixel of a chosen tile two multiply-adds, a maximum and a product.
+            work: Work {
+                bytes: 2 * (dims.len() * dtype.bytes()) as u64 + 4 * tiles,
+                flops: 6 * self.tiles.packed_len() as u64,
+                items: tiles,
+                item: "tiles".to_owned(),
+            },
+            tolerance: dtype.tolerance(),
+            rows: dims.batch,
         }
     }
 
-    fn rows(&self) -> usize {
-        self.tiles.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { tiles: self.tiles.part(&rows), affine: self.affine })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { tiles: self.tiles.part(&rows), affine: self.affine }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -140,6 +134,6 @@ impl Op for FusedPackOpUnpack {
     }
 
     fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])])
+        combinations(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])])
     }
 }

@@ -16,7 +16,7 @@ pub struct Infer {
 impl Definition for Infer {
     const NAME: &'static str = "infer";
     const SIZES: &'static [&'static str] = MAP_SIZES;
-    const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
+    const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
     type Params = InferConfig;
 
     fn plan(request: &Request<'_>, config: InferConfig) -> Result<Self, BuildError> {
@@ -51,45 +51,30 @@ impl Definition for Infer {
     }
 }
 
-impl Infer {
-    fn pooled(&self, stride: usize) -> [usize; 4] {
-        [1, CHANNELS, self.image.height / stride, self.image.width / stride]
-    }
-}
-
 impl Op for Infer {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::unit("image", &self.image.dims())]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![
-            Output::new("pv16", &self.pooled(PV_STRIDE), dtype),
-            Output::new("ff8", &self.pooled(FF_STRIDE), dtype),
-            Output::new("merged", &self.pooled(FF_STRIDE), dtype),
-            Output::new("ssm_state", &[1, CHANNELS], dtype),
-        ]
-    }
-
-    /// Pooling adds each pixel once and each 8x8 sum once more; signal 5, token 1, modulation 2, maximum 1.
-    fn work(&self, dtype: Dtype) -> Work {
-        let of = |dims: [usize; 4]| dims.iter().product::<usize>();
-        let (fine, coarse) = (of(self.pooled(FF_STRIDE)), of(self.pooled(PV_STRIDE)));
+    fn describe(&self, dtype: Dtype) -> Description {
+        let pooled = |stride: usize| [1, CHANNELS, self.image.height / stride, self.image.width / stride];
+        let (pv, ff) = (pooled(PV_STRIDE), pooled(FF_STRIDE));
+        let (coarse, fine): (usize, usize) = (pv.iter().product(), ff.iter().product());
         let moved = self.image.len() + coarse + 2 * fine + CHANNELS + 1;
-        Work {
-            bytes: (moved * dtype.bytes()) as u64,
-            flops: (self.image.len() + 10 * fine) as u64,
-            items: 1,
-            item: "frames".to_owned(),
+        Description {
+            inputs: vec![Input::unit("image", &self.image.dims())],
+            outputs: vec![
+                Output::new("pv16", &pv, dtype),
+                Output::new("ff8", &ff, dtype),
+                Output::new("merged", &ff, dtype),
+                Output::new("ssm_state", &[1, CHANNELS], dtype),
+            ],
+            // Pooling adds each pixel once and each 8x8 sum once more; signal 5, token 1, modulation 2, maximum 1.
+            work: Work {
+                bytes: (moved * dtype.bytes()) as u64,
+                flops: (self.image.len() + 10 * fine) as u64,
+                items: 1,
+                item: "frames".to_owned(),
+            },
+            tolerance: dtype.tolerance(),
+            rows: 1,
         }
-    }
-
-    fn rows(&self) -> usize {
-        1
-    }
-
-    fn part(&self, _: Range<usize>) -> Box<dyn Op> {
-        Box::new(*self)
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {

@@ -22,7 +22,7 @@ impl Definition for Launch {
     const CPU: &'static [Dtype] = &[];
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&LAUNCH, &[""])];
-    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).own());
+    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
     type Params = Params;
 
     fn plan(request: &Request<'_>, Params {}: Params) -> Result<Self, BuildError> {
@@ -35,28 +35,18 @@ impl Definition for Launch {
 }
 
 impl Op for Launch {
-    fn inputs(&self) -> Vec<Input> {
-        Vec::new()
+    fn describe(&self, dtype: Dtype) -> Description {
+        Description {
+            inputs: Vec::new(),
+            outputs: vec![Output::new("out", &[self.blocks], dtype)],
+            work: Work { bytes: 0, flops: 0, items: 1, item: "launches".to_owned() },
+            tolerance: Tolerance::EXACT,
+            rows: self.blocks,
+        }
     }
 
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.blocks], dtype)]
-    }
-
-    fn work(&self, _: Dtype) -> Work {
-        Work { bytes: 0, flops: 0, items: 1, item: "launches".to_owned() }
-    }
-
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        self.blocks
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { blocks: rows.len() })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { blocks: rows.len() }))
     }
 
     fn cpu(&self, _: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -70,7 +60,7 @@ impl Op for Launch {
 
     fn cuda(&self, build: &mut Build<'_>) -> Result<Launches, PrepareError> {
         let chosen = build.choose(&LAUNCH, ["launch"; 2], &[("blocks", self.blocks)]);
-        let arguments = Arguments::new().ptr(build.output(0)).float(VALUE);
+        let arguments = build.arguments().float(VALUE);
         let launch = chosen.kernel(build.gpu)?.launch(grid_x(self.blocks), 32, arguments);
         Ok(Launches::new(chosen, vec![launch], Vec::new()))
     }

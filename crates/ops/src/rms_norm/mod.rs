@@ -4,7 +4,7 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use crate::tensor::Stored;
+use crate::tensor::StoredFloat;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
@@ -62,8 +62,8 @@ impl Definition for RmsNorm {
     }
 
     fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
-        let hidden = draw.size(draw.most.elements.min(5_000));
-        let rows = draw.size((draw.most.elements / hidden).clamp(1, 300));
+        let hidden = draw.size(draw.limits.elements.min(5_000));
+        let rows = draw.size((draw.limits.elements / hidden).clamp(1, 300));
         let mut shape = vec![rows, hidden];
         draw.stretch_elements(&mut shape);
         (shape, json!({ "eps": draw.pick(&[1e-6, 1e-5]) }))
@@ -71,33 +71,27 @@ impl Definition for RmsNorm {
 }
 
 impl Op for RmsNorm {
-    fn inputs(&self) -> Vec<Input> {
-        let weight = Input::normal("weight", &[self.hidden]).within(Domain::Weighed).shared();
-        vec![Input::normal("x", &self.dims), weight]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("y", &self.dims, dtype)]
-    }
-
-    /// Per element a square, a sum and two products; the root of each row is not counted.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
+        let weight = Input::normal("weight", &[self.hidden]).with_domain(Domain::Weighed).shared();
         let elements = (self.rows * self.hidden) as u64;
-        Work {
-            bytes: dtype.bytes() as u64 * (2 * elements + self.hidden as u64),
-            flops: 4 * elements,
-            items: self.rows as u64,
-            item: "rows".to_owned(),
+        Description {
+            inputs: vec![Input::normal("x", &self.dims), weight],
+            outputs: vec![Output::new("y", &self.dims, dtype)],
+            // Per element a square, a sum and two products; the root of each row is not counted.
+            work: Work {
+                bytes: dtype.bytes() as u64 * (2 * elements + self.hidden as u64),
+                flops: 4 * elements,
+                items: self.rows as u64,
+                item: "rows".to_owned(),
+            },
+            tolerance: dtype.tolerance(),
+            rows: self.rows,
         }
     }
 
-    fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
         let (rows, dims) = (rows.len(), vec![rows.len(), self.hidden]);
-        Box::new(Self { rows, dims, ..*self })
+        Some(Box::new(Self { rows, dims, ..*self }))
     }
 
     /// Elements are stored in their type; arithmetic is in 32 bits, the oracle's in 64.
@@ -121,12 +115,12 @@ impl Op for RmsNorm {
     }
 
     fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256, 512, 1024]), ("ITEMS", &[1, 2, 4, 8])])
+        combinations(&[("THREADS", &[128, 256, 512, 1024]), ("ITEMS", &[1, 2, 4, 8])])
     }
 }
 
 /// Rows in 16 bits go through 32 bits one at a time, while they are in the first cache.
-fn run<T: Stored>(
+fn run<T: StoredFloat>(
     variant: Variant,
     eps: f32,
     inputs: &[Tensor],

@@ -6,7 +6,7 @@ mod hysteresis;
 mod split;
 
 pub use greedy::{Greedy, greedy};
-pub use hysteresis::{Hysteresis, hysteresis};
+pub use hysteresis::Hysteresis;
 pub use split::{Split, SplitInput, TwoStage, two_stage};
 
 use crate::error::OpError;
@@ -28,7 +28,7 @@ fn check_finite(name: &'static str, values: &[f64]) -> Result<(), OpError> {
     }
 }
 
-fn check_length(name: &'static str, expected: usize, got: usize) -> Result<(), OpError> {
+pub(crate) fn check_length(name: &'static str, expected: usize, got: usize) -> Result<(), OpError> {
     if expected == got { Ok(()) } else { Err(OpError::Length { name, expected, got }) }
 }
 

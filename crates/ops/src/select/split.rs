@@ -89,6 +89,7 @@ impl Split {
     }
 }
 
+/// Tiles chosen on two levels; level 1 splits tiles of level 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoStage {
     pub l0: Greedy,

@@ -68,38 +68,32 @@ impl Definition for TilePack {
 }
 
 impl Op for TilePack {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("feature_map", &self.tiles.dims.dims())]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        let (batch, count) = (self.tiles.dims.batch, self.tiles.count);
-        vec![
-            Output::new("packed", &self.tiles.packed_dims(), dtype),
-            Output::integers("indices", &[batch, count], Element::U32),
-            Output::integers("origins", &[batch, count, 2], Element::U32),
-        ]
-    }
-
-    /// Every packed value is read once and written once, and every id is read. Ids and corners in their new order are the host's
-    /// on a device, and nothing beside the tiles elsewhere.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
+        let Tiles { dims, count, .. } = self.tiles;
         let tiles = self.tiles.indices.len() as u64;
-        let bytes = 2 * (self.tiles.packed_len() * dtype.bytes()) as u64 + 4 * tiles;
-        Work { bytes, flops: 0, items: tiles, item: "tiles".to_owned() }
+        Description {
+            inputs: vec![Input::normal("feature_map", &dims.dims())],
+            outputs: vec![
+                Output::new("packed", &self.tiles.packed_dims(), dtype),
+                Output::integers("indices", &[dims.batch, count], Element::U32),
+                Output::integers("origins", &[dims.batch, count, 2], Element::U32),
+            ],
+            // Every packed value is read once and written once, and every id is read. Ids and corners in their new order are the
+            // host's on a device, and nothing beside the tiles elsewhere.
+            work: Work {
+                bytes: 2 * (self.tiles.packed_len() * dtype.bytes()) as u64 + 4 * tiles,
+                flops: 0,
+                items: tiles,
+                item: "tiles".to_owned(),
+            },
+            // A gather moves bits: anything but equality is a bug.
+            tolerance: Tolerance::EXACT,
+            rows: dims.batch,
+        }
     }
 
-    /// A gather moves bits: anything but equality is a bug.
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        self.tiles.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { tiles: self.tiles.part(&rows), order: self.order })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { tiles: self.tiles.part(&rows), order: self.order }))
     }
 
     /// A model's maps do not come from L2 either.
@@ -128,6 +122,6 @@ impl Op for TilePack {
     }
 
     fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256]), ("ITEMS", &[2, 4, 8]), ("GROUP", &[1, 4, 16])])
+        combinations(&[("THREADS", &[128, 256]), ("ITEMS", &[2, 4, 8]), ("GROUP", &[1, 4, 16])])
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn launches(spec: &ScanSpec, build: &mut Build<'_>) -> Result<Launche
         Variant::Fast if stream.is_some() => {
             let bytes = threads * items * constant("STAGES") * lanes * build.dtype.bytes();
             let launch = kernel.launch(grid_x(batch * columns), threads as u32, arguments);
-            launches.push(launch.shared(bytes)?);
+            launches.push(launch.with_shared(bytes)?);
         }
         Variant::Fast => {
             let blocks = grid_x(chunks * batch * columns);

@@ -47,7 +47,7 @@ pub(super) fn launches(op: &TileUnpack, build: &mut Build<'_>) -> Result<Launche
     let constant = |name| chosen.constant(name);
     let (threads, items) = (constant("THREADS"), constant("ITEMS"));
     let launch = match build.request.variant {
-        Variant::Reference => plain(&kernel, dims.len(), arguments),
+        Variant::Reference => plain_launch(&kernel, dims.len(), arguments),
         Variant::Fast if *is_shifted => {
             let span = constant("SPAN");
             let columns = dims.width.div_ceil(32) * dims.channels.div_ceil(span);

@@ -18,7 +18,7 @@ mod suite;
 
 pub use bets::{BetProcess, Evidence};
 pub use plan::{ALARM_RATE, InvalidPlan, MISS_RATE, Plan};
-pub use sign::{SignProcess, beyond_count_worth, ln_e_of_signs};
+pub use sign::{SignProcess, beyond_count_min, ln_e_of_signs};
 pub use suite::e_bh;
 
 use scale::Scale;
@@ -156,7 +156,7 @@ const SLOWDOWN_DOUBLINGS: u32 = 16;
 /// An interval for the median of `sorted` values, valid at every count at once: each end gets half of the error, and is
 /// where the count of values beyond it is just worth that.
 pub fn median_interval(sorted: &[f64], confidence: f64) -> Option<[f64; 2]> {
-    let beyond = beyond_count_worth(sorted.len(), 2.0 / (1.0 - confidence))?;
+    let beyond = beyond_count_min(sorted.len(), 2.0 / (1.0 - confidence))?;
     let low = sorted.len().checked_sub(beyond)?;
     Some([*sorted.get(low)?, *sorted.get(beyond.checked_sub(1)?)?])
 }

@@ -53,7 +53,7 @@ pub fn ln_e_of_signs(units_count: usize, beyond_count: usize) -> f64 {
 }
 
 /// The smallest count beyond that is worth at least `e_min`; absent when even all units are not.
-pub fn beyond_count_worth(units_count: usize, e_min: f64) -> Option<usize> {
+pub fn beyond_count_min(units_count: usize, e_min: f64) -> Option<usize> {
     let ln_e_min = e_min.ln();
     if ln_e_min.is_nan() || ln_e_of_signs(units_count, units_count) < ln_e_min {
         return None;
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn seventeen_in_a_row_are_worth_eight_thousand() {
-        assert_eq!(beyond_count_worth(16, 8000.0), None);
-        assert_eq!(beyond_count_worth(17, 8000.0), Some(17));
+        assert_eq!(beyond_count_min(16, 8000.0), None);
+        assert_eq!(beyond_count_min(17, 8000.0), Some(17));
         for n in [20, 40, 100] {
-            let k = beyond_count_worth(n, 8000.0).unwrap();
+            let k = beyond_count_min(n, 8000.0).unwrap();
             assert!(ln_e_of_signs(n, k).exp() >= 8000.0 && ln_e_of_signs(n, k - 1).exp() < 8000.0);
         }
-        assert_eq!(beyond_count_worth(20, f64::NAN), None);
+        assert_eq!(beyond_count_min(20, f64::NAN), None);
     }
 }

@@ -2,7 +2,8 @@
 //! while its working set is in cache. Level 1 works in place on level 0's output.
 
 use super::path::FastPath;
-use super::{FfInputs, Levels, PathWeights, Route, SampleOutputs};
+use super::{FfInputs, Levels, PathWeights, SampleOutputs};
+use crate::select::TwoStage;
 use crate::shape::{Grid, Nchw};
 use crate::simd::{self, vectorized};
 
@@ -15,7 +16,7 @@ impl Levels for FastLevels {
         Self([FastPath::new(dims, l0, &weights[0]), FastPath::new(dims, l1, &weights[1])])
     }
 
-    fn run(&mut self, inputs: &FfInputs<'_>, route: &Route, out: SampleOutputs<'_>) {
+    fn run(&mut self, inputs: &FfInputs<'_>, route: &TwoStage, out: SampleOutputs<'_>) {
         let Self([level0, level1]) = self;
         let proxies = [inputs.boundary, inputs.uncertainty];
         vectorized!(copy_through_gate(inputs.dense, out.heavy, out.detail));

@@ -9,13 +9,13 @@ mod refine;
 mod route;
 mod weights;
 
-pub use route::{Route, Router};
+pub use route::Router;
 pub use weights::PathWeights;
 
 use crate::buffer::Buffer;
 use crate::diagnostics::Diagnostics;
 use crate::error::OpError;
-use crate::select::check_budget;
+use crate::select::{TwoStage, check_budget};
 use crate::shape::{Grid, Nchw};
 use serde::Deserialize;
 
@@ -103,7 +103,7 @@ pub struct FfInputs<'a> {
 
 impl<'a> FfInputs<'a> {
     /// For choosing tiles alone.
-    pub fn of_utilities([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
+    pub fn for_routing([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
         Self { dense: &[], utilities, split_utilities, boundary: &[], uncertainty: &[] }
     }
 }
@@ -156,7 +156,7 @@ pub struct SampleOutputs<'a> {
 pub trait Levels {
     /// Each level has a grid and at most so many tiles.
     fn new(dims: Nchw, levels: [(Grid, usize); 2], weights: &[PathWeights; 2]) -> Self;
-    fn run(&mut self, sample: &FfInputs<'_>, route: &Route, out: SampleOutputs<'_>);
+    fn run(&mut self, sample: &FfInputs<'_>, route: &TwoStage, out: SampleOutputs<'_>);
 }
 
 /// The FF module in one version.

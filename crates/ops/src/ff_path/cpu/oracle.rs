@@ -1,16 +1,17 @@
 //! The FF path by the obvious loops, each step on whole tensors of packed tiles. Sums of products and
 //! moments are taken in f64, so that the reference carries no rounding of its own; everything stored is f32.
 
-use super::{FfInputs, Levels, NORM_EPS, PathWeights, Route, SampleOutputs};
+use super::{FfInputs, Levels, NORM_EPS, PathWeights, SampleOutputs};
 use crate::fusion_gate::cpu::{self as fusion, Maps};
 use crate::order::OrderMode;
+use crate::select::TwoStage;
 use crate::shape::{Grid, Nchw};
 use crate::simd::relu;
 use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
 use crate::tile_ssm::cpu::module::{TOKEN_CLAMP, sigmoid};
 use crate::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
-use crate::tile_unpack::cpu::{Overlap, UnpackSpec};
+use crate::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec};
 
 /// The plain version of both levels.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ impl Levels for OracleLevels {
         Self { paths, between: vec![0.0; dims.sample()] }
     }
 
-    fn run(&mut self, inputs: &FfInputs<'_>, route: &Route, out: SampleOutputs<'_>) {
+    fn run(&mut self, inputs: &FfInputs<'_>, route: &TwoStage, out: SampleOutputs<'_>) {
         let Self { paths: [level0, level1], between } = self;
         let proxies = [inputs.boundary, inputs.uncertainty];
         let [states0, states1] = out.states;
@@ -108,10 +109,11 @@ impl OraclePath {
         for k in 0..tiles {
             self.modulate_and_refine(k);
         }
-        let unpack = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
+        let spec = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
         let Packed { tiles: packed, origins, .. } = &self.packed;
+        let unpack = Unpack { spec, base: dense, packed, origins };
         self.map.fill(0);
-        priority::oracle(&unpack, dense, packed, origins, PRIORITY_L0, &mut self.map, &mut self.unpacked);
+        priority::oracle(&unpack, PRIORITY_L0, &mut self.map, &mut self.unpacked);
         let maps = Maps { base: dense, heavy: &self.unpacked, boundary, uncertainty };
         fusion::oracle(&self.weights.gate, &dims, &maps, fused, alpha);
     }

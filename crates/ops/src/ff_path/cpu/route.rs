@@ -4,17 +4,10 @@ use super::{FfConfig, FfInputs};
 use crate::diagnostics::{BudgetUse, Diagnostics, Histogram};
 use crate::error::OpError;
 use crate::order::{OrderMode, Orderer};
-use crate::select::{Greedy, Split, SplitInput};
+use crate::select::{Greedy, Split, SplitInput, TwoStage};
 use crate::shape::{Grid, Nchw};
 
 pub const SPLIT_OVERHEAD: f64 = 1.0;
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Route {
-    pub l0: Greedy,
-    /// Level 1; empty without nesting.
-    pub l1: Split,
-}
 
 /// Chooses tiles sample by sample, reusing its buffers.
 #[derive(Clone, Debug)]
@@ -27,7 +20,7 @@ pub struct Router {
     overheads: Vec<f64>,
     orderer: Orderer,
     /// One per sample.
-    pub routes: Vec<Route>,
+    pub routes: Vec<TwoStage>,
 }
 
 impl Router {
@@ -35,7 +28,7 @@ impl Router {
         let grids = config.grids(dims)?;
         let count = grids[0].count();
         // Built one by one: cloning a `Vec` drops its spare capacity, and the first call would allocate.
-        let route = |_| Route {
+        let route = |_| TwoStage {
             l0: Greedy::with_capacity(count, config.kmax_l0),
             l1: Split::with_capacity(config.kmax_l0.min(count), config.kmax_l1),
         };
@@ -81,9 +74,9 @@ impl Router {
     pub fn diagnostics(&self) -> Diagnostics {
         let batch = self.routes.len() as f64;
         let counts = self.grids.map(|grid| (grid.count() * self.routes.len()) as u64);
-        let sum = |f: &dyn Fn(&Route) -> f64| self.routes.iter().map(f).sum::<f64>();
+        let sum = |f: &dyn Fn(&TwoStage) -> f64| self.routes.iter().map(f).sum::<f64>();
         let (b1, b2) = (sum(&|r| r.l0.spent), sum(&|r| r.l1.spent));
-        let selected = |f: &dyn Fn(&Route) -> usize| self.routes.iter().map(f).sum::<usize>() as u64;
+        let selected = |f: &dyn Fn(&TwoStage) -> usize| self.routes.iter().map(f).sum::<usize>() as u64;
         let use_of = |used, budget: f64| BudgetUse { used, budget: budget * batch };
         Diagnostics {
             selected_counts: [selected(&|r| r.l0.selected.len()), selected(&|r| r.l1.ordered.len()), 0],

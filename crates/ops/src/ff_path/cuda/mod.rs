@@ -67,7 +67,7 @@ impl Routing {
     /// Ids of both levels, sample after sample, each in the order of the scan.
     fn run(&mut self) -> Result<[Vec<u32>; 2], CudaError> {
         let failed = |error: OpError| CudaError::new(FailureCause::WorkerError, error.to_string());
-        self.router.run(&FfInputs::of_utilities(&self.utilities)).map_err(failed)?;
+        self.router.run(&FfInputs::for_routing(&self.utilities)).map_err(failed)?;
         let routes = &self.router.routes;
         let l0 =
             routes.iter().flat_map(|route| order(&route.l0.selected, OrderMode::Hilbert, &self.grids[0]));
@@ -108,21 +108,21 @@ impl Parts<'_> {
         usize::from(self.tiles[1] > 0)
     }
 
-    fn detail_of(&self, level: usize) -> u64 {
+    fn level_detail(&self, level: usize) -> u64 {
         if level == self.last() { self.detail } else { 0 }
     }
 
-    fn unrounded_of(&self, level: usize) -> u64 {
+    fn level_unrounded(&self, level: usize) -> u64 {
         if level == 0 && self.tiles[1] > 0 { self.unrounded } else { 0 }
     }
 
     /// The states of a level: `[B, 2 paths, 2 directions, C]`.
-    fn states_of(&self, level: usize) -> u64 {
+    fn level_states(&self, level: usize) -> u64 {
         self.states + (level * 2 * self.dims.channels * size_of::<f32>()) as u64
     }
 
     /// The map that a level reads.
-    fn map_of(&self, level: usize) -> u64 {
+    fn level_map(&self, level: usize) -> u64 {
         if level == 0 { self.dense } else { self.unrounded }
     }
 
@@ -164,8 +164,9 @@ fn fast(build: &mut Build<'_>, parts: &Parts<'_>, tokens: u64) -> Result<Vec<Lau
         let item_bytes = if level == 0 { dtype.bytes() } else { size_of::<f32>() };
         let token_blocks = (batch * tiles * channels * token_lanes(edge, item_bytes)).div_ceil(THREADS);
         let path = unit(&FF_PATH, dtype, level, &[("TILE", edge)]);
-        let arguments =
-            parts.sizes(Arguments::new().ptr(parts.map_of(level)).ptr(parts.ids[level]), level).ptr(tokens);
+        let arguments = parts
+            .sizes(Arguments::new().ptr(parts.level_map(level)).ptr(parts.ids[level]), level)
+            .ptr(tokens);
         if level == 0 {
             let copying = 8 * gpu.device.multiprocessors as usize;
             let kernel = gpu.kernel(&path, "ff_begin_fast")?;
@@ -182,11 +183,12 @@ fn fast(build: &mut Build<'_>, parts: &Parts<'_>, tokens: u64) -> Result<Vec<Lau
         let aligned = usize::from(misalign.is_multiple_of(16));
         let constants = [("CHANNELS", channels), ("TILE", edge), ("CLUSTER", cluster), ("ALIGNED", aligned)];
         let kernel = gpu.kernel(&unit(&FF_REFINE, dtype, level, &constants), "ff_refine_fast")?;
-        let arguments = Arguments::new().ptr(parts.map_of(level)).ptr(parts.ids[level]).ptr(tokens);
+        let arguments = Arguments::new().ptr(parts.level_map(level)).ptr(parts.ids[level]).ptr(tokens);
         let arguments = arguments.buffer(&parts.scans[level]).buffer(&parts.weights[level]);
         let arguments = parts.proxies(arguments.int(tiles).int(height).int(width), level);
-        let arguments = arguments.ptr(parts.heavy).ptr(parts.detail_of(level)).ptr(parts.unrounded_of(level));
-        let arguments = arguments.ptr(parts.states_of(level)).int(4 * channels);
+        let arguments =
+            arguments.ptr(parts.heavy).ptr(parts.level_detail(level)).ptr(parts.level_unrounded(level));
+        let arguments = arguments.ptr(parts.level_states(level)).int(4 * channels);
         launches.push(kernel.launch(grid_x(batch * tiles * cluster), THREADS as u32, arguments));
     }
     Ok(launches)
@@ -235,8 +237,8 @@ pub(super) fn launches(op: &FfPath, build: &mut Build<'_>) -> Result<Launches, P
     let mut packed = Vec::new();
     let mut scans = Vec::new();
     for weights in &weights {
-        packed.push(build.upload(&build.dtype.encode(&in_order(weights)))?);
-        scans.push(build.upload(&scan_of(weights))?);
+        packed.push(build.upload(&build.dtype.encode(&pack_layers(weights)))?);
+        scans.push(build.upload(&pack_scans(weights))?);
     }
     let mut ids_buffer = build.upload(&ids.concat())?;
     let unrounded = build.scratch(size_of::<f32>() * dims.len())?;
@@ -272,13 +274,13 @@ pub(super) fn launches(op: &FfPath, build: &mut Build<'_>) -> Result<Launches, P
 }
 
 /// All layers in the order of `Weights` in ff.cuh.
-fn in_order(weights: &PathWeights) -> Vec<f32> {
+fn pack_layers(weights: &PathWeights) -> Vec<f32> {
     let PathWeights { token_norm, mlp0, mlp2, depthwise, pointwise, norm, .. } = weights;
     [token_norm, mlp0, mlp2, depthwise, pointwise, norm].iter().flat_map(|layer| layer.concat()).collect()
 }
 
 /// Both directions' numbers and the merge gate, `[9, C]`.
-fn scan_of(weights: &PathWeights) -> Vec<f32> {
+fn pack_scans(weights: &PathWeights) -> Vec<f32> {
     let of = |scan: &RawScan| {
         let params = scan.params();
         [params.decay, params.input_gain, params.output_gain, params.state_bias].concat()
@@ -295,13 +297,13 @@ mod tests {
     #[test]
     fn weights_lie_in_the_order_that_the_kernels_read() {
         let weights = PathWeights::draw(&mut RandomState::new(1), 16);
-        let numbers = in_order(&weights);
+        let numbers = pack_layers(&weights);
         assert_eq!(numbers.len(), 21 * 16 + 5 * 16 * 16);
         // mlp2.bias after three vectors and three squares; pointwise.weight after fifteen and three.
         assert_eq!(numbers[3 * 16 + 3 * 256..][..32], weights.mlp2[1]);
         assert_eq!(numbers[15 * 16 + 3 * 256..][..512], weights.pointwise[0]);
-        assert_eq!(scan_of(&weights).len(), 9 * 16);
-        assert_eq!(scan_of(&weights)[8 * 16], 0.5);
+        assert_eq!(pack_scans(&weights).len(), 9 * 16);
+        assert_eq!(pack_scans(&weights)[8 * 16], 0.5);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{CHANNELS, FF_STRIDE, Model, PV_STRIDE};
 use crate::simd::{self, vectorized};
 use crate::tile_pack::cpu as pack;
+use crate::tile_unpack::cpu::Unpack;
 use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
 
 /// Runs the model on a `[1, 3, H, W]` image without allocating.
@@ -23,16 +24,9 @@ pub fn fast(model: &mut Model, image: &[f32]) {
     model.scan();
     vectorized!(modulate(model));
     model.priority_map.fill(0);
-    let unpack = model.unpack_spec();
-    priority::fast(
-        &unpack,
-        &model.outputs.ff8,
-        &model.packed.tiles,
-        &model.packed.origins,
-        PRIORITY_L0,
-        &mut model.priority_map,
-        &mut model.outputs.merged,
-    );
+    let (packed, origins) = (&model.packed.tiles, &model.packed.origins);
+    let unpack = Unpack { spec: model.unpack_spec(), base: &model.outputs.ff8, packed, origins };
+    priority::fast(&unpack, PRIORITY_L0, &mut model.priority_map, &mut model.outputs.merged);
     model.outputs.score = vectorized!(largest(&model.outputs.merged).clamp(0.0, 1.0));
 }
 

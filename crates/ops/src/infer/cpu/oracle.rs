@@ -3,6 +3,7 @@
 use super::{CHANNELS, FF_STRIDE, Model, PV_STRIDE};
 use crate::shape::Nchw;
 use crate::tile_pack::cpu as pack;
+use crate::tile_unpack::cpu::Unpack;
 use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
 
 /// Runs the model on a `[1, 3, H, W]` image.
@@ -26,17 +27,10 @@ pub fn oracle(model: &mut Model, image: &[f32]) {
             *value = *value * (1.0 + model.gamma[at]) + model.mixed[at];
         }
     }
-    let unpack = model.unpack_spec();
     model.priority_map.fill(0);
-    priority::oracle(
-        &unpack,
-        &model.outputs.ff8,
-        &model.packed.tiles,
-        &model.packed.origins,
-        PRIORITY_L0,
-        &mut model.priority_map,
-        &mut model.outputs.merged,
-    );
+    let (packed, origins) = (&model.packed.tiles, &model.packed.origins);
+    let unpack = Unpack { spec: model.unpack_spec(), base: &model.outputs.ff8, packed, origins };
+    priority::oracle(&unpack, PRIORITY_L0, &mut model.priority_map, &mut model.outputs.merged);
     let largest = model.outputs.merged.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     model.outputs.score = largest.clamp(0.0, 1.0);
 }

@@ -56,6 +56,18 @@ impl UnpackSpec {
     }
 }
 
+/// An unpacking and all that it reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Unpack<'a> {
+    pub spec: UnpackSpec,
+    /// `[B, C, H, W]`.
+    pub base: &'a [f32],
+    /// `[B, K, C, t, t]`.
+    pub packed: &'a [f32],
+    /// `[B, K]` corners as `[y, x]`.
+    pub origins: &'a [[u32; 2]],
+}
+
 /// Writes one whole tile, every pixel allowed.
 #[inline(always)]
 fn put_tile(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {

@@ -1,21 +1,14 @@
 //! Unpack with a priority map: a tile may write a pixel only if its level is at least the pixel's.
 
-use super::{UnpackSpec, put_tile};
+use super::{Unpack, UnpackSpec, put_tile};
 use crate::simd::vectorized;
 
 /// Priority of level-0 tiles.
 pub const PRIORITY_L0: i8 = 1;
 
 /// The obvious loops. `map` is read and updated; equal priority may write, so the later tile wins.
-pub fn oracle(
-    spec: &UnpackSpec,
-    base: &[f32],
-    packed: &[f32],
-    origins: &[[u32; 2]],
-    level: i8,
-    map: &mut [i8],
-    merged: &mut [f32],
-) {
+pub fn oracle(unpack: &Unpack<'_>, level: i8, map: &mut [i8], merged: &mut [f32]) {
+    let Unpack { spec, base, packed, origins } = *unpack;
     let (dims, t) = (spec.dims, spec.tile);
     merged.copy_from_slice(base);
     for b in 0..dims.batch {
@@ -41,15 +34,8 @@ pub fn oracle(
 }
 
 /// Copies the base, then writes whole rows of every tile that the map lets through entirely.
-pub fn fast(
-    spec: &UnpackSpec,
-    base: &[f32],
-    packed: &[f32],
-    origins: &[[u32; 2]],
-    level: i8,
-    map: &mut [i8],
-    merged: &mut [f32],
-) {
+pub fn fast(unpack: &Unpack<'_>, level: i8, map: &mut [i8], merged: &mut [f32]) {
+    let Unpack { ref spec, base, packed, origins } = *unpack;
     merged.copy_from_slice(base);
     if spec.tiles == 0 || spec.dims.is_empty() {
         return;

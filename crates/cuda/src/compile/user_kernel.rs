@@ -1,6 +1,6 @@
 //! Users' kernels: compiled from files by NVRTC or nvcc, and kept by source, flags, compiler and architecture.
 
-use super::cache::key_of;
+use super::cache::hash_parts;
 use super::{Compiler, Config};
 use crate::dtype::Dtype;
 use crate::error::{CudaError, Unavailable};
@@ -15,7 +15,7 @@ const BYTES_MAX: u64 = 16 << 20;
 const FILES_MAX: usize = 1_000;
 
 #[derive(Debug, thiserror::Error)]
-pub enum OwnError {
+pub enum UserKernelError {
     /// The compiler is not on this machine.
     #[error(transparent)]
     Missing(#[from] Unavailable),
@@ -25,14 +25,14 @@ pub enum OwnError {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Files {
+struct SourceFiles {
     /// Paths and texts, the source first.
     texts: Vec<(PathBuf, String)>,
     /// Whether an include cannot be resolved from the text, so that the result must not be kept.
     is_open: bool,
 }
 
-impl Files {
+impl SourceFiles {
     /// Reads a source and follows its `#include`s, whether or not the compiler will: too many files cost a compilation, too few a
     /// wrong answer. Headers that are found nowhere are the compiler's own.
     fn read(source: &Path, folders: &[PathBuf]) -> Result<Self, CudaError> {
@@ -107,16 +107,16 @@ fn options(spec: &KernelSpec, dtype: Dtype, config: &Config, arch: &str) -> Vec<
 impl Compiler {
     /// Machine code of a user's kernel for an architecture: compiled, or kept from a compilation of the same source, included files,
     /// flags, compiler and architecture.
-    pub fn own_cubin(
+    pub fn user_cubin(
         &self,
         spec: &KernelSpec,
         dtype: Dtype,
         config: &Config,
         arch: &str,
-    ) -> Result<Vec<u8>, OwnError> {
+    ) -> Result<Vec<u8>, UserKernelError> {
         let source = Path::new(&spec.source);
         let options = options(spec, dtype, config, arch);
-        let files = Files::read(source, &include_folders(&spec.flags))?;
+        let files = SourceFiles::read(source, &include_folders(&spec.flags))?;
         let version = match spec.compiler {
             KernelCompiler::Nvrtc => self.nvrtc.as_ref().map_err(Clone::clone)?.version.clone(),
             KernelCompiler::Nvcc => nvcc_version(&find_nvcc()?)?,
@@ -124,7 +124,7 @@ impl Compiler {
         let texts =
             files.texts.iter().flat_map(|(path, text)| [path.to_str().unwrap_or_default(), text.as_str()]);
         let parts = [spec.compiler.name(), version.as_str()].into_iter().chain(texts);
-        let key = key_of(parts.chain(options.iter().map(String::as_str)));
+        let key = hash_parts(parts.chain(options.iter().map(String::as_str)));
         if let Some(cubin) = self.cache.get(&key).filter(|_| !files.is_open) {
             return Ok(cubin);
         }
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_source_includes_is_part_of_it() {
+    fn included_files_are_part_of_a_source() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::create_dir(at("deep")).unwrap();
@@ -216,15 +216,15 @@ mod tests {
         std::fs::write(at("b.cuh"), "#include \"b.cuh\"\n").unwrap();
         std::fs::write(at("deep/c.cuh"), "int c;\n").unwrap();
         let folders = include_folders(&[format!("-I{}", at("deep").display())]);
-        let files = Files::read(&at("a.cu"), &folders).unwrap();
+        let files = SourceFiles::read(&at("a.cu"), &folders).unwrap();
         let mut paths: Vec<_> = files.texts.iter().map(|(path, _)| path.clone()).collect();
         assert_eq!(paths[0], at("a.cu"));
         paths.sort();
         assert_eq!(paths, [at("a.cu"), at("b.cuh"), at("deep/c.cuh")]);
         assert!(!files.is_open);
         std::fs::write(at("b.cuh"), "#include WHICH\n").unwrap();
-        assert!(Files::read(&at("a.cu"), &folders).unwrap().is_open);
-        let error = Files::read(&at("none.cu"), &[]).unwrap_err();
+        assert!(SourceFiles::read(&at("a.cu"), &folders).unwrap().is_open);
+        let error = SourceFiles::read(&at("none.cu"), &[]).unwrap_err();
         assert!(error.detail.contains("none.cu"), "{error}");
     }
 
@@ -252,7 +252,7 @@ mod tests {
             requires: Vec::new(),
         };
         let cubin =
-            |n: u32, arch: &str| compiler.own_cubin(&spec(n), Dtype::F32, &Config::new(), arch).unwrap();
+            |n: u32, arch: &str| compiler.user_cubin(&spec(n), Dtype::F32, &Config::new(), arch).unwrap();
         let kept = || std::fs::read_dir(super::super::kernels_dir(dir.path())).unwrap().count();
         let first = cubin(1, "sm_90a");
         assert_eq!((cubin(1, "sm_90a") == first, kept()), (true, 1));
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((cubin(1, "sm_90a") == first, kept()), (false, 4));
         std::fs::write(dir.path().join("by.cuh"), "#define BY oops\n").unwrap();
         let error =
-            compiler.own_cubin(&spec(1), Dtype::F32, &Config::new(), "sm_90a").err().unwrap().to_string();
+            compiler.user_cubin(&spec(1), Dtype::F32, &Config::new(), "sm_90a").err().unwrap().to_string();
         assert!(error.contains("mine.cu(2): error") && error.contains("oops"), "{error}");
     }
 
