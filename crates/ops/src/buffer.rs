@@ -15,7 +15,6 @@ const HUGE_BYTES: usize = 2 << 20;
 const F32_BYTES: usize = size_of::<f32>();
 
 /// Floats that begin on a cache line.
-#[derive(Default)]
 pub struct Buffer {
     memory: Memory,
     start: usize,
@@ -25,12 +24,6 @@ pub struct Buffer {
 enum Memory {
     Heap(Vec<f32>),
     Huge(MmapMut),
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self::Heap(Vec::new())
-    }
 }
 
 impl Memory {
@@ -125,20 +118,6 @@ impl DerefMut for Buffer {
     }
 }
 
-impl FromIterator<f32> for Buffer {
-    fn from_iter<I: IntoIterator<Item = f32>>(values: I) -> Self {
-        Self::from(values.into_iter().collect::<Vec<_>>())
-    }
-}
-
-impl From<Vec<f32>> for Buffer {
-    fn from(values: Vec<f32>) -> Self {
-        let mut buffer = Self::zeros(values.len());
-        buffer.copy_from_slice(&values);
-        buffer
-    }
-}
-
 /// A copy has an address of its own, and so a start of its own.
 impl Clone for Buffer {
     fn clone(&self) -> Self {
@@ -178,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_buffer_keeps_its_values_as_it_grows_and_shrinks() {
-        let mut buffer = Buffer::from(vec![1.0, 2.0, 3.0]);
+        let mut buffer = Buffer::zeros(3);
+        buffer.copy_from_slice(&[1.0, 2.0, 3.0]);
         buffer.resize(2, 0.0);
         assert_eq!(*buffer, [1.0, 2.0]);
         buffer.resize(4, 9.0);

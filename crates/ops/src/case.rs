@@ -41,12 +41,12 @@ impl Answer {
 
 impl Case {
     /// The case of a request, in any element type, its inputs drawn from the seed. Does not compute anything.
-    pub fn new(request: &Request<'_>) -> Result<Self, BuildError> {
+    pub fn new(request: &Request) -> Result<Self, BuildError> {
         let PlannedOp { op, dtype, .. } = plan(request, None)?;
         Ok(Self::draw(op, dtype, request))
     }
 
-    pub(crate) fn draw(op: Box<dyn Op>, dtype: Dtype, request: &Request<'_>) -> Self {
+    pub(crate) fn draw(op: Box<dyn Op>, dtype: Dtype, request: &Request) -> Self {
         let mut random = RandomState::new(request.seed);
         let Description { inputs, mut outputs, tolerance, .. } = op.describe(dtype);
         let inputs = inputs.iter().map(|input| input.drawn_tensor(dtype, &mut random)).collect();

@@ -23,7 +23,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// Allocates all buffers and draws the inputs from the seed. Does not run the op: workers start often.
-    pub fn new(request: &Request<'_>) -> Result<Self, BuildError> {
+    pub fn new(request: &Request) -> Result<Self, BuildError> {
         let PlannedOp { op, dtype, .. } = plan(request, Some(Backend::Cpu))?;
         let (version, work, copies) = (op.cpu(request.variant, dtype), op.describe(dtype).work, op.copies());
         let case = Case::draw(op, dtype, request);

@@ -151,7 +151,7 @@ pub trait Op: Send {
     fn cpu(&self, variant: Variant, dtype: Dtype) -> Box<dyn Cpu>;
 
     /// Checks that only the CUDA version needs.
-    fn check_cuda(&self, _: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, _: &Request, _: Dtype) -> Result<(), BuildError> {
         Ok(())
     }
 
@@ -161,7 +161,7 @@ pub trait Op: Send {
     }
 
     /// Constants worth trying in tuning, beside the op's own.
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         Vec::new()
     }
 }
@@ -204,6 +204,27 @@ pub(crate) fn product(sizes: &[usize]) -> u64 {
     sizes.iter().fold(1, |all: u64, size| all.saturating_mul(*size as u64))
 }
 
+/// Declares the parameters of an op, each with its default.
+macro_rules! params {
+    ($(#[$attr:meta])* pub struct $name:ident {
+        $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty = $default:expr,)*
+    }) => {
+        $(#[$attr])*
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$doc])* $vis $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+    };
+}
+pub(crate) use params;
+
 /// Everything known about an op before a request.
 pub trait Definition: Op + Sized + 'static {
     const NAME: &'static str;
@@ -223,7 +244,7 @@ pub trait Definition: Op + Sized + 'static {
     type Params: DeserializeOwned + Default;
 
     /// Checks sizes and parameters without allocating tensors.
-    fn plan(request: &Request<'_>, params: Self::Params) -> Result<Self, BuildError>;
+    fn plan(request: &Request, params: Self::Params) -> Result<Self, BuildError>;
 
     /// Cost of preparing, calling and checking it; must not be less than what is allocated.
     fn load(shape: &[usize], _: &Self::Params) -> Load {

@@ -8,7 +8,8 @@ pub(crate) use crate::cuda::{
 };
 pub(crate) use crate::error::{BuildError, OpError};
 pub(crate) use crate::op::{
-    Cpu, Definition, Description, Distribution, Input, Load, NamedParams, Op, Output, product, version,
+    Cpu, Definition, Description, Distribution, Input, Load, NamedParams, Op, Output, params, product,
+    version,
 };
 pub(crate) use crate::request::{Backend, Request};
 pub(crate) use crate::shape::Nchw;

@@ -18,8 +18,8 @@ pub struct Entry {
     pub(crate) is_replaceable: bool,
     cpu: &'static [Dtype],
     cuda: &'static [Dtype],
-    plan: fn(&Request<'_>) -> Result<Built, BuildError>,
-    load: fn(&Request<'_>) -> Load,
+    plan: fn(&Request) -> Result<Built, BuildError>,
+    load: fn(&Request) -> Load,
     pub(crate) draw_case: fn(&mut Draw<'_>) -> (Vec<usize>, Value),
 }
 
@@ -48,22 +48,19 @@ pub(crate) const fn entry<D: Definition>() -> Entry {
             Ok((Box::new(op), named_params))
         },
         // Parameters that make no sense count as their defaults.
-        load: |request| D::load(request.shape, &parse(request).unwrap_or_default()),
+        load: |request| D::load(&request.shape, &parse(request).unwrap_or_default()),
         draw_case: D::draw_case,
     }
 }
 
 /// Parses the parameters. serde names an unknown one itself; to find a mistyped one, each is tried alone.
-fn parse<P: DeserializeOwned>(request: &Request<'_>) -> Result<P, BuildError> {
-    P::deserialize(request.params).map_err(|error| {
+fn parse<P: DeserializeOwned>(request: &Request) -> Result<P, BuildError> {
+    P::deserialize(&request.params).map_err(|error| {
         let culprit = request.params.iter().find_map(|(name, value)| {
             let alone = Map::from_iter([(name.clone(), value.clone())]);
             P::deserialize(&alone).err().map(|error| format!("{name}: {error}"))
         });
-        BuildError::Params {
-            op: request.op.to_owned(),
-            problem: culprit.unwrap_or_else(|| error.to_string()),
-        }
+        BuildError::Params { op: request.op.clone(), problem: culprit.unwrap_or_else(|| error.to_string()) }
     })
 }
 
@@ -93,25 +90,25 @@ pub fn names(backend: Backend) -> impl Iterator<Item = &'static str> {
 }
 
 /// Cost of a request, valid or not; nothing is allocated to find out.
-pub fn load(request: &Request<'_>) -> Load {
-    let main = product(request.shape);
-    Entry::find(request.op).map_or(Load { elements: main, operations: main }, |entry| (entry.load)(request))
+pub fn load(request: &Request) -> Load {
+    let main = product(&request.shape);
+    Entry::find(&request.op).map_or(Load { elements: main, operations: main }, |entry| (entry.load)(request))
 }
 
 /// The op that a request asks for, after all its checks. `backend` is absent where only the oracle is wanted: that takes every
 /// element type.
-pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<PlannedOp, BuildError> {
-    let op = || request.op.to_owned();
+pub(crate) fn plan(request: &Request, backend: Option<Backend>) -> Result<PlannedOp, BuildError> {
+    let op = || request.op.clone();
     let asked = backend.unwrap_or(Backend::Cpu);
     let known = || BuildError::UnknownOp { op: op(), known: names(asked).collect::<Vec<_>>().join(", ") };
-    let entry = Entry::find(request.op).filter(|entry| !entry.dtypes(asked).is_empty()).ok_or_else(known)?;
-    let dtype = Dtype::parse(request.dtype);
+    let entry = Entry::find(&request.op).filter(|entry| !entry.dtypes(asked).is_empty()).ok_or_else(known)?;
+    let dtype = Dtype::parse(&request.dtype);
     let fits = |dtype: &Dtype| backend.is_none() || entry.dtypes(asked).contains(dtype);
     let dtype = dtype.filter(fits).ok_or_else(|| {
         let valid: Vec<String> =
             entry.dtypes(asked).iter().map(|dtype| format!("{:?}", dtype.name())).collect();
         let place = if asked == Backend::Cpu { "the CPU" } else { "a device" };
-        BuildError::Dtype { op: op(), dtype: request.dtype.to_owned(), place, valid: valid.join(", ") }
+        BuildError::Dtype { op: op(), dtype: request.dtype.clone(), place, valid: valid.join(", ") }
     })?;
     if let Some(Tolerance { atol, rtol }) = request.tolerance {
         let is_fine = |v: f64| v.is_finite() && v >= 0.0;
@@ -137,7 +134,7 @@ pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<Pl
     let (op, named_params) = (entry.plan)(request)?;
     if backend == Some(Backend::Cuda) {
         op.check_cuda(request, dtype)?;
-        if let Some(kernel) = request.kernel {
+        if let Some(kernel) = &request.kernel {
             crate::cuda::check_user_kernel(request, entry, &named_params, kernel)?;
         }
     }
@@ -145,11 +142,11 @@ pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<Pl
 }
 
 /// Checks a request without allocating tensors or using a device.
-pub fn validate(request: &Request<'_>, backend: Backend) -> Result<(), BuildError> {
+pub fn validate(request: &Request, backend: Backend) -> Result<(), BuildError> {
     plan(request, Some(backend)).map(drop)
 }
 
 /// Checks a request for its oracle, which takes any element type.
-pub fn validate_oracle(request: &Request<'_>) -> Result<(), BuildError> {
+pub fn validate_oracle(request: &Request) -> Result<(), BuildError> {
     plan(request, None).map(drop)
 }

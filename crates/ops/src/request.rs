@@ -25,14 +25,14 @@ impl Backend {
 }
 
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
-    pub op: &'a str,
+pub struct Request {
+    pub op: String,
     /// Sizes of the main input.
-    pub shape: &'a [usize],
-    pub dtype: &'a str,
+    pub shape: Vec<usize>,
+    pub dtype: String,
     pub variant: Variant,
     /// Absent ones take their defaults.
-    pub params: &'a Map<String, Value>,
+    pub params: Map<String, Value>,
     pub seed: u64,
     /// Overrides the op's own tolerance.
     pub tolerance: Option<Tolerance>,
@@ -41,17 +41,17 @@ pub struct Request<'a> {
     /// On a device: constants to compile with, in place of tuned or default ones.
     pub config: Option<Config>,
     /// On a device: the user's own kernel, in place of the op's.
-    pub kernel: Option<&'a KernelSpec>,
+    pub kernel: Option<KernelSpec>,
 }
 
-impl<'a> Request<'a> {
-    pub fn new(op: &'a str, shape: &'a [usize], dtype: &'a str, params: &'a Map<String, Value>) -> Self {
+impl Request {
+    pub fn new(op: &str, shape: &[usize], dtype: &str, params: &Map<String, Value>) -> Self {
         Self {
-            op,
-            shape,
-            dtype,
+            op: op.to_owned(),
+            shape: shape.to_vec(),
+            dtype: dtype.to_owned(),
             variant: Variant::Fast,
-            params,
+            params: params.clone(),
             seed: 0,
             tolerance: None,
             misalign: 0,
@@ -60,12 +60,17 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// The request for the op's plain kernel.
+    pub(crate) fn plain(&self) -> Self {
+        Self { variant: Variant::Reference, config: None, kernel: None, ..self.clone() }
+    }
+
     pub(crate) fn shape_error(&self, problem: impl Into<String>) -> BuildError {
-        BuildError::Shape { op: self.op.to_owned(), shape: self.shape.to_vec(), problem: problem.into() }
+        BuildError::Shape { op: self.op.clone(), shape: self.shape.clone(), problem: problem.into() }
     }
 
     pub(crate) fn param_error(&self, param: &'static str, problem: impl ToString) -> BuildError {
-        BuildError::Param { op: self.op.to_owned(), param, problem: problem.to_string() }
+        BuildError::Param { op: self.op.clone(), param, problem: problem.to_string() }
     }
 
     /// Maps an op's error to the parameter it is about.
@@ -73,10 +78,10 @@ impl<'a> Request<'a> {
         move |error| self.param_error(param, error)
     }
 
-    pub(crate) fn check_finite(&self, param: &'static str, value: f64) -> Result<(), BuildError> {
+    pub(crate) fn check_finite(&self, param: &'static str, value: f64) -> Result<f32, BuildError> {
         // Beyond f32 a finite number would turn into an infinity on its way into the op.
         if value.is_finite() && (value as f32).is_finite() {
-            Ok(())
+            Ok(value as f32)
         } else {
             Err(self.param_error(param, format!("must be a finite f32, not {value}")))
         }

@@ -12,7 +12,6 @@ use std::ops::Range;
 
 /// CaseLimits tiles that need not be named: a map of 16 384 × 16 384 in tiles of 16.
 const UNNAMED_MAX: usize = 1 << 20;
-pub(crate) const TILE_SIZE: usize = 16;
 pub(crate) const MAP_SIZES: &[&str] = &["batch", "channels", "height", "width"];
 /// The largest map in fuzzing.
 pub(crate) const MAP_SIZES_MAX: &[usize] = &[8, 512, 1024, 1024];
@@ -33,7 +32,7 @@ pub struct Tiles {
 impl Tiles {
     /// The named tiles, the same for each sample; else `kmax` distinct ones drawn per sample, ascending; else all.
     pub(crate) fn new(
-        request: &Request<'_>,
+        request: &Request,
         tile_size: usize,
         kmax: Option<usize>,
         named: Option<Vec<u32>>,
@@ -138,7 +137,7 @@ const GRID_YZ_MAX: usize = 65_535;
 
 /// `"none"` keeps the ids as given. The default is Hilbert's curve, or `"none"` for drawn tiles.
 pub(crate) fn parse_order(
-    request: &Request<'_>,
+    request: &Request,
     name: Option<&str>,
     kmax: Option<usize>,
 ) -> Result<Option<OrderMode>, BuildError> {

@@ -183,7 +183,7 @@ fn check_fusion(v: &Vectors) {
         uncertainty_log_weight: v.number("fusion_custom", "uncertainty_log_weight"),
         bias: v.number("fusion_custom", "bias"),
     };
-    for (prefix, gate) in [("fusion", Gate::default()), ("fusion.custom", custom)] {
+    for (prefix, gate) in [("fusion", Gate::DEFAULT), ("fusion.custom", custom)] {
         for (what, op) in
             [("oracle", fusion::oracle as fn(&_, &_, &_, &mut _, &mut _)), ("fast", fusion::fast)]
         {

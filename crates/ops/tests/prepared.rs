@@ -10,7 +10,7 @@ use holdpoint_ops::{
 use holdpoint_stats::random::Random;
 use serde_json::{Map, Value, json};
 
-fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>) -> Request<'a> {
+fn request(op: &str, shape: &[usize], params: &Map<String, Value>) -> Request {
     Request { seed: 123, ..Request::new(op, shape, "f32", params) }
 }
 
@@ -119,7 +119,7 @@ fn both_variants_pass_their_check_again_and_again() {
         for (variant, dtype) in
             dtypes.iter().flat_map(|dtype| [(Variant::Fast, dtype), (Variant::Reference, dtype)])
         {
-            let request = Request { variant, dtype: dtype.name(), ..request(op, &shape, &params) };
+            let request = Request { variant, dtype: dtype.name().to_owned(), ..request(op, &shape, &params) };
             validate(&request, Backend::Cpu).unwrap();
             let mut prepared = Prepared::new(&request).unwrap();
             for _ in 0..3 {
@@ -287,7 +287,7 @@ fn refusals_say_what_where_and_what_would_be_valid() {
 fn dtypes_and_tolerances_are_checked_for_every_op() {
     let params = Map::new();
     for op in names(Backend::Cpu) {
-        let wrong = Request { dtype: "e4m3", ..request(op, &[1, 1, 1, 1], &params) };
+        let wrong = Request { dtype: "e4m3".to_owned(), ..request(op, &[1, 1, 1, 1], &params) };
         assert!(matches!(validate(&wrong, Backend::Cpu), Err(BuildError::Dtype { .. })), "{op}");
         let tolerance = Some(Tolerance::new(f64::NAN, 0.0));
         let wrong = Request { tolerance, ..request(op, &[1, 1, 1, 1], &params) };

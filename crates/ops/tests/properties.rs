@@ -20,7 +20,8 @@ use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec, levels, prior
 use proptest::prelude::*;
 
 fn modes() -> impl Strategy<Value = OrderMode> {
-    prop::sample::select(OrderMode::ALL.to_vec())
+    use OrderMode::{D2u, Hilbert, L2r, MultiDirection, R2l, U2d};
+    prop::sample::select(vec![Hilbert, MultiDirection, L2r, R2l, U2d, D2u])
 }
 
 /// Equal bits, NaN included: where both only move values, a NaN has to arrive too.

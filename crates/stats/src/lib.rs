@@ -28,7 +28,10 @@ pub fn percentile_floor(values: &[f64], q: f64) -> Option<f64> {
 
 /// The quantile, interpolated between the two nearest values.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let sorted = sorted(values);
+    quantile_of_sorted(&sorted(values), q)
+}
+
+fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     let at = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
     let (low, high) = (*sorted.get(at.floor() as usize)?, *sorted.get(at.ceil() as usize)?);
     Some(low + (high - low) * at.fract())

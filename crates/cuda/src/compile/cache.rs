@@ -1,6 +1,6 @@
 //! Cache of machine code on disk, keyed by what it was compiled from.
 
-use super::Source;
+use super::{Source, hex};
 use holdpoint_store::StoreError;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub(super) fn hash_parts<'a>(parts: impl Iterator<Item = &'a str>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::dtype::Dtype;
 use crate::error::{CudaError, Unavailable};
 use cache::Cache;
 use holdpoint_model::FailureCause;
+use nvrtc::Compiled;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -51,8 +52,9 @@ impl Unit {
         format!("{} {} {:?}", self.source.name, self.dtype.name(), self.config)
     }
 
-    fn file(&self) -> String {
-        format!("{}.cu", self.source.name)
+    fn compile(&self, nvrtc: &Nvrtc, options: &[String]) -> Result<Compiled, CudaError> {
+        let Source { name, text, headers } = *self.source;
+        nvrtc.compile(&format!("{name}.cu"), text, headers, options)
     }
 
     /// Everything that decides the result, but for the compiler itself.
@@ -100,7 +102,7 @@ impl Compiler {
             let detail = format!("{error}; and {} was never compiled for {arch} here", unit.source.name);
             CudaError::new(FailureCause::NotStarted, detail)
         })?;
-        let compiled = nvrtc.compile(&unit.file(), unit.source.text, unit.source.headers, &options)?;
+        let compiled = unit.compile(nvrtc, &options)?;
         // What cannot be kept is compiled again next time.
         let _ = self.cache.put(&key, &compiled.cubin);
         Ok(compiled.cubin)
@@ -109,7 +111,9 @@ impl Compiler {
 
 /// Compiles for an architecture without a device, and reports the resources that its kernels use.
 pub fn compile_for(nvrtc: &Nvrtc, unit: &Unit, arch: &str) -> Result<Vec<Usage>, CudaError> {
-    Ok(parse_usage(
-        &nvrtc.compile(&unit.file(), unit.source.text, unit.source.headers, &unit.options(arch))?.log,
-    ))
+    Ok(parse_usage(&unit.compile(nvrtc, &unit.options(arch))?.log))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -20,7 +20,7 @@ pub fn sass_sha256(cubin: &[u8]) -> String {
         }
         _ => hash.update(cubin),
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    super::hex(&hash.finalize())
 }
 
 /// Names and contents of the sections of interest of a 64-bit ELF file.

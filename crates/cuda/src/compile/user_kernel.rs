@@ -8,6 +8,7 @@ use holdpoint_model::FailureCause;
 use holdpoint_model::suite::{KernelCompiler, KernelSpec};
 use holdpoint_store::Scratch;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Limits on a source with everything it includes.
@@ -43,14 +44,11 @@ impl SourceFiles {
             if !seen.insert(path.clone()) {
                 continue;
             }
-            let failed = |what: &str| {
-                CudaError::new(FailureCause::CompileFailed, format!("{}: {what}", path.display()))
-            };
-            bytes_count += std::fs::metadata(&path).map_err(|error| failed(&error.to_string()))?.len();
+            bytes_count += std::fs::metadata(&path).map_err(|error| failed(&path, &error))?.len();
             if bytes_count > BYTES_MAX || seen.len() > FILES_MAX {
-                return Err(failed("it includes more than 16 MiB or 1000 files"));
+                return Err(failed(&path, "it includes more than 16 MiB or 1000 files"));
             }
-            let text = std::fs::read_to_string(&path).map_err(|error| failed(&error.to_string()))?;
+            let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
             for line in text.lines() {
                 let Some(rest) = line.trim_start().strip_prefix('#') else { continue };
                 let Some(rest) = rest.trim_start().strip_prefix("include") else { continue };
@@ -134,10 +132,8 @@ impl Compiler {
                 let text = files.texts.first().map_or("", |(_, text)| text);
                 let mut options = options;
                 if let Some(folder) = source.parent() {
-                    options.push(format!(
-                        "-I{}",
-                        if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.display()
-                    ));
+                    let is_here = folder.as_os_str().is_empty();
+                    options.push(format!("-I{}", if is_here { Path::new(".") } else { folder }.display()));
                 }
                 nvrtc.compile(&spec.source, text, &[], &options)?.cubin
             }
@@ -172,33 +168,28 @@ fn nvcc_version(nvcc: &Path) -> Result<String, CudaError> {
     let output = holdpoint_process::command(nvcc).arg("--version").output();
     match output {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Ok(output) => Err(failed(nvcc, &format!("--version ended with {}", output.status))),
-        Err(error) => Err(failed(nvcc, &error.to_string())),
+        Ok(output) => Err(failed(nvcc, format!("--version ended with {}", output.status))),
+        Err(error) => Err(failed(nvcc, error)),
     }
 }
 
 fn nvcc(source: &Path, options: &[String]) -> Result<Vec<u8>, CudaError> {
     let nvcc = find_nvcc().map_err(|error| CudaError::new(FailureCause::NotStarted, error.detail))?;
-    let dir = Scratch::new().map_err(|error| failed(source, &error.to_string()))?;
+    let dir = Scratch::new().map_err(|error| failed(source, error))?;
     let cubin = dir.path().join("kernel.cubin");
-    let output = holdpoint_process::command(nvcc)
-        .arg("-cubin")
-        .args(options)
-        .arg("-o")
-        .arg(&cubin)
-        .arg(source)
-        .output();
-    let output = output.map_err(|error| failed(source, &error.to_string()))?;
+    let mut command = holdpoint_process::command(nvcc);
+    command.arg("-cubin").args(options).arg("-o").arg(&cubin).arg(source);
+    let output = command.output().map_err(|error| failed(source, error))?;
     if !output.status.success() {
         let log = [output.stderr, output.stdout].concat();
         let log = String::from_utf8_lossy(&log);
         let reason = super::nvrtc::first_error(&log);
-        return Err(failed(source, &format!("does not compile ({}): {reason}", output.status)));
+        return Err(failed(source, format!("does not compile ({}): {reason}", output.status)));
     }
-    std::fs::read(&cubin).map_err(|error| failed(source, &error.to_string()))
+    std::fs::read(&cubin).map_err(|error| failed(source, error))
 }
 
-fn failed(file: &Path, what: &str) -> CudaError {
+fn failed(file: &Path, what: impl Display) -> CudaError {
     CudaError::new(FailureCause::CompileFailed, format!("{}: {what}", file.display()))
 }
 

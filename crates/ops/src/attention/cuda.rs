@@ -53,7 +53,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn choose(request: &Request<'_>, dtype: Dtype, capability: (i32, i32)) -> Self {
+    fn choose(request: &Request, dtype: Dtype, capability: (i32, i32)) -> Self {
         let is_half = matches!(dtype, Dtype::F16 | Dtype::Bf16);
         match request.variant {
             Variant::Reference => Self::Plain,
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-pub(super) fn candidates(request: &Request<'_>, dtype: Dtype) -> Vec<Config> {
+pub(super) fn candidates(request: &Request, dtype: Dtype) -> Vec<Config> {
     match Kind::choose(request, dtype, (9, 0)) {
         Kind::Wgmma => {
             combinations(&[("WARPGROUPS", &[2, 3]), ("BLOCK_N", &[64, 96, 128]), ("STAGES", &[2, 3, 4])])

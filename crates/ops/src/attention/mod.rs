@@ -11,11 +11,11 @@ const WIDTHS: &[usize] = &[32, 64, 96, 128];
 /// Queries that the fast CPU version handles together, and what it pads widths to, twice over.
 const ROWS: u64 = 256;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Whether a query sees only keys up to its own position.
-    causal: bool,
+params! {
+    pub struct Params {
+        /// Whether a query sees only keys up to its own position.
+        causal: bool = false,
+    }
 }
 
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Definition for Attention {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { causal }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { causal }: Params) -> Result<Self, BuildError> {
         let [batch, heads, steps, width] = *request.shape else {
             return Err(request.shape_error("q, k and v must be [B,H,S,D]"));
         };
@@ -140,7 +140,7 @@ impl Op for Attention {
         }
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         match WIDTHS.contains(&self.spec.width) {
             true => Ok(()),
             false => Err(request.shape_error("D must be 32, 64, 96 or 128")),
@@ -151,7 +151,7 @@ impl Op for Attention {
         cuda::launches(&self.spec, self.dims[0], build)
     }
 
-    fn candidates(&self, request: &Request<'_>, dtype: Dtype) -> Vec<Config> {
+    fn candidates(&self, request: &Request, dtype: Dtype) -> Vec<Config> {
         cuda::candidates(request, dtype)
     }
 }

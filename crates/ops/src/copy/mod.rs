@@ -8,16 +8,10 @@ pub(crate) static COPY: Source = Source { name: "copy", text: include_str!("copy
 /// Blocks of 512 threads and 40 registers that a multiprocessor of any architecture runs at once.
 const BLOCKS_AT_ONCE: usize = 2;
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Copies made in one call; several show the bandwidth of a device's L2 cache, where all of it fits.
-    rounds: usize,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { rounds: 1 }
+params! {
+    pub struct Params {
+        /// Copies made in one call; several show the bandwidth of a device's L2 cache, where all of it fits.
+        rounds: usize = 1,
     }
 }
 
@@ -36,7 +30,7 @@ impl Definition for Copy {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { rounds }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { rounds }: Params) -> Result<Self, BuildError> {
         if !(1..=1 << 20).contains(&rounds) {
             return Err(request.param_error("rounds", "1 to 2^20 are wanted"));
         }

@@ -18,7 +18,7 @@ impl KernelChoice {
     /// `names` are those of the fast and the plain kernel, `bucket` the sizes that constants are chosen for.
     pub(crate) fn new(
         gpu: &Gpu,
-        request: &Request<'_>,
+        request: &Request,
         source: &'static Source,
         names: [&'static str; 2],
         bucket: &[(&str, usize)],

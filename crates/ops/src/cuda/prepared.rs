@@ -8,12 +8,11 @@ use crate::error::BuildError;
 use crate::request::Request;
 use crate::tensor::Tensor;
 use crate::values::Precision;
-use holdpoint_cuda::compile::{Config, UserKernelError};
+use holdpoint_cuda::compile::UserKernelError;
 use holdpoint_cuda::{Buffer, CachedGraph, Call, CudaError, Dtype, Launch, TimedCall, Times, Timing};
 use holdpoint_model::FailureCause;
 use holdpoint_model::report::KernelInfo;
-use holdpoint_model::suite::{Cache, KernelSpec, Variant, Work};
-use serde_json::{Map, Value};
+use holdpoint_model::suite::{Cache, Work};
 use std::ops::Range;
 
 #[derive(Debug, thiserror::Error)]
@@ -36,42 +35,11 @@ impl From<UserKernelError> for PrepareError {
     }
 }
 
-/// A request that outlives what it borrowed.
-struct OwnedRequest {
-    op: String,
-    shape: Vec<usize>,
-    dtype: String,
-    variant: Variant,
-    params: Map<String, Value>,
-    seed: u64,
-    misalign: usize,
-    config: Option<Config>,
-    kernel: Option<KernelSpec>,
-}
-
-impl OwnedRequest {
-    fn borrow(&self) -> Request<'_> {
-        Request {
-            variant: self.variant,
-            seed: self.seed,
-            misalign: self.misalign,
-            config: self.config.clone(),
-            kernel: self.kernel.as_ref(),
-            ..Request::new(&self.op, &self.shape, &self.dtype, &self.params)
-        }
-    }
-
-    /// The plain version of the same op.
-    fn reference(&self) -> Request<'_> {
-        Request { variant: Variant::Reference, misalign: 0, config: None, kernel: None, ..self.borrow() }
-    }
-}
-
 pub struct Prepared {
     // Before what its launches use, which it must not outlive.
     graph: CachedGraph,
     pub(super) program: Program,
-    request: OwnedRequest,
+    request: Request,
     draws_count: u64,
     tolerance: Tolerance,
     has_answer: bool,
@@ -79,14 +47,14 @@ pub struct Prepared {
 
 impl Prepared {
     /// Allocates, compiles and draws inputs.
-    pub fn new(gpu: &mut Gpu, request: &Request<'_>) -> Result<Self, PrepareError> {
+    pub fn new(gpu: &mut Gpu, request: &Request) -> Result<Self, PrepareError> {
         let mut prepared = Self::build(gpu, request, None)?;
         prepared.redraw(gpu)?;
         Ok(prepared)
     }
 
-    fn build(gpu: &mut Gpu, request: &Request<'_>, given: HostInputs<'_>) -> Result<Self, PrepareError> {
-        if Dtype::parse(request.dtype) == Some(Dtype::E4m3) {
+    fn build(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
+        if Dtype::parse(&request.dtype) == Some(Dtype::E4m3) {
             gpu.device.fp8().map_err(|reason| PrepareError::Skipped(reason.to_owned()))?;
         }
         // Placed anew each time: where memory lies is luck, and must not stick to one side of a comparison.
@@ -94,27 +62,22 @@ impl Prepared {
         gpu.device.trim();
         gpu.device.reset_peak();
         let program = Program::new(gpu, request, given)?;
-        let owned = OwnedRequest {
-            op: request.op.to_owned(),
-            shape: request.shape.to_vec(),
-            dtype: request.dtype.to_owned(),
-            variant: request.variant,
-            params: request.params.clone(),
-            seed: request.seed,
-            misalign: request.misalign,
-            config: request.config.clone(),
-            kernel: request.kernel.cloned(),
-        };
         let tolerance = request.tolerance.unwrap_or_else(|| program.tolerance);
-        Ok(Self { graph: None, program, request: owned, draws_count: 0, tolerance, has_answer: false })
+        Ok(Self {
+            graph: None,
+            program,
+            request: request.clone(),
+            draws_count: 0,
+            tolerance,
+            has_answer: false,
+        })
     }
 
     /// Takes the caller's inputs. Those that the host reads decide what is launched, so the program is built anew then.
     pub(super) fn set_inputs(&mut self, gpu: &mut Gpu, inputs: &[Tensor]) -> Result<(), PrepareError> {
         if self.program.inputs.iter().any(|input| input.buffer.is_none()) {
             self.graph = None;
-            self.program =
-                Program::new(gpu, &self.request.borrow(), Some(&|at| inputs[at].values().into_owned()))?;
+            self.program = Program::new(gpu, &self.request, Some(&|at| inputs[at].values().into_owned()))?;
         }
         for (input, given) in self.program.inputs.iter_mut().zip(inputs) {
             if let Some(buffer) = &mut input.buffer {
@@ -286,7 +249,8 @@ impl Prepared {
     /// Compares all of the output with the plain kernel's answer to the same inputs.
     fn check_whole(&self, gpu: &mut Gpu, by_oracle: Check, scale: f64) -> Result<Check, CudaError> {
         let given = |at: usize| self.program.inputs[at].host.clone();
-        let built = Program::new(gpu, &self.request.reference(), Some(&given));
+        let reference = Request { misalign: 0, ..self.request.plain() };
+        let built = Program::new(gpu, &reference, Some(&given));
         let mut reference = built.map_err(|error| match error {
             PrepareError::Device(error) => error,
             other => CudaError::new(FailureCause::WorkerError, other.to_string()),

@@ -17,7 +17,7 @@ const ORACLE_COST_MAX: u64 = 300_000_000;
 /// The device, request and buffers that an op's CUDA version is built from.
 pub struct Build<'a> {
     pub(crate) gpu: &'a mut Gpu,
-    pub(crate) request: &'a Request<'a>,
+    pub(crate) request: &'a Request,
     pub(crate) dtype: Dtype,
     inputs: &'a [DeviceInput],
     outputs: &'a [DeviceOutput],
@@ -115,13 +115,9 @@ pub(super) type HostInputs<'a> = Option<&'a dyn Fn(usize) -> Vec<f32>>;
 
 impl Program {
     /// Allocates and compiles.
-    pub(super) fn new(
-        gpu: &mut Gpu,
-        request: &Request<'_>,
-        given: HostInputs<'_>,
-    ) -> Result<Self, PrepareError> {
+    pub(super) fn new(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
         let PlannedOp { op, dtype, entry, named_params } = plan(request, Some(Backend::Cuda))?;
-        if let Some(kernel) = request.kernel {
+        if let Some(kernel) = &request.kernel {
             return user_kernel::build(gpu, request, (entry, &named_params), kernel, given);
         }
         let description = op.describe(dtype);

@@ -13,13 +13,8 @@ use holdpoint_model::suite::{Cache, Variant};
 pub struct TuneResult {
     pub kernel_name: String,
     pub shape_bucket: String,
-    /// The constants that won; empty when the op's own did.
-    pub config: Config,
-    pub default_us: f64,
-    /// Time of the winner, measured again after it had won.
-    pub best_us: f64,
-    /// Candidates with right answers, the op's own included.
-    pub candidates_count: u32,
+    /// Its constants are empty when the op's own won.
+    pub winner: Entry,
     /// Candidates that did not compile, did not fit or gave wrong answers, with the reasons.
     pub refused: Vec<(Config, String)>,
 }
@@ -34,16 +29,18 @@ const TURNS: usize = 5;
 const GAIN: f64 = 0.01;
 
 /// Tunes the kernel of a request and stores the winner.
-pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Result<TuneResult, PrepareError> {
+pub fn tune(gpu: &mut Gpu, request: &Request, how: (Timing, Cache)) -> Result<TuneResult, PrepareError> {
     let mut own = candidate(gpu, request, &Config::new())?;
     let default_ns = time(gpu, &mut own, how)?;
     let mut tuned = TuneResult {
         kernel_name: own.kernel_info().kernel_name,
         shape_bucket: own.kernel_info().shape_bucket,
-        config: Config::new(),
-        default_us: default_ns / 1e3,
-        best_us: default_ns / 1e3,
-        candidates_count: 1,
+        winner: Entry {
+            config: Config::new(),
+            p50_us: default_ns / 1e3,
+            default_us: default_ns / 1e3,
+            candidates_count: 1,
+        },
         refused: Vec::new(),
     };
     drop(own);
@@ -55,25 +52,19 @@ pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Resul
         let timed = candidate(gpu, request, &config).and_then(|mut c| Ok(time(gpu, &mut c, how)?));
         match timed {
             Ok(ns) => {
-                tuned.candidates_count += 1;
+                tuned.winner.candidates_count += 1;
                 if ns < best_ns {
-                    (best_ns, tuned.config) = (ns, config);
+                    (best_ns, tuned.winner.config) = (ns, config);
                 }
             }
             Err(PrepareError::Device(error)) if error.fatal => return Err(error.into()),
             Err(error) => tuned.refused.push((config, error.to_string())),
         }
     }
-    if !tuned.config.is_empty() {
-        confirm(gpu, request, how, &mut tuned)?;
+    if !tuned.winner.config.is_empty() {
+        confirm(gpu, request, how, &mut tuned.winner)?;
     }
-    let entry = Entry {
-        config: tuned.config.clone(),
-        p50_us: tuned.best_us,
-        default_us: tuned.default_us,
-        candidates_count: tuned.candidates_count,
-    };
-    gpu.registry.put(&tuned.kernel_name, &tuned.shape_bucket, entry).map_err(|error| {
+    gpu.registry.put(&tuned.kernel_name, &tuned.shape_bucket, tuned.winner.clone()).map_err(|error| {
         CudaError::new(FailureCause::WorkerError, format!("the winner cannot be kept: {error}"))
     })?;
     Ok(tuned)
@@ -82,13 +73,13 @@ pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Resul
 /// The fastest of many candidates is partly lucky, so it and the defaults are measured again, in turns.
 fn confirm(
     gpu: &mut Gpu,
-    request: &Request<'_>,
+    request: &Request,
     how: (Timing, Cache),
-    tuned: &mut TuneResult,
+    winner: &mut Entry,
 ) -> Result<(), PrepareError> {
     let mut times_ns = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {
-        for (config, times_ns) in [Config::new(), tuned.config.clone()].iter().zip(&mut times_ns) {
+        for (config, times_ns) in [Config::new(), winner.config.clone()].iter().zip(&mut times_ns) {
             let mut prepared = candidate(gpu, request, config)?;
             times_ns.push(time(gpu, &mut prepared, how)?);
         }
@@ -97,16 +88,16 @@ fn confirm(
         times_ns.sort_by(f64::total_cmp);
         times_ns[TURNS / 2]
     });
-    (tuned.default_us, tuned.best_us) = (default_ns / 1e3, best_ns / 1e3);
+    (winner.default_us, winner.p50_us) = (default_ns / 1e3, best_ns / 1e3);
     if best_ns > default_ns * (1.0 - GAIN) {
-        tuned.config = Config::new();
-        tuned.best_us = tuned.default_us;
+        winner.config = Config::new();
+        winner.p50_us = winner.default_us;
     }
     Ok(())
 }
 
 /// Prepares the op with these constants and checks its answer.
-fn candidate(gpu: &mut Gpu, request: &Request<'_>, config: &Config) -> Result<Prepared, PrepareError> {
+fn candidate(gpu: &mut Gpu, request: &Request, config: &Config) -> Result<Prepared, PrepareError> {
     let request = Request { config: Some(config.clone()), ..request.clone() };
     let mut prepared = Prepared::new(gpu, &request)?;
     let check = prepared.check(gpu)?;

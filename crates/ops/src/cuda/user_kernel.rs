@@ -6,7 +6,7 @@ use crate::error::BuildError;
 use crate::op::{Backend, Request};
 use crate::registry::{Entry, plan};
 use holdpoint_cuda::{CudaError, Dim, Module};
-use holdpoint_model::suite::{KernelSpec, Size, Variant};
+use holdpoint_model::suite::{KernelSpec, Size};
 
 /// Threads of a block that every device takes.
 const THREADS_MAX: u64 = 1024;
@@ -20,7 +20,7 @@ struct Geometry {
 }
 
 fn geometry(
-    request: &Request<'_>,
+    request: &Request,
     entry: &Entry,
     params: &[(&'static str, u64)],
     kernel: &KernelSpec,
@@ -67,29 +67,25 @@ fn geometry(
 }
 
 pub(crate) fn check_user_kernel(
-    request: &Request<'_>,
+    request: &Request,
     entry: &Entry,
     params: &[(&'static str, u64)],
     kernel: &KernelSpec,
 ) -> Result<(), BuildError> {
     kernel.check().map_err(|problem| request.shape_error(problem))?;
-    plan(&plain_request(request), Some(Backend::Cuda))?;
+    plan(&request.plain(), Some(Backend::Cuda))?;
     geometry(request, entry, params, kernel).map(drop)
-}
-
-fn plain_request<'a>(request: &Request<'a>) -> Request<'a> {
-    Request { variant: Variant::Reference, config: None, kernel: None, ..request.clone() }
 }
 
 pub(super) fn build(
     gpu: &mut Gpu,
-    request: &Request<'_>,
+    request: &Request,
     (entry, params): (&Entry, &[(&'static str, u64)]),
     kernel: &KernelSpec,
     given: HostInputs<'_>,
 ) -> Result<Program, PrepareError> {
     let Geometry { grid, block, shared_bytes } = geometry(request, entry, params, kernel)?;
-    let mut program = Program::new(gpu, &plain_request(request), given)?;
+    let mut program = Program::new(gpu, &request.plain(), given)?;
     let cubin = gpu.compiler.user_cubin(
         kernel,
         program.dtype,
@@ -135,7 +131,7 @@ mod tests {
         kernel: &KernelSpec,
     ) -> Result<Geometry, String> {
         let params: Map<_, _> = params.as_object().cloned().unwrap();
-        let request = Request { kernel: Some(kernel), ..Request::new(op, shape, "f16", &params) };
+        let request = Request { kernel: Some(kernel.clone()), ..Request::new(op, shape, "f16", &params) };
         let planned = plan(&request, Some(Backend::Cuda)).map_err(|error| error.to_string())?;
         geometry(&request, planned.entry, &planned.named_params, kernel).map_err(|error| error.to_string())
     }

@@ -5,18 +5,16 @@ use crate::prelude::*;
 
 static FAULT: Source = Source { name: "fault", text: include_str!("fault.cu"), headers: &[COMMON] };
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    #[serde(default)]
-    kind: Kind,
+params! {
+    pub struct Params {
+        kind: Kind = Kind::Address,
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     /// A write to an address that is not there.
-    #[default]
     Address,
     /// A kernel that does not end.
     Hang,
@@ -42,7 +40,7 @@ impl Definition for Fault {
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&FAULT, &[""]).in_dtypes(&[Dtype::F32])];
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { kind }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { kind }: Params) -> Result<Self, BuildError> {
         Ok(Self { count: request.count("N")?, kind })
     }
 }

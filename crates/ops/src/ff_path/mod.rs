@@ -38,7 +38,7 @@ impl FfPath {
     }
 }
 
-fn check(request: &Request<'_>, config: &FfConfig, dims: &Nchw) -> Result<usize, BuildError> {
+fn check(request: &Request, config: &FfConfig, dims: &Nchw) -> Result<usize, BuildError> {
     let tiles = match config.grids(dims) {
         Ok([grid, _]) => grid.count(),
         Err(OpError::Budget { name, value }) => {
@@ -71,7 +71,7 @@ impl Definition for FfPath {
     const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
     type Params = FfConfig;
 
-    fn plan(request: &Request<'_>, config: FfConfig) -> Result<Self, BuildError> {
+    fn plan(request: &Request, config: FfConfig) -> Result<Self, BuildError> {
         let dims = request.feature_map()?;
         let tiles = dims.batch * check(request, &config, &dims)?;
         let mut random = RandomState::new(request.seed ^ UTILITIES);
@@ -168,7 +168,7 @@ impl Op for FfPath {
         }
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         cuda::check(request, &self.dims, &self.config)
     }
 

@@ -6,22 +6,16 @@ use crate::prelude::*;
 
 static FMA: Source = Source { name: "fma", text: include_str!("fma.cu"), headers: &[COMMON] };
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Multiply-adds of each value.
-    pub(crate) rounds: usize,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { rounds: 4096 }
+params! {
+    pub struct Params {
+        /// Multiply-adds of each value.
+        pub(crate) rounds: usize = 4096,
     }
 }
 
 impl Params {
     /// Also used by `mma`.
-    pub(crate) fn check(&self, request: &Request<'_>) -> Result<usize, BuildError> {
+    pub(crate) fn check(&self, request: &Request) -> Result<usize, BuildError> {
         match self.rounds {
             1..=0x0100_0000 => Ok(self.rounds),
             _ => Err(request.param_error("rounds", "1 to 2^24 are wanted")),
@@ -44,7 +38,7 @@ impl Definition for Fma {
     const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         Ok(Self { count: request.count("N")?, rounds: params.check(request)? })
     }
 
@@ -93,7 +87,7 @@ impl Op for Fma {
         })
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         // Blocks are counted in 32 bits.
         u32::try_from(self.count).map(drop).map_err(|_| request.shape_error("at most 2^32 - 1 values"))
     }

@@ -5,33 +5,19 @@ mod cuda;
 
 use crate::prelude::*;
 use crate::tile_pack::cpu::{PackSpec, Packed};
-use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
 use cpu::Affine;
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size: usize,
-    /// Draws this many distinct tiles for each sample, where none are named.
-    kmax: Option<usize>,
-    indices: Option<Vec<u32>>,
-    value_scale: f64,
-    value_bias: f64,
-    gate_scale: f64,
-    gate_bias: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            tile_size: TILE_SIZE,
-            kmax: None,
-            indices: None,
-            value_scale: 1.0,
-            value_bias: 0.0,
-            gate_scale: 1.0,
-            gate_bias: 0.0,
-        }
+params! {
+    pub struct Params {
+        tile_size: usize = 16,
+        /// Draws this many distinct tiles for each sample, where none are named.
+        kmax: Option<usize> = None,
+        indices: Option<Vec<u32>> = None,
+        value_scale: f64 = 1.0,
+        value_bias: f64 = 0.0,
+        gate_scale: f64 = 1.0,
+        gate_bias: f64 = 0.0,
     }
 }
 
@@ -50,24 +36,16 @@ impl Definition for FusedPackOpUnpack {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let tiles = Tiles::new(request, params.tile_size, params.kmax, params.indices)?;
-        for (name, value) in [
-            ("value_scale", params.value_scale),
-            ("value_bias", params.value_bias),
-            ("gate_scale", params.gate_scale),
-            ("gate_bias", params.gate_bias),
-        ] {
-            request.check_finite(name, value)?;
-        }
+        let affine = Affine {
+            value_scale: request.check_finite("value_scale", params.value_scale)?,
+            value_bias: request.check_finite("value_bias", params.value_bias)?,
+            gate_scale: request.check_finite("gate_scale", params.gate_scale)?,
+            gate_bias: request.check_finite("gate_bias", params.gate_bias)?,
+        };
         cpu::check_unique(&tiles.indices, tiles.count, tiles.grid.count())
             .map_err(request.at_param("indices"))?;
-        let affine = Affine {
-            value_scale: params.value_scale as f32,
-            value_bias: params.value_bias as f32,
-            gate_scale: params.gate_scale as f32,
-            gate_bias: params.gate_bias as f32,
-        };
         Ok(Self { tiles, affine })
     }
 
@@ -133,7 +111,7 @@ impl Op for FusedPackOpUnpack {
         cuda::launches(&self.tiles, &self.affine, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         combinations(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])])
     }
 }

@@ -11,12 +11,6 @@ pub struct Gate {
     pub bias: f64,
 }
 
-impl Default for Gate {
-    fn default() -> Self {
-        Self { boundary_log_weight: 1.0, uncertainty_log_weight: 1.0, bias: 0.0 }
-    }
-}
-
 /// ln(1 + e^v), without overflow.
 pub fn softplus(v: f64) -> f64 {
     v.max(0.0) + (-v.abs()).exp().ln_1p()
@@ -31,6 +25,8 @@ pub fn clean_proxy(value: f32) -> f32 {
 }
 
 impl Gate {
+    pub const DEFAULT: Self = Self { boundary_log_weight: 1.0, uncertainty_log_weight: 1.0, bias: 0.0 };
+
     /// Softplus weights and bias as f32, the form the arithmetic uses.
     pub fn weights(&self) -> [f32; 3] {
         [
@@ -120,8 +116,8 @@ mod tests {
         assert_eq!(softplus(1000.0), 1000.0);
         let (mut slow, mut quick) = ([0.0; 4], [0.0; 4]);
         let (boundary, uncertainty) = ([0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]);
-        alpha_oracle(&Gate::default(), &boundary, &uncertainty, &mut slow);
-        alpha_fast(&Gate::default(), &boundary, &uncertainty, &mut quick);
+        alpha_oracle(&Gate::DEFAULT, &boundary, &uncertainty, &mut slow);
+        alpha_fast(&Gate::DEFAULT, &boundary, &uncertainty, &mut quick);
         let want = [0.5, 0.788_058_442_382_914_4, 0.932_549_194_133_655_2, 0.788_058_442_382_914_4];
         for i in 0..4 {
             assert!((f64::from(slow[i]) - want[i]).abs() < 1e-7 && (quick[i] - slow[i]).abs() < 2e-7);

@@ -8,20 +8,13 @@ use crate::simd::vectorized;
 use crate::tiles::{MAP_SIZES, MAP_SIZES_MAX};
 use cpu::{Gate, Maps};
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// If false, only alpha is computed.
-    apply_fusion: bool,
-    boundary_log_weight: f64,
-    uncertainty_log_weight: f64,
-    bias: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        let Gate { boundary_log_weight, uncertainty_log_weight, bias } = Gate::default();
-        Self { apply_fusion: true, boundary_log_weight, uncertainty_log_weight, bias }
+params! {
+    pub struct Params {
+        /// If false, only alpha is computed.
+        apply_fusion: bool = true,
+        boundary_log_weight: f64 = Gate::DEFAULT.boundary_log_weight,
+        uncertainty_log_weight: f64 = Gate::DEFAULT.uncertainty_log_weight,
+        bias: f64 = Gate::DEFAULT.bias,
     }
 }
 
@@ -41,7 +34,7 @@ impl Definition for FusionGate {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let Params { apply_fusion, boundary_log_weight, uncertainty_log_weight, bias } = params;
         request.check_finite("boundary_log_weight", boundary_log_weight)?;
         request.check_finite("uncertainty_log_weight", uncertainty_log_weight)?;
@@ -122,7 +115,7 @@ impl Op for FusionGate {
         cuda::launches(self, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         combinations(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8]), ("ROUNDS", &[1, 2, 4])])
     }
 }

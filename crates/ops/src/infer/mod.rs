@@ -19,7 +19,7 @@ impl Definition for Infer {
     const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
     type Params = InferConfig;
 
-    fn plan(request: &Request<'_>, config: InferConfig) -> Result<Self, BuildError> {
+    fn plan(request: &Request, config: InferConfig) -> Result<Self, BuildError> {
         let image = request.feature_map()?;
         if image.batch != 1 {
             return Err(request.shape_error("baseline supports batch size 1 for now"));

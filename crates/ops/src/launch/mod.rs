@@ -7,9 +7,9 @@ static LAUNCH: Source = Source { name: "launch", text: include_str!("launch.cu")
 /// Written by every block; every element type has it.
 const VALUE: f32 = 3.0;
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {}
+params! {
+    pub struct Params {}
+}
 
 #[derive(Clone, Copy)]
 pub struct Launch {
@@ -25,7 +25,7 @@ impl Definition for Launch {
     const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params {}: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params {}: Params) -> Result<Self, BuildError> {
         Ok(Self { blocks: request.count("blocks")? })
     }
 
@@ -53,7 +53,7 @@ impl Op for Launch {
         version(|_: &[Tensor], outputs: &mut [Tensor]| outputs[0].f32_mut().fill(VALUE))
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         // Blocks are counted in 32 bits.
         u32::try_from(self.blocks).map(drop).map_err(|_| request.shape_error("at most 2^32 - 1 blocks"))
     }

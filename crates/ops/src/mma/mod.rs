@@ -29,8 +29,8 @@ impl Definition for Mma {
     const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
-        let width = Dtype::parse(request.dtype).map_or(4, Dtype::bytes);
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
+        let width = Dtype::parse(&request.dtype).map_or(4, Dtype::bytes);
         Ok(Self { tiles: request.count("tiles")?, rounds: params.check(request)?, depth: ROW_BYTES / width })
     }
 
@@ -90,7 +90,7 @@ impl Op for Mma {
         })
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         // Blocks are counted in 32 bits.
         u32::try_from(self.tiles).map(drop).map_err(|_| request.shape_error("at most 2^32 - 1 tiles"))
     }

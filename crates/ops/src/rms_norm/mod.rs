@@ -8,16 +8,10 @@ use crate::tensor::StoredFloat;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Added to the mean, so that a row of zeros has a norm.
-    eps: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { eps: 1e-6 }
+params! {
+    pub struct Params {
+        /// Added to the mean, so that a row of zeros has a norm.
+        eps: f64 = 1e-6,
     }
 }
 
@@ -40,7 +34,7 @@ impl Definition for RmsNorm {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { eps }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { eps }: Params) -> Result<Self, BuildError> {
         let (rows, hidden) = match *request.shape {
             [rows, hidden] => (rows, hidden),
             [batch, steps, hidden] => (batch * steps, hidden),
@@ -114,7 +108,7 @@ impl Op for RmsNorm {
         cuda::launches(self, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         combinations(&[("THREADS", &[128, 256, 512, 1024]), ("ITEMS", &[1, 2, 4, 8])])
     }
 }

@@ -5,22 +5,16 @@ mod cuda;
 
 use crate::order::{OrderMode, Orderer};
 use crate::prelude::*;
-use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
 use cpu::{PackSpec, PackedMut};
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size: usize,
-    /// Draws this many distinct tiles for each sample, where none are named.
-    kmax: Option<usize>,
-    indices: Option<Vec<u32>>,
-    order_mode: Option<String>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { tile_size: TILE_SIZE, kmax: None, indices: None, order_mode: None }
+params! {
+    pub struct Params {
+        tile_size: usize = 16,
+        /// Draws this many distinct tiles for each sample, where none are named.
+        kmax: Option<usize> = None,
+        indices: Option<Vec<u32>> = None,
+        order_mode: Option<String> = None,
     }
 }
 
@@ -47,7 +41,7 @@ impl Definition for TilePack {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let order = tiles::parse_order(request, params.order_mode.as_deref(), params.kmax)?;
         Ok(Self { tiles: Tiles::new(request, params.tile_size, params.kmax, params.indices)?, order })
     }
@@ -121,7 +115,7 @@ impl Op for TilePack {
         cuda::launches(&self.tiles, &self.tiles.ordered(self.order), build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         combinations(&[("THREADS", &[128, 256]), ("ITEMS", &[2, 4, 8]), ("GROUP", &[1, 4, 16])])
     }
 }

@@ -6,17 +6,11 @@ mod cuda;
 use crate::prelude::*;
 use cpu::{Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    direction: String,
-    merge_mode: String,
-    clamp_value: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { direction: "forward".to_owned(), merge_mode: "avg".to_owned(), clamp_value: 1e4 }
+params! {
+    pub struct Params {
+        direction: String = "forward".to_owned(),
+        merge_mode: String = "avg".to_owned(),
+        clamp_value: f64 = 1e4,
     }
 }
 
@@ -34,16 +28,16 @@ impl Definition for TileSsm {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let [batch, steps, channels] = *request.shape else {
             return Err(request.shape_error("tokens must be [B,K,C]"));
         };
-        request.check_finite("clamp_value", params.clamp_value)?;
+        let clamp = request.check_finite("clamp_value", params.clamp_value)?.abs();
         let spec = ScanSpec {
             batch,
             steps,
             channels,
-            clamp: params.clamp_value.abs() as f32,
+            clamp,
             direction: params.direction.parse().map_err(request.at_param("direction"))?,
             merge: params.merge_mode.parse().map_err(request.at_param("merge_mode"))?,
         };
@@ -137,7 +131,7 @@ impl Op for TileSsm {
         cuda::launches(&self.spec, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         combinations(&[("THREADS", &[128, 256, 512]), ("ACROSS", &[2, 4, 8]), ("ITEMS", &[2, 4, 8])])
     }
 }

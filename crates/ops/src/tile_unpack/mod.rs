@@ -5,39 +5,23 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
 use cpu::{Overlap, Unpack, UnpackSpec, levels, priority};
 
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size: usize,
-    /// Draws this many distinct tiles for each sample, where none are named.
-    kmax: Option<usize>,
-    indices: Option<Vec<u32>>,
-    level_priority: i8,
-    overlap_mode: String,
-    blend_alpha: f64,
-    order_mode: Option<String>,
-    /// One level per tile of a row; a higher one is on top, and of equal ones the later tile.
-    levels: Option<Vec<i32>>,
-    /// Moves every second tile up and left by this, so that tiles overlap.
-    overlap_shift: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            tile_size: TILE_SIZE,
-            kmax: None,
-            indices: None,
-            level_priority: 1,
-            overlap_mode: "override".to_owned(),
-            blend_alpha: 0.5,
-            order_mode: None,
-            levels: None,
-            overlap_shift: 0,
-        }
+params! {
+    pub struct Params {
+        tile_size: usize = 16,
+        /// Draws this many distinct tiles for each sample, where none are named.
+        kmax: Option<usize> = None,
+        indices: Option<Vec<u32>> = None,
+        level_priority: i8 = 1,
+        overlap_mode: String = "override".to_owned(),
+        blend_alpha: f64 = 0.5,
+        order_mode: Option<String> = None,
+        /// One level per tile of a row; a higher one is on top, and of equal ones the later tile.
+        levels: Option<Vec<i32>> = None,
+        /// Moves every second tile up and left by this, so that tiles overlap.
+        overlap_shift: u32 = 0,
     }
 }
 
@@ -69,7 +53,7 @@ impl Definition for TileUnpack {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let mut tiles = Tiles::new(request, params.tile_size, params.kmax, params.indices)?;
         let overlap = Overlap::parse(&params.overlap_mode, params.blend_alpha).map_err(|error| {
             let blamed = if matches!(error, OpError::BlendAlpha(_)) { "blend_alpha" } else { "overlap_mode" };
@@ -187,7 +171,7 @@ impl Op for TileUnpack {
         })
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         match self.level >= 0 || self.keys.is_some() {
             true => Ok(()),
             false => Err(request.param_error("level_priority", "must be >= 0 on a device")),
@@ -198,7 +182,7 @@ impl Op for TileUnpack {
         cuda::launches(self, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         match self.is_shifted {
             true => Vec::new(),
             false => combinations(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])]),

@@ -1,7 +1,5 @@
 //! Tolerance and error rates of a decision.
 
-use std::fmt;
-
 use super::Evidence;
 
 /// One false alarm in a thousand unchanged suites, so that an alarm is worth a look.
@@ -59,45 +57,30 @@ impl Plan {
 
     pub(super) fn check(&self) -> Result<(), InvalidPlan> {
         let is_rate = |rate: f64| rate > 0.0 && rate < 1.0;
-        match self {
-            Self { tolerance, .. } if !(tolerance.is_finite() && *tolerance >= 0.0) => {
-                Err(InvalidPlan::Tolerance(*tolerance))
-            }
-            Self { alarm_rate, .. } if !is_rate(*alarm_rate) => Err(InvalidPlan::AlarmRate(*alarm_rate)),
-            Self { miss_rate, .. } if !is_rate(*miss_rate) => Err(InvalidPlan::MissRate(*miss_rate)),
-            Self { workloads_count: 0, .. } => Err(InvalidPlan::NoWorkloads),
-            _ => Ok(()),
+        let Self { tolerance, alarm_rate, miss_rate, workloads_count } = *self;
+        match () {
+            () if !(tolerance.is_finite() && tolerance >= 0.0) => Err(InvalidPlan::Tolerance(tolerance)),
+            () if !is_rate(alarm_rate) => Err(InvalidPlan::AlarmRate(alarm_rate)),
+            () if !is_rate(miss_rate) => Err(InvalidPlan::MissRate(miss_rate)),
+            () if workloads_count == 0 => Err(InvalidPlan::NoWorkloads),
+            () => Ok(()),
         }
     }
 }
 
 const UNITS_SEARCHED: usize = 1200;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidPlan {
-    /// Negative, infinite or no number.
+    #[error("tolerance is {0}; give 0 or more, 0.01 for 1 %")]
     Tolerance(f64),
+    #[error("alarm rate is {0}; give a number between 0 and 1, 0.001 for 1 in 1000")]
     AlarmRate(f64),
+    #[error("miss rate is {0}; give a number between 0 and 1, 0.01 for 1 in 100")]
     MissRate(f64),
+    #[error("a plan for no workloads; give at least one")]
     NoWorkloads,
 }
-
-impl fmt::Display for InvalidPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tolerance(value) => write!(f, "tolerance is {value}; give 0 or more, 0.01 for 1 %"),
-            Self::AlarmRate(value) => {
-                write!(f, "alarm rate is {value}; give a number between 0 and 1, 0.001 for 1 in 1000")
-            }
-            Self::MissRate(value) => {
-                write!(f, "miss rate is {value}; give a number between 0 and 1, 0.01 for 1 in 100")
-            }
-            Self::NoWorkloads => write!(f, "a plan for no workloads; give at least one"),
-        }
-    }
-}
-
-impl std::error::Error for InvalidPlan {}
 
 #[cfg(test)]
 mod tests {

@@ -15,45 +15,29 @@ pub use weights::PathWeights;
 use crate::buffer::Buffer;
 use crate::diagnostics::Diagnostics;
 use crate::error::OpError;
+use crate::op::params;
 use crate::select::{TwoStage, check_budget};
 use crate::shape::{Grid, Nchw};
-use serde::Deserialize;
 
 const NORM_EPS: f64 = 1e-5;
 
-/// Numbers of one FF module: the op's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FfConfig {
-    pub tile_size_l0: usize,
-    /// Half of level 0's.
-    pub tile_size_l1: usize,
-    pub kmax_l0: usize,
-    pub kmax_l1: usize,
-    /// Budgets are per sample.
-    pub budget_b1: f64,
-    pub budget_b2: f64,
-    pub budget_total: f64,
-    pub cost_heavy: f64,
-    pub cost_cheap: f64,
-    /// Whether level 1 runs at all.
-    pub nesting: bool,
-}
-
-impl Default for FfConfig {
-    fn default() -> Self {
-        Self {
-            tile_size_l0: 16,
-            tile_size_l1: 8,
-            kmax_l0: 32,
-            kmax_l1: 64,
-            budget_b1: 16.0,
-            budget_b2: 8.0,
-            budget_total: 32.0,
-            cost_heavy: 1.0,
-            cost_cheap: 0.2,
-            nesting: true,
-        }
+params! {
+    /// The op's parameters.
+    #[derive(Copy)]
+    pub struct FfConfig {
+        pub tile_size_l0: usize = 16,
+        /// Half of level 0's.
+        pub tile_size_l1: usize = 8,
+        pub kmax_l0: usize = 32,
+        pub kmax_l1: usize = 64,
+        /// Budgets are per sample.
+        pub budget_b1: f64 = 16.0,
+        pub budget_b2: f64 = 8.0,
+        pub budget_total: f64 = 32.0,
+        pub cost_heavy: f64 = 1.0,
+        pub cost_cheap: f64 = 0.2,
+        /// Whether level 1 runs at all.
+        pub nesting: bool = true,
     }
 }
 

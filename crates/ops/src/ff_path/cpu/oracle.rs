@@ -76,7 +76,7 @@ impl OraclePath {
             grid,
             weights: weights.clone(),
             scans: [weights.forward.params(), weights.backward.params()],
-            gate: weights.merge_gate_logit.iter().map(|&v| sigmoid(f64::from(v)) as f32).collect(),
+            gate: weights.merge_gate(),
             packed: Packed::new(&spec),
             tokens: vec![0.0; tiles * c],
             mixed: vec![0.0; tiles * c],

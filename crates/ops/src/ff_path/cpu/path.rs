@@ -9,7 +9,6 @@ use crate::order::{OrderMode, Orderer};
 use crate::product::{PackedLhs, padded_columns, product};
 use crate::shape::{Grid, Nchw};
 use crate::simd::{self, vectorized};
-use crate::tile_ssm::cpu::module::sigmoid;
 use crate::tile_ssm::cpu::{self as ssm, ScanInputs, ScanParams};
 
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ impl FastPath {
             orderer: Orderer::new(OrderMode::Hilbert, &grid, tiles),
             ordered: Vec::with_capacity(tiles),
             scans: [w.forward.params(), w.backward.params()],
-            merge_gate: w.merge_gate_logit.iter().map(|&v| sigmoid(f64::from(v)) as f32).collect(),
+            merge_gate: w.merge_gate(),
             token_norm: w.token_norm.clone(),
             mlp0: (PackedLhs::new(&w.mlp0[0], c, c), w.mlp0[1].clone()),
             mlp2: (PackedLhs::new(&w.mlp2[0], 2 * c, c), w.mlp2[1].clone()),

@@ -2,7 +2,7 @@
 
 use crate::fusion_gate::cpu::Gate;
 use crate::rng::RandomState;
-use crate::tile_ssm::cpu::module::RawScan;
+use crate::tile_ssm::cpu::module::{RawScan, sigmoid};
 use holdpoint_cuda::Dtype;
 
 /// All parameters of one path; matrices are row-major `[out, in]`.
@@ -48,8 +48,13 @@ impl PathWeights {
             depthwise: layer(c, 9),
             pointwise: layer(2 * c, c),
             norm: [vec![1.0; 2 * c], vec![0.0; 2 * c]],
-            gate: Gate::default(),
+            gate: Gate::DEFAULT,
         }
+    }
+
+    /// The gate between both directions of the scan.
+    pub fn merge_gate(&self) -> Vec<f32> {
+        self.merge_gate_logit.iter().map(|&logit| sigmoid(f64::from(logit)) as f32).collect()
     }
 
     /// The layers rounded to an element type.

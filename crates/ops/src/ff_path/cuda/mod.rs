@@ -5,7 +5,7 @@ use super::cpu::{FfConfig, FfInputs, PathWeights, Router};
 use crate::order::{OrderMode, order};
 use crate::prelude::*;
 use crate::shape::Grid;
-use crate::tile_ssm::cpu::module::{RawScan, sigmoid};
+use crate::tile_ssm::cpu::module::RawScan;
 use holdpoint_cuda::compile::Unit;
 use holdpoint_cuda::{Buffer, CudaError, Launch};
 use holdpoint_model::FailureCause;
@@ -40,7 +40,7 @@ const TILE_MAX: usize = 64;
 const ROW_MAX: usize = 8192;
 
 /// Checks the limits of the fast kernels.
-pub(super) fn check(request: &Request<'_>, dims: &Nchw, config: &FfConfig) -> Result<(), BuildError> {
+pub(super) fn check(request: &Request, dims: &Nchw, config: &FfConfig) -> Result<(), BuildError> {
     let (channels, tile_size) = (dims.channels, config.tile_size_l0.max(config.tile_size_l1));
     if request.variant == Variant::Fast && !channels.is_multiple_of(16) {
         return Err(request.shape_error("channels must be a multiple of 16; variant \"reference\" takes any"));
@@ -281,12 +281,11 @@ fn pack_layers(weights: &PathWeights) -> Vec<f32> {
 
 /// Both directions' numbers and the merge gate, `[9, C]`.
 fn pack_scans(weights: &PathWeights) -> Vec<f32> {
-    let of = |scan: &RawScan| {
+    let pack = |scan: &RawScan| {
         let params = scan.params();
         [params.decay, params.input_gain, params.output_gain, params.state_bias].concat()
     };
-    let gate = weights.merge_gate_logit.iter().map(|logit| sigmoid(f64::from(*logit)) as f32);
-    of(&weights.forward).into_iter().chain(of(&weights.backward)).chain(gate).collect()
+    [pack(&weights.forward), pack(&weights.backward), weights.merge_gate()].concat()
 }
 
 #[cfg(test)]

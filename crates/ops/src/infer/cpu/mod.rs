@@ -10,12 +10,12 @@ pub use oracle::oracle;
 use crate::buffer::Buffer;
 use crate::diagnostics::{BudgetUse, Diagnostics, Histogram};
 use crate::error::OpError;
+use crate::op::params;
 use crate::order::{OrderMode, Orderer};
 use crate::select::{Greedy, Hysteresis, check_budget};
 use crate::shape::{Grid, Nchw};
 use crate::tile_pack::cpu::{PackSpec, Packed};
 use crate::tile_unpack::cpu::{Overlap, UnpackSpec};
-use serde::Deserialize;
 
 /// Pooling edge of the coarse view.
 pub const PV_STRIDE: usize = 16;
@@ -23,41 +23,27 @@ pub const PV_STRIDE: usize = 16;
 pub const FF_STRIDE: usize = 8;
 pub const CHANNELS: usize = 3;
 
+/// The fixed decay of the model's own scan, which has no gains.
+const SCAN_DECAY: f32 = 0.85;
 /// The value that the report gives for the dual variable.
 const MU: f64 = 0.1;
 
-/// The op's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct InferConfig {
-    /// On the pooled view.
-    pub tile_size_l0: usize,
-    pub kmax_l0: usize,
-    pub budget_b1: f64,
-    pub budget_b2: f64,
-    pub budget_b3: f64,
-    pub budget_total: f64,
-    pub theta_on: f64,
-    pub theta_off: f64,
-    /// Select every tile whatever it costs.
-    pub force_dense_routing: bool,
-    pub disable_ssm: bool,
-}
-
-impl Default for InferConfig {
-    fn default() -> Self {
-        Self {
-            tile_size_l0: 16,
-            kmax_l0: 32,
-            budget_b1: 16.0,
-            budget_b2: 8.0,
-            budget_b3: 0.0,
-            budget_total: 32.0,
-            theta_on: 0.6,
-            theta_off: 0.45,
-            force_dense_routing: false,
-            disable_ssm: false,
-        }
+params! {
+    /// The op's parameters.
+    #[derive(Copy)]
+    pub struct InferConfig {
+        /// On the pooled view.
+        pub tile_size_l0: usize = 16,
+        pub kmax_l0: usize = 32,
+        pub budget_b1: f64 = 16.0,
+        pub budget_b2: f64 = 8.0,
+        pub budget_b3: f64 = 0.0,
+        pub budget_total: f64 = 32.0,
+        pub theta_on: f64 = 0.6,
+        pub theta_off: f64 = 0.45,
+        /// Select every tile whatever it costs.
+        pub force_dense_routing: bool = false,
+        pub disable_ssm: bool = false,
     }
 }
 
@@ -234,8 +220,13 @@ impl Model {
             mixed.fill(0.0);
             state.fill(0.0);
         } else {
-            let alpha = crate::tile_ssm::cpu::placeholder::ALPHA;
-            crate::tile_ssm::cpu::placeholder::tile_ssm_scan(tokens, CHANNELS, alpha, mixed, state);
+            state.fill(0.0);
+            for (tokens, mixed) in tokens.chunks_exact(CHANNELS).zip(mixed.chunks_exact_mut(CHANNELS)) {
+                for c in 0..CHANNELS {
+                    state[c] = SCAN_DECAY * state[c] + (1.0 - SCAN_DECAY) * tokens[c];
+                    mixed[c] = state[c];
+                }
+            }
         }
         for (gamma, mixed) in self.gamma.iter_mut().zip(mixed) {
             *gamma = mixed.tanh();

@@ -2,13 +2,11 @@
 //! Must not mix channels, and must never let a NaN token into the state.
 //!
 //! [`oracle`] and [`fast`] take one parameter set per direction, which covers the op form (the same set
-//! twice) and the module form ([`module`]: two learned sets and a gate). [`placeholder`] is the CPU model's
-//! own scan.
+//! twice) and the module form ([`module`]: two learned sets and a gate).
 
 mod fast;
 pub mod module;
 mod oracle;
-pub mod placeholder;
 
 pub use fast::fast;
 pub use oracle::oracle;
