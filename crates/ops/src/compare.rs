@@ -290,11 +290,16 @@ mod tests {
     use super::*;
 
     const LOOSE: Tolerance = Tolerance::new(1.0, 1.0);
+    const ORDINARY: Leeway = Leeway { ordinary: true, ..Leeway::NONE };
+
+    fn compare(tolerance: Tolerance, leeway: Leeway, got: &[f32], want: &[f32]) -> Check {
+        Comparison::new(tolerance).with_leeway(leeway).floats("y", &[want.len()], got, want).finish()
+    }
 
     #[test]
     fn nan_on_either_side_is_a_mismatch_under_any_tolerance() {
         for (got, want) in [(f32::NAN, 1.0), (1.0, f32::NAN), (f32::NAN, f32::NAN)] {
-            let check = Comparison::new(LOOSE).floats("y", &[1], &[got], &[want]).finish();
+            let check = compare(LOOSE, Leeway::NONE, &[got], &[want]);
             assert!(!check.passed, "{got} vs {want}");
             assert_eq!(check.max_abs_err, f64::INFINITY);
         }
@@ -302,36 +307,33 @@ mod tests {
 
     #[test]
     fn infinities_match_only_themselves() {
-        assert!(LOOSE.accepts(f64::INFINITY, f64::INFINITY));
-        assert!(!LOOSE.accepts(f64::INFINITY, f64::NEG_INFINITY));
-        assert!(!LOOSE.accepts(1.0, f64::INFINITY));
-        assert!(!LOOSE.accepts(f64::INFINITY, 1.0));
-        let check = Comparison::new(LOOSE).floats("y", &[1], &[f32::INFINITY], &[f32::INFINITY]).finish();
+        const INFINITY: f64 = f64::INFINITY;
+        assert!(LOOSE.accepts(INFINITY, INFINITY));
+        for (got, want) in [(INFINITY, -INFINITY), (1.0, INFINITY), (INFINITY, 1.0)] {
+            assert!(!LOOSE.accepts(got, want), "{got} vs {want}");
+        }
+        let check = compare(LOOSE, Leeway::NONE, &[f32::INFINITY], &[f32::INFINITY]);
         assert!(check.passed && check.max_abs_err == 0.0);
     }
 
     #[test]
     fn the_first_mismatch_is_named_by_coordinates() {
-        let (mut got, want) = (vec![0.5f32; 24], vec![0.5f32; 24]);
+        let (mut got, want) = ([0.5; 24], [0.5; 24]);
         got[23] = f32::NAN;
         let check = Comparison::new(Tolerance::EXACT).floats("merged", &[2, 3, 4], &got, &want).finish();
         assert_eq!(check.first_bad.as_deref(), Some("merged[1,2,3]: got NaN, want 0.5"));
         assert_eq!((check.mismatches, check.total), (1, 24));
     }
 
-    const ORDINARY: Leeway = Leeway { ordinary: true, ..Leeway::NONE };
-
     #[test]
     fn a_constant_within_the_absolute_tolerance_is_wrong_by_its_norm() {
         let want: Vec<f32> = (0..100).map(|i| 1e-3 * (i as f32).sin()).collect();
         let tolerance = Tolerance::new(2e-3, 1e-3);
-        let by_element = Comparison::new(tolerance).floats("y", &[100], &[0.0; 100], &want).finish();
+        let by_element = compare(tolerance, Leeway::NONE, &[0.0; 100], &want);
         assert!(by_element.passed && by_element.rel_norm == 1.0, "{by_element:?}");
-        let by_norm =
-            Comparison::new(tolerance).with_leeway(ORDINARY).floats("y", &[100], &[0.0; 100], &want).finish();
+        let by_norm = compare(tolerance, ORDINARY, &[0.0; 100], &want);
         assert!(!by_norm.passed && by_norm.first_bad.unwrap().contains("norm"));
-        let right =
-            Comparison::new(tolerance).with_leeway(ORDINARY).floats("y", &[100], &want, &want).finish();
+        let right = compare(tolerance, ORDINARY, &want, &want);
         assert!(right.passed && right.correlation.unwrap() > 0.999_999);
     }
 
@@ -339,37 +341,31 @@ mod tests {
     fn no_correlation_is_given_for_rounding_errors() {
         let want: Vec<f32> = (0..100).map(|i| 1.0 + 1e-3 * (i as f32).sin()).collect();
         let rounded: Vec<f32> = want.iter().map(|x| (x * 256.0).round() / 256.0).collect();
-        let loose = Comparison::new(Tolerance::new(1e-2, 2e-2)).with_leeway(ORDINARY);
-        let check = loose.floats("y", &[100], &rounded, &want).finish();
+        let check = compare(Tolerance::new(1e-2, 2e-2), ORDINARY, &rounded, &want);
         assert!(check.passed && check.correlation.is_none(), "{check:?}");
-        let strict = Comparison::new(Tolerance::new(1e-2, 1e-5)).with_leeway(ORDINARY);
-        assert!(strict.floats("y", &[100], &want, &want).finish().correlation.unwrap() > 0.999);
+        assert!(compare(Tolerance::new(1e-2, 1e-5), ORDINARY, &want, &want).correlation.unwrap() > 0.999);
     }
 
     #[test]
     fn the_answer_is_not_finite_exactly_where_the_oracle_is_not() {
         let planted = Leeway { planted: true, ..Leeway::NONE };
-        let compare = |got: &[f32], want: &[f32]| {
-            Comparison::new(LOOSE).with_leeway(planted).floats("y", &[2], got, want).finish().passed
-        };
-        assert!(compare(&[f32::NAN, 1.0], &[f32::NAN, 1.0]));
-        assert!(compare(&[f32::INFINITY, 1.0], &[f32::NAN, 1.0]));
-        assert!(!compare(&[3.0, 1.0], &[f32::NAN, 1.0]), "a number where none can be");
-        assert!(!compare(&[f32::NAN, f32::NAN], &[f32::NAN, 1.0]), "NaN where a number must be");
+        let passes = |got: [f32; 2]| compare(LOOSE, planted, &got, &[f32::NAN, 1.0]).passed;
+        assert!(passes([f32::NAN, 1.0]) && passes([f32::INFINITY, 1.0]));
+        assert!(!passes([3.0, 1.0]), "a number where none can be");
+        assert!(!passes([f32::NAN, f32::NAN]), "NaN where a number must be");
     }
 
     #[test]
     fn the_absolute_tolerance_grows_with_the_inputs() {
-        let tolerance = Tolerance::new(1e-3, 0.0);
-        let large = Leeway { scale: 100.0, ..Leeway::NONE };
-        assert!(!Comparison::new(tolerance).floats("y", &[1], &[0.05], &[0.0]).finish().passed);
-        assert!(
-            Comparison::new(tolerance).with_leeway(large).floats("y", &[1], &[0.05], &[0.0]).finish().passed
-        );
+        let passes = |scale: f64| {
+            let leeway = Leeway { scale, ..Leeway::NONE };
+            compare(Tolerance::new(1e-3, 0.0), leeway, &[0.05], &[0.0]).passed
+        };
+        assert!(!passes(1.0) && passes(100.0));
     }
 
     #[test]
     fn outputs_of_different_length_never_pass() {
-        assert!(!Comparison::new(LOOSE).floats("y", &[2], &[1.0], &[1.0, 1.0]).finish().passed);
+        assert!(!compare(LOOSE, Leeway::NONE, &[1.0], &[1.0, 1.0]).passed);
     }
 }

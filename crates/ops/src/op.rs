@@ -238,6 +238,8 @@ pub trait Definition: Op + Sized + 'static {
     const KERNELS: &'static [KernelFile] = &[];
     /// How cases for fuzzing are drawn; absent where the op is not fuzzed.
     const CASES: Option<Cases> = None;
+    /// The default of [`Definition::load`] per element of the main input: elements in all, and operations.
+    const LOAD_PER_ELEMENT: [u64; 2] = [8, 8];
     /// Whether the plain version is a single launch, which a user's kernel can replace.
     const IS_REPLACEABLE: bool = false;
 
@@ -248,8 +250,8 @@ pub trait Definition: Op + Sized + 'static {
 
     /// Cost of preparing, calling and checking it; must not be less than what is allocated.
     fn load(shape: &[usize], _: &Self::Params) -> Load {
-        let main = product(shape);
-        Load { elements: main.saturating_mul(8), operations: main.saturating_mul(8) }
+        let [elements, operations] = Self::LOAD_PER_ELEMENT.map(|load| product(shape).saturating_mul(load));
+        Load { elements, operations }
     }
 
     /// Parameters that a user's kernel may use as sizes.

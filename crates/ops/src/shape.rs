@@ -78,3 +78,22 @@ impl Grid {
         }
     }
 }
+
+/// Sizes of tiles that are packed from a map, or laid onto one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TileSpec {
+    pub dims: Nchw,
+    pub grid: Grid,
+    /// Per sample, K.
+    pub tiles: usize,
+}
+
+impl TileSpec {
+    pub fn new(dims: Nchw, tile: usize, tiles: usize) -> Result<Self, OpError> {
+        Ok(Self { dims, grid: Grid::new(dims.height, dims.width, tile)?, tiles })
+    }
+
+    pub fn tile_len(&self) -> usize {
+        self.dims.channels * self.grid.tile * self.grid.tile
+    }
+}

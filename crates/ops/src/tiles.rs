@@ -6,7 +6,7 @@ use crate::error::BuildError;
 use crate::op::{Load, NamedParams, Request, product};
 use crate::order::{OrderMode, order};
 use crate::rng::RandomState;
-use crate::shape::{Grid, Nchw};
+use crate::shape::{Grid, Nchw, TileSpec};
 use holdpoint_cuda::Dtype;
 use std::ops::Range;
 
@@ -60,6 +60,10 @@ impl Tiles {
             (None, None) => (0..all as u32).collect::<Vec<u32>>().repeat(dims.batch),
         };
         Ok(Self { dims, grid, count: indices.len() / dims.batch, indices })
+    }
+
+    pub(crate) fn spec(&self) -> TileSpec {
+        TileSpec { dims: self.dims, grid: self.grid, tiles: self.count }
     }
 
     /// The ids of each sample in the order of a mode.

@@ -19,11 +19,11 @@ use holdpoint_ops::fusion_gate::cpu::{self as fusion, Gate, Maps};
 use holdpoint_ops::infer::cpu::{self as infer, InferConfig, Model};
 use holdpoint_ops::order::{OrderMode, Orderer};
 use holdpoint_ops::rng::RandomState;
-use holdpoint_ops::shape::Nchw;
-use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use holdpoint_ops::shape::{Grid, Nchw, TileSpec};
+use holdpoint_ops::tile_pack::cpu::{self as pack, Packed};
 use holdpoint_ops::tile_ssm::cpu::module::RawScan;
 use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec, levels, priority};
+use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, levels, priority};
 use serde_json::{Value, json};
 use support::Vectors;
 
@@ -98,10 +98,10 @@ fn check_pack(v: &Vectors) {
             "unordered" => None,
             name => Some(name.parse::<OrderMode>().unwrap_or_else(|e| panic!("pack.{name}: {e}"))),
         };
-        let spec = PackSpec::new(dims, tile, indices.shape[1], order).unwrap();
+        let spec = TileSpec::new(dims, tile, indices.shape[1]).unwrap();
         let (feature, ids) = (feature.floats(), indices.ids());
         let (mut slow, mut quick) = (Packed::new(&spec), Packed::new(&spec));
-        pack::oracle(&spec, &feature, &ids, slow.view());
+        pack::oracle(&spec, &feature, &ids, order, slow.view());
         let mut orderer = order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
         pack::fast(&spec, &feature, &ids, orderer.as_mut(), quick.view());
         for (what, got) in [("oracle", slow), ("fast", quick)] {
@@ -116,18 +116,16 @@ fn check_pack(v: &Vectors) {
     }
 }
 
-fn unpack_spec(v: &Vectors, mode: &str) -> UnpackSpec {
-    let (base, packed) = (v.get("unpack.base"), v.get("unpack.packed"));
-    UnpackSpec {
-        dims: map_dims(&base.shape),
-        tile: packed.shape[3],
-        tiles: packed.shape[1],
-        overlap: Overlap::parse(mode, v.number("unpack", "blend_alpha")).unwrap(),
-    }
+fn unpack_spec(v: &Vectors, mode: &str) -> (TileSpec, Overlap) {
+    let (dims, packed) = (map_dims(&v.get("unpack.base").shape), v.get("unpack.packed"));
+    let tile = packed.shape[3];
+    let grid = Grid { rows: dims.height / tile, cols: dims.width / tile, tile };
+    let overlap = Overlap::parse(mode, v.number("unpack", "blend_alpha")).unwrap();
+    (TileSpec { dims, grid, tiles: packed.shape[1] }, overlap)
 }
 
-fn overlap_tolerance(spec: &UnpackSpec) -> Tolerance {
-    if spec.overlap == Overlap::Override { EXACT } else { CLOSE }
+fn overlap_tolerance(overlap: Overlap) -> Tolerance {
+    if overlap == Overlap::Override { EXACT } else { CLOSE }
 }
 
 fn check_unpack(v: &Vectors) {
@@ -136,15 +134,15 @@ fn check_unpack(v: &Vectors) {
     let level = v.number("unpack", "level_priority") as i8;
     let inputs = ["base", "packed", "origins", "priority_map"];
     for mode in v.children("unpack.").into_iter().filter(|name| !inputs.contains(&&**name)) {
-        let spec = unpack_spec(v, &mode);
+        let (spec, overlap) = unpack_spec(v, &mode);
         for (what, op) in
             [("oracle", priority::oracle as fn(&Unpack<'_>, _, &mut _, &mut _)), ("fast", priority::fast)]
         {
             let mut map: Vec<i8> = v.get("unpack.priority_map").ints().into_iter().map(|p| p as i8).collect();
             let mut merged = vec![f32::NAN; base.len()];
-            let unpack = Unpack { spec, base: &base, packed: &packed, origins: &origins };
+            let unpack = Unpack { spec, overlap, base: &base, packed: &packed, origins: &origins };
             op(&unpack, level, &mut map[..], &mut merged[..]);
-            v.floats_match(what, &format!("unpack.{mode}.merged"), &merged, overlap_tolerance(&spec));
+            v.floats_match(what, &format!("unpack.{mode}.merged"), &merged, overlap_tolerance(overlap));
             v.ints_match(what, &format!("unpack.{mode}.priority_map"), map.into_iter().map(i64::from));
         }
     }
@@ -159,16 +157,16 @@ fn check_unpack_levels(v: &Vectors) {
             "none" => ("override", None),
             other => (other, Some(&given[..])),
         };
-        let spec = unpack_spec(v, overlap);
+        let (spec, overlap) = unpack_spec(v, overlap);
         let keys = levels::keys(spec.tiles, spec.dims.batch, levels).unwrap();
         let (mut slow, mut quick) = (vec![f32::NAN; base.len()], vec![f32::NAN; base.len()]);
-        let unpack = Unpack { spec, base: &base, packed: &packed, origins: &origins };
+        let unpack = Unpack { spec, overlap, base: &base, packed: &packed, origins: &origins };
         levels::oracle(&unpack, &keys, &mut slow);
         let mut order = vec![0; origins.len()];
         levels::fast(&unpack, &keys, &mut order, &mut quick);
         for (what, merged) in [("oracle", slow), ("fast", quick)] {
             let name = format!("unpack_levels.{mode}.merged");
-            v.floats_match(what, &name, &merged, overlap_tolerance(&spec));
+            v.floats_match(what, &name, &merged, overlap_tolerance(overlap));
         }
     }
 }
@@ -249,7 +247,7 @@ fn check_fused(v: &Vectors) {
         gate_bias: number("gate_bias"),
     };
     let tile = v.number("fused", "tile_size") as usize;
-    let spec = PackSpec::new(map_dims(&feature.shape), tile, indices.shape[1], None).unwrap();
+    let spec = TileSpec::new(map_dims(&feature.shape), tile, indices.shape[1]).unwrap();
     let (feature, ids) = (feature.floats(), indices.ids());
     fused::check_unique(&ids, spec.tiles, spec.grid.count()).unwrap();
     let (mut slow, mut quick) = (vec![f32::NAN; feature.len()], vec![f32::NAN; feature.len()]);

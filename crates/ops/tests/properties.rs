@@ -13,10 +13,10 @@ use holdpoint_ops::infer::cpu::{self as infer, InferConfig, Model};
 use holdpoint_ops::order::{OrderMode, Orderer, insertion_order, order};
 use holdpoint_ops::rng::RandomState;
 use holdpoint_ops::select::{SplitInput, greedy, two_stage};
-use holdpoint_ops::shape::{Grid, Nchw};
-use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use holdpoint_ops::shape::{Grid, Nchw, TileSpec};
+use holdpoint_ops::tile_pack::cpu::{self as pack, Packed};
 use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec, levels, priority};
+use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, levels, priority};
 use proptest::prelude::*;
 
 fn modes() -> impl Strategy<Value = OrderMode> {
@@ -86,11 +86,11 @@ proptest! {
         (dims, tile) in maps(), mode in prop::option::of(modes()), tiles in 0usize..9, seed in 0u64..1 << 40,
     ) {
         let mut rng = RandomState::new(seed);
-        let spec = PackSpec::new(dims, tile, tiles, mode).unwrap();
+        let spec = TileSpec::new(dims, tile, tiles).unwrap();
         let feature = dirty(&mut rng, dims.len());
         let given = ids(&mut rng, dims.batch * tiles, spec.grid.count());
         let (mut slow, mut quick) = (Packed::new(&spec), Packed::new(&spec));
-        pack::oracle(&spec, &feature, &given, slow.view());
+        pack::oracle(&spec, &feature, &given, mode, slow.view());
         let mut orderer = mode.map(|mode| Orderer::new(mode, &spec.grid, tiles));
         pack::fast(&spec, &feature, &given, orderer.as_mut(), quick.view());
         prop_assert!(same_bits(&quick.tiles, &slow.tiles));
@@ -104,13 +104,13 @@ proptest! {
     ) {
         let mut rng = RandomState::new(seed);
         let overlap = Overlap::parse(if blend { "blend" } else { "override" }, alpha).unwrap();
-        let spec = UnpackSpec { dims, tile, tiles, overlap };
+        let spec = TileSpec::new(dims, tile, tiles).unwrap();
         let count = dims.batch * tiles;
         let base = if blend { rng.normals(dims.len()).to_vec() } else { dirty(&mut rng, dims.len()) };
         let packed = rng.normals(count * spec.tile_len());
         let (ys, xs) = (ids(&mut rng, count, dims.height - tile + 1), ids(&mut rng, count, dims.width - tile + 1));
         let origins: Vec<[u32; 2]> = ys.into_iter().zip(xs).map(|(y, x)| [y, x]).collect();
-        let unpack = Unpack { spec, base: &base, packed: &packed, origins: &origins };
+        let unpack = Unpack { spec, overlap, base: &base, packed: &packed, origins: &origins };
         let (mut slow, mut quick) = (vec![f32::NAN; dims.len()], vec![f32::NAN; dims.len()]);
         if by_level {
             let given: Vec<i32> = ids(&mut rng, count, 4).into_iter().map(|l| l as i32 - 1).collect();
@@ -188,7 +188,7 @@ proptest! {
         let mut rng = RandomState::new(seed);
         let grid = Grid::new(dims.height, dims.width, tile).unwrap();
         let tiles = (rng.uniform() * (grid.count() + 1) as f64) as usize;
-        let spec = PackSpec::new(dims, tile, tiles, None).unwrap();
+        let spec = TileSpec::new(dims, tile, tiles).unwrap();
         // The first tiles of a shuffled grid: unique by construction.
         let mut given = Vec::new();
         for _ in 0..dims.batch {

@@ -27,6 +27,7 @@ impl Definition for Copy {
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&COPY, &["ITEMS=4 THREADS=512"])];
     const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
+    const LOAD_PER_ELEMENT: [u64; 2] = [4, 4];
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
@@ -35,11 +36,6 @@ impl Definition for Copy {
             return Err(request.param_error("rounds", "1 to 2^20 are wanted"));
         }
         Ok(Self { count: request.count("N")?, rounds })
-    }
-
-    fn load(shape: &[usize], _: &Params) -> Load {
-        let main = product(shape);
-        Load { elements: main.saturating_mul(4), operations: main.saturating_mul(4) }
     }
 
     fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {

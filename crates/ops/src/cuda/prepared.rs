@@ -62,7 +62,7 @@ impl Prepared {
         gpu.device.trim();
         gpu.device.reset_peak();
         let program = Program::new(gpu, request, given)?;
-        let tolerance = request.tolerance.unwrap_or_else(|| program.tolerance);
+        let tolerance = request.tolerance.unwrap_or(program.tolerance);
         Ok(Self {
             graph: None,
             program,

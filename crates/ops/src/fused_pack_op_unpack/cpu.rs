@@ -2,9 +2,10 @@
 //! Must not accept a tile twice in a row: the fast version works in place.
 
 use crate::error::OpError;
+use crate::shape::TileSpec;
 use crate::simd::{relu, vectorized};
-use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
-use crate::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec, levels};
+use crate::tile_pack::cpu::{self as pack, Packed};
+use crate::tile_unpack::cpu::{Overlap, Unpack, levels};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
@@ -45,7 +46,7 @@ pub fn check_unique(indices: &[u32], tiles: usize, grid_count: usize) -> Result<
 
 /// Three separate steps; `packed` and `keys` (ascending positions) are its working space.
 pub fn oracle(
-    spec: &PackSpec,
+    spec: &TileSpec,
     op: &Affine,
     feature: &[f32],
     indices: &[u32],
@@ -53,18 +54,22 @@ pub fn oracle(
     keys: &[i32],
     merged: &mut [f32],
 ) {
-    pack::oracle(spec, feature, indices, packed.view());
+    pack::oracle(spec, feature, indices, None, packed.view());
     for pixel in packed.tiles.iter_mut() {
         *pixel = op.apply(*pixel);
     }
-    let PackSpec { dims, grid, tiles, .. } = *spec;
-    let spec = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
-    let unpack = Unpack { spec, base: feature, packed: &packed.tiles, origins: &packed.origins };
+    let unpack = Unpack {
+        spec: *spec,
+        overlap: Overlap::Override,
+        base: feature,
+        packed: &packed.tiles,
+        origins: &packed.origins,
+    };
     levels::oracle(&unpack, keys, merged);
 }
 
 /// One copy, then the op on the selected rows in place.
-pub fn fast(spec: &PackSpec, op: &Affine, feature: &[f32], indices: &[u32], merged: &mut [f32]) {
+pub fn fast(spec: &TileSpec, op: &Affine, feature: &[f32], indices: &[u32], merged: &mut [f32]) {
     merged.copy_from_slice(feature);
     if spec.tiles == 0 || spec.dims.is_empty() {
         return;
@@ -78,12 +83,12 @@ pub fn fast(spec: &PackSpec, op: &Affine, feature: &[f32], indices: &[u32], merg
 }
 
 #[inline(always)]
-fn in_place<const T: usize>(spec: &PackSpec, op: &Affine, indices: &[u32], merged: &mut [f32]) {
+fn in_place<const T: usize>(spec: &TileSpec, op: &Affine, indices: &[u32], merged: &mut [f32]) {
     in_place_any(spec, op, indices, merged, T);
 }
 
 #[inline(always)]
-fn in_place_any(spec: &PackSpec, op: &Affine, indices: &[u32], merged: &mut [f32], tile: usize) {
+fn in_place_any(spec: &TileSpec, op: &Affine, indices: &[u32], merged: &mut [f32], tile: usize) {
     let dims = spec.dims;
     for (row, sample) in indices.chunks(spec.tiles).zip(merged.chunks_exact_mut(dims.sample())) {
         for &index in row {

@@ -4,7 +4,7 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use crate::tile_pack::cpu::{PackSpec, Packed};
+use crate::tile_pack::cpu::Packed;
 use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
 use cpu::Affine;
 
@@ -92,15 +92,14 @@ impl Op for FusedPackOpUnpack {
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
-        let Tiles { dims, grid, count, indices } = self.tiles.clone();
-        let (spec, affine) = (PackSpec { dims, grid, tiles: count, order: None }, self.affine);
+        let (spec, indices, affine) = (self.tiles.spec(), self.tiles.indices.clone(), self.affine);
         if variant == Variant::Fast {
             return version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
                 cpu::fast(&spec, &affine, inputs[0].f32(), &indices, outputs[0].f32_mut());
             });
         }
         let mut packed = Packed::new(&spec);
-        let keys: Vec<i32> = (0..dims.batch).flat_map(|_| 0..count as i32).collect();
+        let keys: Vec<i32> = (0..spec.dims.batch).flat_map(|_| 0..spec.tiles as i32).collect();
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
             let (feature, merged) = (inputs[0].f32(), outputs[0].f32_mut());
             cpu::oracle(&spec, &affine, feature, &indices, &mut packed, &keys, merged);

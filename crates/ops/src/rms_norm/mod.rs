@@ -31,6 +31,7 @@ impl Definition for RmsNorm {
     const CUDA: &'static [Dtype] = WIDE;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
     const CASES: Option<Cases> = Some(Cases::new(&[4096, 20_000]));
+    const LOAD_PER_ELEMENT: [u64; 2] = [6, 2];
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
@@ -44,11 +45,6 @@ impl Definition for RmsNorm {
             return Err(request.param_error("eps", format!("must be a finite f32 > 0, not {eps}")));
         }
         Ok(Self { dims: request.shape.to_vec(), rows, hidden, eps: eps as f32 })
-    }
-
-    fn load(shape: &[usize], _: &Params) -> Load {
-        let main = product(shape);
-        Load { elements: main.saturating_mul(6), operations: main.saturating_mul(2) }
     }
 
     fn named_params(&self) -> NamedParams {

@@ -6,7 +6,7 @@ mod cuda;
 use crate::order::{OrderMode, Orderer};
 use crate::prelude::*;
 use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
-use cpu::{PackSpec, PackedMut};
+use cpu::PackedMut;
 
 params! {
     pub struct Params {
@@ -23,13 +23,6 @@ pub struct TilePack {
     /// With ids as given.
     tiles: Tiles,
     order: Option<OrderMode>,
-}
-
-impl TilePack {
-    fn spec(&self) -> PackSpec {
-        let Tiles { dims, grid, count, .. } = self.tiles;
-        PackSpec { dims, grid, tiles: count, order: self.order }
-    }
 }
 
 impl Definition for TilePack {
@@ -92,12 +85,13 @@ impl Op for TilePack {
 
     /// A model's maps do not come from L2 either.
     fn copies(&self) -> usize {
-        self.spec().copies()
+        cpu::copies(&self.tiles.spec())
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
-        let (spec, ids) = (self.spec(), self.tiles.indices.clone());
-        let mut orderer = self.order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
+        let (spec, ids) = (self.tiles.spec(), self.tiles.indices.clone());
+        let order = self.order;
+        let mut orderer = order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
             let [packed, indices, origins] = outputs else { return };
             let (Data::U32(indices), Data::U32(origins)) = (&mut indices.data, &mut origins.data) else {
@@ -106,7 +100,7 @@ impl Op for TilePack {
             let out = PackedMut { tiles: packed.f32_mut(), indices, origins: origins.as_chunks_mut().0 };
             match variant {
                 Variant::Fast => cpu::fast(&spec, inputs[0].f32(), &ids, orderer.as_mut(), out),
-                Variant::Reference => cpu::oracle(&spec, inputs[0].f32(), &ids, out),
+                Variant::Reference => cpu::oracle(&spec, inputs[0].f32(), &ids, order, out),
             }
         })
     }

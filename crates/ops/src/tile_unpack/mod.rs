@@ -6,7 +6,7 @@ mod cuda;
 
 use crate::prelude::*;
 use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
-use cpu::{Overlap, Unpack, UnpackSpec, levels, priority};
+use cpu::{Overlap, Unpack, levels, priority};
 
 params! {
     pub struct Params {
@@ -35,13 +35,6 @@ pub struct TileUnpack {
     keys: Option<Vec<i32>>,
     origins: Vec<[u32; 2]>,
     is_shifted: bool,
-}
-
-impl TileUnpack {
-    fn spec(&self) -> UnpackSpec {
-        let Tiles { dims, grid, count, .. } = self.tiles;
-        UnpackSpec { dims, tile: grid.tile, tiles: count, overlap: self.overlap }
-    }
 }
 
 impl Definition for TileUnpack {
@@ -148,11 +141,12 @@ impl Op for TileUnpack {
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
-        let (spec, level, origins) = (self.spec(), self.level, self.origins.clone());
-        let keys = self.keys.clone();
+        let (spec, overlap, level) = (self.tiles.spec(), self.overlap, self.level);
+        let (origins, keys) = (self.origins.clone(), self.keys.clone());
         let mut order = vec![0; origins.len()];
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
-            let unpack = Unpack { spec, base: inputs[0].f32(), packed: inputs[1].f32(), origins: &origins };
+            let (base, packed) = (inputs[0].f32(), inputs[1].f32());
+            let unpack = Unpack { spec, overlap, base, packed, origins: &origins };
             match (&keys, outputs) {
                 (None, [merged, map]) => {
                     let (merged, Data::I8(map)) = (merged.f32_mut(), &mut map.data) else { return };

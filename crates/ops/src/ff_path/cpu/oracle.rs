@@ -5,13 +5,13 @@ use super::{FfInputs, Levels, NORM_EPS, PathWeights, SampleOutputs};
 use crate::fusion_gate::cpu::{self as fusion, Maps};
 use crate::order::OrderMode;
 use crate::select::TwoStage;
-use crate::shape::{Grid, Nchw};
+use crate::shape::{Grid, Nchw, TileSpec};
 use crate::simd::relu;
-use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use crate::tile_pack::cpu::{self as pack, Packed};
 use crate::tile_ssm::cpu::module::{TOKEN_CLAMP, sigmoid};
 use crate::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
-use crate::tile_unpack::cpu::{Overlap, Unpack, UnpackSpec};
+use crate::tile_unpack::cpu::{Overlap, Unpack};
 
 /// The plain version of both levels.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ struct OraclePath {
 impl OraclePath {
     fn new(dims: Nchw, (grid, kmax): (Grid, usize), weights: &PathWeights) -> Self {
         let (tiles, c, pixels) = (kmax.min(grid.count()), dims.channels, grid.tile * grid.tile);
-        let spec = PackSpec { dims, grid, tiles, order: Some(OrderMode::Hilbert) };
+        let spec = TileSpec { dims, grid, tiles };
         Self {
             dims,
             grid,
@@ -99,9 +99,9 @@ impl OraclePath {
         states: &mut [f32],
     ) {
         let (dims, grid, tiles) = (self.dims, self.grid, ids.len());
-        let spec = PackSpec { dims, grid, tiles, order: Some(OrderMode::Hilbert) };
+        let spec = TileSpec { dims, grid, tiles };
         self.packed.resize(&spec);
-        pack::oracle(&spec, dense, ids, self.packed.view());
+        pack::oracle(&spec, dense, ids, Some(OrderMode::Hilbert), self.packed.view());
         self.tokens_and_scan(tiles, states);
         for k in 0..tiles {
             self.film(k);
@@ -109,9 +109,8 @@ impl OraclePath {
         for k in 0..tiles {
             self.modulate_and_refine(k);
         }
-        let spec = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
         let Packed { tiles: packed, origins, .. } = &self.packed;
-        let unpack = Unpack { spec, base: dense, packed, origins };
+        let unpack = Unpack { spec, overlap: Overlap::Override, base: dense, packed, origins };
         self.map.fill(0);
         priority::oracle(&unpack, PRIORITY_L0, &mut self.map, &mut self.unpacked);
         let maps = Maps { base: dense, heavy: &self.unpacked, boundary, uncertainty };

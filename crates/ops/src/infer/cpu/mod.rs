@@ -13,9 +13,8 @@ use crate::error::OpError;
 use crate::op::params;
 use crate::order::{OrderMode, Orderer};
 use crate::select::{Greedy, Hysteresis, check_budget};
-use crate::shape::{Grid, Nchw};
-use crate::tile_pack::cpu::{PackSpec, Packed};
-use crate::tile_unpack::cpu::{Overlap, UnpackSpec};
+use crate::shape::{Grid, Nchw, TileSpec};
+use crate::tile_pack::cpu::Packed;
 
 /// Pooling edge of the coarse view.
 pub const PV_STRIDE: usize = 16;
@@ -118,7 +117,7 @@ impl Model {
         let grid = Self::check(height, width, &config)?;
         let ff = Nchw::new(1, CHANNELS, height / FF_STRIDE, width / FF_STRIDE);
         let count = grid.count();
-        let spec = PackSpec { dims: ff, grid, tiles: count, order: Some(OrderMode::Hilbert) };
+        let spec = TileSpec { dims: ff, grid, tiles: count };
         Ok(Self {
             image: Nchw::new(1, CHANNELS, height, width),
             ff,
@@ -201,14 +200,8 @@ impl Model {
         };
     }
 
-    fn pack_spec(&self) -> PackSpec {
-        let tiles = self.selected.len();
-        PackSpec { dims: self.ff, grid: self.grid, tiles, order: Some(OrderMode::Hilbert) }
-    }
-
-    fn unpack_spec(&self) -> UnpackSpec {
-        let (dims, tile, tiles) = (self.ff, self.grid.tile, self.selected.len());
-        UnpackSpec { dims, tile, tiles, overlap: Overlap::Override }
+    fn tile_spec(&self) -> TileSpec {
+        TileSpec { dims: self.ff, grid: self.grid, tiles: self.selected.len() }
     }
 
     /// The scan and what it means for each tile; `tokens` must be filled.

@@ -40,8 +40,8 @@ pub fn application_order(keys: &[i32], tiles: usize) -> Vec<u32> {
 
 /// The obvious loops: repeatedly the tile with the next larger key, one element at a time.
 pub fn oracle(unpack: &Unpack<'_>, keys: &[i32], merged: &mut [f32]) {
-    let Unpack { spec, base, packed, origins } = *unpack;
-    let (dims, t) = (spec.dims, spec.tile);
+    let Unpack { spec, overlap, base, packed, origins } = *unpack;
+    let (dims, t) = (spec.dims, spec.grid.tile);
     merged.copy_from_slice(base);
     for b in 0..dims.batch {
         let mut last = i32::MIN;
@@ -55,7 +55,7 @@ pub fn oracle(unpack: &Unpack<'_>, keys: &[i32], merged: &mut [f32]) {
                         let (row, col) = (y as usize + dy, x as usize + dx);
                         let source = (((b * spec.tiles + k) * dims.channels + c) * t + dy) * t + dx;
                         let target = ((b * dims.channels + c) * dims.height + row) * dims.width + col;
-                        merged[target] = spec.overlap.apply(merged[target], packed[source]);
+                        merged[target] = overlap.apply(merged[target], packed[source]);
                     }
                 }
             }
@@ -69,7 +69,7 @@ fn next_key(row: &[i32], last: i32) -> Option<usize> {
 
 /// Whole rows in the order of [`application_order`]. The order is rebuilt into `order` at each call.
 pub fn fast(unpack: &Unpack<'_>, keys: &[i32], order: &mut [u32], merged: &mut [f32]) {
-    let Unpack { ref spec, base, packed, origins } = *unpack;
+    let Unpack { ref spec, base, packed, origins, .. } = *unpack;
     merged.copy_from_slice(base);
     if spec.tiles == 0 || spec.dims.is_empty() {
         return;
@@ -85,7 +85,7 @@ pub fn fast(unpack: &Unpack<'_>, keys: &[i32], order: &mut [u32], merged: &mut [
             let sample = &mut merged[b * spec.dims.sample()..(b + 1) * spec.dims.sample()];
             for &k in order.iter() {
                 let at = b * tiles + k as usize;
-                put_tile(spec, &packed[at * tile_len..(at + 1) * tile_len], origins[at], sample);
+                put_tile(unpack, &packed[at * tile_len..(at + 1) * tile_len], origins[at], sample);
             }
         }
     });
@@ -94,15 +94,15 @@ pub fn fast(unpack: &Unpack<'_>, keys: &[i32], order: &mut [u32], merged: &mut [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Nchw;
-    use crate::tile_unpack::cpu::{Overlap, UnpackSpec};
+    use crate::shape::{Nchw, TileSpec};
+    use crate::tile_unpack::cpu::Overlap;
 
     fn two_tiles(values: [f32; 2], levels: Option<&[i32]>, overlap: Overlap) -> Vec<f32> {
-        let spec = UnpackSpec { dims: Nchw::new(1, 1, 8, 8), tile: 4, tiles: 2, overlap };
+        let spec = TileSpec::new(Nchw::new(1, 1, 8, 8), 4, 2).unwrap();
         let packed: Vec<f32> = values.iter().flat_map(|&v| [v; 16]).collect();
         let keys = keys(2, 1, levels).unwrap();
         let mut merged = vec![f32::NAN; 64];
-        let unpack = Unpack { spec, base: &[0.0; 64], packed: &packed, origins: &[[0, 0], [2, 2]] };
+        let unpack = Unpack { spec, overlap, base: &[0.0; 64], packed: &packed, origins: &[[0, 0], [2, 2]] };
         oracle(&unpack, &keys, &mut merged);
         merged
     }

@@ -6,7 +6,7 @@ pub mod levels;
 pub mod priority;
 
 use crate::error::OpError;
-use crate::shape::Nchw;
+use crate::shape::TileSpec;
 
 /// What happens where a tile meets what is already there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,25 +41,11 @@ impl Overlap {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UnpackSpec {
-    pub dims: Nchw,
-    pub tile: usize,
-    /// Per sample, K.
-    pub tiles: usize,
-    pub overlap: Overlap,
-}
-
-impl UnpackSpec {
-    pub fn tile_len(&self) -> usize {
-        self.dims.channels * self.tile * self.tile
-    }
-}
-
 /// An unpacking and all that it reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Unpack<'a> {
-    pub spec: UnpackSpec,
+    pub spec: TileSpec,
+    pub overlap: Overlap,
     /// `[B, C, H, W]`.
     pub base: &'a [f32],
     /// `[B, K, C, t, t]`.
@@ -70,17 +56,18 @@ pub struct Unpack<'a> {
 
 /// Writes one whole tile, every pixel allowed.
 #[inline(always)]
-fn put_tile(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
-    match (spec.tile, spec.overlap) {
+fn put_tile(unpack: &Unpack<'_>, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+    let spec = &unpack.spec;
+    match (spec.grid.tile, unpack.overlap) {
         (8, Overlap::Override) => put_rows::<8>(spec, tile, [y, x], sample),
         (16, Overlap::Override) => put_rows::<16>(spec, tile, [y, x], sample),
         (32, Overlap::Override) => put_rows::<32>(spec, tile, [y, x], sample),
-        _ => put_any(spec, tile, [y, x], sample),
+        _ => put_any(unpack, tile, [y, x], sample),
     }
 }
 
 #[inline(always)]
-fn put_rows<const T: usize>(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+fn put_rows<const T: usize>(spec: &TileSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
     let (width, plane) = (spec.dims.width, spec.dims.plane());
     let (channels, _) = tile.as_chunks::<T>().0.as_chunks::<T>();
     for (c, rows) in channels.iter().enumerate() {
@@ -93,13 +80,13 @@ fn put_rows<const T: usize>(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], s
 }
 
 #[inline(always)]
-fn put_any(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
-    let (t, width, plane) = (spec.tile, spec.dims.width, spec.dims.plane());
+fn put_any(unpack: &Unpack<'_>, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+    let (dims, t) = (unpack.spec.dims, unpack.spec.grid.tile);
     for (c, channel) in tile.chunks_exact(t * t).enumerate() {
         for (dy, row) in channel.chunks_exact(t).enumerate() {
-            let start = c * plane + (y as usize + dy) * width + x as usize;
+            let start = c * dims.plane() + (y as usize + dy) * dims.width + x as usize;
             for (current, &incoming) in sample[start..start + t].iter_mut().zip(row) {
-                *current = spec.overlap.apply(*current, incoming);
+                *current = unpack.overlap.apply(*current, incoming);
             }
         }
     }
