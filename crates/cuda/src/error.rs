@@ -67,7 +67,7 @@ impl From<DriverError> for CudaError {
     fn from(error: DriverError) -> Self {
         let (cause, fatal) = classify(error.0);
         let what = match cause {
-            FailureCause::OutOfMemory => "the device has not enough free memory",
+            FailureCause::OutOfMemory => "the device does not have enough free memory",
             FailureCause::DeviceFault => "a kernel faulted",
             FailureCause::DeviceLost => "the device was lost",
             _ => "the driver refused a call",

@@ -97,7 +97,7 @@ impl Request {
     pub(crate) fn count(&self, name: &str) -> Result<usize, BuildError> {
         match *self.shape {
             [count] => Ok(count),
-            _ => Err(self.shape_error(format!("one size is wanted, [{name}]"))),
+            _ => Err(self.shape_error(format!("it must have one size, [{name}]"))),
         }
     }
 }

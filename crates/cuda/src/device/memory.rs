@@ -30,7 +30,7 @@ impl Buffer {
         let allocated = unsafe { result::malloc_async(stream.cu_stream(), (bytes + skip).max(1)) };
         let allocated = allocated.map_err(|error| {
             let error = CudaError::from(error);
-            let detail = format!("{}: {} MiB were asked for", error.detail, bytes >> 20);
+            let detail = format!("{}: {} MiB were requested", error.detail, bytes >> 20);
             CudaError { detail, ..error }
         })?;
         Ok(Self { ptr: allocated + skip as u64, bytes, allocated, guard: None, stream })

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The oldest CUDA version of a driver: older ones lack calls that timing needs.
 const CUDA_MIN: i32 = 12_080;
 
-const NO_DEVICE: &str = "the driver knows no device: look at nvidia-smi and CUDA_VISIBLE_DEVICES";
+const NO_DEVICE: &str = "the driver finds no device: check nvidia-smi and CUDA_VISIBLE_DEVICES";
 
 /// A device with one stream, on which everything runs in order.
 pub struct Device {

@@ -33,7 +33,7 @@ impl Definition for Copy {
 
     fn plan(request: &Request, Params { rounds }: Params) -> Result<Self, BuildError> {
         if !(1..=1 << 20).contains(&rounds) {
-            return Err(request.param_error("rounds", "1 to 2^20 are wanted"));
+            return Err(request.param_error("rounds", "must be 1 to 2^20"));
         }
         Ok(Self { count: request.count("N")?, rounds })
     }

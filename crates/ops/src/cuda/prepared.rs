@@ -167,7 +167,7 @@ impl Prepared {
             let found = gpu.compare(&output.buffer, &output.buffer, output.dtype, Tolerance::EXACT)?;
             if let Some(first) = found.first {
                 let detail = format!(
-                    "a timed call left {} of {} values of {} not numbers, the first at {first}",
+                    "a timed call left {} of {} values of {} unwritten or NaN, the first at {first}",
                     found.mismatches,
                     output.spec.dims.iter().product::<usize>(),
                     output.spec.name

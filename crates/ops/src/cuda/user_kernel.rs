@@ -29,7 +29,7 @@ fn geometry(
     if !entry.is_replaceable {
         let known = crate::OPS.iter().filter(|entry| entry.is_replaceable).map(|entry| entry.name);
         let known: Vec<&str> = known.collect();
-        return Err(error(&format!("only one of these ops can be another's kernel: {}", known.join(", "))));
+        return Err(error(&format!("only these ops accept a user's kernel: {}", known.join(", "))));
     }
     let mut names: Vec<(&str, u64)> = Vec::new();
     // An op that takes shapes of several ranks names its sizes among its parameters.
@@ -100,7 +100,7 @@ pub(super) fn build(
     let launch = match <[_; 1]>::try_from(std::mem::take(&mut program.version.launches)) {
         Ok([launch]) => launch.with_kernel(function, grid, block),
         Err(launches) => {
-            let problem = format!("its plain version takes {} launches; one can be replaced", launches.len());
+            let problem = format!("its plain version takes {} launches; only a single one can be replaced", launches.len());
             return Err(request.shape_error(problem).into());
         }
     };
@@ -170,6 +170,6 @@ mod tests {
             assert!(error.contains(expected), "{error:?} should contain {expected:?}");
         }
         let error = plan_geometry("launch", &[64], json!({}), &spec(json!({}))).err().unwrap();
-        assert!(error.contains("only one of these ops"), "{error}");
+        assert!(error.contains("only these ops accept"), "{error}");
     }
 }

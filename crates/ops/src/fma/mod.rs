@@ -18,7 +18,7 @@ impl Params {
     pub(crate) fn check(&self, request: &Request) -> Result<usize, BuildError> {
         match self.rounds {
             1..=0x0100_0000 => Ok(self.rounds),
-            _ => Err(request.param_error("rounds", "1 to 2^24 are wanted")),
+            _ => Err(request.param_error("rounds", "must be 1 to 2^24")),
         }
     }
 }
