@@ -100,7 +100,8 @@ pub(super) fn build(
     let launch = match <[_; 1]>::try_from(std::mem::take(&mut program.version.launches)) {
         Ok([launch]) => launch.with_kernel(function, grid, block),
         Err(launches) => {
-            let problem = format!("its plain version takes {} launches; only a single one can be replaced", launches.len());
+            let problem =
+                format!("its plain version takes {} launches; only one can be replaced", launches.len());
             return Err(request.shape_error(problem).into());
         }
     };

@@ -16,7 +16,7 @@ use crate::buffer::Buffer;
 use crate::diagnostics::Diagnostics;
 use crate::error::OpError;
 use crate::op::params;
-use crate::select::{TwoStage, check_budget};
+use crate::select::{TwoStage, check_budget, check_length};
 use crate::shape::{Grid, Nchw};
 
 const NORM_EPS: f64 = 1e-5;
@@ -56,13 +56,7 @@ impl FfConfig {
         let l0 = Grid::new(dims.height, dims.width, self.tile_size_l0)?;
         let l1 = Grid::new(dims.height, dims.width, self.tile_size_l1)?;
         // Children are addressed on a grid of exactly twice the rows and columns.
-        if self.tile_size_l0 != 2 * self.tile_size_l1 {
-            return Err(OpError::Length {
-                name: "tile_size_l0 (twice tile_size_l1)",
-                expected: 2 * self.tile_size_l1,
-                got: self.tile_size_l0,
-            });
-        }
+        check_length("tile_size_l0 (twice tile_size_l1)", 2 * self.tile_size_l1, self.tile_size_l0)?;
         Ok([l0, l1])
     }
 
