@@ -2,7 +2,7 @@
 //! op's folder: a kernel that begins to spill is slower long before a test is red.
 
 use holdpoint_cuda::compile::{self, Nvrtc, Unit, Usage};
-use holdpoint_ops::cuda::{ARCHS, Checked, checked_units};
+use holdpoint_ops::cuda::{ARCHS, Compilation, checked_units};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -82,7 +82,7 @@ pub fn check(root: &Path, arguments: &[String]) -> Vec<String> {
 }
 
 /// Every unit that is to be checked, shared out over the CPUs; what does not compile is a problem.
-fn compile_all(nvrtc: &Nvrtc, jobs: &[Checked]) -> (Tables, Vec<String>) {
+fn compile_all(nvrtc: &Nvrtc, jobs: &[Compilation]) -> (Tables, Vec<String>) {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -100,7 +100,7 @@ fn compile_all(nvrtc: &Nvrtc, jobs: &[Checked]) -> (Tables, Vec<String>) {
                 problems.push("a compiling thread panicked".to_owned());
                 continue;
             };
-            for (Checked { folder, unit, arch }, compiled) in done {
+            for (Compilation { folder, unit, arch }, compiled) in done {
                 let table = tables.entry(folder).or_default();
                 match compiled {
                     Ok(kernels) => table.extend(kernels.iter().map(|usage| entry(unit, arch, usage))),

@@ -2,10 +2,8 @@
 
 use half::{bf16, f16};
 
-/// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtype {
-    /// 32-bit float.
     F32,
     /// 16-bit float, IEEE.
     F16,
@@ -16,8 +14,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// By its name in a suite, or the seeds'.
-    #[must_use]
+    /// By its name in a suite or in the seeds.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "f32" | "fp32" | "float32" => Self::F32,
@@ -28,8 +25,6 @@ impl Dtype {
         })
     }
 
-    /// The name in a suite.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -40,7 +35,6 @@ impl Dtype {
     }
 
     /// The macro that chooses it in a kernel's source.
-    #[must_use]
     pub fn macro_name(self) -> &'static str {
         match self {
             Self::F32 => "ELEM_F32",
@@ -50,8 +44,6 @@ impl Dtype {
         }
     }
 
-    /// Bytes of one.
-    #[must_use]
     pub fn bytes(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -60,8 +52,6 @@ impl Dtype {
         }
     }
 
-    /// Values from a device's bytes.
-    #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Vec<f32> {
         match self {
             Self::F32 => bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
@@ -71,8 +61,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes for a device, each value rounded to the nearest.
-    #[must_use]
+    /// Each value is rounded to the nearest.
     pub fn encode(self, values: &[f32]) -> Vec<u8> {
         match self {
             Self::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
@@ -127,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_two_8_bit_values_goes_to_the_nearer_and_ties_to_even() {
+    fn values_between_two_8_bit_values_round_to_the_nearer_and_ties_to_even() {
         for bits in 0..0x7e_u8 {
             let (low, high) = (e4m3_to_f32(bits), e4m3_to_f32(bits + 1));
             assert_eq!(e4m3_from_f32(low + (high - low) * 0.49), bits);

@@ -1,4 +1,4 @@
-//! What can go wrong with a device, told apart by what it means for a measurement.
+//! Errors of a device, classified by what they mean for a measurement.
 
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
@@ -8,28 +8,25 @@ use holdpoint_model::FailureCause;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {detail}")]
 pub struct Unavailable {
-    /// A reason code, of the seeds where they have one.
+    /// A reason code, the seeds' where they have one.
     pub reason: &'static str,
     /// What was found and what would help.
     pub detail: String,
 }
 
 impl Unavailable {
-    /// From a reason code and what would help.
     pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
         Self { reason, detail: detail.into() }
     }
 }
 
-/// What went wrong on a device that is there.
+/// A failure on a device that is there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct CudaError {
-    /// The kind of failure.
     pub cause: FailureCause,
-    /// What happened.
     pub detail: String,
-    /// Whether the context is lost with it, so that this process can measure nothing more.
+    /// Whether the context is lost, so that this process can measure nothing more.
     pub fatal: bool,
 }
 
@@ -41,7 +38,7 @@ impl CudaError {
 }
 
 /// What an error of the driver means. After a fault every later call of the process fails with the same code.
-fn meaning(code: CUresult) -> (FailureCause, bool) {
+fn classify(code: CUresult) -> (FailureCause, bool) {
     use CUresult as C;
     match code {
         C::CUDA_ERROR_OUT_OF_MEMORY => (FailureCause::OutOfMemory, false),
@@ -68,9 +65,9 @@ fn meaning(code: CUresult) -> (FailureCause, bool) {
 
 impl From<DriverError> for CudaError {
     fn from(error: DriverError) -> Self {
-        let (cause, fatal) = meaning(error.0);
+        let (cause, fatal) = classify(error.0);
         let what = match cause {
-            FailureCause::OutOfMemory => "the device has not enough free memory",
+            FailureCause::OutOfMemory => "the device does not have enough free memory",
             FailureCause::DeviceFault => "a kernel faulted",
             FailureCause::DeviceLost => "the device was lost",
             _ => "the driver refused a call",

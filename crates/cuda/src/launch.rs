@@ -1,4 +1,4 @@
-//! Kernels, and launches of them with everything but the stream.
+//! Kernels and their launches.
 
 use crate::compile::{Compiler, Unit, sass_sha256};
 use crate::device::{Buffer, Device};
@@ -10,22 +10,18 @@ use std::ffi::{CString, c_void};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Compiled code, loaded.
 pub struct Module {
     module: sys::CUmodule,
-    /// Hash of the machine code.
     pub code_sha256: String,
     // The context must outlive the module.
     _stream: Arc<CudaStream>,
 }
 
 impl Module {
-    /// Compiles a unit for the device and loads it.
     pub fn load(device: &Device, compiler: &Compiler, unit: &Unit) -> Result<Rc<Self>, CudaError> {
         Self::from_cubin(device, &compiler.cubin(unit, &device.arch)?)
     }
 
-    /// Loads machine code.
     pub fn from_cubin(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
         // SAFETY: the image is machine code for this device, and is copied.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
@@ -33,7 +29,6 @@ impl Module {
         Ok(Rc::new(Self { module, code_sha256, _stream: device.stream.clone() }))
     }
 
-    /// One of its kernels.
     pub fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
         let text = CString::new(name).unwrap_or_default();
         // SAFETY: the module is alive, and the kernel keeps it so.
@@ -49,33 +44,29 @@ impl Drop for Module {
     }
 }
 
-/// One kernel.
 #[derive(Clone)]
 pub struct Kernel {
     function: sys::CUfunction,
-    /// Its name in the source.
     pub name: String,
-    /// The code it is part of.
     pub module: Rc<Module>,
 }
 
 impl Kernel {
-    /// A launch of it.
     pub fn launch(&self, grid: impl Into<Dim>, block: impl Into<Dim>, arguments: Arguments) -> Launch {
         Launch { kernel: self.clone(), grid: grid.into(), block: block.into(), shared: 0, arguments }
     }
 
-    /// Registers per thread.
+    /// Per thread.
     pub fn registers(&self) -> Option<u32> {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)
     }
 
-    /// Bytes of local memory per thread.
+    /// Per thread.
     pub fn local_bytes(&self) -> Option<u32> {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
     }
 
-    /// Bytes of shared memory per block that it declares itself.
+    /// Per block, as the kernel itself declares.
     pub fn shared_bytes(&self) -> Option<u32> {
         self.attribute(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
     }
@@ -110,8 +101,8 @@ impl From<[u32; 3]> for Dim {
     }
 }
 
-/// The arguments of a launch.
 #[derive(Clone, Default)]
+#[must_use]
 pub struct Arguments(Vec<Argument>);
 
 #[derive(Clone)]
@@ -123,7 +114,6 @@ enum Argument {
 }
 
 impl Arguments {
-    /// None.
     pub fn new() -> Self {
         Self::default()
     }
@@ -133,12 +123,10 @@ impl Arguments {
         self
     }
 
-    /// A buffer's address.
     pub fn buffer(self, buffer: &Buffer) -> Self {
         self.ptr(buffer.ptr)
     }
 
-    /// An address.
     pub fn ptr(self, ptr: CUdeviceptr) -> Self {
         self.word(ptr)
     }
@@ -148,7 +136,6 @@ impl Arguments {
         self.word(value as u64)
     }
 
-    /// A 32-bit float.
     pub fn float(self, value: f32) -> Self {
         self.word(u64::from(value.to_bits()))
     }
@@ -197,7 +184,6 @@ impl Arguments {
     }
 }
 
-/// A launch.
 #[derive(Clone)]
 pub struct Launch {
     pub kernel: Kernel,
@@ -208,8 +194,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// With dynamic shared memory. Together with the kernel's own it may pass what is had without asking (48 KiB): so it is asked for.
-    pub fn shared(mut self, bytes: usize) -> Result<Self, CudaError> {
+    /// Adds dynamic shared memory; more than 48 KiB in all is had only on request, which is made here.
+    pub fn with_shared(mut self, bytes: usize) -> Result<Self, CudaError> {
         self.shared = u32::try_from(bytes).unwrap_or(u32::MAX);
         let limit = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -219,25 +205,21 @@ impl Launch {
     }
 
     /// The same arguments for another kernel.
-    pub fn with(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
+    pub fn with_kernel(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
         Self { kernel, grid, block, shared: 0, arguments: self.arguments }
     }
 
-    /// Shared memory of a block, the kernel's own and what the launch adds.
+    /// Per block: the kernel's own and what the launch adds.
     pub fn shared_bytes(&self) -> Option<u32> {
         self.kernel.shared_bytes().map(|bytes| bytes + self.shared)
     }
 
-    /// The kernel and how it is launched: `copy_fast (1024,1,1)x(512,1,1)+0`, grid, block and dynamic shared memory.
+    /// Such as `copy_fast (1024,1,1)x(512,1,1)+0`: grid, block and dynamic shared memory.
     pub fn describe(&self) -> String {
-        let spoken = |Dim([x, y, z]): Dim| format!("({x},{y},{z})");
-        format!("{} {}x{}+{}", self.kernel.name, spoken(self.grid), spoken(self.block), self.shared)
+        let format_dim = |Dim([x, y, z]): Dim| format!("({x},{y},{z})");
+        format!("{} {}x{}+{}", self.kernel.name, format_dim(self.grid), format_dim(self.block), self.shared)
     }
 
-    /// Queues it on the device's stream.
-    ///
-    /// # Errors
-    /// When the driver refuses it.
     pub fn enqueue(&self, device: &Device) -> Result<(), CudaError> {
         let mut arguments = self.arguments.0.clone();
         let pointer = |argument: &mut Argument| match argument {

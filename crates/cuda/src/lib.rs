@@ -15,4 +15,4 @@ pub use device::{Buffer, Device, caps, device_count, device_name, driver_version
 pub use dtype::Dtype;
 pub use error::{CudaError, Unavailable};
 pub use launch::{Arguments, Dim, Kernel, Launch, Module};
-pub use timing::{Call, Captured, TIMING, Timed, Timer, Times, Timing};
+pub use timing::{CachedGraph, Call, TIMING, TimedCall, Timer, Times, Timing};

@@ -106,15 +106,15 @@ fn failed(cause: FailureCause, detail: &str) -> TuneOutcome {
     TuneOutcome::Failed(Failure { cause, detail: clean_text(detail), stderr_tail: Vec::new(), samples: None })
 }
 
-fn kernel_of(tuned: cuda::Tuned) -> TunedKernel {
+fn kernel_of(tuned: cuda::TuneResult) -> TunedKernel {
     let refused = tuned.refused.into_iter();
     TunedKernel {
         kernel_name: tuned.kernel_name,
         shape_bucket: tuned.shape_bucket,
-        selected_config: tuned.config,
-        default_ms: tuned.default_us / 1e3,
-        best_ms: tuned.best_us / 1e3,
-        candidates_count: tuned.candidates_count,
+        selected_config: tuned.winner.config,
+        default_ms: tuned.winner.default_us / 1e3,
+        best_ms: tuned.winner.p50_us / 1e3,
+        candidates_count: tuned.winner.candidates_count,
         refused: refused.map(|(config, reason)| Refused { config, reason: clean_text(&reason) }).collect(),
     }
 }

@@ -10,8 +10,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use holdpoint_ops::buffer::Buffer;
-use holdpoint_ops::shape::Nchw;
-use holdpoint_ops::tile_pack::cpu::PackSpec;
+use holdpoint_ops::shape::{Nchw, TileSpec};
+use holdpoint_ops::tile_pack::cpu as pack;
 use holdpoint_ops::{Prepared, Request, Variant};
 use serde_json::{Map, Value, json};
 
@@ -22,8 +22,8 @@ fn main() {
     println!("|---|---:|---:|---:|---|---|");
     let tiles = json!({"tile_size": 16, "indices": TILES, "order_mode": "hilbert"});
     let dims = Nchw { batch: 1, channels: 64, height: 128, width: 128 };
-    let spec = PackSpec::new(dims, 16, TILES.len(), None).expect("tiles that fit");
-    against_memcpy("tile_pack", &dims.dims(), &tiles, spec.copies(), 0.60);
+    let spec = TileSpec::new(dims, 16, TILES.len()).expect("tiles that fit");
+    against_memcpy("tile_pack", &dims.dims(), &tiles, pack::copies(&spec), 0.60);
     let tiles = json!({"tile_size": 16, "indices": TILES, "level_priority": 2});
     against_memcpy("tile_unpack", &dims.dims(), &tiles, 1, 0.60);
     against_memcpy("fusion_gate", &dims.dims(), &json!({}), 1, 0.50);

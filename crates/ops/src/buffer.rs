@@ -10,33 +10,24 @@ use std::ops::{Deref, DerefMut};
 
 /// A cache line of 64 bytes.
 const LINE_BYTES: usize = 64;
-/// A huge page; from this size on it is worth having.
+/// A huge page, used for buffers of at least this size.
 const HUGE_BYTES: usize = 2 << 20;
-/// Bytes of a value.
 const F32_BYTES: usize = size_of::<f32>();
 
-/// A tensor that begins on a cache line.
-#[derive(Default)]
+/// Floats that begin on a cache line.
 pub struct Buffer {
     memory: Memory,
     start: usize,
     len: usize,
 }
 
-/// Where the values lie.
 enum Memory {
     Heap(Vec<f32>),
     Huge(MmapMut),
 }
 
-impl Default for Memory {
-    fn default() -> Self {
-        Self::Heap(Vec::new())
-    }
-}
-
 impl Memory {
-    /// At least so many values.
+    /// Room for at least `len` values.
     fn new(len: usize) -> Self {
         if len * F32_BYTES < HUGE_BYTES {
             return Self::Heap(vec![0.0; len]);
@@ -52,7 +43,6 @@ impl Memory {
         }
     }
 
-    /// What the first value should be aligned to.
     fn alignment_bytes(&self) -> usize {
         match self {
             Self::Heap(_) => LINE_BYTES,
@@ -76,7 +66,7 @@ impl Memory {
 }
 
 impl Buffer {
-    /// A tensor of so many zeros, as the system hands them out: what follows is to write them all.
+    /// `len` zeros as the system hands them out, not yet touched: the caller writes them all.
     pub(crate) fn zeros(len: usize) -> Self {
         let slack_bytes = if len * F32_BYTES < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
         let memory = Memory::new(len + slack_bytes / F32_BYTES);
@@ -89,15 +79,13 @@ impl Buffer {
         Self { memory, start, len }
     }
 
-    /// A tensor of so many values.
-    #[must_use]
     pub fn filled(value: f32, len: usize) -> Self {
         let mut buffer = Self::zeros(len);
         buffer.fill(value);
         buffer
     }
 
-    /// Makes it longer or shorter; what is new has this value. Does not allocate below a length it once had.
+    /// Makes it longer or shorter, padding with `value`. Does not allocate below a length it once had.
     pub fn resize(&mut self, len: usize, value: f32) {
         let before = self.len;
         if self.start + len > self.memory.values().len() {
@@ -111,8 +99,6 @@ impl Buffer {
         }
     }
 
-    /// A tensor of so many NaN: none of them is an answer.
-    #[must_use]
     pub fn nan(len: usize) -> Self {
         Self::filled(f32::NAN, len)
     }
@@ -129,20 +115,6 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
         &mut self.memory.values_mut()[self.start..][..self.len]
-    }
-}
-
-impl FromIterator<f32> for Buffer {
-    fn from_iter<I: IntoIterator<Item = f32>>(values: I) -> Self {
-        Self::from(values.into_iter().collect::<Vec<_>>())
-    }
-}
-
-impl From<Vec<f32>> for Buffer {
-    fn from(values: Vec<f32>) -> Self {
-        let mut buffer = Self::zeros(values.len());
-        buffer.copy_from_slice(&values);
-        buffer
     }
 }
 
@@ -185,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_buffer_keeps_its_values_as_it_grows_and_shrinks() {
-        let mut buffer = Buffer::from(vec![1.0, 2.0, 3.0]);
+        let mut buffer = Buffer::zeros(3);
+        buffer.copy_from_slice(&[1.0, 2.0, 3.0]);
         buffer.resize(2, 0.0);
         assert_eq!(*buffer, [1.0, 2.0]);
         buffer.resize(4, 9.0);

@@ -2,8 +2,8 @@
 
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
-use crate::op::{Op, Output, Request};
-use crate::registry::{Planned, plan};
+use crate::op::{Description, Op, Output, Request};
+use crate::registry::{PlannedOp, plan};
 use crate::rng::RandomState;
 use crate::tensor::{Data, Element, Tensor};
 use crate::values::Precision;
@@ -11,9 +11,9 @@ use holdpoint_cuda::Dtype;
 use holdpoint_model::suite::Variant;
 use std::sync::OnceLock;
 
-/// The tensors of one call, and the oracle's answer once it was asked for.
+/// The tensors of one call, and the oracle's answer once it has been asked for.
 pub struct Case {
-    /// Absent for ops whose answers come from elsewhere.
+    /// Absent for declared ops, whose answers come from elsewhere.
     op: Option<Box<dyn Op>>,
     dtype: Dtype,
     tolerance: Tolerance,
@@ -22,16 +22,17 @@ pub struct Case {
     want: OnceLock<Answer>,
 }
 
-/// What the outputs must be: 32-bit floats and whole numbers, and numbers beside them.
+/// The right outputs as 32-bit floats and whole numbers, and numbers beside them.
 pub(crate) struct Answer {
     pub outputs: Vec<Tensor>,
     pub numbers: Vec<f64>,
 }
 
 impl Answer {
-    /// What the oracle makes of inputs in 32-bit floats.
+    /// The oracle's answer to inputs in 32-bit floats.
     pub(crate) fn compute(op: &dyn Op, dtype: Dtype, inputs: &[Tensor]) -> Self {
-        let mut outputs: Vec<Tensor> = op.outputs(Dtype::F32).iter().map(|output| output.tensor()).collect();
+        let outputs = op.describe(Dtype::F32).outputs;
+        let mut outputs: Vec<Tensor> = outputs.iter().map(Output::tensor).collect();
         let mut oracle = op.cpu(Variant::Reference, dtype);
         oracle.run(inputs, &mut outputs);
         Self { outputs, numbers: oracle.numbers() }
@@ -40,36 +41,32 @@ impl Answer {
 
 impl Case {
     /// The case of a request, in any element type, its inputs drawn from the seed. Does not compute anything.
-    ///
-    /// # Errors
-    /// With what is wrong and what would be right.
-    pub fn new(request: &Request<'_>) -> Result<Self, BuildError> {
-        let Planned { op, dtype, .. } = plan(request, None)?;
-        Ok(Self::of(op, dtype, request))
+    pub fn new(request: &Request) -> Result<Self, BuildError> {
+        let PlannedOp { op, dtype, .. } = plan(request, None)?;
+        Ok(Self::draw(op, dtype, request))
     }
 
-    pub(crate) fn of(op: Box<dyn Op>, dtype: Dtype, request: &Request<'_>) -> Self {
+    pub(crate) fn draw(op: Box<dyn Op>, dtype: Dtype, request: &Request) -> Self {
         let mut random = RandomState::new(request.seed);
-        let inputs = op.inputs().iter().map(|input| input.drawn_tensor(dtype, &mut random)).collect();
-        let outputs = op.outputs(dtype);
+        let Description { inputs, mut outputs, tolerance, .. } = op.describe(dtype);
+        let inputs = inputs.iter().map(|input| input.drawn_tensor(dtype, &mut random)).collect();
         // Handed from process to process, all floats are in the element type that was asked for: rounding to it is no error.
-        let is_other = |output: &Output| !output.is_integer() && output.element != Element::Float(dtype);
-        let own = if outputs.iter().any(is_other) { dtype.tolerance() } else { op.tolerance(dtype) };
+        let mut own = tolerance;
+        for output in outputs.iter_mut().filter(|output| !output.is_integer()) {
+            if output.element != Element::Float(dtype) {
+                (output.element, own) = (Element::Float(dtype), dtype.tolerance());
+            }
+        }
+        let outputs = outputs.iter().map(Output::tensor).collect();
         let tolerance = request.tolerance.unwrap_or(own);
-        let element =
-            |output: &Output| if output.is_integer() { output.element } else { Element::Float(dtype) };
-        let outputs = outputs.iter().map(|o| Output { element: element(o), ..o.clone() }.tensor()).collect();
         Self { op: Some(op), dtype, tolerance, inputs, outputs, want: OnceLock::new() }
     }
 
-    /// A case of an op that is not one of ours; [`Case::set_answer`] must come before any check.
-    #[must_use]
+    /// A case of a declared op; [`Case::set_answer`] must come before any check.
     pub fn declared(inputs: Vec<Tensor>, outputs: Vec<Tensor>, dtype: Dtype, tolerance: Tolerance) -> Self {
         Self { op: None, dtype, tolerance, inputs, outputs, want: OnceLock::new() }
     }
 
-    /// The element type.
-    #[must_use]
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -81,29 +78,25 @@ impl Case {
         &mut self.inputs
     }
 
-    /// The inputs as they are.
-    #[must_use]
     pub fn given(&self) -> &[Tensor] {
         &self.inputs
     }
 
-    /// The outputs: floats, then whole numbers.
+    /// Floats first, then whole numbers.
     pub fn outputs(&mut self) -> &mut [Tensor] {
         &mut self.outputs
     }
 
-    /// The right answer, where it is known from elsewhere.
+    /// Sets the right answer where it is known from elsewhere.
     pub fn set_answer(&mut self, outputs: Vec<Tensor>) {
         self.want = OnceLock::from(Answer { outputs, numbers: Vec::new() });
     }
 
-    /// Whether the right answer is known.
-    #[must_use]
     pub fn has_answer(&self) -> bool {
         self.want.get().is_some()
     }
 
-    /// Sets outputs of whole numbers to what they must be: for those who compute the floats alone.
+    /// Fills in the outputs of whole numbers, for workers that compute only the floats.
     pub fn complete_integers(&mut self) {
         self.answer();
         let Some(want) = self.want.get() else { return };
@@ -114,29 +107,28 @@ impl Case {
 
     fn answer(&self) -> &Answer {
         self.want.get_or_init(|| match &self.op {
-            Some(op) => Answer::compute(&**op, self.dtype, &wide(&self.inputs)),
+            Some(op) => Answer::compute(&**op, self.dtype, &widen(&self.inputs)),
             None => Answer { outputs: Vec::new(), numbers: Vec::new() },
         })
     }
 
-    /// Compares the outputs now in the buffers with the oracle's, which the first check computes.
-    #[must_use]
+    /// Compares the outputs in the buffers with the oracle's, which the first check computes.
     pub fn check(&self, leeway: Leeway) -> Check {
         let numbers = &self.answer().numbers;
         self.check_with(numbers, leeway)
     }
 
-    /// The same with numbers beside the tensors.
+    /// The same, also comparing numbers beside the tensors.
     pub(crate) fn check_with(&self, numbers: &[f64], leeway: Leeway) -> Check {
         let want = self.answer();
-        let comparison = Comparison::new(self.tolerance).given(leeway);
+        let comparison = Comparison::new(self.tolerance).with_leeway(leeway);
         let comparison = compare(comparison, &self.outputs, &want.outputs);
         comparison.doubles("numbers", numbers, &want.numbers).finish()
     }
 }
 
 /// Tensors as 32-bit floats.
-pub(crate) fn wide(tensors: &[Tensor]) -> Vec<Tensor> {
+pub(crate) fn widen(tensors: &[Tensor]) -> Vec<Tensor> {
     let widen = |tensor: &Tensor| {
         let mut wide =
             Tensor::new(tensor.name.clone(), &tensor.dims, tensor.domain, Element::Float(Dtype::F32));
@@ -163,7 +155,7 @@ pub(crate) fn compare(start: Comparison, got: &[Tensor], want: &[Tensor]) -> Com
     comparison
 }
 
-/// What may be asked of an answer in this element type when nothing is known about its inputs.
-pub(crate) fn ordinary(dtype: Dtype) -> Leeway {
+/// The leeway for an answer in this element type when nothing is known about its inputs.
+pub(crate) fn default_leeway(dtype: Dtype) -> Leeway {
     Leeway { overflow: dtype.overflow(), ..Leeway::NONE }
 }

@@ -1,5 +1,5 @@
-//! Drawing shapes and parameters of cases for fuzzing: tiny and ragged sizes, primes, sizes beside powers of two, and among them a few
-//! that are large along one axis. What an op's cases are is said by its definition.
+//! Draws shapes and parameters of cases for fuzzing: tiny and ragged sizes, primes, sizes beside powers of two, and a few that are
+//! large along one axis. Each op's definition says which cases it has.
 
 use crate::op::Backend;
 use holdpoint_model::Values;
@@ -8,7 +8,7 @@ use holdpoint_stats::random::Random;
 const PRIMES: &[usize] =
     &[11, 13, 17, 19, 23, 29, 31, 37, 41, 53, 61, 67, 71, 97, 101, 127, 131, 193, 251, 257];
 
-/// What cases of an op may be.
+/// Which cases fuzzing draws for an op.
 #[derive(Clone, Copy, Debug)]
 pub struct Cases {
     /// The largest size along each axis; empty where no case is large.
@@ -21,53 +21,46 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// Of an op that takes any values and whose tensors are all there is.
-    #[must_use]
+    /// For an op that takes any values and needs nothing beside its tensors.
     pub const fn new(sizes_max: &'static [usize]) -> Self {
         Self { sizes_max, values: Values::ALL, for_workers: true }
     }
 
-    /// Of an op that only holdpoint's own workers have.
-    #[must_use]
-    pub const fn own(self) -> Self {
+    /// For an op that only holdpoint's own workers implement.
+    pub const fn builtin_only(self) -> Self {
         Self { for_workers: false, ..self }
     }
 
-    /// Of an op that chooses by its values: none that tie, and nothing that is not finite, since the choice is open then.
-    #[must_use]
-    pub const fn untied(self) -> Self {
+    /// For an op that chooses by its values: no ties, NaN or infinities, since the choice is undefined then.
+    pub const fn without_ties(self) -> Self {
         Self { values: &[Values::Uniform, Values::Tiny], ..self }
     }
 }
 
-/// How large cases may be in all.
+/// Upper limits on the size of a case.
 #[derive(Clone, Copy, Debug)]
-pub struct Most {
+pub struct CaseLimits {
     /// Steps of the oracle: multiply-adds of one product of attention; of a declared op the product of its sizes.
     pub operations: usize,
-    /// Elements of the main input.
     pub elements: usize,
 }
 
-/// What a shape is drawn with.
+/// The random source and the limits that a case is drawn with.
 pub struct Draw<'a> {
-    /// Who runs it; absent for a worker of the user's.
+    /// Absent for a user's own worker.
     pub backend: Option<Backend>,
-    /// How large it may be.
-    pub most: Most,
+    pub limits: CaseLimits,
     /// The axis that is large, and its size.
     pub large: Option<(usize, usize)>,
-    /// Everything is drawn from it.
     pub random: &'a mut Random,
 }
 
 impl Draw<'_> {
-    /// A number from 0 up to this, without it.
+    /// A number in `0..count`.
     pub fn below(&mut self, count: usize) -> usize {
         self.random.below(count)
     }
 
-    /// One of these.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.random.below(of.len())]
     }
@@ -86,15 +79,15 @@ impl Draw<'_> {
         if drawn <= most { drawn } else { 1 + self.below(most) }
     }
 
-    /// The one size of an op on a list.
+    /// The size of an op that takes a list.
     pub fn count(&mut self) -> usize {
         match self.large {
             Some((_, size)) => size,
-            None => self.size(self.most.elements),
+            None => self.size(self.limits.elements),
         }
     }
 
-    /// Makes the large axis large, and the others smaller until all of it costs little enough.
+    /// Sets the large axis, and shrinks the others until the case is cheap enough.
     pub fn stretch(&self, sizes: &mut [usize], costs_too_much: impl Fn(&[usize]) -> bool) {
         let large = self.large.map(|(axis, _)| axis);
         if let Some((axis, size)) = self.large {
@@ -109,9 +102,9 @@ impl Draw<'_> {
         }
     }
 
-    /// The same, until the main input has few enough elements.
+    /// The same, limited by the elements of the main input.
     pub fn stretch_elements(&self, sizes: &mut [usize]) {
-        self.stretch(sizes, |sizes| sizes.iter().product::<usize>() > self.most.elements);
+        self.stretch(sizes, |sizes| sizes.iter().product::<usize>() > self.limits.elements);
     }
 }
 
@@ -122,8 +115,8 @@ mod tests {
 
     #[test]
     fn sizes_are_tiny_prime_and_beside_powers_of_two() {
-        let most = Most { operations: 1, elements: 1 };
-        let mut draw = Draw { backend: None, most, large: None, random: &mut Random::new(2) };
+        let limits = CaseLimits { operations: 1, elements: 1 };
+        let mut draw = Draw { backend: None, limits, large: None, random: &mut Random::new(2) };
         let sizes: BTreeSet<usize> = (0..2000).map(|_| draw.size(300)).collect();
         assert!([1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 129, 131, 257].iter().all(|n| sizes.contains(n)));
         assert!(sizes.iter().all(|&n| (1..=300).contains(&n)));

@@ -6,9 +6,7 @@ use crate::overflow::Overflow;
 /// Largest difference that still counts as equal: `atol + rtol * |reference|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Absolute part.
     pub atol: f64,
-    /// Part relative to the reference's magnitude.
     pub rtol: f64,
 }
 
@@ -16,14 +14,11 @@ impl Tolerance {
     /// Bit-for-bit values (`0.0 == -0.0`).
     pub const EXACT: Self = Self { atol: 0.0, rtol: 0.0 };
 
-    /// A tolerance from its two parts.
-    #[must_use]
     pub const fn new(atol: f64, rtol: f64) -> Self {
         Self { atol, rtol }
     }
 
     /// Whether `got` counts as `want`. NaN on either side never does; infinities match only themselves.
-    #[must_use]
     pub fn accepts(self, got: f64, want: f64) -> bool {
         if got.is_infinite() || want.is_infinite() {
             return got == want;
@@ -33,36 +28,34 @@ impl Tolerance {
     }
 }
 
-/// What the inputs allow an answer to do.
+/// What a check must allow for, given the inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leeway {
     /// The largest input, at least 1: absolute tolerances are meant for values around one and grow with it.
     pub scale: f64,
-    /// Something that is not finite lies among the inputs: where the oracle is not finite the answer must not be either.
+    /// A NaN or infinity lies among the inputs: where the oracle is not finite the answer must not be either.
     pub planted: bool,
     /// The answer's norm is about that of the inputs, so the norm of its error is held against it as well: an answer that is
     /// wrong everywhere, by less than the absolute tolerance, is still wrong.
     pub ordinary: bool,
-    /// What the element type of the answer stores beyond its range.
     pub overflow: Overflow,
 }
 
 impl Leeway {
-    /// Of the inputs that an op draws for itself.
+    /// For the inputs that an op draws for itself.
     pub const NONE: Self = Self { scale: 1.0, planted: false, ordinary: false, overflow: Overflow::F32 };
 }
 
-/// The error's norm may be so many times what the relative tolerance allows each value.
+/// The error's norm may be this many times what the relative tolerance allows each value.
 const NORM_FACTOR: f64 = 20.0;
 
 /// Outcome of comparing all outputs of one call with the oracle's.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use]
 pub struct Check {
     /// No mismatch, and something was compared or there was nothing to compare.
     pub passed: bool,
-    /// Elements compared.
     pub total: u64,
-    /// Elements that differ by more than the tolerance.
     pub mismatches: u64,
     /// Largest absolute difference; infinite when a NaN or an unmatched infinity was seen.
     pub max_abs_err: f64,
@@ -76,25 +69,22 @@ pub struct Check {
     pub correlation: Option<f64>,
     /// The first mismatch, e.g. `merged[0,2,15,15]: got NaN, want 0.56`.
     pub first_bad: Option<String>,
-    /// Absolute tolerance used.
     pub atol: f64,
-    /// Relative tolerance used.
     pub rtol: f64,
 }
 
 /// Gathers several outputs into one [`Check`].
 #[derive(Debug)]
+#[must_use]
 pub struct Comparison {
     tolerance: Tolerance,
     leeway: Leeway,
-    /// Of the floats so far: how many, and the sum of their differences.
+    /// Count of the floats so far, and the sum of their differences.
     floats: [f64; 2],
     check: Check,
 }
 
 impl Comparison {
-    /// Starts with nothing compared.
-    #[must_use]
     pub fn new(tolerance: Tolerance) -> Self {
         let Tolerance { atol, rtol } = tolerance;
         let check = Check {
@@ -113,16 +103,20 @@ impl Comparison {
         Self { tolerance, leeway: Leeway::NONE, floats: [0.0; 2], check }
     }
 
-    /// With what the inputs allow.
-    #[must_use]
-    pub fn given(mut self, leeway: Leeway) -> Self {
+    /// Applies the leeway that the inputs allow.
+    pub fn with_leeway(mut self, leeway: Leeway) -> Self {
         self.tolerance.atol *= leeway.scale;
         (self.check.atol, self.leeway) = (self.tolerance.atol, leeway);
         self
     }
 
+    /// Sets what the element type of the next output stores beyond its range.
+    pub(crate) fn stored_as(mut self, overflow: Overflow) -> Self {
+        self.leeway.overflow = overflow;
+        self
+    }
+
     /// Compares one float output under the tolerance.
-    #[must_use]
     pub fn floats(mut self, name: &str, dims: &[usize], got: &[f32], want: &[f32]) -> Self {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
@@ -144,7 +138,7 @@ impl Comparison {
         self
     }
 
-    /// Holds the whole output against its norm.
+    /// Compares the whole output by its norm.
     fn norms(&mut self, name: &str, moments: &Moments) {
         let rel_norm = moments.rel_norm();
         self.floats = [self.floats[0] + moments.count, self.floats[1] + moments.error];
@@ -167,7 +161,6 @@ impl Comparison {
     }
 
     /// Compares one output of whole numbers, always exactly.
-    #[must_use]
     pub fn exact<T: Copy + Into<f64>>(mut self, name: &str, dims: &[usize], got: &[T], want: &[T]) -> Self {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
@@ -179,7 +172,6 @@ impl Comparison {
     }
 
     /// Compares 64-bit numbers (budgets, histograms) under the tolerance.
-    #[must_use]
     pub fn doubles(mut self, name: &str, got: &[f64], want: &[f64]) -> Self {
         if self.lengths_differ(name, got.len(), want.len()) {
             return self;
@@ -190,8 +182,6 @@ impl Comparison {
         self
     }
 
-    /// The verdict on everything given so far.
-    #[must_use]
     pub fn finish(self) -> Check {
         self.check
     }
@@ -230,7 +220,6 @@ impl Comparison {
     }
 }
 
-/// Sums for the norms of an output.
 #[derive(Default)]
 struct Moments {
     count: f64,
@@ -284,7 +273,7 @@ fn relative(difference: f64, want: f64) -> f64 {
     if ratio.is_nan() { f64::INFINITY } else { ratio }
 }
 
-/// Spells a flat position as coordinates, last dimension fastest.
+/// A flat position as coordinates, last dimension fastest.
 fn position(at: usize, dims: &[usize]) -> String {
     let mut rest = at;
     let mut parts: Vec<String> = Vec::with_capacity(dims.len());
@@ -301,11 +290,16 @@ mod tests {
     use super::*;
 
     const LOOSE: Tolerance = Tolerance::new(1.0, 1.0);
+    const ORDINARY: Leeway = Leeway { ordinary: true, ..Leeway::NONE };
+
+    fn compare(tolerance: Tolerance, leeway: Leeway, got: &[f32], want: &[f32]) -> Check {
+        Comparison::new(tolerance).with_leeway(leeway).floats("y", &[want.len()], got, want).finish()
+    }
 
     #[test]
     fn nan_on_either_side_is_a_mismatch_under_any_tolerance() {
         for (got, want) in [(f32::NAN, 1.0), (1.0, f32::NAN), (f32::NAN, f32::NAN)] {
-            let check = Comparison::new(LOOSE).floats("y", &[1], &[got], &[want]).finish();
+            let check = compare(LOOSE, Leeway::NONE, &[got], &[want]);
             assert!(!check.passed, "{got} vs {want}");
             assert_eq!(check.max_abs_err, f64::INFINITY);
         }
@@ -313,71 +307,65 @@ mod tests {
 
     #[test]
     fn infinities_match_only_themselves() {
-        assert!(LOOSE.accepts(f64::INFINITY, f64::INFINITY));
-        assert!(!LOOSE.accepts(f64::INFINITY, f64::NEG_INFINITY));
-        assert!(!LOOSE.accepts(1.0, f64::INFINITY));
-        assert!(!LOOSE.accepts(f64::INFINITY, 1.0));
-        let check = Comparison::new(LOOSE).floats("y", &[1], &[f32::INFINITY], &[f32::INFINITY]).finish();
+        const INFINITY: f64 = f64::INFINITY;
+        assert!(LOOSE.accepts(INFINITY, INFINITY));
+        for (got, want) in [(INFINITY, -INFINITY), (1.0, INFINITY), (INFINITY, 1.0)] {
+            assert!(!LOOSE.accepts(got, want), "{got} vs {want}");
+        }
+        let check = compare(LOOSE, Leeway::NONE, &[f32::INFINITY], &[f32::INFINITY]);
         assert!(check.passed && check.max_abs_err == 0.0);
     }
 
     #[test]
     fn the_first_mismatch_is_named_by_coordinates() {
-        let (mut got, want) = (vec![0.5f32; 24], vec![0.5f32; 24]);
+        let (mut got, want) = ([0.5; 24], [0.5; 24]);
         got[23] = f32::NAN;
         let check = Comparison::new(Tolerance::EXACT).floats("merged", &[2, 3, 4], &got, &want).finish();
         assert_eq!(check.first_bad.as_deref(), Some("merged[1,2,3]: got NaN, want 0.5"));
         assert_eq!((check.mismatches, check.total), (1, 24));
     }
 
-    const ORDINARY: Leeway = Leeway { ordinary: true, ..Leeway::NONE };
-
     #[test]
     fn a_constant_within_the_absolute_tolerance_is_wrong_by_its_norm() {
         let want: Vec<f32> = (0..100).map(|i| 1e-3 * (i as f32).sin()).collect();
         let tolerance = Tolerance::new(2e-3, 1e-3);
-        let by_element = Comparison::new(tolerance).floats("y", &[100], &[0.0; 100], &want).finish();
+        let by_element = compare(tolerance, Leeway::NONE, &[0.0; 100], &want);
         assert!(by_element.passed && by_element.rel_norm == 1.0, "{by_element:?}");
-        let by_norm =
-            Comparison::new(tolerance).given(ORDINARY).floats("y", &[100], &[0.0; 100], &want).finish();
+        let by_norm = compare(tolerance, ORDINARY, &[0.0; 100], &want);
         assert!(!by_norm.passed && by_norm.first_bad.unwrap().contains("norm"));
-        let right = Comparison::new(tolerance).given(ORDINARY).floats("y", &[100], &want, &want).finish();
+        let right = compare(tolerance, ORDINARY, &want, &want);
         assert!(right.passed && right.correlation.unwrap() > 0.999_999);
     }
 
     #[test]
-    fn the_correlation_of_rounding_errors_is_not_told() {
+    fn no_correlation_is_given_for_rounding_errors() {
         let want: Vec<f32> = (0..100).map(|i| 1.0 + 1e-3 * (i as f32).sin()).collect();
         let rounded: Vec<f32> = want.iter().map(|x| (x * 256.0).round() / 256.0).collect();
-        let loose = Comparison::new(Tolerance::new(1e-2, 2e-2)).given(ORDINARY);
-        let check = loose.floats("y", &[100], &rounded, &want).finish();
+        let check = compare(Tolerance::new(1e-2, 2e-2), ORDINARY, &rounded, &want);
         assert!(check.passed && check.correlation.is_none(), "{check:?}");
-        let strict = Comparison::new(Tolerance::new(1e-2, 1e-5)).given(ORDINARY);
-        assert!(strict.floats("y", &[100], &want, &want).finish().correlation.unwrap() > 0.999);
+        assert!(compare(Tolerance::new(1e-2, 1e-5), ORDINARY, &want, &want).correlation.unwrap() > 0.999);
     }
 
     #[test]
-    fn what_is_not_finite_in_the_oracle_must_not_be_in_the_answer_and_nowhere_else() {
+    fn the_answer_is_not_finite_exactly_where_the_oracle_is_not() {
         let planted = Leeway { planted: true, ..Leeway::NONE };
-        let compare = |got: &[f32], want: &[f32]| {
-            Comparison::new(LOOSE).given(planted).floats("y", &[2], got, want).finish().passed
-        };
-        assert!(compare(&[f32::NAN, 1.0], &[f32::NAN, 1.0]));
-        assert!(compare(&[f32::INFINITY, 1.0], &[f32::NAN, 1.0]));
-        assert!(!compare(&[3.0, 1.0], &[f32::NAN, 1.0]), "a number where none can be");
-        assert!(!compare(&[f32::NAN, f32::NAN], &[f32::NAN, 1.0]), "NaN where a number must be");
+        let passes = |got: [f32; 2]| compare(LOOSE, planted, &got, &[f32::NAN, 1.0]).passed;
+        assert!(passes([f32::NAN, 1.0]) && passes([f32::INFINITY, 1.0]));
+        assert!(!passes([3.0, 1.0]), "a number where none can be");
+        assert!(!passes([f32::NAN, f32::NAN]), "NaN where a number must be");
     }
 
     #[test]
     fn the_absolute_tolerance_grows_with_the_inputs() {
-        let tolerance = Tolerance::new(1e-3, 0.0);
-        let large = Leeway { scale: 100.0, ..Leeway::NONE };
-        assert!(!Comparison::new(tolerance).floats("y", &[1], &[0.05], &[0.0]).finish().passed);
-        assert!(Comparison::new(tolerance).given(large).floats("y", &[1], &[0.05], &[0.0]).finish().passed);
+        let passes = |scale: f64| {
+            let leeway = Leeway { scale, ..Leeway::NONE };
+            compare(Tolerance::new(1e-3, 0.0), leeway, &[0.05], &[0.0]).passed
+        };
+        assert!(!passes(1.0) && passes(100.0));
     }
 
     #[test]
     fn outputs_of_different_length_never_pass() {
-        assert!(!Comparison::new(LOOSE).floats("y", &[2], &[1.0], &[1.0, 1.0]).finish().passed);
+        assert!(!compare(LOOSE, Leeway::NONE, &[1.0], &[1.0, 1.0]).passed);
     }
 }

@@ -1,10 +1,10 @@
 //! An op on the CPU with everything it needs, ready to be timed.
 
-use crate::case::{Case, ordinary};
+use crate::case::{Case, default_leeway};
 use crate::compare::{Check, Leeway};
 use crate::error::BuildError;
 use crate::op::{Backend, Cpu, Request};
-use crate::registry::{Planned, plan};
+use crate::registry::{PlannedOp, plan};
 use crate::tensor::Tensor;
 use holdpoint_model::suite::Work;
 
@@ -23,18 +23,15 @@ pub struct Prepared {
 
 impl Prepared {
     /// Allocates all buffers and draws the inputs from the seed. Does not run the op: workers start often.
-    ///
-    /// # Errors
-    /// With what is wrong and what would be right.
-    pub fn new(request: &Request<'_>) -> Result<Self, BuildError> {
-        let Planned { op, dtype, .. } = plan(request, Some(Backend::Cpu))?;
-        let (version, work, copies) = (op.cpu(request.variant, dtype), op.work(dtype), op.copies());
-        let case = Case::of(op, dtype, request);
+    pub fn new(request: &Request) -> Result<Self, BuildError> {
+        let PlannedOp { op, dtype, .. } = plan(request, Some(Backend::Cpu))?;
+        let (version, work, copies) = (op.cpu(request.variant, dtype), op.describe(dtype).work, op.copies());
+        let case = Case::draw(op, dtype, request);
         let copies = (1..copies).map(|_| (case.inputs.clone(), case.outputs.clone())).collect();
         Ok(Self { case, version, work, copies, turn: 0 })
     }
 
-    /// The timed thing: no allocation, no input or output.
+    /// The timed call: no allocation, no I/O.
     pub fn call(&mut self) {
         if let Some((inputs, outputs)) = self.copies.get_mut(self.turn) {
             std::mem::swap(inputs, &mut self.case.inputs);
@@ -44,32 +41,28 @@ impl Prepared {
         self.version.run(&self.case.inputs, &mut self.case.outputs);
     }
 
-    /// Fills every output with what is no answer and resets any state that `call` carries.
+    /// Fills every output with values that are no answer, and resets any state that `call` carries.
     pub fn poison(&mut self) {
         let copies = self.copies.iter_mut().flat_map(|(_, outputs)| outputs);
         self.case.outputs.iter_mut().chain(copies).for_each(Tensor::poison);
         self.version.reset();
     }
 
-    /// Compares the outputs now in the buffers with the oracle's, which the first check computes.
-    #[must_use]
+    /// Compares the outputs in the buffers with the oracle's, which the first check computes.
     pub fn check(&self) -> Check {
-        self.check_given(ordinary(self.case.dtype()))
+        self.check_given(default_leeway(self.case.dtype()))
     }
 
-    /// The same, for inputs that were brought.
-    #[must_use]
+    /// The same, for inputs set by the caller.
     pub fn check_given(&self, leeway: Leeway) -> Check {
         self.case.check_with(&self.version.numbers(), leeway)
     }
 
-    /// Work of one call.
-    #[must_use]
     pub fn work(&self) -> &Work {
         &self.work
     }
 
-    /// The inputs, to be written by who brings values of their own.
+    /// The inputs, for callers that bring their own values.
     pub fn inputs(&mut self) -> &mut [Tensor] {
         // Copies are for timing alone; they would keep the old values.
         self.copies.clear();
@@ -77,7 +70,6 @@ impl Prepared {
         self.case.inputs()
     }
 
-    /// The outputs: floats, then whole numbers.
     pub fn outputs(&mut self) -> &mut [Tensor] {
         self.case.outputs()
     }

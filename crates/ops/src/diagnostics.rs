@@ -1,28 +1,20 @@
-//! What a routing step reports beside its tensors. Plain numbers of fixed size, so filling it never
-//! allocates.
+//! The report of a routing step beside its tensors. Plain numbers of fixed size, so filling it never allocates.
 
-/// Bins of the utility histogram.
 pub const BINS: usize = 8;
 
 /// Equal-width histogram as NumPy builds it; no values give zeros over 0..1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Histogram {
-    /// Values per bin.
     pub counts: [u32; BINS],
-    /// Bin limits.
     pub bin_edges: [f64; BINS + 1],
-    /// Smallest value.
     pub min: f64,
-    /// Largest value.
     pub max: f64,
-    /// Mean value.
     pub mean: f64,
 }
 
 impl Histogram {
     /// Counts finite values.
-    #[must_use]
-    pub fn of(values: &[f64]) -> Self {
+    pub fn new(values: &[f64]) -> Self {
         let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
         for &value in values {
             (low, high, sum) = (low.min(value), high.max(value), sum + value);
@@ -59,18 +51,14 @@ fn bin(value: f64, low: f64, high: f64, edges: &[f64; BINS + 1]) -> usize {
     at
 }
 
-/// One budget and how much of it was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BudgetUse {
-    /// Spent.
     pub used: f64,
-    /// Allowed.
     pub budget: f64,
 }
 
 impl BudgetUse {
     /// Used over budget; a budget of zero counts as unused.
-    #[must_use]
     pub fn ratio(&self) -> f64 {
         if self.budget > 0.0 { self.used / self.budget } else { 0.0 }
     }
@@ -79,36 +67,30 @@ impl BudgetUse {
 /// The routing report; arrays are by level, L0 to L2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diagnostics {
-    /// Tiles chosen.
     pub selected_counts: [u64; 3],
-    /// Tiles there are.
     pub total_counts: [u64; 3],
     /// Utilities of level 0.
     pub utility_histogram: Histogram,
-    /// Budget of each level.
     pub budgets: [BudgetUse; 3],
-    /// Budget over all levels.
+    /// Over all levels.
     pub total: BudgetUse,
-    /// Last value of the dual variable; constant here, since the built-in ops never update it.
+    /// Last value of the dual variable; constant, since the built-in ops never update it.
     pub mu_last: f64,
 }
 
 impl Diagnostics {
-    /// Nothing selected, nothing counted.
-    #[must_use]
     pub fn empty() -> Self {
         Self {
             selected_counts: [0; 3],
             total_counts: [0; 3],
-            utility_histogram: Histogram::of(&[]),
+            utility_histogram: Histogram::new(&[]),
             budgets: [BudgetUse::default(); 3],
             total: BudgetUse::default(),
             mu_last: 0.0,
         }
     }
 
-    /// Chosen over existing tiles of a level; no tiles give 0.
-    #[must_use]
+    /// KernelChoice over existing tiles of a level; no tiles give 0.
     pub fn selected_ratio(&self, level: usize) -> f64 {
         match self.total_counts[level] {
             0 => 0.0,
@@ -117,7 +99,6 @@ impl Diagnostics {
     }
 
     /// Every number in a fixed order, for comparing two reports.
-    #[must_use]
     pub fn numbers(&self) -> Vec<f64> {
         let histogram = &self.utility_histogram;
         let mut all = vec![self.mu_last, self.total.used, self.total.budget, self.total.ratio()];
@@ -139,16 +120,16 @@ mod tests {
 
     #[test]
     fn the_last_bin_includes_its_upper_edge() {
-        let h = Histogram::of(&[0.0, 1.0, 2.0, 7.9, 8.0]);
+        let h = Histogram::new(&[0.0, 1.0, 2.0, 7.9, 8.0]);
         assert_eq!(h.counts, [1, 1, 1, 0, 0, 0, 0, 2]);
         assert_eq!((h.min, h.max, h.bin_edges[8]), (0.0, 8.0, 8.0));
     }
 
     #[test]
     fn a_single_value_sits_in_the_middle_and_no_values_span_zero_to_one() {
-        let one = Histogram::of(&[0.5]);
+        let one = Histogram::new(&[0.5]);
         assert_eq!((one.bin_edges[0], one.bin_edges[8], one.counts[4]), (0.0, 1.0, 1));
-        let none = Histogram::of(&[]);
+        let none = Histogram::new(&[]);
         assert_eq!((none.counts, none.bin_edges[8], none.mean), ([0; 8], 1.0, 0.0));
     }
 }

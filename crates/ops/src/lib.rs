@@ -1,6 +1,6 @@
 //! The built-in ops, one folder each: definition, CPU version, CUDA version with its kernel, cases for fuzzing.
 //!
-//! A [`Definition`](op::Definition) says all there is to say about an op once; [`Prepared`] runs it on the CPU and
+//! A [`Definition`](op::Definition) describes an op once; [`Prepared`] runs it on the CPU and
 //! [`cuda::Prepared`] on a device, and both are checked by the same oracle. The `cpu` modules of the ops are plain functions, for tests.
 //! Must not measure CPU time or read files.
 
@@ -52,7 +52,7 @@ pub use overflow::Overflow;
 pub use registry::{Entry, load, names, validate, validate_oracle};
 pub use request::{Backend, Request};
 pub use tensor::{Domain, Element, Tensor};
-pub use values::{Precision, Range};
+pub use values::Precision;
 
 /// All ops. A new one is a folder and a line here.
 pub static OPS: &[Entry] = &[

@@ -5,7 +5,6 @@ use std::str::FromStr;
 use crate::error::OpError;
 use crate::shape::Grid;
 
-/// A canonical order mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OrderMode {
     /// Along a Hilbert curve of the enclosing power-of-two square.
@@ -20,25 +19,6 @@ pub enum OrderMode {
     U2d,
     /// Column by column, upwards.
     D2u,
-}
-
-impl OrderMode {
-    /// All modes, canonical names as in [`OrderMode::name`].
-    pub const ALL: [Self; 6] =
-        [Self::Hilbert, Self::MultiDirection, Self::L2r, Self::R2l, Self::U2d, Self::D2u];
-
-    /// The canonical name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hilbert => "hilbert",
-            Self::MultiDirection => "multi_direction",
-            Self::L2r => "l2r",
-            Self::R2l => "r2l",
-            Self::U2d => "u2d",
-            Self::D2u => "d2u",
-        }
-    }
 }
 
 impl FromStr for OrderMode {
@@ -61,7 +41,6 @@ impl FromStr for OrderMode {
 ///
 /// The reflection is by `s - 1`, not `n - 1`, so coordinates go negative and the bit tests rely on two's
 /// complement; the visiting order depends on exactly that.
-#[must_use]
 pub fn hilbert_distance(col: usize, row: usize, n: usize) -> i64 {
     let (mut x, mut y, mut s) = (col as i64, row as i64, n as i64 / 2);
     let mut distance = 0;
@@ -80,7 +59,6 @@ pub fn hilbert_distance(col: usize, row: usize, n: usize) -> i64 {
 }
 
 /// The number a tile is sorted by.
-#[must_use]
 pub fn sort_key(mode: OrderMode, index: u32, grid: &Grid) -> i64 {
     let (rows, cols) = (grid.rows as i64, grid.cols as i64);
     let (row, col) = (i64::from(index) / cols, i64::from(index) % cols);
@@ -98,14 +76,13 @@ pub fn sort_key(mode: OrderMode, index: u32, grid: &Grid) -> i64 {
 }
 
 /// The oracle: a stable sort by key, duplicates keep their input order.
-#[must_use]
 pub fn order(indices: &[u32], mode: OrderMode, grid: &Grid) -> Vec<u32> {
     let mut ordered = indices.to_vec();
     ordered.sort_by_key(|&index| sort_key(mode, index, grid));
     ordered
 }
 
-/// The plain way without allocation: an insertion sort that computes each key anew.
+/// Without allocation: an insertion sort that computes each key anew.
 pub fn insertion_order(ordered: &mut [u32], mode: OrderMode, grid: &Grid) {
     for end in 1..ordered.len() {
         let index = ordered[end];
@@ -119,7 +96,7 @@ pub fn insertion_order(ordered: &mut [u32], mode: OrderMode, grid: &Grid) {
     }
 }
 
-/// The fast way: each tile's rank in the whole grid is tabled once, ordering sorts packed integers.
+/// Ranks of the whole grid, tabled once; ordering then sorts packed integers.
 #[derive(Clone, Debug)]
 pub struct Orderer {
     rank: Vec<u32>,
@@ -128,7 +105,6 @@ pub struct Orderer {
 
 impl Orderer {
     /// Tables the ranks of a grid; `tiles_max` is the longest list that will be ordered.
-    #[must_use]
     pub fn new(mode: OrderMode, grid: &Grid, tiles_max: usize) -> Self {
         let mut by_key: Vec<(i64, u32)> =
             (0..grid.count() as u32).map(|index| (sort_key(mode, index, grid), index)).collect();
@@ -159,7 +135,6 @@ impl Orderer {
 }
 
 /// Ids of a tile's four children on the grid of twice the rows and columns.
-#[must_use]
 pub fn child_ids(parent: u32, grid: &Grid) -> [u32; 4] {
     let cols = grid.cols as u32;
     let (row, col) = (2 * (parent / cols), 2 * (parent % cols));
@@ -182,28 +157,22 @@ mod tests {
 
     #[test]
     fn hilbert_visits_the_known_curves() {
-        assert_eq!(whole(OrderMode::Hilbert, 2, 2), [0, 2, 3, 1]);
         let four = [0, 1, 5, 4, 8, 12, 13, 9, 10, 14, 15, 11, 7, 6, 2, 3];
-        assert_eq!(whole(OrderMode::Hilbert, 4, 4), four);
         let eight = [
             0, 8, 9, 1, 2, 3, 11, 10, 18, 19, 27, 26, 25, 17, 16, 24, 32, 33, 41, 40, 48, 56, 57, 49, 50, 58,
             59, 51, 43, 42, 34, 35, 36, 37, 45, 44, 52, 60, 61, 53, 54, 62, 63, 55, 47, 46, 38, 39, 31, 23,
             22, 30, 29, 28, 20, 21, 13, 12, 4, 5, 6, 14, 15, 7,
         ];
-        assert_eq!(whole(OrderMode::Hilbert, 8, 8), eight);
-    }
-
-    #[test]
-    fn hilbert_on_a_rectangle_keeps_the_gaps_of_the_square() {
-        assert_eq!(whole(OrderMode::Hilbert, 3, 5), [0, 5, 6, 1, 2, 3, 8, 7, 12, 13, 11, 10, 14, 9, 4]);
-        assert_eq!(whole(OrderMode::Hilbert, 2, 3), [0, 1, 4, 3, 5, 2]);
-    }
-
-    #[test]
-    fn the_micro_benchmark_tiles_come_in_the_known_order() {
-        let tiles = [0, 5, 9, 12, 18, 27, 33, 40, 50, 63];
-        let known = [0, 9, 18, 27, 33, 40, 50, 63, 12, 5];
-        assert_eq!(order(&tiles, OrderMode::Hilbert, &grid(8, 8)), known);
+        for (rows, cols, known) in [
+            (2, 2, &[0, 2, 3, 1][..]),
+            (4, 4, &four),
+            (8, 8, &eight),
+            // A rectangle keeps the gaps of the square.
+            (3, 5, &[0, 5, 6, 1, 2, 3, 8, 7, 12, 13, 11, 10, 14, 9, 4]),
+            (2, 3, &[0, 1, 4, 3, 5, 2]),
+        ] {
+            assert_eq!(whole(OrderMode::Hilbert, rows, cols), known, "{rows}x{cols}");
+        }
     }
 
     #[test]
@@ -219,11 +188,18 @@ mod tests {
     }
 
     #[test]
-    fn aliases_are_trimmed_and_lowercased() {
-        assert_eq!(" Scan_LR ".parse(), Ok(OrderMode::L2r));
-        for mode in OrderMode::ALL {
-            assert_eq!(mode.name().parse(), Ok(mode));
+    fn names_are_trimmed_and_lowercased() {
+        for (names, mode) in [
+            (&["hilbert"][..], OrderMode::Hilbert),
+            (&["multi_direction"], OrderMode::MultiDirection),
+            (&["l2r", "lr", "scan_lr"], OrderMode::L2r),
+            (&["r2l", "rl", "scan_rl"], OrderMode::R2l),
+            (&["u2d", "ud", "scan_ud"], OrderMode::U2d),
+            (&["d2u", "du", "scan_du"], OrderMode::D2u),
+        ] {
+            assert!(names.iter().all(|name| name.parse() == Ok(mode)), "{mode:?}");
         }
+        assert_eq!(" Scan_LR ".parse(), Ok(OrderMode::L2r));
         let error = "zigzag".parse::<OrderMode>().unwrap_err().to_string();
         assert!(error.starts_with("Unsupported order mode: \"zigzag\""), "{error}");
     }

@@ -1,13 +1,13 @@
-//! What an element type stores in place of a value that it cannot hold. Must not forgive anything within its range.
+//! Values that an element type cannot hold, and what it stores instead. Must not excuse anything within its range.
 
 use crate::compare::Tolerance;
 
 /// Where an element type's range ends, and what is stored beyond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overflow {
-    /// Magnitudes from here on round to nothing finite: the largest number and half of its last bit.
+    /// Magnitudes from here on round to infinity: the largest number plus half of its last bit.
     pub from: f64,
-    /// For types without an infinity: the largest number, at which an answer stays. It may be NaN instead.
+    /// For types without an infinity: the largest number, at which an answer saturates. It may be NaN instead.
     pub largest: Option<f64>,
 }
 
@@ -16,7 +16,6 @@ impl Overflow {
     pub const F32: Self = Self { from: 3.402_823_567_797_336_6e38, largest: None };
 
     /// Whether `got` is what is stored for a value within the tolerance of `want` that is beyond the range.
-    #[must_use]
     pub fn accepts(self, got: f64, want: f64, tolerance: Tolerance) -> bool {
         let reaches = |value: f64| tolerance.atol + (1.0 + tolerance.rtol) * value.abs() >= self.from;
         let is_same_side = got.is_sign_negative() == want.is_sign_negative();

@@ -1,14 +1,15 @@
-//! What the definition of an op is written with.
+//! Imports of every op's definition.
 
 pub(crate) use crate::Tolerance;
 pub(crate) use crate::cases::{Cases, Draw};
 pub(crate) use crate::cuda::{
-    ALL, Build, COMMON, KernelFile, Launches, PrepareError, UNITS, WIDE, grid_of, grid_x, map_sizes, plain,
-    unit_bytes,
+    ALL, Build, COMMON, KernelFile, Launches, PrepareError, UNITS, WIDE, combinations, grid_x, map_sizes,
+    plain_launch, unit_bytes,
 };
 pub(crate) use crate::error::{BuildError, OpError};
 pub(crate) use crate::op::{
-    Cpu, Definition, Distribution, Input, Load, NamedParams, Op, Output, product, version,
+    Cpu, Definition, Description, Distribution, Input, Load, NamedParams, Op, Output, params, product,
+    version,
 };
 pub(crate) use crate::request::{Backend, Request};
 pub(crate) use crate::shape::Nchw;

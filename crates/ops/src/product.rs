@@ -9,8 +9,6 @@ const ROWS: usize = 6;
 /// Columns must come in multiples of this, the widest vector; pad with anything finite.
 pub const COLUMN_STEP: usize = 16;
 
-/// `n` rounded up to whole vectors.
-#[must_use]
 pub fn padded_columns(n: usize) -> usize {
     n.next_multiple_of(COLUMN_STEP)
 }
@@ -24,8 +22,6 @@ pub struct PackedLhs {
 }
 
 impl PackedLhs {
-    /// Packs a `[rows, depth]` matrix.
-    #[must_use]
     pub fn new(matrix: &[f32], rows: usize, depth: usize) -> Self {
         let mut packed = Self { data: vec![0.0; rows.next_multiple_of(ROWS) * depth], rows, depth };
         packed.pack(matrix, rows, depth, depth);
@@ -33,7 +29,6 @@ impl PackedLhs {
     }
 
     /// Room for matrices of up to `rows` x `depth`, for [`PackedLhs::pack`].
-    #[must_use]
     pub fn with_capacity(rows: usize, depth: usize) -> Self {
         Self { data: vec![0.0; rows.next_multiple_of(ROWS) * depth], rows: 0, depth: 0 }
     }

@@ -10,36 +10,29 @@ use holdpoint_cuda::Dtype;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A definition in the table of all ops.
 pub struct Entry {
-    /// Its name in suites.
     pub name: &'static str,
-    /// What the sizes of a shape are of.
     pub sizes: &'static [&'static str],
-    /// Kernel files.
     pub kernels: &'static [KernelFile],
-    /// How cases are drawn.
     pub cases: Option<Cases>,
     pub(crate) is_replaceable: bool,
     cpu: &'static [Dtype],
     cuda: &'static [Dtype],
-    plan: fn(&Request<'_>) -> Result<Built, BuildError>,
-    load: fn(&Request<'_>) -> Load,
+    plan: fn(&Request) -> Result<Built, BuildError>,
+    load: fn(&Request) -> Load,
     pub(crate) draw_case: fn(&mut Draw<'_>) -> (Vec<usize>, Value),
 }
 
-/// An op, and its parameters that count as sizes.
 type Built = (Box<dyn Op>, NamedParams);
 
-/// An op after all checks of its request.
-pub(crate) struct Planned {
+/// An op whose request has passed all checks.
+pub(crate) struct PlannedOp {
     pub op: Box<dyn Op>,
     pub dtype: Dtype,
     pub entry: &'static Entry,
     pub named_params: NamedParams,
 }
 
-/// The table's entry of an op.
 pub(crate) const fn entry<D: Definition>() -> Entry {
     Entry {
         name: D::NAME,
@@ -55,34 +48,28 @@ pub(crate) const fn entry<D: Definition>() -> Entry {
             Ok((Box::new(op), named_params))
         },
         // Parameters that make no sense count as their defaults.
-        load: |request| D::load(request.shape, &parse(request).unwrap_or_default()),
+        load: |request| D::load(&request.shape, &parse(request).unwrap_or_default()),
         draw_case: D::draw_case,
     }
 }
 
-/// Reads the parameters. serde names an unknown one itself; for a mistyped one each is tried alone.
-fn parse<P: DeserializeOwned>(request: &Request<'_>) -> Result<P, BuildError> {
-    P::deserialize(request.params).map_err(|error| {
+/// Parses the parameters. serde names an unknown one itself; to find a mistyped one, each is tried alone.
+fn parse<P: DeserializeOwned>(request: &Request) -> Result<P, BuildError> {
+    P::deserialize(&request.params).map_err(|error| {
         let culprit = request.params.iter().find_map(|(name, value)| {
             let alone = Map::from_iter([(name.clone(), value.clone())]);
             P::deserialize(&alone).err().map(|error| format!("{name}: {error}"))
         });
-        BuildError::Params {
-            op: request.op.to_owned(),
-            problem: culprit.unwrap_or_else(|| error.to_string()),
-        }
+        BuildError::Params { op: request.op.clone(), problem: culprit.unwrap_or_else(|| error.to_string()) }
     })
 }
 
 impl Entry {
-    /// The op of this name, wherever it runs.
-    #[must_use]
     pub fn find(op: &str) -> Option<&'static Self> {
         crate::OPS.iter().find(|entry| entry.name == op)
     }
 
-    /// Element types of a back end; none where it has no version there.
-    #[must_use]
+    /// Empty where the op has no version for the backend.
     pub fn dtypes(&self, backend: Backend) -> &'static [Dtype] {
         match backend {
             Backend::Cpu => self.cpu,
@@ -90,8 +77,6 @@ impl Entry {
         }
     }
 
-    /// Draws shape and parameters of a case.
-    #[must_use]
     pub fn draw(&self, draw: &mut Draw<'_>) -> Option<(Vec<usize>, Map<String, Value>)> {
         match (self.draw_case)(draw) {
             (shape, Value::Object(params)) => Some((shape, params)),
@@ -100,32 +85,30 @@ impl Entry {
     }
 }
 
-/// Names of the ops that a back end has.
 pub fn names(backend: Backend) -> impl Iterator<Item = &'static str> {
     crate::OPS.iter().filter(move |entry| !entry.dtypes(backend).is_empty()).map(|entry| entry.name)
 }
 
-/// What a request takes, valid or not; nothing is allocated to find out.
-#[must_use]
-pub fn load(request: &Request<'_>) -> Load {
-    let main = product(request.shape);
-    Entry::find(request.op).map_or(Load { elements: main, operations: main }, |entry| (entry.load)(request))
+/// Cost of a request, valid or not; nothing is allocated to find out.
+pub fn load(request: &Request) -> Load {
+    let main = product(&request.shape);
+    Entry::find(&request.op).map_or(Load { elements: main, operations: main }, |entry| (entry.load)(request))
 }
 
 /// The op that a request asks for, after all its checks. `backend` is absent where only the oracle is wanted: that takes every
 /// element type.
-pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<Planned, BuildError> {
-    let op = || request.op.to_owned();
+pub(crate) fn plan(request: &Request, backend: Option<Backend>) -> Result<PlannedOp, BuildError> {
+    let op = || request.op.clone();
     let asked = backend.unwrap_or(Backend::Cpu);
     let known = || BuildError::UnknownOp { op: op(), known: names(asked).collect::<Vec<_>>().join(", ") };
-    let entry = Entry::find(request.op).filter(|entry| !entry.dtypes(asked).is_empty()).ok_or_else(known)?;
-    let dtype = Dtype::parse(request.dtype);
+    let entry = Entry::find(&request.op).filter(|entry| !entry.dtypes(asked).is_empty()).ok_or_else(known)?;
+    let dtype = Dtype::parse(&request.dtype);
     let fits = |dtype: &Dtype| backend.is_none() || entry.dtypes(asked).contains(dtype);
     let dtype = dtype.filter(fits).ok_or_else(|| {
         let valid: Vec<String> =
             entry.dtypes(asked).iter().map(|dtype| format!("{:?}", dtype.name())).collect();
         let place = if asked == Backend::Cpu { "the CPU" } else { "a device" };
-        BuildError::Dtype { op: op(), dtype: request.dtype.to_owned(), place, valid: valid.join(", ") }
+        BuildError::Dtype { op: op(), dtype: request.dtype.clone(), place, valid: valid.join(", ") }
     })?;
     if let Some(Tolerance { atol, rtol }) = request.tolerance {
         let is_fine = |v: f64| v.is_finite() && v >= 0.0;
@@ -151,25 +134,19 @@ pub(crate) fn plan(request: &Request<'_>, backend: Option<Backend>) -> Result<Pl
     let (op, named_params) = (entry.plan)(request)?;
     if backend == Some(Backend::Cuda) {
         op.check_cuda(request, dtype)?;
-        if let Some(kernel) = request.kernel {
-            crate::cuda::check_own(request, entry, &named_params, kernel)?;
+        if let Some(kernel) = &request.kernel {
+            crate::cuda::check_user_kernel(request, entry, &named_params, kernel)?;
         }
     }
-    Ok(Planned { op, dtype, entry, named_params })
+    Ok(PlannedOp { op, dtype, entry, named_params })
 }
 
-/// Checks a request without allocating tensors and without a device.
-///
-/// # Errors
-/// With what is wrong and what would be right.
-pub fn validate(request: &Request<'_>, backend: Backend) -> Result<(), BuildError> {
+/// Checks a request without allocating tensors or using a device.
+pub fn validate(request: &Request, backend: Backend) -> Result<(), BuildError> {
     plan(request, Some(backend)).map(drop)
 }
 
-/// Whether an op takes a request in any element type, as its oracle does.
-///
-/// # Errors
-/// With what is wrong and what would be right.
-pub fn validate_oracle(request: &Request<'_>) -> Result<(), BuildError> {
+/// Checks a request for its oracle, which takes any element type.
+pub fn validate_oracle(request: &Request) -> Result<(), BuildError> {
     plan(request, None).map(drop)
 }

@@ -13,7 +13,7 @@ const PAIRS_LEN: usize = STATE_LEN / 2;
 #[derive(Clone, Debug)]
 pub struct RandomState {
     state: [u32; STATE_LEN],
-    /// What the state gives out, made a block at a time.
+    /// Output of the state, made a block at a time.
     pairs: [[u32; 2]; PAIRS_LEN],
     next: usize,
 }
@@ -21,7 +21,6 @@ pub struct RandomState {
 impl RandomState {
     /// Seeds with the single-integer initialiser. NumPy stops at 32 bits; the upper half of a larger seed is
     /// folded in, so that seeds below 2^32 keep NumPy's meaning.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         let folded = (seed as u32) ^ ((seed >> 32) as u32).wrapping_mul(0x9E37_79B9);
         let mut state = [folded; STATE_LEN];
@@ -35,33 +34,27 @@ impl RandomState {
     /// The pairs not yet drawn, at least one.
     fn pairs(&mut self) -> &[[u32; 2]] {
         if self.next == PAIRS_LEN {
-            vectorized(
-                #[inline(always)]
-                || {
-                    advance(&mut self.state);
-                    for (word, &bits) in self.pairs.as_flattened_mut().iter_mut().zip(&self.state) {
-                        *word = temper(bits);
-                    }
-                },
-            );
+            vectorized!({
+                advance(&mut self.state);
+                for (word, &bits) in self.pairs.as_flattened_mut().iter_mut().zip(&self.state) {
+                    *word = temper(bits);
+                }
+            });
             self.next = 0;
         }
         &self.pairs[self.next..]
     }
 
-    /// Each value from the next two words.
+    /// Draws each value from the next two words.
     fn fill(&mut self, mut values: &mut [f32], draw: impl Fn([u32; 2]) -> f32) {
         while !values.is_empty() {
             let pairs = self.pairs();
             let (now, later) = values.split_at_mut(pairs.len().min(values.len()));
-            vectorized(
-                #[inline(always)]
-                || {
-                    for (value, &pair) in now.iter_mut().zip(pairs) {
-                        *value = draw(pair);
-                    }
-                },
-            );
+            vectorized!({
+                for (value, &pair) in now.iter_mut().zip(pairs) {
+                    *value = draw(pair);
+                }
+            });
             self.next += now.len();
             values = later;
         }

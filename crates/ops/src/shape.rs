@@ -5,49 +5,33 @@ use crate::error::OpError;
 /// A row-major `[batch, channels, height, width]` tensor's sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nchw {
-    /// Samples.
     pub batch: usize,
-    /// Channels.
     pub channels: usize,
-    /// Rows.
     pub height: usize,
-    /// Columns.
     pub width: usize,
 }
 
 impl Nchw {
-    /// Sizes in memory order.
-    #[must_use]
     pub fn new(batch: usize, channels: usize, height: usize, width: usize) -> Self {
         Self { batch, channels, height, width }
     }
 
-    /// Pixels of one channel.
-    #[must_use]
     pub fn plane(&self) -> usize {
         self.height * self.width
     }
 
-    /// Elements of one sample.
-    #[must_use]
     pub fn sample(&self) -> usize {
         self.channels * self.plane()
     }
 
-    /// Elements in all.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.batch * self.sample()
     }
 
-    /// Whether there is no element at all.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// As a slice-friendly array.
-    #[must_use]
     pub fn dims(&self) -> [usize; 4] {
         [self.batch, self.channels, self.height, self.width]
     }
@@ -56,11 +40,8 @@ impl Nchw {
 /// A grid of square tiles that covers a map exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Tile rows.
     pub rows: usize,
-    /// Tile columns.
     pub cols: usize,
-    /// Tile edge in pixels.
     pub tile: usize,
 }
 
@@ -78,26 +59,41 @@ impl Grid {
         Ok(Self { rows: height / tile, cols: width / tile, tile })
     }
 
-    /// Tiles in the grid.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.rows * self.cols
     }
 
     /// Pixel `[y, x]` of a tile's corner; the id must be in range.
     #[inline(always)]
-    #[must_use]
     pub fn origin(&self, index: u32) -> [u32; 2] {
         let index = index as usize;
         [(index / self.cols * self.tile) as u32, (index % self.cols * self.tile) as u32]
     }
 
-    /// Whether every id in a list is in range.
     pub fn check_indices(&self, indices: &[u32]) -> Result<(), OpError> {
         let count = self.count();
         match indices.iter().find(|&&index| index as usize >= count) {
             Some(&index) => Err(OpError::IndicesOutOfBounds { index: index as usize, count }),
             None => Ok(()),
         }
+    }
+}
+
+/// Sizes of tiles that are packed from a map, or laid onto one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TileSpec {
+    pub dims: Nchw,
+    pub grid: Grid,
+    /// Per sample, K.
+    pub tiles: usize,
+}
+
+impl TileSpec {
+    pub fn new(dims: Nchw, tile: usize, tiles: usize) -> Result<Self, OpError> {
+        Ok(Self { dims, grid: Grid::new(dims.height, dims.width, tile)?, tiles })
+    }
+
+    pub fn tile_len(&self) -> usize {
+        self.dims.channels * self.grid.tile * self.grid.tile
     }
 }

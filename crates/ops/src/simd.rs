@@ -1,17 +1,22 @@
 //! Runs a loop compiled for the widest vectors this CPU has, and the float functions such loops need.
 //! Must not allocate. The functions are branch-free, so that the compiler can vectorise their callers.
 
-/// Runs `body` compiled for AVX-512 or AVX2 where the CPU has them.
-#[inline(always)]
-pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(body)
+/// Runs an expression compiled for AVX-512 or AVX2 where the CPU has them.
+macro_rules! vectorized {
+    ($body:expr) => {
+        pulp::Arch::new().dispatch(
+            // Inlined, or it would be compiled without them.
+            #[inline(always)]
+            || $body,
+        )
+    };
 }
+pub(crate) use vectorized;
 
 /// e^x within 2 ulp for |x| <= 87, saturating outside; NaN stays NaN.
 ///
 /// Cody-Waite reduction by ln 2 in two parts and a degree-6 polynomial (Cephes `expf`).
 #[inline(always)]
-#[must_use]
 pub fn exp(x: f32) -> f32 {
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa bits.
     const ROUND: f32 = 12_582_912.0;
@@ -33,32 +38,26 @@ pub fn exp(x: f32) -> f32 {
     value * f32::from_bits((exponent.wrapping_add(127) << 23) as u32)
 }
 
-/// 1 / (1 + e^-x).
 #[inline(always)]
-#[must_use]
 pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
 /// max(x, 0) that lets NaN through, unlike `f32::max`.
 #[inline(always)]
-#[must_use]
 pub fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
 /// 0 where x is finite, NaN where it is not: the difference of x and itself.
 #[inline(always)]
-#[must_use]
 pub fn zero_or_nan(x: f32) -> f32 {
     #[allow(clippy::eq_op)]
     let zero = x - x;
     zero
 }
 
-/// Whether every value is finite.
 #[inline(always)]
-#[must_use]
 pub fn all_finite(values: &[f32]) -> bool {
     let mut lanes = Lanes::ZERO;
     lanes.add(values, zero_or_nan);
@@ -67,7 +66,6 @@ pub fn all_finite(values: &[f32]) -> bool {
 
 /// Sum of partial sums by halves: a tree of vector additions where a plain sum is a chain of scalar ones.
 #[inline(always)]
-#[must_use]
 pub fn fold<const N: usize>(mut lanes: [f32; N]) -> f32 {
     let mut len = N;
     while len > 1 {
@@ -92,10 +90,8 @@ pub fn fold<const N: usize>(mut lanes: [f32; N]) -> f32 {
 pub struct Lanes([f32; 32]);
 
 impl Lanes {
-    /// All zero.
     pub const ZERO: Self = Self([0.0; 32]);
 
-    /// Adds `term(value)` of every value.
     #[inline(always)]
     pub fn add(&mut self, values: &[f32], term: impl Fn(f32) -> f32) {
         let (chunks, rest) = values.as_chunks::<32>();
@@ -114,31 +110,25 @@ impl Lanes {
         }
     }
 
-    /// The sum of all that was added.
     #[inline(always)]
-    #[must_use]
     pub fn fold(self) -> f32 {
         fold(self.0)
     }
 }
 
-/// Sum of squared distances from `centre`.
 #[inline(always)]
-#[must_use]
 pub fn sum_squares(values: &[f32], centre: f32) -> f32 {
-    sum_of(values, |value| (value - centre) * (value - centre))
+    sum_terms(values, |value| (value - centre) * (value - centre))
 }
 
-/// Sum of values.
 #[inline(always)]
-#[must_use]
 pub fn sum(values: &[f32]) -> f32 {
-    sum_of(values, |value| value)
+    sum_terms(values, |value| value)
 }
 
 /// The same as one slice of [`Lanes`], in the form of the loop that is quickest for a slice of a few lines.
 #[inline(always)]
-fn sum_of(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
+fn sum_terms(values: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0; 32];
     let (chunks, rest) = values.as_chunks::<32>();
     for values in chunks.iter().map(<[f32; 32]>::as_slice).chain([rest]) {

@@ -1,27 +1,21 @@
 //! An op's inputs and outputs in memory, in any element type.
 
 use crate::buffer::Buffer;
-use half::slice::HalfFloatSliceExt;
 use holdpoint_cuda::Dtype;
 use std::borrow::Cow;
 
-/// One input or output of an op.
 #[derive(Clone, Debug)]
 pub struct Tensor {
-    /// Its name.
     pub name: Cow<'static, str>,
-    /// Its sizes, the last varying fastest.
+    /// The last varies fastest.
     pub dims: Vec<usize>,
-    /// What it may hold.
     pub domain: Domain,
-    /// Its values.
     pub data: Data,
 }
 
-/// What an input may hold.
+/// Which values an input may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
-    /// Any number.
     Any,
     /// Any number, of which the op takes the exponential: large ones make it a step, and nothing can be said about rounding then.
     Exponent,
@@ -31,10 +25,8 @@ pub enum Domain {
     Unit,
 }
 
-/// The element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
-    /// A float.
     Float(Dtype),
     /// Ids and coordinates.
     U32,
@@ -42,14 +34,10 @@ pub enum Element {
     I8,
 }
 
-/// Values of one element type.
 #[derive(Clone, Debug)]
 pub enum Data {
-    /// Floats of any type.
     Floats(Floats),
-    /// Ids and coordinates.
     U32(Vec<u32>),
-    /// Priorities.
     I8(Vec<i8>),
 }
 
@@ -77,49 +65,24 @@ impl Floats {
     }
 }
 
-/// A type that floats may be stored as on the CPU.
-pub trait Stored: bytemuck::Pod + Sync {
-    /// The element type.
+/// A type that floats are stored as on the CPU.
+pub trait StoredFloat: bytemuck::Pod {
     const DTYPE: Dtype;
-    /// Values as 32-bit floats.
-    fn widen(from: &[Self], to: &mut [f32]);
-    /// The nearest.
-    fn narrow(from: &[f32], to: &mut [Self]);
 }
 
-impl Stored for f32 {
+impl StoredFloat for f32 {
     const DTYPE: Dtype = Dtype::F32;
-
-    fn widen(from: &[Self], to: &mut [f32]) {
-        to.copy_from_slice(from);
-    }
-
-    fn narrow(from: &[f32], to: &mut [Self]) {
-        to.copy_from_slice(from);
-    }
 }
 
-macro_rules! stored_in_16_bits {
-    ($type:ty, $dtype:expr) => {
-        impl Stored for $type {
-            const DTYPE: Dtype = $dtype;
-
-            fn widen(from: &[Self], to: &mut [f32]) {
-                from.convert_to_f32_slice(to);
-            }
-
-            fn narrow(from: &[f32], to: &mut [Self]) {
-                to.convert_from_f32_slice(from);
-            }
-        }
-    };
+impl StoredFloat for half::f16 {
+    const DTYPE: Dtype = Dtype::F16;
 }
 
-stored_in_16_bits!(half::f16, Dtype::F16);
-stored_in_16_bits!(half::bf16, Dtype::Bf16);
+impl StoredFloat for half::bf16 {
+    const DTYPE: Dtype = Dtype::Bf16;
+}
 
 impl Tensor {
-    /// A tensor of zeros.
     pub fn new(name: impl Into<Cow<'static, str>>, dims: &[usize], domain: Domain, element: Element) -> Self {
         let len = dims.iter().product();
         let data = match element {
@@ -130,20 +93,15 @@ impl Tensor {
         Self { name: name.into(), dims: dims.to_vec(), domain, data }
     }
 
-    /// Values there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its element type, where it holds floats.
-    #[must_use]
+    /// Absent for whole numbers.
     pub fn dtype(&self) -> Option<Dtype> {
         match &self.data {
             Data::Floats(floats) => Some(floats.dtype),
@@ -151,16 +109,13 @@ impl Tensor {
         }
     }
 
-    /// Whether they are whole numbers.
-    #[must_use]
     pub fn is_integer(&self) -> bool {
         !matches!(self.data, Data::Floats(_))
     }
 
-    /// Its floats as they are stored; empty where it has another type.
+    /// Empty where the tensor has another type.
     #[inline]
-    #[must_use]
-    pub fn floats<T: Stored>(&self) -> &[T] {
+    pub fn floats<T: StoredFloat>(&self) -> &[T] {
         match &self.data {
             Data::Floats(floats) if floats.dtype == T::DTYPE => {
                 &bytemuck::cast_slice(&floats.buffer)[..floats.len]
@@ -169,10 +124,8 @@ impl Tensor {
         }
     }
 
-    /// The same, to be written.
     #[inline]
-    #[must_use]
-    pub fn floats_mut<T: Stored>(&mut self) -> &mut [T] {
+    pub fn floats_mut<T: StoredFloat>(&mut self) -> &mut [T] {
         match &mut self.data {
             Data::Floats(floats) if floats.dtype == T::DTYPE => {
                 &mut bytemuck::cast_slice_mut(&mut floats.buffer)[..floats.len]
@@ -181,21 +134,17 @@ impl Tensor {
         }
     }
 
-    /// Its 32-bit floats; empty where it has another type.
     #[inline]
-    #[must_use]
     pub fn f32(&self) -> &[f32] {
         self.floats()
     }
 
-    /// The same, to be written.
     #[inline]
-    #[must_use]
     pub fn f32_mut(&mut self) -> &mut [f32] {
         self.floats_mut()
     }
 
-    /// Its 32-bit floats in the buffer that holds them, for versions that write into buffers of their own.
+    /// Its 32-bit floats in their buffer, for versions that swap it with their own.
     pub(crate) fn buffer_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.data {
             Data::Floats(floats) if floats.dtype == Dtype::F32 => Some(&mut floats.buffer),
@@ -203,8 +152,6 @@ impl Tensor {
         }
     }
 
-    /// Its values as 32-bit floats, whatever it stores.
-    #[must_use]
     pub fn values(&self) -> Cow<'_, [f32]> {
         match &self.data {
             Data::Floats(floats) if floats.dtype == Dtype::F32 => Cow::Borrowed(self.f32()),
@@ -214,7 +161,7 @@ impl Tensor {
         }
     }
 
-    /// Stores floats, each rounded to what the element type can hold.
+    /// Each value is rounded to the element type; whole numbers stay as they are.
     pub fn set(&mut self, values: &[f32]) {
         match &mut self.data {
             Data::Floats(floats) if floats.dtype == Dtype::F32 => self.f32_mut().copy_from_slice(values),
@@ -226,8 +173,7 @@ impl Tensor {
         }
     }
 
-    /// What a file or another process sees: floats as they are stored, whole numbers as 32 bits, little-endian.
-    #[must_use]
+    /// As in files and protocols: floats as stored, whole numbers as 32 bits, little-endian.
     pub fn bytes(&self) -> Vec<u8> {
         match &self.data {
             Data::Floats(floats) => floats.bytes().to_vec(),
@@ -236,7 +182,7 @@ impl Tensor {
         }
     }
 
-    /// Takes such bytes; a whole number that cannot be kept becomes one that no right answer has.
+    /// Reads such bytes; a whole number that does not fit becomes one that no right answer has.
     pub fn set_bytes(&mut self, bytes: &[u8]) {
         match &mut self.data {
             Data::Floats(floats) => floats.bytes_mut().copy_from_slice(bytes),
@@ -253,7 +199,6 @@ impl Tensor {
     }
 
     /// Bytes of one value in a file.
-    #[must_use]
     pub fn width(&self) -> usize {
         match &self.data {
             Data::Floats(floats) => floats.dtype.bytes(),
@@ -261,7 +206,7 @@ impl Tensor {
         }
     }
 
-    /// Fills it with what no answer holds: NaN, or a whole number out of every range.
+    /// Fills it with values that no answer holds: NaN, or a whole number out of every range.
     pub fn poison(&mut self) {
         match &mut self.data {
             // All ones is not a number in every type, but only one of the quiet ones in 32 bits: there it is written as such.
@@ -270,6 +215,15 @@ impl Tensor {
             Data::U32(values) => values.fill(u32::MAX),
             // Below every priority a call can leave.
             Data::I8(values) => values.fill(i8::MIN),
+        }
+    }
+}
+
+/// Exchanges tensors with a version's own buffers, which takes no time.
+pub(crate) fn swap_buffers(tensors: &mut [Tensor], buffers: [&mut Buffer; 4]) {
+    for (tensor, buffer) in tensors.iter_mut().zip(buffers) {
+        if let Some(values) = tensor.buffer_mut() {
+            std::mem::swap(values, buffer);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the ops on tiles of a feature map share: which tiles, in which order, and how a kernel is launched over them.
+//! Shared by the ops on tiles of a feature map: which tiles, in which order, and how a kernel is launched over them.
 
 use crate::cases::Draw;
 use crate::cuda::unit_bytes;
@@ -6,38 +6,33 @@ use crate::error::BuildError;
 use crate::op::{Load, NamedParams, Request, product};
 use crate::order::{OrderMode, order};
 use crate::rng::RandomState;
-use crate::shape::{Grid, Nchw};
+use crate::shape::{Grid, Nchw, TileSpec};
 use holdpoint_cuda::Dtype;
 use std::ops::Range;
 
-/// Most tiles that need not be named: a map of 16 384 × 16 384 in tiles of 16.
+/// CaseLimits tiles that need not be named: a map of 16 384 × 16 384 in tiles of 16.
 const UNNAMED_MAX: usize = 1 << 20;
-/// Default of `tile_size`.
-pub(crate) const TILE_SIZE: usize = 16;
-/// Names of a map's sizes.
 pub(crate) const MAP_SIZES: &[&str] = &["batch", "channels", "height", "width"];
-/// The largest map of a case.
+/// The largest map in fuzzing.
 pub(crate) const MAP_SIZES_MAX: &[usize] = &[8, 512, 1024, 1024];
-/// Orders of a case.
+/// Order modes in fuzzing.
 pub(crate) const ORDERS: &[&str] = &["none", "hilbert", "multi_direction", "l2r", "r2l", "u2d", "d2u"];
 
 /// A map, its grid, and which tiles of it are chosen.
 #[derive(Clone, Debug)]
 pub struct Tiles {
-    /// The map.
     pub dims: Nchw,
-    /// The tiles laid over it.
     pub grid: Grid,
-    /// Tiles per row of the batch.
+    /// Tiles per sample.
     pub count: usize,
-    /// All rows' tile ids.
+    /// Tile ids of all samples.
     pub indices: Vec<u32>,
 }
 
 impl Tiles {
-    /// The tiles that were named, the same for each row; or else `kmax` distinct ones drawn for each row, in ascending order; or all.
+    /// The named tiles, the same for each sample; else `kmax` distinct ones drawn per sample, ascending; else all.
     pub(crate) fn new(
-        request: &Request<'_>,
+        request: &Request,
         tile_size: usize,
         kmax: Option<usize>,
         named: Option<Vec<u32>>,
@@ -56,7 +51,7 @@ impl Tiles {
             }
             (None, Some(kmax)) => {
                 let seed_of = |row: usize| request.seed.wrapping_add(row as u64);
-                (0..dims.batch).flat_map(|row| chosen(all, kmax, seed_of(row))).collect()
+                (0..dims.batch).flat_map(|row| draw_ids(all, kmax, seed_of(row))).collect()
             }
             (None, None) if all > UNNAMED_MAX => {
                 let problem = format!("name the tiles: there are {all}, over {UNNAMED_MAX}");
@@ -67,7 +62,11 @@ impl Tiles {
         Ok(Self { dims, grid, count: indices.len() / dims.batch, indices })
     }
 
-    /// Each row's ids in the order of a mode.
+    pub(crate) fn spec(&self) -> TileSpec {
+        TileSpec { dims: self.dims, grid: self.grid, tiles: self.count }
+    }
+
+    /// The ids of each sample in the order of a mode.
     pub(crate) fn ordered(&self, mode: Option<OrderMode>) -> Vec<u32> {
         match mode {
             Some(mode) if self.count > 0 => {
@@ -77,18 +76,16 @@ impl Tiles {
         }
     }
 
-    /// The same for some rows only.
+    /// The same for some samples only.
     pub(crate) fn part(&self, rows: &Range<usize>) -> Self {
         let indices = self.indices[rows.start * self.count..rows.end * self.count].to_vec();
         Self { dims: Nchw { batch: rows.len(), ..self.dims }, indices, ..self.clone() }
     }
 
-    /// Elements of the packed tiles.
     pub(crate) fn packed_len(&self) -> usize {
         self.indices.len() * self.dims.channels * self.grid.tile * self.grid.tile
     }
 
-    /// Sizes of the packed tiles.
     pub(crate) fn packed_dims(&self) -> [usize; 5] {
         [self.dims.batch, self.count, self.dims.channels, self.grid.tile, self.grid.tile]
     }
@@ -105,12 +102,12 @@ impl Tiles {
         ]
     }
 
-    /// What a user's kernel may use as sizes, beside the map's.
+    /// Sizes for a user's kernel, beside the map's.
     pub(crate) fn named_params(&self) -> NamedParams {
         vec![("tile_size", self.grid.tile as u64), ("kmax", self.count as u64)]
     }
 
-    /// How many different cells the tiles cover.
+    /// Number of different cells that the tiles cover.
     pub(crate) fn covered(&self) -> usize {
         let distinct = |row: &[u32]| row.iter().collect::<std::collections::HashSet<_>>().len();
         self.indices.chunks(self.count.max(1)).map(distinct).sum()
@@ -138,13 +135,13 @@ impl Tiles {
     }
 }
 
-/// Most threads of a block in its third direction, and most blocks of a grid in its second and third.
+/// CUDA's limits: threads of a block along z, and blocks of a grid along y and z.
 const BLOCK_Z_MAX: usize = 64;
 const GRID_YZ_MAX: usize = 65_535;
 
-/// `"none"` takes ids as given. Without a name tiles come along Hilbert's curve, but for those that are drawn, which are ascending.
+/// `"none"` keeps the ids as given. The default is Hilbert's curve, or `"none"` for drawn tiles.
 pub(crate) fn parse_order(
-    request: &Request<'_>,
+    request: &Request,
     name: Option<&str>,
     kmax: Option<usize>,
 ) -> Result<Option<OrderMode>, BuildError> {
@@ -156,7 +153,7 @@ pub(crate) fn parse_order(
     name.parse().map(Some).map_err(|error| request.param_error("order_mode", add_none(error)))
 }
 
-/// What an op on tiles takes.
+/// Cost of an op on tiles.
 pub(crate) fn load(shape: &[usize], tile_size: usize, kmax: Option<usize>, named: Option<&[u32]>) -> Load {
     let size = |at: usize| shape.get(at).map_or(1, |size| *size as u64);
     let edge = tile_size.max(1) as u64;
@@ -170,17 +167,17 @@ pub(crate) fn load(shape: &[usize], tile_size: usize, kmax: Option<usize>, named
     Load { elements, operations: elements.saturating_add(sorting) }
 }
 
-/// Shape, tile size and ids of a case.
+/// Draws shape, tile size and ids of a case.
 pub(crate) fn draw(draw: &mut Draw<'_>) -> (Vec<usize>, usize, Vec<usize>) {
     let tile = draw.pick(&[1, 2, 3, 4, 5, 7, 8, 8, 16, 16]);
     let [rows, columns] = [1 + draw.below(8), 1 + draw.below(8)];
     let batch = 1 + draw.below(3);
     let plane = rows * columns * tile * tile;
-    let channels = draw.size((draw.most.elements / (batch * plane)).clamp(1, 130));
+    let channels = draw.size((draw.limits.elements / (batch * plane)).clamp(1, 130));
     // In tiles, as the large axis is.
     let mut sizes = [batch, channels, rows, columns];
     draw.large = draw.large.map(|(axis, size)| (axis, if axis < 2 { size } else { (size / tile).max(1) }));
-    draw.stretch(&mut sizes, |sizes| sizes.iter().product::<usize>() * tile * tile > draw.most.elements);
+    draw.stretch(&mut sizes, |sizes| sizes.iter().product::<usize>() * tile * tile > draw.limits.elements);
     let [batch, channels, rows, columns] = sizes;
     let mut ids: Vec<usize> = (0..rows * columns).collect();
     draw.random.shuffle(&mut ids);
@@ -189,7 +186,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>) -> (Vec<usize>, usize, Vec<usize>) {
 }
 
 /// `kmax` distinct ids below `count`, ascending.
-fn chosen(count: usize, kmax: usize, seed: u64) -> Vec<u32> {
+fn draw_ids(count: usize, kmax: usize, seed: u64) -> Vec<u32> {
     let mut random = RandomState::new(seed);
     let mut ids: Vec<u32> = (0..count as u32).collect();
     for at in 0..kmax.min(count) {
@@ -220,10 +217,10 @@ mod tests {
 
     #[test]
     fn drawn_tiles_are_distinct_and_in_order() {
-        let ids = chosen(64, 32, 7);
+        let ids = draw_ids(64, 32, 7);
         assert_eq!(ids.len(), 32);
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]) && ids[31] < 64);
-        assert_ne!(ids, chosen(64, 32, 8));
-        assert_eq!(chosen(4, 4, 1), [0, 1, 2, 3]);
+        assert_ne!(ids, draw_ids(64, 32, 8));
+        assert_eq!(draw_ids(4, 4, 1), [0, 1, 2, 3]);
     }
 }

@@ -1,4 +1,4 @@
-//! Values for inputs other than the ordinary ones: where kernels break is at the edges.
+//! Extreme values for inputs: kernels break at the edges.
 
 use crate::compare::{Leeway, Tolerance};
 use crate::overflow::Overflow;
@@ -7,28 +7,12 @@ use crate::tensor::{Domain, Tensor};
 use holdpoint_cuda::Dtype;
 use holdpoint_model::Values;
 
-/// How large and how small the values of an element type are taken.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Range {
-    /// Of [`Values::Large`].
-    pub large: f32,
-    /// Of [`Values::Small`].
-    pub small: f32,
-    /// Of [`Values::Tiny`].
-    pub tiny: f32,
-    /// Where it ends.
-    pub overflow: Overflow,
-}
-
-/// How precise and how large the values of an element type are.
+/// Precision and end of the range of an element type.
 pub trait Precision {
     /// How far a stored answer may be from the oracle's: the seeds' tolerances for single ops. What is stored in 8 bits is off by up
     /// to a sixteenth before the kernel has made any error, so that much is added.
     fn tolerance(self) -> Tolerance;
-    /// How large and how small the values of extreme inputs are: sums of products of the large ones still fit, and of the tiny ones
-    /// some are denormal.
-    fn range(self) -> Range;
-    /// Where its range ends, and what is stored beyond: halfway to what would be its next number.
+    /// Where its range ends, halfway to what would be the next number, and what is stored beyond.
     fn overflow(self) -> Overflow;
 }
 
@@ -42,17 +26,6 @@ impl Precision for Dtype {
         }
     }
 
-    fn range(self) -> Range {
-        let overflow = self.overflow();
-        match self {
-            Self::F32 => Range { large: 100.0, small: 1e-6, tiny: 1e-38, overflow },
-            Self::F16 => Range { large: 100.0, small: 1e-3, tiny: 6e-5, overflow },
-            Self::Bf16 => Range { large: 100.0, small: 1e-4, tiny: 1e-38, overflow },
-            // Nothing below its absolute tolerance is precise in 8 bits.
-            Self::E4m3 => Range { large: 50.0, small: 0.25, tiny: 2e-2, overflow },
-        }
-    }
-
     fn overflow(self) -> Overflow {
         match self {
             Self::F32 => Overflow::F32,
@@ -63,9 +36,29 @@ impl Precision for Dtype {
     }
 }
 
-/// Fills inputs and says what may be asked of the answer to them.
+/// Magnitudes of extreme values.
+#[derive(Clone, Copy)]
+struct Extremes {
+    large: f32,
+    small: f32,
+    tiny: f32,
+}
+
+/// Sums of products of the large ones still fit, and of the tiny ones some are denormal.
+fn extremes(dtype: Dtype) -> Extremes {
+    let (large, small, tiny) = match dtype {
+        Dtype::F32 => (100.0, 1e-6, 1e-38),
+        Dtype::F16 => (100.0, 1e-3, 6e-5),
+        Dtype::Bf16 => (100.0, 1e-4, 1e-38),
+        // Nothing below its absolute tolerance is precise in 8 bits.
+        Dtype::E4m3 => (50.0, 0.25, 2e-2),
+    };
+    Extremes { large, small, tiny }
+}
+
+/// Fills inputs and gives the leeway for answers to them.
 pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Leeway {
-    let (mut rng, range) = (RandomState::new(seed), dtype.range());
+    let (mut rng, range) = (RandomState::new(seed), extremes(dtype));
     let mut drawn: Vec<Vec<f32>> =
         inputs.iter().map(|tensor| draw(kind, tensor.domain, tensor.len(), &mut rng, range)).collect();
     if kind.is_planted() {
@@ -81,7 +74,7 @@ pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Lee
         scale = scale.max(f64::from(finite));
     }
     let (planted, ordinary) = (kind.is_planted(), kind.is_ordinary());
-    Leeway { scale, planted, ordinary, overflow: range.overflow }
+    Leeway { scale, planted, ordinary, overflow: dtype.overflow() }
 }
 
 /// Puts a value in one place of one input.
@@ -101,7 +94,7 @@ fn plant(value: f32, domains: &[Domain], drawn: &mut [Vec<f32>], rng: &mut Rando
     }
 }
 
-fn draw(kind: Values, domain: Domain, len: usize, rng: &mut RandomState, range: Range) -> Vec<f32> {
+fn draw(kind: Values, domain: Domain, len: usize, rng: &mut RandomState, range: Extremes) -> Vec<f32> {
     if domain == Domain::Unit {
         let unit = |u: &f32| match kind {
             Values::Zero => 0.0,

@@ -1,7 +1,7 @@
 //! Kernels compiled without a device. `cargo xtask kernels` compiles them all; here a few show that the way there works.
 
 use holdpoint_cuda::compile::{Nvrtc, compile_for, search};
-use holdpoint_ops::cuda::{Checked, checked_units};
+use holdpoint_ops::cuda::{Compilation, checked_units};
 use std::collections::HashSet;
 use std::io::Write;
 
@@ -16,7 +16,7 @@ fn small_kernels_compile_for_every_architecture_and_tell_what_they_need() {
     let Some(nvrtc) = nvrtc() else { return };
     let small = ["copy", "fault", "fma", "launch", "mma", "cuda"];
     let mut archs = HashSet::new();
-    for Checked { unit, arch, folder } in checked_units() {
+    for Compilation { unit, arch, folder } in checked_units() {
         if !small.contains(&folder) {
             continue;
         }
@@ -30,10 +30,10 @@ fn small_kernels_compile_for_every_architecture_and_tell_what_they_need() {
 }
 
 #[test]
-fn what_does_not_compile_says_which_and_why() {
+fn a_compile_error_names_the_kernel_and_the_reason() {
     let Some(nvrtc) = nvrtc() else { return };
     let found = checked_units().into_iter().find(|checked| checked.folder == "copy");
-    let Some(Checked { mut unit, arch, .. }) = found else {
+    let Some(Compilation { mut unit, arch, .. }) = found else {
         panic!("there is no copy");
     };
     // A number where the source names its element type.

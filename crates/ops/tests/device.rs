@@ -8,7 +8,7 @@ use holdpoint_cuda::compile::Unit;
 use holdpoint_cuda::{CudaError, Dtype, Timing, device_count};
 use holdpoint_model::FailureCause;
 use holdpoint_model::suite::Cache;
-use holdpoint_ops::cases::{Draw, Most};
+use holdpoint_ops::cases::{CaseLimits, Draw};
 use holdpoint_ops::cuda::{Gpu, PrepareError, Prepared, checked_units, tune};
 use holdpoint_ops::{Backend, Case, Entry, Request, Variant, names, validate};
 use holdpoint_stats::random::Random;
@@ -45,7 +45,7 @@ fn params(value: Value) -> Map<String, Value> {
     }
 }
 
-fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>, dtype: Dtype) -> Request<'a> {
+fn request(op: &str, shape: &[usize], params: &Map<String, Value>, dtype: Dtype) -> Request {
     Request { seed: 7, ..Request::new(op, shape, dtype.name(), params) }
 }
 
@@ -177,9 +177,9 @@ fn cases(op: &str) -> Vec<(Vec<usize>, Map<String, Value>)> {
 /// Cases as for fuzzing.
 fn drawn(op: &str) -> Vec<(Vec<usize>, Map<String, Value>)> {
     let Some(entry) = Entry::find(op).filter(|entry| entry.cases.is_some()) else { return Vec::new() };
-    let (mut random, most) = (Random::new(1), Most { operations: 1_500_000, elements: 40_000 });
+    let (mut random, limits) = (Random::new(1), CaseLimits { operations: 1_500_000, elements: 40_000 });
     let draw = |_| {
-        let mut draw = Draw { backend: Some(Backend::Cuda), most, large: None, random: &mut random };
+        let mut draw = Draw { backend: Some(Backend::Cuda), limits, large: None, random: &mut random };
         entry.draw(&mut draw)
     };
     (0..40).filter_map(draw).collect()
@@ -216,7 +216,7 @@ fn check_all(op: &str) {
 }
 
 /// What is wrong with the answer of one call, and of calls that were timed.
-fn check(gpu: &mut Gpu, request: &Request<'_>) -> Result<Option<String>, PrepareError> {
+fn check(gpu: &mut Gpu, request: &Request) -> Result<Option<String>, PrepareError> {
     let mut prepared = Prepared::new(gpu, request)?;
     for how in [None, Some((Timing::Graph, Cache::Warm))] {
         if let Some(how) = how {
@@ -354,7 +354,7 @@ fn usual() -> Vec<(&'static str, Vec<usize>, Value)> {
 }
 
 #[test]
-fn what_the_ops_compile_is_what_is_checked_without_a_device() {
+fn ops_compile_only_units_that_are_checked_without_a_device() {
     on_device(|gpu| {
         for (op, shape, value) in usual() {
             let params = params(value);
@@ -393,8 +393,9 @@ fn a_winner_is_kept_and_taken_the_next_time() {
         let source = |gpu: &mut Gpu| Prepared::new(gpu, &request).unwrap().kernel_info().selection_source;
         assert_eq!(source(gpu), "heuristic");
         let tuned = tune(gpu, &request, (Timing::Graph, Cache::Warm)).unwrap();
-        assert!(tuned.best_us > 0.0 && tuned.best_us <= tuned.default_us, "{tuned:?}");
-        assert!(tuned.candidates_count > 1, "{tuned:?}");
+        let winner = &tuned.winner;
+        assert!(winner.p50_us > 0.0 && winner.p50_us <= winner.default_us, "{tuned:?}");
+        assert!(winner.candidates_count > 1, "{tuned:?}");
         assert_eq!(source(gpu), "registry_cache");
         assert!(gpu.registry().path().exists());
     });
@@ -435,7 +436,7 @@ fn one_wrong_value_is_found_by_the_check() {
 }
 
 #[test]
-fn too_little_memory_is_told_and_survived() {
+fn running_out_of_memory_is_reported_and_survived() {
     on_device(|gpu| {
         let error = device_error(fault(gpu, "memory").err().unwrap());
         assert_eq!((error.cause, error.fatal), (FailureCause::OutOfMemory, false), "{error}");

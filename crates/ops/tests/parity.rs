@@ -19,10 +19,11 @@ use holdpoint_ops::fusion_gate::cpu::{self as fusion, Gate, Maps};
 use holdpoint_ops::infer::cpu::{self as infer, InferConfig, Model};
 use holdpoint_ops::order::{OrderMode, Orderer};
 use holdpoint_ops::rng::RandomState;
-use holdpoint_ops::shape::Nchw;
-use holdpoint_ops::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use holdpoint_ops::shape::{Grid, Nchw, TileSpec};
+use holdpoint_ops::tile_pack::cpu::{self as pack, Packed};
+use holdpoint_ops::tile_ssm::cpu::module::RawScan;
 use holdpoint_ops::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
-use holdpoint_ops::tile_unpack::cpu::{Overlap, UnpackSpec, levels, priority};
+use holdpoint_ops::tile_unpack::cpu::{Overlap, Unpack, levels, priority};
 use serde_json::{Value, json};
 use support::Vectors;
 
@@ -97,10 +98,10 @@ fn check_pack(v: &Vectors) {
             "unordered" => None,
             name => Some(name.parse::<OrderMode>().unwrap_or_else(|e| panic!("pack.{name}: {e}"))),
         };
-        let spec = PackSpec::new(dims, tile, indices.shape[1], order).unwrap();
+        let spec = TileSpec::new(dims, tile, indices.shape[1]).unwrap();
         let (feature, ids) = (feature.floats(), indices.ids());
         let (mut slow, mut quick) = (Packed::new(&spec), Packed::new(&spec));
-        pack::oracle(&spec, &feature, &ids, slow.view());
+        pack::oracle(&spec, &feature, &ids, order, slow.view());
         let mut orderer = order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
         pack::fast(&spec, &feature, &ids, orderer.as_mut(), quick.view());
         for (what, got) in [("oracle", slow), ("fast", quick)] {
@@ -115,18 +116,16 @@ fn check_pack(v: &Vectors) {
     }
 }
 
-fn unpack_spec(v: &Vectors, mode: &str) -> UnpackSpec {
-    let (base, packed) = (v.get("unpack.base"), v.get("unpack.packed"));
-    UnpackSpec {
-        dims: map_dims(&base.shape),
-        tile: packed.shape[3],
-        tiles: packed.shape[1],
-        overlap: Overlap::parse(mode, v.number("unpack", "blend_alpha")).unwrap(),
-    }
+fn unpack_spec(v: &Vectors, mode: &str) -> (TileSpec, Overlap) {
+    let (dims, packed) = (map_dims(&v.get("unpack.base").shape), v.get("unpack.packed"));
+    let tile = packed.shape[3];
+    let grid = Grid { rows: dims.height / tile, cols: dims.width / tile, tile };
+    let overlap = Overlap::parse(mode, v.number("unpack", "blend_alpha")).unwrap();
+    (TileSpec { dims, grid, tiles: packed.shape[1] }, overlap)
 }
 
-fn overlap_tolerance(spec: &UnpackSpec) -> Tolerance {
-    if spec.overlap == Overlap::Override { EXACT } else { CLOSE }
+fn overlap_tolerance(overlap: Overlap) -> Tolerance {
+    if overlap == Overlap::Override { EXACT } else { CLOSE }
 }
 
 fn check_unpack(v: &Vectors) {
@@ -135,14 +134,15 @@ fn check_unpack(v: &Vectors) {
     let level = v.number("unpack", "level_priority") as i8;
     let inputs = ["base", "packed", "origins", "priority_map"];
     for mode in v.children("unpack.").into_iter().filter(|name| !inputs.contains(&&**name)) {
-        let spec = unpack_spec(v, &mode);
+        let (spec, overlap) = unpack_spec(v, &mode);
         for (what, op) in
-            [("oracle", priority::oracle as fn(&_, &_, &_, &_, _, &mut _, &mut _)), ("fast", priority::fast)]
+            [("oracle", priority::oracle as fn(&Unpack<'_>, _, &mut _, &mut _)), ("fast", priority::fast)]
         {
             let mut map: Vec<i8> = v.get("unpack.priority_map").ints().into_iter().map(|p| p as i8).collect();
             let mut merged = vec![f32::NAN; base.len()];
-            op(&spec, &base[..], &packed[..], &origins[..], level, &mut map[..], &mut merged[..]);
-            v.floats_match(what, &format!("unpack.{mode}.merged"), &merged, overlap_tolerance(&spec));
+            let unpack = Unpack { spec, overlap, base: &base, packed: &packed, origins: &origins };
+            op(&unpack, level, &mut map[..], &mut merged[..]);
+            v.floats_match(what, &format!("unpack.{mode}.merged"), &merged, overlap_tolerance(overlap));
             v.ints_match(what, &format!("unpack.{mode}.priority_map"), map.into_iter().map(i64::from));
         }
     }
@@ -157,15 +157,16 @@ fn check_unpack_levels(v: &Vectors) {
             "none" => ("override", None),
             other => (other, Some(&given[..])),
         };
-        let spec = unpack_spec(v, overlap);
-        let keys = levels::keys(spec.tiles, spec.dims.batch, levels, true).unwrap();
+        let (spec, overlap) = unpack_spec(v, overlap);
+        let keys = levels::keys(spec.tiles, spec.dims.batch, levels).unwrap();
         let (mut slow, mut quick) = (vec![f32::NAN; base.len()], vec![f32::NAN; base.len()]);
-        levels::oracle(&spec, &base, &packed, &origins, &keys, &mut slow);
+        let unpack = Unpack { spec, overlap, base: &base, packed: &packed, origins: &origins };
+        levels::oracle(&unpack, &keys, &mut slow);
         let mut order = vec![0; origins.len()];
-        levels::fast(&spec, &base, &packed, &origins, &keys, &mut order, &mut quick);
+        levels::fast(&unpack, &keys, &mut order, &mut quick);
         for (what, merged) in [("oracle", slow), ("fast", quick)] {
             let name = format!("unpack_levels.{mode}.merged");
-            v.floats_match(what, &name, &merged, overlap_tolerance(&spec));
+            v.floats_match(what, &name, &merged, overlap_tolerance(overlap));
         }
     }
 }
@@ -180,7 +181,7 @@ fn check_fusion(v: &Vectors) {
         uncertainty_log_weight: v.number("fusion_custom", "uncertainty_log_weight"),
         bias: v.number("fusion_custom", "bias"),
     };
-    for (prefix, gate) in [("fusion", Gate::default()), ("fusion.custom", custom)] {
+    for (prefix, gate) in [("fusion", Gate::DEFAULT), ("fusion.custom", custom)] {
         for (what, op) in
             [("oracle", fusion::oracle as fn(&_, &_, &_, &mut _, &mut _)), ("fast", fusion::fast)]
         {
@@ -246,11 +247,11 @@ fn check_fused(v: &Vectors) {
         gate_bias: number("gate_bias"),
     };
     let tile = v.number("fused", "tile_size") as usize;
-    let spec = PackSpec::new(map_dims(&feature.shape), tile, indices.shape[1], None).unwrap();
+    let spec = TileSpec::new(map_dims(&feature.shape), tile, indices.shape[1]).unwrap();
     let (feature, ids) = (feature.floats(), indices.ids());
     fused::check_unique(&ids, spec.tiles, spec.grid.count()).unwrap();
     let (mut slow, mut quick) = (vec![f32::NAN; feature.len()], vec![f32::NAN; feature.len()]);
-    let keys = levels::keys(spec.tiles, spec.dims.batch, None, true).unwrap();
+    let keys = levels::keys(spec.tiles, spec.dims.batch, None).unwrap();
     fused::oracle(&spec, &op, &feature, &ids, &mut Packed::new(&spec), &keys, &mut slow);
     fused::fast(&spec, &op, &feature, &ids, &mut quick);
     v.floats_match("oracle", "fused.merged", &slow, CLOSE);
@@ -297,16 +298,47 @@ fn ff_config(v: &Vectors, dims: &Nchw) -> FfConfig {
     }
 }
 
+fn path_weights(v: &Vectors, path: &str, channels: usize) -> PathWeights {
+    let c = channels;
+    let get = |name: &str, len: usize| {
+        let values = v.floats(&format!("ff.weights.{path}.{name}"));
+        assert_eq!(values.len(), len, "{name}");
+        values
+    };
+    let scan = |prefix: &str| RawScan {
+        decay_logit: get(&format!("{prefix}.decay_logit"), c),
+        input_gain_raw: get(&format!("{prefix}.input_gain_raw"), c),
+        output_gain_raw: get(&format!("{prefix}.output_gain_raw"), c),
+        state_bias: get(&format!("{prefix}.state_bias"), c),
+    };
+    let layer = |prefix: &str, weight: usize, bias: usize| {
+        [get(&format!("{prefix}.weight"), weight), get(&format!("{prefix}.bias"), bias)]
+    };
+    let number = |name: &str| f64::from(get(&format!("fusion_gate.{name}"), 1)[0]);
+    // The original has it, but runs the bidirectional scan.
+    scan("scan_forward");
+    PathWeights {
+        forward: scan("scan_bidirectional.forward_scan"),
+        backward: scan("scan_bidirectional.backward_scan"),
+        merge_gate_logit: get("scan_bidirectional.merge_gate_logit", c),
+        token_norm: layer("film.token_norm", c, c),
+        mlp0: layer("film.mlp.0", c * c, c),
+        mlp2: layer("film.mlp.2", 2 * c * c, 2 * c),
+        depthwise: layer("refine.depthwise", 9 * c, c),
+        pointwise: layer("refine.pointwise", 2 * c * c, 2 * c),
+        norm: layer("refine.norm", 2 * c, 2 * c),
+        gate: Gate {
+            boundary_log_weight: number("boundary_log_weight"),
+            uncertainty_log_weight: number("uncertainty_log_weight"),
+            bias: number("bias"),
+        },
+    }
+}
+
 fn check_ff(v: &Vectors) {
     let dims = map_dims(&v.get("ff.dense").shape);
     let config = ff_config(v, &dims);
-    let weights = ["l0_path", "l1_path"].map(|path| {
-        let find = |name: &str| {
-            let name = format!("ff.weights.{path}.{name}");
-            v.has(&name).then(|| v.floats(&name))
-        };
-        PathWeights::from_named(dims.channels, find).unwrap()
-    });
+    let weights = ["l0_path", "l1_path"].map(|path| path_weights(v, path, dims.channels));
     let [dense, utilities, split_utilities, boundary, uncertainty] =
         ["dense", "utilities", "split_utilities", "boundary", "uncertainty"]
             .map(|n| v.floats(&format!("ff.{n}")));

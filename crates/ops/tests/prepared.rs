@@ -3,14 +3,14 @@
 // Helpers outside #[test] functions are test code all the same: a bad file should stop the test.
 #![allow(clippy::unwrap_used)]
 
-use holdpoint_ops::cases::{Draw, Most};
+use holdpoint_ops::cases::{CaseLimits, Draw};
 use holdpoint_ops::{
     Backend, BuildError, Entry, Prepared, Request, Tolerance, Variant, load, names, validate,
 };
 use holdpoint_stats::random::Random;
 use serde_json::{Map, Value, json};
 
-fn request<'a>(op: &'a str, shape: &'a [usize], params: &'a Map<String, Value>) -> Request<'a> {
+fn request(op: &str, shape: &[usize], params: &Map<String, Value>) -> Request {
     Request { seed: 123, ..Request::new(op, shape, "f32", params) }
 }
 
@@ -20,13 +20,13 @@ fn object(params: Value) -> Map<String, Value> {
 
 /// What the definition of every op draws.
 fn drawn() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
-    let (mut random, most) = (Random::new(1), Most { operations: 100_000, elements: 5_000 });
+    let (mut random, limits) = (Random::new(1), CaseLimits { operations: 100_000, elements: 5_000 });
     let mut all = Vec::new();
     for op in names(Backend::Cpu) {
         let entry = Entry::find(op).unwrap();
         let count = all.len();
         for _ in 0..20 {
-            let mut draw = Draw { backend: Some(Backend::Cpu), most, large: None, random: &mut random };
+            let mut draw = Draw { backend: Some(Backend::Cpu), limits, large: None, random: &mut random };
             let (shape, params) = entry.draw(&mut draw).unwrap();
             if validate(&request(op, &shape, &params), Backend::Cpu).is_ok() {
                 all.push((op, shape, params));
@@ -79,7 +79,7 @@ fn chosen() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
 }
 
 #[test]
-fn what_an_op_takes_is_at_least_what_it_holds() {
+fn the_load_of_an_op_is_at_least_its_tensors() {
     for (op, shape, params) in samples() {
         let request = request(op, &shape, &params);
         let mut prepared = Prepared::new(&request).unwrap();
@@ -119,7 +119,7 @@ fn both_variants_pass_their_check_again_and_again() {
         for (variant, dtype) in
             dtypes.iter().flat_map(|dtype| [(Variant::Fast, dtype), (Variant::Reference, dtype)])
         {
-            let request = Request { variant, dtype: dtype.name(), ..request(op, &shape, &params) };
+            let request = Request { variant, dtype: dtype.name().to_owned(), ..request(op, &shape, &params) };
             validate(&request, Backend::Cpu).unwrap();
             let mut prepared = Prepared::new(&request).unwrap();
             for _ in 0..3 {
@@ -287,7 +287,7 @@ fn refusals_say_what_where_and_what_would_be_valid() {
 fn dtypes_and_tolerances_are_checked_for_every_op() {
     let params = Map::new();
     for op in names(Backend::Cpu) {
-        let wrong = Request { dtype: "e4m3", ..request(op, &[1, 1, 1, 1], &params) };
+        let wrong = Request { dtype: "e4m3".to_owned(), ..request(op, &[1, 1, 1, 1], &params) };
         assert!(matches!(validate(&wrong, Backend::Cpu), Err(BuildError::Dtype { .. })), "{op}");
         let tolerance = Some(Tolerance::new(f64::NAN, 0.0));
         let wrong = Request { tolerance, ..request(op, &[1, 1, 1, 1], &params) };

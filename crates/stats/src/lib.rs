@@ -1,6 +1,6 @@
 //! Slices of numbers in, numbers out. Pure: no clock, no files, no global state.
 //!
-//! Every function says `None` where there is nothing to say; `0.0` never means "no data".
+//! Every function returns `None` where it has no answer; `0.0` never means "no data".
 
 pub mod classic;
 pub mod random;
@@ -8,7 +8,6 @@ pub mod sequential;
 mod special;
 
 /// The median; the mean of the middle two when the count is even.
-#[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     let sorted = sorted(values);
     let n = sorted.len();
@@ -21,7 +20,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// The seeds' percentile: `sorted[floor(q(n-1))]`, without interpolation. It lies at or below the
 /// interpolated one: with 20 samples its p95 is the second largest.
-#[must_use]
 pub fn percentile_floor(values: &[f64], q: f64) -> Option<f64> {
     let sorted = sorted(values);
     let last = sorted.len().checked_sub(1)?;
@@ -29,9 +27,11 @@ pub fn percentile_floor(values: &[f64], q: f64) -> Option<f64> {
 }
 
 /// The quantile, interpolated between the two nearest values.
-#[must_use]
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let sorted = sorted(values);
+    quantile_of_sorted(&sorted(values), q)
+}
+
+fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     let at = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
     let (low, high) = (*sorted.get(at.floor() as usize)?, *sorted.get(at.ceil() as usize)?);
     Some(low + (high - low) * at.fract())
@@ -40,14 +40,11 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 /// Name of the rule of [`percentile_floor`], written into every report.
 pub const PERCENTILE_RULE: &str = "sorted[floor(q(n-1))]";
 
-/// The arithmetic mean.
-#[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Standard deviation (n-1) over mean; absent with fewer than two values or a mean of zero.
-#[must_use]
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     if values.len() < 2 || mean == 0.0 {
@@ -58,7 +55,6 @@ pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
 }
 
 /// How far apart the values are: `(max - min) / median`; absent with fewer than two.
-#[must_use]
 pub fn spread(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -74,7 +70,6 @@ pub fn spread(values: &[f64]) -> Option<f64> {
 /// far the share of values below the median varies from round to round gives the error of that share, and
 /// the values at the median's rank plus and minus that error are the interval (Woodruff's method for cluster
 /// samples). Absent with fewer than six rounds.
-#[must_use]
 pub fn median_interval_of_rounds(rounds: &[Vec<f64>]) -> Option<[f64; 2]> {
     let rounds: Vec<&Vec<f64>> = rounds.iter().filter(|round| !round.is_empty()).collect();
     let rounds_count = rounds.len();
@@ -96,7 +91,7 @@ pub fn median_interval_of_rounds(rounds: &[Vec<f64>]) -> Option<[f64; 2]> {
     Some([at(0.5 - half_width, f64::floor), at(0.5 + half_width, f64::ceil)])
 }
 
-/// Fewer rounds do not tell how far rounds vary.
+/// Fewer rounds do not show how far rounds vary.
 const ROUNDS_MIN: usize = 6;
 
 /// The 97.5 % point of Student's t, by its expansion around the normal's; within 1 % from 5 degrees on.

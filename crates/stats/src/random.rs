@@ -1,4 +1,4 @@
-//! A small seeded generator, so that what is random here is the same everywhere. Not for secrets.
+//! A small seeded generator: the same numbers on every machine. Not for secrets.
 
 /// SplitMix64 (Steele, Lea and Flood): one word of state, passes the usual test batteries, any seed will do.
 #[derive(Clone, Debug)]
@@ -10,12 +10,10 @@ pub struct Random {
 
 impl Random {
     /// The same seed gives the same numbers on every machine.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed, spare: None }
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,7 +32,7 @@ impl Random {
         ((u128::from(self.bits()) * count as u128) >> 64) as usize
     }
 
-    /// Puts items into an order of which any is as likely as any other.
+    /// All orders are equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

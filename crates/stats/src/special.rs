@@ -1,4 +1,4 @@
-//! The few special functions that p-values and exact binomial bounds need.
+//! Special functions for p-values and exact binomial bounds.
 
 use std::f64::consts::PI;
 

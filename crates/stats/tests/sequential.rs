@@ -70,7 +70,7 @@ fn no_number_is_no_evidence() {
 }
 
 #[test]
-fn what_could_be_seen_shrinks_with_the_units_and_grows_with_the_noise() {
+fn the_smallest_visible_slowdown_shrinks_with_units_and_grows_with_noise() {
     let visible = |units_count: usize, sd: f64| {
         let mut random = Random::new(5);
         decide(eight(), (0..units_count).map(|_| sd * random.normal())).smallest_visible_slowdown()

@@ -1,15 +1,13 @@
-//! Machine code on disk, by what it was made from.
+//! Cache of machine code on disk, keyed by what it was compiled from.
 
-use super::Source;
+use super::{Source, hex};
 use holdpoint_store::StoreError;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a hash at the head of a file: one that was cut short or changed is compiled anew.
+/// Bytes of the hash at the head of a file: one that was cut short or changed is compiled anew.
 const HASH_BYTES: usize = 32;
 
-/// The folder of a cache in which machine code is kept.
-#[must_use]
 pub fn kernels_dir(cache_dir: &Path) -> PathBuf {
     cache_dir.join("kernels")
 }
@@ -28,7 +26,7 @@ impl Cache {
     pub(super) fn key(&self, source: &Source, options: &[String]) -> String {
         let headers = source.headers.iter().map(|(_, text)| *text);
         let options = options.iter().map(String::as_str);
-        key_of([source.text, &*self.driver].into_iter().chain(headers).chain(options))
+        hash_parts([source.text, &*self.driver].into_iter().chain(headers).chain(options))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
@@ -48,14 +46,14 @@ impl Cache {
     }
 }
 
-/// Hash over texts, each told apart from the next.
-pub(super) fn key_of<'a>(parts: impl Iterator<Item = &'a str>) -> String {
+/// Hash over texts, each preceded by its length.
+pub(super) fn hash_parts<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 #[cfg(test)]
@@ -67,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_comes_back_and_what_was_damaged_does_not() {
+    fn cached_code_comes_back_unless_it_was_damaged() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::new(dir.path(), "580");
         let key = cache.key(&source("source"), &["-DA=1".to_owned()]);

@@ -1,23 +1,24 @@
-//! From a kernel's source to machine code for the device found: compiled once, kept on disk.
+//! Compiles kernels for the device at hand and keeps the machine code on disk.
 
 mod cache;
 mod nvrtc;
-mod own;
 mod sass;
 mod search;
 mod usage;
+mod user_kernel;
 
 pub use cache::kernels_dir;
 pub use nvrtc::Nvrtc;
-pub use own::OwnError;
 pub use sass::sass_sha256;
-pub use search::{Found, search};
+pub use search::{Toolkit, search};
 pub use usage::{Usage, parse_usage};
+pub use user_kernel::UserKernelError;
 
 use crate::dtype::Dtype;
 use crate::error::{CudaError, Unavailable};
 use cache::Cache;
 use holdpoint_model::FailureCause;
+use nvrtc::Compiled;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -26,44 +27,37 @@ use std::path::Path;
 pub struct Source {
     /// `tile_pack` for `tile_pack.cu`.
     pub name: &'static str,
-    /// The file's text.
     pub text: &'static str,
-    /// Names and texts of headers.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
 /// The constants that a kernel is compiled with.
 pub type Config = BTreeMap<String, i64>;
 
-/// One compilation.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// The kernel file.
     pub source: &'static Source,
-    /// The element type.
     pub dtype: Dtype,
-    /// Constants.
     pub config: Config,
 }
 
 impl Unit {
-    /// A source with its own constants.
-    #[must_use]
+    /// A source with its default constants.
     pub fn new(source: &'static Source, dtype: Dtype) -> Self {
         Self { source, dtype, config: Config::new() }
     }
 
-    /// File, element type and constants: what tells one unit from another.
-    #[must_use]
+    /// File, element type and constants, which identify a unit.
     pub fn key(&self) -> String {
         format!("{} {} {:?}", self.source.name, self.dtype.name(), self.config)
     }
 
-    fn file(&self) -> String {
-        format!("{}.cu", self.source.name)
+    fn compile(&self, nvrtc: &Nvrtc, options: &[String]) -> Result<Compiled, CudaError> {
+        let Source { name, text, headers } = *self.source;
+        nvrtc.compile(&format!("{name}.cu"), text, headers, options)
     }
 
-    /// Everything that decides what comes out, but for the compiler itself.
+    /// Everything that decides the result, but for the compiler itself.
     fn options(&self, arch: &str) -> Vec<String> {
         let mut options = vec![
             format!("--gpu-architecture={arch}"),
@@ -76,7 +70,7 @@ impl Unit {
     }
 }
 
-/// Compiles, and remembers.
+/// Compiles, and keeps the results on disk.
 pub struct Compiler {
     nvrtc: Result<Nvrtc, Unavailable>,
     cache: Cache,
@@ -85,13 +79,10 @@ pub struct Compiler {
 impl Compiler {
     /// The compiler of this machine, if there is one, and what was compiled here before; `driver` tells code of one driver
     /// from that of another.
-    #[must_use]
     pub fn new(cache_dir: &Path, driver: &str) -> Self {
         Self { nvrtc: search().and_then(|found| Nvrtc::load(&found)), cache: Cache::new(cache_dir, driver) }
     }
 
-    /// Version of the compiler, if there is one.
-    #[must_use]
     pub fn version(&self) -> Option<String> {
         self.nvrtc.as_ref().ok().map(|nvrtc| nvrtc.version.clone())
     }
@@ -111,19 +102,18 @@ impl Compiler {
             let detail = format!("{error}; and {} was never compiled for {arch} here", unit.source.name);
             CudaError::new(FailureCause::NotStarted, detail)
         })?;
-        let compiled = nvrtc.compile(&unit.file(), unit.source.text, unit.source.headers, &options)?;
+        let compiled = unit.compile(nvrtc, &options)?;
         // What cannot be kept is compiled again next time.
         let _ = self.cache.put(&key, &compiled.cubin);
         Ok(compiled.cubin)
     }
 }
 
-/// Compiles for an architecture without a device, and tells what the code needs.
-///
-/// # Errors
-/// When it does not compile.
+/// Compiles for an architecture without a device, and reports the resources that its kernels use.
 pub fn compile_for(nvrtc: &Nvrtc, unit: &Unit, arch: &str) -> Result<Vec<Usage>, CudaError> {
-    Ok(parse_usage(
-        &nvrtc.compile(&unit.file(), unit.source.text, unit.source.headers, &unit.options(arch))?.log,
-    ))
+    Ok(parse_usage(&unit.compile(nvrtc, &unit.options(arch))?.log))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,6 @@
-//! NVRTC, loaded when it is needed. A handful of its calls; cudarc's own loader cannot be told where it is.
+//! NVRTC, loaded on demand. Only a handful of its calls; cudarc's own loader cannot be told where the library is.
 
-use super::Found;
+use super::Toolkit;
 use crate::error::{CudaError, Unavailable};
 use holdpoint_model::FailureCause;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
@@ -22,9 +22,8 @@ type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
 type Get = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
 type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 
-/// The compiler.
 pub struct Nvrtc {
-    /// Its version, such as `13.0`.
+    /// Such as `13.0`.
     pub version: String,
     include: String,
     create: Symbol<Create>,
@@ -36,25 +35,20 @@ pub struct Nvrtc {
     _libraries: Vec<Library>,
 }
 
-/// What came out of a compilation.
 pub(super) struct Compiled {
     pub cubin: Vec<u8>,
     pub log: String,
 }
 
 impl Nvrtc {
-    /// Loads the library.
-    ///
-    /// # Errors
-    /// When it cannot be loaded, or lacks a call.
-    pub fn load(found: &Found) -> Result<Self, Unavailable> {
+    pub fn load(found: &Toolkit) -> Result<Self, Unavailable> {
         Self::open(found).map_err(|error| {
             let detail = format!("{} cannot be used: {error}", found.library.display());
             Unavailable::new("nvrtc_not_usable", detail)
         })
     }
 
-    fn open(found: &Found) -> Result<Self, libloading::Error> {
+    fn open(found: &Toolkit) -> Result<Self, libloading::Error> {
         // It looks for its other half by name only, which works once that is loaded.
         let mut libraries: Vec<Library> =
             builtins(&found.library).iter().filter_map(|path| open(path).ok()).collect();
@@ -143,7 +137,7 @@ unsafe fn read(program: Program, (size, get): &(Symbol<Size>, Symbol<Get>)) -> V
     bytes
 }
 
-/// The line that says what is wrong; the log also names what the good kernels need.
+/// The line with the error; the log also reports on kernels that compiled.
 pub(super) fn first_error(log: &str) -> &str {
     log.lines().find(|line| line.contains("error")).unwrap_or("no reason given")
 }
@@ -153,7 +147,7 @@ fn open(path: &Path) -> Result<Library, libloading::Error> {
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }
 }
 
-/// The library's other half, beside it.
+/// NVRTC's second library, beside the first.
 fn builtins(library: &Path) -> Vec<std::path::PathBuf> {
     let entries =
         library.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! What of a compiled file is machine code, so that equal code has an equal hash whatever else the compiler wrote beside it.
+//! Hash of the machine code in a compiled file: equal code has an equal hash, whatever else the compiler wrote beside it.
 
 use sha2::{Digest, Sha256};
 
@@ -6,7 +6,6 @@ use sha2::{Digest, Sha256};
 const SECTIONS: &[&str] = &[".text.", ".nv.constant"];
 
 /// Hash of the machine code in a cubin, by section; of the whole file where it is not laid out as one.
-#[must_use]
 pub fn sass_sha256(cubin: &[u8]) -> String {
     let mut hash = Sha256::new();
     match sections(cubin) {
@@ -21,7 +20,7 @@ pub fn sass_sha256(cubin: &[u8]) -> String {
         }
         _ => hash.update(cubin),
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    super::hex(&hash.finalize())
 }
 
 /// Names and contents of the sections of interest of a 64-bit ELF file.
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file_is_hashed_whole_and_never_panics() {
+    fn other_files_are_hashed_whole_and_never_panic() {
         assert_ne!(sass_sha256(b"abc"), sass_sha256(b"abd"));
         let whole = elf(&[(".text.f", b"code")]);
         for len in 0..whole.len() {

@@ -1,12 +1,11 @@
-//! Where the run-time compiler and the headers are: wherever CUDA or pip put them.
+//! Finds the run-time compiler and its headers where CUDA or pip put them.
 
 use crate::error::Unavailable;
 use std::path::{Path, PathBuf};
 
-/// A compiler and the headers that go with it.
+/// A run-time compiler and its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The library.
+pub struct Toolkit {
     pub library: PathBuf,
     /// The folder with `cuda_fp16.h`.
     pub include: PathBuf,
@@ -16,41 +15,39 @@ pub struct Found {
 const LIBRARIES: &[&str] = &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
 /// Looks in `$HOLDPOINT_CUDA`, `$CUDA_HOME`, `$CUDA_PATH`, the usual places of the toolkit, and then in Python's packages.
-///
-/// # Errors
-/// When there is none, or no headers for it.
-pub fn search() -> Result<Found, Unavailable> {
-    let mut seen = None;
-    for root in roots() {
-        match find_in(&root) {
-            Ok(Some(found)) => return Ok(found),
-            Ok(None) => {}
-            Err(error) => seen = Some(error),
-        }
-    }
-    for package in python_packages() {
-        match find_in_packages(&package) {
-            Ok(Some(found)) => return Ok(found),
-            Ok(None) => {}
-            Err(error) => seen = Some(error),
-        }
-    }
-    Err(seen.unwrap_or_else(|| {
+pub fn search() -> Result<Toolkit, Unavailable> {
+    // Python is only started when nothing was found without it.
+    let packages = std::iter::once_with(python_packages).flatten().flat_map(|package| parts(&package));
+    let found = find_first(roots().into_iter().chain(packages))?;
+    found.ok_or_else(|| {
         let detail = "libnvrtc was found neither where CUDA puts it nor in Python's packages: install the CUDA toolkit, \
                       or `pip install nvidia-cuda-nvrtc nvidia-cuda-runtime`, or set HOLDPOINT_CUDA to its folder";
         Unavailable::new("nvrtc_not_found", detail)
-    }))
+    })
 }
 
-/// Where a toolkit may be: what the environment names, then the usual places.
+/// The first folder with a compiler and its headers; if none has both, the problem with the last one that had a compiler.
+fn find_first(folders: impl Iterator<Item = PathBuf>) -> Result<Option<Toolkit>, Unavailable> {
+    let mut problem = None;
+    for folder in folders {
+        match find_in(&folder) {
+            Ok(None) => {}
+            Ok(found) => return Ok(found),
+            Err(error) => problem = Some(error),
+        }
+    }
+    problem.map_or(Ok(None), Err)
+}
+
+/// Where a toolkit may be: as the environment says, then the usual places.
 pub(super) fn roots() -> Vec<PathBuf> {
     let set =
         ["HOLDPOINT_CUDA", "CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
     set.chain(["/usr/local/cuda", "/opt/cuda", "/usr"].map(PathBuf::from)).collect()
 }
 
-/// Looks under the root of a toolkit, or of a Python package that is laid out like one.
-fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
+/// Looks under the root of a toolkit, or of a Python package with the same layout.
+fn find_in(root: &Path) -> Result<Option<Toolkit>, Unavailable> {
     let folders =
         ["lib64", "lib", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"];
     let libraries =
@@ -63,7 +60,7 @@ fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
         root.join("../cuda_runtime/include"),
     ];
     match includes.into_iter().find(|folder| folder.join("cuda_fp16.h").exists()) {
-        Some(include) => Ok(Some(Found { library, include })),
+        Some(include) => Ok(Some(Toolkit { library, include })),
         None => {
             let detail = format!(
                 "{} is there, cuda_fp16.h beside it is not: install the toolkit's headers, or `pip install nvidia-cuda-runtime`",
@@ -74,9 +71,8 @@ fn find_in(root: &Path) -> Result<Option<Found>, Unavailable> {
     }
 }
 
-/// Looks in Python's package `nvidia`, which holds one folder a part or one for all.
-fn find_in_packages(nvidia: &Path) -> Result<Option<Found>, Unavailable> {
-    let mut seen = None;
+/// The folders in Python's package `nvidia`: one per part, or one for all.
+fn parts(nvidia: &Path) -> Vec<PathBuf> {
     let mut parts: Vec<PathBuf> =
         std::fs::read_dir(nvidia).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     // Those that hold everything first, of them the newest: cu13 before cuda_nvrtc.
@@ -85,14 +81,7 @@ fn find_in_packages(nvidia: &Path) -> Result<Option<Found>, Unavailable> {
         name.strip_prefix("cu").and_then(|version| version.parse::<u32>().ok())
     };
     parts.sort_by_key(|path| std::cmp::Reverse(rank(path)));
-    for part in parts {
-        match find_in(&part) {
-            Ok(Some(found)) => return Ok(Some(found)),
-            Ok(None) => {}
-            Err(error) => seen = Some(error),
-        }
-    }
-    seen.map_or(Ok(None), Err)
+    parts
 }
 
 /// The folders of the package `nvidia`, as the Python on the path knows them.
@@ -123,12 +112,13 @@ mod tests {
         assert_eq!(find_in(&toolkit).unwrap().unwrap().include, toolkit.join("include"));
 
         let packages = dir.path().join("nvidia");
-        assert_eq!(find_in_packages(&packages), Ok(None));
+        let find = || find_first(parts(&packages).into_iter());
+        assert_eq!(find(), Ok(None));
         touch(&packages.join("cuda_nvrtc/lib/libnvrtc.so.12"));
         touch(&packages.join("cuda_runtime/include/cuda_fp16.h"));
-        assert!(find_in_packages(&packages).unwrap().unwrap().library.ends_with("libnvrtc.so.12"));
+        assert!(find().unwrap().unwrap().library.ends_with("libnvrtc.so.12"));
         touch(&packages.join("cu13/lib/libnvrtc.so.13"));
         touch(&packages.join("cu13/include/cuda_fp16.h"));
-        assert!(find_in_packages(&packages).unwrap().unwrap().library.ends_with("cu13/lib/libnvrtc.so.13"));
+        assert!(find().unwrap().unwrap().library.ends_with("cu13/lib/libnvrtc.so.13"));
     }
 }

@@ -1,20 +1,17 @@
-//! What compiled kernels need, from the compiler's report.
+//! Resource usage of compiled kernels, from the compiler's report.
 
-/// What one kernel needs.
+/// Resources that one kernel uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Its name.
     pub kernel: String,
-    /// Registers per thread.
     pub registers: u32,
-    /// Bytes per thread that did not fit into registers: stores and loads.
+    /// Spilled bytes per thread: stores and loads.
     pub spill_bytes: u32,
-    /// Bytes per thread of local memory.
+    /// Bytes of local memory per thread.
     pub stack_bytes: u32,
 }
 
 /// Reads the report that `--ptxas-options=-v` leaves in the log.
-#[must_use]
 pub fn parse_usage(log: &str) -> Vec<Usage> {
     let mut kernels: Vec<Usage> = Vec::new();
     for line in log.lines() {
@@ -23,10 +20,11 @@ pub fn parse_usage(log: &str) -> Vec<Usage> {
             kernels.push(Usage { kernel, ..Usage::default() });
         } else if let Some(usage) = kernels.last_mut() {
             if line.contains("bytes stack frame") {
-                usage.stack_bytes = before(line, " bytes stack frame");
-                usage.spill_bytes = before(line, " bytes spill stores") + before(line, " bytes spill loads");
+                usage.stack_bytes = number_before(line, " bytes stack frame");
+                usage.spill_bytes =
+                    number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
             } else if line.contains("Used ") {
-                usage.registers = before(line, " registers");
+                usage.registers = number_before(line, " registers");
             }
         }
     }
@@ -34,7 +32,7 @@ pub fn parse_usage(log: &str) -> Vec<Usage> {
 }
 
 /// The number before these words.
-fn before(line: &str, words: &str) -> u32 {
+fn number_before(line: &str, words: &str) -> u32 {
     let number = line.split(words).next().and_then(|head| head.split_whitespace().last());
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -1,13 +1,12 @@
-//! What the driver offers, in the seeds' words. Every device is asked, none is measured on.
+//! The driver's capabilities, in the seeds' words. Queries every device, measures on none.
 
-use super::{Device, cuda_version, device_count, fp8, spoken, state};
+use super::{Device, cuda_version, device_count, format_version, fp8, state};
 use crate::error::Unavailable;
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use holdpoint_model::caps::{Cap, CudaCaps, CudaDeviceCaps, Fp8Caps};
 
-/// What the driver offers. Each device is opened once, since one that is listed may still refuse.
-#[must_use]
+/// The driver's capabilities. Each device is opened once, since a listed one may still refuse.
 pub fn caps() -> (CudaCaps, Fp8Caps) {
     // SAFETY: only tries to load the library.
     let has_library = unsafe { sys::is_culib_present() };
@@ -16,12 +15,12 @@ pub fn caps() -> (CudaCaps, Fp8Caps) {
         Err(error) => (Vec::new(), Some(error)),
     };
     let driver_version = state::driver_version().ok();
-    let cuda_version = has_library.then(cuda_version).flatten().map(spoken);
-    of_devices(devices, problem, driver_version, cuda_version)
+    let cuda_version = has_library.then(cuda_version).flatten().map(format_version);
+    summarize(devices, problem, driver_version, cuda_version)
 }
 
 fn device_caps(ordinal: u32) -> CudaDeviceCaps {
-    let (name, major, minor) = asked(ordinal).unwrap_or_else(|| ("unknown device".to_owned(), 0, 0));
+    let (name, major, minor) = query_device(ordinal).unwrap_or_else(|| ("unknown device".to_owned(), 0, 0));
     let problem = Device::open(ordinal).err();
     CudaDeviceCaps {
         ordinal,
@@ -35,7 +34,7 @@ fn device_caps(ordinal: u32) -> CudaDeviceCaps {
 }
 
 /// Name and compute capability, which need no context.
-fn asked(ordinal: u32) -> Option<(String, i32, i32)> {
+fn query_device(ordinal: u32) -> Option<(String, i32, i32)> {
     let device = result::device::get(i32::try_from(ordinal).ok()?).ok()?;
     // SAFETY: the device was just found.
     let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) }.ok();
@@ -46,8 +45,8 @@ fn asked(ordinal: u32) -> Option<(String, i32, i32)> {
     ))
 }
 
-/// The seeds' keys speak of the first device, the rest of all.
-fn of_devices(
+/// The seeds' keys describe the first device, the others all devices.
+fn summarize(
     devices: Vec<CudaDeviceCaps>,
     problem: Option<Unavailable>,
     driver_version: Option<String>,
@@ -104,20 +103,20 @@ mod tests {
     #[test]
     fn the_first_device_speaks_for_the_seeds_keys_and_any_makes_cuda_available() {
         let devices = vec![device(0, 8, Some("cuda_query_failed")), device(1, 9, None)];
-        let (cuda, fp8) = of_devices(devices.clone(), None, None, None);
+        let (cuda, fp8) = summarize(devices.clone(), None, None, None);
         assert_eq!((cuda.available, cuda.device_count, cuda.reason), (true, 2, None));
         assert_eq!(cuda.device_name.as_deref(), Some("device 0"));
         assert_eq!(fp8.reason.as_deref(), Some("compute_capability_below_sm90"));
 
-        let (cuda, fp8) = of_devices(devices[..1].to_vec(), None, None, None);
+        let (cuda, fp8) = summarize(devices[..1].to_vec(), None, None, None);
         assert_eq!((cuda.available, cuda.reason.as_deref()), (false, Some("cuda_query_failed")));
         assert_eq!(fp8.reason.as_deref(), Some("fp8_requires_cuda"));
     }
 
     #[test]
-    fn without_a_driver_the_reason_and_the_remedy_are_told() {
+    fn without_a_driver_the_reason_and_the_remedy_are_reported() {
         let none = Unavailable::new("cuda_unavailable", "install it");
-        let (cuda, _) = of_devices(Vec::new(), Some(none), None, None);
+        let (cuda, _) = summarize(Vec::new(), Some(none), None, None);
         assert_eq!(cuda.reason.as_deref(), Some("cuda_unavailable"));
         assert_eq!(cuda.detail.as_deref(), Some("install it"));
         assert!(cuda.devices.is_empty() && !cuda.available);

@@ -1,4 +1,4 @@
-//! Memory on the device, and a flag that both the device and the host see.
+//! Device memory, and a flag that both the device and the host see.
 
 use super::Device;
 use crate::error::CudaError;
@@ -7,19 +7,18 @@ use cudarc::driver::{CudaStream, result};
 use holdpoint_model::FailureCause;
 use std::sync::Arc;
 
-/// A stretch of device memory, freed when dropped.
+/// Device memory, freed when dropped.
 pub struct Buffer {
     /// Where it begins for kernels.
     pub ptr: CUdeviceptr,
-    /// Its length.
     pub bytes: usize,
     allocated: CUdeviceptr,
-    /// Bytes before its beginning that nobody may write; as many as a guard has follow its end.
+    /// Bytes of guard before its beginning; `GUARD_BYTES` follow its end.
     guard: Option<usize>,
     stream: Arc<CudaStream>,
 }
 
-/// Bytes on either side of an output.
+/// Guard on either side of an output.
 const GUARD_BYTES: usize = 256;
 const POISON: u8 = 0xff;
 
@@ -31,13 +30,13 @@ impl Buffer {
         let allocated = unsafe { result::malloc_async(stream.cu_stream(), (bytes + skip).max(1)) };
         let allocated = allocated.map_err(|error| {
             let error = CudaError::from(error);
-            let detail = format!("{}: {} MiB were asked for", error.detail, bytes >> 20);
+            let detail = format!("{}: {} MiB were requested", error.detail, bytes >> 20);
             CudaError { detail, ..error }
         })?;
         Ok(Self { ptr: allocated + skip as u64, bytes, allocated, guard: None, stream })
     }
 
-    /// The same, with a stretch on either side that nobody may write.
+    /// The same, with a guard on either side.
     pub fn guarded(device: &Device, bytes: usize, skip: usize) -> Result<Self, CudaError> {
         let mut whole = Self::new(device, bytes + skip + 2 * GUARD_BYTES, 0)?;
         whole.poison()?;
@@ -47,7 +46,7 @@ impl Buffer {
         Ok(whole)
     }
 
-    /// Whether the stretches beside it, where it has them, are as they were.
+    /// Whether nothing was written to the guards.
     pub fn is_guard_whole(&self) -> Result<bool, CudaError> {
         let Some(before) = self.guard else { return Ok(true) };
         let total = before + self.bytes + GUARD_BYTES;
@@ -56,12 +55,11 @@ impl Buffer {
             && is_poison(self.read(self.allocated + (total - GUARD_BYTES) as u64, GUARD_BYTES)?))
     }
 
-    /// All ones: not a number in every float type, and -1 in whole numbers.
+    /// All ones: NaN in every float type, and -1 in whole numbers.
     pub fn poison(&mut self) -> Result<(), CudaError> {
         self.fill(POISON)
     }
 
-    /// Sets every byte.
     pub fn fill(&mut self, byte: u8) -> Result<(), CudaError> {
         // SAFETY: within the allocation, on its own stream.
         Ok(unsafe { result::memset_d8_async(self.ptr, byte, self.bytes, self.stream.cu_stream()) }?)
@@ -77,7 +75,6 @@ impl Buffer {
         Ok(self.stream.synchronize()?)
     }
 
-    /// What another one of the same size holds.
     pub fn copy_from(&mut self, from: &Self) -> Result<(), CudaError> {
         let bytes = self.bytes.min(from.bytes);
         // SAFETY: both ranges lie inside their allocations, on the one stream that all work goes to.
@@ -89,12 +86,11 @@ impl Buffer {
         self.download_part(0, self.bytes)
     }
 
-    /// Some of the bytes.
     pub fn download_part(&self, from: usize, bytes: usize) -> Result<Vec<u8>, CudaError> {
         self.read(self.ptr + from as u64, bytes.min(self.bytes.saturating_sub(from)))
     }
 
-    /// Bytes from a place within the allocation.
+    /// `source` lies within the allocation.
     fn read(&self, source: CUdeviceptr, bytes: usize) -> Result<Vec<u8>, CudaError> {
         let mut values = vec![0_u8; bytes];
         if !values.is_empty() {
@@ -114,7 +110,6 @@ impl Drop for Buffer {
 }
 
 impl Device {
-    /// Forgets how much memory was held at most.
     pub fn reset_peak(&self) {
         let mut zero = 0_u64;
         let value = (&raw mut zero).cast();
@@ -124,7 +119,7 @@ impl Device {
         });
     }
 
-    /// Most memory held at a time since.
+    /// Peak memory since [`Device::reset_peak`].
     pub fn peak_bytes(&self) -> Option<u64> {
         let mut bytes = 0_u64;
         let value = (&raw mut bytes).cast();
@@ -136,7 +131,7 @@ impl Device {
         read.ok().map(|()| bytes)
     }
 
-    /// Gives memory that is not in use back to the driver, so that what is allocated next is placed anew.
+    /// Returns unused memory to the driver, so that the next allocation is placed anew.
     pub fn trim(&self) {
         // SAFETY: the device's own pool.
         let _ = self.pool().map(|pool| unsafe { result::mem_pool::trim_to(pool, 0) });
@@ -148,10 +143,10 @@ impl Device {
     }
 }
 
-/// One number in the host's memory that kernels see as well.
+/// A number in host memory that kernels see as well.
 pub struct Flag {
     host: *mut u32,
-    /// Where kernels find it.
+    /// Its address for kernels.
     pub ptr: CUdeviceptr,
 }
 

@@ -1,4 +1,4 @@
-//! A device: found, opened, its memory and its state.
+//! Finds and opens a device; its memory and its state.
 
 mod caps;
 mod memory;
@@ -17,34 +17,26 @@ use holdpoint_model::machine::{CudaVersions, DeviceState};
 use holdpoint_model::protocol::DeviceInfo;
 use std::sync::Arc;
 
-/// The oldest driver, as the CUDA version it speaks: older ones lack calls that timing needs.
+/// The oldest CUDA version of a driver: older ones lack calls that timing needs.
 const CUDA_MIN: i32 = 12_080;
 
-/// A driver without a device.
-const NO_DEVICE: &str = "the driver knows no device: look at nvidia-smi and CUDA_VISIBLE_DEVICES";
+const NO_DEVICE: &str = "the driver finds no device: check nvidia-smi and CUDA_VISIBLE_DEVICES";
 
-/// A device with one stream on which everything happens, one thing after the other.
+/// A device with one stream, on which everything runs in order.
 pub struct Device {
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) state: StateReader,
-    /// Who it is.
     pub info: DeviceInfo,
-    /// Architecture that kernels are compiled for, such as `sm_90a`.
+    /// Architecture to compile for, such as `sm_90a`.
     pub arch: String,
-    /// Bytes of the second-level cache.
     pub l2_bytes: usize,
-    /// How many multiprocessors there are.
     pub multiprocessors: u32,
-    /// Shared memory that a block can have when it asks.
+    /// Shared memory that a block can have on request.
     pub shared_bytes: usize,
-    /// Compute capability.
     pub capability: (i32, i32),
 }
 
-/// How many devices there are.
-///
-/// # Errors
-/// Why there is none that can be used.
+/// Number of devices, at least one.
 pub fn device_count() -> Result<u32, Unavailable> {
     // SAFETY: only tries to load the library.
     if !unsafe { sys::is_culib_present() } {
@@ -61,15 +53,14 @@ pub fn device_count() -> Result<u32, Unavailable> {
     }
 }
 
-/// The CUDA version that the driver speaks; its library must be there.
+/// The driver's CUDA version; its library must be there.
 fn cuda_version() -> Option<i32> {
     let mut version = 0;
     // SAFETY: writes one number, and may be called before anything else.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result().ok().map(|()| version)
 }
 
-/// The name of a device, if there is one; no context is made for it.
-#[must_use]
+/// Makes no context.
 pub fn device_name(ordinal: u32) -> Option<String> {
     let device = result::device::get(i32::try_from(ordinal).ok().filter(|_| device_count().is_ok())?).ok()?;
     result::device::get_name(device).ok()
@@ -81,14 +72,14 @@ fn check_version(version: i32) -> Result<(), Unavailable> {
     }
     let detail = format!(
         "the driver speaks CUDA {}, {} or newer is needed: update it to 570 or later",
-        spoken(version),
-        spoken(CUDA_MIN)
+        format_version(version),
+        format_version(CUDA_MIN)
     );
     Err(Unavailable::new("cuda_driver_too_old", detail))
 }
 
 /// 13000 is 13.0.
-fn spoken(version: i32) -> String {
+fn format_version(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
@@ -103,10 +94,6 @@ fn not_found(error: &cudarc::driver::DriverError) -> Unavailable {
 }
 
 impl Device {
-    /// Opens a device by its number.
-    ///
-    /// # Errors
-    /// Why it cannot be used.
     pub fn open(ordinal: u32) -> Result<Self, Unavailable> {
         let count = device_count()?;
         if ordinal >= count {
@@ -124,6 +111,7 @@ impl Device {
         let (major, minor) = context.compute_capability()?;
         let uuid = uuid_text(&context.uuid()?.bytes.map(|byte| byte as u8));
         let state = StateReader::new(&uuid);
+        let attribute = |attribute| context.attribute(attribute).map(i32::unsigned_abs);
         let info = DeviceInfo {
             ordinal,
             name: context.name()?,
@@ -131,43 +119,32 @@ impl Device {
             compute_capability: format!("{major}.{minor}"),
             versions: CudaVersions {
                 driver: state.driver_version().unwrap_or_default(),
-                cuda: cuda_version().map(spoken).unwrap_or_default(),
+                cuda: cuda_version().map(format_version).unwrap_or_default(),
                 nvrtc: None,
             },
         };
         Ok(Self {
             info,
             arch: arch(major, minor),
-            l2_bytes: usize::try_from(context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?)
-                .unwrap_or(0),
-            multiprocessors: context
-                .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
-                .unsigned_abs(),
-            shared_bytes: usize::try_from(
-                context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
-            )
-            .unwrap_or(0),
+            l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
+            multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+            shared_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+                as usize,
             capability: (major, minor),
             state,
             stream,
         })
     }
 
-    /// Waits until everything that was queued is done.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         Ok(self.stream.synchronize()?)
     }
 
-    /// Its clocks, temperature and the like now, where they can be read.
-    #[must_use]
     pub fn state(&self) -> Option<DeviceState> {
         self.state.read()
     }
 
-    /// Whether it computes with 8-bit floats; if not, the seeds' reason.
-    ///
-    /// # Errors
-    /// The reason code.
+    /// Fails with the seeds' reason code where it has no 8-bit floats.
     pub fn fp8(&self) -> Result<(), &'static str> {
         fp8(self.capability.0)
     }
@@ -177,7 +154,7 @@ fn fp8(major: i32) -> Result<(), &'static str> {
     if major >= 9 { Ok(()) } else { Err("compute_capability_below_sm90") }
 }
 
-/// The instructions of one generation only (the suffix `a`) are used where a kernel has a path for them.
+/// Generation-specific instructions (the suffix `a`) are used where a kernel has a path for them.
 fn arch(major: i32, minor: i32) -> String {
     let suffix = if (major, minor) == (9, 0) { "a" } else { "" };
     format!("sm_{major}{minor}{suffix}")
@@ -193,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_driver_is_told_apart_from_none() {
+    fn an_old_driver_has_its_own_reason() {
         assert!(check_version(13_000).is_ok() && check_version(12_080).is_ok());
         let error = check_version(12_040).unwrap_err();
         assert_eq!(error.reason, "cuda_driver_too_old");
@@ -207,18 +184,13 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_device_says_why() {
-        match Device::open(u32::MAX) {
-            Ok(_) => panic!("there are not so many devices"),
-            Err(error) => assert!(
-                [
-                    "cuda_unavailable",
-                    "cuda_device_not_found",
-                    "cuda_device_index_out_of_range",
-                    "cuda_driver_too_old"
-                ]
-                .contains(&error.reason),
-                "{error}"
-            ),
-        }
+        let known = [
+            "cuda_unavailable",
+            "cuda_device_not_found",
+            "cuda_device_index_out_of_range",
+            "cuda_driver_too_old",
+        ];
+        let error = Device::open(u32::MAX).err().unwrap();
+        assert!(known.contains(&error.reason), "{error}");
     }
 }

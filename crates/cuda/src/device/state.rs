@@ -1,4 +1,4 @@
-//! The device's state, through the driver's management library. Only reads.
+//! Clocks, temperature and other state of a device, read through the driver's management library.
 
 use crate::error::Unavailable;
 use holdpoint_model::machine::DeviceState;
@@ -8,13 +8,11 @@ use nvml_wrapper::error::NvmlError;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The energy counter itself moves in steps of this, and asking takes 3 ms: between them it is not asked.
+/// The energy counter itself moves in steps of this, and reading it takes 3 ms, so it is not read in between.
 const ENERGY_EVERY: Duration = Duration::from_millis(100);
 
-/// Version of the driver, as its management library tells it.
-///
-/// # Errors
-/// Why that library cannot be used: then there are no clocks, temperatures or throttle reasons either.
+/// The driver's version. An error says why its management library cannot be used: then there are no clocks, temperatures or
+/// throttle reasons either.
 pub fn driver_version() -> Result<String, Unavailable> {
     Nvml::init().and_then(|nvml| nvml.sys_driver_version()).map_err(|error| match error {
         NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
@@ -31,9 +29,9 @@ pub fn driver_version() -> Result<String, Unavailable> {
 /// Reads the state of one device; what cannot be read is absent.
 pub struct StateReader {
     nvml: Option<Nvml>,
-    /// Its number among the library's devices, which may differ from the driver's: asking by it is quick.
+    /// Its index in the library, which may differ from the driver's; lookup by it is fast.
     index: u32,
-    /// What never changes is asked once: it takes a millisecond.
+    /// Never changes and takes a millisecond to read, so it is read once.
     sm_mhz_max: Option<u32>,
     energy_read: Cell<Option<Instant>>,
 }

@@ -1,10 +1,9 @@
-//! Points in time on the device.
+//! CUDA events: points in time on the device.
 
 use crate::error::CudaError;
 use cudarc::driver::sys::{self, CUevent_flags};
 use cudarc::driver::{CudaStream, result};
 
-/// A point in time on the device.
 pub(super) struct Event(sys::CUevent);
 
 impl Event {
@@ -17,7 +16,7 @@ impl Event {
         Ok(unsafe { result::event::record(self.0, stream.cu_stream()) }?)
     }
 
-    /// Milliseconds from this one to that; both must have passed.
+    /// Both must have passed.
     pub(super) fn elapsed_ms(&self, stop: &Self) -> Result<f32, CudaError> {
         // SAFETY: both are alive.
         Ok(unsafe { result::event::elapsed(self.0, stop.0) }?)

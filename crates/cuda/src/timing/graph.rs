@@ -1,4 +1,4 @@
-//! Calls captured once, launched as one.
+//! CUDA graphs: calls captured once and launched as one.
 
 use super::Call;
 use crate::device::Device;
@@ -6,28 +6,19 @@ use crate::error::CudaError;
 use cudarc::driver::sys::{self, CUstreamCaptureMode};
 use cudarc::driver::{CudaStream, result};
 
-/// A graph, ready to be launched.
 pub struct Graph {
     graph: sys::CUgraph,
     executable: sys::CUgraphExec,
 }
 
 impl Graph {
-    /// Captures so many calls in a row.
+    /// Captures `calls_count` calls in a row.
     pub fn capture(device: &Device, call: &mut dyn Call, calls_count: u64) -> Result<Self, CudaError> {
-        Self::record(device, |device| (0..calls_count).try_for_each(|_| call.enqueue(device)))
-    }
-
-    /// Captures what is queued.
-    pub fn record(
-        device: &Device,
-        queue: impl FnOnce(&Device) -> Result<(), CudaError>,
-    ) -> Result<Self, CudaError> {
         let stream = device.stream.cu_stream();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is alive; what is queued until the end goes into the graph and nowhere else.
         unsafe { result::stream::begin_capture(stream, mode) }?;
-        let queued = queue(device);
+        let queued = (0..calls_count).try_for_each(|_| call.enqueue(device));
         // SAFETY: begun above; ended whatever happened in between.
         let graph = unsafe { result::stream::end_capture(stream) };
         queued?;

@@ -31,28 +31,24 @@ pub enum Timing {
     Host,
 }
 
-/// Something that can be timed.
 pub trait Call {
-    /// What the host does for a call before it queues it.
+    /// Work of the host before a call is queued.
     fn host(&mut self) -> Result<(), CudaError>;
-    /// Queues one call.
     fn enqueue(&mut self, device: &Device) -> Result<(), CudaError>;
 }
 
-/// What is timed, and its graph.
-pub struct Timed<'a> {
-    /// The call.
+/// A call to be timed, and its graph.
+pub struct TimedCall<'a> {
     pub call: &'a mut dyn Call,
-    /// The graph of its calls, kept from sample to sample.
-    pub graph: &'a mut Captured,
+    /// Kept from sample to sample.
+    pub graph: &'a mut CachedGraph,
 }
 
-/// The times of some samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Times {
-    /// Time of each sample.
+    /// Per sample.
     pub elapsed_ns: Vec<u64>,
-    /// Clock of the multiprocessors during each, 0 where it could not be read; empty for the host's clock.
+    /// Clock of the multiprocessors during each sample, 0 where unknown; empty for the host's clock.
     pub sm_mhz: Vec<u32>,
 }
 
@@ -64,7 +60,6 @@ const BLOCK_TIMEOUT_NS: usize = 2_000_000_000;
 /// The device's clock steps by up to a microsecond; over less time than this it says little about cycles.
 const CLOCK_NS_MIN: u64 = 50_000;
 
-/// Times calls on one device.
 pub struct Timer {
     flag: Flag,
     block: Launch,
@@ -74,17 +69,16 @@ pub struct Timer {
     stop: Event,
     flusher: Flusher,
     spin: Kernel,
-    /// What each interval is made longer by.
+    /// Added to each interval.
     slow_ns: u64,
-    /// The share by which the host's time is made longer.
+    /// Share by which the host's time is lengthened.
     slowdown: f64,
 }
 
 /// A workload's graph and how many calls it has. Each workload keeps its own: one of another's would run the other.
-pub type Captured = Option<(u64, Graph)>;
+pub type CachedGraph = Option<(u64, Graph)>;
 
 impl Timer {
-    /// Loads the kernels that timing needs.
     pub fn new(device: &Device, compiler: &Compiler) -> Result<Self, CudaError> {
         let module = Module::load(device, compiler, &Unit::new(&TIMING, Dtype::F32))?;
         let flag = Flag::new()?;
@@ -109,11 +103,11 @@ impl Timer {
         })
     }
 
-    /// Makes ready for samples: one untimed call, and a graph where one is wanted.
+    /// Prepares for samples: one untimed call, and a graph where one is needed.
     pub fn ready(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         (timing, cache): (Timing, Cache),
         calls_per_sample: u64,
         slowdown: f64,
@@ -145,11 +139,11 @@ impl Timer {
         Ok(())
     }
 
-    /// One sample; [`Timer::ready`] comes first.
+    /// [`Timer::ready`] comes first.
     pub fn sample(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         (timing, cache): (Timing, Cache),
         calls_per_sample: u64,
     ) -> Result<(u64, Option<u32>), CudaError> {
@@ -165,7 +159,7 @@ impl Timer {
     fn several(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         calls_count: u64,
         cache: Cache,
         as_graph: bool,
@@ -186,7 +180,7 @@ impl Timer {
     fn interval(
         &mut self,
         device: &Device,
-        timed: &mut Timed<'_>,
+        timed: &mut TimedCall<'_>,
         as_graph: bool,
     ) -> Result<(u64, Option<u32>), CudaError> {
         self.flag.set(0);
@@ -206,7 +200,7 @@ impl Timer {
         Ok((ns, Some(clock_mhz(stamps))))
     }
 
-    fn queue(&mut self, device: &Device, timed: &mut Timed<'_>, as_graph: bool) -> Result<(), CudaError> {
+    fn queue(&mut self, device: &Device, timed: &mut TimedCall<'_>, as_graph: bool) -> Result<(), CudaError> {
         let stream = &device.stream;
         self.stamps[0].enqueue(device)?;
         self.start.record(stream)?;
@@ -278,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_told_only_where_it_can_be() {
+    fn a_clock_is_reported_only_where_it_is_known() {
         let stamp = |ns, cycles, sm| [ns, cycles, sm];
         assert_eq!(clock_mhz([stamp(0, 5, 3), stamp(1_000_000, 1_980_005, 3)]), 1980);
         assert_eq!(clock_mhz([stamp(0, 5, 3), stamp(1_000_000, 1_980_005, 4)]), 0, "two multiprocessors");

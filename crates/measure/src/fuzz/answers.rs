@@ -145,7 +145,7 @@ impl<'a> Answerer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdpoint_ops::cases::{Draw, Most};
+    use holdpoint_ops::cases::{CaseLimits, Draw};
     use holdpoint_ops::{Backend, Entry, names};
     use holdpoint_stats::random::Random;
     use serde_json::json;
@@ -180,12 +180,12 @@ mod tests {
         );
         let (suite, dir) = (suite.unwrap(), tempfile::tempdir().unwrap());
         let mut answerer = Answerer::new(&suite, "builtin", dir.path()).unwrap();
-        let most = Most { operations: 50_000, elements: 2_000 };
+        let limits = CaseLimits { operations: 50_000, elements: 2_000 };
         let mut random = Random::new(1);
         for op in names(Backend::Cpu) {
             let mut drawn = || {
                 let backend = Some(Backend::Cpu);
-                let mut draw = Draw { backend, most, large: None, random: &mut random };
+                let mut draw = Draw { backend, limits, large: None, random: &mut random };
                 let (shape, params) = Entry::find(op)?.draw(&mut draw)?;
                 serde_json::from_value(json!({
                     "op": op, "shape": shape, "dtype": "f32", "params": params, "seed": 5, "values": "normal",

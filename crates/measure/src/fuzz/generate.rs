@@ -5,7 +5,7 @@ use super::{Kernel, Target};
 use holdpoint_model::suite::FuzzLimits;
 use holdpoint_model::suite::OpSpec;
 use holdpoint_model::{FuzzCase, Values};
-use holdpoint_ops::cases::{Draw, Most};
+use holdpoint_ops::cases::{CaseLimits, Draw};
 use holdpoint_ops::{Backend, Entry};
 use holdpoint_stats::random::Random;
 
@@ -18,7 +18,7 @@ const LARGE_EVERY: u64 = 20;
 const DECLARED_MAX: usize = 300;
 
 /// How large cases may be: all but the large ones, and those that are large along one axis.
-fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> Most {
+fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> CaseLimits {
     let (operations, elements) = match (target, is_large) {
         // An oracle takes a millisecond or so.
         (Target::Builtin | Target::Cuda, false) => (1_500_000, 40_000),
@@ -31,7 +31,7 @@ fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> Most {
     let least = |own: usize, given: Option<u64>| {
         given.map_or(own, |given| usize::try_from(given).unwrap_or(usize::MAX).max(1))
     };
-    Most {
+    CaseLimits {
         operations: least(operations, limits.and_then(|limits| limits.operations_max)),
         elements: least(elements, limits.and_then(|limits| limits.elements_max)),
     }
@@ -57,13 +57,13 @@ fn cases(kernel: &Kernel<'_>) -> Option<(&'static Entry, holdpoint_ops::cases::C
 /// Sizes of a declared op, all of whose tensors must be small enough for a worker in plain Python.
 fn draw_declared(op: &OpSpec, draw: &mut Draw<'_>) -> Vec<usize> {
     let mut sizes: Vec<usize> = op.sizes.iter().map(|_| draw.size(DECLARED_MAX)).collect();
-    let most = draw.most;
+    let limits = draw.limits;
     draw.stretch(&mut sizes, |sizes| {
-        let fits = |dims: &[usize]| dims.iter().product::<usize>() <= most.elements;
+        let fits = |dims: &[usize]| dims.iter().product::<usize>() <= limits.elements;
         let has_large_tensors = op
             .tensors(sizes)
             .is_ok_and(|(inputs, outputs)| !inputs.iter().chain(&outputs).all(|(_, dims)| fits(dims)));
-        has_large_tensors || sizes.iter().product::<usize>() > most.operations
+        has_large_tensors || sizes.iter().product::<usize>() > limits.operations
     });
     sizes
 }
@@ -96,7 +96,7 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         Target::Cuda => Some(Backend::Cuda),
         Target::External => None,
     };
-    let mut draw = Draw { backend, most: most(target, large.is_some(), kernel.limits), large, random };
+    let mut draw = Draw { backend, limits: most(target, large.is_some(), kernel.limits), large, random };
     let (shape, params, values) = match (kernel.declared, cases(kernel)) {
         (Some(declared), _) => {
             (draw_declared(declared, &mut draw), kernel.spec.params.clone(), &declared.values[..])

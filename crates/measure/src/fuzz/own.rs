@@ -5,12 +5,12 @@ use holdpoint_model::{FindingKind, FuzzCase};
 use holdpoint_ops::{BuildError, Check, Dtype, Entry, Prepared, Request, Tensor, values};
 
 /// What a case asks of the ops.
-pub(crate) fn request(case: &FuzzCase) -> Request<'_> {
+pub(crate) fn request(case: &FuzzCase) -> Request {
     let width = Dtype::parse(&case.dtype).map_or(0, Dtype::bytes);
     Request {
         seed: case.seed,
         misalign: case.offset * width,
-        kernel: case.kernel.as_ref(),
+        kernel: case.kernel.clone(),
         ..Request::new(&case.op, &case.shape, &case.dtype, &case.params)
     }
 }

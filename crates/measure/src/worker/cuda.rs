@@ -65,7 +65,7 @@ impl From<CudaError> for WorkerError {
 }
 
 /// An op on the device, or the reason why this machine has it not.
-fn prepare(gpu: &mut Gpu, request: &Request<'_>) -> Result<Result<cuda::Prepared, String>, PrepareError> {
+fn prepare(gpu: &mut Gpu, request: &Request) -> Result<Result<cuda::Prepared, String>, PrepareError> {
     match cuda::Prepared::new(gpu, request) {
         Ok(prepared) => Ok(Ok(prepared)),
         Err(PrepareError::Skipped(reason)) => Ok(Err(reason)),

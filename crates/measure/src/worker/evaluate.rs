@@ -78,10 +78,10 @@ impl Tensors {
 }
 
 /// What is asked of the ops.
-pub(super) fn evaluation_request(asked: &Evaluation) -> Request<'_> {
+pub(super) fn evaluation_request(asked: &Evaluation) -> Request {
     Request {
         seed: asked.seed.unwrap_or(0),
-        kernel: asked.kernel.as_ref(),
+        kernel: asked.kernel.clone(),
         ..Request::new(&asked.op, &asked.shape, &asked.dtype, &asked.params)
     }
 }

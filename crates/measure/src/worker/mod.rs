@@ -43,12 +43,12 @@ pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
 }
 
 /// What a workload asks of the ops.
-pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
+pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Request {
     Request {
         variant: spec.variant,
         seed,
         tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
-        kernel: spec.kernel.as_ref(),
+        kernel: spec.kernel.clone(),
         ..Request::new(&spec.op, &spec.shape, &spec.dtype, &spec.params)
     }
 }

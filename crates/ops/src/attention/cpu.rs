@@ -3,14 +3,12 @@
 use crate::product::{PackedLhs, padded_columns, product};
 use crate::simd::{self, vectorized};
 
-/// Sizes and masking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionSpec {
     /// Batch times heads: they are independent alike.
     pub heads: usize,
     /// Sequence length, of queries and of keys.
     pub steps: usize,
-    /// Head width.
     pub width: usize,
     /// Whether a query sees only keys up to its own position.
     pub causal: bool,
@@ -18,13 +16,10 @@ pub struct AttentionSpec {
 
 impl AttentionSpec {
     /// Elements of each of q, k, v and the output.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.heads * self.steps * self.width
     }
 
-    /// Whether there is nothing to attend to.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,7 +59,6 @@ pub fn oracle(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], scores: &mu
 /// Queries handled together: their scores stay in L2 for sequences of a few thousand keys.
 const BLOCK: usize = 48;
 
-/// Working space of [`fast`].
 #[derive(Clone, Debug)]
 pub struct Scratch {
     keys_transposed: Vec<f32>,
@@ -77,7 +71,6 @@ pub struct Scratch {
 
 impl Scratch {
     /// Space for one head at a time.
-    #[must_use]
     pub fn new(spec: &AttentionSpec) -> Self {
         let (steps, width) = (padded_columns(spec.steps), padded_columns(spec.width));
         Self {
@@ -127,14 +120,11 @@ fn block(spec: &AttentionSpec, q: &[f32], first: usize, scratch: &mut Scratch, o
     let columns = padded_columns(keys);
     product(&scratch.queries, &scratch.keys_transposed, steps, columns, &mut scratch.scores, steps);
     let scale = 1.0 / (spec.width as f32).sqrt();
-    vectorized(
-        #[inline(always)]
-        || {
-            for (i, row) in scratch.scores.chunks_exact_mut(steps).enumerate().take(rows) {
-                softmax(&mut row[..keys], spec.keys(first + i).min(keys), scale);
-            }
-        },
-    );
+    vectorized!({
+        for (i, row) in scratch.scores.chunks_exact_mut(steps).enumerate().take(rows) {
+            softmax(&mut row[..keys], spec.keys(first + i).min(keys), scale);
+        }
+    });
     scratch.weights.pack(&scratch.scores, rows, keys, steps);
     product(&scratch.weights, &scratch.values, width, width, &mut scratch.mixed, width);
     for (i, row) in scratch.mixed.chunks_exact(width).enumerate().take(rows) {

@@ -1,7 +1,7 @@
-//! Attention on a device: plain multiplications for f32, tensor cores of any generation, Hopper's own where there are.
+//! Attention on a device: plain multiplications for f32, else tensor cores, Hopper's own where the device has them.
 
 use super::cpu::AttentionSpec;
-use crate::cuda::WHOLE;
+use crate::cuda::FULL_ARCH;
 use crate::prelude::*;
 
 const HEADERS: &[(&str, &str)] = &[COMMON, ("attention.cuh", include_str!("attention.cuh"))];
@@ -37,11 +37,10 @@ pub(super) const KERNELS: &[KernelFile] = &[
             "BLOCK_N=64 CAUSAL=1 HEAD_DIM=96 STAGES=3 WARPGROUPS=2",
             "BLOCK_N=96 CAUSAL=1 HEAD_DIM=128 STAGES=3 WARPGROUPS=3",
         ],
-        archs: &[WHOLE],
+        archs: &[FULL_ARCH],
     },
 ];
 
-/// Which kernel a request takes on a device.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,
@@ -54,7 +53,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn choose(request: &Request<'_>, dtype: Dtype, capability: (i32, i32)) -> Self {
+    fn choose(request: &Request, dtype: Dtype, capability: (i32, i32)) -> Self {
         let is_half = matches!(dtype, Dtype::F16 | Dtype::Bf16);
         match request.variant {
             Variant::Reference => Self::Plain,
@@ -67,12 +66,12 @@ impl Kind {
     }
 }
 
-pub(super) fn candidates(request: &Request<'_>, dtype: Dtype) -> Vec<Config> {
+pub(super) fn candidates(request: &Request, dtype: Dtype) -> Vec<Config> {
     match Kind::choose(request, dtype, (9, 0)) {
         Kind::Wgmma => {
-            grid_of(&[("WARPGROUPS", &[2, 3]), ("BLOCK_N", &[64, 96, 128]), ("STAGES", &[2, 3, 4])])
+            combinations(&[("WARPGROUPS", &[2, 3]), ("BLOCK_N", &[64, 96, 128]), ("STAGES", &[2, 3, 4])])
         }
-        Kind::Mma => grid_of(&[("WARPS", &[4, 8]), ("BLOCK_N", &[64, 128])]),
+        Kind::Mma => combinations(&[("WARPS", &[4, 8]), ("BLOCK_N", &[64, 128])]),
         Kind::Plain | Kind::Fma => Vec::new(),
     }
 }
@@ -118,28 +117,28 @@ pub(super) fn launches(
                 let Some(input) = build.input_buffer(at) else { continue };
                 arguments = arguments.map(input, build.dtype, [heads, steps, width], [rows, columns])?;
             }
-            arguments
+            arguments.ptr(build.output(0))
         }
-        _ => (0..3).fold(Arguments::new(), |arguments, at| arguments.ptr(build.input(at))),
+        _ => build.arguments(),
     };
-    let arguments = arguments.ptr(build.output(0)).int(heads).int(steps).float(scale);
+    let arguments = arguments.int(heads).int(steps).float(scale);
     let launch = match kind {
         Kind::Plain => kernel.launch(grid_x((heads * steps).div_ceil(4)), 128, arguments),
         Kind::Fma => {
             let shared = (128 * (width + 4) + 64 * 68) * 4;
-            kernel.launch(grid_x(steps.div_ceil(64) * heads), 256, arguments).shared(shared)?
+            kernel.launch(grid_x(steps.div_ceil(64) * heads), 256, arguments).with_shared(shared)?
         }
         Kind::Mma => {
             let warps = constant("WARPS");
             let shared = constant("STAGES") * constant("BLOCK_N") * width * 4;
             let blocks = steps.div_ceil(16 * warps) * heads;
-            kernel.launch(grid_x(blocks), 32 * warps as u32, arguments).shared(shared)?
+            kernel.launch(grid_x(blocks), 32 * warps as u32, arguments).with_shared(shared)?
         }
         Kind::Wgmma => {
             let (groups, keys, stages) = (constant("WARPGROUPS"), constant("BLOCK_N"), constant("STAGES"));
             let shared = 4 * stages * keys * width + groups * 128 * width + 32 * stages + 8 * groups + 24;
             let blocks = steps.div_ceil(64 * groups) * heads;
-            kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).shared(shared)?
+            kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).with_shared(shared)?
         }
     };
     Ok(Launches::new(chosen, vec![launch], Vec::new()))

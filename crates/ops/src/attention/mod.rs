@@ -6,20 +6,18 @@ mod cuda;
 use crate::prelude::*;
 use cpu::{AttentionSpec, Scratch};
 
-/// Head widths that there are kernels for.
+/// Head widths that the kernels support.
 const WIDTHS: &[usize] = &[32, 64, 96, 128];
 /// Queries that the fast CPU version handles together, and what it pads widths to, twice over.
 const ROWS: u64 = 256;
 
-/// Parameters.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Whether a query sees only keys up to its own position.
-    causal: bool,
+params! {
+    pub struct Params {
+        /// Whether a query sees only keys up to its own position.
+        causal: bool = false,
+    }
 }
 
-/// Attention of certain sizes.
 #[derive(Clone)]
 pub struct Attention {
     spec: AttentionSpec,
@@ -37,7 +35,7 @@ impl Definition for Attention {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { causal }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { causal }: Params) -> Result<Self, BuildError> {
         let [batch, heads, steps, width] = *request.shape else {
             return Err(request.shape_error("q, k and v must be [B,H,S,D]"));
         };
@@ -61,7 +59,7 @@ impl Definition for Attention {
     }
 
     fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
-        let most = draw.most;
+        let limits = draw.limits;
         let [batch, heads] = [1 + draw.below(4), 1 + draw.below(4)];
         let width = match (draw.backend, draw.below(4)) {
             (Some(Backend::Cuda), _) => draw.pick(WIDTHS),
@@ -70,13 +68,13 @@ impl Definition for Attention {
             // Mostly what kernels are written for.
             (None, _) => draw.pick(&[16, 32, 64, 96, 128]),
         };
-        let longest = (most.operations / (batch * heads * width)).isqrt();
+        let longest = (limits.operations / (batch * heads * width)).isqrt();
         let steps = draw.size(longest.clamp(1, 600));
         let causal = draw.below(2) == 0;
         let mut shape = vec![batch, heads, steps, width];
         draw.stretch(&mut shape, |shape| {
             let elements: usize = shape.iter().product();
-            elements * shape[2] > most.operations || draw.large.is_some() && elements > most.elements
+            elements * shape[2] > limits.operations || draw.large.is_some() && elements > limits.elements
         });
         if draw.backend == Some(Backend::Cuda) {
             shape[3] = WIDTHS.iter().copied().rev().find(|width| *width <= shape[3]).unwrap_or(32);
@@ -86,49 +84,40 @@ impl Definition for Attention {
 }
 
 impl Op for Attention {
-    fn inputs(&self) -> Vec<Input> {
-        let of = |name, domain| Input::normal(name, &self.dims).within(domain);
-        vec![of("q", Domain::Exponent), of("k", Domain::Exponent), of("v", Domain::Weighed)]
-    }
-
-    /// Of 8-bit inputs the output has 16 bits: a sum of many values deserves more than 3 of mantissa.
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        let dtype = if dtype == Dtype::E4m3 { Dtype::F16 } else { dtype };
-        vec![Output::new("out", &self.dims, dtype)]
-    }
-
-    /// Operations are those of the two products alone, as every benchmark of attention counts them: the softmax between them is less
-    /// than a tenth from D = 16 on, and rates can be held against the peak of the units that multiply.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
         let AttentionSpec { heads, steps, width, causal } = self.spec;
-        let pairs = (heads * if causal { steps * (steps + 1) / 2 } else { steps * steps }) as u64;
+        let input = |name, domain| Input::normal(name, &self.dims).with_domain(domain);
+        // Of 8-bit inputs the output has 16 bits: a sum of many values deserves more than 3 of mantissa.
         let out = if dtype == Dtype::E4m3 { Dtype::F16 } else { dtype };
-        Work {
-            bytes: self.spec.len() as u64 * (3 * dtype.bytes() + out.bytes()) as u64,
-            flops: 4 * pairs * width as u64,
-            items: (self.dims[0] * steps) as u64,
-            item: "tokens".to_owned(),
+        let pairs = (heads * if causal { steps * (steps + 1) / 2 } else { steps * steps }) as u64;
+        Description {
+            inputs: vec![
+                input("q", Domain::Exponent),
+                input("k", Domain::Exponent),
+                input("v", Domain::Weighed),
+            ],
+            outputs: vec![Output::new("out", &self.dims, out)],
+            // Operations are those of the two products alone, as every benchmark of attention counts them: the softmax between
+            // them is less than a tenth from D = 16 on, and rates can be held against the peak of the units that multiply.
+            work: Work {
+                bytes: self.spec.len() as u64 * (3 * dtype.bytes() + out.bytes()) as u64,
+                flops: 4 * pairs * width as u64,
+                items: (self.dims[0] * steps) as u64,
+                item: "tokens".to_owned(),
+            },
+            tolerance: match out {
+                // f32 sums over D and S, and exponentials of them, against f64: 6e-7 apart at S = 512 and D = 64.
+                Dtype::F32 => Tolerance::new(1e-5, 1e-4),
+                _ => out.tolerance(),
+            },
+            // Heads of all samples: they are independent alike.
+            rows: heads,
         }
     }
 
-    fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        match dtype {
-            // f32 sums over D and S, and exponentials of them, against f64: 6e-7 apart at S = 512 and D = 64.
-            Dtype::F32 => Tolerance::new(1e-5, 1e-4),
-            // What is stored has 16 bits.
-            Dtype::E4m3 => Dtype::F16.tolerance(),
-            _ => dtype.tolerance(),
-        }
-    }
-
-    /// Heads of all samples: they are independent alike.
-    fn rows(&self) -> usize {
-        self.spec.heads
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
         let spec = AttentionSpec { heads: rows.len(), ..self.spec };
-        Box::new(Self { spec, dims: vec![rows.len(), 1, spec.steps, spec.width] })
+        Some(Box::new(Self { spec, dims: vec![rows.len(), 1, spec.steps, spec.width] }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -151,7 +140,7 @@ impl Op for Attention {
         }
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         match WIDTHS.contains(&self.spec.width) {
             true => Ok(()),
             false => Err(request.shape_error("D must be 32, 64, 96 or 128")),
@@ -162,7 +151,7 @@ impl Op for Attention {
         cuda::launches(&self.spec, self.dims[0], build)
     }
 
-    fn candidates(&self, request: &Request<'_>, dtype: Dtype) -> Vec<Config> {
+    fn candidates(&self, request: &Request, dtype: Dtype) -> Vec<Config> {
         cuda::candidates(request, dtype)
     }
 }

@@ -1,28 +1,20 @@
-//! `copy`: what memory and caches can do at most.
+//! `copy`: the bandwidth ceiling of memory and caches.
 
 use crate::prelude::*;
 use std::hint::black_box;
 
 pub(crate) static COPY: Source = Source { name: "copy", text: include_str!("copy.cu"), headers: &[COMMON] };
 
-/// Blocks of 512 threads and 40 registers that a multiprocessor of any architecture runs at the same time.
+/// Blocks of 512 threads and 40 registers that a multiprocessor of any architecture runs at once.
 const BLOCKS_AT_ONCE: usize = 2;
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Times that it is copied in one call; several show what a device's second-level cache can do, where all of it fits.
-    rounds: usize,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { rounds: 1 }
+params! {
+    pub struct Params {
+        /// Copies made in one call; several show the bandwidth of a device's L2 cache, where all of it fits.
+        rounds: usize = 1,
     }
 }
 
-/// So many elements, copied so often.
 #[derive(Clone, Copy)]
 pub struct Copy {
     count: usize,
@@ -34,20 +26,16 @@ impl Definition for Copy {
     const SIZES: &'static [&'static str] = &["elements"];
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&COPY, &["ITEMS=4 THREADS=512"])];
-    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).own());
+    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
+    const LOAD_PER_ELEMENT: [u64; 2] = [4, 4];
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { rounds }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { rounds }: Params) -> Result<Self, BuildError> {
         if !(1..=1 << 20).contains(&rounds) {
-            return Err(request.param_error("rounds", "1 to 2^20 are wanted"));
+            return Err(request.param_error("rounds", "must be 1 to 2^20"));
         }
         Ok(Self { count: request.count("N")?, rounds })
-    }
-
-    fn load(shape: &[usize], _: &Params) -> Load {
-        let main = product(shape);
-        Load { elements: main.saturating_mul(4), operations: main.saturating_mul(4) }
     }
 
     fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
@@ -56,30 +44,20 @@ impl Definition for Copy {
 }
 
 impl Op for Copy {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("input", &[self.count])]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.count], dtype)]
-    }
-
-    fn work(&self, dtype: Dtype) -> Work {
-        let bytes = 2 * (self.rounds * self.count * dtype.bytes()) as u64;
-        Work { bytes, flops: 0, items: self.count as u64, item: "elements".to_owned() }
-    }
-
-    /// A copy leaves nothing to rounding.
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        1
-    }
-
-    fn part(&self, _: Range<usize>) -> Box<dyn Op> {
-        Box::new(*self)
+    fn describe(&self, dtype: Dtype) -> Description {
+        Description {
+            inputs: vec![Input::normal("input", &[self.count])],
+            outputs: vec![Output::new("out", &[self.count], dtype)],
+            work: Work {
+                bytes: 2 * (self.rounds * self.count * dtype.bytes()) as u64,
+                flops: 0,
+                items: self.count as u64,
+                item: "elements".to_owned(),
+            },
+            // A copy leaves nothing to rounding.
+            tolerance: Tolerance::EXACT,
+            rows: 1,
+        }
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -104,7 +82,7 @@ impl Op for Copy {
         let chosen = build.choose(&COPY, [fast, "copy_reference"], &[("elements", count)]);
         let chosen = chosen.with(&[("THREADS", 512), ("ITEMS", 4)]);
         let kernel = chosen.kernel(build.gpu)?;
-        let arguments = Arguments::new().ptr(build.input(0)).ptr(build.output(0)).int(count);
+        let arguments = build.arguments().int(count);
         let arguments = if rounds > 1 { arguments.int(rounds) } else { arguments };
         let launch = if is_fast {
             let (threads, items) = (chosen.constant("THREADS"), chosen.constant("ITEMS"));
@@ -114,7 +92,7 @@ impl Op for Copy {
             let blocks = if rounds > 1 { blocks.min(at_once) } else { blocks };
             kernel.launch(grid_x(blocks), threads as u32, arguments)
         } else {
-            plain(&kernel, count, arguments)
+            plain_launch(&kernel, count, arguments)
         };
         Ok(Launches::new(chosen, vec![launch], Vec::new()))
     }

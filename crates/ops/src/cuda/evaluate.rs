@@ -1,4 +1,4 @@
-//! A case with inputs from outside: run twice, and everything looked at.
+//! Runs a case on the caller's inputs twice, and checks everything about it.
 
 use super::program::DeviceOutput;
 use super::{Gpu, PrepareError, Prepared};
@@ -9,48 +9,38 @@ use holdpoint_cuda::{Call, CudaError, Dtype};
 use holdpoint_model::{FindingKind, Values};
 use std::time::{Duration, Instant};
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evaluation {
-    /// The answer was compared with the oracle's.
     Checked(Check),
-    /// Something else is wrong.
     Wrong(FindingKind, String),
 }
 
-/// What came of computing on inputs that were brought.
 #[derive(Clone, Debug)]
 pub struct Computation {
-    /// The time of all calls.
+    /// Time of all calls.
     pub elapsed: Duration,
-    /// The outputs of floats.
     pub outputs: Vec<Tensor>,
 }
 
 impl Prepared {
-    /// The element type.
-    #[must_use]
     pub fn dtype(&self) -> Dtype {
         self.program.dtype
     }
 
-    /// The op's inputs, all zero.
-    #[must_use]
+    /// The op's inputs, filled with zeros.
     pub fn tensors(&self) -> Vec<Tensor> {
-        self.program.op.inputs().iter().map(|input| input.tensor(self.program.dtype)).collect()
+        self.program.inputs.iter().map(|input| input.spec.tensor(self.program.dtype)).collect()
     }
 
-    /// Runs the op on values of a kind: twice, with poison in the outputs and beside them.
-    ///
-    /// # Errors
-    /// When the device fails.
+    /// Runs the op twice on values of a kind, with poison in the outputs and beside them.
     pub fn evaluate(&mut self, gpu: &mut Gpu, kind: Values, seed: u64) -> Result<Evaluation, PrepareError> {
         let mut inputs = self.tensors();
         if inputs.is_empty() {
             return Ok(Evaluation::Checked(self.check(gpu)?));
         }
         let leeway = values::fill(kind, &mut inputs, seed, self.program.dtype);
-        self.give(gpu, &inputs)?;
+        self.set_inputs(gpu, &inputs)?;
         self.call_once(gpu)?;
         let first = self.download_outputs()?;
         for output in &self.program.outputs {
@@ -78,17 +68,14 @@ impl Prepared {
         Ok(Evaluation::Checked(check))
     }
 
-    /// Computes on inputs that are brought: the time of so many calls, and the outputs by name.
-    ///
-    /// # Errors
-    /// When the device cannot take these inputs, or fails.
+    /// Computes on the given inputs: the time of `repeats` calls, and the outputs.
     pub fn compute(
         &mut self,
         gpu: &mut Gpu,
         inputs: &[Tensor],
         repeats: u64,
     ) -> Result<Computation, PrepareError> {
-        self.give(gpu, inputs)?;
+        self.set_inputs(gpu, inputs)?;
         // Poisons the outputs, and pays for what only a first call costs.
         self.call_once(gpu)?;
         let start = Instant::now();

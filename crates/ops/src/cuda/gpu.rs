@@ -1,4 +1,4 @@
-//! A device with everything that preparing and timing on it need.
+//! An open device with its compiler, timer and tuned configurations.
 
 use super::{COMPARE, DRAW, Registry};
 use crate::compare::Tolerance;
@@ -14,10 +14,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Threads of the helper kernels.
 const THREADS: u32 = 256;
 
-/// An opened device, its compiler and its timer.
 pub struct Gpu {
     pub(crate) device: Device,
     pub(crate) compiler: Compiler,
@@ -28,9 +26,6 @@ pub struct Gpu {
 
 impl Gpu {
     /// Opens a device; compiled kernels and tuned configurations are kept under `cache_dir`.
-    ///
-    /// # Errors
-    /// Why nothing can be measured there.
     pub fn open(ordinal: u32, cache_dir: &Path) -> Result<Self, Unavailable> {
         let mut device = Device::open(ordinal)?;
         let compiler = Compiler::new(cache_dir, &device.info.versions.driver);
@@ -44,30 +39,23 @@ impl Gpu {
         Ok(Self { device, compiler, timer, registry, modules: HashMap::new() })
     }
 
-    /// Who the device is.
-    #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         &self.device.info
     }
 
-    /// The configurations that won on it.
-    #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Its state now.
-    #[must_use]
     pub fn state(&self) -> Option<DeviceState> {
         self.device.state()
     }
 
-    /// What was compiled for the ops so far.
+    /// The units compiled for ops so far.
     pub fn units(&self) -> impl Iterator<Item = &Unit> {
         self.modules.values().map(|(unit, _)| unit)
     }
 
-    /// A kernel, compiled and loaded if need be.
     pub(crate) fn kernel(&mut self, unit: &Unit, name: &str) -> Result<Kernel, CudaError> {
         let key = unit.key();
         if let Some((_, module)) = self.modules.get(&key) {
@@ -78,8 +66,8 @@ impl Gpu {
         module.kernel(name)
     }
 
-    /// A launch over so many elements, each thread taking several where there are very many.
-    pub(crate) fn over(
+    /// A launch over `count` elements, each thread taking several where there are very many.
+    pub(crate) fn launch_over(
         &mut self,
         unit: &Unit,
         name: &str,
@@ -91,7 +79,6 @@ impl Gpu {
         Ok(kernel.launch(blocks as u32, THREADS, arguments))
     }
 
-    /// Draws numbers into a buffer.
     pub(crate) fn draw(
         &mut self,
         buffer: &Buffer,
@@ -107,7 +94,7 @@ impl Gpu {
         let count = buffer.bytes / dtype.bytes();
         let arguments =
             Arguments::new().buffer(buffer).int(count).int(seed as usize).float(scale).float(shift);
-        self.over(&Unit::new(&DRAW, dtype), name, count, arguments)?.enqueue(&self.device)
+        self.launch_over(&Unit::new(&DRAW, dtype), name, count, arguments)?.enqueue(&self.device)
     }
 
     /// Compares two buffers on the device; NaN on either side differs.
@@ -123,7 +110,7 @@ impl Gpu {
         let count = got.bytes.min(want.bytes) / dtype.bytes();
         let arguments = Arguments::new().buffer(got).buffer(want).int(count);
         let arguments = arguments.float(atol as f32).float(rtol as f32).buffer(&out);
-        self.over(&Unit::new(&COMPARE, dtype), "compare", count, arguments)?.enqueue(&self.device)?;
+        self.launch_over(&Unit::new(&COMPARE, dtype), "compare", count, arguments)?.enqueue(&self.device)?;
         let words: Vec<u64> =
             out.download()?.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         Ok(Difference {
@@ -134,7 +121,6 @@ impl Gpu {
     }
 }
 
-/// How two buffers differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Difference {
     pub mismatches: u64,

@@ -1,57 +1,49 @@
-//! Ops on a CUDA device: an op's launches, and around them what is the same for all ops: memory, drawing, poison, checks, timing,
-//! tuning, and a user's own kernel in place of an op's.
+//! Ops on a CUDA device: everything but an op's own launches, which is the same for all ops: memory, drawing, poison, checks,
+//! timing, tuning, and a user's kernel in place of an op's.
 
-mod chosen;
+mod choice;
 mod evaluate;
 mod gpu;
-mod own;
 mod prepared;
 mod program;
 mod tune;
 mod units;
+mod user_kernel;
 mod winners;
 
-pub use chosen::Chosen;
+pub use choice::KernelChoice;
 pub use evaluate::{Computation, Evaluation};
 pub use gpu::Gpu;
-pub(crate) use own::check_own;
 pub use prepared::{PrepareError, Prepared};
 pub use program::{Build, HostPart, Launches};
-pub use tune::{Tuned, tune};
-pub(crate) use units::WHOLE;
-pub use units::{ARCHS, Checked, KernelFile, checked_units};
+pub use tune::{TuneResult, tune};
+pub(crate) use units::FULL_ARCH;
+pub use units::{ARCHS, Compilation, KernelFile, checked_units};
+pub(crate) use user_kernel::check_user_kernel;
 pub use winners::{Entry, Registry};
 
 use crate::shape::Nchw;
 use holdpoint_cuda::compile::{Config, Source};
 use holdpoint_cuda::{Arguments, Dtype, Kernel, Launch};
 
-/// Headers that kernels of several ops include.
 pub(crate) const COMMON: (&str, &str) = ("common.cuh", include_str!("common.cuh"));
-/// Loads and stores of several elements at a time.
 pub(crate) const UNITS: (&str, &str) = ("units.cuh", include_str!("units.cuh"));
 
-/// Draws numbers into a buffer.
 pub(crate) static DRAW: Source = Source { name: "draw", text: include_str!("draw.cu"), headers: &[COMMON] };
-/// Compares two buffers.
 pub(crate) static COMPARE: Source =
     Source { name: "compare", text: include_str!("compare.cu"), headers: &[COMMON] };
 
-/// Every element type there is.
 pub(crate) const ALL: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::E4m3];
-/// All but 8 bits.
 pub(crate) const WIDE: &[Dtype] = &[Dtype::F32, Dtype::F16, Dtype::Bf16];
 
-/// Threads of every plain kernel, unless it says otherwise.
 pub(crate) const PLAIN_THREADS: u32 = 256;
 
-/// A plain kernel's launch: one thread an element.
-pub(crate) fn plain(kernel: &Kernel, count: usize, arguments: Arguments) -> Launch {
+/// Launch of a plain kernel: one thread per element.
+pub(crate) fn plain_launch(kernel: &Kernel, count: usize, arguments: Arguments) -> Launch {
     let blocks = count.div_ceil(PLAIN_THREADS as usize).clamp(1, 1 << 20);
     kernel.launch(blocks as u32, PLAIN_THREADS, arguments)
 }
 
-/// The four sizes of a map, as kernels take them.
 pub(crate) fn map_sizes(arguments: Arguments, dims: &Nchw) -> Arguments {
     arguments.int(dims.batch).int(dims.channels).int(dims.height).int(dims.width)
 }
@@ -69,8 +61,8 @@ pub(crate) fn grid_x(blocks: usize) -> u32 {
     u32::try_from(blocks).unwrap_or(u32::MAX)
 }
 
-/// All combinations of some values of some constants.
-pub(crate) fn grid_of(axes: &[(&str, &[i64])]) -> Vec<Config> {
+/// All combinations of these values of constants.
+pub(crate) fn combinations(axes: &[(&str, &[i64])]) -> Vec<Config> {
     let mut all = vec![Config::new()];
     for (name, values) in axes {
         let with = |config: &Config, value: i64| {
@@ -89,7 +81,7 @@ mod tests {
 
     #[test]
     fn candidates_are_all_combinations() {
-        let all = grid_of(&[("A", &[1, 2]), ("B", &[3])]);
+        let all = combinations(&[("A", &[1, 2]), ("B", &[3])]);
         assert_eq!(all.len(), 2);
         assert_eq!(all[1], Config::from([("A".to_owned(), 2), ("B".to_owned(), 3)]));
     }

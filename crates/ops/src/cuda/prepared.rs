@@ -1,100 +1,60 @@
-//! An op with everything it needs on the device: drawn, poisoned, timed, checked.
+//! An op on a device, ready to be timed and checked.
 
-use super::Gpu;
-use super::program::Program;
+use super::program::{HostInputs, Program};
+use super::{Gpu, Launches};
 use crate::case::{Answer, compare};
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
 use crate::request::Request;
 use crate::tensor::Tensor;
 use crate::values::Precision;
-use holdpoint_cuda::compile::{Config, OwnError};
-use holdpoint_cuda::{Buffer, Call, Captured, CudaError, Dtype, Launch, Timed, Times, Timing};
+use holdpoint_cuda::compile::UserKernelError;
+use holdpoint_cuda::{Buffer, CachedGraph, Call, CudaError, Dtype, Launch, TimedCall, Times, Timing};
 use holdpoint_model::FailureCause;
 use holdpoint_model::report::KernelInfo;
-use holdpoint_model::suite::{Cache, KernelSpec, Variant, Work};
-use serde_json::{Map, Value};
+use holdpoint_model::suite::{Cache, Work};
 use std::ops::Range;
 
-/// Why an op cannot be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The request makes no sense.
     #[error(transparent)]
     Request(#[from] BuildError),
-    /// This device cannot do it: a reason code.
+    /// The device cannot run it; a reason code.
     #[error("{0}")]
     Skipped(String),
-    /// The device failed.
     #[error(transparent)]
     Device(#[from] CudaError),
 }
 
-impl From<OwnError> for PrepareError {
-    fn from(error: OwnError) -> Self {
+impl From<UserKernelError> for PrepareError {
+    fn from(error: UserKernelError) -> Self {
         match error {
-            OwnError::Missing(unavailable) => Self::Skipped(unavailable.reason.to_owned()),
-            OwnError::Failed(error) => Self::Device(error),
+            UserKernelError::Missing(unavailable) => Self::Skipped(unavailable.reason.to_owned()),
+            UserKernelError::Failed(error) => Self::Device(error),
         }
     }
 }
 
-/// A request that outlives what it borrowed.
-struct Kept {
-    op: String,
-    shape: Vec<usize>,
-    dtype: String,
-    variant: Variant,
-    params: Map<String, Value>,
-    seed: u64,
-    misalign: usize,
-    config: Option<Config>,
-    kernel: Option<KernelSpec>,
-}
-
-impl Kept {
-    fn request(&self) -> Request<'_> {
-        Request {
-            variant: self.variant,
-            seed: self.seed,
-            misalign: self.misalign,
-            config: self.config.clone(),
-            kernel: self.kernel.as_ref(),
-            ..Request::new(&self.op, &self.shape, &self.dtype, &self.params)
-        }
-    }
-
-    /// The plain version of the same op.
-    fn reference(&self) -> Request<'_> {
-        Request { variant: Variant::Reference, misalign: 0, config: None, kernel: None, ..self.request() }
-    }
-}
-
-/// An op ready to be timed.
 pub struct Prepared {
     // Before what its launches use, which it must not outlive.
-    graph: Captured,
+    graph: CachedGraph,
     pub(super) program: Program,
-    kept: Kept,
-    /// How often inputs have been drawn.
+    request: Request,
     draws_count: u64,
     tolerance: Tolerance,
     has_answer: bool,
 }
 
 impl Prepared {
-    /// Allocates, compiles, draws.
-    ///
-    /// # Errors
-    /// When the request makes no sense, the device cannot do it, or fails.
-    pub fn new(gpu: &mut Gpu, request: &Request<'_>) -> Result<Self, PrepareError> {
+    /// Allocates, compiles and draws inputs.
+    pub fn new(gpu: &mut Gpu, request: &Request) -> Result<Self, PrepareError> {
         let mut prepared = Self::build(gpu, request, None)?;
         prepared.redraw(gpu)?;
         Ok(prepared)
     }
 
-    fn build(gpu: &mut Gpu, request: &Request<'_>, given: Option<&[Tensor]>) -> Result<Self, PrepareError> {
-        if Dtype::parse(request.dtype) == Some(Dtype::E4m3) {
+    fn build(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
+        if Dtype::parse(&request.dtype) == Some(Dtype::E4m3) {
             gpu.device.fp8().map_err(|reason| PrepareError::Skipped(reason.to_owned()))?;
         }
         // Placed anew each time: where memory lies is luck, and must not stick to one side of a comparison.
@@ -102,26 +62,22 @@ impl Prepared {
         gpu.device.trim();
         gpu.device.reset_peak();
         let program = Program::new(gpu, request, given)?;
-        let kept = Kept {
-            op: request.op.to_owned(),
-            shape: request.shape.to_vec(),
-            dtype: request.dtype.to_owned(),
-            variant: request.variant,
-            params: request.params.clone(),
-            seed: request.seed,
-            misalign: request.misalign,
-            config: request.config.clone(),
-            kernel: request.kernel.cloned(),
-        };
-        let tolerance = request.tolerance.unwrap_or_else(|| program.op.tolerance(program.dtype));
-        Ok(Self { graph: None, program, kept, draws_count: 0, tolerance, has_answer: false })
+        let tolerance = request.tolerance.unwrap_or(program.tolerance);
+        Ok(Self {
+            graph: None,
+            program,
+            request: request.clone(),
+            draws_count: 0,
+            tolerance,
+            has_answer: false,
+        })
     }
 
-    /// Takes inputs that are brought. What is launched follows from those that the host reads, so that it is built anew then.
-    pub(super) fn give(&mut self, gpu: &mut Gpu, inputs: &[Tensor]) -> Result<(), PrepareError> {
+    /// Takes the caller's inputs. Those that the host reads decide what is launched, so the program is built anew then.
+    pub(super) fn set_inputs(&mut self, gpu: &mut Gpu, inputs: &[Tensor]) -> Result<(), PrepareError> {
         if self.program.inputs.iter().any(|input| input.buffer.is_none()) {
             self.graph = None;
-            self.program = Program::new(gpu, &self.kept.request(), Some(inputs))?;
+            self.program = Program::new(gpu, &self.request, Some(&|at| inputs[at].values().into_owned()))?;
         }
         for (input, given) in self.program.inputs.iter_mut().zip(inputs) {
             if let Some(buffer) = &mut input.buffer {
@@ -132,42 +88,39 @@ impl Prepared {
         Ok(())
     }
 
-    /// Work of one call.
-    #[must_use]
     pub fn work(&self) -> Work {
-        self.program.op.work(self.program.dtype)
+        self.program.work.clone()
     }
 
-    /// What really runs.
-    #[must_use]
+    /// The kernels and launches that actually run.
     pub fn kernel_info(&self) -> KernelInfo {
-        let program = &self.program;
-        let kernels = || program.launches.iter().map(|launch| &launch.kernel);
+        let Launches { chosen, launches, .. } = &self.program.version;
+        let kernels = || launches.iter().map(|launch| &launch.kernel);
         let mut codes: Vec<&str> = kernels().map(|kernel| kernel.module.code_sha256.as_str()).collect();
         codes.dedup();
         let mut functions: Vec<String> = kernels().map(|kernel| kernel.name.clone()).collect();
         functions.sort_unstable();
         functions.dedup();
         KernelInfo {
-            op_name: self.kept.op.clone(),
-            kernel_name: program.kernel_name.clone(),
-            shape_bucket: program.bucket.clone(),
-            selected_config: program.config.clone(),
-            selection_source: program.source.to_owned(),
-            launches_per_call: u32::try_from(program.launches.len()).unwrap_or(u32::MAX),
+            op_name: self.request.op.clone(),
+            kernel_name: chosen.kernel_name.clone(),
+            shape_bucket: chosen.bucket.clone(),
+            selected_config: chosen.unit.config.clone(),
+            selection_source: chosen.source.to_owned(),
+            launches_per_call: u32::try_from(launches.len()).unwrap_or(u32::MAX),
             registers: kernels().filter_map(|kernel| kernel.registers()).max(),
             local_bytes: kernels().filter_map(|kernel| kernel.local_bytes()).max(),
-            shared_bytes: program.launches.iter().filter_map(Launch::shared_bytes).max(),
+            shared_bytes: launches.iter().filter_map(Launch::shared_bytes).max(),
             code_sha256: Some(codes.join(" ")).filter(|codes| !codes.is_empty()),
             functions,
-            launches: program.launches.iter().map(Launch::describe).collect(),
+            launches: launches.iter().map(Launch::describe).collect(),
         }
     }
 
-    /// Fresh inputs, each from a seed of its own, the same on every device; and outputs that hold no answer.
+    /// Draws fresh inputs, each from its own seed and the same on every device, and poisons the outputs.
     fn redraw(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
         for (index, input) in self.program.inputs.iter().enumerate() {
-            let seed = self.kept.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let seed = self.request.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let seed = seed ^ (self.draws_count << 8) ^ index as u64;
             if let Some(buffer) = &input.buffer {
                 gpu.draw(buffer, self.program.dtype, &input.spec.draw, seed)?;
@@ -182,11 +135,8 @@ impl Prepared {
         self.program.outputs.iter_mut().try_for_each(|output| output.buffer.poison())
     }
 
-    /// Takes samples on fresh inputs. Outputs are poisoned before each, and looked at after it. `slowdown` is time added to each
-    /// sample, as a share of it.
-    ///
-    /// # Errors
-    /// When the device fails, a time is not one, or a call leaves part of its outputs unwritten.
+    /// Takes samples on fresh inputs. Outputs are poisoned before each and checked for poison after it. `slowdown` is time added
+    /// to each sample, as a share of it.
     pub fn run(
         &mut self,
         gpu: &mut Gpu,
@@ -196,12 +146,12 @@ impl Prepared {
         slowdown: f64,
     ) -> Result<Times, CudaError> {
         self.redraw(gpu)?;
-        let mut timed = Timed { call: &mut self.program, graph: &mut self.graph };
+        let mut timed = TimedCall { call: &mut self.program, graph: &mut self.graph };
         gpu.timer.ready(&gpu.device, &mut timed, how, calls_per_sample, slowdown)?;
         let mut times = Times::default();
         for _ in 0..samples_count {
             self.poison()?;
-            let mut timed = Timed { call: &mut self.program, graph: &mut self.graph };
+            let mut timed = TimedCall { call: &mut self.program, graph: &mut self.graph };
             let (ns, mhz) = gpu.timer.sample(&gpu.device, &mut timed, how, calls_per_sample)?;
             times.elapsed_ns.push(ns);
             times.sm_mhz.extend(mhz);
@@ -217,7 +167,7 @@ impl Prepared {
             let found = gpu.compare(&output.buffer, &output.buffer, output.dtype, Tolerance::EXACT)?;
             if let Some(first) = found.first {
                 let detail = format!(
-                    "a timed call left {} of {} values of {} not numbers, the first at {first}",
+                    "a timed call left {} of {} values of {} unwritten or NaN, the first at {first}",
                     found.mismatches,
                     output.spec.dims.iter().product::<usize>(),
                     output.spec.name
@@ -228,36 +178,31 @@ impl Prepared {
         Ok(())
     }
 
-    /// Most device memory held at a time since this was prepared.
-    #[must_use]
+    /// Peak device memory since this was prepared.
     pub fn peak_bytes(&self, gpu: &Gpu) -> Option<u64> {
         gpu.device.peak_bytes()
     }
 
     /// Compares what the last calls left with the oracle's answer; makes one call where there were none.
-    ///
-    /// # Errors
-    /// When the device fails.
     pub fn check(&mut self, gpu: &mut Gpu) -> Result<Check, CudaError> {
         self.check_given(gpu, Leeway::NONE)
     }
 
-    /// The same, for inputs that were brought.
+    /// The same, for inputs set by the caller.
     pub(super) fn check_given(&mut self, gpu: &mut Gpu, leeway: Leeway) -> Result<Check, CudaError> {
         if !self.has_answer {
             self.call_once(gpu)?;
         }
-        let (all, rows) = (self.program.op.rows(), self.program.oracle_rows());
+        let (all, rows) = (self.program.rows, self.program.oracle_rows());
         // On the device nothing that is not a number equals anything.
         if rows >= all || leeway.planted {
             return self.check_rows(0..all, leeway);
         }
-        let first = (self.kept.seed.wrapping_add(self.draws_count) % (all - rows + 1) as u64) as usize;
+        let first = (self.request.seed.wrapping_add(self.draws_count) % (all - rows + 1) as u64) as usize;
         let by_oracle = self.check_rows(first..first + rows, leeway)?;
         if by_oracle.passed { self.check_whole(gpu, by_oracle, leeway.scale) } else { Ok(by_oracle) }
     }
 
-    /// One plain call on the inputs that are there.
     pub(super) fn call_once(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
         self.poison()?;
         self.program.host()?;
@@ -268,15 +213,17 @@ impl Prepared {
     }
 
     fn check_rows(&self, rows: Range<usize>, leeway: Leeway) -> Result<Check, CudaError> {
-        let Program { op, dtype, .. } = &self.program;
-        let all = op.rows().max(1);
+        let Program { op, dtype, rows: all, .. } = &self.program;
+        let all = (*all).max(1);
         let part = op.part(rows.clone());
+        let part = part.as_deref().unwrap_or(&**op);
+        let description = part.describe(*dtype);
         let bytes_of = |buffer: &Buffer| {
             let row_bytes = buffer.bytes / all;
             buffer.download_part(row_bytes * rows.start, row_bytes * rows.len())
         };
         let mut inputs = Vec::new();
-        for (input, spec) in self.program.inputs.iter().zip(part.inputs()) {
+        for (input, spec) in self.program.inputs.iter().zip(description.inputs) {
             let mut tensor = spec.tensor(Dtype::F32);
             match &input.buffer {
                 Some(buffer) if spec.by_row => tensor.set(&dtype.decode(&bytes_of(buffer)?)),
@@ -288,32 +235,22 @@ impl Prepared {
             }
             inputs.push(tensor);
         }
-        let want = Answer::compute(&*part, *dtype, &inputs);
-        let mut outputs = Vec::new();
-        for (output, spec) in self.program.outputs.iter().zip(part.outputs(*dtype)) {
+        let want = Answer::compute(part, *dtype, &inputs);
+        let mut comparison = Comparison::new(self.tolerance).with_leeway(leeway);
+        for (at, (output, spec)) in self.program.outputs.iter().zip(description.outputs).enumerate() {
             let mut tensor = spec.tensor();
             tensor.set_bytes(&bytes_of(&output.buffer)?);
-            outputs.push((tensor, Leeway { overflow: output.dtype.overflow(), ..leeway }));
+            comparison = comparison.stored_as(output.dtype.overflow());
+            comparison = compare(comparison, std::slice::from_ref(&tensor), &want.outputs[at..]);
         }
-        let check = |(at, (tensor, leeway)): (usize, &(Tensor, Leeway))| {
-            let start = Comparison::new(self.tolerance).given(*leeway);
-            compare(start, std::slice::from_ref(tensor), &want.outputs[at..]).finish()
-        };
-        Ok(worst(outputs.iter().enumerate().map(check).collect()))
+        Ok(comparison.finish())
     }
 
-    /// All of the output beside what the plain kernel makes of the same inputs.
+    /// Compares all of the output with the plain kernel's answer to the same inputs.
     fn check_whole(&self, gpu: &mut Gpu, by_oracle: Check, scale: f64) -> Result<Check, CudaError> {
-        let given = self.program.inputs.iter().map(|input| {
-            let mut tensor = input.spec.tensor(self.program.dtype);
-            if input.buffer.is_none() {
-                tensor.set(&input.host);
-            }
-            tensor
-        });
-        let given: Option<Vec<Tensor>> =
-            self.program.inputs.iter().any(|input| input.buffer.is_none()).then(|| given.collect());
-        let built = Program::new(gpu, &self.kept.reference(), given.as_deref());
+        let given = |at: usize| self.program.inputs[at].host.clone();
+        let reference = Request { misalign: 0, ..self.request.plain() };
+        let built = Program::new(gpu, &reference, Some(&given));
         let mut reference = built.map_err(|error| match error {
             PrepareError::Device(error) => error,
             other => CudaError::new(FailureCause::WorkerError, other.to_string()),
@@ -340,28 +277,4 @@ impl Prepared {
         }
         Ok(check)
     }
-}
-
-/// Several checks as one.
-fn worst(checks: Vec<Check>) -> Check {
-    let mut all = checks.into_iter();
-    let first = all.next().unwrap_or_else(|| Comparison::new(Tolerance::EXACT).finish());
-    all.fold(first, |a, b| Check {
-        passed: a.passed && b.passed,
-        total: a.total + b.total,
-        mismatches: a.mismatches + b.mismatches,
-        max_abs_err: a.max_abs_err.max(b.max_abs_err),
-        mean_abs_err: (a.mean_abs_err * a.total as f64 + b.mean_abs_err * b.total as f64)
-            / (a.total + b.total).max(1) as f64,
-        max_rel_err: a.max_rel_err.max(b.max_rel_err),
-        rel_norm: a.rel_norm.max(b.rel_norm),
-        correlation: a
-            .correlation
-            .zip(b.correlation)
-            .map(|(a, b)| a.min(b))
-            .or(a.correlation)
-            .or(b.correlation),
-        first_bad: a.first_bad.or(b.first_bad),
-        ..a
-    })
 }

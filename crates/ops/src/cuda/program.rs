@@ -1,30 +1,37 @@
-//! What an op is made of on a device: memory, launches, and what the host does for a call. Must not time or check anything.
+//! An op's memory, launches and host work on a device. Must not time or check anything.
 
-use super::{Chosen, Gpu, PrepareError, own};
-use crate::op::{Distribution, Input, Op, Output};
-use crate::registry::{Planned, plan};
+use super::{Gpu, KernelChoice, PrepareError, user_kernel};
+use crate::compare::Tolerance;
+use crate::op::{Description, Distribution, Input, Op, Output};
+use crate::registry::{PlannedOp, plan};
 use crate::request::{Backend, Request};
-use crate::tensor::{Element, Tensor};
-use holdpoint_cuda::compile::{Config, Source};
-use holdpoint_cuda::{Buffer, Call, CudaError, Device, Dtype, Launch};
+use crate::tensor::Element;
+use holdpoint_cuda::compile::Source;
+use holdpoint_cuda::{Arguments, Buffer, Call, CudaError, Device, Dtype, Launch};
+use holdpoint_model::suite::Work;
 
 /// Operations that the CPU's oracle may take, roughly: a fraction of a second. Where all rows of a batch would take more, some are
 /// checked against it, and all are compared on the device with what the plain kernel makes of the same inputs.
 const ORACLE_COST_MAX: u64 = 300_000_000;
 
-/// What an op's version on a device is built from.
+/// The device, request and buffers that an op's CUDA version is built from.
 pub struct Build<'a> {
     pub(crate) gpu: &'a mut Gpu,
-    pub(crate) request: &'a Request<'a>,
+    pub(crate) request: &'a Request,
     pub(crate) dtype: Dtype,
     inputs: &'a [DeviceInput],
     outputs: &'a [DeviceOutput],
 }
 
 impl Build<'_> {
-    /// An input's memory.
     pub(crate) fn input(&self, at: usize) -> u64 {
         self.inputs[at].buffer.as_ref().map_or(0, |buffer| buffer.ptr)
+    }
+
+    /// The addresses of all inputs, then of all outputs.
+    pub(crate) fn arguments(&self) -> Arguments {
+        let arguments = (0..self.inputs.len()).fold(Arguments::new(), |all, at| all.ptr(self.input(at)));
+        (0..self.outputs.len()).fold(arguments, |all, at| all.ptr(self.output(at)))
     }
 
     /// The values of an input that the host reads.
@@ -32,32 +39,28 @@ impl Build<'_> {
         &self.inputs[at].host
     }
 
-    /// An output's memory.
     pub(crate) fn output(&self, at: usize) -> u64 {
         self.outputs[at].buffer.ptr
     }
 
-    /// An input as a tensor of `[planes, rows, columns]` that the copy engine fetches in boxes.
+    /// Absent where the host reads the input.
     pub(crate) fn input_buffer(&self, at: usize) -> Option<&Buffer> {
         self.inputs[at].buffer.as_ref()
     }
 
-    /// The kernel file with the constants that fit.
     pub(crate) fn choose(
         &self,
         source: &'static Source,
         names: [&'static str; 2],
         bucket: &[(&str, usize)],
-    ) -> Chosen {
-        Chosen::new(self.gpu, self.request, source, names, bucket, self.dtype)
+    ) -> KernelChoice {
+        KernelChoice::new(self.gpu, self.request, source, names, bucket, self.dtype)
     }
 
-    /// Working space, aligned.
     pub(crate) fn scratch(&self, bytes: usize) -> Result<Buffer, CudaError> {
         Buffer::new(&self.gpu.device, bytes.max(1), 0)
     }
 
-    /// Numbers that launches read, aligned.
     pub(crate) fn upload<T: Copy>(&self, values: &[T]) -> Result<Buffer, CudaError> {
         let mut buffer = Buffer::new(&self.gpu.device, size_of_val(values), 0)?;
         buffer.upload(values)?;
@@ -65,83 +68,70 @@ impl Build<'_> {
     }
 }
 
-/// What the host does before each call.
+/// Work of the host before each call.
 pub type HostPart = Box<dyn FnMut() -> Result<(), CudaError>>;
 
-/// An op's version on a device.
+/// An op's CUDA version.
 pub struct Launches {
-    pub(crate) chosen: Chosen,
+    pub(crate) chosen: KernelChoice,
     pub(crate) launches: Vec<Launch>,
-    /// Whatever else the launches use: indices, parameters, scratch.
-    pub(crate) held: Vec<Buffer>,
     pub(crate) host: Option<HostPart>,
+    /// Other buffers that the launches use: indices, parameters, scratch.
+    pub(crate) _held: Vec<Buffer>,
 }
 
 impl Launches {
-    /// Launches for which the host has nothing to do.
-    pub(crate) fn new(chosen: Chosen, launches: Vec<Launch>, held: Vec<Buffer>) -> Self {
-        Self { chosen, launches, held, host: None }
+    pub(crate) fn new(chosen: KernelChoice, launches: Vec<Launch>, held: Vec<Buffer>) -> Self {
+        Self { chosen, launches, host: None, _held: held }
     }
 }
 
-/// An input that is drawn anew for every set of samples.
 pub(super) struct DeviceInput {
     pub spec: Input,
     /// Absent where the host reads it.
     pub buffer: Option<Buffer>,
-    /// What the host reads.
     pub host: Vec<f32>,
 }
 
-/// An output.
 pub(super) struct DeviceOutput {
     pub spec: Output,
     pub dtype: Dtype,
     pub buffer: Buffer,
 }
 
-/// What an op is made of.
 pub(crate) struct Program {
     pub(super) op: Box<dyn Op>,
     pub(super) dtype: Dtype,
+    pub(super) work: Work,
+    pub(super) tolerance: Tolerance,
+    pub(super) rows: usize,
     pub(super) inputs: Vec<DeviceInput>,
     pub(super) outputs: Vec<DeviceOutput>,
-    pub(super) launches: Vec<Launch>,
-    pub(super) host: Option<HostPart>,
-    /// Freed after the launches that use it.
-    _held: Vec<Buffer>,
-    /// The kernel's name for the report and the registry.
-    pub(super) kernel_name: String,
-    pub(super) config: Config,
-    pub(super) source: &'static str,
-    pub(super) bucket: String,
+    pub(super) version: Launches,
 }
 
+/// Values of inputs that the host reads, by position, in place of drawn ones.
+pub(super) type HostInputs<'a> = Option<&'a dyn Fn(usize) -> Vec<f32>>;
+
 impl Program {
-    /// Allocates and compiles; `given` are the inputs in place of drawn ones, of which the host reads what it has to.
-    pub(super) fn new(
-        gpu: &mut Gpu,
-        request: &Request<'_>,
-        given: Option<&[Tensor]>,
-    ) -> Result<Self, PrepareError> {
-        let Planned { op, dtype, entry, named_params } = plan(request, Some(Backend::Cuda))?;
-        if let Some(kernel) = request.kernel {
-            return own::build(gpu, request, (entry, &named_params), kernel, given);
+    /// Allocates and compiles.
+    pub(super) fn new(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
+        let PlannedOp { op, dtype, entry, named_params } = plan(request, Some(Backend::Cuda))?;
+        if let Some(kernel) = &request.kernel {
+            return user_kernel::build(gpu, request, (entry, &named_params), kernel, given);
         }
+        let description = op.describe(dtype);
         let mut inputs = Vec::new();
-        for (at, spec) in op.inputs().into_iter().enumerate() {
+        for (at, spec) in description.inputs.into_iter().enumerate() {
             let bytes = spec.dims.iter().product::<usize>() * dtype.bytes();
             let (buffer, host) = match &spec.draw {
-                Distribution::Host(drawn) => {
-                    let values = given.map_or(drawn.clone(), |given| given[at].values().into_owned());
-                    (None, values)
-                }
+                Distribution::Host(drawn) => (None, given.map_or(drawn.clone(), |given| given(at))),
                 _ => (Some(Buffer::new(&gpu.device, bytes, request.misalign)?), Vec::new()),
             };
             inputs.push(DeviceInput { spec, buffer, host });
         }
         let mut outputs = Vec::new();
-        for spec in op.outputs(dtype) {
+        for spec in description.outputs {
             // Whole numbers follow from the request: the host has them.
             let Element::Float(dtype_out) = spec.element else { continue };
             let bytes = spec.dims.iter().product::<usize>() * dtype_out.bytes();
@@ -149,41 +139,27 @@ impl Program {
             let buffer = Buffer::guarded(&gpu.device, bytes, skip)?;
             outputs.push(DeviceOutput { spec, dtype: dtype_out, buffer });
         }
-        let mut build = Build { gpu, request, dtype, inputs: &inputs, outputs: &outputs };
-        let Launches { chosen, launches, held, host } = op.cuda(&mut build)?;
-        let Chosen { unit, kernel_name, bucket, source } = chosen;
-        let (kernel_name, config) = (kernel_name.to_owned(), unit.config);
-        Ok(Self {
-            op,
-            dtype,
-            inputs,
-            outputs,
-            launches,
-            host,
-            _held: held,
-            kernel_name,
-            config,
-            source,
-            bucket,
-        })
+        let version = op.cuda(&mut Build { gpu, request, dtype, inputs: &inputs, outputs: &outputs })?;
+        let Description { work, tolerance, rows, .. } = description;
+        Ok(Self { op, dtype, work, tolerance, rows, inputs, outputs, version })
     }
 
-    /// How many rows the oracle can look at within reason.
+    /// How many rows the oracle can check in reasonable time.
     pub(super) fn oracle_rows(&self) -> usize {
         let values: usize =
             self.outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).sum();
-        let rows = self.op.rows().max(1) as u64;
-        let row_cost = (10 * values as u64 + self.op.work(self.dtype).flops) / rows;
+        let rows = self.rows.max(1) as u64;
+        let row_cost = (10 * values as u64 + self.work.flops) / rows;
         (ORACLE_COST_MAX / row_cost.max(1)).clamp(1, rows) as usize
     }
 }
 
 impl Call for Program {
     fn host(&mut self) -> Result<(), CudaError> {
-        self.host.as_mut().map_or(Ok(()), |host| host())
+        self.version.host.as_mut().map_or(Ok(()), |host| host())
     }
 
     fn enqueue(&mut self, device: &Device) -> Result<(), CudaError> {
-        self.launches.iter().try_for_each(|launch| launch.enqueue(device))
+        self.version.launches.iter().try_for_each(|launch| launch.enqueue(device))
     }
 }

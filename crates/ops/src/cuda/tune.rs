@@ -1,100 +1,85 @@
-//! Which constants make a kernel quickest on this device: measured, answers checked, the winner measured again.
+//! Finds the fastest constants of a kernel on this device: measures, checks answers, measures the winner again.
 
 use super::{Entry, Gpu, PrepareError, Prepared};
 use crate::op::{Backend, Request};
-use crate::registry::{Planned, plan};
+use crate::registry::{PlannedOp, plan};
 use holdpoint_cuda::compile::Config;
 use holdpoint_cuda::{CudaError, Timing};
 use holdpoint_model::FailureCause;
 use holdpoint_model::suite::{Cache, Variant};
 
-/// What came of tuning one kernel for one set of sizes.
+/// Result of tuning one kernel for one set of sizes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tuned {
-    /// The kernel.
+pub struct TuneResult {
     pub kernel_name: String,
-    /// The sizes.
     pub shape_bucket: String,
-    /// The constants that won; empty when the op's own did.
-    pub config: Config,
-    /// What the op's own constants take, in microseconds.
-    pub default_us: f64,
-    /// What the winner takes, measured again after it had won.
-    pub best_us: f64,
-    /// Candidates with right answers, the op's own included.
-    pub candidates_count: u32,
-    /// Candidates that did not compile, did not fit or gave wrong answers, each with the reason.
+    /// Its constants are empty when the op's own won.
+    pub winner: Entry,
+    /// Candidates that did not compile, did not fit or gave wrong answers, with the reasons.
     pub refused: Vec<(Config, String)>,
 }
 
 /// A sample lasts at least this long, so that events do not blur it.
 const SAMPLE_NS: u64 = 300_000;
-/// Samples of each candidate; the quickest speaks for it.
+/// Samples of each candidate; the fastest counts.
 const SAMPLES: u64 = 5;
-/// Turns in which the winner and the op's own constants are measured again, one after the other.
+/// Turns in which the winner and the defaults are measured again, alternating.
 const TURNS: usize = 5;
-/// A winner must be quicker by this to replace the op's own constants: less is noise.
+/// A winner must be faster by this share to replace the defaults: less is noise.
 const GAIN: f64 = 0.01;
 
-/// Tunes the kernel of a request and keeps the winner.
-///
-/// # Errors
-/// When the request makes no sense, the device cannot do it, fails, or the winner cannot be kept.
-pub fn tune(gpu: &mut Gpu, request: &Request<'_>, how: (Timing, Cache)) -> Result<Tuned, PrepareError> {
+/// Tunes the kernel of a request and stores the winner.
+pub fn tune(gpu: &mut Gpu, request: &Request, how: (Timing, Cache)) -> Result<TuneResult, PrepareError> {
     let mut own = candidate(gpu, request, &Config::new())?;
     let default_ns = time(gpu, &mut own, how)?;
-    let mut tuned = Tuned {
+    let mut tuned = TuneResult {
         kernel_name: own.kernel_info().kernel_name,
         shape_bucket: own.kernel_info().shape_bucket,
-        config: Config::new(),
-        default_us: default_ns / 1e3,
-        best_us: default_ns / 1e3,
-        candidates_count: 1,
+        winner: Entry {
+            config: Config::new(),
+            p50_us: default_ns / 1e3,
+            default_us: default_ns / 1e3,
+            candidates_count: 1,
+        },
         refused: Vec::new(),
     };
     drop(own);
     let mut best_ns = default_ns;
-    let Planned { op, dtype, .. } = plan(request, Some(Backend::Cuda))?;
+    let PlannedOp { op, dtype, .. } = plan(request, Some(Backend::Cuda))?;
     let is_ours = request.variant == Variant::Fast && request.kernel.is_none();
     let candidates = if is_ours { op.candidates(request, dtype) } else { Vec::new() };
     for config in candidates {
         let timed = candidate(gpu, request, &config).and_then(|mut c| Ok(time(gpu, &mut c, how)?));
         match timed {
             Ok(ns) => {
-                tuned.candidates_count += 1;
+                tuned.winner.candidates_count += 1;
                 if ns < best_ns {
-                    (best_ns, tuned.config) = (ns, config);
+                    (best_ns, tuned.winner.config) = (ns, config);
                 }
             }
             Err(PrepareError::Device(error)) if error.fatal => return Err(error.into()),
             Err(error) => tuned.refused.push((config, error.to_string())),
         }
     }
-    if !tuned.config.is_empty() {
-        confirm(gpu, request, how, &mut tuned)?;
+    if !tuned.winner.config.is_empty() {
+        confirm(gpu, request, how, &mut tuned.winner)?;
     }
-    let entry = Entry {
-        config: tuned.config.clone(),
-        p50_us: tuned.best_us,
-        default_us: tuned.default_us,
-        candidates_count: tuned.candidates_count,
-    };
-    gpu.registry.put(&tuned.kernel_name, &tuned.shape_bucket, entry).map_err(|error| {
+    gpu.registry.put(&tuned.kernel_name, &tuned.shape_bucket, tuned.winner.clone()).map_err(|error| {
         CudaError::new(FailureCause::WorkerError, format!("the winner cannot be kept: {error}"))
     })?;
     Ok(tuned)
 }
 
-/// The quickest of many is quick by luck, too: both are measured again, in turns.
+/// The fastest of many candidates is partly lucky, so it and the defaults are measured again, in turns.
 fn confirm(
     gpu: &mut Gpu,
-    request: &Request<'_>,
+    request: &Request,
     how: (Timing, Cache),
-    tuned: &mut Tuned,
+    winner: &mut Entry,
 ) -> Result<(), PrepareError> {
     let mut times_ns = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {
-        for (config, times_ns) in [Config::new(), tuned.config.clone()].iter().zip(&mut times_ns) {
+        for (config, times_ns) in [Config::new(), winner.config.clone()].iter().zip(&mut times_ns) {
             let mut prepared = candidate(gpu, request, config)?;
             times_ns.push(time(gpu, &mut prepared, how)?);
         }
@@ -103,16 +88,16 @@ fn confirm(
         times_ns.sort_by(f64::total_cmp);
         times_ns[TURNS / 2]
     });
-    (tuned.default_us, tuned.best_us) = (default_ns / 1e3, best_ns / 1e3);
+    (winner.default_us, winner.p50_us) = (default_ns / 1e3, best_ns / 1e3);
     if best_ns > default_ns * (1.0 - GAIN) {
-        tuned.config = Config::new();
-        tuned.best_us = tuned.default_us;
+        winner.config = Config::new();
+        winner.p50_us = winner.default_us;
     }
     Ok(())
 }
 
-/// The op with these constants, its answer right.
-fn candidate(gpu: &mut Gpu, request: &Request<'_>, config: &Config) -> Result<Prepared, PrepareError> {
+/// Prepares the op with these constants and checks its answer.
+fn candidate(gpu: &mut Gpu, request: &Request, config: &Config) -> Result<Prepared, PrepareError> {
     let request = Request { config: Some(config.clone()), ..request.clone() };
     let mut prepared = Prepared::new(gpu, &request)?;
     let check = prepared.check(gpu)?;
@@ -125,7 +110,7 @@ fn candidate(gpu: &mut Gpu, request: &Request<'_>, config: &Config) -> Result<Pr
     }
 }
 
-/// Nanoseconds of one call, by the quickest of a few samples.
+/// Nanoseconds per call, by the fastest of a few samples.
 fn time(gpu: &mut Gpu, prepared: &mut Prepared, how: (Timing, Cache)) -> Result<f64, CudaError> {
     let one = prepared.run(gpu, how, 2, 1, 0.0)?.elapsed_ns;
     let call_ns = one.into_iter().min().unwrap_or(1).max(1);

@@ -1,4 +1,4 @@
-//! What the ops compile, as a list: what is checked where there is no device.
+//! All compilations of the built-in kernels, to be checked where there is no device.
 
 use super::{ALL, COMPARE, DRAW};
 use holdpoint_cuda::compile::{Config, Source, Unit};
@@ -8,34 +8,28 @@ use holdpoint_cuda::{Dtype, TIMING};
 pub const ARCHS: &[&str] = &["sm_80", "sm_89", "sm_90a", "sm_100"];
 
 /// The architecture that all of it is checked for; it has paths of its own in the sources.
-pub(crate) const WHOLE: &str = "sm_90a";
+pub(crate) const FULL_ARCH: &str = "sm_90a";
 
 /// A kernel file of an op with what it is compiled with for the shapes of the built-in suites: element types, sets of constants such
 /// as `THREADS=256 TILE=8`, architectures. What only tuning tries is left out.
 pub struct KernelFile {
-    /// The file.
     pub source: &'static Source,
-    /// Element types.
     pub dtypes: &'static [Dtype],
-    /// Sets of constants.
     pub configs: &'static [&'static str],
-    /// Architectures.
     pub archs: &'static [&'static str],
 }
 
 impl KernelFile {
-    /// A file in every element type, for every architecture.
     pub(crate) const fn new(source: &'static Source, configs: &'static [&'static str]) -> Self {
         Self { source, dtypes: ALL, configs, archs: ARCHS }
     }
 
-    /// In these element types only.
     pub(crate) const fn in_dtypes(self, dtypes: &'static [Dtype]) -> Self {
         Self { dtypes, ..self }
     }
 }
 
-/// What is compiled for every op, whichever it is. Timing has no elements; the type makes no difference to it.
+/// Kernels that are compiled whatever the op. Timing has no elements, so its type does not matter.
 const SHARED: &[KernelFile] = &[
     KernelFile::new(&COMPARE, &[""]),
     KernelFile::new(&DRAW, &[""]),
@@ -48,14 +42,11 @@ fn files() -> impl Iterator<Item = (&'static str, &'static KernelFile)> {
     ops.chain(SHARED.iter().map(|file| ("cuda", file)))
 }
 
-/// One compilation that is checked without a device.
 #[derive(Clone, Debug)]
-pub struct Checked {
-    /// The folder of the kernel file: the op's name.
+pub struct Compilation {
+    /// Folder of the kernel file: the op's name.
     pub folder: &'static str,
-    /// What is compiled.
     pub unit: Unit,
-    /// The architecture to compile it for.
     pub arch: &'static str,
 }
 
@@ -63,18 +54,17 @@ pub struct Checked {
 ///
 /// For Hopper all of it; for the others every second one, like the squares of one colour on a board: each set of constants and each
 /// element type still meets each architecture, in little more than half of the time, which is two minutes of two CPUs.
-#[must_use]
-pub fn checked_units() -> Vec<Checked> {
+pub fn checked_units() -> Vec<Compilation> {
     let mut units = Vec::new();
     for (folder, KernelFile { source, dtypes, configs, archs }) in files() {
         for (row, dtype) in dtypes.iter().enumerate() {
             for (column, text) in configs.iter().enumerate() {
                 let is_checked = |(at, arch): &(usize, &&str)| {
-                    **arch == WHOLE || configs.len() == 1 || (row + column + at).is_multiple_of(2)
+                    **arch == FULL_ARCH || configs.len() == 1 || (row + column + at).is_multiple_of(2)
                 };
                 let unit = Unit { source, dtype: *dtype, config: config(text) };
                 let archs = archs.iter().enumerate().filter(is_checked);
-                units.extend(archs.map(|(_, arch)| Checked { folder, unit: unit.clone(), arch }));
+                units.extend(archs.map(|(_, arch)| Compilation { folder, unit: unit.clone(), arch }));
             }
         }
     }
@@ -98,13 +88,13 @@ mod tests {
     fn every_type_and_all_constants_of_a_source_meet_every_architecture() {
         let units = checked_units();
         let mut seen = BTreeSet::new();
-        for Checked { unit, arch, .. } in &units {
+        for Compilation { unit, arch, .. } in &units {
             assert!(seen.insert((unit.key(), *arch)), "{unit:?} comes twice");
         }
         for (_, KernelFile { source, dtypes, configs, archs }) in files() {
             for arch in *archs {
                 let is_here =
-                    |checked: &&Checked| checked.unit.source.name == source.name && checked.arch == *arch;
+                    |checked: &&Compilation| checked.unit.source.name == source.name && checked.arch == *arch;
                 let here = || units.iter().filter(is_here).map(|checked| &checked.unit);
                 for dtype in *dtypes {
                     assert!(here().any(|unit| unit.dtype == *dtype), "{} {dtype:?} {arch}", source.name);

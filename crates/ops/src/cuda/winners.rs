@@ -1,4 +1,4 @@
-//! Configurations that were the quickest when they were measured, on disk, by op, kernel, sizes, element type, device and driver.
+//! TuneResult configurations on disk, by op, kernel, sizes, element type, device and driver.
 
 use holdpoint_cuda::compile::Config;
 use holdpoint_model::protocol::DeviceInfo;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A file of winners is written in milliseconds.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// What is known about one device with one driver.
+/// The winners known for one device with one driver.
 #[derive(Clone, Debug)]
 pub struct Registry {
     path: PathBuf,
@@ -21,19 +21,17 @@ pub struct Registry {
 /// The winner for one kernel and one set of sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The constants.
     pub config: Config,
-    /// What it took when it was measured again, after it had won.
+    /// Time measured again after it had won.
     pub p50_us: f64,
-    /// What the op's own constants took.
+    /// Time of the op's default constants.
     pub default_us: f64,
     /// Candidates that were measured and gave right answers.
     pub candidates_count: u32,
 }
 
 impl Registry {
-    /// Reads what there is. A file that cannot be read is one that is not there: it only saves time.
-    #[must_use]
+    /// Reads the file; one that cannot be read counts as absent, since it only saves time.
     pub fn open(cache_dir: &Path, device: &DeviceInfo) -> Self {
         let safe =
             |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -42,22 +40,15 @@ impl Registry {
         Self { entries: read(&path), path }
     }
 
-    /// Where winners are kept.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The winner, if there is one.
-    #[must_use]
     pub fn get(&self, kernel: &str, bucket: &str) -> Option<&Entry> {
         self.entries.get(&key(kernel, bucket))
     }
 
-    /// Keeps a winner, beside those that other processes have found meanwhile.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
+    /// Stores a winner beside those that other processes have found meanwhile.
     pub fn put(&mut self, kernel: &str, bucket: &str, entry: Entry) -> Result<(), StoreError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let _lock = FolderLock::acquire(folder, LOCK_WAIT_MAX, || {})?;

@@ -1,24 +1,20 @@
-//! `fault`: what goes wrong on purpose, to show that it is seen. Only on a device.
+//! `fault`: deliberate failures, to show that they are detected. Only on a device.
 
 use crate::copy::COPY;
 use crate::prelude::*;
 
 static FAULT: Source = Source { name: "fault", text: include_str!("fault.cu"), headers: &[COMMON] };
 
-/// Parameters.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    /// What goes wrong.
-    #[serde(default)]
-    kind: Kind,
+params! {
+    pub struct Params {
+        kind: Kind = Kind::Address,
+    }
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     /// A write to an address that is not there.
-    #[default]
     Address,
     /// A kernel that does not end.
     Hang,
@@ -30,7 +26,6 @@ enum Kind {
     Wrong,
 }
 
-/// A copy of so many elements that goes wrong.
 #[derive(Clone, Copy)]
 pub struct Fault {
     count: usize,
@@ -45,34 +40,20 @@ impl Definition for Fault {
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&FAULT, &[""]).in_dtypes(&[Dtype::F32])];
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { kind }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { kind }: Params) -> Result<Self, BuildError> {
         Ok(Self { count: request.count("N")?, kind })
     }
 }
 
 impl Op for Fault {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("input", &[self.count])]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.count], dtype)]
-    }
-
-    fn work(&self, _: Dtype) -> Work {
-        Work { bytes: 0, flops: 0, items: 1, item: "faults".to_owned() }
-    }
-
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        1
-    }
-
-    fn part(&self, _: Range<usize>) -> Box<dyn Op> {
-        Box::new(*self)
+    fn describe(&self, dtype: Dtype) -> Description {
+        Description {
+            inputs: vec![Input::normal("input", &[self.count])],
+            outputs: vec![Output::new("out", &[self.count], dtype)],
+            work: Work { bytes: 0, flops: 0, items: 1, item: "faults".to_owned() },
+            tolerance: Tolerance::EXACT,
+            rows: 1,
+        }
     }
 
     fn cpu(&self, _: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -91,8 +72,9 @@ impl Op for Fault {
             _ => build.choose(&COPY, ["copy_reference"; 2], &[]),
         };
         let kernel = chosen.kernel(build.gpu)?;
-        let copy =
-            |to: u64, copied: usize| plain(&kernel, copied, Arguments::new().ptr(input).ptr(to).int(copied));
+        let copy = |to: u64, copied: usize| {
+            plain_launch(&kernel, copied, Arguments::new().ptr(input).ptr(to).int(copied))
+        };
         let launches = match self.kind {
             Kind::Address | Kind::Hang => vec![kernel.launch(1, 1, Arguments::new().ptr(output))],
             Kind::Unwritten => vec![copy(output, count / 2)],

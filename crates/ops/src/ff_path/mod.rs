@@ -5,13 +5,13 @@ mod cuda;
 
 use crate::prelude::*;
 use crate::rng::RandomState;
+use crate::tensor::swap_buffers;
 use crate::tiles::MAP_SIZES;
-use cpu::{FastModule, FfConfig, FfInputs, FfOutputs, OracleModule, PathWeights, Router};
+use cpu::{FastModule, FfConfig, FfInputs, Levels, Module, OracleModule, PathWeights, Router};
 
-/// Tells the stream of utilities from that of the weights, which begins at the seed itself: answers that were recorded depend on it.
+/// Separates the stream of utilities from that of the weights, which begins at the seed itself; recorded answers depend on it.
 const UTILITIES: u64 = 0x0711_1173;
 
-/// The path over maps of one size.
 #[derive(Clone)]
 pub struct FfPath {
     dims: Nchw,
@@ -26,19 +26,19 @@ pub struct FfPath {
 impl FfPath {
     fn new(dims: Nchw, config: FfConfig, seed: u64, utilities: [Vec<f32>; 2]) -> Result<Self, OpError> {
         let mut router = Router::new(config, &dims)?;
-        router.run(&FfInputs::of_utilities(&utilities))?;
+        router.run(&FfInputs::for_routing(&utilities))?;
         let [l0, l1, _] = router.diagnostics().selected_counts;
         Ok(Self { dims, config, seed, utilities, selected: [l0 as usize, l1 as usize] })
     }
 
-    /// The learned numbers, as an element type has them.
+    /// The weights, rounded to an element type.
     fn weights(&self, dtype: Dtype) -> [PathWeights; 2] {
         let mut random = RandomState::new(self.seed);
         [(); 2].map(|()| PathWeights::draw(&mut random, self.dims.channels).rounded(dtype))
     }
 }
 
-fn check(request: &Request<'_>, config: &FfConfig, dims: &Nchw) -> Result<usize, BuildError> {
+fn check(request: &Request, config: &FfConfig, dims: &Nchw) -> Result<usize, BuildError> {
     let tiles = match config.grids(dims) {
         Ok([grid, _]) => grid.count(),
         Err(OpError::Budget { name, value }) => {
@@ -68,10 +68,10 @@ impl Definition for FfPath {
     const SIZES: &'static [&'static str] = MAP_SIZES;
     const CUDA: &'static [Dtype] = WIDE;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
-    const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
+    const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
     type Params = FfConfig;
 
-    fn plan(request: &Request<'_>, config: FfConfig) -> Result<Self, BuildError> {
+    fn plan(request: &Request, config: FfConfig) -> Result<Self, BuildError> {
         let dims = request.feature_map()?;
         let tiles = dims.batch * check(request, &config, &dims)?;
         let mut random = RandomState::new(request.seed ^ UTILITIES);
@@ -111,79 +111,64 @@ impl Definition for FfPath {
 }
 
 impl Op for FfPath {
-    fn inputs(&self) -> Vec<Input> {
-        let Nchw { batch, height, width, .. } = self.dims;
-        let (pixels, tiles) = ([batch, 1, height, width], [batch, self.utilities[0].len() / batch]);
-        let [utilities, split_utilities] = self.utilities.clone().map(Distribution::Host);
-        vec![
-            Input::normal("dense", &self.dims.dims()),
-            Input::unit("utilities", &tiles).drawn(utilities),
-            Input::unit("split_utilities", &tiles).drawn(split_utilities),
-            Input::unit("boundary", &pixels),
-            Input::unit("uncertainty", &pixels),
-        ]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
+    fn describe(&self, dtype: Dtype) -> Description {
         let Nchw { batch, channels, height, width } = self.dims;
-        vec![
-            Output::new("heavy_features", &self.dims.dims(), dtype),
-            Output::new("detail_map", &self.dims.dims(), dtype),
-            Output::new("alpha", &[batch, 1, height, width], dtype),
-            Output::new("states", &[batch, 2, 2, channels], Dtype::F32),
-        ]
-    }
-
-    /// Three maps and three planes move, and the learned numbers that are read: of each path 5 C² + 21 C in the element type, and 9 C
-    /// of the scans in 32 bits.
-    fn work(&self, dtype: Dtype) -> Work {
-        let (elements, pixels) = (self.dims.len() as u64, (self.dims.batch * self.dims.plane()) as u64);
-        let c = self.dims.channels as u64;
-        Work {
-            bytes: dtype.bytes() as u64 * (3 * elements + 3 * pixels + 2 * (5 * c * c + 21 * c))
-                + 2 * 4 * 9 * c,
-            flops: cpu::flops(&self.dims, &self.config, self.selected),
-            items: self.dims.batch as u64,
-            item: "frames".to_owned(),
+        let (pixel_dims, tiles) = ([batch, 1, height, width], [batch, self.utilities[0].len() / batch]);
+        let [utilities, split_utilities] = self.utilities.clone().map(Distribution::Host);
+        let (elements, pixels) = (self.dims.len() as u64, (batch * height * width) as u64);
+        let c = channels as u64;
+        Description {
+            inputs: vec![
+                Input::normal("dense", &self.dims.dims()),
+                Input::unit("utilities", &tiles).with_draw(utilities),
+                Input::unit("split_utilities", &tiles).with_draw(split_utilities),
+                Input::unit("boundary", &pixel_dims),
+                Input::unit("uncertainty", &pixel_dims),
+            ],
+            outputs: vec![
+                Output::new("heavy_features", &self.dims.dims(), dtype),
+                Output::new("detail_map", &self.dims.dims(), dtype),
+                Output::new("alpha", &pixel_dims, dtype),
+                Output::new("states", &[batch, 2, 2, channels], Dtype::F32),
+            ],
+            // Three maps and three planes move, and the weights that are read: of each path 5 C² + 21 C in the element type, and 9 C
+            // of the scans in 32 bits.
+            work: Work {
+                bytes: dtype.bytes() as u64 * (3 * elements + 3 * pixels + 2 * (5 * c * c + 21 * c))
+                    + 2 * 4 * 9 * c,
+                flops: cpu::flops(&self.dims, &self.config, self.selected),
+                items: batch as u64,
+                item: "frames".to_owned(),
+            },
+            // The seeds' tolerances end to end: a path of a dozen layers is not one op.
+            tolerance: match dtype {
+                // Products of depth C in f32 against f64, then a normalisation: 6e-6 apart at C = 128 on values of up to 10.
+                Dtype::F32 => Tolerance::new(2e-5, 2e-4),
+                Dtype::F16 => Tolerance::new(2e-3, 2e-2),
+                Dtype::Bf16 => Tolerance::new(3e-3, 3e-2),
+                Dtype::E4m3 => Tolerance::new(4e-3, 4e-2),
+            },
+            rows: batch,
         }
     }
 
-    /// The seeds' tolerances end to end: a path of a dozen layers is not one op.
-    fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        match dtype {
-            // Products of depth C in f32 against f64, then a normalisation: 6e-6 apart at C = 128 on values of up to 10.
-            Dtype::F32 => Tolerance::new(2e-5, 2e-4),
-            Dtype::F16 => Tolerance::new(2e-3, 2e-2),
-            Dtype::Bf16 => Tolerance::new(3e-3, 3e-2),
-            Dtype::E4m3 => Tolerance::new(4e-3, 4e-2),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
         let tiles = self.utilities[0].len() / self.dims.batch;
-        let of = |values: &Vec<f32>| values[rows.start * tiles..rows.end * tiles].to_vec();
-        let (dims, utilities) = (Nchw { batch: rows.len(), ..self.dims }, self.utilities.each_ref().map(of));
-        Box::new(Self { dims, utilities, ..*self })
+        let in_rows = |values: &Vec<f32>| values[rows.start * tiles..rows.end * tiles].to_vec();
+        let utilities = self.utilities.each_ref().map(in_rows);
+        Some(Box::new(Self { dims: Nchw { batch: rows.len(), ..self.dims }, utilities, ..*self }))
     }
 
     fn cpu(&self, variant: Variant, dtype: Dtype) -> Box<dyn Cpu> {
         let weights = self.weights(dtype);
         // The same grids were laid when the request was checked.
-        Box::new(match variant {
-            Variant::Fast => {
-                Version(FastModule::new(self.dims, self.config, &weights).ok().map(Module::Fast))
-            }
-            Variant::Reference => {
-                Version(OracleModule::new(self.dims, self.config, &weights).ok().map(Module::Reference))
-            }
-        })
+        match variant {
+            Variant::Fast => Box::new(Version(FastModule::new(self.dims, self.config, &weights).ok())),
+            Variant::Reference => Box::new(Version(OracleModule::new(self.dims, self.config, &weights).ok())),
+        }
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         cuda::check(request, &self.dims, &self.config)
     }
 
@@ -193,34 +178,9 @@ impl Op for FfPath {
 }
 
 /// A version on the CPU; without a module it writes nothing, and the check sees that.
-struct Version(Option<Module>);
+struct Version<L>(Option<Module<L>>);
 
-#[allow(clippy::large_enum_variant, reason = "there is one of them")]
-enum Module {
-    Fast(FastModule),
-    Reference(OracleModule),
-}
-
-impl Module {
-    fn outputs(&mut self) -> &mut FfOutputs {
-        match self {
-            Self::Fast(module) => &mut module.outputs,
-            Self::Reference(module) => &mut module.outputs,
-        }
-    }
-
-    /// Exchanges the module's own buffers with the tensors, which takes no time.
-    fn swap(&mut self, outputs: &mut [Tensor]) {
-        let FfOutputs { heavy, detail, alpha, states, .. } = self.outputs();
-        for (tensor, buffer) in outputs.iter_mut().zip([heavy, detail, alpha, states]) {
-            if let Some(values) = tensor.buffer_mut() {
-                std::mem::swap(values, buffer);
-            }
-        }
-    }
-}
-
-impl Cpu for Version {
+impl<L: Levels + Send> Cpu for Version<L> {
     fn run(&mut self, inputs: &[Tensor], outputs: &mut [Tensor]) {
         let Some(module) = &mut self.0 else { return };
         let [dense, utilities, split_utilities, boundary, uncertainty] = inputs else { return };
@@ -231,12 +191,9 @@ impl Cpu for Version {
             boundary: boundary.f32(),
             uncertainty: uncertainty.f32(),
         };
-        module.swap(outputs);
-        let done = match module {
-            Module::Fast(module) => module.run(&inputs),
-            Module::Reference(module) => module.run(&inputs),
-        };
-        module.swap(outputs);
+        swap_buffers(outputs, module.outputs.buffers());
+        let done = module.run(&inputs);
+        swap_buffers(outputs, module.outputs.buffers());
         // Values that are not finite cannot be routed; the check must see it.
         if done.is_err() {
             outputs.iter_mut().for_each(Tensor::poison);
@@ -245,15 +202,11 @@ impl Cpu for Version {
 
     fn reset(&mut self) {
         if let Some(module) = &mut self.0 {
-            module.outputs().poison();
+            module.outputs.poison();
         }
     }
 
     fn numbers(&self) -> Vec<f64> {
-        match &self.0 {
-            Some(Module::Fast(module)) => module.outputs.diagnostics.numbers(),
-            Some(Module::Reference(module)) => module.outputs.diagnostics.numbers(),
-            None => vec![f64::NAN],
-        }
+        self.0.as_ref().map_or(vec![f64::NAN], |module| module.outputs.diagnostics.numbers())
     }
 }

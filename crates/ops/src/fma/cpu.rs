@@ -1,4 +1,4 @@
-//! `fma`: x ← x·a + b again and again in registers: what one thread's arithmetic can do at most.
+//! `fma`: x ← x·a + b again and again in registers, the ceiling of one thread's arithmetic.
 //!
 //! a is a little below 1, so that x is still on its way to b / (1 − a) at the end: a step too few or too many shows in the answer,
 //! and since a multiply-add rounds once, that is the same bit for bit wherever it is computed.
@@ -10,13 +10,10 @@ pub const FACTOR: f32 = 1.0 - 1.0 / 4096.0;
 /// 2⁻¹¹: values go to 2, away from the 0 to 1 that they begin with.
 pub const ADDEND: f32 = 1.0 / 2048.0;
 
-/// The steps of one value.
-#[must_use]
 pub fn steps(x: f32, rounds: usize) -> f32 {
     (0..rounds).fold(x, |x, _| x.mul_add(FACTOR, ADDEND))
 }
 
-/// One value after the other, the obvious way.
 pub fn oracle(rounds: usize, input: &[f32], out: &mut [f32]) {
     for (out, x) in out.iter_mut().zip(input) {
         *out = steps(*x, rounds);
@@ -26,9 +23,9 @@ pub fn oracle(rounds: usize, input: &[f32], out: &mut [f32]) {
 /// Eight vectors at a time: two multiply-adds begin in each cycle, and each takes four.
 pub fn fast(rounds: usize, input: &[f32], out: &mut [f32]) {
     if has_wide_vectors() {
-        vectorized(|| in_chunks::<128>(rounds, input, out));
+        vectorized!(in_chunks::<128>(rounds, input, out));
     } else {
-        vectorized(|| in_chunks::<64>(rounds, input, out));
+        vectorized!(in_chunks::<64>(rounds, input, out));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `fma`: multiply-adds in registers, what arithmetic can do at most.
+//! `fma`: multiply-adds in registers, the ceiling of plain arithmetic.
 
 pub mod cpu;
 
@@ -6,31 +6,23 @@ use crate::prelude::*;
 
 static FMA: Source = Source { name: "fma", text: include_str!("fma.cu"), headers: &[COMMON] };
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Multiply-adds of each value.
-    pub(crate) rounds: usize,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { rounds: 4096 }
+params! {
+    pub struct Params {
+        /// Multiply-adds of each value.
+        pub(crate) rounds: usize = 4096,
     }
 }
 
 impl Params {
-    /// Checks the number of rounds, which `mma` has as well.
-    pub(crate) fn check(&self, request: &Request<'_>) -> Result<usize, BuildError> {
+    /// Also used by `mma`.
+    pub(crate) fn check(&self, request: &Request) -> Result<usize, BuildError> {
         match self.rounds {
             1..=0x0100_0000 => Ok(self.rounds),
-            _ => Err(request.param_error("rounds", "1 to 2^24 are wanted")),
+            _ => Err(request.param_error("rounds", "must be 1 to 2^24")),
         }
     }
 }
 
-/// So many values, each taken so many steps.
 #[derive(Clone, Copy)]
 pub struct Fma {
     count: usize,
@@ -43,10 +35,10 @@ impl Definition for Fma {
     const CUDA: &'static [Dtype] = &[Dtype::F32];
     const KERNELS: &'static [KernelFile] =
         &[KernelFile::new(&FMA, &["CHAINS=8 THREADS=256"]).in_dtypes(&[Dtype::F32])];
-    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).own());
+    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         Ok(Self { count: request.count("N")?, rounds: params.check(request)? })
     }
 
@@ -62,37 +54,26 @@ impl Definition for Fma {
 }
 
 impl Op for Fma {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::unit("input", &[self.count])]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.count], dtype)]
-    }
-
-    /// Items are elements: what a step is worth is told by the operations, two each.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
         let elements = self.count as u64;
-        let flops = 2 * elements * self.rounds as u64;
-        Work {
-            bytes: 2 * dtype.bytes() as u64 * elements,
-            flops,
-            items: elements,
-            item: "elements".to_owned(),
+        Description {
+            inputs: vec![Input::unit("input", &[self.count])],
+            outputs: vec![Output::new("out", &[self.count], dtype)],
+            // Items are elements; the operations, two per step, count the steps.
+            work: Work {
+                bytes: 2 * dtype.bytes() as u64 * elements,
+                flops: 2 * elements * self.rounds as u64,
+                items: elements,
+                item: "elements".to_owned(),
+            },
+            // A multiply-add rounds once, the same everywhere.
+            tolerance: Tolerance::EXACT,
+            rows: self.count,
         }
     }
 
-    /// A multiply-add rounds once, everywhere in the same way.
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        self.count
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { count: rows.len(), ..*self })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { count: rows.len(), ..*self }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -106,7 +87,7 @@ impl Op for Fma {
         })
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         // Blocks are counted in 32 bits.
         u32::try_from(self.count).map(drop).map_err(|_| request.shape_error("at most 2^32 - 1 values"))
     }
@@ -116,10 +97,9 @@ impl Op for Fma {
         let chosen = chosen.with(&[("THREADS", 256), ("CHAINS", 8)]);
         let kernel = chosen.kernel(build.gpu)?;
         let arguments =
-            Arguments::new().ptr(build.input(0)).ptr(build.output(0)).int(self.count).int(self.rounds);
-        let arguments = arguments.float(cpu::FACTOR).float(cpu::ADDEND);
+            build.arguments().int(self.count).int(self.rounds).float(cpu::FACTOR).float(cpu::ADDEND);
         let launch = match build.request.variant {
-            Variant::Reference => plain(&kernel, self.count, arguments),
+            Variant::Reference => plain_launch(&kernel, self.count, arguments),
             Variant::Fast => {
                 let (threads, chains) = (chosen.constant("THREADS"), chosen.constant("CHAINS"));
                 kernel.launch(grid_x(self.count.div_ceil(threads * chains)), threads as u32, arguments)

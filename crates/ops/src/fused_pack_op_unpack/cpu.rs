@@ -1,21 +1,17 @@
-//! Fused stage 1: packs tiles, applies `(vs*x + vb) * max(0, gs*x + gb)`, unpacks with override.
+//! Fused stage 1: packs tiles, applies `(value_scale*x + value_bias) * max(0, gate_scale*x + gate_bias)`, unpacks with override.
 //! Must not accept a tile twice in a row: the fast version works in place.
 
 use crate::error::OpError;
+use crate::shape::TileSpec;
 use crate::simd::{relu, vectorized};
-use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
-use crate::tile_unpack::cpu::{Overlap, UnpackSpec, levels};
+use crate::tile_pack::cpu::{self as pack, Packed};
+use crate::tile_unpack::cpu::{Overlap, Unpack, levels};
 
-/// The four numbers of the op.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
-    /// vs.
     pub value_scale: f32,
-    /// vb.
     pub value_bias: f32,
-    /// gs.
     pub gate_scale: f32,
-    /// gb.
     pub gate_bias: f32,
 }
 
@@ -28,13 +24,12 @@ impl Default for Affine {
 impl Affine {
     /// One pixel. A NaN in the gate stays a NaN.
     #[inline(always)]
-    #[must_use]
     pub fn apply(&self, x: f32) -> f32 {
         (self.value_scale * x + self.value_bias) * relu(self.gate_scale * x + self.gate_bias)
     }
 }
 
-/// Whether each row names each tile once at most.
+/// Checks that no row names a tile twice.
 pub fn check_unique(indices: &[u32], tiles: usize, grid_count: usize) -> Result<(), OpError> {
     for row in indices.chunks(tiles.max(1)) {
         let mut seen = vec![false; grid_count];
@@ -51,7 +46,7 @@ pub fn check_unique(indices: &[u32], tiles: usize, grid_count: usize) -> Result<
 
 /// Three separate steps; `packed` and `keys` (ascending positions) are its working space.
 pub fn oracle(
-    spec: &PackSpec,
+    spec: &TileSpec,
     op: &Affine,
     feature: &[f32],
     indices: &[u32],
@@ -59,39 +54,41 @@ pub fn oracle(
     keys: &[i32],
     merged: &mut [f32],
 ) {
-    pack::oracle(spec, feature, indices, packed.view());
+    pack::oracle(spec, feature, indices, None, packed.view());
     for pixel in packed.tiles.iter_mut() {
         *pixel = op.apply(*pixel);
     }
-    let PackSpec { dims, grid, tiles, .. } = *spec;
-    let unpack = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
-    levels::oracle(&unpack, feature, &packed.tiles, &packed.origins, keys, merged);
+    let unpack = Unpack {
+        spec: *spec,
+        overlap: Overlap::Override,
+        base: feature,
+        packed: &packed.tiles,
+        origins: &packed.origins,
+    };
+    levels::oracle(&unpack, keys, merged);
 }
 
 /// One copy, then the op on the selected rows in place.
-pub fn fast(spec: &PackSpec, op: &Affine, feature: &[f32], indices: &[u32], merged: &mut [f32]) {
+pub fn fast(spec: &TileSpec, op: &Affine, feature: &[f32], indices: &[u32], merged: &mut [f32]) {
     merged.copy_from_slice(feature);
     if spec.tiles == 0 || spec.dims.is_empty() {
         return;
     }
-    vectorized(
-        #[inline(always)]
-        || match spec.grid.tile {
-            8 => in_place::<8>(spec, op, indices, merged),
-            16 => in_place::<16>(spec, op, indices, merged),
-            32 => in_place::<32>(spec, op, indices, merged),
-            tile => in_place_any(spec, op, indices, merged, tile),
-        },
-    );
+    vectorized!(match spec.grid.tile {
+        8 => in_place::<8>(spec, op, indices, merged),
+        16 => in_place::<16>(spec, op, indices, merged),
+        32 => in_place::<32>(spec, op, indices, merged),
+        tile => in_place_any(spec, op, indices, merged, tile),
+    });
 }
 
 #[inline(always)]
-fn in_place<const T: usize>(spec: &PackSpec, op: &Affine, indices: &[u32], merged: &mut [f32]) {
+fn in_place<const T: usize>(spec: &TileSpec, op: &Affine, indices: &[u32], merged: &mut [f32]) {
     in_place_any(spec, op, indices, merged, T);
 }
 
 #[inline(always)]
-fn in_place_any(spec: &PackSpec, op: &Affine, indices: &[u32], merged: &mut [f32], tile: usize) {
+fn in_place_any(spec: &TileSpec, op: &Affine, indices: &[u32], merged: &mut [f32], tile: usize) {
     let dims = spec.dims;
     for (row, sample) in indices.chunks(spec.tiles).zip(merged.chunks_exact_mut(dims.sample())) {
         for &index in row {

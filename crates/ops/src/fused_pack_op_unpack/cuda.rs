@@ -12,7 +12,7 @@ static FUSED: Source = Source {
 
 pub(super) const KERNELS: &[KernelFile] = &[KernelFile::new(&FUSED, &["ITEMS=4 THREADS=256 TILE=8"])];
 
-/// Cells of a row of tiles that one block looks at, at most.
+/// Cells of a row of tiles per block, at most.
 const CELLS: usize = 1024;
 
 pub(super) fn launches(
@@ -31,7 +31,7 @@ pub(super) fn launches(
     let arguments = arguments.float(affine.value_scale).float(affine.value_bias);
     let arguments = arguments.float(affine.gate_scale).float(affine.gate_bias);
     let launch = match build.request.variant {
-        Variant::Reference => plain(&kernel, dims.len(), arguments),
+        Variant::Reference => plain_launch(&kernel, dims.len(), arguments),
         Variant::Fast => {
             let sizes = [chosen.constant("THREADS"), chosen.constant("ITEMS"), CELLS];
             let [grid, block] = tiles.launch(build.dtype, build.request.misalign, sizes);

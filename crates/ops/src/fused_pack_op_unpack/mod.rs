@@ -4,39 +4,23 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use crate::tile_pack::cpu::{PackSpec, Packed};
-use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
+use crate::tile_pack::cpu::Packed;
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
 use cpu::Affine;
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size: usize,
-    /// Draws so many distinct tiles for each row of the batch, where none are named.
-    kmax: Option<usize>,
-    indices: Option<Vec<u32>>,
-    value_scale: f64,
-    value_bias: f64,
-    gate_scale: f64,
-    gate_bias: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            tile_size: TILE_SIZE,
-            kmax: None,
-            indices: None,
-            value_scale: 1.0,
-            value_bias: 0.0,
-            gate_scale: 1.0,
-            gate_bias: 0.0,
-        }
+params! {
+    pub struct Params {
+        tile_size: usize = 16,
+        /// Draws this many distinct tiles for each sample, where none are named.
+        kmax: Option<usize> = None,
+        indices: Option<Vec<u32>> = None,
+        value_scale: f64 = 1.0,
+        value_bias: f64 = 0.0,
+        gate_scale: f64 = 1.0,
+        gate_bias: f64 = 0.0,
     }
 }
 
-/// The op on certain tiles.
 #[derive(Clone)]
 pub struct FusedPackOpUnpack {
     tiles: Tiles,
@@ -52,24 +36,16 @@ impl Definition for FusedPackOpUnpack {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let tiles = Tiles::new(request, params.tile_size, params.kmax, params.indices)?;
-        for (name, value) in [
-            ("value_scale", params.value_scale),
-            ("value_bias", params.value_bias),
-            ("gate_scale", params.gate_scale),
-            ("gate_bias", params.gate_bias),
-        ] {
-            request.check_finite(name, value)?;
-        }
+        let affine = Affine {
+            value_scale: request.check_finite("value_scale", params.value_scale)?,
+            value_bias: request.check_finite("value_bias", params.value_bias)?,
+            gate_scale: request.check_finite("gate_scale", params.gate_scale)?,
+            gate_bias: request.check_finite("gate_bias", params.gate_bias)?,
+        };
         cpu::check_unique(&tiles.indices, tiles.count, tiles.grid.count())
             .map_err(request.at_param("indices"))?;
-        let affine = Affine {
-            value_scale: params.value_scale as f32,
-            value_bias: params.value_bias as f32,
-            gate_scale: params.gate_scale as f32,
-            gate_bias: params.gate_bias as f32,
-        };
         Ok(Self { tiles, affine })
     }
 
@@ -94,43 +70,36 @@ impl Definition for FusedPackOpUnpack {
 }
 
 impl Op for FusedPackOpUnpack {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("feature_map", &self.tiles.dims.dims())]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("merged", &self.tiles.dims.dims(), dtype)]
-    }
-
-    /// Per pixel of a chosen tile two multiply-adds, a maximum and a product.
-    fn work(&self, dtype: Dtype) -> Work {
-        let tiles = self.tiles.indices.len() as u64;
-        Work {
-            bytes: 2 * (self.tiles.dims.len() * dtype.bytes()) as u64 + 4 * tiles,
-            flops: 6 * self.tiles.packed_len() as u64,
-            items: tiles,
-            item: "tiles".to_owned(),
+    fn describe(&self, dtype: Dtype) -> Description {
+        let (dims, tiles) = (self.tiles.dims, self.tiles.indices.len() as u64);
+        Description {
+            inputs: vec![Input::normal("feature_map", &dims.dims())],
+            outputs: vec![Output::new("merged", &dims.dims(), dtype)],
+            // Per pixel of a chosen tile two multiply-adds, a maximum and a product.
+            work: Work {
+                bytes: 2 * (dims.len() * dtype.bytes()) as u64 + 4 * tiles,
+                flops: 6 * self.tiles.packed_len() as u64,
+                items: tiles,
+                item: "tiles".to_owned(),
+            },
+            tolerance: dtype.tolerance(),
+            rows: dims.batch,
         }
     }
 
-    fn rows(&self) -> usize {
-        self.tiles.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { tiles: self.tiles.part(&rows), affine: self.affine })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { tiles: self.tiles.part(&rows), affine: self.affine }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
-        let Tiles { dims, grid, count, indices } = self.tiles.clone();
-        let (spec, affine) = (PackSpec { dims, grid, tiles: count, order: None }, self.affine);
+        let (spec, indices, affine) = (self.tiles.spec(), self.tiles.indices.clone(), self.affine);
         if variant == Variant::Fast {
             return version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
                 cpu::fast(&spec, &affine, inputs[0].f32(), &indices, outputs[0].f32_mut());
             });
         }
         let mut packed = Packed::new(&spec);
-        let keys: Vec<i32> = (0..dims.batch).flat_map(|_| 0..count as i32).collect();
+        let keys: Vec<i32> = (0..spec.dims.batch).flat_map(|_| 0..spec.tiles as i32).collect();
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
             let (feature, merged) = (inputs[0].f32(), outputs[0].f32_mut());
             cpu::oracle(&spec, &affine, feature, &indices, &mut packed, &keys, merged);
@@ -141,7 +110,7 @@ impl Op for FusedPackOpUnpack {
         cuda::launches(&self.tiles, &self.affine, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])])
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
+        combinations(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])])
     }
 }

@@ -6,29 +6,18 @@ use crate::simd::{self, vectorized};
 /// The gate's three numbers. They are called log weights, but pass through softplus.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gate {
-    /// Boundary weight before softplus.
     pub boundary_log_weight: f64,
-    /// Uncertainty weight before softplus.
     pub uncertainty_log_weight: f64,
-    /// Added to the logit.
     pub bias: f64,
 }
 
-impl Default for Gate {
-    fn default() -> Self {
-        Self { boundary_log_weight: 1.0, uncertainty_log_weight: 1.0, bias: 0.0 }
-    }
-}
-
 /// ln(1 + e^v), without overflow.
-#[must_use]
 pub fn softplus(v: f64) -> f64 {
     v.max(0.0) + (-v.abs()).exp().ln_1p()
 }
 
-/// A proxy with NaN as 0 and infinities as 1 and 0.
+/// A proxy with NaN and minus infinity as 0, infinity as 1.
 #[inline(always)]
-#[must_use]
 pub fn clean_proxy(value: f32) -> f32 {
     let value = if value == f32::INFINITY { 1.0 } else { value };
     // Written as a select on finiteness: NaN and minus infinity both become 0.
@@ -36,8 +25,9 @@ pub fn clean_proxy(value: f32) -> f32 {
 }
 
 impl Gate {
+    pub const DEFAULT: Self = Self { boundary_log_weight: 1.0, uncertainty_log_weight: 1.0, bias: 0.0 };
+
     /// Softplus weights and bias as f32, the form the arithmetic uses.
-    #[must_use]
     pub fn weights(&self) -> [f32; 3] {
         [
             softplus(self.boundary_log_weight) as f32,
@@ -52,7 +42,6 @@ fn logit([w_b, w_u, bias]: [f32; 3], boundary: f32, uncertainty: f32) -> f32 {
     w_b * clean_proxy(boundary) + w_u * clean_proxy(uncertainty) + bias
 }
 
-/// Weights per pixel, the obvious way.
 pub fn alpha_oracle(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
     for pixel in 0..alpha.len() {
         let x = logit(gate.weights(), boundary[pixel], uncertainty[pixel]);
@@ -60,7 +49,6 @@ pub fn alpha_oracle(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &
     }
 }
 
-/// Weights per pixel with the vectorised sigmoid.
 #[inline(always)]
 pub fn alpha_fast(gate: &Gate, boundary: &[f32], uncertainty: &[f32], alpha: &mut [f32]) {
     let weights = gate.weights();
@@ -76,13 +64,10 @@ pub struct Maps<'a> {
     pub base: &'a [f32],
     /// The map that wins where alpha is 1.
     pub heavy: &'a [f32],
-    /// Boundary proxy.
     pub boundary: &'a [f32],
-    /// Uncertainty proxy.
     pub uncertainty: &'a [f32],
 }
 
-/// The obvious loops.
 pub fn oracle(gate: &Gate, dims: &Nchw, maps: &Maps<'_>, fused: &mut [f32], alpha: &mut [f32]) {
     alpha_oracle(gate, maps.boundary, maps.uncertainty, alpha);
     for b in 0..dims.batch {
@@ -101,19 +86,16 @@ pub fn fast(gate: &Gate, dims: &Nchw, maps: &Maps<'_>, fused: &mut [f32], alpha:
     if dims.is_empty() {
         return;
     }
-    vectorized(
-        #[inline(always)]
-        || {
-            alpha_fast(gate, maps.boundary, maps.uncertainty, alpha);
-            let plane = dims.plane();
-            let channels = fused.chunks_exact_mut(plane);
-            let sources = maps.base.chunks_exact(plane).zip(maps.heavy.chunks_exact(plane));
-            for (at, (fused, (base, heavy))) in channels.zip(sources).enumerate() {
-                let b = at / dims.channels;
-                mix(fused, base, heavy, &alpha[b * plane..(b + 1) * plane]);
-            }
-        },
-    );
+    vectorized!({
+        alpha_fast(gate, maps.boundary, maps.uncertainty, alpha);
+        let plane = dims.plane();
+        let channels = fused.chunks_exact_mut(plane);
+        let sources = maps.base.chunks_exact(plane).zip(maps.heavy.chunks_exact(plane));
+        for (at, (fused, (base, heavy))) in channels.zip(sources).enumerate() {
+            let b = at / dims.channels;
+            mix(fused, base, heavy, &alpha[b * plane..(b + 1) * plane]);
+        }
+    });
 }
 
 #[inline(always)]
@@ -134,8 +116,8 @@ mod tests {
         assert_eq!(softplus(1000.0), 1000.0);
         let (mut slow, mut quick) = ([0.0; 4], [0.0; 4]);
         let (boundary, uncertainty) = ([0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]);
-        alpha_oracle(&Gate::default(), &boundary, &uncertainty, &mut slow);
-        alpha_fast(&Gate::default(), &boundary, &uncertainty, &mut quick);
+        alpha_oracle(&Gate::DEFAULT, &boundary, &uncertainty, &mut slow);
+        alpha_fast(&Gate::DEFAULT, &boundary, &uncertainty, &mut quick);
         let want = [0.5, 0.788_058_442_382_914_4, 0.932_549_194_133_655_2, 0.788_058_442_382_914_4];
         for i in 0..4 {
             assert!((f64::from(slow[i]) - want[i]).abs() < 1e-7 && (quick[i] - slow[i]).abs() < 2e-7);

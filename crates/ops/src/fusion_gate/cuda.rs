@@ -26,19 +26,13 @@ pub(super) fn launches(op: &FusionGate, build: &mut Build<'_>) -> Result<Launche
     let kernel = chosen.kernel(build.gpu)?;
     let (plane, pixels) = (dims.plane(), dims.batch * dims.plane());
     let arguments = match fuses {
-        true => (0..4)
-            .fold(Arguments::new(), |arguments, at| arguments.ptr(build.input(at)))
-            .ptr(build.output(0))
-            .ptr(build.output(1))
-            .int(dims.batch)
-            .int(dims.channels)
-            .int(plane),
-        false => Arguments::new().ptr(build.input(0)).ptr(build.input(1)).ptr(build.output(0)).int(pixels),
+        true => build.arguments().int(dims.batch).int(dims.channels).int(plane),
+        false => build.arguments().int(pixels),
     };
     let [w_b, w_u, bias] = gate.weights();
     let arguments = arguments.float(w_b).float(w_u).float(bias);
     let launch = match build.request.variant {
-        Variant::Reference => plain(&kernel, if fuses { dims.len() } else { pixels }, arguments),
+        Variant::Reference => plain_launch(&kernel, if fuses { dims.len() } else { pixels }, arguments),
         Variant::Fast => {
             let constant = |name| chosen.constant(name);
             let (threads, items, rounds) = (constant("THREADS"), constant("ITEMS"), constant("ROUNDS"));

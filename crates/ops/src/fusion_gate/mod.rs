@@ -8,25 +8,16 @@ use crate::simd::vectorized;
 use crate::tiles::{MAP_SIZES, MAP_SIZES_MAX};
 use cpu::{Gate, Maps};
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Whether maps are mixed, or alpha is all that is wanted.
-    apply_fusion: bool,
-    boundary_log_weight: f64,
-    uncertainty_log_weight: f64,
-    bias: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        let Gate { boundary_log_weight, uncertainty_log_weight, bias } = Gate::default();
-        Self { apply_fusion: true, boundary_log_weight, uncertainty_log_weight, bias }
+params! {
+    pub struct Params {
+        /// If false, only alpha is computed.
+        apply_fusion: bool = true,
+        boundary_log_weight: f64 = Gate::DEFAULT.boundary_log_weight,
+        uncertainty_log_weight: f64 = Gate::DEFAULT.uncertainty_log_weight,
+        bias: f64 = Gate::DEFAULT.bias,
     }
 }
 
-/// A gate over maps of one size.
 #[derive(Clone, Copy)]
 pub struct FusionGate {
     dims: Nchw,
@@ -43,7 +34,7 @@ impl Definition for FusionGate {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let Params { apply_fusion, boundary_log_weight, uncertainty_log_weight, bias } = params;
         request.check_finite("boundary_log_weight", boundary_log_weight)?;
         request.check_finite("uncertainty_log_weight", uncertainty_log_weight)?;
@@ -54,7 +45,7 @@ impl Definition for FusionGate {
 
     fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
         let [batch, height, width] = [1 + draw.below(3), draw.size(67), draw.size(67)];
-        let channels = draw.size((draw.most.elements / (batch * height * width)).clamp(1, 130));
+        let channels = draw.size((draw.limits.elements / (batch * height * width)).clamp(1, 130));
         let params = match draw.below(2) {
             0 => json!({}),
             _ => json!({
@@ -68,45 +59,34 @@ impl Definition for FusionGate {
     }
 }
 
-impl FusionGate {
-    fn pixel_dims(&self) -> [usize; 4] {
-        [self.dims.batch, 1, self.dims.height, self.dims.width]
-    }
-}
-
 impl Op for FusionGate {
-    fn inputs(&self) -> Vec<Input> {
-        let pixels = self.pixel_dims();
-        let proxies = [Input::unit("boundary", &pixels), Input::unit("uncertainty", &pixels)];
+    fn describe(&self, dtype: Dtype) -> Description {
+        let Nchw { batch, height, width, .. } = self.dims;
+        let pixel_dims = [batch, 1, height, width];
         let maps = ["base", "heavy"].map(|name| Input::normal(name, &self.dims.dims()));
-        maps.into_iter().filter(|_| self.is_fused).chain(proxies).collect()
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
+        let proxies = ["boundary", "uncertainty"].map(|name| Input::unit(name, &pixel_dims));
         let fused = Output::new("fused", &self.dims.dims(), dtype);
-        let alpha = Output::new("alpha", &self.pixel_dims(), dtype);
-        if self.is_fused { vec![fused, alpha] } else { vec![alpha] }
-    }
-
-    /// Per pixel two multiply-adds and a sigmoid (exp, add, divide: an exponential is one operation, as everywhere here); per
-    /// element of a map subtract, multiply, add.
-    fn work(&self, dtype: Dtype) -> Work {
-        let (elements, pixels) = (self.dims.len() as u64, (self.dims.batch * self.dims.plane()) as u64);
-        let maps = if self.is_fused { 3 * elements } else { 0 };
-        Work {
-            bytes: dtype.bytes() as u64 * (maps + 3 * pixels),
-            flops: maps + 7 * pixels,
-            items: if self.is_fused { elements } else { pixels },
-            item: "elements".to_owned(),
+        let alpha = Output::new("alpha", &pixel_dims, dtype);
+        let (elements, pixels) = (self.dims.len() as u64, (batch * height * width) as u64);
+        let moved = if self.is_fused { 3 * elements } else { 0 };
+        Description {
+            inputs: maps.into_iter().filter(|_| self.is_fused).chain(proxies).collect(),
+            outputs: if self.is_fused { vec![fused, alpha] } else { vec![alpha] },
+            // Per pixel two multiply-adds and a sigmoid (exp, add, divide: an exponential is one operation, as everywhere here);
+            // per element of a map subtract, multiply, add.
+            work: Work {
+                bytes: dtype.bytes() as u64 * (moved + 3 * pixels),
+                flops: moved + 7 * pixels,
+                items: if self.is_fused { elements } else { pixels },
+                item: "elements".to_owned(),
+            },
+            tolerance: dtype.tolerance(),
+            rows: batch,
         }
     }
 
-    fn rows(&self) -> usize {
-        self.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { dims: Nchw { batch: rows.len(), ..self.dims }, ..*self })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { dims: Nchw { batch: rows.len(), ..self.dims }, ..*self }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -123,10 +103,7 @@ impl Op for FusionGate {
             ([boundary, uncertainty], [alpha]) => {
                 let (boundary, uncertainty, alpha) = (boundary.f32(), uncertainty.f32(), alpha.f32_mut());
                 match variant {
-                    Variant::Fast => vectorized(
-                        #[inline(always)]
-                        || cpu::alpha_fast(&gate, boundary, uncertainty, alpha),
-                    ),
+                    Variant::Fast => vectorized!(cpu::alpha_fast(&gate, boundary, uncertainty, alpha)),
                     Variant::Reference => cpu::alpha_oracle(&gate, boundary, uncertainty, alpha),
                 }
             }
@@ -138,7 +115,7 @@ impl Op for FusionGate {
         cuda::launches(self, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8]), ("ROUNDS", &[1, 2, 4])])
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
+        combinations(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8]), ("ROUNDS", &[1, 2, 4])])
     }
 }

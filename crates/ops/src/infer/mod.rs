@@ -3,45 +3,10 @@
 pub mod cpu;
 
 use crate::prelude::*;
+use crate::tensor::swap_buffers;
 use crate::tiles::MAP_SIZES;
 use cpu::{CHANNELS, FF_STRIDE, InferConfig, InferOutputs, Model, PV_STRIDE};
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size_l0: usize,
-    kmax_l0: usize,
-    budget_b1: f64,
-    budget_b2: f64,
-    budget_b3: f64,
-    budget_total: f64,
-    theta_on: f64,
-    theta_off: f64,
-    force_dense_routing: bool,
-    disable_ssm: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        let config = InferConfig::default();
-        let [budget_b1, budget_b2, budget_b3] = config.budgets;
-        Self {
-            tile_size_l0: config.tile_size_l0,
-            kmax_l0: config.kmax_l0,
-            budget_b1,
-            budget_b2,
-            budget_b3,
-            budget_total: config.budget_total,
-            theta_on: config.theta_on,
-            theta_off: config.theta_off,
-            force_dense_routing: false,
-            disable_ssm: false,
-        }
-    }
-}
-
-/// The model for images of one size.
 #[derive(Clone, Copy)]
 pub struct Infer {
     image: Nchw,
@@ -51,10 +16,10 @@ pub struct Infer {
 impl Definition for Infer {
     const NAME: &'static str = "infer";
     const SIZES: &'static [&'static str] = MAP_SIZES;
-    const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
-    type Params = Params;
+    const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
+    type Params = InferConfig;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, config: InferConfig) -> Result<Self, BuildError> {
         let image = request.feature_map()?;
         if image.batch != 1 {
             return Err(request.shape_error("baseline supports batch size 1 for now"));
@@ -62,17 +27,6 @@ impl Definition for Infer {
         if image.channels != CHANNELS {
             return Err(request.shape_error("the image must have 3 channels"));
         }
-        let config = InferConfig {
-            tile_size_l0: params.tile_size_l0,
-            kmax_l0: params.kmax_l0,
-            budgets: [params.budget_b1, params.budget_b2, params.budget_b3],
-            budget_total: params.budget_total,
-            theta_on: params.theta_on,
-            theta_off: params.theta_off,
-            force_dense_routing: params.force_dense_routing,
-            disable_ssm: params.disable_ssm,
-            ..InferConfig::default()
-        };
         match Model::check(image.height, image.width, &config) {
             Ok(_) => Ok(Self { image, config }),
             Err(error @ OpError::Budget { .. }) => Err(request.param_error("budget_*", error)),
@@ -97,45 +51,30 @@ impl Definition for Infer {
     }
 }
 
-impl Infer {
-    fn pooled(&self, stride: usize) -> [usize; 4] {
-        [1, CHANNELS, self.image.height / stride, self.image.width / stride]
-    }
-}
-
 impl Op for Infer {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::unit("image", &self.image.dims())]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![
-            Output::new("pv16", &self.pooled(PV_STRIDE), dtype),
-            Output::new("ff8", &self.pooled(FF_STRIDE), dtype),
-            Output::new("merged", &self.pooled(FF_STRIDE), dtype),
-            Output::new("ssm_state", &[1, CHANNELS], dtype),
-        ]
-    }
-
-    /// Pooling adds each pixel once and each 8x8 sum once more; signal 5, token 1, modulation 2, maximum 1.
-    fn work(&self, dtype: Dtype) -> Work {
-        let of = |dims: [usize; 4]| dims.iter().product::<usize>();
-        let (fine, coarse) = (of(self.pooled(FF_STRIDE)), of(self.pooled(PV_STRIDE)));
+    fn describe(&self, dtype: Dtype) -> Description {
+        let pooled = |stride: usize| [1, CHANNELS, self.image.height / stride, self.image.width / stride];
+        let (pv, ff) = (pooled(PV_STRIDE), pooled(FF_STRIDE));
+        let (coarse, fine): (usize, usize) = (pv.iter().product(), ff.iter().product());
         let moved = self.image.len() + coarse + 2 * fine + CHANNELS + 1;
-        Work {
-            bytes: (moved * dtype.bytes()) as u64,
-            flops: (self.image.len() + 10 * fine) as u64,
-            items: 1,
-            item: "frames".to_owned(),
+        Description {
+            inputs: vec![Input::unit("image", &self.image.dims())],
+            outputs: vec![
+                Output::new("pv16", &pv, dtype),
+                Output::new("ff8", &ff, dtype),
+                Output::new("merged", &ff, dtype),
+                Output::new("ssm_state", &[1, CHANNELS], dtype),
+            ],
+            // Pooling adds each pixel once and each 8x8 sum once more; signal 5, token 1, modulation 2, maximum 1.
+            work: Work {
+                bytes: (moved * dtype.bytes()) as u64,
+                flops: (self.image.len() + 10 * fine) as u64,
+                items: 1,
+                item: "frames".to_owned(),
+            },
+            tolerance: dtype.tolerance(),
+            rows: 1,
         }
-    }
-
-    fn rows(&self) -> usize {
-        1
-    }
-
-    fn part(&self, _: Range<usize>) -> Box<dyn Op> {
-        Box::new(*self)
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -150,25 +89,15 @@ struct Version {
     variant: Variant,
 }
 
-/// Exchanges the model's own buffers with the tensors, which takes no time.
-fn swap(model: &mut Model, outputs: &mut [Tensor]) {
-    let InferOutputs { pv16, ff8, merged, ssm_state, .. } = &mut model.outputs;
-    for (tensor, buffer) in outputs.iter_mut().zip([pv16, ff8, merged, ssm_state]) {
-        if let Some(values) = tensor.buffer_mut() {
-            std::mem::swap(values, buffer);
-        }
-    }
-}
-
 impl Cpu for Version {
     fn run(&mut self, inputs: &[Tensor], outputs: &mut [Tensor]) {
         let Some(model) = &mut self.model else { return };
-        swap(model, outputs);
+        swap_buffers(outputs, model.outputs.buffers());
         match self.variant {
             Variant::Fast => cpu::fast(model, inputs[0].f32()),
             Variant::Reference => cpu::oracle(model, inputs[0].f32()),
         }
-        swap(model, outputs);
+        swap_buffers(outputs, model.outputs.buffers());
     }
 
     fn reset(&mut self) {
@@ -177,7 +106,6 @@ impl Cpu for Version {
         }
     }
 
-    /// Score, mask and report.
     fn numbers(&self) -> Vec<f64> {
         let Some(model) = &self.model else { return vec![f64::NAN] };
         let InferOutputs { score, hysteresis_mask, diagnostics, .. } = &model.outputs;

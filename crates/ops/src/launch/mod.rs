@@ -1,18 +1,16 @@
-//! `launch`: a kernel that does next to nothing, what a launch costs at least. Only on a device.
+//! `launch`: a kernel that does next to nothing, the least that a launch costs. Only on a device.
 
 use crate::prelude::*;
 
 static LAUNCH: Source = Source { name: "launch", text: include_str!("launch.cu"), headers: &[COMMON] };
 
-/// What every block writes; every element type has it.
+/// Written by every block; every element type has it.
 const VALUE: f32 = 3.0;
 
-/// There are none.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Params {}
+params! {
+    pub struct Params {}
+}
 
-/// So many blocks.
 #[derive(Clone, Copy)]
 pub struct Launch {
     blocks: usize,
@@ -24,10 +22,10 @@ impl Definition for Launch {
     const CPU: &'static [Dtype] = &[];
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&LAUNCH, &[""])];
-    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).own());
+    const CASES: Option<Cases> = Some(Cases::new(&[200_000]).builtin_only());
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params {}: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params {}: Params) -> Result<Self, BuildError> {
         Ok(Self { blocks: request.count("blocks")? })
     }
 
@@ -37,42 +35,32 @@ impl Definition for Launch {
 }
 
 impl Op for Launch {
-    fn inputs(&self) -> Vec<Input> {
-        Vec::new()
+    fn describe(&self, dtype: Dtype) -> Description {
+        Description {
+            inputs: Vec::new(),
+            outputs: vec![Output::new("out", &[self.blocks], dtype)],
+            work: Work { bytes: 0, flops: 0, items: 1, item: "launches".to_owned() },
+            tolerance: Tolerance::EXACT,
+            rows: self.blocks,
+        }
     }
 
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.blocks], dtype)]
-    }
-
-    fn work(&self, _: Dtype) -> Work {
-        Work { bytes: 0, flops: 0, items: 1, item: "launches".to_owned() }
-    }
-
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        self.blocks
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { blocks: rows.len() })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { blocks: rows.len() }))
     }
 
     fn cpu(&self, _: Variant, _: Dtype) -> Box<dyn Cpu> {
         version(|_: &[Tensor], outputs: &mut [Tensor]| outputs[0].f32_mut().fill(VALUE))
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         // Blocks are counted in 32 bits.
         u32::try_from(self.blocks).map(drop).map_err(|_| request.shape_error("at most 2^32 - 1 blocks"))
     }
 
     fn cuda(&self, build: &mut Build<'_>) -> Result<Launches, PrepareError> {
         let chosen = build.choose(&LAUNCH, ["launch"; 2], &[("blocks", self.blocks)]);
-        let arguments = Arguments::new().ptr(build.output(0)).float(VALUE);
+        let arguments = build.arguments().float(VALUE);
         let launch = chosen.kernel(build.gpu)?.launch(grid_x(self.blocks), 32, arguments);
         Ok(Launches::new(chosen, vec![launch], Vec::new()))
     }

@@ -1,24 +1,22 @@
-//! `mma`: what tensor cores can do at most. Tiles of 64 × 128, multiplied again and again. Only on a device.
+//! `mma`: the ceiling of tensor cores, by multiplying tiles of 64 × 128 again and again. Only on a device.
 
 use crate::fma::Params;
 use crate::prelude::*;
 
 static MMA: Source = Source { name: "mma", text: include_str!("mma.cu"), headers: &[COMMON] };
 
-/// Of one tile, as the kernel has them: rows of either side, and bytes of a row.
+/// Of one tile, as in the kernel: rows of either side, and bytes of a row.
 const ROWS: usize = 64;
 const COLUMNS: usize = 128;
 const ROW_BYTES: usize = 128;
 
-/// Why 8 bits are not offered on Blackwell's large parts: the instruction that is used would convert to fp16 there.
+/// No 8 bits on data-centre Blackwell: the instruction used here would convert to fp16 there.
 const NO_FP8_MMA: &str = "fp8_mma_unsupported";
 
-/// So many tiles, each multiplied so often.
 #[derive(Clone, Copy)]
 pub struct Mma {
     tiles: usize,
     rounds: usize,
-    /// Elements of a row.
     depth: usize,
 }
 
@@ -28,11 +26,11 @@ impl Definition for Mma {
     const CPU: &'static [Dtype] = &[];
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = &[KernelFile::new(&MMA, &[""])];
-    const CASES: Option<Cases> = Some(Cases::new(&[]).own().untied());
+    const CASES: Option<Cases> = Some(Cases::new(&[]).builtin_only().without_ties());
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
-        let width = Dtype::parse(request.dtype).map_or(4, Dtype::bytes);
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
+        let width = Dtype::parse(&request.dtype).map_or(4, Dtype::bytes);
         Ok(Self { tiles: request.count("tiles")?, rounds: params.check(request)?, depth: ROW_BYTES / width })
     }
 
@@ -49,43 +47,34 @@ impl Definition for Mma {
 }
 
 impl Op for Mma {
-    /// All of one sign: what is left of a difference would have few right digits, whatever tensor cores do.
-    fn inputs(&self) -> Vec<Input> {
-        vec![
-            Input::unit("a", &[self.tiles, ROWS, self.depth]),
-            Input::unit("b", &[self.tiles, COLUMNS, self.depth]),
-        ]
-    }
-
-    fn outputs(&self, _: Dtype) -> Vec<Output> {
-        vec![Output::new("out", &[self.tiles, ROWS, COLUMNS], Dtype::F32)]
-    }
-
-    fn work(&self, _: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
         let products = (self.tiles * self.rounds) as u64;
-        Work {
-            bytes: (self.tiles * ((ROWS + COLUMNS) * ROW_BYTES + 4 * ROWS * COLUMNS)) as u64,
-            flops: 2 * products * (ROWS * COLUMNS * self.depth) as u64,
-            items: products,
-            item: "products".to_owned(),
+        Description {
+            // All of one sign: a difference would have few right digits left, whatever tensor cores do.
+            inputs: vec![
+                Input::unit("a", &[self.tiles, ROWS, self.depth]),
+                Input::unit("b", &[self.tiles, COLUMNS, self.depth]),
+            ],
+            outputs: vec![Output::new("out", &[self.tiles, ROWS, COLUMNS], Dtype::F32)],
+            work: Work {
+                bytes: (self.tiles * ((ROWS + COLUMNS) * ROW_BYTES + 4 * ROWS * COLUMNS)) as u64,
+                flops: 2 * products * (ROWS * COLUMNS * self.depth) as u64,
+                items: products,
+                item: "products".to_owned(),
+            },
+            // fp32 elements lose their last 13 bits; 8-bit products are cut to 14 bits or so of the sum they join; sums are cut off,
+            // not rounded.
+            tolerance: match dtype {
+                Dtype::F32 => Tolerance::new(1e-3, 4e-3),
+                Dtype::F16 | Dtype::Bf16 => Tolerance::new(1e-4, 1e-4),
+                Dtype::E4m3 => Tolerance::new(1e-2, 2e-2),
+            },
+            rows: self.tiles,
         }
     }
 
-    /// fp32 elements lose their last 13 bits; 8-bit products are cut to 14 bits or so of the sum they join; sums are cut off, not rounded.
-    fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        match dtype {
-            Dtype::F32 => Tolerance::new(1e-3, 4e-3),
-            Dtype::F16 | Dtype::Bf16 => Tolerance::new(1e-4, 1e-4),
-            Dtype::E4m3 => Tolerance::new(1e-2, 2e-2),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.tiles
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { tiles: rows.len(), ..*self })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { tiles: rows.len(), ..*self }))
     }
 
     /// The oracle: however often it is computed, the product is the same.
@@ -101,7 +90,7 @@ impl Op for Mma {
         })
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         // Blocks are counted in 32 bits.
         u32::try_from(self.tiles).map(drop).map_err(|_| request.shape_error("at most 2^32 - 1 tiles"))
     }
@@ -115,13 +104,12 @@ impl Op for Mma {
         let kernel = chosen.kernel(build.gpu)?;
         // The plain kernel multiplies once.
         let rounds = if is_fast { self.rounds } else { 1 };
-        let arguments = Arguments::new().ptr(build.input(0)).ptr(build.input(1)).ptr(build.output(0));
-        let arguments = arguments.int(self.tiles).int(rounds);
+        let arguments = build.arguments().int(self.tiles).int(rounds);
         let launch = if is_fast {
             let threads = if capability == (9, 0) { 128 } else { 256 };
             kernel.launch(grid_x(self.tiles), threads, arguments)
         } else {
-            plain(&kernel, self.tiles * ROWS * COLUMNS, arguments)
+            plain_launch(&kernel, self.tiles * ROWS * COLUMNS, arguments)
         };
         Ok(Launches::new(chosen, vec![launch], Vec::new()))
     }

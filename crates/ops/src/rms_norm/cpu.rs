@@ -2,13 +2,11 @@
 
 use crate::simd::{self, vectorized};
 
-/// The obvious loops, in f64.
 pub fn oracle(eps: f32, x: &[f32], weight: &[f32], y: &mut [f32]) {
     y.copy_from_slice(x);
     y.chunks_exact_mut(weight.len()).for_each(|row| oracle_row(eps, row, weight));
 }
 
-/// One row in place, the obvious way.
 pub fn oracle_row(eps: f32, row: &mut [f32], weight: &[f32]) {
     let mut sum = 0.0;
     for value in row.iter() {
@@ -22,30 +20,23 @@ pub fn oracle_row(eps: f32, row: &mut [f32], weight: &[f32]) {
 
 /// Two passes over each row, the second while it is in the first cache.
 pub fn fast(eps: f32, x: &[f32], weight: &[f32], y: &mut [f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            for (x, y) in x.chunks_exact(weight.len()).zip(y.chunks_exact_mut(weight.len())) {
-                let factor = factor(eps, x);
-                for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
-                    *y = x * factor * weight;
-                }
+    vectorized!({
+        for (x, y) in x.chunks_exact(weight.len()).zip(y.chunks_exact_mut(weight.len())) {
+            let factor = factor(eps, x);
+            for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
+                *y = x * factor * weight;
             }
-        },
-    );
+        }
+    });
 }
 
-/// One row in place.
 pub fn fast_row(eps: f32, row: &mut [f32], weight: &[f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            let factor = factor(eps, row);
-            for (value, weight) in row.iter_mut().zip(weight) {
-                *value = *value * factor * weight;
-            }
-        },
-    );
+    vectorized!({
+        let factor = factor(eps, row);
+        for (value, weight) in row.iter_mut().zip(weight) {
+            *value = *value * factor * weight;
+        }
+    });
 }
 
 #[inline(always)]

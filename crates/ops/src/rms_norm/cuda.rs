@@ -1,4 +1,4 @@
-//! Rows on a device: a warp for each where they are short, a block where they are long.
+//! Normalisation on a device: a warp per row where rows are short, a block where they are long.
 
 use super::RmsNorm;
 use crate::prelude::*;
@@ -43,8 +43,7 @@ pub(super) fn launches(op: &RmsNorm, build: &mut Build<'_>) -> Result<Launches, 
     let per_block = if threads == 32 { SHORT_THREADS / 32 } else { 1 };
     let chosen = chosen.with(&[("ROWS", per_block)]);
     let kernel = chosen.kernel(build.gpu)?;
-    let arguments = Arguments::new().ptr(build.input(0)).ptr(build.input(1)).ptr(build.output(0));
-    let arguments = arguments.int(rows).int(hidden).float(eps);
+    let arguments = build.arguments().int(rows).int(hidden).float(eps);
     let launch = match build.request.variant {
         Variant::Reference => kernel.launch(grid_x(rows.div_ceil(8)), [32, 8], arguments),
         Variant::Fast => {

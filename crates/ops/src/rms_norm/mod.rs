@@ -4,24 +4,17 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use crate::tensor::Stored;
+use crate::tensor::StoredFloat;
+use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// Added to the mean, so that a row of zeros has a norm.
-    eps: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { eps: 1e-6 }
+params! {
+    pub struct Params {
+        /// Added to the mean, so that a row of zeros has a norm.
+        eps: f64 = 1e-6,
     }
 }
 
-/// Rows of one length.
 #[derive(Clone)]
 pub struct RmsNorm {
     /// `[rows, hidden]` or `[B, S, H]`.
@@ -38,10 +31,11 @@ impl Definition for RmsNorm {
     const CUDA: &'static [Dtype] = WIDE;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
     const CASES: Option<Cases> = Some(Cases::new(&[4096, 20_000]));
+    const LOAD_PER_ELEMENT: [u64; 2] = [6, 2];
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, Params { eps }: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, Params { eps }: Params) -> Result<Self, BuildError> {
         let (rows, hidden) = match *request.shape {
             [rows, hidden] => (rows, hidden),
             [batch, steps, hidden] => (batch * steps, hidden),
@@ -53,18 +47,13 @@ impl Definition for RmsNorm {
         Ok(Self { dims: request.shape.to_vec(), rows, hidden, eps: eps as f32 })
     }
 
-    fn load(shape: &[usize], _: &Params) -> Load {
-        let main = product(shape);
-        Load { elements: main.saturating_mul(6), operations: main.saturating_mul(2) }
-    }
-
     fn named_params(&self) -> NamedParams {
         vec![("rows", self.rows as u64), ("hidden", self.hidden as u64)]
     }
 
     fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
-        let hidden = draw.size(draw.most.elements.min(5_000));
-        let rows = draw.size((draw.most.elements / hidden).clamp(1, 300));
+        let hidden = draw.size(draw.limits.elements.min(5_000));
+        let rows = draw.size((draw.limits.elements / hidden).clamp(1, 300));
         let mut shape = vec![rows, hidden];
         draw.stretch_elements(&mut shape);
         (shape, json!({ "eps": draw.pick(&[1e-6, 1e-5]) }))
@@ -72,33 +61,27 @@ impl Definition for RmsNorm {
 }
 
 impl Op for RmsNorm {
-    fn inputs(&self) -> Vec<Input> {
-        let weight = Input::normal("weight", &[self.hidden]).within(Domain::Weighed).shared();
-        vec![Input::normal("x", &self.dims), weight]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        vec![Output::new("y", &self.dims, dtype)]
-    }
-
-    /// Per element a square, a sum and two products; the root of each row is not counted.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
+        let weight = Input::normal("weight", &[self.hidden]).with_domain(Domain::Weighed).shared();
         let elements = (self.rows * self.hidden) as u64;
-        Work {
-            bytes: dtype.bytes() as u64 * (2 * elements + self.hidden as u64),
-            flops: 4 * elements,
-            items: self.rows as u64,
-            item: "rows".to_owned(),
+        Description {
+            inputs: vec![Input::normal("x", &self.dims), weight],
+            outputs: vec![Output::new("y", &self.dims, dtype)],
+            // Per element a square, a sum and two products; the root of each row is not counted.
+            work: Work {
+                bytes: dtype.bytes() as u64 * (2 * elements + self.hidden as u64),
+                flops: 4 * elements,
+                items: self.rows as u64,
+                item: "rows".to_owned(),
+            },
+            tolerance: dtype.tolerance(),
+            rows: self.rows,
         }
     }
 
-    fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
         let (rows, dims) = (rows.len(), vec![rows.len(), self.hidden]);
-        Box::new(Self { rows, dims, ..*self })
+        Some(Box::new(Self { rows, dims, ..*self }))
     }
 
     /// Elements are stored in their type; arithmetic is in 32 bits, the oracle's in 64.
@@ -121,27 +104,29 @@ impl Op for RmsNorm {
         cuda::launches(self, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256, 512, 1024]), ("ITEMS", &[1, 2, 4, 8])])
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
+        combinations(&[("THREADS", &[128, 256, 512, 1024]), ("ITEMS", &[1, 2, 4, 8])])
     }
 }
 
 /// Rows in 16 bits go through 32 bits one at a time, while they are in the first cache.
-fn run<T: Stored>(
+fn run<T: StoredFloat>(
     variant: Variant,
     eps: f32,
     inputs: &[Tensor],
     outputs: &mut [Tensor],
     [weight, row]: [&mut [f32]; 2],
-) {
-    T::widen(inputs[1].floats(), weight);
+) where
+    [T]: HalfFloatSliceExt,
+{
+    inputs[1].floats::<T>().convert_to_f32_slice(weight);
     let (x, y) = (inputs[0].floats::<T>(), outputs[0].floats_mut::<T>());
     for (x, y) in x.chunks_exact(weight.len()).zip(y.chunks_exact_mut(weight.len())) {
-        T::widen(x, row);
+        x.convert_to_f32_slice(row);
         match variant {
             Variant::Fast => cpu::fast_row(eps, row, weight),
             Variant::Reference => cpu::oracle_row(eps, row, weight),
         }
-        T::narrow(row, y);
+        y.convert_from_f32_slice(row);
     }
 }

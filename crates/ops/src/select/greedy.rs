@@ -3,10 +3,10 @@
 use super::{EPS, check_budget, check_finite, check_length, fill_kmax_buffer, ratio, sort_by_score};
 use crate::error::OpError;
 
-/// What greedy selection decided. Keeps its buffers between runs, so a second run does not allocate.
+/// Result of a greedy selection. Keeps its buffers, so a second run does not allocate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Greedy {
-    /// Accepted ids in the order of acceptance.
+    /// In the order of acceptance.
     pub selected: Vec<u32>,
     /// Cost of the accepted ids, summed in that order.
     pub spent: f64,
@@ -19,8 +19,7 @@ pub struct Greedy {
 }
 
 impl Greedy {
-    /// Room for `count` candidates and `kmax` choices, so that [`Greedy::run`] never allocates.
-    #[must_use]
+    /// Room for `count` candidates and `kmax` choices: [`Greedy::run`] then never allocates.
     pub fn with_capacity(count: usize, kmax: usize) -> Self {
         Self {
             selected: Vec::with_capacity(kmax.min(count)),
@@ -31,8 +30,6 @@ impl Greedy {
         }
     }
 
-    /// Ids in use; the rest of `kmax_buffer` is padding.
-    #[must_use]
     pub fn valid_count(&self) -> usize {
         self.selected.len()
     }
@@ -70,7 +67,6 @@ impl Greedy {
     }
 }
 
-/// One-off [`Greedy::run`].
 pub fn greedy(utilities: &[f64], costs: &[f64], budget: f64, kmax: usize) -> Result<Greedy, OpError> {
     let mut result = Greedy::with_capacity(utilities.len(), kmax);
     result.run(utilities, costs, budget, kmax)?;

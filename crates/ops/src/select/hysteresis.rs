@@ -1,21 +1,17 @@
 //! Keeps tiles from flickering between frames.
 
-use super::{check_finite, check_length};
 use crate::error::OpError;
 
-/// Thresholds and cap of the on/off rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hysteresis {
     /// A tile above this is on.
     pub theta_on: f64,
     /// A tile above this stays on if it was.
     pub theta_off: f64,
-    /// Most tiles that may be on.
     pub active_max: Option<usize>,
 }
 
 impl Hysteresis {
-    /// Thresholds need a gap.
     pub fn check(&self) -> Result<(), OpError> {
         let (theta_on, theta_off) = (self.theta_on, self.theta_off);
         if theta_on > theta_off { Ok(()) } else { Err(OpError::Thresholds { theta_on, theta_off }) }
@@ -44,38 +40,33 @@ impl Hysteresis {
     }
 }
 
-/// One-off [`Hysteresis::update`].
-pub fn hysteresis(rule: &Hysteresis, utilities: &[f64], previous: &[bool]) -> Result<Vec<bool>, OpError> {
-    rule.check()?;
-    check_length("prev_mask", utilities.len(), previous.len())?;
-    check_finite("utilities", utilities)?;
-    let mut mask = previous.to_vec();
-    rule.update(utilities, &mut mask, &mut Vec::with_capacity(utilities.len()));
-    Ok(mask)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const RULE: Hysteresis = Hysteresis { theta_on: 0.6, theta_off: 0.45, active_max: None };
 
+    fn update<const N: usize>(rule: Hysteresis, utilities: [f64; N], mut mask: [bool; N]) -> [bool; N] {
+        rule.update(&utilities, &mut mask, &mut Vec::new());
+        mask
+    }
+
     #[test]
     fn between_the_thresholds_the_past_decides() {
-        let mask = hysteresis(&RULE, &[0.7, 0.5, 0.5, 0.4], &[false, true, false, true]).unwrap();
+        let mask = update(RULE, [0.7, 0.5, 0.5, 0.4], [false, true, false, true]);
         assert_eq!(mask, [true, true, false, false]);
     }
 
     #[test]
     fn a_cap_keeps_old_tiles_first_then_useful_ones() {
         let rule = Hysteresis { active_max: Some(2), ..RULE };
-        let mask = hysteresis(&rule, &[0.9, 0.5, 0.95, 0.95], &[false, true, false, false]).unwrap();
+        let mask = update(rule, [0.9, 0.5, 0.95, 0.95], [false, true, false, false]);
         assert_eq!(mask, [false, true, true, false]);
     }
 
     #[test]
     fn thresholds_without_a_gap_are_refused() {
         let rule = Hysteresis { theta_off: 0.6, ..RULE };
-        assert!(hysteresis(&rule, &[0.1], &[false]).unwrap_err().to_string().contains("theta_on must be >"));
+        assert!(rule.check().unwrap_err().to_string().contains("theta_on must be >"));
     }
 }

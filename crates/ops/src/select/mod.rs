@@ -1,4 +1,4 @@
-//! Which tiles get the expensive path under a budget, level by level. Must not look at pixels, and must give
+//! Chooses the tiles of the expensive path under a budget, level by level. Must not look at pixels, and must give
 //! the same answer for the same numbers everywhere: ties go to the lower id.
 
 mod greedy;
@@ -6,7 +6,7 @@ mod hysteresis;
 mod split;
 
 pub use greedy::{Greedy, greedy};
-pub use hysteresis::{Hysteresis, hysteresis};
+pub use hysteresis::Hysteresis;
 pub use split::{Split, SplitInput, TwoStage, two_stage};
 
 use crate::error::OpError;
@@ -17,7 +17,7 @@ pub const EPS: f64 = 1e-9;
 /// Marks an unused slot of a fixed-size buffer.
 pub const UNUSED: i64 = -1;
 
-fn check_budget(name: &'static str, value: f64) -> Result<(), OpError> {
+pub(crate) fn check_budget(name: &'static str, value: f64) -> Result<(), OpError> {
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(OpError::Budget { name, value }) }
 }
 
@@ -28,7 +28,7 @@ fn check_finite(name: &'static str, values: &[f64]) -> Result<(), OpError> {
     }
 }
 
-fn check_length(name: &'static str, expected: usize, got: usize) -> Result<(), OpError> {
+pub(crate) fn check_length(name: &'static str, expected: usize, got: usize) -> Result<(), OpError> {
     if expected == got { Ok(()) } else { Err(OpError::Length { name, expected, got }) }
 }
 

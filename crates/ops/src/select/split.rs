@@ -7,27 +7,23 @@ use crate::error::OpError;
 use crate::order::{OrderMode, Orderer, child_ids};
 use crate::shape::Grid;
 
-/// What one split step needs to know.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitInput<'a> {
     /// Gain of splitting, one per tile of the parents' grid.
     pub utilities: &'a [f64],
     /// Cost of splitting, one per tile of the parents' grid.
     pub overheads: &'a [f64],
-    /// Budget of this step.
     pub budget: f64,
-    /// Most children.
     pub kmax: usize,
 }
 
-/// What one split step decided. Keeps its buffers between runs.
+/// Result of one split step. Keeps its buffers between runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Split {
-    /// Candidate parents, best score first.
+    /// Candidates, best score first.
     pub parent_order: Vec<u32>,
-    /// Parents that were split.
     pub parents: Vec<u32>,
-    /// Their children in the order of acceptance.
+    /// In the order of acceptance.
     pub children: Vec<u32>,
     /// The children in visiting order on their own grid.
     pub ordered: Vec<u32>,
@@ -38,8 +34,6 @@ pub struct Split {
 }
 
 impl Split {
-    /// Room for `parents_max` parents and `kmax` children.
-    #[must_use]
     pub fn with_capacity(parents_max: usize, kmax: usize) -> Self {
         Self {
             parent_order: Vec::with_capacity(parents_max),
@@ -60,9 +54,12 @@ impl Split {
         check_finite("split_overheads", input.overheads)
     }
 
-    /// Splits anew. `grid` is the parents'; `orderer` belongs to the children's grid.
+    /// `grid` is the parents'; `orderer` belongs to the children's grid.
     pub fn run(&mut self, input: &SplitInput<'_>, candidates: &[u32], grid: &Grid, orderer: &mut Orderer) {
-        self.reset();
+        self.parent_order.clear();
+        self.parents.clear();
+        self.children.clear();
+        self.spent = 0.0;
         if !candidates.is_empty() && input.kmax > 0 && input.budget != 0.0 {
             self.parent_order.extend_from_slice(candidates);
             let score = |id: u32| ratio(input.utilities[id as usize], input.overheads[id as usize]);
@@ -72,14 +69,6 @@ impl Split {
         self.ordered.resize(self.children.len(), 0);
         orderer.order_into(&self.children, &mut self.ordered);
         fill_kmax_buffer(&mut self.kmax_buffer, &self.ordered, input.kmax);
-    }
-
-    fn reset(&mut self) {
-        self.parent_order.clear();
-        self.parents.clear();
-        self.children.clear();
-        self.ordered.clear();
-        self.spent = 0.0;
     }
 
     fn walk(&mut self, input: &SplitInput<'_>, grid: &Grid) {
@@ -95,30 +84,11 @@ impl Split {
     }
 }
 
-/// Selection on two levels.
+/// Tiles chosen on two levels; level 1 splits tiles of level 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoStage {
-    /// Level 0.
     pub l0: Greedy,
-    /// Level 1.
     pub l1: Split,
-}
-
-fn split_once(
-    input: &SplitInput<'_>,
-    candidates: &[u32],
-    grid: &Grid,
-    mode: OrderMode,
-) -> Result<Split, OpError> {
-    Split::check(input, grid)?;
-    let children_grid = doubled(grid);
-    let mut split = Split::with_capacity(candidates.len(), input.kmax);
-    split.run(input, candidates, grid, &mut Orderer::new(mode, &children_grid, input.kmax));
-    Ok(split)
-}
-
-fn doubled(grid: &Grid) -> Grid {
-    Grid { rows: 2 * grid.rows, cols: 2 * grid.cols, tile: grid.tile / 2 }
 }
 
 /// Greedy on level 0 (`utilities`, `costs`, `budget_b1`, `kmax_l0`), then a split of what was chosen.
@@ -132,7 +102,10 @@ pub fn two_stage(
 ) -> Result<TwoStage, OpError> {
     check_length("l0_utilities", grid.count(), utilities.len())?;
     let l0 = greedy(utilities, costs, budget_b1, kmax_l0)?;
-    let l1 = split_once(split, &l0.selected, grid, l1_order)?;
+    Split::check(split, grid)?;
+    let children_grid = Grid { rows: 2 * grid.rows, cols: 2 * grid.cols, tile: grid.tile / 2 };
+    let mut l1 = Split::with_capacity(l0.selected.len(), split.kmax);
+    l1.run(split, &l0.selected, grid, &mut Orderer::new(l1_order, &children_grid, split.kmax));
     Ok(TwoStage { l0, l1 })
 }
 

@@ -3,58 +3,23 @@
 //! With an order mode each batch row's ids are reordered first; without one they are taken as given.
 
 use crate::buffer::Buffer;
-use crate::error::OpError;
 use crate::order::{OrderMode, Orderer, insertion_order};
-use crate::shape::{Grid, Nchw};
+use crate::shape::TileSpec;
 use crate::simd::vectorized;
 
-/// Copies that are used in turn hold twice the L2 cache of a large core.
+/// Copies used in turn hold twice the L2 cache of a large core.
 const COPIES_BYTES: usize = 4 << 20;
 /// At the suites' size three are as steady as eight, and each costs preparation; much smaller maps fit L2 anyway.
 const COPIES_MAX: usize = 3;
 
-/// Sizes and order of one packing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PackSpec {
-    /// The feature map.
-    pub dims: Nchw,
-    /// The tiles laid over it.
-    pub grid: Grid,
-    /// Tiles per batch row, K.
-    pub tiles: usize,
-    /// `None` takes ids as given.
-    pub order: Option<OrderMode>,
+/// Bytes of one call: every packed value is read once and written once.
+pub fn moved_bytes(spec: &TileSpec) -> usize {
+    2 * size_of::<f32>() * spec.dims.batch * spec.tiles * spec.tile_len()
 }
 
-impl PackSpec {
-    /// Checks that the tiles fit the map.
-    pub fn new(dims: Nchw, tile: usize, tiles: usize, order: Option<OrderMode>) -> Result<Self, OpError> {
-        Ok(Self { dims, grid: Grid::new(dims.height, dims.width, tile)?, tiles, order })
-    }
-
-    /// Elements of one packed tile.
-    #[must_use]
-    pub fn tile_len(&self) -> usize {
-        self.dims.channels * self.grid.tile * self.grid.tile
-    }
-
-    /// Bytes of one call: every packed value is read once and written once.
-    #[must_use]
-    pub fn moved_bytes(&self) -> usize {
-        2 * size_of::<f32>() * self.dims.batch * self.tiles * self.tile_len()
-    }
-
-    /// Over how many copies of map and tiles timed calls should go in turn, so that none finds its own in L2.
-    #[must_use]
-    pub fn copies(&self) -> usize {
-        COPIES_BYTES.div_ceil(self.moved_bytes().max(1)).min(COPIES_MAX)
-    }
-
-    /// Sizes of the packed tensor.
-    #[must_use]
-    pub fn packed_dims(&self) -> [usize; 5] {
-        [self.dims.batch, self.tiles, self.dims.channels, self.grid.tile, self.grid.tile]
-    }
+/// Copies of map and tiles that timed calls take in turns, so that none finds its own in L2.
+pub fn copies(spec: &TileSpec) -> usize {
+    COPIES_BYTES.div_ceil(moved_bytes(spec).max(1)).min(COPIES_MAX)
 }
 
 /// Packed tiles and where they came from.
@@ -70,8 +35,7 @@ pub struct Packed {
 
 impl Packed {
     /// Buffers of the right size, tiles NaN until packed.
-    #[must_use]
-    pub fn new(spec: &PackSpec) -> Self {
+    pub fn new(spec: &TileSpec) -> Self {
         let count = spec.dims.batch * spec.tiles;
         Self {
             tiles: Buffer::nan(count * spec.tile_len()),
@@ -79,32 +43,38 @@ impl Packed {
             origins: vec![[0, 0]; count],
         }
     }
-}
 
-impl Packed {
-    /// The same, to be written.
-    #[must_use]
+    /// Shrinks or grows the buffers within their capacity.
+    pub(crate) fn resize(&mut self, spec: &TileSpec) {
+        let count = spec.dims.batch * spec.tiles;
+        self.tiles.resize(count * spec.tile_len(), 0.0);
+        self.indices.resize(count, 0);
+        self.origins.resize(count, [0, 0]);
+    }
+
     pub fn view(&mut self) -> PackedMut<'_> {
         PackedMut { tiles: &mut self.tiles, indices: &mut self.indices, origins: &mut self.origins }
     }
 }
 
-/// What a packing writes; as [`Packed`].
+/// A borrowed [`Packed`], to be written.
 #[derive(Debug)]
 pub struct PackedMut<'a> {
-    /// `[B, K, C, t, t]`.
     pub tiles: &'a mut [f32],
-    /// `[B, K]` ids in the order of the tiles.
     pub indices: &'a mut [u32],
-    /// `[B, K]` corners as `[y, x]`.
     pub origins: &'a mut [[u32; 2]],
 }
 
-/// The obvious loops: one element at a time.
-pub fn oracle(spec: &PackSpec, feature: &[f32], indices: &[u32], out: PackedMut<'_>) {
-    let PackSpec { dims, grid, tiles, .. } = *spec;
+pub fn oracle(
+    spec: &TileSpec,
+    feature: &[f32],
+    indices: &[u32],
+    order: Option<OrderMode>,
+    out: PackedMut<'_>,
+) {
+    let TileSpec { dims, grid, tiles } = *spec;
     out.indices.copy_from_slice(indices);
-    if let (Some(mode), true) = (spec.order, tiles > 0) {
+    if let (Some(mode), true) = (order, tiles > 0) {
         for row in out.indices.chunks_mut(tiles) {
             insertion_order(row, mode, &grid);
         }
@@ -130,7 +100,7 @@ pub fn oracle(spec: &PackSpec, feature: &[f32], indices: &[u32], out: PackedMut<
 
 /// Tabled order, whole tile rows at a time. Does not allocate.
 pub fn fast(
-    spec: &PackSpec,
+    spec: &TileSpec,
     feature: &[f32],
     indices: &[u32],
     orderer: Option<&mut Orderer>,
@@ -150,22 +120,19 @@ pub fn fast(
     for (origin, &index) in out.origins.iter_mut().zip(&*out.indices) {
         *origin = spec.grid.origin(index);
     }
-    vectorized(
-        #[inline(always)]
-        || match spec.grid.tile {
-            4 => gather::<4>(spec, feature, &mut out),
-            8 => gather::<8>(spec, feature, &mut out),
-            16 => gather::<16>(spec, feature, &mut out),
-            32 => gather::<32>(spec, feature, &mut out),
-            _ => gather_any(spec, feature, &mut out),
-        },
-    );
+    vectorized!(match spec.grid.tile {
+        4 => gather::<4>(spec, feature, &mut out),
+        8 => gather::<8>(spec, feature, &mut out),
+        16 => gather::<16>(spec, feature, &mut out),
+        32 => gather::<32>(spec, feature, &mut out),
+        _ => gather_any(spec, feature, &mut out),
+    });
 }
 
 /// Tiles are aligned to their edge, so a map is a list of `T`-wide rows and a gather picks among them.
 /// Channels are the outer loop: all reads of one step stay within one plane, whose pages the TLB holds.
 #[inline(always)]
-fn gather<const T: usize>(spec: &PackSpec, feature: &[f32], out: &mut PackedMut<'_>) {
+fn gather<const T: usize>(spec: &TileSpec, feature: &[f32], out: &mut PackedMut<'_>) {
     let (channels, stride, plane_len) = (spec.dims.channels, spec.dims.width / T, spec.dims.plane());
     let per_row = spec.tiles * spec.tile_len();
     for (b, row_tiles) in out.tiles.chunks_exact_mut(per_row).enumerate() {
@@ -187,7 +154,7 @@ fn gather<const T: usize>(spec: &PackSpec, feature: &[f32], out: &mut PackedMut<
 }
 
 #[inline(always)]
-fn gather_any(spec: &PackSpec, feature: &[f32], out: &mut PackedMut<'_>) {
+fn gather_any(spec: &TileSpec, feature: &[f32], out: &mut PackedMut<'_>) {
     let (t, dims) = (spec.grid.tile, spec.dims);
     for (at, tile) in out.tiles.chunks_exact_mut(spec.tile_len()).enumerate() {
         let sample = &feature[at / spec.tiles * dims.sample()..][..dims.sample()];

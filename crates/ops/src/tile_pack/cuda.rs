@@ -24,7 +24,7 @@ pub(super) fn launches(tiles: &Tiles, ids: &[u32], build: &mut Build<'_>) -> Res
     let arguments = Arguments::new().ptr(build.input(0)).buffer(&indices).ptr(build.output(0));
     let arguments = map_sizes(arguments, &dims).int(count).int(tile);
     let launch = match build.request.variant {
-        Variant::Reference => plain(&kernel, tiles.packed_len(), arguments),
+        Variant::Reference => plain_launch(&kernel, tiles.packed_len(), arguments),
         Variant::Fast => {
             let constant = |name| chosen.constant(name);
             let (threads, items, group) = (constant("THREADS"), constant("ITEMS"), constant("GROUP"));

@@ -5,39 +5,24 @@ mod cuda;
 
 use crate::order::{OrderMode, Orderer};
 use crate::prelude::*;
-use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
-use cpu::{PackSpec, PackedMut};
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
+use cpu::PackedMut;
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size: usize,
-    /// Draws so many distinct tiles for each row of the batch, where none are named.
-    kmax: Option<usize>,
-    indices: Option<Vec<u32>>,
-    order_mode: Option<String>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { tile_size: TILE_SIZE, kmax: None, indices: None, order_mode: None }
+params! {
+    pub struct Params {
+        tile_size: usize = 16,
+        /// Draws this many distinct tiles for each sample, where none are named.
+        kmax: Option<usize> = None,
+        indices: Option<Vec<u32>> = None,
+        order_mode: Option<String> = None,
     }
 }
 
-/// Packing of certain tiles.
 #[derive(Clone)]
 pub struct TilePack {
     /// With ids as given.
     tiles: Tiles,
     order: Option<OrderMode>,
-}
-
-impl TilePack {
-    fn spec(&self) -> PackSpec {
-        let Tiles { dims, grid, count, .. } = self.tiles;
-        PackSpec { dims, grid, tiles: count, order: self.order }
-    }
 }
 
 impl Definition for TilePack {
@@ -49,7 +34,7 @@ impl Definition for TilePack {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let order = tiles::parse_order(request, params.order_mode.as_deref(), params.kmax)?;
         Ok(Self { tiles: Tiles::new(request, params.tile_size, params.kmax, params.indices)?, order })
     }
@@ -70,48 +55,43 @@ impl Definition for TilePack {
 }
 
 impl Op for TilePack {
-    fn inputs(&self) -> Vec<Input> {
-        vec![Input::normal("feature_map", &self.tiles.dims.dims())]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        let (batch, count) = (self.tiles.dims.batch, self.tiles.count);
-        vec![
-            Output::new("packed", &self.tiles.packed_dims(), dtype),
-            Output::integers("indices", &[batch, count], Element::U32),
-            Output::integers("origins", &[batch, count, 2], Element::U32),
-        ]
-    }
-
-    /// Every packed value is read once and written once, and every id is read. Ids and corners in their new order are the host's
-    /// on a device, and nothing beside the tiles elsewhere.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
+        let Tiles { dims, count, .. } = self.tiles;
         let tiles = self.tiles.indices.len() as u64;
-        let bytes = 2 * (self.tiles.packed_len() * dtype.bytes()) as u64 + 4 * tiles;
-        Work { bytes, flops: 0, items: tiles, item: "tiles".to_owned() }
+        Description {
+            inputs: vec![Input::normal("feature_map", &dims.dims())],
+            outputs: vec![
+                Output::new("packed", &self.tiles.packed_dims(), dtype),
+                Output::integers("indices", &[dims.batch, count], Element::U32),
+                Output::integers("origins", &[dims.batch, count, 2], Element::U32),
+            ],
+            // Every packed value is read once and written once, and every id is read. Ids and corners in their new order are the
+            // host's on a device, and nothing beside the tiles elsewhere.
+            work: Work {
+                bytes: 2 * (self.tiles.packed_len() * dtype.bytes()) as u64 + 4 * tiles,
+                flops: 0,
+                items: tiles,
+                item: "tiles".to_owned(),
+            },
+            // A gather moves bits: anything but equality is a bug.
+            tolerance: Tolerance::EXACT,
+            rows: dims.batch,
+        }
     }
 
-    /// A gather moves bits: anything but equality is a bug.
-    fn tolerance(&self, _: Dtype) -> Tolerance {
-        Tolerance::EXACT
-    }
-
-    fn rows(&self) -> usize {
-        self.tiles.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { tiles: self.tiles.part(&rows), order: self.order })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { tiles: self.tiles.part(&rows), order: self.order }))
     }
 
     /// A model's maps do not come from L2 either.
     fn copies(&self) -> usize {
-        self.spec().copies()
+        cpu::copies(&self.tiles.spec())
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
-        let (spec, ids) = (self.spec(), self.tiles.indices.clone());
-        let mut orderer = self.order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
+        let (spec, ids) = (self.tiles.spec(), self.tiles.indices.clone());
+        let order = self.order;
+        let mut orderer = order.map(|mode| Orderer::new(mode, &spec.grid, spec.tiles));
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
             let [packed, indices, origins] = outputs else { return };
             let (Data::U32(indices), Data::U32(origins)) = (&mut indices.data, &mut origins.data) else {
@@ -120,7 +100,7 @@ impl Op for TilePack {
             let out = PackedMut { tiles: packed.f32_mut(), indices, origins: origins.as_chunks_mut().0 };
             match variant {
                 Variant::Fast => cpu::fast(&spec, inputs[0].f32(), &ids, orderer.as_mut(), out),
-                Variant::Reference => cpu::oracle(&spec, inputs[0].f32(), &ids, out),
+                Variant::Reference => cpu::oracle(&spec, inputs[0].f32(), &ids, order, out),
             }
         })
     }
@@ -129,7 +109,7 @@ impl Op for TilePack {
         cuda::launches(&self.tiles, &self.tiles.ordered(self.order), build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256]), ("ITEMS", &[2, 4, 8]), ("GROUP", &[1, 4, 16])])
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
+        combinations(&[("THREADS", &[128, 256]), ("ITEMS", &[2, 4, 8]), ("GROUP", &[1, 4, 16])])
     }
 }

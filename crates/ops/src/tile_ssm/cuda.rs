@@ -1,4 +1,4 @@
-//! The scan on a device: in pieces of the sequence, or streamed where there are blocks enough.
+//! The scan on a device: in pieces of the sequence, or streamed where there are enough blocks.
 
 use super::cpu::{Direction, Merge, ScanSpec};
 use crate::prelude::*;
@@ -33,7 +33,7 @@ pub(super) const KERNELS: &[KernelFile] = &[
     ),
 ];
 
-/// The scan that walks a sample's whole sequence with one block for some channels.
+/// Scans a sample's whole sequence with one block per group of channels.
 #[derive(Clone, Copy)]
 struct Stream {
     channels: usize,
@@ -45,7 +45,7 @@ impl Stream {
     /// Channels of a block.
     const WIDTH: usize = 32;
 
-    /// Where it is quicker: one way, rows that can be read in whole words, and blocks for half of the device at least.
+    /// Used where it is faster: one direction, rows that can be read in whole words, and blocks for at least half of the device.
     fn choose(build: &Build<'_>, spec: &ScanSpec) -> Option<Self> {
         let (device, request) = (&build.gpu.device, build.request);
         let (bytes, blocks) = (build.dtype.bytes(), spec.batch * spec.channels.div_ceil(Self::WIDTH));
@@ -69,7 +69,7 @@ impl Stream {
         Some(Self { channels, items, stages })
     }
 
-    /// How many threads lie side by side, and how many channels each has, follows from the element type in the source.
+    /// Threads side by side and channels per thread follow from the element type in the source.
     fn constants(self) -> [(&'static str, usize); 3] {
         [("THREADS", 256), ("ITEMS", self.items), ("STAGES", self.stages)]
     }
@@ -149,7 +149,7 @@ pub(super) fn launches(spec: &ScanSpec, build: &mut Build<'_>) -> Result<Launche
         Variant::Fast if stream.is_some() => {
             let bytes = threads * items * constant("STAGES") * lanes * build.dtype.bytes();
             let launch = kernel.launch(grid_x(batch * columns), threads as u32, arguments);
-            launches.push(launch.shared(bytes)?);
+            launches.push(launch.with_shared(bytes)?);
         }
         Variant::Fast => {
             let blocks = grid_x(chunks * batch * columns);

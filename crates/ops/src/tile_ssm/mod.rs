@@ -4,24 +4,16 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use cpu::{Direction, Merge, ScanInputs, ScanSpec, ScanVectors};
+use cpu::{Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    direction: String,
-    merge_mode: String,
-    clamp_value: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { direction: "forward".to_owned(), merge_mode: "avg".to_owned(), clamp_value: 1e4 }
+params! {
+    pub struct Params {
+        direction: String = "forward".to_owned(),
+        merge_mode: String = "avg".to_owned(),
+        clamp_value: f64 = 1e4,
     }
 }
 
-/// A scan of certain sizes.
 #[derive(Clone, Copy)]
 pub struct TileSsm {
     spec: ScanSpec,
@@ -36,16 +28,16 @@ impl Definition for TileSsm {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let [batch, steps, channels] = *request.shape else {
             return Err(request.shape_error("tokens must be [B,K,C]"));
         };
-        request.check_finite("clamp_value", params.clamp_value)?;
+        let clamp = request.check_finite("clamp_value", params.clamp_value)?.abs();
         let spec = ScanSpec {
             batch,
             steps,
             channels,
-            clamp: params.clamp_value.abs() as f32,
+            clamp,
             direction: params.direction.parse().map_err(request.at_param("direction"))?,
             merge: params.merge_mode.parse().map_err(request.at_param("merge_mode"))?,
         };
@@ -55,7 +47,7 @@ impl Definition for TileSsm {
     fn draw_case(draw: &mut Draw<'_>) -> (Vec<usize>, Value) {
         let batch = 1 + draw.below(3);
         let channels = draw.size(260);
-        let steps = draw.size((draw.most.elements / (batch * channels)).clamp(1, 1200));
+        let steps = draw.size((draw.limits.elements / (batch * channels)).clamp(1, 1200));
         let params = json!({
             "direction": draw.pick(&["forward", "backward", "bidirectional"]),
             "merge_mode": draw.pick(&["sum", "avg", "gated"]),
@@ -68,58 +60,46 @@ impl Definition for TileSsm {
 }
 
 impl Op for TileSsm {
-    fn inputs(&self) -> Vec<Input> {
-        let ScanSpec { batch, steps, channels, .. } = self.spec;
-        let vector = |name, draw| Input::unit(name, &[channels]).drawn(draw).shared();
-        let gain = Distribution::Uniform { scale: 1.5, shift: 0.05 };
-        vec![
-            Input::normal("tokens", &[batch, steps, channels]),
-            vector("decay", Distribution::Uniform { scale: 0.8, shift: 0.1 }),
-            vector("input_gain", gain.clone()),
-            vector("output_gain", gain),
-            vector("state_bias", Distribution::Normal { scale: 0.1, shift: 0.0 }),
-            vector("merge_gate", Distribution::Uniform { scale: 1.0, shift: 0.0 }).within(Domain::Unit),
-        ]
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        let ScanSpec { batch, steps, channels, direction, .. } = self.spec;
-        vec![
-            Output::new("y", &[batch, steps, channels], dtype),
-            Output::new("state", &[batch, direction.slots(), channels], dtype),
-        ]
-    }
-
-    /// A token is one of the sequence's steps with all its channels, B · K of them: the unit that models count by. Per element and
-    /// pass: gain, bias, complement, decay, sum, output gain; merging two passes costs 3. The gate is read where it merges.
-    fn work(&self, dtype: Dtype) -> Work {
+    fn describe(&self, dtype: Dtype) -> Description {
         let ScanSpec { batch, steps, channels, direction, merge, .. } = self.spec;
+        let vector = |name, draw| Input::unit(name, &[channels]).with_draw(draw).shared();
+        let gain = Distribution::Uniform { scale: 1.5, shift: 0.05 };
         let (elements, passes) = (self.spec.tokens_len() as u64, direction.slots() as u64);
         let is_gated = direction == Direction::Bidirectional && merge == Merge::Gated;
         let vectors = if is_gated { 5 * channels } else { 4 * channels };
-        Work {
-            bytes: dtype.bytes() as u64 * (2 * elements + (vectors + self.spec.state_len()) as u64),
-            flops: elements * (6 * passes + if passes == 2 { 3 } else { 0 }),
-            items: (batch * steps) as u64,
-            item: "tokens".to_owned(),
+        Description {
+            inputs: vec![
+                Input::normal("tokens", &[batch, steps, channels]),
+                vector("decay", Distribution::Uniform { scale: 0.8, shift: 0.1 }),
+                vector("input_gain", gain.clone()),
+                vector("output_gain", gain),
+                vector("state_bias", Distribution::Normal { scale: 0.1, shift: 0.0 }),
+                vector("merge_gate", Distribution::Uniform { scale: 1.0, shift: 0.0 }),
+            ],
+            outputs: vec![
+                Output::new("y", &[batch, steps, channels], dtype),
+                Output::new("state", &[batch, direction.slots(), channels], dtype),
+            ],
+            // A token is one of the sequence's steps with all its channels, B · K of them: the unit that models count by. Per element
+            // and pass: gain, bias, complement, decay, sum, output gain; merging two passes costs 3. The gate is read where it merges.
+            work: Work {
+                bytes: dtype.bytes() as u64 * (2 * elements + (vectors + self.spec.state_len()) as u64),
+                flops: elements * (6 * passes + if passes == 2 { 3 } else { 0 }),
+                items: (batch * steps) as u64,
+                item: "tokens".to_owned(),
+            },
+            tolerance: match dtype {
+                // The CPU's versions do the same operations in the same order; a device multiplies and adds at once, and in
+                // pieces of the sequence.
+                Dtype::F32 => Tolerance::new(1e-5, 1e-4),
+                _ => dtype.tolerance(),
+            },
+            rows: batch,
         }
     }
 
-    fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        match dtype {
-            // The CPU's versions do the same operations in the same order; a device multiplies and adds at once, and in pieces of
-            // the sequence.
-            Dtype::F32 => Tolerance::new(1e-5, 1e-4),
-            _ => dtype.tolerance(),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.spec.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
-        Box::new(Self { spec: ScanSpec { batch: rows.len(), ..self.spec } })
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { spec: ScanSpec { batch: rows.len(), ..self.spec } }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
@@ -127,7 +107,7 @@ impl Op for TileSsm {
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
             let [tokens, decay, input_gain, output_gain, state_bias, gate] = inputs else { return };
             let [y, state] = outputs else { return };
-            let params = ScanVectors {
+            let params = ScanParams {
                 decay: decay.f32(),
                 input_gain: input_gain.f32(),
                 output_gain: output_gain.f32(),
@@ -151,7 +131,7 @@ impl Op for TileSsm {
         cuda::launches(&self.spec, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
-        grid_of(&[("THREADS", &[128, 256, 512]), ("ACROSS", &[2, 4, 8]), ("ITEMS", &[2, 4, 8])])
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
+        combinations(&[("THREADS", &[128, 256, 512]), ("ACROSS", &[2, 4, 8]), ("ITEMS", &[2, 4, 8])])
     }
 }

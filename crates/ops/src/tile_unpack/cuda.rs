@@ -13,7 +13,7 @@ pub(super) const KERNELS: &[KernelFile] = &[KernelFile::new(
     &["BLEND=0 ITEMS=4 SPAN=32 THREADS=256 TILE=8", "BLEND=1 ITEMS=4 SPAN=32 THREADS=256 TILE=8"],
 )];
 
-/// Cells of a row of tiles that one block looks at, at most.
+/// Cells of a row of tiles per block, at most.
 const CELLS: usize = 256;
 
 pub(super) fn launches(op: &TileUnpack, build: &mut Build<'_>) -> Result<Launches, PrepareError> {
@@ -47,7 +47,7 @@ pub(super) fn launches(op: &TileUnpack, build: &mut Build<'_>) -> Result<Launche
     let constant = |name| chosen.constant(name);
     let (threads, items) = (constant("THREADS"), constant("ITEMS"));
     let launch = match build.request.variant {
-        Variant::Reference => plain(&kernel, dims.len(), arguments),
+        Variant::Reference => plain_launch(&kernel, dims.len(), arguments),
         Variant::Fast if *is_shifted => {
             let span = constant("SPAN");
             let columns = dims.width.div_ceil(32) * dims.channels.div_ceil(span);

@@ -5,44 +5,26 @@ pub mod cpu;
 mod cuda;
 
 use crate::prelude::*;
-use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, TILE_SIZE, Tiles};
-use cpu::{Overlap, UnpackSpec, levels, priority};
+use crate::tiles::{self, MAP_SIZES, MAP_SIZES_MAX, Tiles};
+use cpu::{Overlap, Unpack, levels, priority};
 
-/// Parameters.
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    tile_size: usize,
-    /// Draws so many distinct tiles for each row of the batch, where none are named.
-    kmax: Option<usize>,
-    indices: Option<Vec<u32>>,
-    level_priority: i8,
-    overlap_mode: String,
-    blend_alpha: f64,
-    order_mode: Option<String>,
-    /// One for each tile of a row; the higher one is on top, and of the same the later tile.
-    levels: Option<Vec<i32>>,
-    /// Every second tile is moved up and left by this, so that tiles overlap.
-    overlap_shift: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            tile_size: TILE_SIZE,
-            kmax: None,
-            indices: None,
-            level_priority: 1,
-            overlap_mode: "override".to_owned(),
-            blend_alpha: 0.5,
-            order_mode: None,
-            levels: None,
-            overlap_shift: 0,
-        }
+params! {
+    pub struct Params {
+        tile_size: usize = 16,
+        /// Draws this many distinct tiles for each sample, where none are named.
+        kmax: Option<usize> = None,
+        indices: Option<Vec<u32>> = None,
+        level_priority: i8 = 1,
+        overlap_mode: String = "override".to_owned(),
+        blend_alpha: f64 = 0.5,
+        order_mode: Option<String> = None,
+        /// One level per tile of a row; a higher one is on top, and of equal ones the later tile.
+        levels: Option<Vec<i32>> = None,
+        /// Moves every second tile up and left by this, so that tiles overlap.
+        overlap_shift: u32 = 0,
     }
 }
 
-/// Unpacking of certain tiles.
 #[derive(Clone)]
 pub struct TileUnpack {
     /// With ids in their order.
@@ -55,13 +37,6 @@ pub struct TileUnpack {
     is_shifted: bool,
 }
 
-impl TileUnpack {
-    fn spec(&self) -> UnpackSpec {
-        let Tiles { dims, grid, count, .. } = self.tiles;
-        UnpackSpec { dims, tile: grid.tile, tiles: count, overlap: self.overlap }
-    }
-}
-
 impl Definition for TileUnpack {
     const NAME: &'static str = "tile_unpack";
     const SIZES: &'static [&'static str] = MAP_SIZES;
@@ -71,7 +46,7 @@ impl Definition for TileUnpack {
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
-    fn plan(request: &Request<'_>, params: Params) -> Result<Self, BuildError> {
+    fn plan(request: &Request, params: Params) -> Result<Self, BuildError> {
         let mut tiles = Tiles::new(request, params.tile_size, params.kmax, params.indices)?;
         let overlap = Overlap::parse(&params.overlap_mode, params.blend_alpha).map_err(|error| {
             let blamed = if matches!(error, OpError::BlendAlpha(_)) { "blend_alpha" } else { "overlap_mode" };
@@ -82,7 +57,7 @@ impl Definition for TileUnpack {
         let keys = match &params.levels {
             None => None,
             Some(row) => {
-                let row = levels::keys(tiles.count, 1, Some(row), true);
+                let row = levels::keys(tiles.count, 1, Some(row));
                 Some(row.map_err(request.at_param("levels"))?.repeat(tiles.dims.batch))
             }
         };
@@ -125,92 +100,72 @@ impl Definition for TileUnpack {
 }
 
 impl Op for TileUnpack {
-    fn inputs(&self) -> Vec<Input> {
-        let maps = [Input::normal("base_map", &self.tiles.dims.dims())];
-        maps.into_iter().chain([Input::normal("packed", &self.tiles.packed_dims())]).collect()
-    }
-
-    fn outputs(&self, dtype: Dtype) -> Vec<Output> {
-        let dims = self.tiles.dims;
+    fn describe(&self, dtype: Dtype) -> Description {
+        let Tiles { dims, grid, ref indices, .. } = self.tiles;
         let mut outputs = vec![Output::new("merged", &dims.dims(), dtype)];
         if self.keys.is_none() {
             let map = [dims.batch, dims.height, dims.width];
             outputs.push(Output::integers("priority_map", &map, Element::I8));
         }
-        outputs
-    }
-
-    /// Every pixel is written; what lies under an opaque tile need not be read. The priority map, where there is one, is the host's on
-    /// a device, and a byte for each pixel of all channels elsewhere: it is not counted.
-    fn work(&self, dtype: Dtype) -> Work {
-        let Tiles { dims, grid, .. } = self.tiles;
         let (packed, is_opaque) = (self.tiles.packed_len(), self.overlap == Overlap::Override);
         let covered =
             if is_opaque { self.tiles.covered() * dims.channels * grid.tile * grid.tile } else { 0 };
-        let moved = 2 * dims.len() - covered + packed;
-        let items = self.tiles.indices.len();
-        Work {
-            bytes: (moved * dtype.bytes() + 8 * items) as u64,
-            flops: if is_opaque { 0 } else { 3 * packed as u64 },
-            items: items as u64,
-            item: "tiles".to_owned(),
+        Description {
+            inputs: vec![
+                Input::normal("base_map", &dims.dims()),
+                Input::normal("packed", &self.tiles.packed_dims()),
+            ],
+            outputs,
+            // Every pixel is written; what lies under an opaque tile need not be read. The priority map, where there is one, is the
+            // host's on a device, and a byte for each pixel of all channels elsewhere: it is not counted.
+            work: Work {
+                bytes: ((2 * dims.len() - covered + packed) * dtype.bytes() + 8 * indices.len()) as u64,
+                flops: if is_opaque { 0 } else { 3 * packed as u64 },
+                items: indices.len() as u64,
+                item: "tiles".to_owned(),
+            },
+            // Blending is one multiply-add per tile, which some targets fuse.
+            tolerance: if is_opaque { Tolerance::EXACT } else { dtype.tolerance() },
+            rows: dims.batch,
         }
     }
 
-    fn tolerance(&self, dtype: Dtype) -> Tolerance {
-        match self.overlap {
-            Overlap::Override => Tolerance::EXACT,
-            // One multiply-add per tile, which some targets fuse.
-            Overlap::Blend { .. } => dtype.tolerance(),
-        }
-    }
-
-    fn rows(&self) -> usize {
-        self.tiles.dims.batch
-    }
-
-    fn part(&self, rows: Range<usize>) -> Box<dyn Op> {
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
         let range = rows.start * self.tiles.count..rows.end * self.tiles.count;
-        Box::new(Self {
+        Some(Box::new(Self {
             tiles: self.tiles.part(&rows),
             keys: self.keys.as_ref().map(|keys| keys[range.clone()].to_vec()),
             origins: self.origins[range].to_vec(),
             ..*self
-        })
+        }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {
-        let (spec, level, origins) = (self.spec(), self.level, self.origins.clone());
-        let keys = self.keys.clone();
+        let (spec, overlap, level) = (self.tiles.spec(), self.overlap, self.level);
+        let (origins, keys) = (self.origins.clone(), self.keys.clone());
         let mut order = vec![0; origins.len()];
         version(move |inputs: &[Tensor], outputs: &mut [Tensor]| {
             let (base, packed) = (inputs[0].f32(), inputs[1].f32());
+            let unpack = Unpack { spec, overlap, base, packed, origins: &origins };
             match (&keys, outputs) {
                 (None, [merged, map]) => {
                     let (merged, Data::I8(map)) = (merged.f32_mut(), &mut map.data) else { return };
                     map.fill(0);
                     match variant {
-                        Variant::Fast => priority::fast(&spec, base, packed, &origins, level, map, merged),
-                        Variant::Reference => {
-                            priority::oracle(&spec, base, packed, &origins, level, map, merged)
-                        }
+                        Variant::Fast => priority::fast(&unpack, level, map, merged),
+                        Variant::Reference => priority::oracle(&unpack, level, map, merged),
                     }
                 }
-                (Some(keys), [merged]) => {
-                    let merged = merged.f32_mut();
-                    match variant {
-                        Variant::Fast => {
-                            levels::fast(&spec, base, packed, &origins, keys, &mut order, merged)
-                        }
-                        Variant::Reference => levels::oracle(&spec, base, packed, &origins, keys, merged),
-                    }
-                }
+                (Some(keys), [merged]) => match variant {
+                    Variant::Fast => levels::fast(&unpack, keys, &mut order, merged.f32_mut()),
+                    Variant::Reference => levels::oracle(&unpack, keys, merged.f32_mut()),
+                },
                 _ => {}
             }
         })
     }
 
-    fn check_cuda(&self, request: &Request<'_>, _: Dtype) -> Result<(), BuildError> {
+    fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
         match self.level >= 0 || self.keys.is_some() {
             true => Ok(()),
             false => Err(request.param_error("level_priority", "must be >= 0 on a device")),
@@ -221,10 +176,10 @@ impl Op for TileUnpack {
         cuda::launches(self, build)
     }
 
-    fn candidates(&self, _: &Request<'_>, _: Dtype) -> Vec<Config> {
+    fn candidates(&self, _: &Request, _: Dtype) -> Vec<Config> {
         match self.is_shifted {
             true => Vec::new(),
-            false => grid_of(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])]),
+            false => combinations(&[("THREADS", &[128, 256, 512]), ("ITEMS", &[2, 4, 8])]),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The block bootstrap of a median: draw rounds, not samples, because rounds are what is independent.
+//! The block bootstrap of a median: draws rounds, not samples, because only rounds are independent.
 
+use crate::quantile_of_sorted;
 use crate::random::Random;
 
 /// How the interval is drawn; the same settings on the same rounds give the same interval.
@@ -7,9 +8,7 @@ use crate::random::Random;
 pub struct Bootstrap {
     /// 0.95 for 95 %.
     pub confidence: f64,
-    /// Times the rounds are drawn anew.
     pub resamples_count: usize,
-    /// Of the generator.
     pub seed: u64,
 }
 
@@ -22,7 +21,6 @@ impl Default for Bootstrap {
 
 /// The percentile interval of the median of all values, over resampled rounds; a round of one value each is the plain
 /// bootstrap. Absent with fewer than two rounds that hold anything, or when the settings make no sense.
-#[must_use]
 pub fn median_interval(rounds: &[Vec<f64>], bootstrap: Bootstrap) -> Option<[f64; 2]> {
     let rounds: Vec<&Vec<f64>> = rounds.iter().filter(|round| !round.is_empty()).collect();
     let is_share = bootstrap.confidence > 0.0 && bootstrap.confidence < 1.0;
@@ -40,7 +38,7 @@ pub fn median_interval(rounds: &[Vec<f64>], bootstrap: Bootstrap) -> Option<[f64
         .collect();
     medians.sort_by(f64::total_cmp);
     let tail = (1.0 - bootstrap.confidence) / 2.0;
-    Some([quantile(&medians, tail), quantile(&medians, 1.0 - tail)])
+    Some([quantile_of_sorted(&medians, tail)?, quantile_of_sorted(&medians, 1.0 - tail)?])
 }
 
 fn median_in_place(values: &mut [f64]) -> f64 {
@@ -49,13 +47,6 @@ fn median_in_place(values: &mut [f64]) -> f64 {
     let (below, high, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let low = if is_even { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) } else { *high };
     f64::midpoint(low, *high)
-}
-
-/// With linear interpolation, as in the seeds.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let place = q * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    low + (high - low) * place.fract()
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! How large a difference is, apart from how sure.
+//! Effect sizes: how large a difference is, apart from how certain.
 
 use super::moments;
 
 /// Cliff's delta: how much more often a value of `a` is above one of `b` than below it, from -1 to 1; the seeds'
 /// library's sign, positive where `a` is larger. Absent when a side is empty.
-#[must_use]
 pub fn cliffs_delta(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
         return None;
@@ -20,7 +19,6 @@ pub fn cliffs_delta(a: &[f64], b: &[f64]) -> Option<f64> {
 
 /// Hedges' g: the difference of the means over the pooled standard deviation, corrected for small counts by
 /// `1 - 3/(4N - 9)`; positive where `a` is larger. Absent with fewer than two values on a side or without any spread.
-#[must_use]
 pub fn hedges_g(a: &[f64], b: &[f64]) -> Option<f64> {
     let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a)?, moments(b)?);
     let (count_a, count_b) = (a.len() as f64, b.len() as f64);

@@ -1,4 +1,4 @@
-//! Mann and Whitney's U: do the values of one side tend to lie above the other's?
+//! The Mann-Whitney U test: do the values of one side tend to lie above the other's?
 
 use crate::special::normal_two_sided;
 
@@ -6,7 +6,6 @@ use crate::special::normal_two_sided;
 /// digits, and the exact count would take long.
 const PAIRS_EXACT_MAX: usize = 400;
 
-/// The outcome of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MannWhitney {
     /// Pairs in which the value of `a` is the larger; a tie counts half.
@@ -18,7 +17,6 @@ pub struct MannWhitney {
 /// The two-sided test; absent when a side is empty or holds NaN.
 ///
 /// Exact for few values without ties, else the normal approximation with corrections for ties and continuity.
-#[must_use]
 pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<MannWhitney> {
     if a.is_empty() || b.is_empty() || a.iter().chain(b).any(|v| v.is_nan()) {
         return None;

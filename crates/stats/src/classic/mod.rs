@@ -17,7 +17,6 @@ use crate::special::beta_cdf;
 
 /// The largest probability that `count` events in `trials_count` trials do not contradict at this one-sided confidence:
 /// Clopper and Pearson's exact upper bound. Absent without trials or with more events than trials.
-#[must_use]
 pub fn binomial_upper(count: usize, trials_count: usize, confidence: f64) -> Option<f64> {
     if trials_count == 0 || count > trials_count || !(confidence > 0.0 && confidence < 1.0) {
         return None;

@@ -1,9 +1,8 @@
-//! Welch's t: do the means differ, when the variances may too?
+//! Welch's t-test: do the means differ, when the variances may too?
 
 use super::moments;
 use crate::special::student_two_sided;
 
-/// The outcome of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Welch {
     /// The difference of the means over its standard error; positive where `a` is larger.
@@ -15,7 +14,6 @@ pub struct Welch {
 }
 
 /// The two-sided test; absent with fewer than two values on a side, or without any spread.
-#[must_use]
 pub fn welch(a: &[f64], b: &[f64]) -> Option<Welch> {
     let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a)?, moments(b)?);
     let (share_a, share_b) = (variance_a / a.len() as f64, variance_b / b.len() as f64);

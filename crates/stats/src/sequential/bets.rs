@@ -68,7 +68,6 @@ impl BetProcess {
     }
 
     /// The e-value: all money together.
-    #[must_use]
     pub fn e(&self) -> f64 {
         self.money.iter().sum()
     }
@@ -89,8 +88,6 @@ impl Evidence {
         self.bets.push(distance, scale);
     }
 
-    /// The e-value.
-    #[must_use]
     pub fn e(&self) -> f64 {
         f64::midpoint(self.sign.ln_e().exp().min(MONEY_MAX), self.bets.e())
     }

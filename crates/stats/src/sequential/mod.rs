@@ -18,25 +18,22 @@ mod suite;
 
 pub use bets::{BetProcess, Evidence};
 pub use plan::{ALARM_RATE, InvalidPlan, MISS_RATE, Plan};
-pub use sign::{SignProcess, beyond_count_worth, ln_e_of_signs};
+pub use sign::{SignProcess, beyond_count_min, ln_e_of_signs};
 pub use suite::e_bh;
 
 use scale::Scale;
 
-/// What is known about a workload after some units.
+/// What is known about a workload so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Nothing yet.
     Undecided,
     /// Not slower than the tolerance; it may still turn out to be faster.
     NotSlower,
     /// Faster than the tolerance: head takes less than `1 / (1 + tolerance)` of base's time.
     Faster,
-    /// Slower than the tolerance.
     Slower,
 }
 
-/// The evidence about one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sequential {
     plan: Plan,
@@ -51,9 +48,6 @@ pub struct Sequential {
 
 impl Sequential {
     /// No units yet.
-    ///
-    /// # Errors
-    /// When a rate is not between 0 and 1, the tolerance is negative, or there are no workloads.
     pub fn new(plan: Plan) -> Result<Self, InvalidPlan> {
         plan.check()?;
         Ok(Self {
@@ -94,38 +88,30 @@ impl Sequential {
         self.decision
     }
 
-    /// What is known now.
-    #[must_use]
     pub fn decision(&self) -> Decision {
         self.decision
     }
 
-    /// Units so far.
-    #[must_use]
     pub fn units_count(&self) -> usize {
         self.units.len()
     }
 
     /// Evidence that head is slower than the tolerance; input for [`e_bh`].
-    #[must_use]
     pub fn e_slower(&self) -> f64 {
         self.slower.e()
     }
 
     /// Evidence that head is not slower than the tolerance.
-    #[must_use]
     pub fn e_not_slower(&self) -> f64 {
         self.not_slower.e()
     }
 
     /// Evidence that head is faster than the tolerance; input for [`e_bh`].
-    #[must_use]
     pub fn e_faster(&self) -> f64 {
         self.faster.e()
     }
 
     /// The median of head's time over base's.
-    #[must_use]
     pub fn median_ratio(&self) -> Option<f64> {
         self.scale.median().map(f64::exp)
     }
@@ -133,14 +119,12 @@ impl Sequential {
     /// An interval for the median ratio that covers it at all times together with probability `confidence`, under the
     /// one assumption that the median stays the same: all ratios that signs alone do not yet speak against.
     /// Absent while there are too few units for any interval.
-    #[must_use]
     pub fn median_ratio_interval(&self, confidence: f64) -> Option<[f64; 2]> {
         median_interval(self.scale.sorted(), confidence).map(|interval| interval.map(f64::exp))
     }
 
     /// The smallest slowdown that would have been called by now, had it been there beside the noise that was: 0.03 is
     /// 3 %. What an undecided workload does rule out. Absent while no slowdown at all could have been called.
-    #[must_use]
     pub fn smallest_visible_slowdown(&self) -> Option<f64> {
         let middle = self.scale.median()?;
         let line = self.plan.line();
@@ -171,9 +155,8 @@ const SLOWDOWN_DOUBLINGS: u32 = 16;
 
 /// An interval for the median of `sorted` values, valid at every count at once: each end gets half of the error, and is
 /// where the count of values beyond it is just worth that.
-#[must_use]
 pub fn median_interval(sorted: &[f64], confidence: f64) -> Option<[f64; 2]> {
-    let beyond = beyond_count_worth(sorted.len(), 2.0 / (1.0 - confidence))?;
+    let beyond = beyond_count_min(sorted.len(), 2.0 / (1.0 - confidence))?;
     let low = sorted.len().checked_sub(beyond)?;
     Some([*sorted.get(low)?, *sorted.get(beyond.checked_sub(1)?)?])
 }

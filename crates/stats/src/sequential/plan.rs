@@ -1,6 +1,4 @@
-//! What is to be decided, and how often it may be wrong.
-
-use std::fmt;
+//! Tolerance and error rates of a decision.
 
 use super::Evidence;
 
@@ -9,7 +7,7 @@ pub const ALARM_RATE: f64 = 0.001;
 /// One miss in a hundred, because the next suite looks again.
 pub const MISS_RATE: f64 = 0.01;
 
-/// What is to be decided about each workload of a suite.
+/// What to decide about each workload of a suite, and how often it may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// How much slower is still fine: 0.01 is 1 %. Lines are drawn at `ln(1 + tolerance)` and its negative.
@@ -23,7 +21,6 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// A tolerance of 1 % for one workload.
     fn default() -> Self {
         Self { tolerance: 0.01, alarm_rate: ALARM_RATE, miss_rate: MISS_RATE, workloads_count: 1 }
     }
@@ -32,25 +29,21 @@ impl Default for Plan {
 impl Plan {
     /// The e-value at which a workload is called slower, or faster: by Ville's inequality unchanged code ever reaches it
     /// with a probability of at most `alarm_rate / workloads_count`, and by Boole's the suite with `alarm_rate`.
-    #[must_use]
     pub fn alarm_e(&self) -> f64 {
         self.workloads_count as f64 / self.alarm_rate
     }
 
     /// The e-value at which a workload is called not slower.
-    #[must_use]
     pub fn pass_e(&self) -> f64 {
         1.0 / self.miss_rate
     }
 
     /// The line, as the logarithm of a ratio.
-    #[must_use]
     pub fn line(&self) -> f64 {
         self.tolerance.ln_1p()
     }
 
     /// The fewest units after which an alarm is possible at all: what an overwhelming slowdown costs.
-    #[must_use]
     pub fn units_count_min(&self) -> usize {
         let mut evidence = Evidence::default();
         // A unit at most doubles an e-value, so this ends after 300 steps for the smallest of rates.
@@ -64,49 +57,30 @@ impl Plan {
 
     pub(super) fn check(&self) -> Result<(), InvalidPlan> {
         let is_rate = |rate: f64| rate > 0.0 && rate < 1.0;
-        match self {
-            Self { tolerance, .. } if !(tolerance.is_finite() && *tolerance >= 0.0) => {
-                Err(InvalidPlan::Tolerance(*tolerance))
-            }
-            Self { alarm_rate, .. } if !is_rate(*alarm_rate) => Err(InvalidPlan::AlarmRate(*alarm_rate)),
-            Self { miss_rate, .. } if !is_rate(*miss_rate) => Err(InvalidPlan::MissRate(*miss_rate)),
-            Self { workloads_count: 0, .. } => Err(InvalidPlan::NoWorkloads),
-            _ => Ok(()),
+        let Self { tolerance, alarm_rate, miss_rate, workloads_count } = *self;
+        match () {
+            () if !(tolerance.is_finite() && tolerance >= 0.0) => Err(InvalidPlan::Tolerance(tolerance)),
+            () if !is_rate(alarm_rate) => Err(InvalidPlan::AlarmRate(alarm_rate)),
+            () if !is_rate(miss_rate) => Err(InvalidPlan::MissRate(miss_rate)),
+            () if workloads_count == 0 => Err(InvalidPlan::NoWorkloads),
+            () => Ok(()),
         }
     }
 }
 
 const UNITS_SEARCHED: usize = 1200;
 
-/// A plan that cannot be followed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum InvalidPlan {
-    /// Negative, infinite or no number.
+    #[error("tolerance is {0}; give 0 or more, 0.01 for 1 %")]
     Tolerance(f64),
-    /// Not between 0 and 1.
+    #[error("alarm rate is {0}; give a number between 0 and 1, 0.001 for 1 in 1000")]
     AlarmRate(f64),
-    /// Not between 0 and 1.
+    #[error("miss rate is {0}; give a number between 0 and 1, 0.01 for 1 in 100")]
     MissRate(f64),
-    /// A rate for a suite of none means nothing.
+    #[error("a plan for no workloads; give at least one")]
     NoWorkloads,
 }
-
-impl fmt::Display for InvalidPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tolerance(value) => write!(f, "tolerance is {value}; give 0 or more, 0.01 for 1 %"),
-            Self::AlarmRate(value) => {
-                write!(f, "alarm rate is {value}; give a number between 0 and 1, 0.001 for 1 in 1000")
-            }
-            Self::MissRate(value) => {
-                write!(f, "miss rate is {value}; give a number between 0 and 1, 0.01 for 1 in 100")
-            }
-            Self::NoWorkloads => write!(f, "a plan for no workloads; give at least one"),
-        }
-    }
-}
-
-impl std::error::Error for InvalidPlan {}
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! How large the noise is, from the units so far: what the next bet is scaled by.
+//! The scale of the noise, estimated from the units so far; the next bet is scaled by it.
 
 /// Makes the median of absolute deviations of a normal its standard deviation.
 const NORMAL: f64 = 1.482_602_218_505_602;
@@ -6,7 +6,6 @@ const NORMAL: f64 = 1.482_602_218_505_602;
 /// A millionth: below what any clock here resolves, so that a scale is never zero.
 const SCALE_MIN: f64 = 1e-6;
 
-/// The units so far in order of size, and their scale.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
     sorted: Vec<f64>,

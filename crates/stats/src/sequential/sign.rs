@@ -27,8 +27,6 @@ impl SignProcess {
         self.beyond_count += usize::from(is_beyond);
     }
 
-    /// ln of the e-value.
-    #[must_use]
     pub fn ln_e(&self) -> f64 {
         ln_e_of_signs(self.units_count, self.beyond_count)
     }
@@ -37,7 +35,6 @@ impl SignProcess {
 /// ln `E_n(k)`: the worth of `beyond_count` units beyond a line out of `units_count`. 0 without units.
 ///
 /// A count above `units_count` is taken as `units_count`.
-#[must_use]
 pub fn ln_e_of_signs(units_count: usize, beyond_count: usize) -> f64 {
     let (n, k) = (units_count as f64, beyond_count.min(units_count) as f64);
     // Terms C(n+1, j) / C(n, k) from j = k downwards, each from the one before: no factorials, no cancellation.
@@ -56,8 +53,7 @@ pub fn ln_e_of_signs(units_count: usize, beyond_count: usize) -> f64 {
 }
 
 /// The smallest count beyond that is worth at least `e_min`; absent when even all units are not.
-#[must_use]
-pub fn beyond_count_worth(units_count: usize, e_min: f64) -> Option<usize> {
+pub fn beyond_count_min(units_count: usize, e_min: f64) -> Option<usize> {
     let ln_e_min = e_min.ln();
     if ln_e_min.is_nan() || ln_e_of_signs(units_count, units_count) < ln_e_min {
         return None;
@@ -124,12 +120,12 @@ mod tests {
 
     #[test]
     fn seventeen_in_a_row_are_worth_eight_thousand() {
-        assert_eq!(beyond_count_worth(16, 8000.0), None);
-        assert_eq!(beyond_count_worth(17, 8000.0), Some(17));
+        assert_eq!(beyond_count_min(16, 8000.0), None);
+        assert_eq!(beyond_count_min(17, 8000.0), Some(17));
         for n in [20, 40, 100] {
-            let k = beyond_count_worth(n, 8000.0).unwrap();
+            let k = beyond_count_min(n, 8000.0).unwrap();
             assert!(ln_e_of_signs(n, k).exp() >= 8000.0 && ln_e_of_signs(n, k - 1).exp() < 8000.0);
         }
-        assert_eq!(beyond_count_worth(20, f64::NAN), None);
+        assert_eq!(beyond_count_min(20, f64::NAN), None);
     }
 }

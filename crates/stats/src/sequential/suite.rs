@@ -8,7 +8,6 @@
 /// any call at all. The first call costs what Bonferroni's does; each further one is cheaper.
 ///
 /// Gives indices in ascending order. NaN is no evidence.
-#[must_use]
 pub fn e_bh(e_values: &[f64], rate: f64) -> Vec<usize> {
     let worth = |index: &usize| if e_values[*index].is_nan() { 0.0 } else { e_values[*index] };
     let mut order: Vec<usize> = (0..e_values.len()).collect();

@@ -2,64 +2,33 @@
 //! while its working set is in cache. Level 1 works in place on level 0's output.
 
 use super::path::FastPath;
-use super::{FfConfig, FfInputs, FfOutputs, PathWeights, Router};
-use crate::error::OpError;
-use crate::shape::Nchw;
+use super::{FfInputs, Levels, PathWeights, SampleOutputs};
+use crate::select::TwoStage;
+use crate::shape::{Grid, Nchw};
 use crate::simd::{self, vectorized};
 
-/// The quick FF module with its working space and prepacked weights.
+/// The fast version of both levels, with prepacked weights. Does not allocate in a run.
 #[derive(Clone, Debug)]
-pub struct FastModule {
-    dims: Nchw,
-    paths: [FastPath; 2],
-    /// Selection of the last call.
-    pub router: Router,
-    /// What the last call returned.
-    pub outputs: FfOutputs,
-}
+pub struct FastLevels([FastPath; 2]);
 
-impl FastModule {
-    /// A module for maps of one size; weights are level 0's and level 1's.
-    pub fn new(dims: Nchw, config: FfConfig, weights: &[PathWeights; 2]) -> Result<Self, OpError> {
-        let grids = config.grids(&dims)?;
-        let one = Nchw { batch: 1, ..dims };
-        Ok(Self {
-            dims,
-            paths: [
-                FastPath::new(one, grids[0], config.kmax_l0, &weights[0]),
-                FastPath::new(one, grids[1], config.kmax_l1, &weights[1]),
-            ],
-            router: Router::new(config, &dims)?,
-            outputs: FfOutputs::new(&dims),
-        })
+impl Levels for FastLevels {
+    fn new(dims: Nchw, [l0, l1]: [(Grid, usize); 2], weights: &[PathWeights; 2]) -> Self {
+        Self([FastPath::new(dims, l0, &weights[0]), FastPath::new(dims, l1, &weights[1])])
     }
 
-    /// Runs both levels on every sample without allocating.
-    pub fn run(&mut self, inputs: &FfInputs<'_>) -> Result<(), OpError> {
-        self.router.run(inputs)?;
-        self.outputs.diagnostics = self.router.diagnostics();
-        for (b, route) in self.router.routes.iter().enumerate() {
-            let sample = b * self.dims.sample()..(b + 1) * self.dims.sample();
-            let plane = b * self.dims.plane()..(b + 1) * self.dims.plane();
-            let proxies = [&inputs.boundary[plane.clone()], &inputs.uncertainty[plane]];
-            let dense = &inputs.dense[sample];
-            let out = self.outputs.sample(&self.dims, b);
-            let (states0, states1) = out.states.split_at_mut(2 * self.dims.channels);
-            vectorized(
-                #[inline(always)]
-                || copy_through_gate(dense, out.heavy, out.detail),
-            );
-            let nested = !route.l1.ordered.is_empty();
-            let detail = (!nested).then_some(&mut *out.detail);
-            self.paths[0].run(&route.l0.selected, proxies, out.heavy, detail, out.alpha, states0);
-            if nested {
-                let ids = &route.l1.ordered;
-                self.paths[1].run(ids, proxies, out.heavy, Some(out.detail), out.alpha, states1);
-            } else {
-                states1.fill(0.0);
-            }
+    fn run(&mut self, inputs: &FfInputs<'_>, route: &TwoStage, out: SampleOutputs<'_>) {
+        let Self([level0, level1]) = self;
+        let proxies = [inputs.boundary, inputs.uncertainty];
+        vectorized!(copy_through_gate(inputs.dense, out.heavy, out.detail));
+        let children = &route.l1.ordered;
+        let detail = children.is_empty().then_some(&mut *out.detail);
+        let [states0, states1] = out.states;
+        level0.run(&route.l0.selected, proxies, out.heavy, detail, out.alpha, states0);
+        if children.is_empty() {
+            states1.fill(0.0);
+        } else {
+            level1.run(children, proxies, out.heavy, Some(out.detail), out.alpha, states1);
         }
-        Ok(())
     }
 }
 

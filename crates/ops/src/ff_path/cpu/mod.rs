@@ -9,60 +9,35 @@ mod refine;
 mod route;
 mod weights;
 
-pub use fast::FastModule;
-pub use oracle::OracleModule;
-pub use route::{Route, Router};
+pub use route::Router;
 pub use weights::PathWeights;
 
 use crate::buffer::Buffer;
 use crate::diagnostics::Diagnostics;
 use crate::error::OpError;
+use crate::op::params;
+use crate::select::{TwoStage, check_budget, check_length};
 use crate::shape::{Grid, Nchw};
-use serde::Deserialize;
 
-/// Epsilon of both normalisations.
 const NORM_EPS: f64 = 1e-5;
 
-/// Numbers of one FF module: the op's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FfConfig {
-    /// Tile edge of level 0.
-    pub tile_size_l0: usize,
-    /// Tile edge of level 1, half of level 0's.
-    pub tile_size_l1: usize,
-    /// Most tiles on level 0.
-    pub kmax_l0: usize,
-    /// Most tiles on level 1.
-    pub kmax_l1: usize,
-    /// Budget of level 0 per sample.
-    pub budget_b1: f64,
-    /// Budget of level 1 per sample.
-    pub budget_b2: f64,
-    /// Budget over all levels per sample.
-    pub budget_total: f64,
-    /// Cost of a tile on the heavy path.
-    pub cost_heavy: f64,
-    /// Cost of a tile on the cheap path.
-    pub cost_cheap: f64,
-    /// Whether level 1 runs at all.
-    pub nesting: bool,
-}
-
-impl Default for FfConfig {
-    fn default() -> Self {
-        Self {
-            tile_size_l0: 16,
-            tile_size_l1: 8,
-            kmax_l0: 32,
-            kmax_l1: 64,
-            budget_b1: 16.0,
-            budget_b2: 8.0,
-            budget_total: 32.0,
-            cost_heavy: 1.0,
-            cost_cheap: 0.2,
-            nesting: true,
-        }
+params! {
+    /// The op's parameters.
+    #[derive(Copy)]
+    pub struct FfConfig {
+        pub tile_size_l0: usize = 16,
+        /// Half of level 0's.
+        pub tile_size_l1: usize = 8,
+        pub kmax_l0: usize = 32,
+        pub kmax_l1: usize = 64,
+        /// Budgets are per sample.
+        pub budget_b1: f64 = 16.0,
+        pub budget_b2: f64 = 8.0,
+        pub budget_total: f64 = 32.0,
+        pub cost_heavy: f64 = 1.0,
+        pub cost_cheap: f64 = 0.2,
+        /// Whether level 1 runs at all.
+        pub nesting: bool = true,
     }
 }
 
@@ -76,25 +51,16 @@ impl FfConfig {
             ("cost_cheap", self.cost_cheap),
             ("cost_heavy", self.cost_heavy),
         ] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(OpError::Budget { name, value });
-            }
+            check_budget(name, value)?;
         }
         let l0 = Grid::new(dims.height, dims.width, self.tile_size_l0)?;
         let l1 = Grid::new(dims.height, dims.width, self.tile_size_l1)?;
         // Children are addressed on a grid of exactly twice the rows and columns.
-        if self.tile_size_l0 != 2 * self.tile_size_l1 {
-            return Err(OpError::Length {
-                name: "tile_size_l0 (twice tile_size_l1)",
-                expected: 2 * self.tile_size_l1,
-                got: self.tile_size_l0,
-            });
-        }
+        check_length("tile_size_l0 (twice tile_size_l1)", 2 * self.tile_size_l1, self.tile_size_l0)?;
         Ok([l0, l1])
     }
 
     /// Extra cost of the heavy path per tile.
-    #[must_use]
     pub fn delta_cost(&self) -> f64 {
         (self.cost_heavy - self.cost_cheap).max(1e-9)
     }
@@ -109,21 +75,17 @@ pub struct FfInputs<'a> {
     pub utilities: &'a [f32],
     /// Worth of splitting each level-0 tile.
     pub split_utilities: &'a [f32],
-    /// Boundary proxy.
     pub boundary: &'a [f32],
-    /// Uncertainty proxy.
     pub uncertainty: &'a [f32],
 }
 
 impl<'a> FfInputs<'a> {
-    /// For choosing tiles alone: worth of each tile, and of splitting it.
-    #[must_use]
-    pub fn of_utilities([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
+    /// For choosing tiles alone.
+    pub fn for_routing([utilities, split_utilities]: &'a [Vec<f32>; 2]) -> Self {
         Self { dense: &[], utilities, split_utilities, boundary: &[], uncertainty: &[] }
     }
 }
 
-/// What one call returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FfOutputs {
     /// `[B, C, H, W]`.
@@ -134,7 +96,6 @@ pub struct FfOutputs {
     pub alpha: Buffer,
     /// Final scan states of both paths, `[B, 2 paths, 2 directions, C]`; zeros for a path without tiles.
     pub states: Buffer,
-    /// The routing report over the batch.
     pub diagnostics: Diagnostics,
 }
 
@@ -149,38 +110,87 @@ impl FfOutputs {
         }
     }
 
-    /// Fills everything with NaN.
+    /// In the order of the op's outputs.
+    pub(crate) fn buffers(&mut self) -> [&mut Buffer; 4] {
+        [&mut self.heavy, &mut self.detail, &mut self.alpha, &mut self.states]
+    }
+
     pub fn poison(&mut self) {
-        for buffer in [&mut self.heavy, &mut self.detail, &mut self.alpha, &mut self.states] {
-            buffer.fill(f32::NAN);
-        }
+        self.buffers().into_iter().for_each(|buffer| buffer.fill(f32::NAN));
         self.diagnostics = Diagnostics::empty();
         self.diagnostics.mu_last = f64::NAN;
     }
 }
 
-/// Splits the output buffers of one sample.
-struct SampleOutputs<'a> {
+/// The output buffers of one sample; states are those of both levels.
+pub struct SampleOutputs<'a> {
     heavy: &'a mut [f32],
     detail: &'a mut [f32],
     alpha: &'a mut [f32],
-    states: &'a mut [f32],
+    states: [&'a mut [f32]; 2],
 }
 
-impl FfOutputs {
-    fn sample(&mut self, dims: &Nchw, b: usize) -> SampleOutputs<'_> {
-        let (sample, plane, states) = (dims.sample(), dims.plane(), 4 * dims.channels);
-        SampleOutputs {
-            heavy: &mut self.heavy[b * sample..(b + 1) * sample],
-            detail: &mut self.detail[b * sample..(b + 1) * sample],
-            alpha: &mut self.alpha[b * plane..(b + 1) * plane],
-            states: &mut self.states[b * states..(b + 1) * states],
+/// Both levels of one version, with their working space.
+pub trait Levels {
+    /// Each level has a grid and at most so many tiles.
+    fn new(dims: Nchw, levels: [(Grid, usize); 2], weights: &[PathWeights; 2]) -> Self;
+    fn run(&mut self, sample: &FfInputs<'_>, route: &TwoStage, out: SampleOutputs<'_>);
+}
+
+/// The FF module in one version.
+#[derive(Clone, Debug)]
+pub struct Module<L> {
+    dims: Nchw,
+    levels: L,
+    pub router: Router,
+    pub outputs: FfOutputs,
+}
+
+pub type FastModule = Module<fast::FastLevels>;
+pub type OracleModule = Module<oracle::OracleLevels>;
+
+impl<L: Levels> Module<L> {
+    /// A module for maps of one size; weights are level 0's and level 1's.
+    pub fn new(dims: Nchw, config: FfConfig, weights: &[PathWeights; 2]) -> Result<Self, OpError> {
+        let [l0, l1] = config.grids(&dims)?;
+        let levels = [(l0, config.kmax_l0), (l1, config.kmax_l1)];
+        Ok(Self {
+            dims,
+            levels: L::new(Nchw { batch: 1, ..dims }, levels, weights),
+            router: Router::new(config, &dims)?,
+            outputs: FfOutputs::new(&dims),
+        })
+    }
+
+    /// Runs both levels on every sample.
+    pub fn run(&mut self, inputs: &FfInputs<'_>) -> Result<(), OpError> {
+        self.router.run(inputs)?;
+        self.outputs.diagnostics = self.router.diagnostics();
+        let Nchw { channels, .. } = self.dims;
+        let FfOutputs { heavy, detail, alpha, states, .. } = &mut self.outputs;
+        for (b, route) in self.router.routes.iter().enumerate() {
+            let sample = b * self.dims.sample()..(b + 1) * self.dims.sample();
+            let plane = b * self.dims.plane()..(b + 1) * self.dims.plane();
+            let (states0, states1) = states[4 * b * channels..][..4 * channels].split_at_mut(2 * channels);
+            let inputs = FfInputs {
+                dense: &inputs.dense[sample.clone()],
+                boundary: &inputs.boundary[plane.clone()],
+                uncertainty: &inputs.uncertainty[plane.clone()],
+                ..*inputs
+            };
+            let out = SampleOutputs {
+                heavy: &mut heavy[sample.clone()],
+                detail: &mut detail[sample],
+                alpha: &mut alpha[plane],
+                states: [states0, states1],
+            };
+            self.levels.run(&inputs, route, out);
         }
+        Ok(())
     }
 }
 
 /// Floating-point operations of one call that has `tiles` tiles on each level.
-#[must_use]
 pub fn flops(dims: &Nchw, config: &FfConfig, tiles: [usize; 2]) -> u64 {
     let c = dims.channels as u64;
     let mut total = 8 * dims.plane() as u64 * dims.batch as u64;

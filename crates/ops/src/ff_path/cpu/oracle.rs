@@ -1,70 +1,45 @@
 //! The FF path by the obvious loops, each step on whole tensors of packed tiles. Sums of products and
 //! moments are taken in f64, so that the reference carries no rounding of its own; everything stored is f32.
 
-use super::{FfConfig, FfInputs, FfOutputs, NORM_EPS, PathWeights, Router};
-use crate::error::OpError;
+use super::{FfInputs, Levels, NORM_EPS, PathWeights, SampleOutputs};
 use crate::fusion_gate::cpu::{self as fusion, Maps};
 use crate::order::OrderMode;
-use crate::shape::{Grid, Nchw};
+use crate::select::TwoStage;
+use crate::shape::{Grid, Nchw, TileSpec};
 use crate::simd::relu;
-use crate::tile_pack::cpu::{self as pack, PackSpec, Packed};
+use crate::tile_pack::cpu::{self as pack, Packed};
 use crate::tile_ssm::cpu::module::{TOKEN_CLAMP, sigmoid};
 use crate::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
 use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
-use crate::tile_unpack::cpu::{Overlap, UnpackSpec};
+use crate::tile_unpack::cpu::{Overlap, Unpack};
 
-/// The plain FF module with its working space.
+/// The plain version of both levels.
 #[derive(Clone, Debug)]
-pub struct OracleModule {
-    dims: Nchw,
+pub struct OracleLevels {
     paths: [OraclePath; 2],
-    /// Selection of the last call.
-    pub router: Router,
-    level0: Vec<f32>,
-    /// What the last call returned.
-    pub outputs: FfOutputs,
+    /// Output of level 0, which level 1 reads.
+    between: Vec<f32>,
 }
 
-impl OracleModule {
-    /// A module for maps of one size; weights are level 0's and level 1's.
-    pub fn new(dims: Nchw, config: FfConfig, weights: &[PathWeights; 2]) -> Result<Self, OpError> {
-        let grids = config.grids(&dims)?;
-        let one = Nchw { batch: 1, ..dims };
-        Ok(Self {
-            dims,
-            paths: [
-                OraclePath::new(one, grids[0], config.kmax_l0, &weights[0]),
-                OraclePath::new(one, grids[1], config.kmax_l1, &weights[1]),
-            ],
-            router: Router::new(config, &dims)?,
-            level0: vec![0.0; dims.sample()],
-            outputs: FfOutputs::new(&dims),
-        })
+impl Levels for OracleLevels {
+    fn new(dims: Nchw, [l0, l1]: [(Grid, usize); 2], weights: &[PathWeights; 2]) -> Self {
+        let paths = [OraclePath::new(dims, l0, &weights[0]), OraclePath::new(dims, l1, &weights[1])];
+        Self { paths, between: vec![0.0; dims.sample()] }
     }
 
-    /// Runs both levels on every sample.
-    pub fn run(&mut self, inputs: &FfInputs<'_>) -> Result<(), OpError> {
-        self.router.run(inputs)?;
-        self.outputs.diagnostics = self.router.diagnostics();
-        for (b, route) in self.router.routes.iter().enumerate() {
-            let sample = b * self.dims.sample()..(b + 1) * self.dims.sample();
-            let plane = b * self.dims.plane()..(b + 1) * self.dims.plane();
-            let proxies = [&inputs.boundary[plane.clone()], &inputs.uncertainty[plane]];
-            let dense = &inputs.dense[sample];
-            let out = self.outputs.sample(&self.dims, b);
-            let (states0, states1) = out.states.split_at_mut(2 * self.dims.channels);
-            self.paths[0].run(dense, &route.l0.selected, proxies, out.heavy, out.alpha, states0);
-            if route.l1.ordered.is_empty() {
-                states1.fill(0.0);
-                subtract(out.heavy, dense, out.detail);
-            } else {
-                self.level0.copy_from_slice(out.heavy);
-                let ids = &route.l1.ordered;
-                self.paths[1].run(&self.level0, ids, proxies, out.heavy, out.alpha, states1);
-                subtract(out.heavy, &self.level0, out.detail);
-            }
+    fn run(&mut self, inputs: &FfInputs<'_>, route: &TwoStage, out: SampleOutputs<'_>) {
+        let Self { paths: [level0, level1], between } = self;
+        let proxies = [inputs.boundary, inputs.uncertainty];
+        let [states0, states1] = out.states;
+        level0.run(inputs.dense, &route.l0.selected, proxies, out.heavy, out.alpha, states0);
+        if route.l1.ordered.is_empty() {
+            states1.fill(0.0);
+            subtract(out.heavy, inputs.dense, out.detail);
+        } else {
+            between.copy_from_slice(out.heavy);
+            level1.run(between, &route.l1.ordered, proxies, out.heavy, out.alpha, states1);
+            subtract(out.heavy, between, out.detail);
         }
-        Ok(())
     }
 }
 
@@ -93,15 +68,15 @@ struct OraclePath {
 }
 
 impl OraclePath {
-    fn new(dims: Nchw, grid: Grid, kmax: usize, weights: &PathWeights) -> Self {
+    fn new(dims: Nchw, (grid, kmax): (Grid, usize), weights: &PathWeights) -> Self {
         let (tiles, c, pixels) = (kmax.min(grid.count()), dims.channels, grid.tile * grid.tile);
-        let spec = PackSpec { dims, grid, tiles, order: Some(OrderMode::Hilbert) };
+        let spec = TileSpec { dims, grid, tiles };
         Self {
             dims,
             grid,
             weights: weights.clone(),
             scans: [weights.forward.params(), weights.backward.params()],
-            gate: weights.merge_gate_logit.iter().map(|&v| sigmoid(f64::from(v)) as f32).collect(),
+            gate: weights.merge_gate(),
             packed: Packed::new(&spec),
             tokens: vec![0.0; tiles * c],
             mixed: vec![0.0; tiles * c],
@@ -124,11 +99,9 @@ impl OraclePath {
         states: &mut [f32],
     ) {
         let (dims, grid, tiles) = (self.dims, self.grid, ids.len());
-        let spec = PackSpec { dims, grid, tiles, order: Some(OrderMode::Hilbert) };
-        self.packed.tiles.resize(tiles * spec.tile_len(), 0.0);
-        self.packed.indices.resize(tiles, 0);
-        self.packed.origins.resize(tiles, [0, 0]);
-        pack::oracle(&spec, dense, ids, self.packed.view());
+        let spec = TileSpec { dims, grid, tiles };
+        self.packed.resize(&spec);
+        pack::oracle(&spec, dense, ids, Some(OrderMode::Hilbert), self.packed.view());
         self.tokens_and_scan(tiles, states);
         for k in 0..tiles {
             self.film(k);
@@ -136,10 +109,10 @@ impl OraclePath {
         for k in 0..tiles {
             self.modulate_and_refine(k);
         }
-        let unpack = UnpackSpec { dims, tile: grid.tile, tiles, overlap: Overlap::Override };
         let Packed { tiles: packed, origins, .. } = &self.packed;
+        let unpack = Unpack { spec, overlap: Overlap::Override, base: dense, packed, origins };
         self.map.fill(0);
-        priority::oracle(&unpack, dense, packed, origins, PRIORITY_L0, &mut self.map, &mut self.unpacked);
+        priority::oracle(&unpack, PRIORITY_L0, &mut self.map, &mut self.unpacked);
         let maps = Maps { base: dense, heavy: &self.unpacked, boundary, uncertainty };
         fusion::oracle(&self.weights.gate, &dims, &maps, fused, alpha);
     }

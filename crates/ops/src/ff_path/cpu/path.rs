@@ -9,7 +9,6 @@ use crate::order::{OrderMode, Orderer};
 use crate::product::{PackedLhs, padded_columns, product};
 use crate::shape::{Grid, Nchw};
 use crate::simd::{self, vectorized};
-use crate::tile_ssm::cpu::module::sigmoid;
 use crate::tile_ssm::cpu::{self as ssm, ScanInputs, ScanParams};
 
 #[derive(Clone, Debug)]
@@ -35,17 +34,16 @@ pub(super) struct FastPath {
 }
 
 impl FastPath {
-    pub(super) fn new(dims: Nchw, grid: Grid, kmax: usize, weights: &PathWeights) -> Self {
+    pub(super) fn new(dims: Nchw, (grid, kmax): (Grid, usize), w: &PathWeights) -> Self {
         let (tiles, c) = (kmax.min(grid.count()), dims.channels);
         let stride = padded_columns(tiles);
-        let w = weights;
         Self {
             dims,
             grid,
             orderer: Orderer::new(OrderMode::Hilbert, &grid, tiles),
             ordered: Vec::with_capacity(tiles),
             scans: [w.forward.params(), w.backward.params()],
-            merge_gate: w.merge_gate_logit.iter().map(|&v| sigmoid(f64::from(v)) as f32).collect(),
+            merge_gate: w.merge_gate(),
             token_norm: w.token_norm.clone(),
             mlp0: (PackedLhs::new(&w.mlp0[0], c, c), w.mlp0[1].clone()),
             mlp2: (PackedLhs::new(&w.mlp2[0], 2 * c, c), w.mlp2[1].clone()),
@@ -73,13 +71,10 @@ impl FastPath {
     ) {
         self.ordered.resize(ids.len(), 0);
         self.orderer.order_into(ids, &mut self.ordered);
-        vectorized(
-            #[inline(always)]
-            || {
-                fusion::alpha_fast(&self.fusion, boundary, uncertainty, alpha);
-                self.gather_tokens(heavy);
-            },
-        );
+        vectorized!({
+            fusion::alpha_fast(&self.fusion, boundary, uncertainty, alpha);
+            self.gather_tokens(heavy);
+        });
         self.scan(states);
         if ids.is_empty() {
             return;
@@ -136,17 +131,14 @@ impl FastPath {
             }
         }
         product(&self.mlp0.0, &self.columns, stride, stride, &mut self.hidden, stride);
-        vectorized(
-            #[inline(always)]
-            || {
-                for (row, &bias) in self.hidden.chunks_exact_mut(stride).zip(&self.mlp0.1) {
-                    for v in row {
-                        *v += bias;
-                        *v *= simd::sigmoid(*v);
-                    }
+        vectorized!({
+            for (row, &bias) in self.hidden.chunks_exact_mut(stride).zip(&self.mlp0.1) {
+                for v in row {
+                    *v += bias;
+                    *v *= simd::sigmoid(*v);
                 }
-            },
-        );
+            }
+        });
         product(&self.mlp2.0, &self.hidden, stride, stride, &mut self.film, stride);
         for (at, (row, &bias)) in self.film.chunks_exact_mut(stride).zip(&self.mlp2.1).enumerate() {
             for v in &mut row[..tiles] {

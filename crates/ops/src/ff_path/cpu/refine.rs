@@ -7,7 +7,6 @@ use crate::product::{COLUMN_STEP, PackedLhs, padded_columns, product};
 use crate::shape::Nchw;
 use crate::simd::{Lanes, relu, vectorized};
 
-/// Where one tile lies and how it is modulated.
 pub(super) struct TileIo<'a> {
     pub dims: Nchw,
     pub origin: [u32; 2],
@@ -55,27 +54,21 @@ impl Refine {
     }
 
     pub(super) fn run(&mut self, io: &TileIo<'_>, heavy: &mut [f32], detail: Option<&mut [f32]>) {
-        vectorized(
-            #[inline(always)]
-            || match self.tile {
-                8 => self.modulate_and_convolve::<8>(io, heavy, 8),
-                16 => self.modulate_and_convolve::<16>(io, heavy, 16),
-                tile => self.modulate_and_convolve::<0>(io, heavy, tile),
-            },
-        );
+        vectorized!(match self.tile {
+            8 => self.modulate_and_convolve::<8>(io, heavy, 8),
+            16 => self.modulate_and_convolve::<16>(io, heavy, 16),
+            tile => self.modulate_and_convolve::<0>(io, heavy, tile),
+        });
         let (columns, stride) = (self.columns, self.stride);
         product(&self.pointwise.0, &self.convolved, stride, columns, &mut self.wide, stride);
-        vectorized(
-            #[inline(always)]
-            || {
-                let moments = self.moments();
-                match self.tile {
-                    8 => self.gate_and_fuse(io, moments, heavy, detail, 8),
-                    16 => self.gate_and_fuse(io, moments, heavy, detail, 16),
-                    tile => self.gate_and_fuse(io, moments, heavy, detail, tile),
-                }
-            },
-        );
+        vectorized!({
+            let moments = self.moments();
+            match self.tile {
+                8 => self.gate_and_fuse(io, moments, heavy, detail, 8),
+                16 => self.gate_and_fuse(io, moments, heavy, detail, 16),
+                tile => self.gate_and_fuse(io, moments, heavy, detail, tile),
+            }
+        });
     }
 
     /// `T` is the tile edge when known at compile time, else 0. A few channels are modulated before they are

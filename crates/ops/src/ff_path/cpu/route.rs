@@ -1,25 +1,15 @@
-//! Which tiles each sample gets, and the report over the batch.
+//! Chooses the tiles of each sample, and reports on the batch.
 
 use super::{FfConfig, FfInputs};
 use crate::diagnostics::{BudgetUse, Diagnostics, Histogram};
 use crate::error::OpError;
 use crate::order::{OrderMode, Orderer};
-use crate::select::{Greedy, Split, SplitInput};
+use crate::select::{Greedy, Split, SplitInput, TwoStage};
 use crate::shape::{Grid, Nchw};
 
-/// Overhead of splitting one parent.
 pub const SPLIT_OVERHEAD: f64 = 1.0;
 
-/// One sample's choice.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Route {
-    /// Level 0.
-    pub l0: Greedy,
-    /// Level 1; empty without nesting.
-    pub l1: Split,
-}
-
-/// Chooses tiles sample by sample in buffers of its own.
+/// Chooses tiles sample by sample, reusing its buffers.
 #[derive(Clone, Debug)]
 pub struct Router {
     config: FfConfig,
@@ -30,16 +20,15 @@ pub struct Router {
     overheads: Vec<f64>,
     orderer: Orderer,
     /// One per sample.
-    pub routes: Vec<Route>,
+    pub routes: Vec<TwoStage>,
 }
 
 impl Router {
-    /// Room for a batch of maps.
     pub fn new(config: FfConfig, dims: &Nchw) -> Result<Self, OpError> {
         let grids = config.grids(dims)?;
         let count = grids[0].count();
         // Built one by one: cloning a `Vec` drops its spare capacity, and the first call would allocate.
-        let route = |_| Route {
+        let route = |_| TwoStage {
             l0: Greedy::with_capacity(count, config.kmax_l0),
             l1: Split::with_capacity(config.kmax_l0.min(count), config.kmax_l1),
         };
@@ -55,7 +44,6 @@ impl Router {
         })
     }
 
-    /// Routes every sample.
     pub fn run(&mut self, inputs: &FfInputs<'_>) -> Result<(), OpError> {
         let count = self.grids[0].count();
         for (wide, &narrow) in self.utilities.iter_mut().zip(inputs.utilities) {
@@ -83,18 +71,17 @@ impl Router {
     }
 
     /// The report; budgets are summed over the batch.
-    #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {
         let batch = self.routes.len() as f64;
         let counts = self.grids.map(|grid| (grid.count() * self.routes.len()) as u64);
-        let sum = |f: &dyn Fn(&Route) -> f64| self.routes.iter().map(f).sum::<f64>();
+        let sum = |f: &dyn Fn(&TwoStage) -> f64| self.routes.iter().map(f).sum::<f64>();
         let (b1, b2) = (sum(&|r| r.l0.spent), sum(&|r| r.l1.spent));
-        let selected = |f: &dyn Fn(&Route) -> usize| self.routes.iter().map(f).sum::<usize>() as u64;
+        let selected = |f: &dyn Fn(&TwoStage) -> usize| self.routes.iter().map(f).sum::<usize>() as u64;
         let use_of = |used, budget: f64| BudgetUse { used, budget: budget * batch };
         Diagnostics {
             selected_counts: [selected(&|r| r.l0.selected.len()), selected(&|r| r.l1.ordered.len()), 0],
             total_counts: [counts[0], counts[1], 0],
-            utility_histogram: Histogram::of(&self.utilities),
+            utility_histogram: Histogram::new(&self.utilities),
             budgets: [use_of(b1, self.config.budget_b1), use_of(b2, self.config.budget_b2), use_of(0.0, 0.0)],
             total: use_of(b1 + b2, self.config.budget_total),
             mu_last: 0.1,

@@ -5,7 +5,7 @@ use super::cpu::{FfConfig, FfInputs, PathWeights, Router};
 use crate::order::{OrderMode, order};
 use crate::prelude::*;
 use crate::shape::Grid;
-use crate::tile_ssm::cpu::module::{RawScan, sigmoid};
+use crate::tile_ssm::cpu::module::RawScan;
 use holdpoint_cuda::compile::Unit;
 use holdpoint_cuda::{Buffer, CudaError, Launch};
 use holdpoint_model::FailureCause;
@@ -36,11 +36,11 @@ pub(super) const KERNELS: &[KernelFile] = &[
 // What the fast kernel has shared memory for.
 const CHANNELS_MAX: usize = 768;
 const TILE_MAX: usize = 64;
-/// Elements of one row of a tile.
+/// Channels times tile edge.
 const ROW_MAX: usize = 8192;
 
-/// What the fast kernels have no room for.
-pub(super) fn check(request: &Request<'_>, dims: &Nchw, config: &FfConfig) -> Result<(), BuildError> {
+/// Checks the limits of the fast kernels.
+pub(super) fn check(request: &Request, dims: &Nchw, config: &FfConfig) -> Result<(), BuildError> {
     let (channels, tile_size) = (dims.channels, config.tile_size_l0.max(config.tile_size_l1));
     if request.variant == Variant::Fast && !channels.is_multiple_of(16) {
         return Err(request.shape_error("channels must be a multiple of 16; variant \"reference\" takes any"));
@@ -56,7 +56,7 @@ pub(super) fn check(request: &Request<'_>, dims: &Nchw, config: &FfConfig) -> Re
     Ok(())
 }
 
-/// Chooses tiles on the host, as a caller would before each call.
+/// Chooses tiles on the host before each call, as a caller would.
 struct Routing {
     router: Router,
     grids: [Grid; 2],
@@ -67,7 +67,7 @@ impl Routing {
     /// Ids of both levels, sample after sample, each in the order of the scan.
     fn run(&mut self) -> Result<[Vec<u32>; 2], CudaError> {
         let failed = |error: OpError| CudaError::new(FailureCause::WorkerError, error.to_string());
-        self.router.run(&FfInputs::of_utilities(&self.utilities)).map_err(failed)?;
+        self.router.run(&FfInputs::for_routing(&self.utilities)).map_err(failed)?;
         let routes = &self.router.routes;
         let l0 =
             routes.iter().flat_map(|route| order(&route.l0.selected, OrderMode::Hilbert, &self.grids[0]));
@@ -75,7 +75,7 @@ impl Routing {
         Ok([l0.collect(), l1.collect()])
     }
 
-    /// Whether every sample has as many tiles as the others, which the kernels count on.
+    /// Whether all samples have the same number of tiles, which the kernels rely on.
     fn is_even(&self) -> bool {
         let counts = |f: &dyn Fn(usize) -> usize| (1..self.router.routes.len()).all(|b| f(b) == f(0));
         let routes = &self.router.routes;
@@ -83,7 +83,7 @@ impl Routing {
     }
 }
 
-/// What launches of either variant are made of.
+/// What the launches of either variant use.
 struct Parts<'a> {
     dims: Nchw,
     tiles: [usize; 2],
@@ -108,21 +108,21 @@ impl Parts<'_> {
         usize::from(self.tiles[1] > 0)
     }
 
-    fn detail_of(&self, level: usize) -> u64 {
+    fn level_detail(&self, level: usize) -> u64 {
         if level == self.last() { self.detail } else { 0 }
     }
 
-    fn unrounded_of(&self, level: usize) -> u64 {
+    fn level_unrounded(&self, level: usize) -> u64 {
         if level == 0 && self.tiles[1] > 0 { self.unrounded } else { 0 }
     }
 
     /// The states of a level: `[B, 2 paths, 2 directions, C]`.
-    fn states_of(&self, level: usize) -> u64 {
+    fn level_states(&self, level: usize) -> u64 {
         self.states + (level * 2 * self.dims.channels * size_of::<f32>()) as u64
     }
 
     /// The map that a level reads.
-    fn map_of(&self, level: usize) -> u64 {
+    fn level_map(&self, level: usize) -> u64 {
         if level == 0 { self.dense } else { self.unrounded }
     }
 
@@ -144,7 +144,6 @@ impl Parts<'_> {
     }
 }
 
-/// The constants of a level's programs.
 fn unit(source: &'static Source, dtype: Dtype, level: usize, constants: &[(&str, usize)]) -> Unit {
     let mut unit = Unit::new(source, dtype);
     unit.config.extend(constants.iter().map(|(name, value)| ((*name).to_owned(), *value as i64)));
@@ -165,8 +164,9 @@ fn fast(build: &mut Build<'_>, parts: &Parts<'_>, tokens: u64) -> Result<Vec<Lau
         let item_bytes = if level == 0 { dtype.bytes() } else { size_of::<f32>() };
         let token_blocks = (batch * tiles * channels * token_lanes(edge, item_bytes)).div_ceil(THREADS);
         let path = unit(&FF_PATH, dtype, level, &[("TILE", edge)]);
-        let arguments =
-            parts.sizes(Arguments::new().ptr(parts.map_of(level)).ptr(parts.ids[level]), level).ptr(tokens);
+        let arguments = parts
+            .sizes(Arguments::new().ptr(parts.level_map(level)).ptr(parts.ids[level]), level)
+            .ptr(tokens);
         if level == 0 {
             let copying = 8 * gpu.device.multiprocessors as usize;
             let kernel = gpu.kernel(&path, "ff_begin_fast")?;
@@ -183,11 +183,12 @@ fn fast(build: &mut Build<'_>, parts: &Parts<'_>, tokens: u64) -> Result<Vec<Lau
         let aligned = usize::from(misalign.is_multiple_of(16));
         let constants = [("CHANNELS", channels), ("TILE", edge), ("CLUSTER", cluster), ("ALIGNED", aligned)];
         let kernel = gpu.kernel(&unit(&FF_REFINE, dtype, level, &constants), "ff_refine_fast")?;
-        let arguments = Arguments::new().ptr(parts.map_of(level)).ptr(parts.ids[level]).ptr(tokens);
+        let arguments = Arguments::new().ptr(parts.level_map(level)).ptr(parts.ids[level]).ptr(tokens);
         let arguments = arguments.buffer(&parts.scans[level]).buffer(&parts.weights[level]);
         let arguments = parts.proxies(arguments.int(tiles).int(height).int(width), level);
-        let arguments = arguments.ptr(parts.heavy).ptr(parts.detail_of(level)).ptr(parts.unrounded_of(level));
-        let arguments = arguments.ptr(parts.states_of(level)).int(4 * channels);
+        let arguments =
+            arguments.ptr(parts.heavy).ptr(parts.level_detail(level)).ptr(parts.level_unrounded(level));
+        let arguments = arguments.ptr(parts.level_states(level)).int(4 * channels);
         launches.push(kernel.launch(grid_x(batch * tiles * cluster), THREADS as u32, arguments));
     }
     Ok(launches)
@@ -236,8 +237,8 @@ pub(super) fn launches(op: &FfPath, build: &mut Build<'_>) -> Result<Launches, P
     let mut packed = Vec::new();
     let mut scans = Vec::new();
     for weights in &weights {
-        packed.push(build.upload(&build.dtype.encode(&in_order(weights)))?);
-        scans.push(build.upload(&scan_of(weights))?);
+        packed.push(build.upload(&build.dtype.encode(&pack_layers(weights)))?);
+        scans.push(build.upload(&pack_scans(weights))?);
     }
     let mut ids_buffer = build.upload(&ids.concat())?;
     let unrounded = build.scratch(size_of::<f32>() * dims.len())?;
@@ -273,19 +274,18 @@ pub(super) fn launches(op: &FfPath, build: &mut Build<'_>) -> Result<Launches, P
 }
 
 /// All layers in the order of `Weights` in ff.cuh.
-fn in_order(weights: &PathWeights) -> Vec<f32> {
+fn pack_layers(weights: &PathWeights) -> Vec<f32> {
     let PathWeights { token_norm, mlp0, mlp2, depthwise, pointwise, norm, .. } = weights;
     [token_norm, mlp0, mlp2, depthwise, pointwise, norm].iter().flat_map(|layer| layer.concat()).collect()
 }
 
 /// Both directions' numbers and the merge gate, `[9, C]`.
-fn scan_of(weights: &PathWeights) -> Vec<f32> {
-    let of = |scan: &RawScan| {
+fn pack_scans(weights: &PathWeights) -> Vec<f32> {
+    let pack = |scan: &RawScan| {
         let params = scan.params();
         [params.decay, params.input_gain, params.output_gain, params.state_bias].concat()
     };
-    let gate = weights.merge_gate_logit.iter().map(|logit| sigmoid(f64::from(*logit)) as f32);
-    of(&weights.forward).into_iter().chain(of(&weights.backward)).chain(gate).collect()
+    [pack(&weights.forward), pack(&weights.backward), weights.merge_gate()].concat()
 }
 
 #[cfg(test)]
@@ -296,13 +296,13 @@ mod tests {
     #[test]
     fn weights_lie_in_the_order_that_the_kernels_read() {
         let weights = PathWeights::draw(&mut RandomState::new(1), 16);
-        let numbers = in_order(&weights);
+        let numbers = pack_layers(&weights);
         assert_eq!(numbers.len(), 21 * 16 + 5 * 16 * 16);
         // mlp2.bias after three vectors and three squares; pointwise.weight after fifteen and three.
         assert_eq!(numbers[3 * 16 + 3 * 256..][..32], weights.mlp2[1]);
         assert_eq!(numbers[15 * 16 + 3 * 256..][..512], weights.pointwise[0]);
-        assert_eq!(scan_of(&weights).len(), 9 * 16);
-        assert_eq!(scan_of(&weights)[8 * 16], 0.5);
+        assert_eq!(pack_scans(&weights).len(), 9 * 16);
+        assert_eq!(pack_scans(&weights)[8 * 16], 0.5);
     }
 
     #[test]

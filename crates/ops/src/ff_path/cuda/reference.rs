@@ -1,11 +1,11 @@
-//! The plain version: one kernel a layer, through buffers of 32-bit floats.
+//! The plain version: one kernel per layer, through buffers of 32-bit floats.
 
 use super::{FF_PATH, Parts, unit};
 use crate::cuda::{Gpu, PLAIN_THREADS, grid_x};
 use crate::shape::Nchw;
 use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Launch};
 
-/// Its launches and what they write in between.
+/// The launches, and the scratch buffers between them.
 pub(super) fn launches(
     gpu: &mut Gpu,
     dtype: Dtype,
@@ -46,12 +46,12 @@ pub(super) fn launches(
         }
         let (slots, values) = (batch * tiles, batch * tiles * channels * edge * edge);
         let weights = &parts.weights[level];
-        let from_map = || Arguments::new().ptr(parts.map_of(level)).ptr(parts.ids[level]);
+        let from_map = || Arguments::new().ptr(parts.level_map(level)).ptr(parts.ids[level]);
         let arguments = parts.sizes(from_map(), level).int(edge).ptr(tokens);
         push(gpu, level, "ff_tokens_reference", slots * channels, arguments)?;
         let arguments =
             Arguments::new().ptr(tokens).buffer(&parts.scans[level]).int(batch).int(tiles).int(channels);
-        let arguments = arguments.ptr(mixed).ptr(parts.states_of(level)).int(4 * channels);
+        let arguments = arguments.ptr(mixed).ptr(parts.level_states(level)).int(4 * channels);
         push(gpu, level, "ff_scan_reference", batch * channels, arguments)?;
         let arguments = Arguments::new().ptr(mixed).buffer(weights).int(slots).int(channels).ptr(hidden);
         push(gpu, level, "ff_hidden_reference", slots * channels, arguments)?;
@@ -68,7 +68,8 @@ pub(super) fn launches(
         push(gpu, level, "ff_moments_reference", slots, arguments)?;
         let arguments = from_map().ptr(modulated).ptr(wide).ptr(moments).buffer(weights);
         let arguments = parts.proxies(parts.sizes(arguments, level).int(edge), level);
-        let arguments = arguments.ptr(parts.heavy).ptr(parts.detail_of(level)).ptr(parts.unrounded_of(level));
+        let arguments =
+            arguments.ptr(parts.heavy).ptr(parts.level_detail(level)).ptr(parts.level_unrounded(level));
         push(gpu, level, "ff_fuse_reference", values, arguments)?;
     }
     Ok((launches, scratch))

@@ -4,48 +4,30 @@ use super::{CHANNELS, FF_STRIDE, Model, PV_STRIDE};
 use crate::simd::{self, vectorized};
 use crate::tile_pack::cpu as pack;
 use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
+use crate::tile_unpack::cpu::{Overlap, Unpack};
 
 /// Runs the model on a `[1, 3, H, W]` image without allocating.
 pub fn fast(model: &mut Model, image: &[f32]) {
-    vectorized(
-        #[inline(always)]
-        || {
-            pool_fine(model, image);
-            pool_coarse(model);
-            for tile in 0..model.grid.count() {
-                model.utilities[tile] = signal(model, tile as u32);
-            }
-        },
-    );
+    vectorized!({
+        pool_fine(model, image);
+        pool_coarse(model);
+        for tile in 0..model.grid.count() {
+            model.utilities[tile] = signal(model, tile as u32);
+        }
+    });
     model.route();
-    model.reshape_packed();
-    let spec = model.pack_spec();
+    let spec = model.tile_spec();
+    model.packed.resize(&spec);
     let orderer = Some(&mut model.orderer);
     pack::fast(&spec, &model.outputs.ff8, &model.selected, orderer, model.packed.view());
-    vectorized(
-        #[inline(always)]
-        || tokens(model),
-    );
+    vectorized!(tokens(model));
     model.scan();
-    vectorized(
-        #[inline(always)]
-        || modulate(model),
-    );
+    vectorized!(modulate(model));
     model.priority_map.fill(0);
-    let unpack = model.unpack_spec();
-    priority::fast(
-        &unpack,
-        &model.outputs.ff8,
-        &model.packed.tiles,
-        &model.packed.origins,
-        PRIORITY_L0,
-        &mut model.priority_map,
-        &mut model.outputs.merged,
-    );
-    model.outputs.score = vectorized(
-        #[inline(always)]
-        || largest(&model.outputs.merged).clamp(0.0, 1.0),
-    );
+    let (packed, origins) = (&model.packed.tiles, &model.packed.origins);
+    let unpack = Unpack { spec, overlap: Overlap::Override, base: &model.outputs.ff8, packed, origins };
+    priority::fast(&unpack, PRIORITY_L0, &mut model.priority_map, &mut model.outputs.merged);
+    model.outputs.score = vectorized!(largest(&model.outputs.merged).clamp(0.0, 1.0));
 }
 
 /// Adds eight rows vertically, then eight neighbours horizontally.

@@ -1,9 +1,11 @@
 //! The obvious loops. Means and variances are summed in f64, so the reference carries no rounding of its own.
 
 use super::{CHANNELS, FF_STRIDE, Model, PV_STRIDE};
+use crate::order::OrderMode;
 use crate::shape::Nchw;
 use crate::tile_pack::cpu as pack;
 use crate::tile_unpack::cpu::priority::{self, PRIORITY_L0};
+use crate::tile_unpack::cpu::{Overlap, Unpack};
 
 /// Runs the model on a `[1, 3, H, W]` image.
 pub fn oracle(model: &mut Model, image: &[f32]) {
@@ -13,9 +15,9 @@ pub fn oracle(model: &mut Model, image: &[f32]) {
         model.utilities[tile] = signal(model, tile as u32);
     }
     model.route();
-    model.reshape_packed();
-    let spec = model.pack_spec();
-    pack::oracle(&spec, &model.outputs.ff8, &model.selected, model.packed.view());
+    let spec = model.tile_spec();
+    model.packed.resize(&spec);
+    pack::oracle(&spec, &model.outputs.ff8, &model.selected, Some(OrderMode::Hilbert), model.packed.view());
     let pixels = model.grid.tile * model.grid.tile;
     for (token, tile) in model.tokens.iter_mut().zip(model.packed.tiles.chunks_exact(pixels)) {
         *token = (tile.iter().map(|&v| f64::from(v)).sum::<f64>() / pixels as f64) as f32;
@@ -26,17 +28,10 @@ pub fn oracle(model: &mut Model, image: &[f32]) {
             *value = *value * (1.0 + model.gamma[at]) + model.mixed[at];
         }
     }
-    let unpack = model.unpack_spec();
     model.priority_map.fill(0);
-    priority::oracle(
-        &unpack,
-        &model.outputs.ff8,
-        &model.packed.tiles,
-        &model.packed.origins,
-        PRIORITY_L0,
-        &mut model.priority_map,
-        &mut model.outputs.merged,
-    );
+    let (packed, origins) = (&model.packed.tiles, &model.packed.origins);
+    let unpack = Unpack { spec, overlap: Overlap::Override, base: &model.outputs.ff8, packed, origins };
+    priority::oracle(&unpack, PRIORITY_L0, &mut model.priority_map, &mut model.outputs.merged);
     let largest = model.outputs.merged.iter().fold(f32::NEG_INFINITY, |a, &b| a.max(b));
     model.outputs.score = largest.clamp(0.0, 1.0);
 }

@@ -2,13 +2,11 @@
 //! Must not mix channels, and must never let a NaN token into the state.
 //!
 //! [`oracle`] and [`fast`] take one parameter set per direction, which covers the op form (the same set
-//! twice) and the module form ([`module`]: two learned sets and a gate). [`placeholder`] is the CPU model's
-//! own scan.
+//! twice) and the module form ([`module`]: two learned sets and a gate).
 
 mod fast;
 pub mod module;
 mod oracle;
-pub mod placeholder;
 
 pub use fast::fast;
 pub use oracle::oracle;
@@ -17,23 +15,17 @@ use std::str::FromStr;
 
 use crate::error::OpError;
 
-/// Bounds of the decay.
 pub const DECAY_RANGE: (f32, f32) = (1e-6, 1.0 - 1e-6);
 
-/// Which way tokens are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// First to last.
     Forward,
-    /// Last to first.
     Backward,
-    /// Both, merged.
     Bidirectional,
 }
 
 impl Direction {
     /// States kept per sample and channel.
-    #[must_use]
     pub fn slots(self) -> usize {
         if self == Self::Bidirectional { 2 } else { 1 }
     }
@@ -52,7 +44,6 @@ impl FromStr for Direction {
     }
 }
 
-/// How two directions become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// f + b.
@@ -76,55 +67,46 @@ impl FromStr for Merge {
     }
 }
 
-/// Sizes and modes of one scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScanSpec {
-    /// Samples.
     pub batch: usize,
     /// Tokens per sample, K.
     pub steps: usize,
-    /// Channels.
     pub channels: usize,
     /// Tokens are clamped to plus or minus this magnitude.
     pub clamp: f32,
-    /// Reading direction.
     pub direction: Direction,
     /// Used when bidirectional.
     pub merge: Merge,
 }
 
 impl ScanSpec {
-    /// Elements of the token tensor.
-    #[must_use]
     pub fn tokens_len(&self) -> usize {
         self.batch * self.steps * self.channels
     }
 
     /// Elements of the state tensor, `[B, C]` or `[B, 2, C]`.
-    #[must_use]
     pub fn state_len(&self) -> usize {
         self.batch * self.direction.slots() * self.channels
     }
 }
 
-/// Per-channel parameters of one direction.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScanParams {
+/// Per-channel parameters of one direction, owned or borrowed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScanParams<V = Vec<f32>> {
     /// Share of the old state that stays.
-    pub decay: Vec<f32>,
-    /// Token gain.
-    pub input_gain: Vec<f32>,
-    /// Output gain.
-    pub output_gain: Vec<f32>,
+    pub decay: V,
+    pub input_gain: V,
+    pub output_gain: V,
     /// Added to each input.
-    pub state_bias: Vec<f32>,
+    pub state_bias: V,
 }
 
+pub type ScanVectors<'a> = ScanParams<&'a [f32]>;
+
 impl ScanParams {
-    /// The same, borrowed.
-    #[must_use]
     pub fn view(&self) -> ScanVectors<'_> {
-        ScanVectors {
+        ScanParams {
             decay: &self.decay,
             input_gain: &self.input_gain,
             output_gain: &self.output_gain,
@@ -133,27 +115,11 @@ impl ScanParams {
     }
 }
 
-/// Borrowed parameters of one direction.
-#[derive(Clone, Copy, Debug)]
-pub struct ScanVectors<'a> {
-    /// Share of the old state that stays.
-    pub decay: &'a [f32],
-    /// Token gain.
-    pub input_gain: &'a [f32],
-    /// Output gain.
-    pub output_gain: &'a [f32],
-    /// Added to each input.
-    pub state_bias: &'a [f32],
-}
-
-/// Everything a scan reads.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanInputs<'a> {
     /// `[B, K, C]`.
     pub tokens: &'a [f32],
-    /// Parameters of the forward pass.
     pub forward: ScanVectors<'a>,
-    /// Parameters of the backward pass.
     pub backward: ScanVectors<'a>,
     /// `[B, C]` (both directions) or `[B, 2, C]`; zeros when absent.
     pub init_state: Option<&'a [f32]>,
@@ -182,7 +148,6 @@ pub(crate) fn clean_token(token: f32, limit: f32) -> f32 {
     if token < -limit { -limit } else { token }
 }
 
-/// Two directions' outputs as one.
 #[inline(always)]
 fn merged(merge: Merge, gate: f32, forward: f32, backward: f32) -> f32 {
     match merge {

@@ -5,40 +5,32 @@ use crate::fusion_gate::cpu::softplus;
 
 /// Range of the learned decay.
 pub const DECAY_MIN: f64 = 1e-3;
-/// Upper end of the learned decay.
 pub const DECAY_MAX: f64 = 0.999;
 /// Tokens of the module form are clamped to this magnitude.
 pub const TOKEN_CLAMP: f32 = 1e4;
 
-/// One direction's raw vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawScan {
-    /// Decay before the sigmoid.
+    /// Before the sigmoid.
     pub decay_logit: Vec<f32>,
-    /// Input gain before softplus.
+    /// Before softplus.
     pub input_gain_raw: Vec<f32>,
-    /// Output gain before softplus.
+    /// Before softplus.
     pub output_gain_raw: Vec<f32>,
-    /// Bias as is.
     pub state_bias: Vec<f32>,
 }
 
-/// 1 / (1 + e^-v) in f64.
-#[must_use]
+/// In f64.
 pub fn sigmoid(v: f64) -> f64 {
     1.0 / (1.0 + (-v).exp())
 }
 
 impl RawScan {
-    /// The initial values: all zero.
-    #[must_use]
     pub fn zeros(channels: usize) -> Self {
         let zeros = || vec![0.0; channels];
         Self { decay_logit: zeros(), input_gain_raw: zeros(), output_gain_raw: zeros(), state_bias: zeros() }
     }
 
-    /// The parameters the recurrence uses.
-    #[must_use]
     pub fn params(&self) -> ScanParams {
         let decay = |&v: &f32| (DECAY_MIN + (DECAY_MAX - DECAY_MIN) * sigmoid(f64::from(v))) as f32;
         let gain = |&v: &f32| (softplus(f64::from(v)) + 1e-6) as f32;

@@ -1,26 +1,15 @@
 //! Unpack by levels: tiles are sorted by (level, position) and applied in that order, without a priority map.
 
-use super::{UnpackSpec, put_tile};
+use super::{Unpack, put_tile};
 use crate::error::OpError;
+use crate::select::check_length;
 use crate::simd::vectorized;
 
 /// Sort keys of all tiles, `[B, K]`. Without levels the position alone decides.
-pub fn keys(
-    tiles: usize,
-    batch: usize,
-    levels: Option<&[i32]>,
-    assume_priority_sorted: bool,
-) -> Result<Vec<i32>, OpError> {
+pub fn keys(tiles: usize, batch: usize, levels: Option<&[i32]>) -> Result<Vec<i32>, OpError> {
     let positions = (0..batch).flat_map(|_| 0..tiles as i64);
-    let Some(levels) = levels else {
-        if !assume_priority_sorted {
-            return Err(OpError::LevelsMissing);
-        }
-        return Ok(positions.map(|k| k as i32).collect());
-    };
-    if levels.len() != batch * tiles {
-        return Err(OpError::Length { name: "levels", expected: batch * tiles, got: levels.len() });
-    }
+    let Some(levels) = levels else { return Ok(positions.map(|k| k as i32).collect()) };
+    check_length("levels", batch * tiles, levels.len())?;
     // The smallest level of the whole tensor, not of each row.
     let lowest = levels.iter().copied().min().map_or(0, i64::from);
     let span = levels.iter().copied().max().map_or(0, i64::from) - lowest;
@@ -37,7 +26,6 @@ pub fn keys(
 }
 
 /// For each batch row the positions of its tiles by ascending key.
-#[must_use]
 pub fn application_order(keys: &[i32], tiles: usize) -> Vec<u32> {
     let mut order = Vec::with_capacity(keys.len());
     if tiles > 0 {
@@ -51,15 +39,9 @@ pub fn application_order(keys: &[i32], tiles: usize) -> Vec<u32> {
 }
 
 /// The obvious loops: repeatedly the tile with the next larger key, one element at a time.
-pub fn oracle(
-    spec: &UnpackSpec,
-    base: &[f32],
-    packed: &[f32],
-    origins: &[[u32; 2]],
-    keys: &[i32],
-    merged: &mut [f32],
-) {
-    let (dims, t) = (spec.dims, spec.tile);
+pub fn oracle(unpack: &Unpack<'_>, keys: &[i32], merged: &mut [f32]) {
+    let Unpack { spec, overlap, base, packed, origins } = *unpack;
+    let (dims, t) = (spec.dims, spec.grid.tile);
     merged.copy_from_slice(base);
     for b in 0..dims.batch {
         let mut last = i32::MIN;
@@ -73,7 +55,7 @@ pub fn oracle(
                         let (row, col) = (y as usize + dy, x as usize + dx);
                         let source = (((b * spec.tiles + k) * dims.channels + c) * t + dy) * t + dx;
                         let target = ((b * dims.channels + c) * dims.height + row) * dims.width + col;
-                        merged[target] = spec.overlap.apply(merged[target], packed[source]);
+                        merged[target] = overlap.apply(merged[target], packed[source]);
                     }
                 }
             }
@@ -86,51 +68,42 @@ fn next_key(row: &[i32], last: i32) -> Option<usize> {
 }
 
 /// Whole rows in the order of [`application_order`]. The order is rebuilt into `order` at each call.
-pub fn fast(
-    spec: &UnpackSpec,
-    base: &[f32],
-    packed: &[f32],
-    origins: &[[u32; 2]],
-    keys: &[i32],
-    order: &mut [u32],
-    merged: &mut [f32],
-) {
+pub fn fast(unpack: &Unpack<'_>, keys: &[i32], order: &mut [u32], merged: &mut [f32]) {
+    let Unpack { ref spec, base, packed, origins, .. } = *unpack;
     merged.copy_from_slice(base);
     if spec.tiles == 0 || spec.dims.is_empty() {
         return;
     }
     let (tiles, tile_len) = (spec.tiles, spec.tile_len());
-    vectorized(
-        #[inline(always)]
-        || {
-            for (b, order) in order.chunks_mut(tiles).enumerate() {
-                let keys = &keys[b * tiles..(b + 1) * tiles];
-                for (k, slot) in order.iter_mut().enumerate() {
-                    *slot = k as u32;
-                }
-                order.sort_unstable_by_key(|&k| keys[k as usize]);
-                let sample = &mut merged[b * spec.dims.sample()..(b + 1) * spec.dims.sample()];
-                for &k in order.iter() {
-                    let at = b * tiles + k as usize;
-                    put_tile(spec, &packed[at * tile_len..(at + 1) * tile_len], origins[at], sample);
-                }
+    vectorized!({
+        for (b, order) in order.chunks_mut(tiles).enumerate() {
+            let keys = &keys[b * tiles..(b + 1) * tiles];
+            for (k, slot) in order.iter_mut().enumerate() {
+                *slot = k as u32;
             }
-        },
-    );
+            order.sort_unstable_by_key(|&k| keys[k as usize]);
+            let sample = &mut merged[b * spec.dims.sample()..(b + 1) * spec.dims.sample()];
+            for &k in order.iter() {
+                let at = b * tiles + k as usize;
+                put_tile(unpack, &packed[at * tile_len..(at + 1) * tile_len], origins[at], sample);
+            }
+        }
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Nchw;
+    use crate::shape::{Nchw, TileSpec};
     use crate::tile_unpack::cpu::Overlap;
 
     fn two_tiles(values: [f32; 2], levels: Option<&[i32]>, overlap: Overlap) -> Vec<f32> {
-        let spec = UnpackSpec { dims: Nchw::new(1, 1, 8, 8), tile: 4, tiles: 2, overlap };
+        let spec = TileSpec::new(Nchw::new(1, 1, 8, 8), 4, 2).unwrap();
         let packed: Vec<f32> = values.iter().flat_map(|&v| [v; 16]).collect();
-        let keys = keys(2, 1, levels, true).unwrap();
+        let keys = keys(2, 1, levels).unwrap();
         let mut merged = vec![f32::NAN; 64];
-        oracle(&spec, &[0.0; 64], &packed, &[[0, 0], [2, 2]], &keys, &mut merged);
+        let unpack = Unpack { spec, overlap, base: &[0.0; 64], packed: &packed, origins: &[[0, 0], [2, 2]] };
+        oracle(&unpack, &keys, &mut merged);
         merged
     }
 
@@ -154,8 +127,7 @@ mod tests {
 
     #[test]
     fn levels_that_do_not_fit_a_key_are_refused() {
-        let error = keys(2, 1, Some(&[i32::MIN, i32::MAX]), true).unwrap_err().to_string();
+        let error = keys(2, 1, Some(&[i32::MIN, i32::MAX])).unwrap_err().to_string();
         assert!(error.starts_with("priority key overflow for int32"), "{error}");
-        assert_eq!(keys(2, 1, None, false), Err(OpError::LevelsMissing));
     }
 }

@@ -6,24 +6,20 @@ pub mod levels;
 pub mod priority;
 
 use crate::error::OpError;
-use crate::shape::Nchw;
+use crate::shape::TileSpec;
 
 /// What happens where a tile meets what is already there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overlap {
-    /// The tile replaces it.
     Override,
     /// `keep * current + take * incoming`; both weights already rounded to f32.
     Blend {
-        /// Weight of the current value.
         keep: f32,
-        /// Weight of the incoming value.
         take: f32,
     },
 }
 
 impl Overlap {
-    /// From the names and numbers a request carries.
     pub fn parse(mode: &str, blend_alpha: f64) -> Result<Self, OpError> {
         if !(0.0..=1.0).contains(&blend_alpha) {
             return Err(OpError::BlendAlpha(blend_alpha));
@@ -36,9 +32,7 @@ impl Overlap {
         }
     }
 
-    /// The pixel's new value.
     #[inline(always)]
-    #[must_use]
     pub fn apply(self, current: f32, incoming: f32) -> f32 {
         match self {
             Self::Override => incoming,
@@ -47,40 +41,33 @@ impl Overlap {
     }
 }
 
-/// Sizes of one unpacking.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UnpackSpec {
-    /// The base map.
-    pub dims: Nchw,
-    /// Tile edge in pixels.
-    pub tile: usize,
-    /// Tiles per batch row, K.
-    pub tiles: usize,
-    /// What a tile does to what is there.
+/// An unpacking and all that it reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Unpack<'a> {
+    pub spec: TileSpec,
     pub overlap: Overlap,
-}
-
-impl UnpackSpec {
-    /// Elements of one tile.
-    #[must_use]
-    pub fn tile_len(&self) -> usize {
-        self.dims.channels * self.tile * self.tile
-    }
+    /// `[B, C, H, W]`.
+    pub base: &'a [f32],
+    /// `[B, K, C, t, t]`.
+    pub packed: &'a [f32],
+    /// `[B, K]` corners as `[y, x]`.
+    pub origins: &'a [[u32; 2]],
 }
 
 /// Writes one whole tile, every pixel allowed.
 #[inline(always)]
-fn put_tile(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
-    match (spec.tile, spec.overlap) {
+fn put_tile(unpack: &Unpack<'_>, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+    let spec = &unpack.spec;
+    match (spec.grid.tile, unpack.overlap) {
         (8, Overlap::Override) => put_rows::<8>(spec, tile, [y, x], sample),
         (16, Overlap::Override) => put_rows::<16>(spec, tile, [y, x], sample),
         (32, Overlap::Override) => put_rows::<32>(spec, tile, [y, x], sample),
-        _ => put_any(spec, tile, [y, x], sample),
+        _ => put_any(unpack, tile, [y, x], sample),
     }
 }
 
 #[inline(always)]
-fn put_rows<const T: usize>(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+fn put_rows<const T: usize>(spec: &TileSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
     let (width, plane) = (spec.dims.width, spec.dims.plane());
     let (channels, _) = tile.as_chunks::<T>().0.as_chunks::<T>();
     for (c, rows) in channels.iter().enumerate() {
@@ -93,13 +80,13 @@ fn put_rows<const T: usize>(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], s
 }
 
 #[inline(always)]
-fn put_any(spec: &UnpackSpec, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
-    let (t, width, plane) = (spec.tile, spec.dims.width, spec.dims.plane());
+fn put_any(unpack: &Unpack<'_>, tile: &[f32], [y, x]: [u32; 2], sample: &mut [f32]) {
+    let (dims, t) = (unpack.spec.dims, unpack.spec.grid.tile);
     for (c, channel) in tile.chunks_exact(t * t).enumerate() {
         for (dy, row) in channel.chunks_exact(t).enumerate() {
-            let start = c * plane + (y as usize + dy) * width + x as usize;
+            let start = c * dims.plane() + (y as usize + dy) * dims.width + x as usize;
             for (current, &incoming) in sample[start..start + t].iter_mut().zip(row) {
-                *current = spec.overlap.apply(*current, incoming);
+                *current = unpack.overlap.apply(*current, incoming);
             }
         }
     }

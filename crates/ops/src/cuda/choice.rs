@@ -6,19 +6,19 @@ use holdpoint_cuda::compile::{Config, Source, Unit};
 use holdpoint_cuda::{CudaError, Dtype, Kernel};
 use holdpoint_model::suite::Variant;
 
-/// A kernel with the constants that fit the request: those it brings, or the winner of a tuning, or the op's own.
-pub struct Chosen {
+/// A kernel with the constants for a request: its own, or the winner of a tuning, or the op's defaults.
+pub struct KernelChoice {
     pub(crate) unit: Unit,
-    pub(crate) kernel_name: &'static str,
+    pub(crate) kernel_name: String,
     pub(crate) bucket: String,
     pub(crate) source: &'static str,
 }
 
-impl Chosen {
-    /// From the names of the quick and the plain kernel, and the sizes that constants are chosen for.
+impl KernelChoice {
+    /// `names` are those of the fast and the plain kernel, `bucket` the sizes that constants are chosen for.
     pub(crate) fn new(
         gpu: &Gpu,
-        request: &Request<'_>,
+        request: &Request,
         source: &'static Source,
         names: [&'static str; 2],
         bucket: &[(&str, usize)],
@@ -28,17 +28,22 @@ impl Chosen {
             Variant::Fast => names[0],
             Variant::Reference => names[1],
         };
-        let bucket = bucket_of(bucket, dtype);
+        let bucket = format_bucket(bucket, dtype);
         let known = gpu.registry.get(kernel_name, &bucket).map(|entry| entry.config.clone());
         let (config, source_name) = match (&request.config, known) {
             (Some(config), _) => (config.clone(), "candidate"),
             (None, Some(config)) => (config, "registry_cache"),
             (None, None) => (Config::new(), "heuristic"),
         };
-        Self { unit: Unit { source, dtype, config }, kernel_name, bucket, source: source_name }
+        Self {
+            unit: Unit { source, dtype, config },
+            kernel_name: kernel_name.to_owned(),
+            bucket,
+            source: source_name,
+        }
     }
 
-    /// Fixes constants that were not chosen, so that what is launched is what was compiled.
+    /// Sets constants that were not chosen, so that what is launched is what was compiled.
     pub(crate) fn with(mut self, constants: &[(&str, usize)]) -> Self {
         for (name, value) in constants {
             self.unit.config.entry((*name).to_owned()).or_insert(*value as i64);
@@ -46,18 +51,17 @@ impl Chosen {
         self
     }
 
-    /// The value of a constant.
     pub(crate) fn constant(&self, name: &str) -> usize {
         self.unit.config.get(name).and_then(|value| usize::try_from(*value).ok()).unwrap_or(1)
     }
 
     pub(crate) fn kernel(&self, gpu: &mut Gpu) -> Result<Kernel, CudaError> {
-        gpu.kernel(&self.unit, self.kernel_name)
+        gpu.kernel(&self.unit, &self.kernel_name)
     }
 }
 
-/// Sizes as the seeds write them: `key=value` by key, joined by `|`.
-fn bucket_of(sizes: &[(&str, usize)], dtype: Dtype) -> String {
+/// Sizes in the seeds' form: `key=value` by key, joined by `|`.
+fn format_bucket(sizes: &[(&str, usize)], dtype: Dtype) -> String {
     let mut parts: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
     parts.push(format!("dtype={}", dtype.name()));
     parts.sort();
@@ -70,6 +74,6 @@ mod tests {
 
     #[test]
     fn sizes_are_written_by_name() {
-        assert_eq!(bucket_of(&[("width", 2), ("batch", 1)], Dtype::F16), "batch=1|dtype=f16|width=2");
+        assert_eq!(format_bucket(&[("width", 2), ("batch", 1)], Dtype::F16), "batch=1|dtype=f16|width=2");
     }
 }

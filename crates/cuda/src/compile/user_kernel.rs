@@ -1,6 +1,6 @@
-//! Kernels of users: compiled from files by NVRTC or nvcc, and kept by source, flags, compiler and architecture.
+//! Users' kernels: compiled from files by NVRTC or nvcc, and kept by source, flags, compiler and architecture.
 
-use super::cache::key_of;
+use super::cache::hash_parts;
 use super::{Compiler, Config};
 use crate::dtype::Dtype;
 use crate::error::{CudaError, Unavailable};
@@ -8,16 +8,16 @@ use holdpoint_model::FailureCause;
 use holdpoint_model::suite::{KernelCompiler, KernelSpec};
 use holdpoint_store::Scratch;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a source and all that it includes, and how many files they may be.
+/// Limits on a source with everything it includes.
 const BYTES_MAX: u64 = 16 << 20;
 const FILES_MAX: usize = 1_000;
 
-/// Why there is no machine code of a user's kernel.
 #[derive(Debug, thiserror::Error)]
-pub enum OwnError {
-    /// Its compiler is not on this machine.
+pub enum UserKernelError {
+    /// The compiler is not on this machine.
     #[error(transparent)]
     Missing(#[from] Unavailable),
     /// It does not compile, or cannot be read.
@@ -25,16 +25,15 @@ pub enum OwnError {
     Failed(#[from] CudaError),
 }
 
-/// A source with the files that it includes.
 #[derive(Debug, Default, PartialEq)]
-struct Files {
+struct SourceFiles {
     /// Paths and texts, the source first.
     texts: Vec<(PathBuf, String)>,
-    /// Whether something is included that cannot be told from the text, so that nothing may be kept.
+    /// Whether an include cannot be resolved from the text, so that the result must not be kept.
     is_open: bool,
 }
 
-impl Files {
+impl SourceFiles {
     /// Reads a source and follows its `#include`s, whether or not the compiler will: too many files cost a compilation, too few a
     /// wrong answer. Headers that are found nowhere are the compiler's own.
     fn read(source: &Path, folders: &[PathBuf]) -> Result<Self, CudaError> {
@@ -45,14 +44,11 @@ impl Files {
             if !seen.insert(path.clone()) {
                 continue;
             }
-            let failed = |what: &str| {
-                CudaError::new(FailureCause::CompileFailed, format!("{}: {what}", path.display()))
-            };
-            bytes_count += std::fs::metadata(&path).map_err(|error| failed(&error.to_string()))?.len();
+            bytes_count += std::fs::metadata(&path).map_err(|error| failed(&path, &error))?.len();
             if bytes_count > BYTES_MAX || seen.len() > FILES_MAX {
-                return Err(failed("it includes more than 16 MiB or 1000 files"));
+                return Err(failed(&path, "it includes more than 16 MiB or 1000 files"));
             }
-            let text = std::fs::read_to_string(&path).map_err(|error| failed(&error.to_string()))?;
+            let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
             for line in text.lines() {
                 let Some(rest) = line.trim_start().strip_prefix('#') else { continue };
                 let Some(rest) = rest.trim_start().strip_prefix("include") else { continue };
@@ -75,7 +71,7 @@ impl Files {
     }
 }
 
-/// The folders that flags tell the compiler to look for headers in.
+/// Header folders named in the flags.
 fn include_folders(flags: &[String]) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut is_next = false;
@@ -91,7 +87,7 @@ fn include_folders(flags: &[String]) -> Vec<PathBuf> {
     folders
 }
 
-/// Everything that decides what comes out, but for the compiler and the files.
+/// Everything that decides the result, but for the compiler and the files.
 fn options(spec: &KernelSpec, dtype: Dtype, config: &Config, arch: &str) -> Vec<String> {
     let arch = match spec.compiler {
         KernelCompiler::Nvrtc => format!("--gpu-architecture={arch}"),
@@ -107,21 +103,18 @@ fn options(spec: &KernelSpec, dtype: Dtype, config: &Config, arch: &str) -> Vec<
 }
 
 impl Compiler {
-    /// Machine code of a user's kernel for an architecture: compiled, or kept from the last time that source, included files, flags,
-    /// compiler and architecture were these.
-    ///
-    /// # Errors
-    /// When its compiler is not there, or it does not compile.
-    pub fn own_cubin(
+    /// Machine code of a user's kernel for an architecture: compiled, or kept from a compilation of the same source, included files,
+    /// flags, compiler and architecture.
+    pub fn user_cubin(
         &self,
         spec: &KernelSpec,
         dtype: Dtype,
         config: &Config,
         arch: &str,
-    ) -> Result<Vec<u8>, OwnError> {
+    ) -> Result<Vec<u8>, UserKernelError> {
         let source = Path::new(&spec.source);
         let options = options(spec, dtype, config, arch);
-        let files = Files::read(source, &include_folders(&spec.flags))?;
+        let files = SourceFiles::read(source, &include_folders(&spec.flags))?;
         let version = match spec.compiler {
             KernelCompiler::Nvrtc => self.nvrtc.as_ref().map_err(Clone::clone)?.version.clone(),
             KernelCompiler::Nvcc => nvcc_version(&find_nvcc()?)?,
@@ -129,7 +122,7 @@ impl Compiler {
         let texts =
             files.texts.iter().flat_map(|(path, text)| [path.to_str().unwrap_or_default(), text.as_str()]);
         let parts = [spec.compiler.name(), version.as_str()].into_iter().chain(texts);
-        let key = key_of(parts.chain(options.iter().map(String::as_str)));
+        let key = hash_parts(parts.chain(options.iter().map(String::as_str)));
         if let Some(cubin) = self.cache.get(&key).filter(|_| !files.is_open) {
             return Ok(cubin);
         }
@@ -139,10 +132,8 @@ impl Compiler {
                 let text = files.texts.first().map_or("", |(_, text)| text);
                 let mut options = options;
                 if let Some(folder) = source.parent() {
-                    options.push(format!(
-                        "-I{}",
-                        if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.display()
-                    ));
+                    let is_here = folder.as_os_str().is_empty();
+                    options.push(format!("-I{}", if is_here { Path::new(".") } else { folder }.display()));
                 }
                 nvrtc.compile(&spec.source, text, &[], &options)?.cubin
             }
@@ -156,7 +147,7 @@ impl Compiler {
     }
 }
 
-/// Looks where CUDA puts it, and then on the path.
+/// Looks in the toolkit's folders, then on the path.
 fn find_nvcc() -> Result<PathBuf, Unavailable> {
     let on_path = std::env::var_os("PATH");
     let folders = on_path.iter().flat_map(std::env::split_paths);
@@ -177,33 +168,28 @@ fn nvcc_version(nvcc: &Path) -> Result<String, CudaError> {
     let output = holdpoint_process::command(nvcc).arg("--version").output();
     match output {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Ok(output) => Err(failed(nvcc, &format!("--version ended with {}", output.status))),
-        Err(error) => Err(failed(nvcc, &error.to_string())),
+        Ok(output) => Err(failed(nvcc, format!("--version ended with {}", output.status))),
+        Err(error) => Err(failed(nvcc, error)),
     }
 }
 
 fn nvcc(source: &Path, options: &[String]) -> Result<Vec<u8>, CudaError> {
     let nvcc = find_nvcc().map_err(|error| CudaError::new(FailureCause::NotStarted, error.detail))?;
-    let dir = Scratch::new().map_err(|error| failed(source, &error.to_string()))?;
+    let dir = Scratch::new().map_err(|error| failed(source, error))?;
     let cubin = dir.path().join("kernel.cubin");
-    let output = holdpoint_process::command(nvcc)
-        .arg("-cubin")
-        .args(options)
-        .arg("-o")
-        .arg(&cubin)
-        .arg(source)
-        .output();
-    let output = output.map_err(|error| failed(source, &error.to_string()))?;
+    let mut command = holdpoint_process::command(nvcc);
+    command.arg("-cubin").args(options).arg("-o").arg(&cubin).arg(source);
+    let output = command.output().map_err(|error| failed(source, error))?;
     if !output.status.success() {
         let log = [output.stderr, output.stdout].concat();
         let log = String::from_utf8_lossy(&log);
         let reason = super::nvrtc::first_error(&log);
-        return Err(failed(source, &format!("does not compile ({}): {reason}", output.status)));
+        return Err(failed(source, format!("does not compile ({}): {reason}", output.status)));
     }
-    std::fs::read(&cubin).map_err(|error| failed(source, &error.to_string()))
+    std::fs::read(&cubin).map_err(|error| failed(source, error))
 }
 
-fn failed(file: &Path, what: &str) -> CudaError {
+fn failed(file: &Path, what: impl Display) -> CudaError {
     CudaError::new(FailureCause::CompileFailed, format!("{}: {what}", file.display()))
 }
 
@@ -212,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_source_includes_is_part_of_it() {
+    fn included_files_are_part_of_a_source() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::create_dir(at("deep")).unwrap();
@@ -221,15 +207,15 @@ mod tests {
         std::fs::write(at("b.cuh"), "#include \"b.cuh\"\n").unwrap();
         std::fs::write(at("deep/c.cuh"), "int c;\n").unwrap();
         let folders = include_folders(&[format!("-I{}", at("deep").display())]);
-        let files = Files::read(&at("a.cu"), &folders).unwrap();
+        let files = SourceFiles::read(&at("a.cu"), &folders).unwrap();
         let mut paths: Vec<_> = files.texts.iter().map(|(path, _)| path.clone()).collect();
         assert_eq!(paths[0], at("a.cu"));
         paths.sort();
         assert_eq!(paths, [at("a.cu"), at("b.cuh"), at("deep/c.cuh")]);
         assert!(!files.is_open);
         std::fs::write(at("b.cuh"), "#include WHICH\n").unwrap();
-        assert!(Files::read(&at("a.cu"), &folders).unwrap().is_open);
-        let error = Files::read(&at("none.cu"), &[]).unwrap_err();
+        assert!(SourceFiles::read(&at("a.cu"), &folders).unwrap().is_open);
+        let error = SourceFiles::read(&at("none.cu"), &[]).unwrap_err();
         assert!(error.detail.contains("none.cu"), "{error}");
     }
 
@@ -257,7 +243,7 @@ mod tests {
             requires: Vec::new(),
         };
         let cubin =
-            |n: u32, arch: &str| compiler.own_cubin(&spec(n), Dtype::F32, &Config::new(), arch).unwrap();
+            |n: u32, arch: &str| compiler.user_cubin(&spec(n), Dtype::F32, &Config::new(), arch).unwrap();
         let kept = || std::fs::read_dir(super::super::kernels_dir(dir.path())).unwrap().count();
         let first = cubin(1, "sm_90a");
         assert_eq!((cubin(1, "sm_90a") == first, kept()), (true, 1));
@@ -267,7 +253,7 @@ mod tests {
         assert_eq!((cubin(1, "sm_90a") == first, kept()), (false, 4));
         std::fs::write(dir.path().join("by.cuh"), "#define BY oops\n").unwrap();
         let error =
-            compiler.own_cubin(&spec(1), Dtype::F32, &Config::new(), "sm_90a").err().unwrap().to_string();
+            compiler.user_cubin(&spec(1), Dtype::F32, &Config::new(), "sm_90a").err().unwrap().to_string();
         assert!(error.contains("mine.cu(2): error") && error.contains("oops"), "{error}");
     }
 

@@ -1,20 +1,18 @@
-//! A kernel of the user's in place of an op's: the arguments of the plain kernel, a launch of its own.
+//! A user's kernel in place of an op's: the arguments of the plain kernel, launched in its own way.
 
-use super::program::Program;
+use super::program::{HostInputs, Program};
 use super::{Gpu, PrepareError};
 use crate::error::BuildError;
 use crate::op::{Backend, Request};
 use crate::registry::{Entry, plan};
-use crate::tensor::Tensor;
 use holdpoint_cuda::{CudaError, Dim, Module};
-use holdpoint_model::suite::{KernelSpec, Size, Variant};
+use holdpoint_model::suite::{KernelSpec, Size};
 
 /// Threads of a block that every device takes.
 const THREADS_MAX: u64 = 1024;
-/// Shared memory that no device passes.
+/// More shared memory than any device has.
 const SHARED_MAX: u64 = 1 << 20;
 
-/// How the kernel is launched for a request.
 struct Geometry {
     grid: Dim,
     block: Dim,
@@ -22,7 +20,7 @@ struct Geometry {
 }
 
 fn geometry(
-    request: &Request<'_>,
+    request: &Request,
     entry: &Entry,
     params: &[(&'static str, u64)],
     kernel: &KernelSpec,
@@ -31,7 +29,7 @@ fn geometry(
     if !entry.is_replaceable {
         let known = crate::OPS.iter().filter(|entry| entry.is_replaceable).map(|entry| entry.name);
         let known: Vec<&str> = known.collect();
-        return Err(error(&format!("only one of these ops can be another's kernel: {}", known.join(", "))));
+        return Err(error(&format!("only these ops accept a user's kernel: {}", known.join(", "))));
     }
     let mut names: Vec<(&str, u64)> = Vec::new();
     // An op that takes shapes of several ranks names its sizes among its parameters.
@@ -68,49 +66,49 @@ fn geometry(
     Ok(Geometry { grid, block, shared_bytes: shared as usize })
 }
 
-/// Checks a request for a user's kernel.
-pub(crate) fn check_own(
-    request: &Request<'_>,
+pub(crate) fn check_user_kernel(
+    request: &Request,
     entry: &Entry,
     params: &[(&'static str, u64)],
     kernel: &KernelSpec,
 ) -> Result<(), BuildError> {
     kernel.check().map_err(|problem| request.shape_error(problem))?;
-    plan(&plain(request), Some(Backend::Cuda))?;
+    plan(&request.plain(), Some(Backend::Cuda))?;
     geometry(request, entry, params, kernel).map(drop)
-}
-
-/// The request for the op's plain kernel.
-fn plain<'a>(request: &Request<'a>) -> Request<'a> {
-    Request { variant: Variant::Reference, config: None, kernel: None, ..request.clone() }
 }
 
 pub(super) fn build(
     gpu: &mut Gpu,
-    request: &Request<'_>,
+    request: &Request,
     (entry, params): (&Entry, &[(&'static str, u64)]),
     kernel: &KernelSpec,
-    given: Option<&[Tensor]>,
+    given: HostInputs<'_>,
 ) -> Result<Program, PrepareError> {
     let Geometry { grid, block, shared_bytes } = geometry(request, entry, params, kernel)?;
-    let mut program = Program::new(gpu, &plain(request), given)?;
-    let cubin = gpu.compiler.own_cubin(kernel, program.dtype, &program.config, &gpu.device.arch)?;
+    let mut program = Program::new(gpu, &request.plain(), given)?;
+    let cubin = gpu.compiler.user_cubin(
+        kernel,
+        program.dtype,
+        &program.version.chosen.unit.config,
+        &gpu.device.arch,
+    )?;
     let function = Module::from_cubin(&gpu.device, &cubin)?.kernel(&kernel.entry).map_err(|error| {
         let detail =
             format!("{}: no kernel {:?} in it, declared extern \"C\": {error}", kernel.source, kernel.entry);
         CudaError { detail, ..error }
     })?;
-    let launch = match <[_; 1]>::try_from(std::mem::take(&mut program.launches)) {
-        Ok([launch]) => launch.with(function, grid, block),
+    let launch = match <[_; 1]>::try_from(std::mem::take(&mut program.version.launches)) {
+        Ok([launch]) => launch.with_kernel(function, grid, block),
         Err(launches) => {
-            let problem = format!("its plain version takes {} launches; one can be replaced", launches.len());
+            let problem =
+                format!("its plain version takes {} launches; only one can be replaced", launches.len());
             return Err(request.shape_error(problem).into());
         }
     };
-    let launch = if shared_bytes > 0 { launch.shared(shared_bytes)? } else { launch };
-    program.launches = vec![launch];
-    program.kernel_name.clone_from(&kernel.entry);
-    program.source = "own";
+    let launch = if shared_bytes > 0 { launch.with_shared(shared_bytes)? } else { launch };
+    program.version.launches = vec![launch];
+    program.version.chosen.kernel_name.clone_from(&kernel.entry);
+    program.version.chosen.source = "own";
     Ok(program)
 }
 
@@ -127,14 +125,14 @@ mod tests {
         serde_json::from_value(all).unwrap()
     }
 
-    fn of(
+    fn plan_geometry(
         op: &str,
         shape: &[usize],
         params: serde_json::Value,
         kernel: &KernelSpec,
     ) -> Result<Geometry, String> {
         let params: Map<_, _> = params.as_object().cloned().unwrap();
-        let request = Request { kernel: Some(kernel), ..Request::new(op, shape, "f16", &params) };
+        let request = Request { kernel: Some(kernel.clone()), ..Request::new(op, shape, "f16", &params) };
         let planned = plan(&request, Some(Backend::Cuda)).map_err(|error| error.to_string())?;
         geometry(&request, planned.entry, &planned.named_params, kernel).map_err(|error| error.to_string())
     }
@@ -145,16 +143,17 @@ mod tests {
             "grid": ["ceil_div(steps, 64)", "batch * heads"], "block": [128], "shared_bytes": "64 * head_dim * 2",
             "requires": ["head_dim == 64", "causal == 0"],
         }));
-        let geometry = of("attention", &[2, 3, 65, 64], json!({}), &kernel).unwrap();
+        let geometry = plan_geometry("attention", &[2, 3, 65, 64], json!({}), &kernel).unwrap();
         assert_eq!((geometry.grid, geometry.block), (Dim([2, 6, 1]), Dim([128, 1, 1])));
         assert_eq!(geometry.shared_bytes, 8192);
         let pack = spec(json!({ "grid": ["kmax * channels"], "block": ["tile_size", "tile_size"] }));
-        let geometry = of("tile_pack", &[1, 4, 32, 32], json!({ "tile_size": 8, "kmax": 3 }), &pack).unwrap();
+        let geometry =
+            plan_geometry("tile_pack", &[1, 4, 32, 32], json!({ "tile_size": 8, "kmax": 3 }), &pack).unwrap();
         assert_eq!((geometry.grid, geometry.block), (Dim([12, 1, 1]), Dim([8, 8, 1])));
     }
 
     #[test]
-    fn what_cannot_be_launched_is_refused_with_words() {
+    fn impossible_launches_are_refused_with_the_reason() {
         let shape: &[usize] = &[2, 3, 65, 64];
         for (change, expected) in [
             (json!({ "requires": ["steps % 64 == 0"] }), "it requires \"steps % 64 == 0\""),
@@ -168,10 +167,10 @@ mod tests {
             (json!({ "shared_bytes": 2_000_000 }), "more than any device has"),
             (json!({ "grid": ["steps * 4294967296"] }), "cannot be launched"),
         ] {
-            let error = of("attention", shape, json!({}), &spec(change)).err().unwrap();
+            let error = plan_geometry("attention", shape, json!({}), &spec(change)).err().unwrap();
             assert!(error.contains(expected), "{error:?} should contain {expected:?}");
         }
-        let error = of("launch", &[64], json!({}), &spec(json!({}))).err().unwrap();
-        assert!(error.contains("only one of these ops"), "{error}");
+        let error = plan_geometry("launch", &[64], json!({}), &spec(json!({}))).err().unwrap();
+        assert!(error.contains("only these ops accept"), "{error}");
     }
 }
