@@ -38,7 +38,6 @@ const TASKS: &[(&str, &[&str])] = &[
 ];
 
 /// The command line, with its commands grouped by task.
-#[must_use]
 pub fn command() -> clap::Command {
     let command = Args::command();
     let mut tasks = String::new();
@@ -55,7 +54,6 @@ pub fn command() -> clap::Command {
 }
 
 /// The help that `--help-all` asks for: of the command before it, with every flag.
-#[must_use]
 pub fn help_all(arguments: &[String]) -> Option<String> {
     arguments.iter().position(|argument| argument == "--help-all")?;
     let mut command = command();
@@ -69,13 +67,11 @@ pub fn help_all(arguments: &[String]) -> Option<String> {
 }
 
 /// A command with its hidden flags shown, but for those that holdpoint passes to itself.
-#[must_use]
 pub fn show_all(command: clap::Command) -> clap::Command {
     command.mut_args(|flag| if flag.get_id() == "parent" { flag } else { flag.hide(false) })
 }
 
 /// A flag for two sides given to a gate with a baseline, or the reverse: it would do nothing.
-#[must_use]
 pub fn stray_flag(matches: &ArgMatches) -> Option<String> {
     let ("gate", gate) = matches.subcommand()? else { return None };
     let is_given = |id: &String| gate.value_source(id) == Some(ValueSource::CommandLine);

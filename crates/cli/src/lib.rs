@@ -16,7 +16,6 @@ use show::{Show, WithEvidence};
 use std::io;
 
 /// Runs the command line of this process.
-#[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -20,13 +20,11 @@ pub struct Output {
 
 impl Output {
     /// As the flags say.
-    #[must_use]
     pub fn new(global: &Global) -> Self {
         Self { format: global.format, quiet: global.quiet }
     }
 
     /// How text for stdout may look.
-    #[must_use]
     pub fn style(&self) -> Style {
         let terminal = io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
@@ -36,9 +34,6 @@ impl Output {
     }
 
     /// The result: a document or a text, as asked for.
-    ///
-    /// # Errors
-    /// When stdout cannot be written to.
     pub fn result<T: Serialize>(
         &self,
         document: &T,
@@ -97,9 +92,6 @@ impl Watch for Output {
 }
 
 /// Writes a page for people or programs to stdout, without colours.
-///
-/// # Errors
-/// When stdout cannot be written to.
 pub fn print(text: &str) -> Result<(), FlowError> {
     write_stdout(&for_terminal(text, Style::default()))
 }

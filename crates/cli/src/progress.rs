@@ -15,7 +15,6 @@ pub struct Bar {
 
 impl Bar {
     /// Hidden where nobody watches.
-    #[must_use]
     pub fn new(workloads_count: usize, is_quiet: bool) -> Self {
         let target = if std::io::stderr().is_terminal() && !is_quiet {
             ProgressDrawTarget::stderr()

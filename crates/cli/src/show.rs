@@ -23,9 +23,6 @@ use holdpoint_render::{Judged, Style, terminal};
 /// A result that can be printed, as text or as JSON.
 pub trait Show {
     /// Prints it.
-    ///
-    /// # Errors
-    /// When stdout cannot be written to.
     fn show(&self, output: &Output) -> Result<(), FlowError>;
 }
 

@@ -32,10 +32,6 @@ pub struct Signature {
     pub text: String,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When a file or a key cannot be used.
 pub fn run(args: &AttestArgs) -> Result<Done<Attested>, FlowError> {
     match &args.command {
         AttestCommand::Keygen { key, public_key } => keygen(key, public_key.as_deref()),

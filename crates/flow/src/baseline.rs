@@ -13,10 +13,6 @@ use holdpoint_store::{FolderLock, Scratch};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Runs the command.
-///
-/// # Errors
-/// When a file cannot be read, used or written, or no baseline can be made of the runs.
 pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
     match &args.command {
         BaselineCommand::Record(args) => make(args, record::record, watch),
@@ -103,9 +99,6 @@ fn path_of(args: &ShowArgs) -> Result<PathBuf, FlowError> {
 
 /// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
 /// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last.
-///
-/// # Errors
-/// When a run cannot be made or its report cannot be read.
 pub fn measure_runs(suite: &str, runs_count: u32, watch: &dyn Watch) -> Result<Vec<Report>, FlowError> {
     let internal = |what: &str, error: std::io::Error| FlowError::Internal(format!("{what}: {error}"));
     suites::load(suite)?;

@@ -19,10 +19,6 @@ use holdpoint_render::markdown;
 use std::path::Path;
 use std::time::Instant;
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite or the revisions cannot be used, or a file cannot be written.
 pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
     let mut suite = sides::revision_suite(&args.suite)?;
     if let Some(name) = &args.workload {

@@ -15,10 +15,6 @@ use holdpoint_measure::machine;
 use holdpoint_model::{AbPlan, Calibration, Side, WorkloadSpec};
 use std::time::Instant;
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite cannot be used, no trial was made, or a file cannot be written.
 pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>, FlowError> {
     let prepared = sides(args)?;
     let machine = machine::machine();

@@ -24,10 +24,6 @@ use std::path::Path;
 const CASES: &[(Values, u64)] =
     &[(Values::Normal, 42), (Values::Normal, 43), (Values::Uniform, 44), (Values::Large, 45)];
 
-/// Runs the command.
-///
-/// # Errors
-/// When what is asked for makes no sense, or a file cannot be read or written.
 pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, FlowError> {
     let key = sealing::read_key(&args.seal)?;
     let dir = Scratch::new()?;

@@ -18,10 +18,6 @@ pub enum Filled {
     Unverified(Verified),
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When a file cannot be used, or the markers do not fit.
 pub fn run(args: &ChecklistArgs, watch: &dyn Watch) -> Result<Done<Filled>, FlowError> {
     // What does not hold is no evidence, and fills nothing.
     let release::Checked { broken, missing, attestation, .. } =

@@ -13,10 +13,6 @@ use holdpoint_model::suite::GateSettings;
 use holdpoint_model::{AbReport, Judgement, Report, Trend};
 use std::path::Path;
 
-/// Runs the command.
-///
-/// # Errors
-/// When a file cannot be read, used or written.
 pub fn run(args: &CompareArgs) -> Result<Done<Decided>, FlowError> {
     let waivers = InForce::read(&args.waivers)?;
     let sides = match (&args.baseline, holdpoint_store::read_any(&args.report)) {
@@ -73,9 +69,6 @@ fn judge_report(args: &CompareArgs, baseline: &Path) -> Result<Judgement, FlowEr
 }
 
 /// The policy for a baseline that the flags mean.
-///
-/// # Errors
-/// When they contradict each other, or name a policy for two sides.
 pub fn baseline_policy(args: &PolicyArgs, gate: &GateSettings) -> Result<Policy, FlowError> {
     let policy = args.policy(gate)?;
     if policy.takes_baseline() {
@@ -89,7 +82,6 @@ pub fn baseline_policy(args: &PolicyArgs, gate: &GateSettings) -> Result<Policy,
 }
 
 /// The trend point of a judged run; a run whose file has no time is dated now.
-#[must_use]
 pub fn trend(judgement: &Judgement) -> Trend {
     let now = || clock::timestamp_utc();
     let timestamp_utc = judgement.timestamp_utc.clone().unwrap_or_else(now);

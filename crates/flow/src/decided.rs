@@ -12,7 +12,6 @@ pub struct Decided {
 }
 
 impl Decided {
-    #[must_use]
     pub fn judged(&self) -> Judged<'_> {
         let source = self.sides.as_ref().map(Source::Sides).or(self.report.as_ref().map(Source::Run));
         Judged::new(&self.judgement, source)

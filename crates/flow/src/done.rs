@@ -15,18 +15,15 @@ pub struct Done<T> {
 }
 
 impl<T> Done<T> {
-    #[must_use]
     pub fn new(document: T, exit: ExitCode) -> Self {
         Self { document, notes: Vec::new(), end: Ok(exit) }
     }
 
-    #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    #[must_use]
     pub fn map<U>(self, into: impl FnOnce(T) -> U) -> Done<U> {
         Done { document: into(self.document), notes: self.notes, end: self.end }
     }

@@ -46,7 +46,6 @@ pub enum FlowError {
 
 impl FlowError {
     /// The exit code.
-    #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Store(error) | Self::Kept { source: error, .. } if !error.is_input() => ExitCode::Internal,

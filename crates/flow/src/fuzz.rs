@@ -24,10 +24,6 @@ pub enum Fuzzed {
     Replayed(Vec<(String, Replayed)>),
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite cannot be used or a file cannot be written.
 pub fn run(args: &FuzzArgs, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError> {
     if let Some(FuzzCommand::Replay { files, suite, device }) = &args.replay {
         return replay(files, suite.as_deref(), *device);

@@ -34,10 +34,6 @@ impl Gated {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite or the baseline cannot be used, or a file cannot be written.
 pub fn run(args: &GateArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError> {
     let key = sealing::read_key(&args.seal)?;
     let _lock = artifacts::lock(&args.artifacts, watch)?;

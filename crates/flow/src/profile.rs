@@ -18,10 +18,6 @@ use holdpoint_model::{
 use std::path::Path;
 use std::time::Duration;
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite, the rules or a profile cannot be used, or a file cannot be written.
 pub fn run(args: &ProfileArgs, watch: &dyn Watch) -> Result<Done<Profiled>, FlowError> {
     let rules = rules(args.rules.as_deref())?;
     // Read before profiling: a bad file should not cost a run.
@@ -78,9 +74,6 @@ fn shown_again(path: &Path, rules: &Rules) -> Result<Profile, FlowError> {
 }
 
 /// The workloads that were named, or all that can have kernels.
-///
-/// # Errors
-/// When there is none, or one that was named cannot have kernels.
 pub fn chosen<'s>(suite: &'s Suite, names: &[String]) -> Result<Vec<&'s WorkloadSpec>, FlowError> {
     let all: Vec<&WorkloadSpec> = tools::inspectable(suite).collect();
     let known = || all.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -173,9 +166,6 @@ fn make(
 }
 
 /// The folder for a tool's own files: `profile-raw` beside `profile.json`.
-///
-/// # Errors
-/// When it cannot be made.
 pub fn folder_beside(path: &Path) -> Result<Folder, FlowError> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = path.with_file_name(format!("{stem}-raw"));
@@ -185,7 +175,6 @@ pub fn folder_beside(path: &Path) -> Result<Folder, FlowError> {
 
 /// Profiles the workloads that regressed, and base beside head where there is one. What came of it, in sentences for the
 /// report: nothing that goes wrong here changes a verdict.
-#[must_use]
 pub fn of_regressed(
     names: &[String],
     head: &Suite,

@@ -12,10 +12,6 @@ use holdpoint_measure::clock;
 use holdpoint_model::{Baseline, Current, Machine, Promotion, Report, document};
 use std::path::{Path, PathBuf};
 
-/// Runs the command.
-///
-/// # Errors
-/// When a report may not become the baseline, or a file cannot be read or written.
 pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
     let commit = Builds::open(Path::new("."))?.resolve(&args.rev)?;
     let mut report_sha256 = Vec::new();

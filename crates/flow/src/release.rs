@@ -61,9 +61,6 @@ impl Checked {
 }
 
 /// The policy that was named, or the strictest.
-///
-/// # Errors
-/// When it cannot be read or used.
 pub fn read_policy(args: &ReleaseArgs) -> Result<ReleasePolicy, FlowError> {
     match &args.policy {
         Some(path) => Ok(holdpoint_store::read_release_policy(path)?),
@@ -72,9 +69,6 @@ pub fn read_policy(args: &ReleaseArgs) -> Result<ReleasePolicy, FlowError> {
 }
 
 /// Holds a file against its signature, the files it speaks of and the policy.
-///
-/// # Errors
-/// When a file is there and cannot be read at all, or the policy cannot be used.
 pub fn check(path: &Path, args: &VerifyArgs) -> Result<Checked, FlowError> {
     let mut policy = read_policy(&args.release)?;
     policy.sealed_by.extend(args.seal_keyid.iter().cloned());
@@ -135,9 +129,6 @@ fn is_key_given(args: &VerifyArgs) -> bool {
 }
 
 /// Facts from the clock and the repository. A commit that was named takes precedence over the one that is checked out.
-///
-/// # Errors
-/// When the clock names no day.
 pub fn facts(attestation: &Attestation, commit: Option<&str>) -> Result<Facts, FlowError> {
     let today = Date::parse(&clock::timestamp_utc())
         .ok_or_else(|| FlowError::Internal("the clock names no day".to_owned()))?;

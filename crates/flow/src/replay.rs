@@ -38,10 +38,6 @@ pub enum Replay {
     WrongAnswer,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite or a file cannot be used.
 pub fn run(args: &ReplayArgs, watch: &dyn Watch) -> Result<Done<Replay>, FlowError> {
     match &args.command {
         ReplayCommand::Record { suite, seed, output: path, seal } => {

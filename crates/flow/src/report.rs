@@ -50,10 +50,6 @@ pub struct ApexPage {
     pub page: String,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When a file cannot be read, used or written.
 pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     match args.form {
         Some(ReportForm::ApexGpu) => return run_apex_gpu(args, watch),

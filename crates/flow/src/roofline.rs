@@ -26,10 +26,6 @@ pub enum Placed {
     Unmeasured(Box<Report>),
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When a file cannot be read, used or written, or there are no ceilings for the report.
 pub fn run(args: &RooflineArgs, watch: &dyn Watch) -> Result<Done<Placed>, FlowError> {
     let path = match &args.report {
         None if args.measure => return measure_all(args, watch),

@@ -21,10 +21,6 @@ pub enum Ran {
     OnDevices(Vec<(u32, Report)>),
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite cannot be used or the report cannot be written.
 pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
     let key = sealing::read_key(&args.seal)?;
     if let Some(parent_id) = args.parent {

@@ -30,10 +30,6 @@ shape = [65536]
 params = { kind = \"address\" }
 ";
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite cannot be used, or a file cannot be written.
 pub fn run(args: &SanitizeArgs, watch: &dyn Watch) -> Result<Done<SanitizeReport>, FlowError> {
     let suite = suites::runnable(&args.suite)?;
     let specs = chosen(&suite, &args.workloads)?;

@@ -8,9 +8,6 @@ use holdpoint_model::{ExitCode, Trend};
 use holdpoint_store::Appended;
 
 /// Runs the command. Only `show` has points to show.
-///
-/// # Errors
-/// When a file cannot be read, used or written.
 pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<Vec<Trend>>>, FlowError> {
     match &args.command {
         TrendCommand::Append { trends, dir } => {

@@ -10,10 +10,6 @@ use holdpoint_measure::builds::cache_dir;
 use holdpoint_measure::tune::{Tuner, tunable};
 use holdpoint_model::Tuning;
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite cannot be used, or has no kernels to tune.
 pub fn run(args: &TuneArgs, watch: &dyn Watch) -> Result<Done<Vec<Tuning>>, FlowError> {
     let mut suite = suites::load(&args.suite.suite)?;
     suite.device = args.suite.device.unwrap_or(suite.device);

@@ -8,10 +8,6 @@ use holdpoint_measure::worker::{Builtin, Cuda, Worker, serve};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use std::io::{self, BufRead, Write};
 
-/// Runs the command.
-///
-/// # Errors
-/// When the suite cannot be used or a stream fails.
 pub fn run(args: &WorkerArgs, input: impl BufRead, output: impl Write) -> Result<(), FlowError> {
     let suite = suites::load(&args.suite.suite)?;
     let names = [WORKER_BUILTIN, WORKER_CUDA];

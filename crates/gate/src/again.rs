@@ -25,9 +25,6 @@ pub enum AgainError {
 }
 
 /// Judges the samples again by the judgement's own basis, before any waiver.
-///
-/// # Errors
-/// When the basis is missing, makes no sense or does not fit the samples, or these contradict themselves.
 pub fn judge_again(judgement: &Judgement, evidence: &Evidence) -> Result<Judgement, AgainError> {
     let policy = |threshold_pct| {
         Policy::from_name(&judgement.policy, threshold_pct)

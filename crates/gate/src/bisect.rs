@@ -3,7 +3,6 @@
 use holdpoint_model::{Judgement, StepOutcome, Verdict};
 
 /// The outcome of comparing a commit with the good one.
-#[must_use]
 pub fn bisect_step(judgement: &Judgement) -> StepOutcome {
     match judgement.verdict {
         Verdict::Improved | Verdict::Pass => StepOutcome::NotSlower,

@@ -52,7 +52,6 @@ impl Trial {
 
 impl Trials {
     /// None yet; `inject` is the slowdown put into head.
-    #[must_use]
     pub fn new(inject: f64) -> Self {
         Self { inject, plan: None, trials: 0, false_alarms: 0, workloads: IndexMap::new() }
     }
@@ -77,13 +76,11 @@ impl Trials {
     }
 
     /// How many there are.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.trials
     }
 
     /// Summarises the trials. `last` is any of the reports, for what is the same in all; absent without trials.
-    #[must_use]
     pub fn summarise(
         &self,
         last: &AbReport,

@@ -54,7 +54,6 @@ pub enum Found {
 }
 
 /// Finds what the run has for each metric of the baseline.
-#[must_use]
 pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparison {
     let problem = machine_difference(current, baseline)
         .filter(|_| !allow.machine)

@@ -7,7 +7,6 @@ use holdpoint_model::{CheckStatus, Current, Judgement, Verdict};
 use holdpoint_stats as stats;
 
 /// Whether running again could change the verdict: something was slower than allowed, and nothing is worse.
-#[must_use]
 pub fn worth_repeating(judgement: &Judgement) -> bool {
     let is_slow = |check: &holdpoint_model::Check| {
         check.verdict == Verdict::Regressed && check.status == CheckStatus::Fail && check.current_ms.is_some()
@@ -25,7 +24,6 @@ pub struct Confirmed {
 }
 
 /// Several runs as one: the median of each metric. A run in which something failed or is missing speaks for all.
-#[must_use]
 pub fn median_run(runs: &[Current]) -> Option<Confirmed> {
     let first = runs.first()?;
     let differs = |run: &Current| run.status != first.status || !run.metrics.keys().eq(first.metrics.keys());

@@ -14,7 +14,6 @@ pub(crate) fn is_close(one: f64, other: f64) -> bool {
 
 /// Where a report contradicts itself: a number that is not that of its samples, a wrong answer beside times, a status that does not follow from
 /// what is in it.
-#[must_use]
 pub fn contradiction(report: &Report) -> Option<String> {
     for (name, measurement) in &report.benchmarks {
         if let Outcome::Measured(measured) = &measurement.outcome

@@ -13,7 +13,6 @@ pub struct Ended {
 
 impl Ended {
     /// Reads the file `exit-code`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let code = text.trim();
         let is_word =
@@ -22,25 +21,21 @@ impl Ended {
     }
 
     /// As it was written.
-    #[must_use]
     pub fn code(&self) -> &str {
         &self.code
     }
 
     /// Whether it is this one.
-    #[must_use]
     pub fn is(&self, code: ExitCode) -> bool {
         self.code == (code as u8).to_string()
     }
 
     /// The verdict that it stands for. Where nothing was decided, the gate is broken.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.known().map_or(Verdict::Broken, |(verdict, _)| verdict)
     }
 
     /// The verdict that it stands for where there is no comparison: without one, nothing was shown not to be slower.
-    #[must_use]
     pub fn verdict_alone(&self) -> Verdict {
         match self.verdict() {
             Verdict::Pass => Verdict::Inconclusive,
@@ -49,19 +44,16 @@ impl Ended {
     }
 
     /// Whether a signal ended the gate: a hang-up, an interruption, an end.
-    #[must_use]
     pub fn is_signal(&self) -> bool {
         ["129", "130", "143"].contains(&self.code.as_str())
     }
 
     /// Whether it is worse than what the files say. Without a fault it says nothing of what got better.
-    #[must_use]
     pub fn is_worse_than(&self, verdict: Verdict) -> bool {
         self.verdict() > verdict.max(Verdict::Pass)
     }
 
     /// Its meaning in words: `no verdict: exit code 137`.
-    #[must_use]
     pub fn sentence(&self, has_comparison: bool) -> String {
         match self.known() {
             Some((Verdict::Pass, _)) if !has_comparison => {
@@ -86,7 +78,6 @@ impl Ended {
 
 /// The worst of a judgement and of the gate's exit code; inconclusive where there is neither, and no better where the files have
 /// problems.
-#[must_use]
 pub fn overall(judgement: Option<&Judgement>, ended: Option<&Ended>, has_problems: bool) -> Verdict {
     let judged = judgement.map(|judgement| judgement.verdict);
     let ended = ended.filter(|ended| judged.is_none_or(|verdict| ended.is_worse_than(verdict)));

@@ -11,7 +11,6 @@ use holdpoint_model::{
 };
 
 /// Judges a run against a baseline, and keeps with the judgement everything needed to judge it again.
-#[must_use]
 pub fn judge_run(current: &Current, baseline: &Baseline, allow: Allow, policy: Policy) -> Judgement {
     let threshold_pct = match policy {
         Policy::Threshold { threshold_pct } => Some(threshold_pct),
@@ -25,7 +24,6 @@ pub fn judge_run(current: &Current, baseline: &Baseline, allow: Allow, policy: P
 }
 
 /// A baseline with the tolerances that a flag or a suite gives in place of its own.
-#[must_use]
 pub fn set_tolerances(mut baseline: Baseline, flag: Option<f64>, gate: &GateSettings) -> Baseline {
     for metric in baseline.metrics.values_mut() {
         let own = metric.workload.as_ref().and_then(|name| gate.workloads.get(name));
@@ -38,7 +36,6 @@ pub fn set_tolerances(mut baseline: Baseline, flag: Option<f64>, gate: &GateSett
 }
 
 /// Judges every metric and the run as a whole. The worst verdict speaks for the whole.
-#[must_use]
 pub fn judge(comparison: &Comparison, policy: Policy) -> Judgement {
     let mut judgement = judge_by(comparison, policy.name(), |row| policy.check(row));
     judgement.notes.extend(policy.notes(comparison));

@@ -24,10 +24,6 @@ pub enum PromoteError {
 
 /// A baseline of runs that are all of the promoted revision, and clean. Where there are too few for a spread, metrics keep
 /// the tolerances of the baseline before.
-///
-/// # Errors
-/// When a run is failed, skipped, of another revision or with uncommitted changes, when they do not belong together, or when
-/// the baseline before is of another suite or machine or has what these runs have not.
 pub fn promote(
     runs: &[Current],
     before: Option<&Baseline>,

@@ -63,9 +63,6 @@ pub const SPREAD_FACTOR: f64 = 3.0;
 
 /// A baseline from runs of one suite on one machine: the value is the median over the runs, the tolerance
 /// comes from their spread (the seeds' default where there are too few).
-///
-/// # Errors
-/// When there is no run, one is not `ok`, or they do not belong together.
 pub fn record(runs: &[Current]) -> Result<Baseline, RecordError> {
     let mut baseline = collect(runs)?;
     for metric in baseline.metrics.values_mut() {
@@ -97,9 +94,6 @@ const GPU_TEMPLATE_NOTES: &str = "GPU baseline template; regenerate on the targe
 
 /// A baseline from runs with the seeds' template tolerances, wide enough for anything. Of places in the GPU report it has
 /// those that the seeds' template has, as far as the runs do.
-///
-/// # Errors
-/// As for [`record`], and when nothing is left.
 pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
     let mut baseline = collect(runs)?;
     if baseline.metrics.keys().any(|name| is_place(name)) {
@@ -116,9 +110,6 @@ pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
 }
 
 /// Sets every tolerance from the measured spread between runs.
-///
-/// # Errors
-/// When a metric has too few runs; the baseline is then as it was.
 pub fn tighten(baseline: &mut Baseline) -> Result<(), RecordError> {
     // All or nothing: a baseline with some tolerances wide and some tight would look tightened.
     if let Some((name, metric)) = baseline.metrics.iter().find(|(_, metric)| metric.runs_ms.len() < RUNS_MIN)

@@ -11,7 +11,6 @@ use holdpoint_model::{
 
 /// Judges each workload of `baseline` by its samples and those of `current`, with rounds as blocks. Each has one check, named
 /// after its median, with the seed's sentence as its reason. What may be compared is decided as for any other policy.
-#[must_use]
 pub fn compare_reports_disjoint_ci(baseline: &Report, current: &Report, allow: Allow) -> Judgement {
     let facts = compare(&medians(current), &as_baseline(baseline), allow);
     judge_by(&facts, Policy::DisjointCi.name(), |row| {

@@ -8,9 +8,6 @@ use holdpoint_model::{Date, UsedWaiver, Waiver, WaiverState, Waivers};
 
 /// Refuses waivers that hold for longer than a year from today. One that has expired is refused where it would be used: the others
 /// of its file still hold.
-///
-/// # Errors
-/// With the first that holds too long.
 pub fn check_expiry(waivers: &Waivers, today: Date) -> Result<(), TomlError> {
     let last = today.a_year_later();
     match waivers.waivers.iter().enumerate().find(|(_, waiver)| waiver.expires > last) {
@@ -62,9 +59,6 @@ pub enum NotCovered {
 }
 
 /// Whether a waiver covers a change of something of these names, judged on this day.
-///
-/// # Errors
-/// With the first thing that is wrong with it.
 pub fn covers(
     waiver: &UsedWaiver,
     names: &[&str],

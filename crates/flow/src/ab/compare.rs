@@ -25,17 +25,11 @@ pub struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     /// Nothing measured yet.
-    ///
-    /// # Errors
-    /// When the plan makes no sense.
     pub fn new(prepared: &'a Prepared, plan: AbPlan, policy: Policy) -> Result<Self, FlowError> {
         Self::from(&prepared.sides, policy, begin(prepared, plan, policy))
     }
 
     /// Goes on from what an interrupted comparison left; the seed is the one it had, unless another `is_seed_given`.
-    ///
-    /// # Errors
-    /// When there is no such report, or anything that its units depend on is not as it was.
     pub fn resume(
         prepared: &'a Prepared,
         plan: AbPlan,
@@ -119,9 +113,6 @@ impl<'a> Comparison<'a> {
     }
 
     /// The samples and their judgement.
-    ///
-    /// # Errors
-    /// When the policy is not one for two sides.
     pub fn finish(self) -> Result<(AbReport, Judgement), FlowError> {
         let judgement = judge_sides(&self.report, &self.report.plan, self.policy)
             .map_err(|error| FlowError::Input(error.to_string()))?;

@@ -18,10 +18,6 @@ use holdpoint_model::{Judgement, Source, Verdict};
 use holdpoint_render::{Judged, markdown};
 use sides::Prepared;
 
-/// Runs the command.
-///
-/// # Errors
-/// When a side cannot be had, the report to go on from does not fit, or a file cannot be written.
 pub fn run(args: &AbArgs, watch: &dyn Watch) -> Result<Done<Decided>, FlowError> {
     PolicyArgs::check_for_sides(args.policy)?;
     // A key that cannot be used is found before anything is removed.
@@ -33,9 +29,6 @@ pub fn run(args: &AbArgs, watch: &dyn Watch) -> Result<Done<Decided>, FlowError>
 }
 
 /// Compares, leaves the files and says how it came out.
-///
-/// # Errors
-/// When the report to go on from does not fit, or a file cannot be written.
 pub fn decide(
     prepared: &Prepared,
     how: &DecideArgs,

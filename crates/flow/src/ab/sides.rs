@@ -25,16 +25,12 @@ pub struct Prepared {
 
 impl Prepared {
     /// Sides that need no checkouts.
-    #[must_use]
     pub fn new(sides: Sides, base: Side, head: Side) -> Self {
         Self { conditions: conditions(&sides), sides, base, head, _builds: None }
     }
 }
 
 /// The sides that the flags mean.
-///
-/// # Errors
-/// When no sides are given, a suite or a revision cannot be used, or a revision does not build.
 pub fn prepare(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
     if let (Some(base), Some(head)) = (&args.base, &args.head) {
         let sides = with_settings(command_suite(base)?, command_suite(head)?, &args.decide);
@@ -88,10 +84,6 @@ pub enum Head<'a> {
 }
 
 /// Two revisions of the repository around the current folder.
-///
-/// # Errors
-/// When the suite cannot tell revisions apart, one is not known or does not build, or uncommitted changes would be left
-/// out without being asked for.
 pub fn revisions(
     suite: &SuiteArg,
     base_rev: &str,
@@ -130,9 +122,6 @@ pub fn revisions(
 }
 
 /// A suite whose workloads come out of the revision that is measured.
-///
-/// # Errors
-/// When it cannot be used, or has workloads that are the same at every revision.
 pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
     let suite = suites::load(&arg.suite)?;
     // A kernel of the user's own is compiled from the revision's source.
@@ -149,9 +138,6 @@ pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
 }
 
 /// Checks a revision out and builds it, unless that has been done before.
-///
-/// # Errors
-/// When it cannot be checked out or does not build.
 pub fn build(builds: &Builds, commit: &str, suite: &Suite, watch: &dyn Watch) -> Result<Built, BuildError> {
     watch.progress(&format!("building {}", &commit[..commit.len().min(12)]));
     let built = builds.get(commit, suite.build.as_ref())?;

@@ -26,11 +26,6 @@ const PULL_REQUEST: &str = "pull_request";
 /// The event of `/perf SHA`, which knows no commit.
 const ISSUE_COMMENT: &str = "issue_comment";
 
-/// Runs the command.
-///
-/// # Errors
-/// When a file or a setting cannot be used, or GitHub refuses or cannot be reached. A comment is posted even where a file of the
-/// folder cannot be used, and says so.
 pub fn run(args: &CommentArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     let mut found = Found::read(&args.artifacts);
     if !args.artifacts.is_dir() {

@@ -14,10 +14,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// Runs the command.
-///
-/// # Errors
-/// When the event cannot be read or understood; no output is written then, and nothing allowed.
 pub fn run(args: &GuardArgs) -> Result<Done<CiResult>, FlowError> {
     let paths: Vec<&String> = args.path.iter().filter(|path| !path.is_empty()).collect();
     if let Some((path, why)) = paths.iter().find_map(|path| Some((path, find_path_problem(path)?))) {

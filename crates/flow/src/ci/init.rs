@@ -30,7 +30,6 @@ pub struct Files {
 }
 
 impl Files {
-    #[must_use]
     pub fn text(&self) -> String {
         let line = |file: &Found| format!("{:<15}  {}\n", self.words[file.state as usize], file.path);
         self.found.iter().map(line).collect()
@@ -46,10 +45,6 @@ struct Found {
     text: String,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// When a setting cannot stand in a workflow, a file would be written over, or cannot be.
 pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
     let files = files(&settings(args)).map_err(|error| FlowError::Input(error.to_string()))?;
     refuse_folder(args)?;

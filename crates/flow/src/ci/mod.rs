@@ -23,10 +23,6 @@ pub enum CiResult {
     Page(String),
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// As each of them.
 pub fn run(args: &CiArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     match &args.command {
         CiCommand::Init(args) => init::run(args),

@@ -14,10 +14,6 @@ use holdpoint_render::notice;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Runs the command.
-///
-/// # Errors
-/// When the configuration or the folder cannot be used, or somebody could not be told.
 pub fn run(args: &NotifyArgs) -> Result<Done<CiResult>, FlowError> {
     let config = NotifyConfig::parse(&holdpoint_store::read_text(&args.config)?)
         .map_err(|error| FlowError::File { path: args.config.clone(), what: error.to_string() })?;

@@ -26,7 +26,6 @@ pub struct QuestionArgs {
 
 impl QuestionArgs {
     /// A plan with this question in place of its own. A tolerance that is typed is meant for all workloads.
-    #[must_use]
     pub fn apply(&self, plan: AbPlan) -> AbPlan {
         AbPlan {
             tolerance: self.tolerance.unwrap_or(plan.tolerance),
@@ -86,7 +85,6 @@ impl DecideArgs {
     }
 
     /// The plan that the flags and the suite mean.
-    #[must_use]
     pub fn plan(&self, gate: &GateSettings) -> AbPlan {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.question.apply(AbPlan {
@@ -104,12 +102,10 @@ impl DecideArgs {
         })
     }
 
-    #[must_use]
     pub fn pin(&self, gate: &GateSettings) -> bool {
         self.pin || gate.pin == Some(true)
     }
 
-    #[must_use]
     pub fn measure_same_code(&self, gate: &GateSettings) -> bool {
         self.measure_same_code || gate.measure_same_code == Some(true)
     }

@@ -75,7 +75,6 @@ pub enum SanitizerName {
 
 impl SanitizerName {
     /// As compute-sanitizer calls it.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Memcheck => "memcheck",

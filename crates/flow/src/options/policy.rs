@@ -31,9 +31,6 @@ pub struct PolicyArgs {
 
 impl PolicyArgs {
     /// The policy for a baseline that the flags and the suite mean: a threshold means the policy of that name.
-    ///
-    /// # Errors
-    /// When the flags contradict each other, or the suite names a policy that there is not.
     pub fn policy(&self, gate: &GateSettings) -> Result<Policy, FlowError> {
         let recorded = suite_policy(gate)?.filter(|policy| policy.takes_baseline());
         let threshold = self.threshold.or(gate.threshold);
@@ -50,9 +47,6 @@ impl PolicyArgs {
     }
 
     /// Refuses a policy that cannot judge two sides.
-    ///
-    /// # Errors
-    /// When the flag names one for a baseline.
     pub fn check_for_sides(policy: Option<Policy>) -> Result<(), FlowError> {
         match policy.filter(|policy| policy.takes_baseline()) {
             None => Ok(()),
@@ -64,9 +58,6 @@ impl PolicyArgs {
     }
 
     /// The policy for two sides that the flags and the suite mean.
-    ///
-    /// # Errors
-    /// When the flag names one for a baseline, or the suite one that there is not.
     pub fn policy_of_sides(policy: Option<Policy>, gate: &GateSettings) -> Result<Policy, FlowError> {
         Self::check_for_sides(policy)?;
         let recorded = suite_policy(gate)?.filter(|policy| !policy.takes_baseline());
@@ -74,7 +65,6 @@ impl PolicyArgs {
     }
 
     /// The differences declared harmless.
-    #[must_use]
     pub fn allow(&self) -> Allow {
         let has = |difference| self.allow.contains(&difference);
         Allow {

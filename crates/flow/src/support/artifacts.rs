@@ -70,9 +70,6 @@ impl Writer {
 }
 
 /// Waits until nobody else writes to the folder, and keeps others waiting while the lock lives.
-///
-/// # Errors
-/// When the folder cannot be made, or another process does not let go of it.
 pub fn lock(dir: &Path, watch: &dyn Watch) -> Result<FolderLock, FlowError> {
     let tell = || {
         watch.note(&format!(
@@ -86,9 +83,6 @@ pub fn lock(dir: &Path, watch: &dyn Watch) -> Result<FolderLock, FlowError> {
 
 /// Removes what earlier runs left, once all input was found to be good and before anything is measured: what lies there
 /// together then belongs together, and a typing error costs no evidence.
-///
-/// # Errors
-/// When something cannot be removed.
 pub fn clear(dir: &Path, writer: Writer) -> Result<(), FlowError> {
     for name in writer.stale() {
         holdpoint_store::remove(&dir.join(name))?;
@@ -101,9 +95,6 @@ pub fn clear(dir: &Path, writer: Writer) -> Result<(), FlowError> {
 }
 
 /// The same after preparing: bad input leaves all as it was, and what fails otherwise is how this gate came out.
-///
-/// # Errors
-/// The one it was given, or when something cannot be removed.
 pub fn clear_unless_input<T>(
     prepared: Result<T, FlowError>,
     dir: &Path,
@@ -132,7 +123,6 @@ pub struct Found {
 
 impl Found {
     /// Reads the folder. A folder that does not exist is an empty one.
-    #[must_use]
     pub fn read(dir: &Path) -> Self {
         let mut found = Self::default();
         let problems = &mut found.problems;
@@ -186,7 +176,6 @@ impl Found {
     }
 
     /// The judgement with its samples.
-    #[must_use]
     pub fn judged(&self) -> Option<Judged<'_>> {
         let judgement = self.judgement.as_ref()?;
         let source = match (&judgement.sides, &self.sides) {
@@ -198,19 +187,16 @@ impl Found {
     }
 
     /// The verdict over all of it.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         overall(self.judgement.as_ref(), self.ended.as_ref(), !self.problems.is_empty())
     }
 
     /// The first run.
-    #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.reports.first()
     }
 
     /// Machine time of all that was measured.
-    #[must_use]
     pub fn machine_s(&self) -> Option<f64> {
         let runs = self.reports.iter().map(|report| report.config.elapsed_s);
         let seconds: f64 =
@@ -220,7 +206,6 @@ impl Found {
 }
 
 /// A judgement from a file or its samples, judged again by the samples beside it.
-#[must_use]
 pub fn rejudge_file(stated: &Judgement, path: &Path) -> Rejudged {
     let dir = path.parent().unwrap_or(Path::new("."));
     let commit = stated.revision.as_ref().map(|revision| revision.commit.as_str());
@@ -228,7 +213,6 @@ pub fn rejudge_file(stated: &Judgement, path: &Path) -> Rejudged {
 }
 
 /// The day on which something was judged, where it says so: a waiver that has expired since did count.
-#[must_use]
 pub fn day_of(began: Option<&str>) -> Option<Date> {
     let day = began.and_then(|began| Date::parse(began.get(..10)?));
     day.or_else(|| waivers::today().ok())

@@ -22,9 +22,6 @@ pub fn kept_path(report: &Report) -> Option<PathBuf> {
 }
 
 /// A report's roofline, with the ceilings in a file or those that are kept.
-///
-/// # Errors
-/// When there are none, or they are too old or of another device.
 pub fn roofline(report: &Report, ceilings: Option<&Path>) -> Result<Roofline, FlowError> {
     let remedy =
         "measure them on that machine with \"holdpoint roofline --measure\", or give --ceilings REPORT";

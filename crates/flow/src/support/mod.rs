@@ -11,9 +11,6 @@ use serde::Serialize;
 use std::path::Path;
 
 /// Writes what was measured; where that fails, into the folder for temporary files: it is not lost.
-///
-/// # Errors
-/// With the first failure, after the document has been put elsewhere if at all possible.
 pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
     let Err(source) = holdpoint_store::write_json(path, document) else {
         return Ok(());

@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// Reads the key that seals, if there is one, before anything that is measured is started, and hides this process's memory
 /// from what is.
-///
-/// # Errors
-/// When a key is given and cannot be used or hidden.
 pub fn read_key(args: &SealArgs) -> Result<Option<SigningKey>, FlowError> {
     let variable = std::env::var(keys::SEAL_VARIABLE).ok();
     let key = keys::seal(args.seal_key.as_deref(), variable.as_deref())?;
@@ -61,9 +58,6 @@ impl Sealing {
     }
 
     /// Goes on from a file that an earlier run left. What it holds is sealed again only if the same key had sealed it.
-    ///
-    /// # Errors
-    /// When a seal is there and cannot be read at all.
     pub fn resume(&mut self, file: &Path, revision: Option<&Revision>) -> Result<Option<String>, FlowError> {
         let (dir, name) = (folder_of(file), name_of(file));
         let commit = revision.map_or(seal::UNKNOWN_COMMIT, |revision| revision.commit.as_str());
@@ -79,18 +73,12 @@ impl Sealing {
     }
 
     /// Names the file that the verdict builds on.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn build_on(&mut self, file: &Path) -> Result<(), FlowError> {
         self.builds_on = Some(hash::file(file)?.0);
         Ok(())
     }
 
     /// Writes a document; where that fails, into the folder for temporary files.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn write_json(&mut self, path: &Path, value: &impl Serialize) -> Result<(), FlowError> {
         self.unseal()?;
         save(path, value)?;
@@ -105,9 +93,6 @@ impl Sealing {
     }
 
     /// Writes a page.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn write_text(&mut self, path: &Path, text: &str) -> Result<(), FlowError> {
         self.unseal()?;
         holdpoint_store::write_text(path, text)?;
@@ -120,9 +105,6 @@ impl Sealing {
     }
 
     /// Removes the seal of an earlier run before the first of its files is replaced.
-    ///
-    /// # Errors
-    /// When it cannot be removed.
     pub fn unseal(&self) -> Result<(), FlowError> {
         match &self.path {
             Some(path) if self.files.is_empty() => Ok(holdpoint_store::remove(path)?),
@@ -131,9 +113,6 @@ impl Sealing {
     }
 
     /// Writes the seal. Where no key signs it, a line about that, to stand below the names of the files.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn seal(self, of: &Origins<'_>) -> Result<&'static str, FlowError> {
         let Some(path) = self.path else { return Ok("") };
         let commit = of.revision.map(|revision| revision.commit.clone());

@@ -20,9 +20,6 @@ const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.
-///
-/// # Errors
-/// When there is no such suite, or it cannot be used.
 pub fn load(name: &str) -> Result<Suite, FlowError> {
     let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name);
     let suite = match built_in {
@@ -61,25 +58,16 @@ pub const UNITS_PER_CUDA_PROCESS: u32 = 8;
 const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
 
 /// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
-///
-/// # Errors
-/// When it cannot be used.
 pub fn runnable(arg: &SuiteArg) -> Result<Suite, FlowError> {
     in_processes(arg, &[WORKER_CUDA], 0.0)
 }
 
 /// A suite all of whose own ops run in processes of their own, with a slowdown put into them.
-///
-/// # Errors
-/// When it cannot be used.
 pub fn separate(arg: &SuiteArg, slowdown: f64) -> Result<Suite, FlowError> {
     in_processes(arg, OWN_WORKERS, slowdown)
 }
 
 /// A suite whose workloads are not those of its file: its ops on a device run in a process of their own as well.
-///
-/// # Errors
-/// When this program cannot be found.
 pub fn in_own_process(suite: Suite, arg: &SuiteArg) -> Result<Suite, FlowError> {
     placed(suite, arg, &[WORKER_CUDA], 0.0)
 }
@@ -116,7 +104,6 @@ fn placed(mut suite: Suite, arg: &SuiteArg, names: &[&str], slowdown: f64) -> Re
 }
 
 /// Whether the suite has workloads for one of our own workers, and no program in its place.
-#[must_use]
 pub fn is_own(suite: &Suite, name: &str) -> bool {
     OWN_WORKERS.contains(&name)
         && suite.workloads.iter().any(|workload| workload.worker == name)
@@ -124,9 +111,6 @@ pub fn is_own(suite: &Suite, name: &str) -> bool {
 }
 
 /// The same suite, as another process in another folder would have to name it.
-///
-/// # Errors
-/// When the file cannot be found any more.
 pub fn absolute_name(name: &str) -> Result<String, FlowError> {
     if BUILT_IN.iter().any(|(built_in, _)| *built_in == name) {
         return Ok(name.to_owned());

@@ -14,9 +14,6 @@ pub struct InForce {
 }
 
 /// Which day it is.
-///
-/// # Errors
-/// When the clock does not say.
 pub fn today() -> Result<Date, FlowError> {
     Date::parse(&clock::timestamp_utc())
         .ok_or_else(|| FlowError::Internal("the clock names no day".to_owned()))
@@ -24,9 +21,6 @@ pub fn today() -> Result<Date, FlowError> {
 
 impl InForce {
     /// The file that was named; nothing is waived where none was.
-    ///
-    /// # Errors
-    /// When it cannot be read or used.
     pub fn read(args: &WaiversArg) -> Result<Self, FlowError> {
         let today = today()?;
         let waivers = match &args.waivers {

@@ -29,9 +29,6 @@ struct Workload {
 
 impl Deciding {
     /// No units yet. The workloads share the alarm rate, whether or not all of them turn out to run.
-    ///
-    /// # Errors
-    /// When a rate is not between 0 and 1, or the tolerance is negative.
     pub fn new<'a>(
         plan: &AbPlan,
         workloads: impl ExactSizeIterator<Item = &'a str>,
@@ -56,9 +53,6 @@ impl Deciding {
     }
 
     /// The evidence from the units of a report about a plan's question: the same as when they were taken, one by one.
-    ///
-    /// # Errors
-    /// As for [`Deciding::new`].
     pub fn replay(report: &AbReport, plan: &AbPlan) -> Result<Self, InvalidPlan> {
         let mut deciding = Self::new(plan, report.workloads.keys().map(String::as_str))?;
         for (index, workload) in report.workloads.values().enumerate() {
@@ -89,7 +83,6 @@ impl Deciding {
     /// called: as long as the median lies below `1 / (1 + tolerance)`, the evidence for faster is at least 1, and
     /// fewer units have been spent than twice those that `NotSlower` took (or than the least number an alarm needs, if
     /// that is more). Going on costs no error rate: each line of evidence keeps its own.
-    #[must_use]
     pub fn wants_more(&self, index: usize) -> bool {
         let Some(workload) = self.workloads.get(index) else { return false };
         let evidence = &workload.evidence;
@@ -150,26 +143,22 @@ impl Deciding {
     }
 
     /// The present state of a workload.
-    #[must_use]
     pub fn decision(&self, index: usize) -> Decision {
         let Some(workload) = self.workloads.get(index) else { return Decision::Undecided };
         workload.called.unwrap_or(workload.evidence.decision())
     }
 
     /// Whether it was called only because others were.
-    #[must_use]
     pub fn is_called_together(&self, index: usize) -> bool {
         self.workloads.get(index).is_some_and(|workload| workload.called.is_some())
     }
 
     /// The evidence about a workload.
-    #[must_use]
     pub fn evidence(&self, index: usize) -> Option<&Sequential> {
         self.workloads.get(index).map(|workload| &workload.evidence)
     }
 
     /// The question about a workload.
-    #[must_use]
     pub fn plan(&self, index: usize) -> Option<&Plan> {
         self.workloads.get(index).map(|workload| &workload.plan)
     }

@@ -40,9 +40,6 @@ pub enum SidesError {
 ///
 /// `plan` holds the question: tolerance and error rates. It may be another one than the samples were taken for: evidence is valid at any
 /// time, so units that were taken until one question was answered may answer another, or be too few for it.
-///
-/// # Errors
-/// When the plan or the policy cannot be used, or the samples contradict themselves.
 pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<Judgement, SidesError> {
     if policy.takes_baseline() {
         return Err(SidesError::Policy(policy));
@@ -84,15 +81,11 @@ pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<J
 }
 
 /// Judges samples by the plan and the policy that they were taken for.
-///
-/// # Errors
-/// As for [`judge_sides`].
 pub fn judge_recorded(report: &AbReport) -> Result<Judgement, SidesError> {
     judge_sides(report, &report.plan, recorded_policy(report))
 }
 
 /// The policy that samples were taken for.
-#[must_use]
 pub fn recorded_policy(report: &AbReport) -> Policy {
     let name = report.conditions.get(POLICY_CONDITION);
     name.and_then(|name| Policy::from_name(name, None)).unwrap_or(Policy::Sequential)

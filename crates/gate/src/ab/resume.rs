@@ -9,7 +9,6 @@ const VALUE_CHARS: usize = 80;
 
 /// Everything in which a report differs from one that is about to begin, with both values. More time and more units may be
 /// given; the seed goes on where none `is_seed_given`.
-#[must_use]
 pub fn differences(old: &AbReport, new: &AbReport, is_seed_given: bool) -> Vec<String> {
     let mut found = Differences::default();
     found.add("the suite", &old.suite, &new.suite);

@@ -24,7 +24,6 @@ const EFFECT_BOUNDS: [f64; 3] = [0.147, 0.33, 0.474];
 
 /// Judges head's times against base's, each in blocks of what was measured together (units, rounds, or single samples
 /// where nothing better is known). Absent when a side has fewer than two blocks or a time is not a positive number.
-#[must_use]
 pub fn compare(base: &[Vec<f64>], head: &[Vec<f64>]) -> Option<(DisjointCiKeys, Verdict)> {
     let [base, head] = [base, head].map(|side| {
         side.iter().filter(|block| !block.is_empty()).cloned().map(times::sorted).collect::<Vec<_>>()

@@ -41,7 +41,6 @@ impl Policy {
     ];
 
     /// The name in flags and files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::AllowedMax => "allowed-max",
@@ -52,7 +51,6 @@ impl Policy {
     }
 
     /// One line for help texts.
-    #[must_use]
     pub fn about(self) -> &'static str {
         match self {
             Self::AllowedMax => {
@@ -67,7 +65,6 @@ impl Policy {
     }
 
     /// The policy of that name; `threshold` needs its number.
-    #[must_use]
     pub fn from_name(name: &str, threshold_pct: Option<f64>) -> Option<Self> {
         match Self::ALL.into_iter().find(|policy| policy.name() == name)? {
             Self::Threshold { .. } => threshold_pct.map(|threshold_pct| Self::Threshold { threshold_pct }),
@@ -76,13 +73,11 @@ impl Policy {
     }
 
     /// Whether it compares a run with a baseline.
-    #[must_use]
     pub fn takes_baseline(self) -> bool {
         matches!(self, Self::AllowedMax | Self::Threshold { .. })
     }
 
     /// Whether it takes every unit of a plan, whatever the evidence.
-    #[must_use]
     pub fn is_fixed_length(self) -> bool {
         self == Self::DisjointCi
     }

@@ -8,7 +8,6 @@ use holdpoint_model::profile::{
 use std::collections::BTreeMap;
 
 /// Compares two profiles kernel by kernel. Reasons why they are not comparable are listed.
-#[must_use]
 pub fn compare(base: &Profile, head: &Profile, rules: &Rules) -> ProfileComparison {
     let mut differences = differences(base, head);
     let mut kernels = Vec::new();

@@ -125,17 +125,11 @@ impl Stall {
 
 impl Rules {
     /// The rules that come with holdpoint.
-    ///
-    /// # Errors
-    /// Never, as a test shows; they are read like any others.
     pub fn built_in() -> Result<Self, RulesError> {
         Self::parse(BUILT_IN)
     }
 
     /// Reads rules.
-    ///
-    /// # Errors
-    /// When the text is not such TOML, or a rule names a counter that is not among the metrics.
     pub fn parse(text: &str) -> Result<Self, RulesError> {
         let rules: Self =
             toml::from_str(text).map_err(|error| RulesError(error.to_string().trim().to_owned()))?;
@@ -181,14 +175,12 @@ impl Rules {
     }
 
     /// The counters to ask a profiler for.
-    #[must_use]
     pub fn metric_names(&self) -> Vec<String> {
         let stalls = self.stall.iter().map(Stall::metric);
         self.metrics.iter().map(|metric| metric.name.clone()).chain(stalls).collect()
     }
 
     /// The counters without which a profile says nothing.
-    #[must_use]
     pub fn required_names(&self) -> Vec<String> {
         let required = self.metrics.iter().filter(|metric| metric.required);
         required.map(|metric| metric.name.clone()).collect()

@@ -34,7 +34,6 @@ pub struct Rejudged {
 
 impl Rejudged {
     /// The doubt as a sentence.
-    #[must_use]
     pub fn problem(&self) -> Option<String> {
         let stated = self.stated.as_str();
         Some(match (self.doubt.as_ref()?, self.again) {
@@ -47,7 +46,6 @@ impl Rejudged {
     }
 
     /// The judgement, with the doubt as its first check.
-    #[must_use]
     pub fn with_problem(mut self) -> Judgement {
         if let Some(problem) = self.problem() {
             let check = blank(EVIDENCE_METRIC, CheckStatus::Inconclusive, Verdict::Inconclusive, problem);
@@ -59,7 +57,6 @@ impl Rejudged {
 
 /// Judges a judgement again by its samples: `Ok(None)` where they are not there, an error where they cannot be believed. Waivers must
 /// hold on `day`.
-#[must_use]
 pub fn rejudge(
     stated: &Judgement,
     evidence: Result<Option<Evidence>, String>,
@@ -140,7 +137,6 @@ fn worse(stated: &Judgement, again: Judgement) -> Judgement {
 }
 
 /// A report that contradicts itself, as a sentence.
-#[must_use]
 pub fn edited_report(report: &holdpoint_model::Report) -> Option<String> {
     contradiction(report).map(|what| edited(&what))
 }

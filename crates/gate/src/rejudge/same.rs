@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Says that a file was edited.
-#[must_use]
 pub fn edited(what: &str) -> String {
     clean_text(&format!("{what}: it was edited"))
 }

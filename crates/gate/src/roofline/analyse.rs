@@ -32,9 +32,6 @@ pub enum Mismatch {
 }
 
 /// Places every workload of a report.
-///
-/// # Errors
-/// When the ceilings are of another device.
 pub fn analyse(report: &Report, ceilings: Ceilings) -> Result<Roofline, Mismatch> {
     let (device, is_gpu) = device_of(report).ok_or(Mismatch::NoMachine)?;
     if (device, is_gpu) != (ceilings.device.as_str(), ceilings.is_gpu) {

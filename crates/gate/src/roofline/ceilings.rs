@@ -20,7 +20,6 @@ pub enum CeilingsError {
 }
 
 /// The device that a report is about: the GPU where there is one, else the CPU; and whether it is a GPU.
-#[must_use]
 pub fn device_of(report: &Report) -> Option<(&str, bool)> {
     let machine = report.machine.as_ref()?;
     Some(
@@ -29,9 +28,6 @@ pub fn device_of(report: &Report) -> Option<(&str, bool)> {
 }
 
 /// Reads ceilings from the report of a ceilings suite.
-///
-/// # Errors
-/// When there are none in it.
 pub fn ceilings_from(report: &Report) -> Result<Ceilings, CeilingsError> {
     let (device, is_gpu) = device_of(report).ok_or(CeilingsError::NoMachine)?;
     let mut copies: Vec<Bandwidth> = Vec::new();
