@@ -1,4 +1,4 @@
-//! Asking a worker, and believing nothing about what it answers.
+//! Requests to a worker, and checks of its answers.
 
 use crate::audit::{Audit, Audited, CLOSE_LOOK_NS};
 use crate::outside::Look;
@@ -12,16 +12,17 @@ use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{FailureCause, WorkloadSpec};
 use std::time::Instant;
 
-/// A sample lasts at least this many steps of the clock, so that the clock blurs it by less than 0.1 %.
+/// A sample lasts at least this many clock steps, so that the clock's resolution blurs it by less than 0.1 %.
 pub const STEPS_PER_SAMPLE: u64 = 1_000;
-/// Samples of a request that is only to show how long one takes.
+/// Samples in a request whose only purpose is to show how long a sample takes.
 const SAMPLES_FIRST: u64 = 3;
-/// Looks at a worker before it is taken at its word: on a machine that keeps it waiting each time, nothing can be seen.
+/// Most close looks at a worker. On a machine that is busy in every one of them nothing can be seen, and the worker is
+/// believed.
 const LOOKS_MAX: u32 = 24;
-/// An error that no check passes: neither small nor small beside the value. What is right has rounding errors.
+/// No valid check passes an error that is larger than this in absolute and in relative terms.
 const ERROR_MAX: f64 = 1e3;
 
-/// One workload, and whom to ask about it.
+/// One workload, its worker, and the state kept from request to request.
 pub(crate) struct Asking<'a, 's> {
     pub(crate) slot: &'a mut Slot<'s>,
     pub(crate) spec: &'a WorkloadSpec,
@@ -29,7 +30,7 @@ pub(crate) struct Asking<'a, 's> {
     pub(crate) audit: &'a mut Audit,
 }
 
-/// The seeds of a workload's inputs, from request to request. Where they differ, an answer kept from earlier inputs is wrong.
+/// Seeds of a workload's inputs. With changing seeds, an answer remembered from earlier inputs is wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seeds {
     next: u64,
@@ -37,12 +38,12 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// Inputs stay as they were prepared.
+    /// Every request uses the inputs that were prepared.
     pub(crate) fn fixed(seed: u64) -> Self {
         Self { next: seed, step: 0 }
     }
 
-    /// Every request has inputs of its own.
+    /// Every request draws new inputs.
     pub(crate) fn changing(seed: u64) -> Self {
         Self { next: seed.wrapping_add(1), step: 1 }
     }
@@ -54,7 +55,6 @@ impl Seeds {
     }
 }
 
-/// How many calls make a sample, and how long such a sample takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Batch {
     pub calls_per_sample: u64,
@@ -62,7 +62,6 @@ pub(crate) struct Batch {
 }
 
 impl Asking<'_, '_> {
-    /// Asks for samples.
     pub(crate) fn run(
         &mut self,
         samples_count: u64,
@@ -93,7 +92,7 @@ impl Asking<'_, '_> {
         Ok(result)
     }
 
-    /// Finds how many calls make a sample that the clock does not blur, from so many on.
+    /// Finds how many calls make a sample long enough for the clock, starting from `calls_first`.
     pub(crate) fn choose_batch(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
         let resolution_ns = self.slot.info().map_or(1, |info| info.clock_resolution_ns.max(1));
         let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
@@ -115,7 +114,8 @@ impl Asking<'_, '_> {
         }
     }
 
-    /// Finds what a request costs beside its samples, and whether more samples take as much longer as the worker says.
+    /// Measures what a request costs besides its samples, and whether more samples take as much longer as the worker
+    /// reports.
     pub(crate) fn look_closely(&mut self, calls_per_sample: u64, sample_ns: u64) -> Result<(), WorkerError> {
         if self.slot.process_id().is_none() || self.spec.worker == WORKER_CUDA {
             return Ok(());
@@ -141,7 +141,6 @@ impl Asking<'_, '_> {
     }
 }
 
-/// Asks whether the answer is right.
 pub(crate) fn verify(
     slot: &mut Slot,
     spec: &WorkloadSpec,
@@ -154,7 +153,7 @@ pub(crate) fn verify(
     }
 }
 
-/// Why an answer is wrong, whatever the worker makes of it; absent where it is right.
+/// Why an answer is wrong, whatever the worker concluded; `None` if it is right.
 pub(crate) fn why_wrong(answer: &Answer) -> Option<String> {
     let errors = [answer.max_abs_err, answer.max_rel_err];
     let passes = |what: &str| Some(format!("the worker's check passes {what}"));

@@ -1,9 +1,9 @@
-//! Holds the times that a worker reports against what is seen from outside, and against what the machine can do.
+//! Checks the times that a worker reports against what is seen from outside and what the machine can do.
 //!
-//! A worker may do what it likes before its first sample; so a request for one sample shows what a request costs, and the
-//! further samples of a longer one must take as long outside as by the worker's clock. Time for which it was kept waiting is
-//! left out, so a look in which it was proves nothing in its favour. One look can be unlucky: only what is seen in
-//! [`DOUBTS_MAX`] looks, with none in its favour between them, is a contradiction.
+//! A worker may do anything before its first sample. So a request for one sample shows what a request costs, and the
+//! further samples of a longer request must take as long outside as by the worker's clock. Time spent waiting for a
+//! CPU is not counted, so a look with long waits proves nothing in the worker's favour. One look can be unlucky: only
+//! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, are a contradiction.
 
 use crate::outside::Seen;
 use crate::physics;
@@ -12,88 +12,79 @@ use holdpoint_model::FailureCause;
 use holdpoint_model::protocol::{RunResult, WorkerInfo};
 use holdpoint_model::suite::Work;
 
-/// Requests in a row that must contradict the worker.
+/// This many requests in a row must contradict the worker.
 pub(crate) const DOUBTS_MAX: u32 = 8;
-/// The share of what passes outside that the worker's clock may not see: between samples it reads clocks and writes numbers down.
-/// A clock that runs at half speed leaves out a half.
+/// The share of elapsed time that the worker's clock may miss: between samples it reads clocks and writes numbers down.
+/// A clock at half speed misses half.
 const UNSEEN_SHARE: f64 = 0.3;
-/// What a request costs varies: waking a process up on a busy machine, a shell that forks. Half a millisecond was seen at a load of
-/// seven on two CPUs.
+/// The cost of a request varies: waking a process on a busy machine, a shell that forks. Half a millisecond was seen at
+/// a load of seven on two CPUs.
 const UNSEEN_NS: f64 = 2e6;
-/// The same for requests that cost much.
+/// The same, for requests that cost a lot.
 const COST_SHARE: f64 = 0.25;
-/// Samples of this much time together show a clock of half the speed well above that, and are not interrupted every time.
+/// Total sample time of a close look: a clock at half speed stands out, and not every look is interrupted.
 pub(crate) const CLOSE_LOOK_NS: u64 = 5_000_000;
-/// Clear looks that a worker must stand: what a request costs may seem too much in one or two.
+/// Clear looks that a worker must pass: one or two may overestimate what a request costs.
 const TRUSTED_FROM: u32 = 3;
-/// In a clear look, the worker was kept waiting for no more than this share of what passed.
+/// In a clear look, the worker waited for a CPU for at most this share of the time.
 const CLEAR_SHARE: f64 = 0.15;
-/// A wait may be booked a moment late.
+/// The kernel may account for a wait a moment late.
 const WAIT_NS: f64 = 1_000_000.0;
 
-/// What a request took beside its samples.
+/// Time that a request took besides its samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Overhead {
     wall_ns: f64,
-    /// CPU time, where the worker reports that of its samples.
+    /// Only where the worker reports the CPU time of its samples.
     cpu_ns: Option<f64>,
 }
 
-/// A request with its answer, and what was seen meanwhile.
+/// A request's result, and what was seen from outside meanwhile.
 #[derive(Clone, Debug)]
 pub(crate) struct Audited<'a> {
     pub(crate) result: &'a RunResult,
     pub(crate) seen: Seen,
 }
 
-/// The audit of one workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Audit {
-    /// No call can be quicker, and why.
+    /// No call can be faster than this, and the reason.
     call_ns_min: Option<(f64, String)>,
-    /// What a request costs: the least that was seen.
+    /// The lowest cost of a request seen so far.
     cost: Option<Overhead>,
     doubts_count: u32,
-    /// Clear looks in a row that went well.
+    /// Clear looks in a row that raised no doubt.
     trust_count: u32,
-    /// Whether it was looked at closely.
     is_looked_at: bool,
 }
 
 impl Audit {
-    /// From what the worker says that a call has to do.
     pub(crate) fn new(work: Option<&Work>, dtype: &str, info: Option<&WorkerInfo>) -> Self {
         let device = info.and_then(|info| info.device.as_ref());
         let call_ns_min = work.and_then(|work| physics::call_ns_min(work, dtype, device));
         Self { call_ns_min, ..Self::default() }
     }
 
-    /// Whether it was not looked at closely yet.
     pub(crate) fn needs_look(&self) -> bool {
         !self.is_looked_at
     }
 
-    /// It was looked at closely, whatever could be seen.
     pub(crate) fn set_looked_at(&mut self) {
         self.is_looked_at = true;
     }
 
-    /// Takes a request for one sample as the measure of what a request costs. One that was kept waiting would seem to cost less.
+    /// Learns what a request costs from one with a single sample. A request that had to wait would seem to cost less.
     pub(crate) fn set_cost(&mut self, one: &Audited<'_>) {
         if one.is_clear() {
             self.cost = Some(one.overhead().least(self.cost));
         }
     }
 
-    /// Whether enough clear looks went well.
     pub(crate) fn is_trusted(&self) -> bool {
         self.trust_count >= TRUSTED_FROM
     }
 
-    /// Holds a request against it.
-    ///
-    /// # Errors
-    /// When the worker contradicts what is seen, with both figures.
+    /// Checks a request. Fails when too many in a row contradict what is seen from outside.
     pub(crate) fn hold(&mut self, request: &Audited<'_>) -> Result<(), WorkerError> {
         self.hold_physics(request.result)?;
         let doubt = self.doubt(request);
@@ -111,10 +102,7 @@ impl Audit {
         }
     }
 
-    /// Holds times against what the machine can do.
-    ///
-    /// # Errors
-    /// When no machine is that quick.
+    /// Fails when the machine cannot be that fast.
     pub(crate) fn hold_physics(&self, result: &RunResult) -> Result<(), WorkerError> {
         let Some((call_ns_min, why)) = &self.call_ns_min else { return Ok(()) };
         let quickest_ns = result.elapsed_ns.iter().copied().min().unwrap_or(u64::MAX);
@@ -126,7 +114,7 @@ impl Audit {
         Err(WorkerError::new(FailureCause::BadTime, detail))
     }
 
-    /// Why the worker's figures cannot all be right, as far as this request shows.
+    /// Why the worker's figures cannot all be right, judging by this request alone.
     fn doubt(&self, request: &Audited<'_>) -> Option<String> {
         if let Some(doubt) = request.doubt_wait() {
             return Some(doubt);
@@ -167,7 +155,6 @@ fn is_too_much(unseen_ns: f64, reported_ns: f64, cost_ns: f64) -> bool {
 }
 
 impl Audited<'_> {
-    /// The sums over the samples.
     fn reported(&self) -> Overhead {
         let sum = |times: &[u64]| times.iter().map(|ns| *ns as f64).sum::<f64>();
         let cpu_ns = &self.result.cpu_ns;
@@ -178,12 +165,12 @@ impl Audited<'_> {
         (self.seen.own_wait_ns + self.seen.books.map_or(0, |books| books.wait_ns)) as f64
     }
 
-    /// Whether nobody was kept waiting for long.
+    /// Whether neither the worker nor this thread waited long for a CPU.
     fn is_clear(&self) -> bool {
         self.waited_ns() <= CLEAR_SHARE * self.seen.wall_ns as f64
     }
 
-    /// What passed beside the samples, without the time for which somebody was kept from running.
+    /// Time besides the samples, not counting waits for a CPU.
     fn overhead(&self) -> Overhead {
         let (reported, seen) = (self.reported(), &self.seen);
         let untimed_ns = self.result.untimed_ns.unwrap_or(0) as f64;
@@ -195,7 +182,7 @@ impl Audited<'_> {
         }
     }
 
-    /// Nobody waits for a CPU for longer than the kernel has booked.
+    /// No process can wait for a CPU longer than the kernel has recorded.
     fn doubt_wait(&self) -> Option<String> {
         let waited_ns: f64 = self.result.wait_ns.iter().map(|ns| *ns as f64).sum();
         let booked_ns = self.seen.books?.wait_ns as f64;
@@ -219,7 +206,7 @@ mod tests {
     use super::*;
     use crate::outside::Books;
 
-    /// Samples of a millisecond each, in a request that costs a millisecond of its own.
+    /// Samples of a millisecond each, in a request that costs another millisecond.
     fn result(samples: usize, reported_share: f64) -> RunResult {
         let elapsed_ns = vec![(1e6 * reported_share) as u64; samples];
         RunResult { calls_per_sample: 1, elapsed_ns, ..RunResult::default() }
@@ -236,7 +223,7 @@ mod tests {
         audit
     }
 
-    /// Whether a worker is found out that reports this share of its time.
+    /// Whether a worker is caught that reports this share of its time.
     fn is_found(reported_share: f64, samples: usize) -> bool {
         let mut audit = audit(reported_share);
         let result = result(samples, reported_share);

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 /// Smallest step between two clock reads that differ: the clock's resolution together with the cost of
 /// reading it, which is what blurs the edges of a sample.
-#[must_use]
 pub fn resolution_ns() -> u64 {
     let mut steps: Vec<u64> = (0..READS).map(|_| step_ns()).collect();
     steps.sort_unstable();
@@ -24,15 +23,13 @@ fn step_ns() -> u64 {
     }
 }
 
-/// Days from a time, ISO-8601 in UTC, to now; none where it is no time.
-#[must_use]
+/// Days from an ISO 8601 time to now; `None` if it is not a time.
 pub fn days_since(timestamp_utc: &str) -> Option<f64> {
     let then: jiff::Timestamp = timestamp_utc.parse().ok()?;
     Some(jiff::Timestamp::now().duration_since(then).as_secs_f64() / 86_400.0)
 }
 
-/// Now, ISO-8601 in UTC to the millisecond, ending in `Z`.
-#[must_use]
+/// Now in ISO 8601, UTC, to the millisecond.
 pub fn timestamp_utc() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! What this machine can measure, and why not: asked, never guessed.
+//! Finds out what this machine can measure, and why not.
 
 use crate::builds::cache_dir;
 use crate::tools::{self, Permission, Tool};
@@ -14,11 +14,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// How long a tool that is asked may take.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The capability snapshot of this machine.
-#[must_use]
 pub fn runtime_caps() -> RuntimeCaps {
     let (cuda, fp8) = holdpoint_cuda::caps();
     let packages = python_packages();
@@ -44,7 +41,6 @@ pub fn runtime_caps() -> RuntimeCaps {
     }
 }
 
-/// A tool that was found, and whether what it wants to read may be read.
 fn tool_caps(tool: Tool) -> ToolCaps {
     let found = tools::find(tool);
     let is_refused = tool == Tool::Ncu && tools::counters_permission() == Permission::Refused;
@@ -79,9 +75,8 @@ fn cpu_caps() -> CpuCaps {
     }
 }
 
-/// Instructions of this CPU that the built-in ops use where it has them.
+/// CPU features that the built-in ops use where available.
 #[cfg(target_arch = "x86_64")]
-#[must_use]
 pub fn cpu_features() -> Vec<String> {
     let detected = [
         ("sse4.2", is_x86_feature_detected!("sse4.2")),
@@ -92,9 +87,7 @@ pub fn cpu_features() -> Vec<String> {
     detected.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Instructions of this CPU that the built-in ops use where it has them.
 #[cfg(not(target_arch = "x86_64"))]
-#[must_use]
 pub fn cpu_features() -> Vec<String> {
     Vec::new()
 }
@@ -117,7 +110,7 @@ pub(crate) fn cuda_is_visible() -> bool {
     library("libcuda.so.1").is_some() && Path::new("/dev/nvidiactl").exists()
 }
 
-/// The compiler, loaded to make sure of it, and the kernels that it left in a cache.
+/// Loads the compiler to make sure that it works.
 fn nvrtc_caps(cache_dir: &Path) -> NvrtcCaps {
     let found = compile::search();
     let nvrtc = found.clone().and_then(|found| Nvrtc::load(&found));
@@ -166,7 +159,7 @@ fn tensorrt_caps(version: Option<String>, cuda: &CudaCaps) -> TensorRtCaps {
     }
 }
 
-/// Versions of the packages that matter, in the Python on the path, without importing them.
+/// Versions of Python packages, read without importing them.
 fn python_packages() -> BTreeMap<String, String> {
     let script = "import importlib.metadata as m\n\
                   for n in ('triton', 'tensorrt'):\n    \
@@ -176,7 +169,7 @@ fn python_packages() -> BTreeMap<String, String> {
     text.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
 }
 
-/// Where the loader would find a library, by its own list and the usual folders.
+/// The path at which the loader would find a library.
 fn library(name: &str) -> Option<String> {
     let paths = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
     let folders = paths.split(':').chain([

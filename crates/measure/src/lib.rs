@@ -1,6 +1,5 @@
-//! Runs workloads and times them: workers, scheduling, the machine's fingerprint and state.
-//!
-//! Knows nothing of baselines, policies or verdicts.
+//! Runs workloads and times them: workers, scheduling, the machine's fingerprint and state. Knows nothing about
+//! baselines, policies or verdicts.
 
 pub mod ab;
 mod ask;

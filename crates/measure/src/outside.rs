@@ -1,13 +1,12 @@
-//! What can be seen of a worker from outside while it works: the time around a request, and the kernel's books on its
-//! threads.
+//! Observes a worker from outside while it works: elapsed time, and the scheduler statistics of its threads.
 
 use std::fs;
 use std::time::Instant;
 
-/// Threads that are looked at; of a worker with more, these stand for all.
+/// In a worker with more threads, these stand for all.
 const THREADS_MAX: usize = 64;
 
-/// The books on a process, or on one thread: how long it ran, and how long it was ready to run and did not.
+/// Scheduler statistics of a process or a thread: time running, and time ready to run without a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Books {
     pub(crate) cpu_ns: u64,
@@ -15,7 +14,7 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    /// All threads of a process; absent where the kernel keeps none.
+    /// Summed over the threads; `None` where the kernel keeps no statistics.
     fn of_process(process_id: u32) -> Option<Self> {
         let threads = fs::read_dir(format!("/proc/{process_id}/task")).ok()?.flatten().take(THREADS_MAX);
         let books: Vec<Self> =
@@ -42,7 +41,7 @@ impl Books {
     }
 }
 
-/// A look at a worker's process that has begun.
+/// An observation of a worker's process that has begun.
 pub(crate) struct Look {
     process_id: u32,
     books: Option<Books>,
@@ -50,25 +49,22 @@ pub(crate) struct Look {
     start: Instant,
 }
 
-/// What a look has shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
     /// From the request to its answer.
     pub(crate) wall_ns: u64,
-    /// Of the worker's threads, where the kernel tells. Threads that have ended meanwhile are not in it.
+    /// Of the worker's threads, except those that ended meanwhile.
     pub(crate) books: Option<Books>,
-    /// For how long this thread was kept from reading the answer.
+    /// How long this thread waited for a CPU before it could read the answer.
     pub(crate) own_wait_ns: u64,
 }
 
 impl Look {
-    /// Begins to look at a process.
     pub(crate) fn begin(process_id: u32) -> Self {
         let (books, own) = (Books::of_process(process_id), Books::of_this_thread());
         Self { process_id, books, own, start: Instant::now() }
     }
 
-    /// Ends it.
     pub(crate) fn end(self) -> Seen {
         let wall_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let own = Books::of_this_thread().zip(self.own).map(|(after, before)| after.since(before));

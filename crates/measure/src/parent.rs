@@ -1,11 +1,8 @@
-//! A run that is a step of another command ends with it, however that ends.
+//! Ends a run together with the command of which it is a step.
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-/// Ends this process when the process that started it ends, which is the one of this number.
-///
-/// # Errors
-/// When that one has ended already, or the system cannot do it.
+/// Makes this process die with its parent, which must be this one. Fails when the parent has already ended.
 pub fn end_with(parent_id: u32) -> std::io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = i32::try_from(parent_id).ok().and_then(Pid::from_raw);

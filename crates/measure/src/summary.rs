@@ -1,4 +1,4 @@
-//! Numbers from samples. The samples stay beside them.
+//! Statistics of the samples, which are kept beside them.
 
 use holdpoint_model::Samples;
 use holdpoint_model::report::{Answer, KernelInfo, Measured, Stopped, Warmup};
@@ -6,7 +6,7 @@ use holdpoint_model::suite::Work;
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
 
-/// What is known of a workload besides its samples.
+/// What is known about a workload besides its samples.
 pub(crate) struct Facts {
     pub answer: Option<Answer>,
     pub warmup: Warmup,
@@ -16,7 +16,7 @@ pub(crate) struct Facts {
     pub distrust: Option<String>,
 }
 
-/// Summarises; absent when there are no samples.
+/// `None` if there are no samples.
 pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
     let calls = samples.calls_per_sample;
     let rounds_ms: Vec<Vec<f64>> =

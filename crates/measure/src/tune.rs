@@ -1,5 +1,4 @@
-//! Tuning the kernels of a suite's `cuda` workloads: specs become requests, outcomes become values. The choosing itself is
-//! `holdpoint_ops::cuda::tune`; nothing is kept here but what it keeps.
+//! Tunes the kernels of a suite's `cuda` workloads. The choice itself is made by `holdpoint_ops::cuda::tune`.
 
 use crate::worker::cuda::how;
 use crate::worker::request;
@@ -11,17 +10,16 @@ use holdpoint_model::{Failure, FailureCause, SCHEMA_VERSION, Suite};
 use holdpoint_ops::cuda::{self, Gpu, PrepareError};
 use std::path::{Path, PathBuf};
 
-/// A suite's kernels on one device, to be tuned one after the other.
+/// Tunes a suite's kernels on one device, one after the other.
 pub struct Tuner<'a> {
     suite: &'a Suite,
-    /// The device, or why there is none.
     gpu: Result<Gpu, Unavailable>,
-    /// What broke the device for all that comes after it.
+    /// The workload that broke the device for all after it.
     broken: Option<String>,
     done: Vec<(&'a WorkloadSpec, TuneOutcome)>,
 }
 
-/// The workloads that can be tuned: plain kernels have nothing to choose.
+/// Workloads that can be tuned: plain kernels have nothing to choose.
 pub fn tunable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
     let is_tunable = |w: &&WorkloadSpec| w.worker == WORKER_CUDA && w.variant == Variant::Fast;
     // A program in place of the built-in ops has kernels of its own.
@@ -29,20 +27,17 @@ pub fn tunable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
 }
 
 impl<'a> Tuner<'a> {
-    /// Opens the suite's device; where there is none, every workload will be skipped.
-    #[must_use]
+    /// Opens the suite's device; without one, every workload is skipped.
     pub fn new(suite: &'a Suite, cache_dir: &Path) -> Self {
         let gpu = Gpu::open(suite.device, cache_dir);
         Self { suite, gpu, broken: None, done: Vec::new() }
     }
 
-    /// Where winners are kept; absent without a device.
-    #[must_use]
+    /// Where winners are stored; `None` without a device.
     pub fn registry_path(&self) -> Option<PathBuf> {
         self.gpu.as_ref().ok().map(|gpu| gpu.registry().path().to_owned())
     }
 
-    /// Tunes one of the suite's workloads.
     pub fn tune(&mut self, spec: &'a WorkloadSpec) -> Tuning {
         // Workloads that differ in their clock or cache only share an entry of the registry: the first of them decides.
         let known = self.done.iter().find(|(done, _)| is_same_kernel(done, spec));
@@ -81,7 +76,7 @@ impl<'a> Tuner<'a> {
     }
 }
 
-/// What the registry tells configurations apart by.
+/// Whether the registry has one entry for both.
 fn is_same_kernel(a: &WorkloadSpec, b: &WorkloadSpec) -> bool {
     (&a.op, &a.shape, &a.dtype, &a.params) == (&b.op, &b.shape, &b.dtype, &b.params)
 }

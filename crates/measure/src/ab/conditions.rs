@@ -1,5 +1,5 @@
-//! What the units of a comparison depend on beside its plan: suites, programs, the environment. One that was interrupted is
-//! continued only where all of it is as it was.
+//! Everything that a comparison depends on besides its plan: suites, programs, the environment. An interrupted
+//! comparison is resumed only if all of it is unchanged.
 
 use super::{SideSpec, Sides};
 use crate::builds::resolve_program;
@@ -13,14 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Largest program that is hashed, a tenth of a second's work; of a larger one its size and time of change are kept.
+/// Larger programs are identified by size and time of change; hashing this much takes a tenth of a second.
 const HASHED_BYTES_MAX: u64 = 16 << 20;
 /// Characters that separate words in a shell.
 const SEPARATORS: &[char] =
     &[' ', '\t', '\n', ';', '|', '&', '<', '>', '(', ')', '"', '\'', '$', '`', '=', '{', '}'];
 
-/// By name, what everything depends on that is not in the plan.
-#[must_use]
+/// Everything that a comparison depends on besides its plan, by name.
 pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     let mut all = BTreeMap::from([
         ("worker protocol".to_owned(), PROTOCOL_VERSION.to_string()),
@@ -41,7 +40,7 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     all
 }
 
-/// The words of a side's commands that name what it runs: programs, their scripts, and the sources of kernels.
+/// The words of a side's commands that name files: programs, their scripts, and kernel sources.
 fn words(side: &SideSpec) -> Vec<String> {
     let suite = &side.suite;
     let commands = suite.workers.values().map(|worker| &worker.command);
@@ -51,7 +50,7 @@ fn words(side: &SideSpec) -> Vec<String> {
     commands.flat_map(|command| words_of(command, side.dir.as_deref())).chain(sources).collect()
 }
 
-/// The program; of a shell's `-c` the programs in its text; of any other the first argument that is a file.
+/// The program; for a shell's `-c` the programs in its script; otherwise the first argument that is a file.
 fn words_of(command: &[String], dir: Option<&Path>) -> Vec<String> {
     let Some((program, arguments)) = command.split_first() else { return Vec::new() };
     let mut words = vec![program.clone()];
@@ -72,7 +71,7 @@ fn is_program(word: &str, dir: Option<&Path>) -> bool {
     mode.is_some_and(|mode| mode & 0o111 != 0)
 }
 
-/// The file behind a word: by its path, on the `PATH`, or in the folder.
+/// The file that a word names: by its path, on the `PATH`, or in the folder.
 fn find(word: &str, dir: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path =

@@ -1,7 +1,7 @@
-//! Base and head alive at the same time, measured in short rounds, the order random within each round.
+//! Measures base and head while both are alive, in short rounds with random order.
 //!
-//! A unit is a fresh pair of processes and a few rounds of each. Whoever decides sees one number a unit and says whether
-//! more are wanted; this module knows nothing of how that is decided.
+//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] gets one number per unit and returns
+//! whether more are wanted; this module does not know how that is decided.
 
 mod conditions;
 mod lane;
@@ -23,25 +23,20 @@ use std::path::PathBuf;
 use std::time::Instant;
 use trouble::Watch;
 
-/// One side as it is to be measured.
 #[derive(Clone, Debug)]
 pub struct SideSpec {
-    /// Its workloads and workers.
     pub suite: Suite,
-    /// Where its processes run; here where absent.
+    /// Working directory of its processes; our own if absent.
     pub dir: Option<PathBuf>,
 }
 
-/// Both sides.
 #[derive(Clone, Debug)]
 pub struct Sides {
-    /// What head is compared with.
     pub base: SideSpec,
-    /// What is under test.
     pub head: SideSpec,
-    /// Whether all processes of a unit are held on one CPU, programs that do not say they use one thread included.
+    /// Pins all processes of a unit to one CPU, even programs not declared as single-threaded.
     pub pin: bool,
-    /// Whether workloads whose machine code, launches and inputs are the same on both sides are measured all the same.
+    /// Measures workloads even if machine code, launches and inputs are the same on both sides.
     pub measure_same_code: bool,
 }
 
@@ -51,20 +46,19 @@ impl Sides {
     }
 }
 
-/// Whoever decides.
+/// Decides whether more units are needed.
 pub trait Decide {
-    /// Marks the rounds of a unit and gives its number, `ln(head / base)`.
+    /// Marks the rounds of a unit and returns its number, `ln(head / base)`.
     fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64>;
 
-    /// One more unit of a workload; whether more are wanted.
+    /// Adds a unit of a workload; returns whether more are wanted.
     fn push(&mut self, workload: usize, x: f64) -> bool;
 
-    /// A workload of which nothing more will come.
+    /// Nothing more will come of a workload.
     fn drop_out(&mut self, workload: usize);
 }
 
 /// A comparison in which nothing has been measured yet.
-#[must_use]
 pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
     let (mut notes, mut workloads) = (Vec::new(), indexmap::IndexMap::new());
     for spec in &sides.head.suite.workloads {
@@ -100,8 +94,8 @@ fn find<'a>(suite: &'a Suite, name: &str) -> Option<&'a WorkloadSpec> {
     suite.workloads.iter().find(|spec| spec.name == name)
 }
 
-/// Why the times of two workloads of the same name cannot be compared. Parameters may differ: that is what two suites
-/// are compared for.
+/// Why two workloads of the same name cannot be compared. Their parameters may differ: that is a reason to compare
+/// suites.
 fn incomparable(base: &WorkloadSpec, head: &WorkloadSpec) -> Option<String> {
     let of = |spec: &WorkloadSpec| format!("{} {:?} {} by {}", spec.op, spec.shape, spec.dtype, spec.timer());
     (of(base) != of(head)).then(|| format!("not the same work: base is {}, head is {}", of(base), of(head)))
@@ -120,9 +114,8 @@ fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
     }
 }
 
-/// Measures until every workload is decided, the budget is spent, or `stop` says so. Goes on from what the report has.
-///
-/// `wanted` says which workloads, by their place in the report, are to be measured.
+/// Measures until every workload is decided, the budget is spent, or `stop` returns true. Continues from the units
+/// already in the report. `wanted` selects workloads by their position in the report.
 pub fn measure(
     sides: &Sides,
     report: &mut AbReport,
@@ -178,7 +171,6 @@ pub fn measure(
     report.finished = !stop();
 }
 
-/// Makes units.
 struct Runner<'a> {
     sides: &'a Sides,
     random: Random,
@@ -191,8 +183,8 @@ struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// A few units at the same time, each on a CPU of its own. All of them count, whatever the first ones decide, and in
-    /// the order in which they were begun: which of them ends first may have to do with its times.
+    /// Measures several units at the same time, each on its own CPU. All of them count, whatever the first ones decide,
+    /// in the order in which they began: which one ends first may depend on its times.
     fn units(
         &mut self,
         lanes: &mut [&mut Lane<'a>],
@@ -244,14 +236,14 @@ impl<'a> Runner<'a> {
         self.kept = pair.map(|pair| (pair, served + 1));
     }
 
-    /// One, where a unit is not held on its CPU or the length of a round is still to be chosen.
+    /// One, if a unit is not pinned or the length of a round is not chosen yet.
     fn units_at_once(&self, lanes: &[&mut Lane], plan: &AbPlan) -> usize {
         let alone = lanes.iter().any(|lane| lane.samples_count == 0 || !is_pinned(self.sides, &lane.specs));
         if alone { 1 } else { (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1)) }
     }
 }
 
-/// Units that a pair of processes serves: the fewest of all its workers.
+/// Units that a pair of processes serves: the lowest number of all its workers.
 fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
     let of = |side: usize, lane: &Lane| {
         sides.both()[side].suite.workers.get(&lane.specs[side].worker).map_or(1, |w| w.units_per_process)
@@ -259,7 +251,6 @@ fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
     lanes.iter().map(|lane| of(0, lane).min(of(1, lane))).min().unwrap_or(1)
 }
 
-/// A unit while it is measured.
 struct OneUnit<'a, 'w> {
     sides: &'a Sides,
     cpu: Option<usize>,
@@ -269,7 +260,7 @@ struct OneUnit<'a, 'w> {
 }
 
 impl<'a> OneUnit<'a, '_> {
-    /// One fresh pair of processes and a few rounds of each workload that is still wanted.
+    /// A fresh pair of processes, and a few rounds of each workload.
     fn measure(&mut self, kept: &mut Option<Pair<'a>>, plan: &AbPlan, stop: &dyn Fn() -> bool) {
         let Self { sides, cpu, random, watch, lanes } = self;
         let shared = Instant::now();

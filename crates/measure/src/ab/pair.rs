@@ -1,4 +1,4 @@
-//! A fresh pair of processes, one a side.
+//! A fresh pair of processes, one for each side.
 
 use super::lane::Lane;
 use super::trouble::{Watch, device_trouble};
@@ -20,17 +20,15 @@ const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 /// Why a workload takes no further part in a unit.
 #[derive(Clone)]
 pub(super) enum Stop {
-    /// A side failed.
     Failed(SideName, Box<WorkerError>),
     /// It cannot run here, or is not on both sides.
     Skipped(String),
     /// Both sides run the same machine code in the same way: there is nothing to compare.
     SameCode(Box<SideKernels>),
-    /// Another workload ended the process that both were in; there will be another.
+    /// Another workload ended the process that both were in; the next unit has a new one.
     ThisUnit,
 }
 
-/// The processes of one unit.
 pub(super) struct Pair<'a> {
     sides: &'a Sides,
     slots: [BTreeMap<&'a str, Slot<'a>>; 2],
@@ -42,7 +40,7 @@ impl<'a> Pair<'a> {
         Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu }
     }
 
-    /// Starts the workload's processes, unless another workload has; in random order.
+    /// Starts the workload's processes in random order, unless another workload has.
     pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
         for side in both(random) {
             let (spec, name) = (self.sides.both()[side], lane.specs[side].worker.as_str());
@@ -59,7 +57,7 @@ impl<'a> Pair<'a> {
         self.slots.iter().flat_map(BTreeMap::values).all(|slot| slot.process() == Some(0))
     }
 
-    /// The slot of a side, as long as the process that was started for this unit lives.
+    /// The slot of a side, if the process that was started for this unit is alive.
     fn slot(&mut self, lane: &Lane<'a>, side: usize) -> Result<&mut Slot<'a>, Stop> {
         let slot = self.slots[side].get_mut(lane.specs[side].worker.as_str());
         slot.filter(|slot| slot.process() == Some(0)).ok_or(Stop::ThisUnit)
@@ -70,7 +68,7 @@ impl<'a> Pair<'a> {
         Ok(Asking { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
     }
 
-    /// A comparison that goes on has lost what was seen of the workers.
+    /// A resumed comparison has lost what was learned about the workers.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         let (calls, sample_ns) = (lane.calls_per_sample, lane.sample_ns);
         for side in (0..SIDES.len()).filter(|side| lane.audits[*side].needs_look()).collect::<Vec<_>>() {
@@ -79,7 +77,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// A process that has died must not be taken for one that is fresh.
+    /// A process that has died must not be taken for a fresh one.
     pub(super) fn forget_if_dead(&mut self, lane: &Lane<'a>, stop: &Stop) {
         if let Stop::Failed(side, error) = stop
             && error.fatal
@@ -89,8 +87,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Allocates and draws inputs on both sides. The first time it also chooses how much a round takes, from the slower
-    /// of both, so that it is the same for both.
+    /// Prepares both sides. The first time it also chooses the length of a round from the slower side, so that it is
+    /// the same for both.
     pub(super) fn prepare(
         &mut self,
         lane: &mut Lane<'a>,
@@ -150,7 +148,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// One round: both sides, in random order, the machine watched over both.
+    /// Measures both sides in random order, and watches the machine meanwhile.
     pub(super) fn round(
         &mut self,
         lane: &mut Lane<'a>,
@@ -195,7 +193,7 @@ impl<'a> Pair<'a> {
         [of(0), of(1)].into_iter().flatten().collect()
     }
 
-    /// Checks the answers that the timed calls left behind, where it is time to.
+    /// Checks the answers that the timed calls left behind, if a check is due.
     pub(super) fn verify(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         if lane.taken.is_empty() || lane.is_verified && !lane.is_check_due() {
             return Ok(());
@@ -205,7 +203,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Both sides' answers. A head that has stopped checking them is not right for that.
+    /// Fails too if base's answer is checked and head's no longer is.
     fn check_answers(&mut self, lane: &Lane<'a>, when: &str) -> Result<(), Stop> {
         let mut is_checked = [false, false];
         for (side, is_checked) in is_checked.iter_mut().enumerate() {
@@ -220,14 +218,13 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Whether both sides are asked for the same, and timed by a clock that the host's code is not in.
+/// Whether both sides do the same, timed by a clock that does not include the host's code.
 fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
     let seed = |side: &SideSpec, spec: &WorkloadSpec| side.suite.seed_of(spec);
     base == head && base.timer() != TIMER_HOST && seed(&sides.base, base) == seed(&sides.head, head)
 }
 
-/// Whether the processes of a workload are held on one CPU. Both sides or none: one that is against one that is not
-/// would be no comparison.
+/// Whether a workload's processes are pinned to one CPU. Pinning one side only would make the comparison unfair.
 pub(super) fn is_pinned(sides: &Sides, specs: &[&WorkloadSpec; 2]) -> bool {
     let is_single_threaded = |side: usize| {
         let name = specs[side].worker.as_str();
@@ -237,7 +234,6 @@ pub(super) fn is_pinned(sides: &Sides, specs: &[&WorkloadSpec; 2]) -> bool {
     sides.pin || (is_single_threaded(0) && is_single_threaded(1))
 }
 
-/// Base and head, in random order.
 fn both(random: &mut Random) -> [usize; 2] {
     if random.below(2) == 0 { [0, 1] } else { [1, 0] }
 }
@@ -246,7 +242,7 @@ fn failed(side: usize, error: WorkerError) -> Stop {
     Stop::Failed(SIDES[side], Box::new(error))
 }
 
-/// A worker without the workload is a side without it; one that has another under its name has failed.
+/// A worker without the workload makes the workload missing on that side; other errors are failures.
 fn not_on_both(side: usize, error: WorkerError) -> Stop {
     let name = SIDES[side].as_str();
     match error.cause {

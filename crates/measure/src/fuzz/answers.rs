@@ -1,5 +1,4 @@
-//! The answers themselves: what a worker computes from inputs that are drawn here, checked, and handed over as they are. For
-//! replays; must not compare one answer with another.
+//! Checked answers of a worker to inputs that are drawn here, for replays.
 
 use super::arena::Arena;
 use super::exchange::Exchange;
@@ -10,23 +9,17 @@ use holdpoint_model::{FindingKind, FuzzCase, Suite};
 use holdpoint_ops::{Dtype, Precision, Tolerance};
 use std::path::Path;
 
-/// How two answers to the same inputs differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Differs {
-    /// Which values differ by more than is allowed.
+    /// How many values differ by more than is allowed.
     pub mismatches: u64,
     /// The first of them, counted from 0 over the whole output.
     pub first_index: usize,
-    /// What was recorded there.
     pub recorded: f32,
-    /// What is there now.
     pub now: f32,
 }
 
 /// Compares an answer with a recorded one: bit by bit, or by the tolerance of the element type.
-///
-/// # Errors
-/// When the element type is not known, or the lengths differ.
 pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Result<Option<Differs>, String> {
     let dtype = Dtype::parse(dtype).ok_or_else(|| format!("no element type {dtype:?} is known"))?;
     if recorded.len() != now.len() || !recorded.len().is_multiple_of(dtype.bytes()) {
@@ -59,55 +52,46 @@ pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Resu
     }))
 }
 
-/// One output of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputTensor {
-    /// Its name.
     pub name: String,
-    /// Its sizes, the last varying fastest.
+    /// The last size varies fastest.
     pub shape: Vec<usize>,
-    /// Its values, little-endian, in the case's element type.
+    /// Little-endian values of the case's element type.
     pub bytes: Vec<u8>,
 }
 
-/// What a worker made of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
     /// SHA-256 of all inputs, one after the other.
     pub inputs_sha256: String,
-    /// Its outputs, in the op's order.
+    /// In the op's order.
     pub outputs: Vec<OutputTensor>,
     /// Whether a second call gave the same bits.
     pub is_deterministic: bool,
 }
 
-/// What came of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
-    /// Right answers.
     Right(Answers),
     /// A wrong answer, or none.
     Wrong(Finding),
-    /// The worker has no kernel for it; not a failure.
+    /// The worker has no kernel for it, which is not a failure.
     Skipped(String),
 }
 
-/// Asks a worker of a suite for answers.
 pub struct Answerer<'a> {
     slot: Slot<'a>,
     arena: Arena<'a>,
 }
 
 impl<'a> Answerer<'a> {
-    /// For a worker of the suite; `dir` is for the tensors.
-    ///
-    /// # Errors
-    /// When no file can be made there.
+    /// `dir` is for the tensors' file.
     pub fn new(suite: &'a Suite, worker: &'a str, dir: &Path) -> std::io::Result<Self> {
         Ok(Self { slot: Slot::new(suite, worker, Place::default()), arena: Arena::new(suite, dir)? })
     }
 
-    /// Asks twice.
+    /// Asks twice, to see whether both answers have the same bits.
     pub fn answer(&mut self, case: &FuzzCase) -> Answered {
         self.ask(case).unwrap_or_else(|error| {
             if error.fatal {

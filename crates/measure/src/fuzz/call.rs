@@ -1,4 +1,4 @@
-//! One call's tensors: drawn, laid into a file's bytes, and read back from them.
+//! One call's tensors: drawn, written to a file's bytes, and read back.
 
 use super::arena::{GAP_BYTES, POISON};
 use super::{declared, own};
@@ -7,28 +7,25 @@ use holdpoint_model::{FindingKind, FuzzCase};
 use holdpoint_ops::{Case, Dtype, Leeway, Request, Tensor, values};
 use std::ops::Range;
 
-/// Element type of outputs of whole numbers.
+/// Element type of integer outputs.
 const INTEGER: &str = "i32";
 
-/// The oracle's side of one call.
 pub(super) struct Call {
     pub(super) case: Case,
-    /// The worker that knows the answer to an op that the suite declares.
+    /// The worker that knows the answer, if the suite declares the op.
     pub(super) oracle: Option<String>,
     pub(super) leeway: Leeway,
     pub(super) places: CallPlaces,
 }
 
-/// Where outputs of whole numbers come from.
+/// Where integer outputs come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntegerOutputs {
-    /// The worker writes them.
     Asked,
     /// They are computed here, and not checked.
     Computed,
 }
 
-/// Where a tensor lies in the file.
 pub(super) fn bytes_of(place: &TensorPlace, dtype: Dtype) -> Range<usize> {
     let width = if place.dtype.is_some() { size_of::<i32>() } else { dtype.bytes() };
     let start = place.byte_offset as usize;
@@ -36,10 +33,7 @@ pub(super) fn bytes_of(place: &TensorPlace, dtype: Dtype) -> Range<usize> {
 }
 
 impl Call {
-    /// Draws the inputs of a case and puts its tensors behind what is in `bytes`.
-    ///
-    /// # Errors
-    /// When there are no such tensors.
+    /// Draws the inputs of a case and appends its tensors to `bytes`.
     pub(super) fn new(
         case: &FuzzCase,
         dtype: Dtype,
@@ -63,7 +57,7 @@ impl Call {
         Ok(Self { case: tensors, oracle, leeway, places: CallPlaces { inputs, outputs } })
     }
 
-    /// Reads what the worker has written, unless it has left something out.
+    /// Reads what the worker has written; reports the first value that it left out.
     pub(super) fn take_outputs(&mut self, after: &[u8], dtype: Dtype) -> Option<Finding> {
         for place in &self.places.outputs {
             let (got, is_integer) = (&after[bytes_of(place, dtype)], place.dtype.is_some());
@@ -82,7 +76,6 @@ impl Call {
     }
 }
 
-/// Bytes of a file that grow by tensor.
 struct Layout<'a> {
     bytes: &'a mut Vec<u8>,
     /// Elements by which every tensor is moved off its alignment.

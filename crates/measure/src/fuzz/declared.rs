@@ -1,4 +1,4 @@
-//! Ops that a suite declares: their tensors are known from it, their answers from another worker.
+//! Ops that a suite declares: it names their tensors, and another worker knows their answers.
 
 use super::arena::{GAP_BYTES, POISON, Tensors};
 use crate::slot::Slot;
@@ -10,15 +10,11 @@ use holdpoint_ops::{Case, Domain, Dtype, Element, Precision, Tensor, Tolerance};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Whether the op can do what a case asks.
 pub(super) fn takes(op: &OpSpec, case: &FuzzCase) -> bool {
     Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok()
 }
 
-/// The tensors of one call of a declared op, all zero.
-///
-/// # Errors
-/// When the shape does not fit.
+/// The tensors of one call, all zero.
 pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, String> {
     let (inputs, outputs) = op.tensors(shape)?;
     let tensors = |named: Vec<(String, Vec<usize>)>| {
@@ -31,7 +27,6 @@ pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, S
     Ok(Case::declared(tensors(inputs), tensors(outputs), dtype, tolerance))
 }
 
-/// The workers that know the right answers.
 pub(super) struct Oracle<'a> {
     suite: &'a Suite,
     slots: BTreeMap<&'a str, Slot<'a>>,
@@ -39,18 +34,11 @@ pub(super) struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    /// Those of a suite, none of them started.
-    ///
-    /// # Errors
-    /// When no file can be made in `dir`.
     pub(super) fn new(suite: &'a Suite, dir: &Path) -> std::io::Result<Self> {
         Ok(Self { suite, slots: BTreeMap::new(), tensors: Tensors::new(dir, "oracle")? })
     }
 
-    /// Computes what a call's outputs must be, unless that is known.
-    ///
-    /// # Errors
-    /// With what went wrong: that is not the kernel's fault.
+    /// Computes the right outputs of a call, unless they are known. A failure here is not the kernel's.
     pub(super) fn answer(&mut self, asked: &Evaluation, oracle: &str, case: &mut Case) -> Result<(), String> {
         if case.has_answer() {
             return Ok(());

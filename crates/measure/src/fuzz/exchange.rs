@@ -1,4 +1,4 @@
-//! One request to a worker of the user's and what is made of its answer.
+//! One request to a user's worker, and the checks of its answer.
 
 use super::answers::{Answers, OutputTensor};
 use super::arena::{Arena, GAP_BYTES, POISON};
@@ -11,7 +11,6 @@ use holdpoint_ops::Dtype;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
-/// One request and its answer.
 pub(super) struct Exchange {
     calls: Vec<Call>,
     dtype: Dtype,
@@ -26,18 +25,12 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Calls with inputs of their own, each to be made `repeats` times.
-    ///
-    /// # Errors
-    /// When there are no such tensors.
+    /// Calls with inputs of their own, each to be repeated `repeats` times.
     pub(super) fn new(case: &FuzzCase, seed: u64, calls: u64, repeats: u64) -> Result<Self, WorkerError> {
         Self::prepare(case, seed, calls, repeats, IntegerOutputs::Asked)
     }
 
-    /// One call whose floats alone are asked for.
-    ///
-    /// # Errors
-    /// When there are no such tensors.
+    /// One call, with only its float outputs requested.
     pub(super) fn of_floats(case: &FuzzCase) -> Result<Self, WorkerError> {
         Self::prepare(case, case.seed, 1, 1, IntegerOutputs::Computed)
     }
@@ -73,7 +66,7 @@ impl Exchange {
         Ok(Self { calls, dtype, request, after, before: bytes, integers, elapsed_ns, passed })
     }
 
-    /// What the first call's inputs were, and what the last answer to it left behind.
+    /// The first call's inputs, and the outputs of its last answer.
     pub(super) fn answers(&mut self) -> Answers {
         let part = |bytes: &[u8], place: &TensorPlace| bytes[bytes_of(place, self.dtype)].to_vec();
         let places = &self.calls[0].places;
@@ -87,15 +80,11 @@ impl Exchange {
         Answers { inputs_sha256, outputs: outputs.collect(), is_deterministic: true }
     }
 
-    /// What is asked, in words.
     pub(super) fn asked(&self) -> String {
         format!("{} calls, {} times over", self.calls.len(), self.request.repeats)
     }
 
-    /// Asks once, and looks at everything that comes back.
-    ///
-    /// # Errors
-    /// When the worker fails.
+    /// Sends the request and checks everything that comes back.
     pub(super) fn run(
         &mut self,
         arena: &mut Arena<'_>,
@@ -148,7 +137,7 @@ impl Exchange {
         }
     }
 
-    /// A byte that differs outside all outputs.
+    /// Finds a byte that was changed outside all outputs.
     fn find_stray_write(&self) -> Option<Finding> {
         let ends = self.before.len()..self.before.len();
         let outputs = self.calls.iter().flat_map(|call| &call.places.outputs);

@@ -1,5 +1,5 @@
-//! Looks for inputs to which a kernel's answer is wrong: generated cases, an oracle of higher precision, and a small case in the
-//! end. Must not decide what is tolerable: that is by element type, in one place.
+//! Searches for inputs to which a kernel's answer is wrong: generates cases, checks them with an oracle of higher
+//! precision, and shrinks those that fail. Tolerances are not decided here but by element type, in one place.
 
 mod answers;
 mod arena;
@@ -27,21 +27,19 @@ use holdpoint_stats::random::Random;
 use kernels::given;
 use std::path::Path;
 
-/// Answers of a worker that may stay out, each for the suite's time-out, before it is given up.
+/// Timeouts of a worker before it is given up.
 const TIMEOUTS_MAX: u32 = 8;
 
-/// How much to look.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Generated cases of each kernel, beside the suite's own shapes.
+    /// Generated cases per kernel, besides the suite's own shapes.
     pub cases_count: u64,
-    /// Cases are drawn from it.
     pub seed: u64,
-    /// Whether a kernel's first failure is the last of its cases.
+    /// Whether a kernel's first failure ends its cases.
     pub fail_fast: bool,
 }
 
-/// Looks at one kernel after the other, each in the process that its worker has.
+/// Fuzzes one kernel after the other.
 pub struct Fuzzer<'a> {
     suite: &'a Suite,
     slot: Slot<'a>,
@@ -51,17 +49,13 @@ pub struct Fuzzer<'a> {
 }
 
 impl<'a> Fuzzer<'a> {
-    /// For a worker of the suite; `dir` is for the tensors of a worker of the user's.
-    ///
-    /// # Errors
-    /// When no file can be made there.
+    /// `dir` is for the tensors' file of a user's worker.
     pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
         let arena = (target == Target::External).then(|| Arena::new(suite, dir)).transpose()?;
         let slot = Slot::new(suite, worker, Place::default());
         Ok(Self { suite, slot, target, arena, timeouts_count: 0 })
     }
 
-    /// Runs one case.
     pub fn evaluate(&mut self, case: &FuzzCase) -> Evaluated {
         self.with_worker(|worker, arena| match arena {
             Some(arena) => arena::evaluate(arena, worker, case),
@@ -95,7 +89,7 @@ impl<'a> Fuzzer<'a> {
         })
     }
 
-    /// Looks at a kernel: the suite's own shapes, then generated cases. `on_case` hears of each.
+    /// Fuzzes a kernel with the suite's own shapes, then with generated cases; calls `on_case` for each.
     pub fn run(&mut self, kernel: &Kernel<'_>, plan: Plan, mut on_case: impl FnMut(u64)) -> FuzzedKernel {
         let mut found = empty(kernel);
         let name = format!("{} {} {}", kernel.name(), kernel.dtype, kernel.spec.worker);
@@ -155,7 +149,7 @@ impl<'a> Fuzzer<'a> {
         found
     }
 
-    /// The smallest case that fails in the same way.
+    /// Finds the smallest case that fails in the same way.
     fn made_small(&mut self, first: FuzzCase, finding: Finding, found_after: u64) -> FuzzFailure {
         let kind = finding.kind;
         let mut seen = finding;
@@ -170,13 +164,12 @@ impl<'a> Fuzzer<'a> {
         FuzzFailure { finding: seen, case, first, found_after, shown, file: None }
     }
 
-    /// Whether so many answers stayed out that no more are risked on what is known to fail.
+    /// Whether so many answers timed out that cases known to fail are no longer repeated.
     fn is_too_slow(&self) -> bool {
         self.timeouts_count >= TIMEOUTS_MAX / 2
     }
 }
 
-/// Nothing looked at.
 fn empty(kernel: &Kernel<'_>) -> FuzzedKernel {
     let spec = kernel.spec;
     FuzzedKernel {
@@ -194,7 +187,7 @@ fn empty(kernel: &Kernel<'_>) -> FuzzedKernel {
     }
 }
 
-/// The suite's own shapes that can be run; those that are too large are noted as refused.
+/// The suite's own cases that can be run; those that are too large are counted as refused.
 fn own_cases(suite: &Suite, kernel: &Kernel<'_>, found: &mut FuzzedKernel) -> Vec<FuzzCase> {
     let mut cases = Vec::new();
     for case in given(suite, kernel) {
@@ -218,7 +211,7 @@ fn note_sizes(sizes: &mut Vec<SizeRange>, kernel: &Kernel<'_>, shape: &[usize]) 
     }
 }
 
-/// Cases that passed, for the look at times: the smallest and the largest, and a heavy one only where there is no other.
+/// Cases that passed, for the check of times: the smallest and the largest, or a heavy one if there is no other.
 #[derive(Default)]
 struct Passed {
     light: Vec<FuzzCase>,

@@ -1,14 +1,14 @@
-//! Makes a failing case small: smaller sizes, plainer parameters and values, as long as it fails in the same way. Must not leave a
-//! parameter out: what a kernel does without it need not be what the oracle does.
+//! Shrinks a failing case: smaller sizes, plainer parameters and values, as long as it fails in the same way. Never
+//! leaves a parameter out: a kernel's default may differ from the oracle's.
 
 use super::Target;
 use holdpoint_model::{FuzzCase, Values};
 use serde_json::{Map, Value, json};
 
-/// Runs that making one case small may take.
+/// Most runs to shrink one case.
 const RUNS_MAX: usize = 150;
 
-/// The smallest case found that still fails; `fails` runs one.
+/// Finds the smallest case for which `fails` still holds.
 pub(super) fn shrink(case: &FuzzCase, target: Target, mut fails: impl FnMut(&FuzzCase) -> bool) -> FuzzCase {
     let mut best = case.clone();
     let mut runs = 0;
@@ -60,7 +60,7 @@ fn smaller(case: &FuzzCase) -> Vec<FuzzCase> {
     all
 }
 
-/// The plainest value of each parameter, the same as leaving it out where that has a meaning.
+/// The plainest value of a parameter: where possible, the one that means the same as leaving it out.
 fn plain(name: &str, value: &Value) -> Option<Value> {
     Some(match (name, value) {
         ("causal", _) => json!(false),
@@ -79,7 +79,6 @@ fn plain(name: &str, value: &Value) -> Option<Value> {
     })
 }
 
-/// Parameters with one of them plainer.
 fn plainer(params: &Map<String, Value>) -> Vec<Map<String, Value>> {
     let changed = params.iter().filter_map(|(name, value)| {
         let plain = plain(name, value).filter(|plain| plain != value)?;
@@ -90,7 +89,7 @@ fn plainer(params: &Map<String, Value>) -> Vec<Map<String, Value>> {
     changed.collect()
 }
 
-/// Parameters with one entry or half of the entries in every list: one for each tile, so that all are as long as the others.
+/// Keeps one entry, or half of the entries, of every list: lists have an entry per tile and must stay equally long.
 fn fewer(params: &Map<String, Value>, part: usize) -> Option<Map<String, Value>> {
     let mut fewer = params.clone();
     for value in fewer.values_mut() {

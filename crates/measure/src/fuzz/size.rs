@@ -1,42 +1,21 @@
-//! How large a case may be: looked at before anything is allocated for it.
+//! Limits on the size of a case, checked before anything is allocated for it.
 
 use super::{Target, own};
 use holdpoint_model::FuzzCase;
 use holdpoint_model::limits::{CASE_DEVICE_ELEMENTS_MAX, CASE_ELEMENTS_MAX, CASE_OPERATIONS_MAX};
 use holdpoint_ops::{Load, load};
 
-/// A case with more operations is made in one call a request, where others are made in two.
+/// A case with more operations gets one call per request, others two.
 const HEAVY_OPERATIONS: u64 = 500_000;
 
-/// A case that is larger than any that is run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
-    /// In memory.
     #[error("shape {shape:?}: all tensors of a case have {elements} elements, at most {max} are allowed")]
-    Elements {
-        /// Shape of the main input.
-        shape: Vec<usize>,
-        /// What its tensors come to.
-        elements: u64,
-        /// The limit.
-        max: u64,
-    },
-    /// In time.
+    Elements { shape: Vec<usize>, elements: u64, max: u64 },
     #[error("shape {shape:?}: the oracle would take {operations} operations, at most {max} are allowed")]
-    Operations {
-        /// Shape of the main input.
-        shape: Vec<usize>,
-        /// What the oracle would do.
-        operations: u64,
-        /// The limit.
-        max: u64,
-    },
+    Operations { shape: Vec<usize>, operations: u64, max: u64 },
 }
 
-/// Whether a case is small enough to be run.
-///
-/// # Errors
-/// With its size and the limit.
 pub(super) fn check(target: Target, case: &FuzzCase) -> Result<(), TooLarge> {
     let (Load { elements, operations }, shape) = (measure(target, case), case.shape.clone());
     let max = if target == Target::Cuda { CASE_DEVICE_ELEMENTS_MAX } else { CASE_ELEMENTS_MAX };
@@ -49,7 +28,6 @@ pub(super) fn check(target: Target, case: &FuzzCase) -> Result<(), TooLarge> {
     Ok(())
 }
 
-/// Whether a case takes so long that it is made less often than others.
 pub(super) fn is_heavy(case: &FuzzCase) -> bool {
     measure(Target::External, case).operations > HEAVY_OPERATIONS
 }

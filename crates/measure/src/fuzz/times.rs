@@ -1,8 +1,8 @@
-//! Whether the times that a worker of the user's tells are those of the work.
+//! Checks that the times reported by a user's worker are those of the work.
 //!
-//! Others may use the machine meanwhile, and an honest worker must not be called a liar for it: everything is the least of several
-//! tries, factors are wide, and what a worker does outside its clock (copies to and from a device, the conversation) cancels out.
-//! Answers are checked here too, so that no work can be left out because it is only timed.
+//! Others may use the machine meanwhile, and an honest worker must not be accused for it: every figure is the minimum
+//! of several tries, factors are wide, and what a worker does outside its clock (copies to and from a device, the
+//! protocol) cancels out. Answers are checked here too, so that no work can be skipped because it is only timed.
 
 use super::arena::Arena;
 use super::exchange::Exchange;
@@ -12,33 +12,35 @@ use holdpoint_model::{FindingKind, FuzzCase};
 
 /// A call on fewer elements may take next to no time.
 const ELEMENTS_MIN: usize = 500;
-/// Each figure is the least of so many.
+/// Each figure is the minimum of this many.
 const TRIES: u64 = 3;
-/// Calls of the requests that tell new inputs from known ones.
+/// Calls of the requests that compare new inputs with known ones.
 const CALLS: u64 = 4;
-/// Of less time than this by the worker's clock nothing is said: clocks have steps.
+/// Shorter times by the worker's clock prove nothing: clocks have steps.
 const TOLD_NS_MIN: f64 = 100_000.0;
-/// An answer to known inputs that comes so many times faster was not computed. Caches of a processor explain less.
+/// An answer to known inputs that comes this many times faster was not computed. CPU caches explain less.
 const REMEMBERED: f64 = 8.0;
-/// A repetition that is so many times shorter than a call on new inputs was not made. Start-up costs explain less.
+/// A repetition that is this many times shorter than a call on new inputs was skipped. Start-up costs explain less.
 const LEFT_OUT: f64 = 50.0;
-/// Repetitions grow until they take this long and `GROWN` times what one takes, so that the rest of a request weighs little.
+/// Repetitions grow until they take this long and `GROWN` times as long as one, so that the rest of a request weighs
+/// little.
 const REPEATED_NS_MIN: f64 = 20e6;
 const GROWN: f64 = 4.0;
-/// Where so many repetitions take no longer than that, nothing repeats.
+/// If this many repetitions still take no longer, they were not made.
 const REPEATS_MAX: u64 = 1 << 16;
-/// A case is repeated so often where that takes less than this.
+/// A case is repeated this often, if that takes less than `OFTEN_NS`.
 const OFTEN: f64 = 1000.0;
 const OFTEN_NS: f64 = 300e6;
-/// The clock may leave out this share of what repetitions add.
+/// The worker's clock may miss this share of what repetitions add.
 const UNTOLD_SHARE: f64 = 0.5;
-/// What a clock leaves out grows with the repetitions, what a busy machine adds around them does not: it is judged by so long a
-/// request. With eleven busy processes on two cores, waiting for a CPU added 20 to 70 ms to requests of any length.
+/// What a clock misses grows with the repetitions; what a busy machine adds around them does not. So a request of this
+/// length decides. With eleven busy processes on two cores, waiting for a CPU added 20 to 70 ms to requests of any
+/// length.
 const JUDGED_NS_MIN: f64 = 1e9;
 /// Looks that must all find the same.
 const LOOKS: u64 = 3;
 
-/// Times of one request, or the least of several.
+/// Times of one request, or the minimum over several.
 #[derive(Clone, Copy)]
 struct Times {
     /// Here, from request to answer.
@@ -59,7 +61,7 @@ impl Times {
     }
 }
 
-/// Why looking ended early.
+/// Why a look ended early.
 enum End {
     Failed(WorkerError),
     Found(Evaluated),
@@ -71,10 +73,7 @@ impl From<WorkerError> for End {
     }
 }
 
-/// Looks at the times of a case that passed, until one look finds nothing wrong or all have found the same.
-///
-/// # Errors
-/// When the worker fails.
+/// Checks the times of a case that passed, until a look finds nothing wrong or all looks have found the same.
 pub(super) fn look(
     arena: &mut Arena<'_>,
     worker: &mut dyn Worker,
@@ -131,7 +130,7 @@ fn look_once(
 
 type Ask<'a> = dyn FnMut(&mut Exchange) -> Result<Times, End> + 'a;
 
-/// As many repetitions as measuring would ask for, whose answers are checked like any.
+/// As many repetitions as measuring would ask for, with their answers checked.
 fn often(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<(), End> {
     let once = ask(&mut Exchange::new(case, case.seed, 1, 1)?)?;
     let repeats = (OFTEN_NS / once.passed_ns).clamp(2.0, OFTEN) as u64;
@@ -139,7 +138,8 @@ fn often(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<(), End> {
     Ok(())
 }
 
-/// Inputs seen before must take as long as new ones. Gives the time of a call on new ones, where it is long enough to be known.
+/// Inputs seen before must take as long as new ones. Returns the time of a call on new ones if it is long enough to be
+/// known.
 fn known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>, End> {
     let mut least: Option<[Times; 2]> = None;
     for round in 1..=TRIES {
@@ -163,7 +163,7 @@ fn known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>, End> 
     Ok(Some(fresh.told_ns).filter(|ns| *ns > TOLD_NS_MIN).map(|ns| ns / CALLS as f64))
 }
 
-/// What repetitions add to the time that passes must be what they add to the time told, and more than nothing.
+/// Repetitions must add as much to the time here as to the time reported, and more than nothing.
 fn repeated(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<(), End> {
     let mut asked = |repeats: u64, tries: u64| {
         let mut exchange = Exchange::new(case, case.seed.wrapping_add(7), 1, repeats)?;

@@ -1,7 +1,7 @@
-//! Processes that holdpoint starts: each in a group of its own, none of them left running.
+//! Processes that holdpoint starts: each in its own group, none of them left running.
 //!
 //! A process may leave its group and its session. Holdpoint adopts what such a process leaves behind (as a child
-//! subreaper) and ends it: [`sweep`]. Where holdpoint itself is killed, its [`watchdog`] does.
+//! subreaper) and kills it: [`sweep`]. If holdpoint itself is killed, its [`watchdog`] does.
 
 mod proc;
 mod stray;
@@ -23,26 +23,25 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// In the environment of every job: which holdpoint started it, and as which job. Of one length, because the length of the
-/// environment moves the stack, and that can show in times.
+/// Environment variable of every job: which holdpoint process started it, and its number. Always of the same length:
+/// the length of the environment moves the stack, and that can show in times.
 const TAG: &str = "HOLDPOINT_JOB";
 
-/// The jobs alive, by the numbers of their processes.
+/// Living jobs: process id to job number.
 static ALIVE: Mutex<BTreeMap<i32, u32>> = Mutex::new(BTreeMap::new());
-/// Set before `ALIVE` is gone through and read after it was added to: no job is missed by both.
+/// Set before `ALIVE` is read and read after `ALIVE` is changed, so that no job is missed.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
-/// Jobs started so far.
 static STARTED: AtomicU32 = AtomicU32::new(0);
-/// Tells the jobs of this process from those of another.
+/// Distinguishes the jobs of this process from those of another.
 static SESSION: LazyLock<String> = LazyLock::new(|| {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{random:016x}")
 });
 
-/// A process from its start to its end, and the group that it leads.
+/// A process and the group that it leads. Drop it after the process has been reaped.
 pub(crate) struct Job(Option<Pid>);
 
-/// Starts a process as a job. After [`end_all`] it is killed at once: whoever started it may not know yet.
+/// Starts a process as a job. After [`end_all`] it is killed at once: its caller may not know yet.
 pub(crate) fn spawn(command: &mut Command) -> io::Result<(Child, Job)> {
     static ADOPTS: LazyLock<bool> = LazyLock::new(|| set_child_subreaper(Some(getpid())).is_ok());
     let _ = *ADOPTS;
@@ -62,7 +61,6 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<(Child, Job)> {
     Ok((child, job))
 }
 
-/// Whether there has been a job.
 fn has_started() -> bool {
     STARTED.load(Ordering::Relaxed) > 0
 }
@@ -72,12 +70,13 @@ fn tag(number: u32) -> String {
 }
 
 impl Job {
-    /// Kills it and what is left of its group; it is not reaped. Nobody left to kill is what we want.
+    /// Kills it and the rest of its group, without reaping it.
     pub(crate) fn kill(&self) {
         self.0.iter().for_each(|pid| kill(*pid));
     }
 
-    /// Waits until it has ended, at most so long; whether it has. It is not reaped: until that its number is its own.
+    /// Waits until it has ended, at most for `limit`; returns whether it has. Does not reap it, so its process id stays
+    /// its own.
     pub(crate) fn wait(&self, limit: Duration) -> bool {
         let Some(pid) = self.0 else { return true };
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return poll_end(pid, limit) };
@@ -94,7 +93,7 @@ impl Job {
     }
 }
 
-/// The same on kernels before 5.3.
+/// For kernels before 5.3.
 fn poll_end(pid: Pid, limit: Duration) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let start = Instant::now();
@@ -112,7 +111,6 @@ fn kill(pid: Pid) {
     let _ = kill_process(pid, Signal::KILL);
 }
 
-/// To be dropped when the process has been reaped.
 impl Drop for Job {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
@@ -123,13 +121,12 @@ impl Drop for Job {
     }
 }
 
-/// Kills every job alive, and from now on every new one: for a process that is ended from outside.
+/// Kills every living job, and from now on every new one: for a process that is ended from outside.
 pub fn end_all() {
     IS_OVER.store(true, Ordering::SeqCst);
     kill_all();
 }
 
-/// Kills every job alive: for a run that is ended from outside.
 pub fn kill_all() {
     let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
     alive.keys().filter_map(|pid| Pid::from_raw(*pid)).for_each(kill);

@@ -1,4 +1,4 @@
-//! Processes that outlive the job they came from: they left its group, and their parent has ended.
+//! Processes that outlive their job: they left its group, and their parent has ended.
 
 use super::proc::{self, Process};
 use super::{ALIVE, SESSION, kill, watchdog};
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Looking takes half a millisecond, as long as a small program: not after every one.
+/// A sweep takes half a millisecond, as long as a small program: not after every job.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Ends a program that starts processes as fast as they are killed.
+/// Gives up on a program that starts processes as fast as they are killed.
 const SWEEP_MAX: Duration = Duration::from_secs(2);
 
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Ends strays, unless that was done a moment ago.
+/// Sweeps, unless that was done a moment ago.
 pub(super) fn sweep_if_due() {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if last.is_some_and(|last| last.elapsed() < PERIOD) {
@@ -25,7 +25,7 @@ pub(super) fn sweep_if_due() {
     sweep();
 }
 
-/// Ends all processes that jobs have left behind, and waits until they are gone.
+/// Kills all processes that jobs have left behind, and waits until they are gone.
 pub fn sweep() {
     if !super::has_started() {
         return;
@@ -44,8 +44,8 @@ pub fn sweep() {
     }
 }
 
-/// Ours by adoption, and no job. One whose job lives is that job's. One that hides where it is from may be any living
-/// job's, or, in our own group, a program that we run ourselves.
+/// A process that we adopted, and that is not a job. If its job is alive, it belongs to that. If it hides its origin,
+/// it may belong to any living job or, in our own group, be a program that we run ourselves.
 fn is_stray(process: &Process, own: &Process, alive: &BTreeMap<i32, u32>) -> bool {
     let number = process.pid.as_raw_nonzero().get();
     let is_child = process.parent == own.pid.as_raw_nonzero().get()
@@ -61,7 +61,7 @@ fn is_stray(process: &Process, own: &Process, alive: &BTreeMap<i32, u32>) -> boo
     }
 }
 
-/// The job that a process is part of, where it shows.
+/// The number of the job that a process belongs to.
 fn job_of(process: &Process) -> Option<u32> {
     let tag = process.tag()?;
     u32::from_str_radix(tag.strip_prefix(SESSION.as_str())?.strip_prefix('.')?, 16).ok()

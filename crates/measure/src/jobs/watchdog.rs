@@ -1,7 +1,7 @@
-//! A process beside holdpoint that ends its jobs where holdpoint is killed and cannot.
+//! A process beside holdpoint that kills its jobs if holdpoint itself is killed.
 //!
-//! It reads a pipe of which only holdpoint holds the other end: which jobs begin (`+123`) and end (`-123`). When the pipe
-//! closes, holdpoint has ended, however it came.
+//! It reads from a pipe which jobs begin (`+123`) and end (`-123`). Only holdpoint holds the other end: when the pipe
+//! closes, holdpoint has ended.
 
 use super::{SESSION, kill, proc};
 use rustix::process::Pid;
@@ -13,7 +13,7 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The command line of the watchdog; the session's tag is added to it.
+/// The watchdog's command line; the session's tag is appended.
 static PROGRAM: OnceLock<Vec<OsString>> = OnceLock::new();
 static RUNNING: OnceLock<Option<Running>> = OnceLock::new();
 
@@ -22,13 +22,13 @@ struct Running {
     process_id: u32,
 }
 
-/// From now on jobs are watched over by this program, which must call [`watch`] with its last argument.
+/// Sets the program that watches over jobs; it must call [`watch`] with its last argument.
 pub fn guard_with(program: Vec<OsString>) {
     // The first one stays.
     let _ = PROGRAM.set(program);
 }
 
-/// Starts it before the first job.
+/// Starts the watchdog before the first job.
 pub(super) fn start() {
     RUNNING.get_or_init(|| {
         let (program, arguments) = PROGRAM.get()?.split_first()?;
@@ -45,7 +45,7 @@ pub(super) fn process_id() -> Option<u32> {
     Some(RUNNING.get()?.as_ref()?.process_id)
 }
 
-/// Tells it that a job has begun (`+`) or ended (`-`).
+/// Reports that a job has begun (`+`) or ended (`-`).
 pub(super) fn tell(what: char, pid: Pid) {
     if let Some(Some(running)) = RUNNING.get() {
         let mut pipe = running.pipe.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,14 +54,14 @@ pub(super) fn tell(what: char, pid: Pid) {
     }
 }
 
-/// Looks again after this: a process that was just starting another one shows up late.
+/// Pause between looks: a process that was just starting another shows up late.
 const AGAIN: Duration = Duration::from_millis(20);
-/// Looks without a find before it ends.
+/// Looks in a row that must find nothing.
 const QUIET_LOOKS: u32 = 2;
-/// Most looks: a program that starts processes as fast as they are killed is left to its machine.
+/// Gives up on a program that starts processes as fast as they are killed.
 const LOOKS_MAX: u32 = 200;
 
-/// Watches until the pipe closes; then ends the jobs it was told of and every process that carries the session's tag.
+/// Waits until the pipe closes; then kills the jobs it knows and every process with the session's tag.
 pub fn watch(session: &str, pipe: impl BufRead) {
     let mut jobs = BTreeSet::new();
     for line in pipe.lines().map_while(Result::ok) {

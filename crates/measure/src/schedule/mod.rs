@@ -1,7 +1,7 @@
-//! Who runs when, and when it has been enough.
+//! Scheduling and stopping rules.
 //!
-//! Workloads take turns in short rounds, in an order drawn anew for each round, so that a busy second of the
-//! machine falls on all of them and not on one.
+//! Workloads take turns in short rounds, in a new random order each round, so that a busy second of the machine falls
+//! on all of them and not on one.
 
 mod active;
 
@@ -19,36 +19,30 @@ use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// What happens during a run, for whoever shows progress.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
     /// A workload is being prepared, checked and warmed up.
     Preparing(&'a str),
-    /// A workload has had a round.
     Round {
-        /// Its name.
         workload: &'a str,
-        /// Rounds so far.
         rounds_count: u32,
-        /// Median so far.
         p50_ms: Option<f64>,
     },
-    /// A workload is done, whatever came of it.
+    /// A workload is done, whatever its outcome.
     Done(&'a str),
 }
 
-/// Workloads that hold buffers at the same time.
+/// Workloads that have buffers at the same time.
 pub(crate) const ALIVE_MAX: usize = 16;
-/// More samples in one round say little more about it: they are correlated.
+/// More samples add little to a round: they are correlated.
 pub const SAMPLES_PER_ROUND_MAX: u64 = 20;
 /// Warm-up ends when the medians of successive windows differ by less than this.
 pub const WARM_DIFFERENCE: f64 = 0.02;
 /// …this many times in a row.
 pub const WARM_WINDOWS: u32 = 2;
 
-/// Measures every workload of the suite, in the suite's order.
-///
-/// Also tells what the workers said of themselves, by their names.
+/// Measures every workload, in the suite's order; also returns what each worker reported about itself, by name.
 pub(crate) fn measure(
     suite: &Suite,
     on_event: &mut dyn FnMut(Event),
@@ -104,8 +98,8 @@ impl<'a> Scheduler<'a, '_> {
         }
     }
 
-    /// Runs a step of a workload. What goes wrong is that workload's outcome, and nobody else's; what turns out to be another
-    /// one's doing is that one's, and the step is made again.
+    /// Runs a step of a workload. A failure is that workload's outcome alone. If another workload turns out to be at
+    /// fault, it gets the failure, and the step is repeated.
     fn attempt(
         &mut self,
         actives: &mut [Active<'a>],
@@ -145,7 +139,7 @@ impl<'a> Scheduler<'a, '_> {
         self.warm_up(active)
     }
 
-    /// Makes the workload ready in the worker's present process, and its answer right.
+    /// Prepares the workload in the worker's current process, and checks its answer.
     fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
         let (spec, seed) = (active.spec, self.suite.seed_of(active.spec));
         let slot = self.slot(spec);
@@ -170,7 +164,7 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    /// Chooses how many calls make a sample and how many samples a round.
+    /// Chooses the calls per sample and the samples per round.
     fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
         let calls_first = active.calls_per_sample;
         let Batch { calls_per_sample, sample_ns } = self.asking(active).choose_batch(calls_first)?;
@@ -226,8 +220,7 @@ impl<'a> Scheduler<'a, '_> {
         if active.end.is_some() { self.verify_last(active) } else { Ok(()) }
     }
 
-    /// Checks the answer that the timed calls left behind, before another workload can end the process that
-    /// holds it.
+    /// Checks the answer that the timed calls left behind, before another workload can end the process that holds it.
     fn verify_last(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
         active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
         Ok(())
@@ -243,7 +236,6 @@ impl<'a> Scheduler<'a, '_> {
         Asking { slot: self.slot(spec), spec, seeds: &mut active.seeds, audit: &mut active.audit }
     }
 
-    /// Lets go of the workload.
     fn finish(&mut self, active: Active<'a>) -> (String, Measurement) {
         let name = active.spec.name.clone();
         let slot = self.slot(active.spec);

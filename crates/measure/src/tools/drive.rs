@@ -1,7 +1,7 @@
-//! One plain call of a workload, alone or under a tool.
+//! Makes one plain call of a workload, alone or under a tool.
 //!
-//! The whole conversation is written before it begins, and read after the process has ended: a tool has then said all
-//! that it has to say, and how the process ended is known.
+//! All requests are written before the process starts, and the answers are read after it has ended: by then the tool's
+//! log is complete, and the exit status is known.
 
 use super::process::{Output, ProcessError, captured};
 use holdpoint_model::limits::clean_text;
@@ -12,29 +12,24 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// How it went.
 #[derive(Default)]
 pub(super) struct Driven {
-    /// Why it did not get to its end.
     pub stop: Option<Stop>,
-    /// The device that the worker names.
     pub device: Option<DeviceInfo>,
-    /// The kernel behind the workload, where the worker tells.
     pub kernel: Option<KernelInfo>,
-    /// How the process ended, where it did so by itself.
+    /// If the process was not killed.
     pub status: Option<ExitStatus>,
 }
 
-/// Why a call did not get to its end.
+/// Why a call did not complete.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stop {
     /// It cannot run here: a reason code.
     Skipped(String),
-    /// It failed.
     Failed(Failure),
 }
 
-/// Prepares the workload in a process of its own, behind the words of a tool, makes one call and checks its answer.
+/// Starts the workload's process with a tool's command line before its own, makes one call and checks its answer.
 pub(super) fn drive(
     suite: &Suite,
     spec: &WorkloadSpec,
@@ -80,7 +75,7 @@ fn failed(cause: FailureCause, detail: String, stderr_tail: Vec<String>) -> Driv
     Driven { stop: Some(Stop::Failed(failure)), ..Driven::default() }
 }
 
-/// A program of the suite: right where it ends with 0 and prints what it should.
+/// A program is right if it ends with 0 and prints the expected text.
 fn of_program(spec: &WorkloadSpec, output: Output) -> Driven {
     let Output { status, stdout, stderr_tail } = output;
     let wrong = spec.expect_stdout.as_ref().is_some_and(|expected| stdout.trim_end() != expected.trim_end());
@@ -94,7 +89,6 @@ fn of_program(spec: &WorkloadSpec, output: Output) -> Driven {
     Driven { status: Some(status), ..driven }
 }
 
-/// A worker: right where it answers each request as it should.
 fn of_worker(spec: &WorkloadSpec, output: Output) -> Driven {
     let Output { status, stdout, stderr_tail } = output;
     let mut driven = Driven { status: Some(status), ..Driven::default() };
@@ -151,7 +145,7 @@ fn of_worker(spec: &WorkloadSpec, output: Output) -> Driven {
     driven
 }
 
-/// An error without bound is a wrong answer, whatever the worker makes of it.
+/// An unbounded error is a wrong answer, whatever the worker concluded.
 fn is_right(answer: &Answer) -> bool {
     answer.passed && answer.max_abs_err.is_finite()
 }

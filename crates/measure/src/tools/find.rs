@@ -1,4 +1,4 @@
-//! Where the tools are, which version they have, and whether counters may be read.
+//! Finds the tools and their versions, and whether GPU counters may be read.
 
 use super::process::{Output, captured};
 use super::unavailable;
@@ -7,15 +7,13 @@ use holdpoint_model::profile::{ToolInfo, Unavailable};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a tool may take to tell its version; the first start of ncu unpacks itself.
+/// How long a tool may take to print its version; on its first start ncu unpacks itself.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A tool of NVIDIA's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// Nsight Compute, on the command line.
+    /// Nsight Compute.
     Ncu,
-    /// compute-sanitizer.
     Sanitizer,
 }
 
@@ -27,7 +25,7 @@ impl Tool {
         }
     }
 
-    /// The variable that names the one to use.
+    /// Environment variable with the path of the tool to use.
     fn variable(self) -> &'static str {
         match self {
             Self::Ncu => "HOLDPOINT_NCU",
@@ -44,10 +42,6 @@ impl Tool {
     }
 }
 
-/// Finds a tool and asks for its version.
-///
-/// # Errors
-/// When there is none, or it does not tell its version.
 pub fn find(tool: Tool) -> Result<ToolInfo, Unavailable> {
     let path = match std::env::var_os(tool.variable()).filter(|value| !value.is_empty()) {
         Some(named) => {
@@ -80,13 +74,13 @@ pub fn find(tool: Tool) -> Result<ToolInfo, Unavailable> {
     }
 }
 
-/// `Version 2025.3.1.0 (build 36398880) (public-release)`.
+/// Parses `Version 2025.3.1.0 (build 36398880) (public-release)`.
 fn version(text: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("Version "))?;
     Some(clean_text(line.split_whitespace().next()?))
 }
 
-/// Every place where it may be, the likeliest first.
+/// Possible paths, the likeliest first.
 fn candidates(tool: Tool) -> Vec<PathBuf> {
     let program = tool.program();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -108,7 +102,7 @@ fn candidates(tool: Tool) -> Vec<PathBuf> {
     found
 }
 
-/// Folders whose names begin so, by the numbers in their names.
+/// Folders whose names have this prefix, ordered by the numbers in their names.
 fn newest_first(folder: &str, prefix: &str) -> Vec<PathBuf> {
     let numbers = |path: &PathBuf| -> Vec<u32> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -123,19 +117,15 @@ fn newest_first(folder: &str, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether counters may be read, as far as that can be told without reading any.
+/// Whether GPU counters may be read, as far as can be known without reading any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// By everyone, or this process may all the same.
     Granted,
-    /// By administrators only, and this process is none.
+    /// Only administrators may, and this process has not the rights.
     Refused,
-    /// The driver does not tell.
     Unknown,
 }
 
-/// Asks the driver's settings.
-#[must_use]
 pub fn counters_permission() -> Permission {
     let Ok(text) = std::fs::read_to_string("/proc/driver/nvidia/params") else { return Permission::Unknown };
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

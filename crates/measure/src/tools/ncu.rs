@@ -15,43 +15,35 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Shows that something ran; no time of the kernel's.
+/// Shows that something ran; not used as a time.
 const DURATION: &str = "gpu__time_duration.sum";
-/// Most launches of one call that are profiled where the worker does not tell how many there are; each takes tens of replays.
+/// Most launches of one call that are profiled if the worker does not report their number; each takes tens of replays.
 const LAUNCHES_MAX: u32 = 200;
 
-/// What to count, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Profiling<'a> {
-    /// The profiler.
     pub ncu: &'a ToolInfo,
-    /// The counters to ask for.
     pub metrics: &'a [String],
-    /// Those without which a profile says nothing.
+    /// Metrics without which a profile is useless.
     pub required: &'a [String],
-    /// The kernels, by a regular expression; the workload's own where absent.
+    /// Regular expression for kernel names; the workload's own kernels if absent.
     pub kernel: Option<&'a str>,
-    /// How long the workload may take under the profiler.
     pub timeout: Duration,
-    /// Where the profiler's own files go.
     pub folder: &'a Folder,
-    /// The folder in which the workload's process runs; this process's own where absent.
+    /// Working directory of the workload's process; our own if absent.
     pub dir: Option<&'a Path>,
 }
 
-/// What came of a workload, and what was learned beside it.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// How it came out.
     pub outcome: ProfileOutcome,
-    /// The device, where one was used.
     pub device: Option<DeviceInfo>,
-    /// Counters that were asked for and are not there.
+    /// Metrics that were requested and are not in the profile.
     pub missing: Vec<String>,
 }
 
-/// Profiles one workload: first a call without the profiler, to see that it works and what its kernels are called, then one with it.
-#[must_use]
+/// Profiles one workload: first a call without the profiler, to see that it works and learn its kernels' names, then
+/// one with it.
 pub fn profile(suite: &Suite, spec: &WorkloadSpec, how: Profiling<'_>) -> Seen {
     let Driven { stop, device, kernel, .. } = drive(suite, spec, &[], how.dir, how.timeout);
     let mut missing = Vec::new();
@@ -113,7 +105,7 @@ fn count(
     Ok(Profiled { kernel_filter: filter, raw, kernels })
 }
 
-/// The words before the workload's own.
+/// The profiler's command line, up to the workload's own.
 fn words(
     spec: &WorkloadSpec,
     kernel: Option<&KernelInfo>,
@@ -139,7 +131,7 @@ fn words(
     words.into_iter().map(str::to_owned).collect()
 }
 
-/// The workload's own kernels, so that those which draw inputs or compare answers are left out.
+/// A regular expression for the workload's own kernels, which leaves out those that draw inputs or compare answers.
 fn own_kernels(kernel: &KernelInfo) -> Option<String> {
     let names = kernel.functions.iter().filter(|name| is_identifier(name)).map(String::as_str);
     let names: Vec<&str> = names.collect();
@@ -150,13 +142,13 @@ fn is_identifier(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// `==ERROR== Failed to find metric a__b.sum`.
+/// Parses `==ERROR== Failed to find metric a__b.sum`.
 fn refused_metrics(log: &str) -> impl Iterator<Item = &str> {
     let names = log.lines().filter_map(|line| line.split_once("Failed to find metric "));
     names.filter_map(|(_, name)| name.split_whitespace().next())
 }
 
-/// Why there can be no page, by what the profiler said and how the workload ended.
+/// Why there is no profile, judging by the profiler's log and how the workload ended.
 fn trouble(driven: &Driven, said: &str, log: &Path) -> Option<Unavailable> {
     let says = |words: &str| said.lines().find(|line| line.contains(words)).map(clean_text);
     if let Some(line) = says("ERR_NVGPUCTRPERM") {
@@ -190,7 +182,7 @@ fn trouble(driven: &Driven, said: &str, log: &Path) -> Option<Unavailable> {
     }
 }
 
-/// No kernel came of it; those that there were, where they are told.
+/// No kernel was profiled; names those that ran, if the log does.
 fn no_kernel(said: &str) -> Unavailable {
     let seen = said.lines().skip_while(|line| !line.contains("Available Kernels")).skip(1);
     let names: Vec<String> = seen
@@ -204,7 +196,7 @@ fn no_kernel(said: &str) -> Unavailable {
     unavailable("no_kernel_profiled", detail)
 }
 
-/// The profiler's report as a table, kept beside it.
+/// Converts the profiler's report to a table, which is kept beside it.
 fn import(ncu: &ToolInfo, report: &Path, page: &Path) -> Result<Vec<NcuLaunch>, Unavailable> {
     /// Reading a report back takes a second or two.
     const IMPORT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -229,7 +221,7 @@ fn import(ncu: &ToolInfo, report: &Path, page: &Path) -> Result<Vec<NcuLaunch>, 
         .map_err(|error| unavailable("ncu_failed", format!("{}: {error}", page.display())))
 }
 
-/// Launches of the same name, grid and block as one.
+/// Merges launches of the same kernel, grid and block.
 fn kernels(launches: &[NcuLaunch], wanted: &[String]) -> Vec<KernelProfile> {
     let mut groups: Vec<Vec<&NcuLaunch>> = Vec::new();
     for launch in launches {

@@ -1,4 +1,4 @@
-//! A program that is run to its end, within a time and a size.
+//! Runs a program to its end, with limits on time and output.
 
 use crate::builds::{End, watch};
 use crate::worker::{Place, Tail};
@@ -9,17 +9,15 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::tempfile;
 
-/// Most bytes of an output that are read: a page of a hundred thousand launches has fewer.
+/// Most bytes of output that are read: a page of a hundred thousand launches has fewer.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// What a program printed, and how it ended.
 pub(super) struct Output {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr_tail: Vec<String>,
 }
 
-/// Why there is no output.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProcessError {
     #[error("cannot be started: {0}")]
@@ -32,7 +30,7 @@ pub(super) enum ProcessError {
     Io(#[from] io::Error),
 }
 
-/// Runs a command with this on its stdin, in this folder, and takes what it prints.
+/// Runs a command with this text on its stdin, and captures its output.
 pub(super) fn captured(
     command: &[String],
     stdin: &str,
@@ -42,7 +40,7 @@ pub(super) fn captured(
     run(command, stdin, dir, &tempfile()?, timeout)
 }
 
-/// Runs a command and keeps what it prints in a file as well.
+/// Runs a command and keeps its output in a file as well.
 pub(super) fn into_file(command: &[String], path: &Path, timeout: Duration) -> Result<Output, ProcessError> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
     let output = run(command, "", None, &file, timeout);
@@ -85,7 +83,6 @@ fn run(
     }
 }
 
-/// What a file that is still open holds.
 fn read(mut file: &File) -> Result<String, ProcessError> {
     file.rewind()?;
     let mut bytes = Vec::new();
@@ -96,7 +93,7 @@ fn read(mut file: &File) -> Result<String, ProcessError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a tool left in a file of its own; nothing where there is none.
+/// The text of a tool's log; empty if there is none.
 pub(super) fn log_text(path: &Path) -> String {
     File::open(path).map_err(ProcessError::from).and_then(|file| read(&file)).unwrap_or_default()
 }

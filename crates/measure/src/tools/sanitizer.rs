@@ -10,25 +10,20 @@ use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
 use std::time::Duration;
 
-/// Its tools: accesses out of bounds, races in shared memory, reads of what was never written, barriers not met by all.
+/// Tools of compute-sanitizer: accesses out of bounds, races in shared memory, reads of uninitialised memory, barriers
+/// that not all threads reach.
 pub const SANITIZERS: &[&str] = &["memcheck", "racecheck", "initcheck", "synccheck"];
 
-/// The exit code with which it tells of errors; workloads and workers have none like it.
+/// The exit code for errors found; workloads and workers do not use it.
 const ERROR_EXIT: i32 = 86;
 
-/// How to check.
 #[derive(Clone, Copy, Debug)]
 pub struct Sanitizing<'a> {
-    /// The sanitizer.
     pub sanitizer: &'a ToolInfo,
-    /// How long a workload may take under it.
     pub timeout: Duration,
-    /// Where its logs go.
     pub folder: &'a Folder,
 }
 
-/// Runs one workload under one tool.
-#[must_use]
 pub fn sanitize(
     suite: &Suite,
     spec: &WorkloadSpec,
@@ -89,11 +84,8 @@ pub fn sanitize(
     (outcome, device)
 }
 
-/// Whether it finds an error that was planted: the workload of this suite writes out of bounds. Where it does not, its silence about others
-/// means nothing.
-///
-/// # Errors
-/// Why it cannot be used.
+/// Checks that the sanitizer finds a planted error: the suite's workload writes out of bounds. If it does not, its
+/// silence about others means nothing.
 pub fn check_sanitizer(planted: &Suite, how: Sanitizing<'_>) -> Result<Option<DeviceInfo>, Unavailable> {
     let Some(spec) = planted.workloads.first() else { return Ok(None) };
     let (outcome, device) = sanitize(planted, spec, "memcheck", how);

@@ -14,11 +14,10 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The built-in ops of a suite.
+/// The built-in ops on the CPU.
 pub struct Builtin {
     specs: Vec<WorkloadSpec>,
     prepared: HashMap<String, PreparedWorkload>,
-    /// Real work added to every sample, as a share of its time.
     slowdown: f64,
     waits: Option<Waits>,
     clock_resolution_ns: u64,
@@ -26,15 +25,13 @@ pub struct Builtin {
 
 struct PreparedWorkload {
     op: PreparedOp,
-    /// The inputs were drawn from it.
     seed: u64,
-    /// Whether the output buffers hold an answer of a call, and not poison.
+    /// Whether the output buffers hold a call's answer, and not poison.
     has_answer: bool,
 }
 
 impl Builtin {
-    /// A worker for those workloads that name it; `slowdown` is real work added to each sample, as a share of its time.
-    #[must_use]
+    /// `slowdown` is real work added to each sample, as a share of its time.
     pub fn new(workloads: &[WorkloadSpec], slowdown: f64) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
@@ -50,8 +47,8 @@ impl Builtin {
     }
 }
 
-/// Waits are told of samples from this length on. Reading them takes the caches a microsecond back, which a short sample
-/// would show; and among many short samples some are never interrupted.
+/// Waits are reported for samples of at least this length. Reading them costs the caches a microsecond, which a short
+/// sample would show; and among many short samples some are never interrupted.
 const WAITS_FROM: Duration = Duration::from_micros(500);
 
 impl Worker for Builtin {

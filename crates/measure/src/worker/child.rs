@@ -1,7 +1,7 @@
 //! A worker in a child process that speaks the protocol on stdin and stdout.
 //!
-//! Nothing it does is trusted: every answer has a time-out and a size, extra lines are a flood, and whatever
-//! goes wrong ends the process and leaves its last stderr lines in the error.
+//! Nothing it does is trusted: every answer has a timeout and a size limit, extra lines are a flood, and any violation
+//! ends the process and puts its last stderr lines into the error.
 
 use super::lines::{Line, read_line};
 use super::tail::Tail;
@@ -23,7 +23,6 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// A worker in a child process.
 pub struct Child {
     process: std::process::Child,
     job: Job,
@@ -31,18 +30,17 @@ pub struct Child {
     answers: Receiver<Answered>,
     stderr: Option<Tail>,
     timeout: Duration,
-    /// The last requests, by number: what they were, and of which workload.
+    /// The last requests that were sent.
     asked: VecDeque<Asked>,
 }
 
-/// A request that was sent.
 struct Asked {
     id: u64,
     name: &'static str,
     workload: Option<String>,
 }
 
-/// Why there is no answer; of another workload than the one asked about, where that is known.
+/// Why there is no answer; `blamed` is another workload than the one asked about.
 struct NoAnswer {
     cause: FailureCause,
     detail: String,
@@ -55,26 +53,23 @@ impl NoAnswer {
     }
 }
 
-/// A line of stdout, and whether more had come with it.
+/// A line of stdout, and whether more came with it.
 struct Answered {
     line: std::io::Result<Line>,
     has_more: bool,
 }
 
-/// How long a worker may take to end after `bye`, or to let go of stderr after it was killed.
+/// How long a worker may take to end after `bye`, or to close stderr after it was killed.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long a process that was killed may take to end: one that the kernel holds on to is left to it.
+/// How long a killed process may take to end; one stuck in the kernel is left there.
 const KILL_MAX: Duration = Duration::from_secs(5);
-/// Requests that are remembered, to tell to which of them a stray answer belongs.
+/// Requests remembered in order to recognise a late answer.
 const ASKED_KEPT: usize = 64;
-/// Answers that may wait unread. One is asked for at a time; a flood blocks in the pipe, not in our memory.
+/// Answers that may wait unread. Requests are sent one at a time; a flood blocks in the pipe, not in our memory.
 const ANSWERS_WAITING_MAX: usize = 2;
 
 impl Child {
-    /// Starts the program at a place; every answer must come within `timeout`.
-    ///
-    /// # Errors
-    /// When it cannot be started.
+    /// Every answer must come within `timeout`.
     pub fn start(command: &[String], place: &Place, timeout: Duration) -> Result<Self, WorkerError> {
         let not_started = |what: String| WorkerError::fatal(FailureCause::NotStarted, what);
         let (program, arguments) =
@@ -163,7 +158,6 @@ impl Child {
         }
     }
 
-    /// Reads the answer to a request.
     fn parse(&self, id: u64, text: &str, has_more: bool) -> Result<Response, NoAnswer> {
         let message: Message<Response> = serde_json::from_str(text).map_err(|error| {
             let detail = format!("not an answer of the protocol ({error}): {}", excerpt(text));
@@ -196,7 +190,7 @@ impl Child {
         }
     }
 
-    /// An answer to another request: that one's workload is to blame, not the one that is asked about now.
+    /// An answer to another request: that request's workload is to blame, not the current one.
     fn wrong_id(&self, answered: u64, asked: u64) -> NoAnswer {
         let earlier = self.asked.iter().find(|earlier| earlier.id == answered && answered != asked);
         match earlier {
@@ -215,7 +209,7 @@ impl Child {
         }
     }
 
-    /// Numbers a request and remembers what it is about.
+    /// Numbers a request and remembers it.
     fn remember(&mut self, request: &Request) -> u64 {
         let id = self.asked.back().map_or(1, |asked| asked.id + 1);
         if self.asked.len() == ASKED_KEPT {
@@ -226,7 +220,7 @@ impl Child {
         id
     }
 
-    /// Writes a line, at most until the deadline: the pipe holds less than a request may be long.
+    /// Writes a line before the deadline: a request may be longer than the pipe's buffer.
     fn send(&mut self, mut line: &[u8], deadline: Instant) -> io::Result<()> {
         let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         while !line.is_empty() {
@@ -247,7 +241,7 @@ impl Child {
         Ok(())
     }
 
-    /// Ends the process and tells how it ended.
+    /// Kills the process and reports how it ended.
     fn end(&mut self, cause: FailureCause, mut detail: String) -> WorkerError {
         self.stdin = None;
         if cause == FailureCause::Crashed {
@@ -394,7 +388,7 @@ impl Drop for Child {
     }
 }
 
-/// Entries of a worker's environment lock.
+/// Most entries of a worker's environment lock.
 const LOCKED_MAX: usize = 100;
 
 fn cleaned_device(device: DeviceInfo) -> DeviceInfo {
@@ -411,7 +405,6 @@ fn cleaned_device(device: DeviceInfo) -> DeviceInfo {
     }
 }
 
-/// Words of a worker's, harmless.
 fn cleaned(kernel: KernelInfo) -> KernelInfo {
     KernelInfo {
         op_name: clean_text(&kernel.op_name),
@@ -444,7 +437,6 @@ fn name_of(request: &Request) -> &'static str {
     }
 }
 
-/// The workload that a request is about.
 fn workload_of(request: &Request) -> Option<&str> {
     match request {
         Request::Prepare { workload, .. } | Request::Verify { workload } | Request::Release { workload } => {

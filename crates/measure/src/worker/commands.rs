@@ -14,7 +14,6 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wait4::{ResUse, Wait4};
 
-/// The programs of a suite.
 pub struct Commands {
     specs: Vec<WorkloadSpec>,
     place: Place,
@@ -22,7 +21,6 @@ pub struct Commands {
     clock_resolution_ns: u64,
 }
 
-/// One run of a program.
 struct Finished {
     wall: Duration,
     resources: ResUse,
@@ -30,8 +28,7 @@ struct Finished {
 }
 
 impl Commands {
-    /// A worker for those workloads that are commands; none may take longer than `timeout`.
-    #[must_use]
+    /// No program may take longer than `timeout`.
     pub fn new(workloads: &[WorkloadSpec], place: Place, timeout: Duration) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_COMMAND).cloned().collect(),
@@ -79,7 +76,7 @@ impl Worker for Commands {
         Ok(result)
     }
 
-    /// Exit status 0, and the expected text on stdout where the suite names one.
+    /// Checks the exit status, and stdout if the suite names the expected text.
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
         let spec = self.spec(workload)?;
         let Some(expected) = &spec.expect_stdout else {
@@ -104,13 +101,12 @@ impl Worker for Commands {
     }
 }
 
-/// A process starts out with its parent's peak in its books, so a smaller one of its own cannot be seen.
+/// A process starts with its parent's peak, so a smaller one of its own cannot be seen.
 fn own_peak(maxrss_bytes: u64) -> Option<u64> {
     let inherited_bytes = machine::peak_rss_bytes().unwrap_or(0);
     (maxrss_bytes > inherited_bytes).then_some(maxrss_bytes)
 }
 
-/// Runs the program once.
 fn execute(
     spec: &WorkloadSpec,
     place: &Place,
@@ -166,12 +162,12 @@ fn execute(
     Ok(Finished { wall, resources, stdout })
 }
 
-/// How long a process that was killed may take to end.
+/// How long a killed process may take to end.
 const KILL_MAX: Duration = Duration::from_secs(5);
 /// How long stdout may stay open after the program and its group are gone.
 const STDOUT_GRACE: Duration = Duration::from_millis(500);
 
-/// Reads up to a byte over the limit and then lets go: the writer gets a broken pipe, not our memory.
+/// Reads one byte past the limit and then closes: the writer gets a broken pipe, instead of filling our memory.
 fn read_aside(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {

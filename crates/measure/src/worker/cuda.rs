@@ -1,4 +1,5 @@
-//! The built-in ops on a CUDA device as a worker. A fault or a hang takes its process with it, so it gets one of its own.
+//! The built-in ops on a CUDA device as a worker. It gets its own process, because a fault or a hang takes the process
+//! down.
 
 use super::evaluate::{Tensors, evaluation_request};
 use super::{Computed, Known, Prepared, Worker, WorkerError, request};
@@ -21,19 +22,17 @@ use std::time::Duration;
 /// A sample lasts a thousand of these: events step by half a microsecond.
 const EVENT_RESOLUTION_NS: u64 = 500;
 
-/// The built-in ops of a suite on one device.
+/// The built-in ops on a CUDA device.
 pub struct Cuda {
     specs: Vec<WorkloadSpec>,
-    /// The device, or why there is none.
     gpu: Result<Gpu, Unavailable>,
     prepared: HashMap<String, (cuda::Prepared, (Timing, Cache))>,
-    /// Time added to every sample, as a share of it.
+    /// Time added to each sample, as a share of it.
     slowdown: f64,
 }
 
 impl Cuda {
-    /// A worker for those workloads that name it. Where there is no device it says so for each of them.
-    #[must_use]
+    /// Without a device, every workload is skipped with the reason.
     pub fn new(workloads: &[WorkloadSpec], ordinal: u32, cache_dir: &Path, slowdown: f64) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_CUDA).cloned().collect(),
@@ -48,7 +47,6 @@ fn skipped(reason: &str) -> Evaluated {
     Evaluated { skipped: Some(reason.to_owned()), ..Evaluated::default() }
 }
 
-/// How a workload is timed.
 pub(crate) fn how(spec: &WorkloadSpec) -> (Timing, Cache) {
     let timing = match spec.timer() {
         TIMER_CUDA_EVENTS => Timing::Events,
@@ -64,7 +62,7 @@ impl From<CudaError> for WorkerError {
     }
 }
 
-/// An op on the device, or the reason why this machine has it not.
+/// An op on the device, or the reason why it cannot run on this machine.
 fn prepare(gpu: &mut Gpu, request: &Request<'_>) -> Result<Result<cuda::Prepared, String>, PrepareError> {
     match cuda::Prepared::new(gpu, request) {
         Ok(prepared) => Ok(Ok(prepared)),
@@ -119,7 +117,7 @@ impl Worker for Cuda {
         Ok(Prepared::Ready(Box::new(Known { work, kernel })))
     }
 
-    /// Inputs are drawn anew for every request, whatever its seed.
+    /// Draws new inputs for every request, whatever its seed.
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
         let RunRequest { workload, samples_count, calls_per_sample, .. } = request;
         let (Ok(gpu), Some((prepared, how))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {

@@ -1,4 +1,4 @@
-//! Computing on tensors that somebody else has put into a file, by holdpoint's own ops.
+//! Runs holdpoint's own ops on tensors in a file.
 
 use super::{Computed, WorkerError};
 use holdpoint_model::FailureCause;
@@ -12,17 +12,12 @@ fn refused(what: impl ToString) -> WorkerError {
     WorkerError::new(FailureCause::WorkerError, what.to_string())
 }
 
-/// The file that holds the tensors.
 pub(super) struct Tensors {
     file: File,
     bytes: u64,
 }
 
 impl Tensors {
-    /// Opens it.
-    ///
-    /// # Errors
-    /// When it is not there, or shorter than it is said to be.
     pub(super) fn open(asked: &Evaluation) -> Result<Self, WorkerError> {
         let file = File::options().read(true).write(true).open(&asked.file);
         let file = file.map_err(|error| refused(format!("the tensors' file: {error}")))?;
@@ -33,10 +28,6 @@ impl Tensors {
         Ok(Self { file, bytes: asked.bytes })
     }
 
-    /// Reads a tensor of so many bytes.
-    ///
-    /// # Errors
-    /// When it does not lie in the file.
     fn read(&self, place: &TensorPlace, bytes: usize) -> Result<Vec<u8>, WorkerError> {
         self.check(place, bytes)?;
         let mut read = vec![0; bytes];
@@ -44,10 +35,6 @@ impl Tensors {
         Ok(read)
     }
 
-    /// Reads an op's inputs, which must be these.
-    ///
-    /// # Errors
-    /// When they are others, or do not lie in the file.
     pub(super) fn read_inputs(
         &self,
         places: &[TensorPlace],
@@ -60,10 +47,6 @@ impl Tensors {
         Ok(())
     }
 
-    /// Writes one.
-    ///
-    /// # Errors
-    /// When it would not lie in the file.
     pub(super) fn write(&self, place: &TensorPlace, bytes: &[u8]) -> Result<(), WorkerError> {
         self.check(place, bytes.len())?;
         self.file.write_all_at(bytes, place.byte_offset).map_err(refused)
@@ -77,7 +60,6 @@ impl Tensors {
     }
 }
 
-/// What is asked of the ops.
 pub(super) fn evaluation_request(asked: &Evaluation) -> Request<'_> {
     Request {
         seed: asked.seed.unwrap_or(0),
@@ -86,10 +68,6 @@ pub(super) fn evaluation_request(asked: &Evaluation) -> Request<'_> {
     }
 }
 
-/// Makes the calls with the built-in ops.
-///
-/// # Errors
-/// When an op does not take what is asked, or the tensors are not where they are said to be.
 pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
     let request = evaluation_request(asked);
     if let Err(error) = validate(&request, Backend::Cpu) {
@@ -121,7 +99,7 @@ pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
     Ok(Computed::Timed(elapsed_ns.max(1)))
 }
 
-/// Whether the tensors are those of the op, in its order.
+/// Checks that the tensors are those of the op, in its order.
 fn check_places(places: &[TensorPlace], known: &[Tensor]) -> Result<(), WorkerError> {
     let are_same =
         |(place, tensor): (&TensorPlace, &Tensor)| place.name == tensor.name && place.shape == tensor.dims;

@@ -1,18 +1,15 @@
-//! Lines of limited length from a stream that nobody has vouched for.
+//! Lines of limited length from an untrusted stream.
 
 use holdpoint_model::limits::LINE_BYTES_MAX;
 use std::io::{self, BufRead};
 
-/// What came.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
-    /// A whole line, or the last one without its end.
+    /// A whole line, or the last one without its newline.
     Text(String),
-    /// A line over the limit; the stream is of no further use.
+    /// A line over the limit; nothing more can be read from the stream.
     TooLong,
-    /// Bytes that are not UTF-8.
     NotText,
-    /// The end.
     End,
 }
 

@@ -1,4 +1,4 @@
-//! The other end of the protocol: a worker of this process, served on a pair of streams.
+//! The worker's end of the protocol: serves a worker of this process on a pair of streams.
 
 use super::lines::{Line, read_line};
 use super::{Computed, Known, Prepared, Worker, WorkerError};
@@ -7,11 +7,8 @@ use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
 use holdpoint_model::protocol::{Message, PROTOCOL_VERSION, Request, Response};
 use std::io::{self, BufRead, Write};
 
-/// Answers requests until `bye` or the end of the input. A request that cannot be read gets an `error` and the
-/// conversation goes on; a line over the limit ends it.
-///
-/// # Errors
-/// When a stream fails.
+/// Answers requests until `bye` or the end of the input. A request that cannot be read gets an `error`; a line over the
+/// limit ends the conversation.
 pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     loop {
         let (id, response) = match read_line(&mut input)? {
@@ -32,7 +29,7 @@ pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl 
     }
 }
 
-/// The number of a request that cannot be read otherwise.
+/// The number of a request that is otherwise unreadable.
 fn id_of(text: &str) -> u64 {
     let object: Option<serde_json::Value> = serde_json::from_str(text).ok();
     object.and_then(|object| object.get("id")?.as_u64()).unwrap_or(0)

@@ -1,10 +1,10 @@
-//! A known slowdown, to show that it is found: real work on top of the calls of a sample.
+//! An artificial slowdown, to show that it is detected: real work in addition to the calls of a sample.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Works on until a sample that began at `start`, and whose calls are done, has taken longer by a share: 0.02 makes it 2 %.
-/// A share of what the calls took now, not of what they once took: whatever slows them down today slows the extra too.
+/// Extends a sample that began at `start`, and whose calls are done, by a share of its time: 0.02 makes it 2 % longer.
+/// A share of what the calls took now, not earlier: whatever slows them down today slows the extra work too.
 pub(super) fn prolong(start: Instant, share: f64) -> Duration {
     let until = start.elapsed().mul_f64(1.0 + share);
     loop {
@@ -16,7 +16,7 @@ pub(super) fn prolong(start: Instant, share: f64) -> Duration {
     }
 }
 
-/// A few nanoseconds of multiplications, each waiting for the one before.
+/// A few nanoseconds of dependent multiplications.
 fn work() {
     let mut x = black_box(1_u64);
     for _ in 0..8 {

@@ -1,5 +1,5 @@
-//! The last lines of a stream that somebody else writes: bounded in memory, never on disk, and always drained, so
-//! that the writer does not wait for a reader.
+//! The last lines of an untrusted stream: bounded in memory, never on disk, and always drained, so that the writer
+//! never waits.
 
 use super::lines::{Line, read_line};
 use holdpoint_model::limits::{STDERR_LINES_KEPT, clean_text};
@@ -12,7 +12,6 @@ use std::time::Duration;
 /// How long a stream may stay open after its writer has ended: a grandchild may hold it.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The last lines of a stream.
 pub(crate) struct Tail {
     kept: Arc<Mutex<VecDeque<String>>>,
     reader: JoinHandle<()>,
@@ -26,7 +25,6 @@ impl Tail {
         Self { kept, reader: std::thread::spawn(move || keep(pipe, &for_reader)) }
     }
 
-    /// The lines so far.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

@@ -1,18 +1,17 @@
-//! How long a thread has been kept waiting for a CPU.
+//! How long a thread has waited for a CPU.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// The kernel's books on one thread.
 pub(super) struct Waits(File);
 
 impl Waits {
-    /// Of the thread that asks; absent where the kernel keeps none.
+    /// `None` where the kernel keeps no statistics.
     pub(super) fn of_this_thread() -> Option<Self> {
         File::open("/proc/thread-self/schedstat").ok().map(Self)
     }
 
-    /// Nanoseconds for which it was ready to run and did not, since it began.
+    /// Nanoseconds for which the thread was ready to run without a CPU, since it began.
     pub(super) fn total_ns(&self) -> Option<u64> {
         let mut buffer = [0; 64];
         let count = self.0.read_at(&mut buffer, 0).ok()?;
