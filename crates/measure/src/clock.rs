@@ -1,6 +1,6 @@
 //! The host's clocks.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Smallest step between two clock reads that differ: the clock's resolution together with the cost of
 /// reading it, which is what blurs the edges of a sample.
@@ -16,11 +16,15 @@ const READS: usize = 201;
 fn step_ns() -> u64 {
     let start = Instant::now();
     loop {
-        let elapsed_ns = start.elapsed().as_nanos();
+        let elapsed_ns = nanos(start.elapsed());
         if elapsed_ns > 0 {
-            return u64::try_from(elapsed_ns).unwrap_or(u64::MAX);
+            return elapsed_ns;
         }
     }
+}
+
+pub(crate) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Days from an ISO 8601 time to now; `None` if it is not a time.

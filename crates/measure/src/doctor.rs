@@ -11,10 +11,9 @@ use holdpoint_model::caps::{
 use holdpoint_model::profile::Unavailable;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const TOOL_TIMEOUT: Duration = Duration::from_secs(10);
+const PYTHON_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn runtime_caps() -> RuntimeCaps {
     let (cuda, fp8) = holdpoint_cuda::caps();
@@ -165,7 +164,11 @@ fn python_packages() -> BTreeMap<String, String> {
                   for n in ('triton', 'tensorrt'):\n    \
                   try: print(n, m.version(n))\n    \
                   except m.PackageNotFoundError: pass";
-    let text = output_of("python3", &["-c", script]).unwrap_or_default();
+    let command = ["python3", "-c", script].map(str::to_owned);
+    let text = match tools::captured(&command, "", None, PYTHON_TIMEOUT) {
+        Ok(output) if output.status.success() => output.stdout,
+        _ => String::new(),
+    };
     text.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
 }
 
@@ -185,29 +188,6 @@ fn library(name: &str) -> Option<String> {
         .filter(|folder| !folder.is_empty())
         .map(|folder| format!("{folder}/{name}"))
         .find(|p| Path::new(p).exists())
-}
-
-/// What a program prints on stdout; absent when it is not there, fails, or takes too long.
-fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
-    let mut child = holdpoint_process::command(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let start = Instant::now();
-    while child.try_wait().ok()?.is_none() {
-        if start.elapsed() > TOOL_TIMEOUT {
-            // Whether it dies or not, it has not answered.
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Observes a worker from outside while it works: elapsed time, and the scheduler statistics of its threads.
 
+use crate::clock::nanos;
 use std::fs;
 use std::time::Instant;
 
@@ -66,7 +67,7 @@ impl Look {
     }
 
     pub(crate) fn end(self) -> Seen {
-        let wall_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let wall_ns = nanos(self.start.elapsed());
         let own = Books::of_this_thread().zip(self.own).map(|(after, before)| after.since(before));
         let books = Books::of_process(self.process_id).zip(self.books);
         Seen {

@@ -1,12 +1,12 @@
 //! Tunes the kernels of a suite's `cuda` workloads. The choice itself is made by `holdpoint_ops::cuda::tune`.
 
-use crate::worker::cuda::how;
-use crate::worker::request;
+use crate::worker::cuda::choose_timing;
+use crate::worker::{WorkerError, op_request};
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{Variant, WORKER_CUDA, WorkloadSpec};
 use holdpoint_model::tune::{Refused, TuneOutcome, TunedKernel, Tuning};
-use holdpoint_model::{Failure, FailureCause, SCHEMA_VERSION, Suite};
+use holdpoint_model::{FailureCause, SCHEMA_VERSION, Suite};
 use holdpoint_ops::cuda::{self, Gpu, PrepareError};
 use std::path::{Path, PathBuf};
 
@@ -58,9 +58,9 @@ impl<'a> Tuner<'a> {
             Ok(gpu) => gpu,
             Err(Unavailable { reason, detail }) => return skipped(reason, Some(detail)),
         };
-        let request = request(spec, self.suite.seed);
+        let request = op_request(spec, self.suite.seed);
         // Constants change nothing of the host's share of a call, which would only blur them.
-        let how = match how(spec) {
+        let how = match choose_timing(spec) {
             (Timing::Host, cache) => (Timing::Graph, cache),
             how => how,
         };
@@ -98,7 +98,7 @@ fn skipped(reason: &str, detail: Option<&str>) -> TuneOutcome {
 }
 
 fn failed(cause: FailureCause, detail: &str) -> TuneOutcome {
-    TuneOutcome::Failed(Failure { cause, detail: clean_text(detail), stderr_tail: Vec::new(), samples: None })
+    TuneOutcome::Failed(WorkerError::new(cause, detail).into())
 }
 
 fn kernel_of(tuned: cuda::Tuned) -> TunedKernel {

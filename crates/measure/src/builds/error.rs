@@ -74,24 +74,25 @@ impl BuildError {
 
     /// Whether the user named a wrong folder or revision, as opposed to a failed build or machine.
     pub fn is_input(&self) -> bool {
-        match self {
-            Self::NotARepository { .. } | Self::UnknownRevision { .. } | Self::Shallow { .. } => true,
-            Self::SameCommit { .. } | Self::NotAnAncestor { .. } => true,
-            Self::GitMissing { .. } | Self::Git { .. } | Self::Io { .. } | Self::Store(_) => false,
-            Self::Worktree { .. } | Self::Submodules { .. } | Self::NotStarted { .. } => false,
-            Self::Failed { .. } | Self::TimedOut { .. } | Self::Flooded { .. } => false,
-        }
+        matches!(
+            self,
+            Self::NotARepository { .. }
+                | Self::UnknownRevision { .. }
+                | Self::Shallow { .. }
+                | Self::SameCommit { .. }
+                | Self::NotAnAncestor { .. }
+        )
     }
 
     /// Whether only this revision does not build: a search can skip it.
     pub fn is_of_one_revision(&self) -> bool {
-        match self {
-            Self::Submodules { .. } | Self::NotStarted { .. } => true,
-            Self::Failed { .. } | Self::TimedOut { .. } | Self::Flooded { .. } => true,
-            Self::NotARepository { .. } | Self::UnknownRevision { .. } | Self::Shallow { .. } => false,
-            Self::SameCommit { .. } | Self::NotAnAncestor { .. } => false,
-            Self::GitMissing { .. } | Self::Git { .. } | Self::Io { .. } | Self::Worktree { .. } => false,
-            Self::Store(_) => false,
-        }
+        matches!(
+            self,
+            Self::Submodules { .. }
+                | Self::NotStarted { .. }
+                | Self::Failed { .. }
+                | Self::TimedOut { .. }
+                | Self::Flooded { .. }
+        )
     }
 }

@@ -5,7 +5,7 @@ use super::exchange::Exchange;
 use crate::slot::Slot;
 use crate::worker::{Place, WorkerError};
 use holdpoint_model::fuzz::Finding;
-use holdpoint_model::{FindingKind, FuzzCase, Suite};
+use holdpoint_model::{FuzzCase, Suite};
 use holdpoint_ops::{Dtype, Precision, Tolerance};
 use std::path::Path;
 
@@ -93,14 +93,7 @@ impl<'a> Answerer<'a> {
 
     /// Asks twice, to see whether both answers have the same bits.
     pub fn answer(&mut self, case: &FuzzCase) -> Answered {
-        self.ask(case).unwrap_or_else(|error| {
-            if error.fatal {
-                self.slot.forget();
-            }
-            let last = error.stderr_tail.last().map(|last| format!("; its last words: {last}"));
-            let detail = format!("{}: {}{}", error.cause.as_str(), error.detail, last.unwrap_or_default());
-            Answered::Wrong(Finding { kind: FindingKind::Failed, detail })
-        })
+        self.ask(case).unwrap_or_else(|error| Answered::Wrong(super::failed(&mut self.slot, &error)))
     }
 
     fn ask(&mut self, case: &FuzzCase) -> Result<Answered, WorkerError> {

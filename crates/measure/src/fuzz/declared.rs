@@ -1,6 +1,7 @@
 //! Ops that a suite declares: it names their tensors, and another worker knows their answers.
 
 use super::arena::{GAP_BYTES, POISON, Tensors};
+use super::call::{Layout, byte_range, find_unwritten};
 use crate::slot::Slot;
 use crate::worker::{Computed, Place};
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
@@ -48,23 +49,10 @@ impl<'a> Oracle<'a> {
         };
         let slot = self.slots.entry(name).or_insert_with(|| Slot::new(self.suite, name, Place::default()));
         let mut bytes = vec![POISON; GAP_BYTES];
-        let mut lay = |tensor: &Tensor, is_input: bool| {
-            bytes.resize(bytes.len().next_multiple_of(64), POISON);
-            let place = TensorPlace {
-                name: tensor.name.to_string(),
-                shape: tensor.dims.clone(),
-                byte_offset: bytes.len() as u64,
-                dtype: None,
-            };
-            match is_input {
-                true => bytes.extend(Dtype::F32.encode(&tensor.values())),
-                false => bytes.resize(bytes.len() + 4 * tensor.len(), POISON),
-            }
-            bytes.resize(bytes.len() + GAP_BYTES, POISON);
-            place
-        };
-        let inputs = case.given().iter().map(|tensor| lay(tensor, true)).collect();
-        let outputs: Vec<TensorPlace> = case.outputs().iter().map(|tensor| lay(tensor, false)).collect();
+        let mut layout = Layout { bytes: &mut bytes, offset: 0 };
+        let inputs = case.given().iter().map(|tensor| layout.put_input(&to_f32(tensor))).collect();
+        let mut answer: Vec<Tensor> = case.outputs().iter().map(to_f32).collect();
+        let outputs: Vec<TensorPlace> = answer.iter().map(|tensor| layout.put_output(tensor)).collect();
         let mut request = Evaluation {
             dtype: "f32".to_owned(),
             bytes: bytes.len() as u64,
@@ -82,19 +70,22 @@ impl<'a> Oracle<'a> {
         if let Computed::Skipped(reason) = computed {
             return Err(reason);
         }
-        let mut want = Vec::new();
-        for place in &outputs {
-            let mut tensor =
-                Tensor::new(place.name.clone(), &place.shape, Domain::Any, Element::Float(Dtype::F32));
-            let start = place.byte_offset as usize;
-            let written = &bytes[start..start + 4 * tensor.len()];
-            if let Some(at) = written.chunks(4).position(|value| value.iter().all(|byte| *byte == POISON)) {
+        for (tensor, place) in answer.iter_mut().zip(&outputs) {
+            let written = &bytes[byte_range(place, Dtype::F32)];
+            if let Some(at) = find_unwritten(written, Dtype::F32.bytes()) {
                 return Err(format!("{}[{at}] was not written", place.name));
             }
             tensor.set_bytes(written);
-            want.push(tensor);
         }
-        case.set_answer(want);
+        case.set_answer(answer);
         Ok(())
     }
+}
+
+/// Oracles compute in single precision, whatever the case's element type.
+fn to_f32(tensor: &Tensor) -> Tensor {
+    let mut single =
+        Tensor::new(tensor.name.clone(), &tensor.dims, Domain::Any, Element::Float(Dtype::F32));
+    single.set(&tensor.values());
+    single
 }

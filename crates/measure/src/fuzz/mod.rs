@@ -77,21 +77,14 @@ impl<'a> Fuzzer<'a> {
         let arena = self.arena.as_mut();
         let outcome = self.slot.worker().and_then(|worker| ask(worker, arena));
         outcome.unwrap_or_else(|error| {
-            if error.fatal {
-                self.slot.forget();
-            }
             self.timeouts_count += u32::from(error.cause == FailureCause::TimedOut);
-            let mut detail = format!("{}: {}", error.cause.as_str(), error.detail);
-            if let Some(last) = error.stderr_tail.last() {
-                detail = format!("{detail}; its last words: {last}");
-            }
-            Evaluated::wrong(FindingKind::Failed, detail)
+            Evaluated { finding: Some(failed(&mut self.slot, &error)), ..Evaluated::default() }
         })
     }
 
     /// Fuzzes a kernel with the suite's own shapes, then with generated cases; calls `on_case` for each.
     pub fn run(&mut self, kernel: &Kernel<'_>, plan: Plan, mut on_case: impl FnMut(u64)) -> FuzzedKernel {
-        let mut found = empty(kernel);
+        let mut found = no_cases(kernel);
         let name = format!("{} {} {}", kernel.name(), kernel.dtype, kernel.spec.worker);
         let mut random = Random::new(
             plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
@@ -124,7 +117,7 @@ impl<'a> Fuzzer<'a> {
                 continue;
             };
             if found.failures.iter().all(|known| known.finding.kind != finding.kind) {
-                found.failures.push(self.made_small(case, finding, found.cases_count));
+                found.failures.push(self.shrink_failure(case, finding, found.cases_count));
             }
             if self.timeouts_count >= TIMEOUTS_MAX {
                 let count = found.cases_count;
@@ -150,7 +143,7 @@ impl<'a> Fuzzer<'a> {
     }
 
     /// Finds the smallest case that fails in the same way.
-    fn made_small(&mut self, first: FuzzCase, finding: Finding, found_after: u64) -> FuzzFailure {
+    fn shrink_failure(&mut self, first: FuzzCase, finding: Finding, found_after: u64) -> FuzzFailure {
         let kind = finding.kind;
         let mut seen = finding;
         let case = shrink::shrink(&first, self.target, |case| {
@@ -170,7 +163,19 @@ impl<'a> Fuzzer<'a> {
     }
 }
 
-fn empty(kernel: &Kernel<'_>) -> FuzzedKernel {
+/// A failure of the worker as a finding; a worker that has died is started again for the next case.
+fn failed(slot: &mut Slot<'_>, error: &WorkerError) -> Finding {
+    if error.fatal {
+        slot.forget();
+    }
+    let mut detail = format!("{}: {}", error.cause.as_str(), error.detail);
+    if let Some(last) = error.stderr_tail.last() {
+        detail = format!("{detail}; its last words: {last}");
+    }
+    Finding { kind: FindingKind::Failed, detail }
+}
+
+fn no_cases(kernel: &Kernel<'_>) -> FuzzedKernel {
     let spec = kernel.spec;
     FuzzedKernel {
         op: spec.op.clone(),

@@ -34,32 +34,35 @@ pub(crate) fn evaluate(case: &FuzzCase) -> Result<Evaluated, BuildError> {
     let second = bytes(op.outputs());
     Ok(if bytes(op.inputs()) != given {
         Evaluated::wrong(FindingKind::InputChanged, "an input holds other values after the call")
-    } else if !check.passed {
-        wrong(&check)
-    } else if first != second {
+    } else if check.passed && first != second {
         Evaluated::wrong(FindingKind::NotDeterministic, "the same inputs gave other bits the second time")
     } else {
-        Evaluated { errors: Some(errors(&check)), ..Evaluated::default() }
+        from_check(&check)
     })
+}
+
+pub(crate) fn skipped(reason: impl Into<String>) -> Evaluated {
+    Evaluated { skipped: Some(reason.into()), ..Evaluated::default() }
 }
 
 fn bytes(tensors: &[Tensor]) -> Vec<Vec<u8>> {
     tensors.iter().map(Tensor::bytes).collect()
 }
 
-pub(crate) fn wrong(check: &Check) -> Evaluated {
-    let first = check.first_bad.as_deref().unwrap_or("something differs");
-    let detail = format!("{first}; {} of {} values are wrong", check.mismatches, check.total);
-    Evaluated { errors: Some(errors(check)), ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
-}
-
-pub(crate) fn errors(check: &Check) -> Errors {
-    Errors {
+/// The outcome of a case by its check alone.
+pub(crate) fn from_check(check: &Check) -> Evaluated {
+    let errors = Some(Errors {
         values_count: check.total,
         max_abs_err: check.max_abs_err,
         mean_abs_err: check.mean_abs_err,
         max_rel_err: check.max_rel_err,
         rel_norm: check.rel_norm,
         correlation: check.correlation,
+    });
+    if check.passed {
+        return Evaluated { errors, ..Evaluated::default() };
     }
+    let first = check.first_bad.as_deref().unwrap_or("something differs");
+    let detail = format!("{first}; {} of {} values are wrong", check.mismatches, check.total);
+    Evaluated { errors, ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
 }

@@ -106,7 +106,7 @@ fn look_once(
             if finding.kind.is_about_time() {
                 return Err(End::Found(Evaluated::wrong(finding.kind, finding.detail)));
             }
-            let detail = format!("asked for {}: {}", exchange.asked(), finding.detail);
+            let detail = format!("asked for {}: {}", exchange.describe(), finding.detail);
             return Err(End::Found(Evaluated::wrong(FindingKind::WorkSkipped, detail)));
         }
         if evaluated.skipped.is_some() {

@@ -4,9 +4,10 @@
 //! log is complete, and the exit status is known.
 
 use super::process::{Output, ProcessError, captured};
+use crate::worker::WorkerError;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{DeviceInfo, Message, PROTOCOL_VERSION, Request, Response};
-use holdpoint_model::report::{Answer, KernelInfo};
+use holdpoint_model::report::KernelInfo;
 use holdpoint_model::{Failure, FailureCause, Suite, WorkloadSpec};
 use std::path::Path;
 use std::process::ExitStatus;
@@ -42,8 +43,15 @@ pub(super) fn drive(
     let command: Vec<String> = tool.iter().chain(program).cloned().collect();
     let requests = worker.map(|_| requests(spec, suite.seed_of(spec))).unwrap_or_default();
     match captured(&command, &requests, dir, timeout) {
-        Ok(output) if worker.is_none() => of_program(spec, output),
-        Ok(output) => of_worker(spec, output),
+        Ok(output) => {
+            let mut driven = Driven { status: Some(output.status), ..Driven::default() };
+            let checked = match worker {
+                Some(_) => driven.read_answers(spec, &output),
+                None => check_program(spec, &output),
+            };
+            driven.stop = checked.err();
+            driven
+        }
         Err(error) => {
             let cause = match error {
                 ProcessError::NotStarted(_) => FailureCause::NotStarted,
@@ -52,7 +60,8 @@ pub(super) fn drive(
                 ProcessError::Io(_) => FailureCause::WorkerError,
             };
             let program = program.first().map(String::as_str).unwrap_or_default();
-            failed(cause, format!("{program:?} {error}"), Vec::new())
+            let stop = failed(cause, format!("{program:?} {error}"), &[]);
+            Driven { stop: Some(stop), ..Driven::default() }
         }
     }
 }
@@ -70,82 +79,69 @@ fn requests(spec: &WorkloadSpec, seed: u64) -> String {
     messages.filter_map(|message| serde_json::to_string(&message).ok()).map(|line| line + "\n").collect()
 }
 
-fn failed(cause: FailureCause, detail: String, stderr_tail: Vec<String>) -> Driven {
-    let failure = Failure { cause, detail: clean_text(&detail), stderr_tail, samples: None };
-    Driven { stop: Some(Stop::Failed(failure)), ..Driven::default() }
+fn failed(cause: FailureCause, detail: impl Into<String>, stderr_tail: &[String]) -> Stop {
+    let stderr_tail = stderr_tail.to_vec();
+    Stop::Failed(WorkerError { stderr_tail, ..WorkerError::new(cause, detail) }.into())
 }
 
 /// A program is right if it ends with 0 and prints the expected text.
-fn of_program(spec: &WorkloadSpec, output: Output) -> Driven {
+fn check_program(spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
     let Output { status, stdout, stderr_tail } = output;
-    let wrong = spec.expect_stdout.as_ref().is_some_and(|expected| stdout.trim_end() != expected.trim_end());
-    let driven = match (status.success(), wrong) {
-        (true, false) => Driven::default(),
-        (true, true) => {
-            failed(FailureCause::WrongAnswer, "it printed something else".to_owned(), stderr_tail)
+    if !status.success() {
+        return Err(failed(FailureCause::Crashed, format!("it ended with {status}"), stderr_tail));
+    }
+    match &spec.expect_stdout {
+        Some(expected) if stdout.trim_end() != expected.trim_end() => {
+            Err(failed(FailureCause::WrongAnswer, "it printed something else", stderr_tail))
         }
-        (false, _) => failed(FailureCause::Crashed, format!("it ended with {status}"), stderr_tail),
-    };
-    Driven { status: Some(status), ..driven }
+        _ => Ok(()),
+    }
 }
 
-fn of_worker(spec: &WorkloadSpec, output: Output) -> Driven {
-    let Output { status, stdout, stderr_tail } = output;
-    let mut driven = Driven { status: Some(status), ..Driven::default() };
-    let mut lines = stdout.lines();
-    let mut next = || -> Result<Response, Failure> {
-        let fail = |cause, detail: String| Failure {
-            cause,
-            detail: clean_text(&detail),
-            stderr_tail: stderr_tail.clone(),
-            samples: None,
-        };
-        let Some(line) = lines.next() else {
-            return Err(fail(FailureCause::Crashed, format!("it ended before its last answer ({status})")));
-        };
-        match serde_json::from_str::<Message<Response>>(line).map(|message| message.body) {
-            Ok(Response::Error { message, cause, .. }) => {
-                Err(fail(cause.unwrap_or(FailureCause::WorkerError), message))
+impl Driven {
+    /// Reads a worker's answers to all requests.
+    fn read_answers(&mut self, spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
+        let fail = |cause, detail: String| Err(failed(cause, detail, &output.stderr_tail));
+        let mut lines = output.stdout.lines();
+        let mut next = || -> Result<Response, Stop> {
+            let Some(line) = lines.next() else {
+                let detail = format!("it ended before its last answer ({})", output.status);
+                return fail(FailureCause::Crashed, detail);
+            };
+            match serde_json::from_str::<Message<Response>>(line).map(|message| message.body) {
+                Ok(Response::Error { message, cause, .. }) => {
+                    fail(cause.unwrap_or(FailureCause::WorkerError), message)
+                }
+                Ok(response) => Ok(response),
+                Err(error) => {
+                    fail(FailureCause::Garbage, format!("not an answer of the protocol ({error})"))
+                }
             }
-            Ok(response) => Ok(response),
-            Err(error) => {
-                Err(fail(FailureCause::Garbage, format!("not an answer of the protocol ({error})")))
-            }
-        }
-    };
-    let mut talk = || -> Result<Option<Stop>, Failure> {
-        let unexpected = |asked: &str| {
-            let detail = format!("it answered {asked} with something else");
-            Err(Failure { cause: FailureCause::Mismatch, detail, stderr_tail: Vec::new(), samples: None })
+        };
+        let unexpected = |request: &str| {
+            let detail = format!("it answered {request} with something else");
+            Err(failed(FailureCause::Mismatch, detail, &[]))
         };
         match next()? {
-            Response::Hello(info) if info.protocol == PROTOCOL_VERSION => driven.device = info.device,
+            Response::Hello(info) if info.protocol == PROTOCOL_VERSION => self.device = info.device,
             _ => return unexpected("hello"),
         }
         match next()? {
-            Response::Prepared { workload, kernel, .. } if workload == spec.name => driven.kernel = kernel,
+            Response::Prepared { workload, kernel, .. } if workload == spec.name => self.kernel = kernel,
             Response::Skipped { workload, reason } if workload == spec.name => {
-                return Ok(Some(Stop::Skipped(clean_text(&reason))));
+                return Err(Stop::Skipped(clean_text(&reason)));
             }
             _ => return unexpected("prepare"),
         }
         match next()? {
             Response::Verified { workload, answer } if workload == spec.name => match answer {
-                Some(answer) if !is_right(&answer) => {
-                    let detail = clean_text(&answer.first_bad.unwrap_or_default());
-                    let cause = FailureCause::WrongAnswer;
-                    Err(Failure { cause, detail, stderr_tail: Vec::new(), samples: None })
+                // An unbounded error is a wrong answer, whatever the worker concluded.
+                Some(answer) if !answer.passed || !answer.max_abs_err.is_finite() => {
+                    Err(failed(FailureCause::WrongAnswer, answer.first_bad.unwrap_or_default(), &[]))
                 }
-                _ => Ok(None),
+                _ => Ok(()),
             },
             _ => unexpected("verify"),
         }
-    };
-    driven.stop = talk().unwrap_or_else(|failure| Some(Stop::Failed(failure)));
-    driven
-}
-
-/// An unbounded error is a wrong answer, whatever the worker concluded.
-fn is_right(answer: &Answer) -> bool {
-    answer.passed && answer.max_abs_err.is_finite()
+    }
 }

@@ -12,6 +12,7 @@ mod process;
 mod sanitizer;
 
 pub use find::{Permission, Tool, counters_permission, find};
+pub(crate) use process::captured;
 pub use ncu::{Profiling, Seen, profile};
 pub use sanitizer::{SANITIZERS, Sanitizing, check_sanitizer, sanitize};
 

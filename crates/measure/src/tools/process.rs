@@ -12,14 +12,14 @@ use tempfile::tempfile;
 /// Most bytes of output that are read: a page of a hundred thousand launches has fewer.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-pub(super) struct Output {
+pub(crate) struct Output {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr_tail: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ProcessError {
+pub(crate) enum ProcessError {
     #[error("cannot be started: {0}")]
     NotStarted(io::Error),
     #[error("took longer than {0} s")]
@@ -31,7 +31,7 @@ pub(super) enum ProcessError {
 }
 
 /// Runs a command with this text on its stdin, and captures its output.
-pub(super) fn captured(
+pub(crate) fn captured(
     command: &[String],
     stdin: &str,
     dir: Option<&Path>,
@@ -72,7 +72,7 @@ fn run(
         .stdout(stdout.try_clone()?)
         .stderr(Stdio::piped());
     let (mut child, job) = place.spawn(&mut starting).map_err(ProcessError::NotStarted)?;
-    let stderr = child.stderr.take().map(Tail::of);
+    let stderr = child.stderr.take().map(Tail::new);
     match watch(child, &job, timeout, stdout)? {
         End::ByItself(status) => {
             let stderr_tail = stderr.map(|stderr| stderr.last_lines()).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::slowdown::prolong;
 use super::waits::Waits;
-use super::{Computed, Known, Prepared, Worker, WorkerError, request};
+use super::{Computed, Prepared, Worker, WorkerError, op_request};
 use crate::{clock, machine};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
@@ -53,21 +53,21 @@ const WAITS_FROM: Duration = Duration::from_micros(500);
 
 impl Worker for Builtin {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        Ok(super::own_info(WORKER_BUILTIN, TIMER_HOST, self.clock_resolution_ns))
+        Ok(super::worker_info(WORKER_BUILTIN, TIMER_HOST, self.clock_resolution_ns))
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
-        Ok(self.specs.iter().map(super::info_of).collect())
+        Ok(self.specs.iter().map(super::workload_info).collect())
     }
 
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
         let spec = self.specs.iter().find(|spec| spec.name == workload);
         let spec = spec.ok_or_else(|| WorkerError::no_workload(workload))?;
-        let op = PreparedOp::new(&request(spec, seed))
+        let op = PreparedOp::new(&op_request(spec, seed))
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
         let work = Some(op.work().clone());
         self.prepared.insert(workload.to_owned(), PreparedWorkload { op, seed, has_answer: false });
-        Ok(Prepared::Ready(Box::new(Known { work, kernel: None })))
+        Ok(Prepared::ready(work, None))
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
@@ -123,7 +123,7 @@ impl Worker for Builtin {
             prepared.op.call();
             prepared.has_answer = true;
         }
-        Ok(Some(super::answer(prepared.op.check())))
+        Ok(Some(super::to_answer(prepared.op.check())))
     }
 
     fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
@@ -132,7 +132,7 @@ impl Worker for Builtin {
     }
 
     fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
-        super::evaluate::on_the_cpu(asked)
+        super::evaluate::compute_on_cpu(asked)
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

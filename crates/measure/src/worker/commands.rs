@@ -1,7 +1,7 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
 use super::tail::Tail;
-use super::{Known, Place, Prepared, Worker, WorkerError};
+use super::{Place, Prepared, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
@@ -45,16 +45,15 @@ impl Commands {
 
 impl Worker for Commands {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        Ok(super::own_info(WORKER_COMMAND, TIMER_PROCESS, self.clock_resolution_ns))
+        Ok(super::worker_info(WORKER_COMMAND, TIMER_PROCESS, self.clock_resolution_ns))
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
-        Ok(self.specs.iter().map(super::info_of).collect())
+        Ok(self.specs.iter().map(super::workload_info).collect())
     }
 
     fn prepare(&mut self, workload: &str, _seed: u64) -> Result<Prepared, WorkerError> {
-        let known = |spec: &WorkloadSpec| Known { work: spec.work.clone(), kernel: None };
-        self.spec(workload).map(|spec| Prepared::Ready(Box::new(known(spec))))
+        Ok(Prepared::ready(self.spec(workload)?.work.clone(), None))
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
@@ -70,8 +69,8 @@ impl Worker for Commands {
                 cpu += usage.utime + usage.stime;
                 result.peak_rss_bytes = result.peak_rss_bytes.max(own_peak(usage.maxrss));
             }
-            result.elapsed_ns.push(nanos(wall));
-            result.cpu_ns.push(nanos(cpu));
+            result.elapsed_ns.push(clock::nanos(wall));
+            result.cpu_ns.push(clock::nanos(cpu));
         }
         Ok(result)
     }
@@ -124,7 +123,7 @@ fn execute(
         .spawn(&mut command)
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
     let reader = child.stdout.take().map(read_aside);
-    let stderr = child.stderr.take().map(Tail::of);
+    let stderr = child.stderr.take().map(Tail::new);
     let timed_out = !job.wait(timeout);
     let wall = start.elapsed();
     // What it left running would disturb the next call and hold its stdout open.
@@ -178,8 +177,4 @@ fn read_aside(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
         let _ = send.send(bytes);
     });
     receive
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,8 @@
 //! down.
 
 use super::evaluate::{Tensors, evaluation_request};
-use super::{Computed, Known, Prepared, Worker, WorkerError, request};
+use super::{Computed, Prepared, Worker, WorkerError, op_request};
+use crate::clock::nanos;
 use crate::fuzz::own;
 use crate::machine;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
@@ -43,11 +44,7 @@ impl Cuda {
     }
 }
 
-fn skipped(reason: &str) -> Evaluated {
-    Evaluated { skipped: Some(reason.to_owned()), ..Evaluated::default() }
-}
-
-pub(crate) fn how(spec: &WorkloadSpec) -> (Timing, Cache) {
+pub(crate) fn choose_timing(spec: &WorkloadSpec) -> (Timing, Cache) {
     let timing = match spec.timer() {
         TIMER_CUDA_EVENTS => Timing::Events,
         TIMER_HOST => Timing::Host,
@@ -62,17 +59,14 @@ impl From<CudaError> for WorkerError {
     }
 }
 
-/// An op on the device, or the reason why it cannot run on this machine.
-fn prepare(gpu: &mut Gpu, request: &Request<'_>) -> Result<Result<cuda::Prepared, String>, PrepareError> {
-    match cuda::Prepared::new(gpu, request) {
-        Ok(prepared) => Ok(Ok(prepared)),
-        Err(PrepareError::Skipped(reason)) => Ok(Err(reason)),
+fn prepare(gpu: &mut Gpu, request: &Request<'_>) -> Result<cuda::Prepared, PrepareError> {
+    cuda::Prepared::new(gpu, request).map_err(|error| match error {
         // Without a compiler, what was never compiled here cannot run: a fact about the machine.
-        Err(PrepareError::Device(error)) if error.cause == FailureCause::NotStarted => {
-            Ok(Err("nvrtc_not_found".to_owned()))
+        PrepareError::Device(error) if error.cause == FailureCause::NotStarted => {
+            PrepareError::Skipped("nvrtc_not_found".to_owned())
         }
-        Err(error) => Err(error),
-    }
+        error => error,
+    })
 }
 
 impl From<PrepareError> for WorkerError {
@@ -86,13 +80,13 @@ impl From<PrepareError> for WorkerError {
 
 impl Worker for Cuda {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        let mut info = super::own_info(WORKER_CUDA, TIMER_CUDA_GRAPH, EVENT_RESOLUTION_NS);
+        let mut info = super::worker_info(WORKER_CUDA, TIMER_CUDA_GRAPH, EVENT_RESOLUTION_NS);
         info.device = self.gpu.as_ref().ok().map(|gpu| gpu.info().clone());
         Ok(info)
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
-        Ok(self.specs.iter().map(super::info_of).collect())
+        Ok(self.specs.iter().map(super::workload_info).collect())
     }
 
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
@@ -104,17 +98,17 @@ impl Worker for Cuda {
         };
         // The memory of the one before goes back first.
         self.prepared.remove(workload);
-        let prepared = match prepare(gpu, &request(spec, seed))? {
-            Ok(prepared) => prepared,
-            Err(reason) => return Ok(Prepared::Skipped(reason)),
+        let prepared = match prepare(gpu, &op_request(spec, seed)) {
+            Err(PrepareError::Skipped(reason)) => return Ok(Prepared::Skipped(reason)),
+            prepared => prepared?,
         };
         let work = Some(prepared.work());
         let mut kernel = prepared.kernel_info();
         // Time that is put in is not in the kernel's code.
         kernel.code_sha256 = kernel.code_sha256.filter(|_| self.slowdown == 0.0);
         let kernel = Some(kernel);
-        self.prepared.insert(workload.to_owned(), (prepared, how(spec)));
-        Ok(Prepared::Ready(Box::new(Known { work, kernel })))
+        self.prepared.insert(workload.to_owned(), (prepared, choose_timing(spec)));
+        Ok(Prepared::ready(work, kernel))
     }
 
     /// Draws new inputs for every request, whatever its seed.
@@ -140,29 +134,21 @@ impl Worker for Cuda {
         let (Ok(gpu), Some((prepared, _))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
-        Ok(Some(super::answer(prepared.check(gpu)?)))
+        Ok(Some(super::to_answer(prepared.check(gpu)?)))
     }
 
     fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
         let gpu = match &mut self.gpu {
             Ok(gpu) => gpu,
-            Err(unavailable) => return Ok(skipped(unavailable.reason)),
+            Err(unavailable) => return Ok(own::skipped(unavailable.reason)),
         };
-        let mut prepared = match prepare(gpu, &own::request(case))? {
-            Ok(prepared) => prepared,
-            Err(reason) => return Ok(skipped(&reason)),
-        };
-        let evaluated = match prepared.evaluate(gpu, case.values, case.seed) {
-            Err(PrepareError::Skipped(reason)) => return Ok(skipped(&reason)),
-            evaluated => evaluated?,
-        };
-        Ok(match evaluated {
-            cuda::Evaluation::Checked(check) if check.passed => {
-                Evaluated { errors: Some(own::errors(&check)), ..Evaluated::default() }
-            }
-            cuda::Evaluation::Checked(check) => own::wrong(&check),
-            cuda::Evaluation::Wrong(kind, detail) => Evaluated::wrong(kind, detail),
-        })
+        let prepared = prepare(gpu, &own::request(case));
+        match prepared.and_then(|mut prepared| prepared.evaluate(gpu, case.values, case.seed)) {
+            Err(PrepareError::Skipped(reason)) => Ok(own::skipped(reason)),
+            Err(error) => Err(error.into()),
+            Ok(cuda::Evaluation::Checked(check)) => Ok(own::from_check(&check)),
+            Ok(cuda::Evaluation::Wrong(kind, detail)) => Ok(Evaluated::wrong(kind, detail)),
+        }
     }
 
     fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
@@ -171,13 +157,10 @@ impl Worker for Cuda {
             Err(unavailable) => return Ok(Computed::Skipped(unavailable.reason.to_owned())),
         };
         let request = evaluation_request(asked);
-        let prepared = match prepare(gpu, &request) {
-            Err(PrepareError::Request(error)) => Err(error.to_string()),
+        let mut prepared = match prepare(gpu, &request) {
+            Err(PrepareError::Request(error)) => return Ok(Computed::Skipped(error.to_string())),
+            Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
             prepared => prepared?,
-        };
-        let mut prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(reason) => return Ok(Computed::Skipped(reason)),
         };
         let dtype = prepared.dtype();
         let tensors = Tensors::open(asked)?;
@@ -201,7 +184,7 @@ impl Worker for Cuda {
             }
             elapsed += computed.elapsed;
         }
-        Ok(Computed::Timed(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).max(1)))
+        Ok(Computed::Timed(nanos(elapsed).max(1)))
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

@@ -1,6 +1,7 @@
 //! Runs holdpoint's own ops on tensors in a file.
 
 use super::{Computed, WorkerError};
+use crate::clock::nanos;
 use holdpoint_model::FailureCause;
 use holdpoint_model::fuzz::{Evaluation, TensorPlace};
 use holdpoint_ops::{Backend, Prepared, Request, Tensor, validate};
@@ -68,7 +69,7 @@ pub(super) fn evaluation_request(asked: &Evaluation) -> Request<'_> {
     }
 }
 
-pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
+pub(super) fn compute_on_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
     let request = evaluation_request(asked);
     if let Err(error) = validate(&request, Backend::Cpu) {
         return Ok(Computed::Skipped(error.to_string()));
@@ -90,7 +91,7 @@ pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
     for _ in 0..asked.repeats {
         ops.iter_mut().for_each(Prepared::call);
     }
-    let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let elapsed_ns = nanos(start.elapsed());
     for (call, op) in asked.calls.iter().zip(&mut ops) {
         for (place, tensor) in call.outputs.iter().zip(op.outputs()) {
             tensors.write(place, &tensor.bytes())?;

@@ -1,6 +1,8 @@
-//! Lines of limited length from an untrusted stream.
+//! Lines of the protocol: of limited length, from an untrusted stream.
 
 use holdpoint_model::limits::LINE_BYTES_MAX;
+use holdpoint_model::protocol::Message;
+use serde::Serialize;
 use std::io::{self, BufRead};
 
 #[derive(Debug, PartialEq)]
@@ -35,6 +37,13 @@ pub(super) fn read_line(reader: &mut impl BufRead) -> io::Result<Line> {
             return Ok(text(bytes));
         }
     }
+}
+
+/// A message as the protocol sends it.
+pub(crate) fn to_line(id: u64, body: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(&Message { id, body })?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 fn text(bytes: Vec<u8>) -> Line {

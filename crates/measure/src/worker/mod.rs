@@ -8,7 +8,7 @@ mod child;
 mod commands;
 pub(crate) mod cuda;
 mod evaluate;
-mod lines;
+pub(crate) mod lines;
 mod place;
 mod serve;
 mod slowdown;
@@ -36,10 +36,10 @@ use holdpoint_ops::{Backend, BuildError, Check, Request, Tolerance};
 /// Checks that the built-in ops can run a workload, without preparing it and without a device.
 pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
     let backend = if spec.worker == WORKER_CUDA { Backend::Cuda } else { Backend::Cpu };
-    holdpoint_ops::validate(&request(spec, 0), backend)
+    holdpoint_ops::validate(&op_request(spec, 0), backend)
 }
 
-pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
+pub(crate) fn op_request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
     Request {
         variant: spec.variant,
         seed,
@@ -49,7 +49,7 @@ pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Request<'_> {
     }
 }
 
-fn answer(check: Check) -> Answer {
+fn to_answer(check: Check) -> Answer {
     Answer {
         passed: check.passed,
         values_count: check.total,
@@ -93,7 +93,7 @@ pub trait Worker {
     }
 }
 
-fn own_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
+fn worker_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
     WorkerInfo {
         protocol: PROTOCOL_VERSION,
         name: name.to_owned(),
@@ -105,7 +105,7 @@ fn own_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
     }
 }
 
-fn info_of(spec: &WorkloadSpec) -> WorkloadInfo {
+fn workload_info(spec: &WorkloadSpec) -> WorkloadInfo {
     let (name, op) = (spec.name.clone(), spec.op.clone());
     let timer = Some(spec.timer().to_owned()).filter(|_| spec.worker == WORKER_CUDA);
     WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer }
@@ -113,9 +113,15 @@ fn info_of(spec: &WorkloadSpec) -> WorkloadInfo {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prepared {
-    Ready(Box<Known>),
+    Ready(Box<PreparedInfo>),
     /// Cannot run here, which is not a failure.
     Skipped(String),
+}
+
+impl Prepared {
+    fn ready(work: Option<Work>, kernel: Option<KernelInfo>) -> Self {
+        Self::Ready(Box::new(PreparedInfo { work, kernel }))
+    }
 }
 
 /// The outcome of computing on tensors in a file.
@@ -129,7 +135,7 @@ pub enum Computed {
 
 /// What a worker knows about a workload that is ready.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct PreparedInfo {
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
 }

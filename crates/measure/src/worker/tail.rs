@@ -19,7 +19,7 @@ pub(crate) struct Tail {
 
 impl Tail {
     /// Reads the stream to its end, in a thread of its own.
-    pub(crate) fn of(pipe: impl Read + Send + 'static) -> Self {
+    pub(crate) fn new(pipe: impl Read + Send + 'static) -> Self {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let for_reader = Arc::clone(&kept);
         Self { kept, reader: std::thread::spawn(move || keep(pipe, &for_reader)) }
