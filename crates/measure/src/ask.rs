@@ -1,7 +1,7 @@
 //! Requests to a worker, and checks of its answers.
 
-use crate::audit::{Audit, Audited, CLOSE_LOOK_NS};
-use crate::outside::Look;
+use crate::audit::{Audit, AuditedRun, CLOSE_LOOK_NS};
+use crate::schedstat::{Observation, Observer};
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::WorkerError;
@@ -23,7 +23,7 @@ const LOOKS_MAX: u32 = 24;
 const ERROR_MAX: f64 = 1e3;
 
 /// One workload, its worker, and the state kept from request to request.
-pub(crate) struct Asking<'a, 's> {
+pub(crate) struct Requester<'a, 's> {
     pub(crate) slot: &'a mut Slot<'s>,
     pub(crate) spec: &'a WorkloadSpec,
     pub(crate) seeds: &'a mut Seeds,
@@ -61,35 +61,35 @@ pub(crate) struct Batch {
     pub sample_ns: u64,
 }
 
-impl Asking<'_, '_> {
+impl Requester<'_, '_> {
     pub(crate) fn run(
         &mut self,
         samples_count: u64,
         calls_per_sample: u64,
     ) -> Result<RunResult, WorkerError> {
-        self.request(samples_count, calls_per_sample, Audit::hold)
+        let (result, seen) = self.request(samples_count, calls_per_sample)?;
+        match seen {
+            Some(seen) => self.audit.check(&AuditedRun { result: &result, seen })?,
+            None => self.audit.check_physics(&result)?,
+        }
+        Ok(result)
     }
 
     fn request(
         &mut self,
         samples_count: u64,
         calls_per_sample: u64,
-        audit: impl FnOnce(&mut Audit, &Audited<'_>) -> Result<(), WorkerError>,
-    ) -> Result<RunResult, WorkerError> {
+    ) -> Result<(RunResult, Option<Observation>), WorkerError> {
         let (workload, seed) = (self.spec.name.clone(), self.seeds.draw());
         let request = RunRequest { workload, seed, samples_count, calls_per_sample };
         let worker = self.slot.worker()?;
-        let look = worker.process_id().filter(|_| self.spec.worker != WORKER_CUDA).map(Look::begin);
+        let observer = worker.process_id().filter(|_| self.spec.worker != WORKER_CUDA).map(Observer::begin);
         let start = Instant::now();
         let result = worker.run(&request)?;
         let wall_ns = start.elapsed().as_nanos();
-        let seen = look.map(Look::end);
+        let seen = observer.map(Observer::end);
         check_result(&result, &request, wall_ns)?;
-        match seen {
-            Some(seen) => audit(self.audit, &Audited { result: &result, seen })?,
-            None => self.audit.hold_physics(&result)?,
-        }
-        Ok(result)
+        Ok((result, seen))
     }
 
     /// Finds how many calls make a sample long enough for the clock, starting from `calls_first`.
@@ -125,13 +125,12 @@ impl Asking<'_, '_> {
         // Short samples are made longer rather than many.
         let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
         let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
-        self.audit.set_looked_at();
+        self.audit.had_close_look = true;
         for _ in 0..LOOKS_MAX {
-            let set_cost = |audit: &mut Audit, one: &Audited<'_>| {
-                audit.set_cost(one);
-                Ok(())
-            };
-            self.request(1, calls_per_sample, set_cost)?;
+            let (result, seen) = self.request(1, calls_per_sample)?;
+            if let Some(seen) = seen {
+                self.audit.set_cost(&AuditedRun { result: &result, seen });
+            }
             self.run(samples_count, calls_per_sample)?;
             if self.audit.is_trusted() {
                 break;
@@ -173,37 +172,32 @@ pub(crate) fn why_wrong(answer: &Answer) -> Option<String> {
 }
 
 fn check_result(result: &RunResult, request: &RunRequest, wall_ns: u128) -> Result<(), WorkerError> {
+    let failed = |cause, detail: &str| Err(WorkerError::new(cause, detail));
     let (samples_count, calls) = (request.samples_count, request.calls_per_sample);
-    let got = result.elapsed_ns.len() as u64;
-    if got != samples_count || result.calls_per_sample != calls {
-        let detail = format!(
-            "asked for {samples_count} samples of {calls} calls, got {got} of {}",
-            result.calls_per_sample
-        );
-        return Err(WorkerError::new(FailureCause::Mismatch, detail));
+    let RunResult { elapsed_ns, cpu_ns, wait_ns, .. } = result;
+    let got = elapsed_ns.len();
+    if got as u64 != samples_count || result.calls_per_sample != calls {
+        let got_calls = result.calls_per_sample;
+        let detail = format!("asked for {samples_count} samples of {calls} calls, got {got} of {got_calls}");
+        return failed(FailureCause::Mismatch, &detail);
     }
-    if !result.cpu_ns.is_empty() && result.cpu_ns.len() != result.elapsed_ns.len() {
-        return Err(WorkerError::new(
-            FailureCause::Mismatch,
-            "as many CPU times as samples are needed, or none",
-        ));
+    if !cpu_ns.is_empty() && cpu_ns.len() != got {
+        return failed(FailureCause::Mismatch, "as many CPU times as samples are needed, or none");
     }
-    if !result.wait_ns.is_empty() {
-        let fits = result.wait_ns.len() == result.elapsed_ns.len();
-        if !fits || result.wait_ns.iter().zip(&result.elapsed_ns).any(|(wait, elapsed)| wait >= elapsed) {
-            let detail = "as many waits as samples are needed, each shorter than its sample, or none";
-            return Err(WorkerError::new(FailureCause::Mismatch, detail));
-        }
+    let is_too_long = || wait_ns.iter().zip(elapsed_ns).any(|(wait, elapsed)| wait >= elapsed);
+    if !wait_ns.is_empty() && (wait_ns.len() != got || is_too_long()) {
+        let detail = "as many waits as samples are needed, each shorter than its sample, or none";
+        return failed(FailureCause::Mismatch, detail);
     }
-    if result.elapsed_ns.contains(&0) {
-        return Err(WorkerError::new(FailureCause::BadTime, "a sample took 0 ns"));
+    if elapsed_ns.contains(&0) {
+        return failed(FailureCause::BadTime, "a sample took 0 ns");
     }
-    let times_ns = result.elapsed_ns.iter().chain(&result.untimed_ns);
+    let times_ns = elapsed_ns.iter().chain(&result.untimed_ns);
     let reported_ns: u128 = times_ns.map(|ns| u128::from(*ns)).sum();
     // Clocks may differ a little between processes; a hundredth and a millisecond is not a little.
     if reported_ns > wall_ns + wall_ns / 100 + 1_000_000 {
         let detail = format!("the worker reported {reported_ns} ns of work during {wall_ns} ns of wall time");
-        return Err(WorkerError::new(FailureCause::BadTime, detail));
+        return failed(FailureCause::BadTime, &detail);
     }
     Ok(())
 }

@@ -5,8 +5,8 @@
 //! CPU is not counted, so a look with long waits proves nothing in the worker's favour. One look can be unlucky: only
 //! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, are a contradiction.
 
-use crate::outside::Seen;
 use crate::physics;
+use crate::schedstat::Observation;
 use crate::worker::WorkerError;
 use holdpoint_model::FailureCause;
 use holdpoint_model::protocol::{RunResult, WorkerInfo};
@@ -41,9 +41,9 @@ struct Overhead {
 
 /// A request's result, and what was seen from outside meanwhile.
 #[derive(Clone, Debug)]
-pub(crate) struct Audited<'a> {
+pub(crate) struct AuditedRun<'a> {
     pub(crate) result: &'a RunResult,
-    pub(crate) seen: Seen,
+    pub(crate) seen: Observation,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ pub(crate) struct Audit {
     doubts_count: u32,
     /// Clear looks in a row that raised no doubt.
     trust_count: u32,
-    is_looked_at: bool,
+    pub(crate) had_close_look: bool,
 }
 
 impl Audit {
@@ -65,16 +65,8 @@ impl Audit {
         Self { call_ns_min, ..Self::default() }
     }
 
-    pub(crate) fn needs_look(&self) -> bool {
-        !self.is_looked_at
-    }
-
-    pub(crate) fn set_looked_at(&mut self) {
-        self.is_looked_at = true;
-    }
-
     /// Learns what a request costs from one with a single sample. A request that had to wait would seem to cost less.
-    pub(crate) fn set_cost(&mut self, one: &Audited<'_>) {
+    pub(crate) fn set_cost(&mut self, one: &AuditedRun<'_>) {
         if one.is_clear() {
             self.cost = Some(one.overhead().least(self.cost));
         }
@@ -85,8 +77,8 @@ impl Audit {
     }
 
     /// Checks a request. Fails when too many in a row contradict what is seen from outside.
-    pub(crate) fn hold(&mut self, request: &Audited<'_>) -> Result<(), WorkerError> {
-        self.hold_physics(request.result)?;
+    pub(crate) fn check(&mut self, request: &AuditedRun<'_>) -> Result<(), WorkerError> {
+        self.check_physics(request.result)?;
         let doubt = self.doubt(request);
         if request.is_clear() {
             self.cost = self.cost.map(|cost| cost.least(Some(request.overhead())));
@@ -103,7 +95,7 @@ impl Audit {
     }
 
     /// Fails when the machine cannot be that fast.
-    pub(crate) fn hold_physics(&self, result: &RunResult) -> Result<(), WorkerError> {
+    pub(crate) fn check_physics(&self, result: &RunResult) -> Result<(), WorkerError> {
         let Some((call_ns_min, why)) = &self.call_ns_min else { return Ok(()) };
         let quickest_ns = result.elapsed_ns.iter().copied().min().unwrap_or(u64::MAX);
         let call_ns = quickest_ns as f64 / result.calls_per_sample as f64;
@@ -115,7 +107,7 @@ impl Audit {
     }
 
     /// Why the worker's figures cannot all be right, judging by this request alone.
-    fn doubt(&self, request: &Audited<'_>) -> Option<String> {
+    fn doubt(&self, request: &AuditedRun<'_>) -> Option<String> {
         if let Some(doubt) = request.doubt_wait() {
             return Some(doubt);
         }
@@ -154,7 +146,7 @@ fn is_too_much(unseen_ns: f64, reported_ns: f64, cost_ns: f64) -> bool {
     unseen_ns > UNSEEN_NS.max(COST_SHARE * cost_ns) && unseen_ns > UNSEEN_SHARE * (reported_ns + unseen_ns)
 }
 
-impl Audited<'_> {
+impl AuditedRun<'_> {
     fn reported(&self) -> Overhead {
         let sum = |times: &[u64]| times.iter().map(|ns| *ns as f64).sum::<f64>();
         let cpu_ns = &self.result.cpu_ns;
@@ -162,7 +154,7 @@ impl Audited<'_> {
     }
 
     fn waited_ns(&self) -> f64 {
-        (self.seen.own_wait_ns + self.seen.books.map_or(0, |books| books.wait_ns)) as f64
+        (self.seen.own_wait_ns + self.seen.worker.map_or(0, |worker| worker.wait_ns)) as f64
     }
 
     /// Whether neither the worker nor this thread waited long for a CPU.
@@ -175,17 +167,17 @@ impl Audited<'_> {
         let (reported, seen) = (self.reported(), &self.seen);
         let untimed_ns = self.result.untimed_ns.unwrap_or(0) as f64;
         let waited_ns = self.waited_ns();
-        let cpu_ns = reported.cpu_ns.zip(seen.books).filter(|_| self.result.untimed_ns.is_none());
+        let cpu_ns = reported.cpu_ns.zip(seen.worker).filter(|_| self.result.untimed_ns.is_none());
         Overhead {
             wall_ns: (seen.wall_ns as f64 - reported.wall_ns - untimed_ns - waited_ns).max(0.0),
-            cpu_ns: cpu_ns.map(|(reported_ns, books)| (books.cpu_ns as f64 - reported_ns).max(0.0)),
+            cpu_ns: cpu_ns.map(|(reported_ns, worker)| (worker.cpu_ns as f64 - reported_ns).max(0.0)),
         }
     }
 
     /// No process can wait for a CPU longer than the kernel has recorded.
     fn doubt_wait(&self) -> Option<String> {
         let waited_ns: f64 = self.result.wait_ns.iter().map(|ns| *ns as f64).sum();
-        let booked_ns = self.seen.books?.wait_ns as f64;
+        let booked_ns = self.seen.worker?.wait_ns as f64;
         let is_more = waited_ns > WAIT_NS.min(0.1 * self.reported().wall_ns) + 1.1 * booked_ns;
         is_more.then(|| {
             format!(
@@ -204,7 +196,7 @@ fn millis(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outside::Books;
+    use crate::schedstat::SchedStat;
 
     /// Samples of a millisecond each, in a request that costs another millisecond.
     fn result(samples: usize, reported_share: f64) -> RunResult {
@@ -212,14 +204,14 @@ mod tests {
         RunResult { calls_per_sample: 1, elapsed_ns, ..RunResult::default() }
     }
 
-    fn seen(samples: usize, more_ns: u64) -> Seen {
-        let books = Some(Books { cpu_ns: 1_000_000 * samples as u64, wait_ns: 0 });
-        Seen { wall_ns: 1_000_000 * (samples as u64 + 1) + more_ns, books, own_wait_ns: 0 }
+    fn seen(samples: usize, more_ns: u64) -> Observation {
+        let worker = Some(SchedStat { cpu_ns: 1_000_000 * samples as u64, wait_ns: 0 });
+        Observation { wall_ns: 1_000_000 * (samples as u64 + 1) + more_ns, worker, own_wait_ns: 0 }
     }
 
     fn audit(reported_share: f64) -> Audit {
         let mut audit = Audit::default();
-        audit.set_cost(&Audited { result: &result(1, reported_share), seen: seen(1, 0) });
+        audit.set_cost(&AuditedRun { result: &result(1, reported_share), seen: seen(1, 0) });
         audit
     }
 
@@ -227,7 +219,7 @@ mod tests {
     fn is_found(reported_share: f64, samples: usize) -> bool {
         let mut audit = audit(reported_share);
         let result = result(samples, reported_share);
-        (0..DOUBTS_MAX).any(|_| audit.hold(&Audited { result: &result, seen: seen(samples, 0) }).is_err())
+        (0..DOUBTS_MAX).any(|_| audit.check(&AuditedRun { result: &result, seen: seen(samples, 0) }).is_err())
     }
 
     #[test]
@@ -243,7 +235,7 @@ mod tests {
         let mut audit = audit(0.5);
         let result = RunResult { untimed_ns: Some(10_000_000), ..result(20, 0.5) };
         for _ in 0..2 * DOUBTS_MAX {
-            audit.hold(&Audited { result: &result, seen: seen(20, 0) }).unwrap();
+            audit.check(&AuditedRun { result: &result, seen: seen(20, 0) }).unwrap();
         }
     }
 
@@ -253,7 +245,7 @@ mod tests {
         let result = result(20, 1.0);
         for at in 0..100 {
             let more_ns = if at % DOUBTS_MAX == 0 { 0 } else { 50_000_000 };
-            audit.hold(&Audited { result: &result, seen: seen(20, more_ns) }).unwrap();
+            audit.check(&AuditedRun { result: &result, seen: seen(20, more_ns) }).unwrap();
         }
     }
 
@@ -262,9 +254,9 @@ mod tests {
         let mut audit = audit(1.0);
         let result = result(20, 1.0);
         let mut seen = seen(20, 50_000_000);
-        seen.books = seen.books.map(|books| Books { wait_ns: 50_000_000, ..books });
+        seen.worker = seen.worker.map(|worker| SchedStat { wait_ns: 50_000_000, ..worker });
         for _ in 0..2 * DOUBTS_MAX {
-            audit.hold(&Audited { result: &result, seen }).unwrap();
+            audit.check(&AuditedRun { result: &result, seen }).unwrap();
         }
     }
 
@@ -272,13 +264,13 @@ mod tests {
     fn waits_that_the_kernel_does_not_know_of_are_found() {
         let waits = RunResult { wait_ns: vec![500_000; 20], ..result(20, 1.0) };
         let mut audit = audit(1.0);
-        let mut hold = |booked_ns: u64| {
+        let mut find = |booked_ns: u64| {
             let mut seen = seen(20, 0);
-            seen.books = seen.books.map(|books| Books { wait_ns: booked_ns, ..books });
-            (0..DOUBTS_MAX).find_map(|_| audit.hold(&Audited { result: &waits, seen }).err())
+            seen.worker = seen.worker.map(|worker| SchedStat { wait_ns: booked_ns, ..worker });
+            (0..DOUBTS_MAX).find_map(|_| audit.check(&AuditedRun { result: &waits, seen }).err())
         };
-        assert_eq!(hold(10_000_000), None);
-        let error = hold(0).unwrap();
+        assert_eq!(find(10_000_000), None);
+        let error = find(0).unwrap();
         assert!(
             error.detail.contains("10.000 ms of waiting for a CPU, the kernel booked 0.000 ms"),
             "{error}"
@@ -289,10 +281,10 @@ mod tests {
     fn cpu_time_that_is_left_out_is_found() {
         let mut audit = Audit::default();
         let with_cpu = |samples: usize| RunResult { cpu_ns: vec![100_000; samples], ..result(samples, 1.0) };
-        audit.set_cost(&Audited { result: &with_cpu(1), seen: seen(1, 0) });
+        audit.set_cost(&AuditedRun { result: &with_cpu(1), seen: seen(1, 0) });
         let request = with_cpu(20);
-        let found =
-            (0..DOUBTS_MAX).find_map(|_| audit.hold(&Audited { result: &request, seen: seen(20, 0) }).err());
+        let found = (0..DOUBTS_MAX)
+            .find_map(|_| audit.check(&AuditedRun { result: &request, seen: seen(20, 0) }).err());
         assert!(found.is_some_and(|error| error.detail.contains("2.000 ms of CPU time")));
     }
 }

@@ -18,13 +18,10 @@ const PYTHON_TIMEOUT: Duration = Duration::from_secs(10);
 pub fn runtime_caps() -> RuntimeCaps {
     let (cuda, fp8) = holdpoint_cuda::caps();
     let packages = python_packages();
-    let version = |name: &str| packages.get(name).cloned();
-    let triton = VersionCap {
-        available: version("triton").is_some(),
-        version: version("triton"),
-        reason: version("triton").is_none().then(|| "triton_not_installed".to_owned()),
-    };
-    let tensorrt = tensorrt_caps(version("tensorrt"), &cuda);
+    let version = packages.get("triton").cloned();
+    let reason = version.is_none().then(|| "triton_not_installed".to_owned());
+    let triton = VersionCap { available: version.is_some(), version, reason };
+    let tensorrt = tensorrt_caps(packages.get("tensorrt").cloned(), &cuda);
     RuntimeCaps {
         schema_version: SCHEMA_VERSION,
         cpu: cpu_caps(),

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::sealing::{self, Origins, Sealing};
 use crate::suites;
 use holdpoint_evidence::SigningKey;
-use holdpoint_measure::{device_count, parent, run_suite};
+use holdpoint_measure::{device_count, jobs, run_suite};
 use holdpoint_model::{ExitCode, Report, RunStatus, Suite};
 use holdpoint_render::terminal;
 use holdpoint_store::FolderLock;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, CliError> {
     let key = sealing::read_key(&args.seal)?;
     if let Some(parent_id) = args.parent {
-        parent::end_with(parent_id).map_err(|error| CliError::Internal(error.to_string()))?;
+        jobs::end_with_parent(parent_id).map_err(|error| CliError::Internal(error.to_string()))?;
     }
     if let Some(devices) = &args.devices {
         return on_devices(args, devices, key, output);

@@ -8,7 +8,7 @@ use crate::run::environment_lock;
 use holdpoint_model::protocol::PROTOCOL_VERSION;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -28,7 +28,7 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     ]);
     let environment = environment_lock(&sides.head.suite, None, &BTreeMap::new());
     all.extend(environment.into_iter().map(|(name, value)| (format!("environment {name}"), value)));
-    for (name, side) in ["base", "head"].into_iter().zip(sides.both()) {
+    for (name, side) in ["base", "head"].into_iter().zip(sides.pair()) {
         let suite = serde_json::to_vec(&side.suite).unwrap_or_default();
         all.insert(format!("suite of {name}"), hash(&suite));
         for word in words(side) {
@@ -47,11 +47,11 @@ fn words(side: &SideSpec) -> Vec<String> {
     let commands = commands.chain(suite.workloads.iter().map(|workload| &workload.command));
     let sources =
         suite.workloads.iter().filter_map(|workload| Some(workload.kernel.as_ref()?.source.clone()));
-    commands.flat_map(|command| words_of(command, side.dir.as_deref())).chain(sources).collect()
+    commands.flat_map(|command| file_words(command, side.dir.as_deref())).chain(sources).collect()
 }
 
 /// The program; for a shell's `-c` the programs in its script; otherwise the first argument that is a file.
-fn words_of(command: &[String], dir: Option<&Path>) -> Vec<String> {
+fn file_words(command: &[String], dir: Option<&Path>) -> Vec<String> {
     let Some((program, arguments)) = command.split_first() else { return Vec::new() };
     let mut words = vec![program.clone()];
     if let [flag, text, ..] = arguments
@@ -87,25 +87,10 @@ fn in_folder(word: &str, dir: Option<&Path>) -> PathBuf {
 fn content(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
     if metadata.len() <= HASHED_BYTES_MAX {
-        let mut hasher = Sha256::new();
-        io::copy(&mut File::open(path)?, &mut HashWriter(&mut hasher))?;
-        return Ok(format!("sha256 {}", hex(&hasher.finalize())));
+        return Ok(hash(&fs::read(path)?));
     }
     let changed = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(format!("{} bytes, changed at {} s", metadata.len(), changed.as_secs_f64()))
-}
-
-struct HashWriter<'h>(&'h mut Sha256);
-
-impl io::Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -123,7 +108,7 @@ mod tests {
         SideSpec { suite: Suite::parse(&text).unwrap(), dir: Some(dir.to_owned()) }
     }
 
-    fn of(dir: &Path, command: &str) -> BTreeMap<String, String> {
+    fn conditions_of(dir: &Path, command: &str) -> BTreeMap<String, String> {
         let side = side(dir, command);
         conditions(&Sides { base: side.clone(), head: side, pin: false, measure_same_code: false })
     }
@@ -141,7 +126,7 @@ mod tests {
             fs::write(&script, text).unwrap();
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             fs::set_permissions(&script, mode).unwrap();
-            commands.map(|command| of(dir.path(), command))
+            commands.map(|command| conditions_of(dir.path(), command))
         };
         let (before, again, after) = (write("true"), write("true"), write("false"));
         assert_eq!(before, again);
@@ -152,23 +137,23 @@ mod tests {
             );
         }
         assert!(before[2]["wc of head"].starts_with("sha256 "));
-        assert_eq!(of(dir.path(), r#"["./gone"]"#)["./gone of base"], "not found");
+        assert_eq!(conditions_of(dir.path(), r#"["./gone"]"#)["./gone of base"], "not found");
     }
 
     #[test]
     fn data_that_a_shell_command_writes_does_not_count() {
         let dir = tempfile::tempdir().unwrap();
         let command = r#"["sh", "-c", "echo 1 >> log.txt"]"#;
-        let before = of(dir.path(), command);
+        let before = conditions_of(dir.path(), command);
         fs::write(dir.path().join("log.txt"), "1").unwrap();
-        assert_eq!(of(dir.path(), command), before);
+        assert_eq!(conditions_of(dir.path(), command), before);
     }
 
     #[test]
     fn a_large_program_is_known_by_its_size_and_time() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("large");
-        File::create(&path).unwrap().set_len(HASHED_BYTES_MAX + 1).unwrap();
+        fs::File::create(&path).unwrap().set_len(HASHED_BYTES_MAX + 1).unwrap();
         assert!(content(&path).unwrap().starts_with("16777217 bytes, changed at "));
     }
 }

@@ -41,7 +41,7 @@ pub struct Sides {
 }
 
 impl Sides {
-    fn both(&self) -> [&SideSpec; 2] {
+    fn pair(&self) -> [&SideSpec; 2] {
         [&self.base, &self.head]
     }
 }
@@ -97,8 +97,9 @@ fn find<'a>(suite: &'a Suite, name: &str) -> Option<&'a WorkloadSpec> {
 /// Why two workloads of the same name cannot be compared. Their parameters may differ: that is a reason to compare
 /// suites.
 fn incomparable(base: &WorkloadSpec, head: &WorkloadSpec) -> Option<String> {
-    let of = |spec: &WorkloadSpec| format!("{} {:?} {} by {}", spec.op, spec.shape, spec.dtype, spec.timer());
-    (of(base) != of(head)).then(|| format!("not the same work: base is {}, head is {}", of(base), of(head)))
+    let [base, head] =
+        [base, head].map(|spec| format!("{} {:?} {} by {}", spec.op, spec.shape, spec.dtype, spec.timer()));
+    (base != head).then(|| format!("not the same work: base is {base}, head is {head}"))
 }
 
 fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
@@ -124,7 +125,7 @@ pub fn measure(
     stop: &(dyn Fn() -> bool + Sync),
     on_unit: &mut dyn FnMut(&AbReport),
 ) {
-    let start = (Instant::now(), report.elapsed_s);
+    let (start, elapsed_before_s) = (Instant::now(), report.elapsed_s);
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, (name, workload)) in report.workloads.iter().enumerate() {
         let specs = (find(&sides.base.suite, name), find(&sides.head.suite, name));
@@ -150,20 +151,17 @@ pub fn measure(
         left -= lanes.len();
         loop {
             let mut active: Vec<&mut Lane> = lanes.iter_mut().filter(|lane| lane.goes_on).collect();
-            let ended = match () {
-                () if active.is_empty() => break,
-                () if stop() => Ended::Interrupted,
-                () if report.elapsed_s >= end_s => Ended::Budget,
-                () => Ended::Decided,
-            };
-            if ended != Ended::Decided {
-                for lane in active {
-                    report.workloads[lane.index].ended = ended;
-                }
+            if active.is_empty() {
                 break;
             }
-            runner.units(&mut active, report, decide, stop);
-            report.elapsed_s = start.1 + start.0.elapsed().as_secs_f64();
+            let is_stopped = stop();
+            if is_stopped || report.elapsed_s >= end_s {
+                let ended = if is_stopped { Ended::Interrupted } else { Ended::Budget };
+                active.iter().for_each(|lane| report.workloads[lane.index].ended = ended);
+                break;
+            }
+            runner.measure_units(&mut active, report, decide, stop);
+            report.elapsed_s = elapsed_before_s + start.elapsed().as_secs_f64();
             on_unit(report);
         }
     }
@@ -185,7 +183,7 @@ struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// Measures several units at the same time, each on its own CPU. All of them count, whatever the first ones decide,
     /// in the order in which they began: which one ends first may depend on its times.
-    fn units(
+    fn measure_units(
         &mut self,
         lanes: &mut [&mut Lane<'a>],
         report: &mut AbReport,
@@ -245,10 +243,9 @@ impl<'a> Runner<'a> {
 
 /// Units that a pair of processes serves: the lowest number of all its workers.
 fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
-    let of = |side: usize, lane: &Lane| {
-        sides.both()[side].suite.workers.get(&lane.specs[side].worker).map_or(1, |w| w.units_per_process)
-    };
-    lanes.iter().map(|lane| of(0, lane).min(of(1, lane))).min().unwrap_or(1)
+    let sides_and_specs = lanes.iter().flat_map(|lane| sides.pair().into_iter().zip(lane.specs));
+    let workers = sides_and_specs.map(|(side, spec)| side.suite.workers.get(&spec.worker));
+    workers.map(|worker| worker.map_or(1, |worker| worker.units_per_process)).min().unwrap_or(1)
 }
 
 struct OneUnit<'a, 'w> {

@@ -3,7 +3,7 @@
 use super::lane::Lane;
 use super::trouble::{Watch, device_trouble};
 use super::{SideSpec, Sides};
-use crate::ask::{self, Asking, Seeds};
+use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
@@ -42,12 +42,12 @@ impl<'a> Pair<'a> {
 
     /// Starts the workload's processes in random order, unless another workload has.
     pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
-        for side in both(random) {
-            let (spec, name) = (self.sides.both()[side], lane.specs[side].worker.as_str());
+        for side in side_order(random) {
+            let (spec, name) = (self.sides.pair()[side], lane.specs[side].worker.as_str());
             let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs));
             let place = || Place { dir: spec.dir.clone(), cpu };
             let slot = self.slots[side].entry(name).or_insert_with(|| Slot::new(&spec.suite, name, place()));
-            slot.worker().map_err(|error| failed(side, error))?;
+            slot.worker().map_err(|error| side_failed(side, error))?;
         }
         Ok(())
     }
@@ -63,16 +63,18 @@ impl<'a> Pair<'a> {
         slot.filter(|slot| slot.process() == Some(0)).ok_or(Stop::ThisUnit)
     }
 
-    fn asking<'s>(&'s mut self, lane: &'s mut Lane<'a>, side: usize) -> Result<Asking<'s, 'a>, Stop> {
+    fn requester<'s>(&'s mut self, lane: &'s mut Lane<'a>, side: usize) -> Result<Requester<'s, 'a>, Stop> {
         let (slot, spec) = (self.slot(lane, side)?, lane.specs[side]);
-        Ok(Asking { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
+        Ok(Requester { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
     }
 
     /// A resumed comparison has lost what was learned about the workers.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         let (calls, sample_ns) = (lane.calls_per_sample, lane.sample_ns);
-        for side in (0..SIDES.len()).filter(|side| lane.audits[*side].needs_look()).collect::<Vec<_>>() {
-            self.asking(lane, side)?.look_closely(calls, sample_ns).map_err(|error| failed(side, error))?;
+        for side in (0..SIDES.len()).filter(|side| !lane.audits[*side].had_close_look).collect::<Vec<_>>() {
+            self.requester(lane, side)?
+                .look_closely(calls, sample_ns)
+                .map_err(|error| side_failed(side, error))?;
         }
         Ok(())
     }
@@ -98,15 +100,15 @@ impl<'a> Pair<'a> {
         let mut kernels = [None, None];
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
-        for side in both(random) {
-            let (spec, suite) = (lane.specs[side], &self.sides.both()[side].suite);
+        for side in side_order(random) {
+            let (spec, suite) = (lane.specs[side], &self.sides.pair()[side].suite);
             let seed = suite.seed_of(spec) ^ draw;
             let slot = self.slot(lane, side)?;
-            slot.check_listed(spec).map_err(|error| not_on_both(side, error))?;
-            let worker = slot.worker().map_err(|error| failed(side, error))?;
-            match worker.prepare(&spec.name, seed).map_err(|error| failed(side, error))? {
+            slot.check_listed(spec).map_err(|error| side_lacks(side, error))?;
+            let worker = slot.worker().map_err(|error| side_failed(side, error))?;
+            match worker.prepare(&spec.name, seed).map_err(|error| side_failed(side, error))? {
                 Prepared::Ready(known) => {
-                    if lane.audits[side].needs_look() {
+                    if !lane.audits[side].had_close_look {
                         let work = spec.work.as_ref().or(known.work.as_ref());
                         lane.audits[side] = Audit::new(work, &spec.dtype, slot.info());
                     }
@@ -132,10 +134,10 @@ impl<'a> Pair<'a> {
         }
         let mut sample_ns = 1;
         // Twice, so that the side that needs more calls settles them for the other as well.
-        for side in both(random).into_iter().cycle().take(3) {
+        for side in side_order(random).into_iter().cycle().take(3) {
             let calls = lane.calls_per_sample;
-            let batch = self.asking(lane, side)?.choose_batch(calls);
-            let batch = batch.map_err(|error| failed(side, error))?;
+            let batch = self.requester(lane, side)?.choose_batch(calls);
+            let batch = batch.map_err(|error| side_failed(side, error))?;
             lane.calls_per_sample = batch.calls_per_sample;
             sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
         }
@@ -156,14 +158,14 @@ impl<'a> Pair<'a> {
         random: &mut Random,
         watch: &mut Watch,
     ) -> Result<(), Stop> {
-        let turns = both(random);
+        let turns = side_order(random);
         let processes = self.processes(lane);
         let mut results = [RunResult::default(), RunResult::default()];
         watch.begin(&processes, self.cpu);
         for side in turns {
             let (samples, calls) = (lane.samples_count, lane.calls_per_sample);
-            let result = self.asking(lane, side)?.run(samples, calls);
-            results[side] = result.map_err(|error| failed(side, error))?;
+            let result = self.requester(lane, side)?.run(samples, calls);
+            results[side] = result.map_err(|error| side_failed(side, error))?;
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         trouble
@@ -208,13 +210,13 @@ impl<'a> Pair<'a> {
         let mut is_checked = [false, false];
         for (side, is_checked) in is_checked.iter_mut().enumerate() {
             let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], when);
-            *is_checked = answer.map_err(|error| failed(side, error))?.is_some();
+            *is_checked = answer.map_err(|error| side_failed(side, error))?.is_some();
         }
         if is_checked != [true, false] {
             return Ok(());
         }
         let detail = "base's answer is checked, head's is not; times of unchecked answers are not compared";
-        Err(failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
+        Err(side_failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
     }
 }
 
@@ -228,27 +230,27 @@ fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
 pub(super) fn is_pinned(sides: &Sides, specs: &[&WorkloadSpec; 2]) -> bool {
     let is_single_threaded = |side: usize| {
         let name = specs[side].worker.as_str();
-        let declared = sides.both()[side].suite.workers.get(name).map(|worker| worker.single_threaded);
+        let declared = sides.pair()[side].suite.workers.get(name).map(|worker| worker.single_threaded);
         declared.unwrap_or(name == WORKER_BUILTIN)
     };
     sides.pin || (is_single_threaded(0) && is_single_threaded(1))
 }
 
-fn both(random: &mut Random) -> [usize; 2] {
+fn side_order(random: &mut Random) -> [usize; 2] {
     if random.below(2) == 0 { [0, 1] } else { [1, 0] }
 }
 
-fn failed(side: usize, error: WorkerError) -> Stop {
+fn side_failed(side: usize, error: WorkerError) -> Stop {
     Stop::Failed(SIDES[side], Box::new(error))
 }
 
 /// A worker without the workload makes the workload missing on that side; other errors are failures.
-fn not_on_both(side: usize, error: WorkerError) -> Stop {
+fn side_lacks(side: usize, error: WorkerError) -> Stop {
     let name = SIDES[side].as_str();
     match error.cause {
         FailureCause::Mismatch => {
             Stop::Skipped(format!("not the same workloads on both sides: {name}'s {}", error.detail))
         }
-        _ => failed(side, error),
+        _ => side_failed(side, error),
     }
 }

@@ -4,6 +4,7 @@
 //! it, so leaving out a disturbed round cannot favour one side.
 
 use crate::machine::{self, StateReader};
+use crate::schedstat::SchedStat;
 use holdpoint_model::machine::DeviceState;
 use holdpoint_model::{MachineState, Trouble};
 use std::time::{Instant, SystemTime};
@@ -87,13 +88,10 @@ pub(super) fn device_trouble<'s>(states: impl Iterator<Item = &'s DeviceState>, 
     found
 }
 
-/// How long the processes have waited for a CPU, since they began.
+/// How long the processes' main threads have waited for a CPU, since they began.
 fn waited_ns(processes: &[u32]) -> u64 {
-    let of = |process: &u32| {
-        let text = machine::read_line(&format!("/proc/{process}/schedstat"))?;
-        text.split(' ').nth(1)?.parse::<u64>().ok()
-    };
-    processes.iter().filter_map(of).sum()
+    let main_threads = processes.iter().filter_map(|id| SchedStat::read(format!("/proc/{id}/schedstat")));
+    main_threads.map(|thread| thread.wait_ns).sum()
 }
 
 fn frequency_mhz(cpu: Option<usize>) -> Option<f64> {

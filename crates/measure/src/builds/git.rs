@@ -37,7 +37,6 @@ impl Git {
         }
     }
 
-    /// The full hash of the commit that a branch, a tag, an abbreviation or an expression such as `HEAD~3` names.
     pub(super) fn resolve(&self, revision: &str) -> Result<String, BuildError> {
         let unknown = || self.out_of_reach(revision).unwrap_or_else(|error| error);
         if revision.is_empty() || revision.contains('\0') {
@@ -64,12 +63,10 @@ impl Git {
         Ok(text(&self.ask(&["rev-parse", "--is-shallow-repository"])?) == "true")
     }
 
-    /// Tracked files that differ from `HEAD`, in the work tree or in the index.
     pub(super) fn changes(&self) -> Result<Vec<String>, BuildError> {
         Ok(self.changed_paths()?.iter().map(|path| clean_text(path)).collect())
     }
 
-    /// Hash of the names and contents of these files: work trees with the same changes have the same hash.
     pub(super) fn changes_sha256(&self) -> Result<String, BuildError> {
         let mut hash = Sha256::new();
         for path in self.changed_paths()? {
@@ -107,8 +104,6 @@ impl Git {
         }
     }
 
-    /// The commits after `good` up to and including `bad`, oldest first, along first parents: a merged branch is one
-    /// step. If `good` is on such a branch, they begin where it left the line that leads to `bad`.
     pub(super) fn between(&self, good: &str, bad: &str) -> Result<Vec<Commit>, BuildError> {
         self.commits(&["--first-parent", "--reverse", &format!("{good}..{bad}")])
     }
@@ -134,11 +129,9 @@ impl Git {
         // that was killed is locked there.
         command.args(["worktree", "add", "--quiet", "--detach", "--force", "--force"]).arg(dir).arg(commit);
         let output = finish(&mut command)?;
-        if output.status.success() {
-            return Ok(());
-        }
         let (commit, dir) = (commit.to_owned(), dir.to_owned());
-        Err(BuildError::Worktree { commit, dir, detail: complaint(&output) })
+        let failed = || BuildError::Worktree { commit, dir, detail: complaint(&output) };
+        output.status.success().then_some(()).ok_or_else(failed)
     }
 
     pub(super) fn update_submodules(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
@@ -147,11 +140,9 @@ impl Git {
         }
         let mut command = git::checkout_command(dir);
         let output = finish(command.args(["submodule", "--quiet", "update", "--init", "--recursive"]))?;
-        if output.status.success() {
-            return Ok(());
-        }
         let (commit, dir) = (commit.to_owned(), dir.to_owned());
-        Err(BuildError::Submodules { commit, dir, detail: complaint(&output) })
+        let failed = || BuildError::Submodules { commit, dir, detail: complaint(&output) };
+        output.status.success().then_some(()).ok_or_else(failed)
     }
 
     /// Removes a worktree, or what is left of it, from the disk and from git's records.

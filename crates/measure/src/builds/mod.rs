@@ -74,12 +74,12 @@ impl Builds {
         self.git.resolve(revision)
     }
 
-    /// Tracked files that differ from `HEAD`, in the work tree or in the index; none when both are clean.
+    /// Tracked files that differ from `HEAD`, in the work tree or in the index.
     pub fn changes(&self) -> Result<Vec<String>, BuildError> {
         self.git.changes()
     }
 
-    /// Hash over how tracked files differ from `HEAD`: two work trees with the same changes have the same.
+    /// Hash of these files: work trees with the same changes have the same hash.
     pub fn changes_sha256(&self) -> Result<String, BuildError> {
         self.git.changes_sha256()
     }
@@ -88,8 +88,8 @@ impl Builds {
         self.git.describe(&self.resolve(revision)?)
     }
 
-    /// The commits after `good` up to and including `bad`, oldest first, along first parents: a branch that was
-    /// merged is one step. Where `good` is on such a branch, they begin where it left the line that leads to `bad`.
+    /// The commits after `good` up to and including `bad`, oldest first, along first parents: a merged branch is
+    /// one step. If `good` is on such a branch, they begin where it left the line that leads to `bad`.
     pub fn between(&self, good: &str, bad: &str) -> Result<Vec<Commit>, BuildError> {
         let (good, bad) = (self.resolve(good)?, self.resolve(bad)?);
         self.git.check_range(&good, &bad)?;

@@ -56,9 +56,14 @@ impl Call {
         let leeway = values::fill(case.values, tensors.inputs(), seed, dtype);
         let mut layout = Layout { bytes, offset: case.offset };
         let inputs = tensors.given().iter().map(|tensor| layout.put_input(tensor)).collect();
-        let is_requested = |tensor: &&mut Tensor| integers == IntegerOutputs::Requested || !tensor.is_integer();
-        let outputs =
-            tensors.outputs().iter_mut().filter(is_requested).map(|tensor| layout.put_output(tensor)).collect();
+        let is_requested =
+            |tensor: &&mut Tensor| integers == IntegerOutputs::Requested || !tensor.is_integer();
+        let outputs = tensors
+            .outputs()
+            .iter_mut()
+            .filter(is_requested)
+            .map(|tensor| layout.put_output(tensor))
+            .collect();
         Ok(Self { case: tensors, oracle, leeway, places: CallPlaces { inputs, outputs } })
     }
 

@@ -4,16 +4,12 @@ use super::arena::{GAP_BYTES, POISON, Tensors};
 use super::call::{Layout, byte_range, find_unwritten};
 use crate::slot::Slot;
 use crate::worker::{Computed, Place};
+use holdpoint_model::Suite;
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
-use holdpoint_model::{FuzzCase, Suite};
 use holdpoint_ops::{Case, Domain, Dtype, Element, Precision, Tensor, Tolerance};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-pub(super) fn takes(op: &OpSpec, case: &FuzzCase) -> bool {
-    Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok()
-}
 
 /// The tensors of one call, all zero.
 pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, String> {
@@ -84,8 +80,7 @@ impl<'a> Oracle<'a> {
 
 /// Oracles compute in single precision, whatever the case's element type.
 fn to_f32(tensor: &Tensor) -> Tensor {
-    let mut single =
-        Tensor::new(tensor.name.clone(), &tensor.dims, Domain::Any, Element::Float(Dtype::F32));
+    let mut single = Tensor::new(tensor.name.clone(), &tensor.dims, Domain::Any, Element::Float(Dtype::F32));
     single.set(&tensor.values());
     single
 }

@@ -1,9 +1,9 @@
 //! The kernels of a suite that can be fuzzed, and its own workloads as cases.
 
-use super::{TooLarge, declared, own, size};
+use super::own;
 use holdpoint_model::suite::{FuzzLimits, OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
 use holdpoint_model::{FuzzCase, Suite, Values, WorkloadSpec};
-use holdpoint_ops::{Backend, Entry, validate, validate_oracle};
+use holdpoint_ops::{Backend, Dtype, Entry, validate, validate_oracle};
 use std::collections::BTreeSet;
 
 /// Elements by which a case from a file may move a buffer.
@@ -34,10 +34,6 @@ impl Target {
         suite.ops.get(&spec.op).filter(|_| self == Self::External)
     }
 
-    pub fn check_size(self, case: &FuzzCase) -> Result<(), TooLarge> {
-        size::check(self, case)
-    }
-
     /// Whether the op accepts a case.
     pub fn takes(self, case: &FuzzCase) -> bool {
         if case.offset > OFFSET_MAX || self.check_size(case).is_err() {
@@ -45,10 +41,10 @@ impl Target {
         }
         match self {
             Self::Builtin => validate(&own::request(case), Backend::Cpu).is_ok(),
-            Self::External if case.declared.is_some() => {
-                case.declared.as_ref().is_some_and(|op| declared::takes(op, case))
-            }
-            Self::External => own::is_for_workers(&case.op) && validate_oracle(&own::request(case)).is_ok(),
+            Self::External => match &case.declared {
+                Some(op) => Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok(),
+                None => own::is_for_workers(&case.op) && validate_oracle(&own::request(case)).is_ok(),
+            },
             Self::Cuda => validate(&own::request(case), Backend::Cuda).is_ok(),
         }
     }

@@ -105,18 +105,9 @@ mod tests {
     use super::*;
 
     fn case(shape: &[usize]) -> FuzzCase {
-        let Value::Object(params) = json!({"causal": true}) else { unreachable!() };
-        FuzzCase {
-            op: "attention".to_owned(),
-            shape: shape.to_vec(),
-            dtype: "f32".to_owned(),
-            params,
-            seed: 1,
-            values: Values::Large,
-            offset: 0,
-            kernel: None,
-            declared: None,
-        }
+        let case = json!({"op": "attention", "shape": shape, "dtype": "f32", "params": {"causal": true},
+            "seed": 1, "values": "large"});
+        serde_json::from_value(case).unwrap()
     }
 
     #[test]

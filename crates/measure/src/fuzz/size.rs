@@ -16,16 +16,18 @@ pub enum TooLarge {
     Operations { shape: Vec<usize>, operations: u64, max: u64 },
 }
 
-pub(super) fn check(target: Target, case: &FuzzCase) -> Result<(), TooLarge> {
-    let (Load { elements, operations }, shape) = (measure(target, case), case.shape.clone());
-    let max = if target == Target::Cuda { CASE_DEVICE_ELEMENTS_MAX } else { CASE_ELEMENTS_MAX };
-    if elements > max {
-        return Err(TooLarge::Elements { shape, elements, max });
+impl Target {
+    pub fn check_size(self, case: &FuzzCase) -> Result<(), TooLarge> {
+        let (Load { elements, operations }, shape) = (measure(self, case), case.shape.clone());
+        let max = if self == Self::Cuda { CASE_DEVICE_ELEMENTS_MAX } else { CASE_ELEMENTS_MAX };
+        if elements > max {
+            return Err(TooLarge::Elements { shape, elements, max });
+        }
+        if operations > CASE_OPERATIONS_MAX {
+            return Err(TooLarge::Operations { shape, operations, max: CASE_OPERATIONS_MAX });
+        }
+        Ok(())
     }
-    if operations > CASE_OPERATIONS_MAX {
-        return Err(TooLarge::Operations { shape, operations, max: CASE_OPERATIONS_MAX });
-    }
-    Ok(())
 }
 
 pub(super) fn is_heavy(case: &FuzzCase) -> bool {
@@ -64,11 +66,11 @@ mod tests {
 
     #[test]
     fn cases_beyond_memory_or_patience_are_refused_with_size_and_limit() {
-        let refused = |target, case: &FuzzCase| check(target, case).unwrap_err().to_string();
+        let refused = |target: Target, case: &FuzzCase| target.check_size(case).unwrap_err().to_string();
         let wide = case("attention", &[4, 16, 2048, 512]);
         assert!(refused(Target::External, &wide).contains("at most 67108864"), "{wide:?}");
         assert!(refused(Target::Builtin, &wide).contains("elements"));
-        assert_eq!(check(Target::Cuda, &wide), Ok(()));
+        assert_eq!(Target::Cuda.check_size(&wide), Ok(()));
         assert!(refused(Target::Cuda, &case("attention", &[1 << 40, 1 << 40, 4, 4])).contains("elements"));
         let long = case("attention", &[1, 1, 100_000, 20]);
         assert!(refused(Target::External, &long).contains("200000000000 operations"), "{long:?}");
@@ -79,9 +81,9 @@ mod tests {
         let op = json!({"sizes": ["n"], "inputs": {"a": ["n"]}, "outputs": {"b": ["n * n"]}, "oracle": "it"});
         let mut case = case("square", &[6000]);
         case.declared = serde_json::from_value(op).unwrap();
-        let problem = check(Target::External, &case).unwrap_err().to_string();
+        let problem = Target::External.check_size(&case).unwrap_err().to_string();
         assert!(problem.contains("72006000 elements"), "{problem}");
         case.shape = vec![500];
-        assert_eq!(check(Target::External, &case), Ok(()));
+        assert_eq!(Target::External.check_size(&case), Ok(()));
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 
 pub(super) struct Process {
     pub(super) pid: Pid,
-    pub(super) parent: i32,
+    pub(super) parent: Option<Pid>,
     pub(super) group: i32,
     /// Ended, but not yet reaped.
     pub(super) is_dead: bool,
@@ -28,7 +28,7 @@ fn read(number: i32) -> Option<Process> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let is_dead = matches!(fields.next()?, "Z" | "X");
-    let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let (parent, group) = (Pid::from_raw(fields.next()?.parse().ok()?), fields.next()?.parse().ok()?);
     Some(Process { pid: Pid::from_raw(number)?, parent, group, is_dead })
 }
 

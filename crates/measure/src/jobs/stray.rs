@@ -1,9 +1,10 @@
 //! Processes that outlive their job: they left its group, and their parent has ended.
 
 use super::proc::{self, Process};
-use super::{ALIVE, SESSION, kill, watchdog};
+use super::{ALIVE, SESSION, STARTED, kill, watchdog};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,7 @@ pub(super) fn sweep_if_due() {
 
 /// Kills all processes that jobs have left behind, and waits until they are gone.
 pub fn sweep() {
-    if !super::has_started() {
+    if STARTED.load(Ordering::Relaxed) == 0 {
         return;
     }
     let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,23 +47,20 @@ pub fn sweep() {
 
 /// A process that we adopted, and that is not a job. If its job is alive, it belongs to that. If it hides its origin,
 /// it may belong to any living job or, in our own group, be a program that we run ourselves.
-fn is_stray(process: &Process, own: &Process, alive: &BTreeMap<i32, u32>) -> bool {
-    let number = process.pid.as_raw_nonzero().get();
-    let is_child = process.parent == own.pid.as_raw_nonzero().get()
-        && !alive.contains_key(&number)
-        && watchdog::process_id() != u32::try_from(number).ok();
-    if !is_child {
+fn is_stray(process: &Process, own: &Process, alive: &HashMap<Pid, u32>) -> bool {
+    let is_child = process.parent == Some(own.pid);
+    if !is_child || alive.contains_key(&process.pid) || watchdog::pid() == Some(process.pid) {
         return false;
     }
     let is_apart = process.group != own.group;
-    match job_of(process) {
+    match job_number(process) {
         Some(job) => !alive.values().any(|alive| *alive == job),
         None => is_apart && (process.is_dead || alive.is_empty()),
     }
 }
 
 /// The number of the job that a process belongs to.
-fn job_of(process: &Process) -> Option<u32> {
+fn job_number(process: &Process) -> Option<u32> {
     let tag = process.tag()?;
     u32::from_str_radix(tag.strip_prefix(SESSION.as_str())?.strip_prefix('.')?, 16).ok()
 }

@@ -19,7 +19,7 @@ static RUNNING: OnceLock<Option<Running>> = OnceLock::new();
 
 struct Running {
     pipe: Mutex<ChildStdin>,
-    process_id: u32,
+    pid: Pid,
 }
 
 /// Sets the program that watches over jobs; it must call [`watch`] with its last argument.
@@ -37,12 +37,12 @@ pub(super) fn start() {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Without one, jobs still end whenever holdpoint ends by itself or by a signal that it can catch.
         let mut child = command.spawn().ok()?;
-        Some(Running { pipe: Mutex::new(child.stdin.take()?), process_id: child.id() })
+        Some(Running { pipe: Mutex::new(child.stdin.take()?), pid: Pid::from_child(&child) })
     });
 }
 
-pub(super) fn process_id() -> Option<u32> {
-    Some(RUNNING.get()?.as_ref()?.process_id)
+pub(super) fn pid() -> Option<Pid> {
+    Some(RUNNING.get()?.as_ref()?.pid)
 }
 
 /// Reports that a job has begun (`+`) or ended (`-`).
@@ -74,7 +74,8 @@ pub fn watch(session: &str, pipe: impl BufRead) {
     jobs.iter().filter_map(|pid| Pid::from_raw(*pid)).for_each(kill);
     let mut quiet = 0;
     for _ in 0..LOOKS_MAX {
-        let left: Vec<Pid> = proc::all().filter(|process| is_of(process, session)).map(|p| p.pid).collect();
+        let left: Vec<Pid> =
+            proc::all().filter(|process| is_tagged(process, session)).map(|p| p.pid).collect();
         left.iter().for_each(|pid| kill(*pid));
         quiet = if left.is_empty() { quiet + 1 } else { 0 };
         if quiet == QUIET_LOOKS {
@@ -84,7 +85,7 @@ pub fn watch(session: &str, pipe: impl BufRead) {
     }
 }
 
-fn is_of(process: &proc::Process, session: &str) -> bool {
+fn is_tagged(process: &proc::Process, session: &str) -> bool {
     let is_self = process.pid == rustix::process::getpid();
     !process.is_dead && !is_self && process.tag().is_some_and(|tag| tag.starts_with(session))
 }

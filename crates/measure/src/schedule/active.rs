@@ -11,12 +11,12 @@ use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Sample
 use holdpoint_stats as stats;
 
 /// Why a workload was not measured.
-pub(super) enum Unfit {
+pub(super) enum NotMeasured {
     Skipped(String),
     Failed(WorkerError),
 }
 
-impl From<WorkerError> for Unfit {
+impl From<WorkerError> for NotMeasured {
     fn from(error: WorkerError) -> Self {
         Self::Failed(error)
     }
@@ -36,7 +36,7 @@ pub(super) struct Active<'a> {
     pub calls_per_sample: u64,
     pub samples_per_round: u64,
     pub samples_per_request_max: u64,
-    pub end: Option<Result<Stopped, Unfit>>,
+    pub end: Option<Result<Stopped, NotMeasured>>,
     rounds: Vec<Round>,
     times_ns: Vec<Vec<f64>>,
     spent_ns: u128,
@@ -151,8 +151,8 @@ impl<'a> Active<'a> {
                     None => failed(WorkerError::new(FailureCause::BadTime, "no samples were taken"), None),
                 }
             }
-            Some(Err(Unfit::Skipped(reason))) => Outcome::Skipped { reason },
-            Some(Err(Unfit::Failed(error))) => failed(error, Some(samples)),
+            Some(Err(NotMeasured::Skipped(reason))) => Outcome::Skipped { reason },
+            Some(Err(NotMeasured::Failed(error))) => failed(error, Some(samples)),
             None => failed(
                 WorkerError::new(FailureCause::WorkerError, "measuring was not finished"),
                 Some(samples),

@@ -5,14 +5,13 @@
 
 mod active;
 
-use crate::ask::{self, Asking, Batch};
+use crate::ask::{self, Batch, Requester};
 use crate::audit::Audit;
 use crate::machine::StateReader;
 use crate::slot::Slot;
 use crate::worker::{Place, Prepared};
-use active::{Active, Unfit};
-use holdpoint_model::protocol::RunResult;
-use holdpoint_model::protocol::WorkerInfo;
+use active::{Active, NotMeasured};
+use holdpoint_model::protocol::{RunResult, WorkerInfo};
 use holdpoint_model::{MachineState, Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
@@ -47,14 +46,17 @@ pub(crate) fn measure(
     suite: &Suite,
     on_event: &mut dyn FnMut(Event),
 ) -> (Vec<(String, Measurement)>, BTreeMap<String, WorkerInfo>) {
-    let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
-    let slots = names.into_iter().map(|name| (name, Slot::new(suite, name, Place::default()))).collect();
-    let mut scheduler =
-        Scheduler { suite, slots, state: StateReader::default(), random: Random::new(suite.seed), on_event };
+    let mut scheduler = Scheduler {
+        suite,
+        slots: BTreeMap::new(),
+        state: StateReader::default(),
+        random: Random::new(suite.seed),
+        on_event,
+    };
     let measured =
         suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect();
-    let told = |(name, slot): (&&str, &Slot<'_>)| Some(((*name).to_owned(), slot.info()?.clone()));
-    (measured, scheduler.slots.iter().filter_map(told).collect())
+    let info = |(name, slot): (&&str, &Slot<'_>)| Some(((*name).to_owned(), slot.info()?.clone()));
+    (measured, scheduler.slots.iter().filter_map(info).collect())
 }
 
 struct Scheduler<'a, 'e> {
@@ -92,23 +94,17 @@ impl<'a> Scheduler<'a, '_> {
         actives.into_iter().map(|active| self.finish(active)).collect()
     }
 
-    fn tell_if_done(&mut self, active: &Active<'a>) {
-        if active.end.is_some() {
-            (self.on_event)(Event::Done(&active.spec.name));
-        }
-    }
-
     /// Runs a step of a workload. A failure is that workload's outcome alone. If another workload turns out to be at
     /// fault, it gets the failure, and the step is repeated.
     fn attempt(
         &mut self,
         actives: &mut [Active<'a>],
         index: usize,
-        step: impl Fn(&mut Self, &mut Active<'a>) -> Result<(), Unfit>,
+        step: impl Fn(&mut Self, &mut Active<'a>) -> Result<(), NotMeasured>,
     ) {
-        while let Err(unfit) = step(self, &mut actives[index]) {
+        while let Err(reason) = step(self, &mut actives[index]) {
             let mut blamed = index;
-            if let Unfit::Failed(error) = &unfit {
+            if let NotMeasured::Failed(error) = &reason {
                 if error.fatal {
                     self.slot(actives[index].spec).forget();
                 }
@@ -117,7 +113,7 @@ impl<'a> Scheduler<'a, '_> {
                 };
                 blamed = actives.iter().position(is_other).unwrap_or(index);
             }
-            let was_done = actives[blamed].end.replace(Err(unfit)).is_some();
+            let was_done = actives[blamed].end.replace(Err(reason)).is_some();
             if blamed == index {
                 break;
             }
@@ -125,7 +121,9 @@ impl<'a> Scheduler<'a, '_> {
                 (self.on_event)(Event::Done(&actives[blamed].spec.name));
             }
         }
-        self.tell_if_done(&actives[index]);
+        if actives[index].end.is_some() {
+            (self.on_event)(Event::Done(&actives[index].spec.name));
+        }
     }
 
     fn slot(&mut self, spec: &'a WorkloadSpec) -> &mut Slot<'a> {
@@ -133,14 +131,14 @@ impl<'a> Scheduler<'a, '_> {
         self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker, Place::default()))
     }
 
-    fn begin(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    fn begin(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         self.prepare(active)?;
         self.choose_batch(active)?;
         self.warm_up(active)
     }
 
     /// Prepares the workload in the worker's current process, and checks its answer.
-    fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         let (spec, seed) = (active.spec, self.suite.seed_of(active.spec));
         let slot = self.slot(spec);
         slot.worker()?;
@@ -150,7 +148,7 @@ impl<'a> Scheduler<'a, '_> {
         slot.check_listed(spec)?;
         active.timer = slot.timer(spec);
         match slot.worker()?.prepare(&spec.name, seed)? {
-            Prepared::Skipped(reason) => return Err(Unfit::Skipped(reason)),
+            Prepared::Skipped(reason) => return Err(NotMeasured::Skipped(reason)),
             Prepared::Ready(known) => {
                 active.work = spec.work.clone().or(known.work);
                 active.kernel = known.kernel;
@@ -165,9 +163,9 @@ impl<'a> Scheduler<'a, '_> {
     }
 
     /// Chooses the calls per sample and the samples per round.
-    fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         let calls_first = active.calls_per_sample;
-        let Batch { calls_per_sample, sample_ns } = self.asking(active).choose_batch(calls_first)?;
+        let Batch { calls_per_sample, sample_ns } = self.requester(active).choose_batch(calls_first)?;
         active.calls_per_sample = calls_per_sample;
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
@@ -177,7 +175,7 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    fn warm_up(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    fn warm_up(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         let start = Instant::now();
         let (mut before_ns, mut agreed) = (f64::INFINITY, 0);
         while start.elapsed().as_secs_f64() * 1e3 < self.suite.measure.warmup_ms_max {
@@ -195,7 +193,7 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), Unfit> {
+    fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), NotMeasured> {
         let before = active.process;
         self.prepare(active)?;
         if active.process != before {
@@ -217,23 +215,21 @@ impl<'a> Scheduler<'a, '_> {
         active.push(round, own, &self.suite.measure);
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
-        if active.end.is_some() { self.verify_last(active) } else { Ok(()) }
-    }
-
-    /// Checks the answer that the timed calls left behind, before another workload can end the process that holds it.
-    fn verify_last(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
-        active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
+        if active.end.is_some() {
+            // Before another workload can end the process that holds what the timed calls left behind.
+            active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
+        }
         Ok(())
     }
 
-    fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, Unfit> {
+    fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, NotMeasured> {
         let calls_per_sample = active.calls_per_sample;
-        Ok(self.asking(active).run(samples_count, calls_per_sample)?)
+        Ok(self.requester(active).run(samples_count, calls_per_sample)?)
     }
 
-    fn asking<'s>(&'s mut self, active: &'s mut Active<'a>) -> Asking<'s, 'a> {
+    fn requester<'s>(&'s mut self, active: &'s mut Active<'a>) -> Requester<'s, 'a> {
         let spec = active.spec;
-        Asking { slot: self.slot(spec), spec, seeds: &mut active.seeds, audit: &mut active.audit }
+        Requester { slot: self.slot(spec), spec, seeds: &mut active.seeds, audit: &mut active.audit }
     }
 
     fn finish(&mut self, active: Active<'a>) -> (String, Measurement) {

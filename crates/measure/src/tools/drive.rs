@@ -113,9 +113,7 @@ impl Driven {
                     fail(cause.unwrap_or(FailureCause::WorkerError), message)
                 }
                 Ok(response) => Ok(response),
-                Err(error) => {
-                    fail(FailureCause::Garbage, format!("not an answer of the protocol ({error})"))
-                }
+                Err(error) => fail(FailureCause::Garbage, format!("not an answer of the protocol ({error})")),
             }
         };
         let unexpected = |request: &str| {

@@ -18,55 +18,38 @@ pub enum Tool {
 }
 
 impl Tool {
-    fn program(self) -> &'static str {
+    /// The program, the environment variable with its path, and the prefix of its reason codes.
+    fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Ncu => "ncu",
-            Self::Sanitizer => "compute-sanitizer",
+            Self::Ncu => ("ncu", "HOLDPOINT_NCU", "ncu"),
+            Self::Sanitizer => ("compute-sanitizer", "HOLDPOINT_SANITIZER", "sanitizer"),
         }
-    }
-
-    /// Environment variable with the path of the tool to use.
-    fn variable(self) -> &'static str {
-        match self {
-            Self::Ncu => "HOLDPOINT_NCU",
-            Self::Sanitizer => "HOLDPOINT_SANITIZER",
-        }
-    }
-
-    fn code(self, problem: &str) -> String {
-        let name = match self {
-            Self::Ncu => "ncu",
-            Self::Sanitizer => "sanitizer",
-        };
-        format!("{name}_{problem}")
     }
 }
 
 pub fn find(tool: Tool) -> Result<ToolInfo, Unavailable> {
-    let path = match std::env::var_os(tool.variable()).filter(|value| !value.is_empty()) {
-        Some(named) => {
-            let path = PathBuf::from(named);
-            if !path.is_file() {
-                let detail = format!("{} is {}, which is no file", tool.variable(), path.display());
-                return Err(unavailable(&tool.code("not_found"), detail));
-            }
-            path
+    let (program, variable, prefix) = tool.names();
+    let not_found = |detail: String| unavailable(&format!("{prefix}_not_found"), detail);
+    let path = match std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from) {
+        Some(path) if path.is_file() => path,
+        Some(path) => {
+            return Err(not_found(format!("{variable} is {}, which is no file", path.display())));
         }
-        None => candidates(tool).into_iter().find(|path| path.is_file()).ok_or_else(|| {
-            let detail = format!("{} is neither on the PATH nor where CUDA puts it", tool.program());
-            unavailable(&tool.code("not_found"), detail)
-        })?,
+        None => candidates(tool)
+            .into_iter()
+            .find(|path| path.is_file())
+            .ok_or_else(|| not_found(format!("{program} is neither on the PATH nor where CUDA puts it")))?,
     };
     // Workloads may run in another folder.
     let path = std::path::absolute(&path).unwrap_or(path);
     let name = path.display().to_string();
     let refused = |what: String| {
-        unavailable(&tool.code("not_usable"), format!("{name} --version: {}", clean_text(&what)))
+        unavailable(&format!("{prefix}_not_usable"), format!("{name} --version: {}", clean_text(&what)))
     };
     match captured(&[name.clone(), "--version".to_owned()], "", None, VERSION_TIMEOUT) {
         Ok(Output { status, stdout, .. }) => match version(&stdout) {
             Some(version) if status.success() => {
-                Ok(ToolInfo { name: tool.program().to_owned(), version, path: name })
+                Ok(ToolInfo { name: program.to_owned(), version, path: name })
             }
             _ => Err(refused(format!("{status}: {}", stdout.lines().next().unwrap_or("nothing")))),
         },
@@ -82,7 +65,7 @@ fn version(text: &str) -> Option<String> {
 
 /// Possible paths, the likeliest first.
 fn candidates(tool: Tool) -> Vec<PathBuf> {
-    let program = tool.program();
+    let (program, ..) = tool.names();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut found: Vec<PathBuf> = std::env::split_paths(&path).map(|folder| folder.join(program)).collect();
     for variable in ["HOLDPOINT_CUDA", "CUDA_HOME", "CUDA_PATH"] {

@@ -12,8 +12,8 @@ mod process;
 mod sanitizer;
 
 pub use find::{Permission, Tool, counters_permission, find};
-pub(crate) use process::captured;
 pub use ncu::{Profiling, Seen, profile};
+pub(crate) use process::captured;
 pub use sanitizer::{SANITIZERS, Sanitizing, check_sanitizer, sanitize};
 
 use holdpoint_model::profile::Unavailable;

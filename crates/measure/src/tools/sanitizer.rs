@@ -47,37 +47,35 @@ pub fn sanitize(
     ];
     let words: Vec<String> = words.concat().into_iter().chain([path.as_str()]).map(str::to_owned).collect();
     let Driven { stop, device, status, .. } = drive(suite, spec, &words, None, how.timeout);
-    let said = sanitizer_log(&log_text(&log));
+    let report = sanitizer_log(&log_text(&log));
     let has_error_exit = status.is_some_and(|status| status.code() == Some(ERROR_EXIT));
     let name = log.file_name().map(|name| name.to_string_lossy().into_owned());
-    let outcome = match (stop, said.errors_count) {
+    let no_result = |reason: &str, detail: String| SanitizeOutcome::Unavailable(unavailable(reason, detail));
+    let outcome = match (stop, report.errors_count) {
         (_, Some(errors_count @ 1..)) => {
-            SanitizeOutcome::Errors { errors_count, errors: said.errors, log: name }
+            SanitizeOutcome::Errors { errors_count, errors: report.errors, log: name }
         }
-        // Killed before its summary, it may have told some.
-        (_, None) if !said.errors.is_empty() || has_error_exit => {
-            let errors_count = said.errors.len().max(1) as u64;
-            SanitizeOutcome::Errors { errors_count, errors: said.errors, log: name }
+        // Killed before its summary, it may have reported some.
+        (_, None) if !report.errors.is_empty() || has_error_exit => {
+            let errors_count = report.errors.len().max(1) as u64;
+            SanitizeOutcome::Errors { errors_count, errors: report.errors, log: name }
         }
         (Some(Stop::Skipped(reason)), _) => SanitizeOutcome::Unavailable(unavailable(&reason, None)),
-        (_, None) if !said.troubles.is_empty() => {
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_not_supported", said.troubles.join("; ")))
+        (_, None) if !report.troubles.is_empty() => {
+            no_result("sanitizer_not_supported", report.troubles.join("; "))
         }
         (Some(Stop::Failed(failure)), _) if failure.cause == FailureCause::TimedOut => {
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_timed_out", failure.detail))
+            no_result("sanitizer_timed_out", failure.detail)
         }
         (Some(Stop::Failed(failure)), Some(0)) => SanitizeOutcome::Failed(failure),
-        (stop, None) => {
-            let why = match stop {
-                Some(Stop::Failed(failure)) => clean_text(&failure.detail),
-                _ => "it wrote no summary".to_owned(),
-            };
-            let detail = format!("{why}; its log is {path}");
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_no_summary", detail))
+        (Some(Stop::Failed(failure)), None) => {
+            let detail = format!("{}; its log is {path}", clean_text(&failure.detail));
+            no_result("sanitizer_no_summary", detail)
         }
+        (None, None) => no_result("sanitizer_no_summary", format!("it wrote no summary; its log is {path}")),
         (None, Some(0)) if has_error_exit => {
             let detail = format!("it ended with {ERROR_EXIT} and counts no errors; its log is {path}");
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_no_summary", detail))
+            no_result("sanitizer_no_summary", detail)
         }
         (None, Some(0)) => SanitizeOutcome::Clean,
     };

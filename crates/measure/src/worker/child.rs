@@ -3,8 +3,7 @@
 //! Nothing it does is trusted: every answer has a timeout and a size limit, extra lines are a flood, and any violation
 //! ends the process and puts its last stderr lines into the error.
 
-use super::lines::{Line, read_line, to_line};
-use super::tail::Tail;
+use super::lines::{Line, Tail, read_line, to_line};
 use super::{Computed, Place, Prepared, Worker, WorkerError};
 use crate::jobs::Job;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};

@@ -1,7 +1,6 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
-use super::tail::Tail;
-use super::{Place, Prepared, Worker, WorkerError};
+use super::{Place, Prepared, Tail, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};

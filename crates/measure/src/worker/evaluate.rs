@@ -29,13 +29,6 @@ impl Tensors {
         Ok(Self { file, bytes: asked.bytes })
     }
 
-    fn read(&self, place: &TensorPlace, bytes: usize) -> Result<Vec<u8>, WorkerError> {
-        self.check(place, bytes)?;
-        let mut read = vec![0; bytes];
-        self.file.read_exact_at(&mut read, place.byte_offset).map_err(refused)?;
-        Ok(read)
-    }
-
     pub(super) fn read_inputs(
         &self,
         places: &[TensorPlace],
@@ -43,7 +36,10 @@ impl Tensors {
     ) -> Result<(), WorkerError> {
         check_places(places, inputs)?;
         for (place, tensor) in places.iter().zip(inputs) {
-            tensor.set_bytes(&self.read(place, tensor.len() * tensor.width())?);
+            let mut bytes = vec![0; tensor.len() * tensor.width()];
+            self.check(place, bytes.len())?;
+            self.file.read_exact_at(&mut bytes, place.byte_offset).map_err(refused)?;
+            tensor.set_bytes(&bytes);
         }
         Ok(())
     }

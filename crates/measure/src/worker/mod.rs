@@ -8,21 +8,18 @@ mod child;
 mod commands;
 pub(crate) mod cuda;
 mod evaluate;
-pub(crate) mod lines;
+mod lines;
 mod place;
 mod serve;
-mod slowdown;
-mod tail;
-mod waits;
 
 pub use builtin::Builtin;
 pub use child::Child;
 pub use commands::Commands;
 pub use cuda::Cuda;
+pub(crate) use lines::Tail;
 pub use place::Place;
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;
-pub(crate) use tail::Tail;
 
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;

@@ -15,7 +15,9 @@ pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl 
             Line::End => return Ok(()),
             Line::Text(text) => match serde_json::from_str::<Message<Request>>(&text) {
                 Ok(message) => (message.id, answer(worker, &message.body)),
-                Err(error) => (read_id(&text), error_response(format!("not a request of the protocol: {error}"))),
+                Err(error) => {
+                    (read_id(&text), error_response(format!("not a request of the protocol: {error}")))
+                }
             },
             Line::NotText => (0, error_response("not UTF-8 text".to_owned())),
             Line::TooLong => {
@@ -55,9 +57,9 @@ fn answer(worker: &mut dyn Worker, request: &Request) -> Response {
 fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, WorkerError> {
     Ok(match request {
         Request::Hello { protocol } if *protocol == PROTOCOL_VERSION => Response::Hello(worker.hello()?),
-        Request::Hello { protocol } => {
-            error_response(format!("protocol {protocol} is not spoken here; this worker speaks {PROTOCOL_VERSION}"))
-        }
+        Request::Hello { protocol } => error_response(format!(
+            "protocol {protocol} is not spoken here; this worker speaks {PROTOCOL_VERSION}"
+        )),
         Request::List {} => Response::Workloads { workloads: worker.list()? },
         Request::Prepare { workload, seed } => match worker.prepare(workload, *seed)? {
             Prepared::Ready(info) => {

@@ -1,7 +1,7 @@
 //! The built-in ops, in process and behind the protocol.
 
 use crate::common::suite;
-use holdpoint_measure::worker::{Builtin, PreparedInfo, Prepared, Worker, serve};
+use holdpoint_measure::worker::{Builtin, Prepared, PreparedInfo, Worker, serve};
 use holdpoint_model::Suite;
 use holdpoint_model::protocol::{Message, Request, Response, RunRequest};
 use holdpoint_model::suite::Work;
