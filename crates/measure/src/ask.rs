@@ -104,7 +104,7 @@ impl Requester<'_, '_> {
                 self.look_closely(calls, sample_ns)?;
                 return Ok(Batch { calls_per_sample: calls, sample_ns });
             }
-            // A fifth more than is needed, and at least twice what was: the first guesses are rough.
+            // A fifth more than needed, and at least twice as many as before: the first guesses are rough.
             let needed = (calls as f64 * target_ns as f64 / sample_ns as f64 * 1.2).ceil() as u64;
             calls = needed.clamp(calls * 2, calls * 1_000);
             if calls > CALLS_PER_SAMPLE_MAX {
@@ -122,7 +122,7 @@ impl Requester<'_, '_> {
         }
         let sample_ns = sample_ns.max(1);
         let samples_count = CLOSE_LOOK_NS.div_ceil(sample_ns).clamp(SAMPLES_FIRST, SAMPLES_PER_ROUND_MAX);
-        // Short samples are made longer rather than many.
+        // Rather longer samples than more of them.
         let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
         let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
         self.audit.had_close_look = true;
@@ -194,7 +194,7 @@ fn check_result(result: &RunResult, request: &RunRequest, wall_ns: u128) -> Resu
     }
     let times_ns = elapsed_ns.iter().chain(&result.untimed_ns);
     let reported_ns: u128 = times_ns.map(|ns| u128::from(*ns)).sum();
-    // Clocks may differ a little between processes; a hundredth and a millisecond is not a little.
+    // Clocks may differ between processes, but by less than 1 % and a millisecond.
     if reported_ns > wall_ns + wall_ns / 100 + 1_000_000 {
         let detail = format!("the worker reported {reported_ns} ns of work during {wall_ns} ns of wall time");
         return failed(FailureCause::BadTime, &detail);

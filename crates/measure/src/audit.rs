@@ -215,28 +215,30 @@ mod tests {
         audit
     }
 
-    /// Whether a worker is caught that reports this share of its time.
-    fn is_found(reported_share: f64, samples: usize) -> bool {
-        let mut audit = audit(reported_share);
-        let result = result(samples, reported_share);
-        (0..DOUBTS_MAX).any(|_| audit.check(&AuditedRun { result: &result, seen: seen(samples, 0) }).is_err())
+    /// The accusation after enough such requests in a row.
+    fn accuse(audit: &mut Audit, result: &RunResult, seen: Observation) -> Option<WorkerError> {
+        (0..DOUBTS_MAX).find_map(|_| audit.check(&AuditedRun { result, seen }).err())
+    }
+
+    fn seen_waiting(wait_ns: u64, more_ns: u64) -> Observation {
+        let seen = seen(20, more_ns);
+        Observation { worker: seen.worker.map(|worker| SchedStat { wait_ns, ..worker }), ..seen }
     }
 
     #[test]
-    fn a_clock_that_leaves_half_out_is_found_and_an_honest_one_is_not() {
-        for samples in [10, 20] {
-            assert!(!is_found(1.0, samples) && !is_found(0.9, samples));
-            assert!(is_found(0.5, samples) && is_found(0.1, samples) && is_found(0.01, samples));
+    fn a_clock_that_misses_half_is_caught_and_an_honest_one_is_not() {
+        for (share, is_caught) in [(1.0, false), (0.9, false), (0.5, true), (0.1, true), (0.01, true)] {
+            for samples in [10, 20] {
+                let found = accuse(&mut audit(share), &result(samples, share), seen(samples, 0));
+                assert_eq!(found.is_some(), is_caught, "{share} of {samples} samples: {found:?}");
+            }
         }
     }
 
     #[test]
-    fn work_that_is_said_to_be_between_the_samples_is_explained() {
-        let mut audit = audit(0.5);
+    fn reported_work_between_the_samples_is_explained() {
         let result = RunResult { untimed_ns: Some(10_000_000), ..result(20, 0.5) };
-        for _ in 0..2 * DOUBTS_MAX {
-            audit.check(&AuditedRun { result: &result, seen: seen(20, 0) }).unwrap();
-        }
+        assert_eq!(accuse(&mut audit(0.5), &result, seen(20, 0)), None);
     }
 
     #[test]
@@ -251,40 +253,25 @@ mod tests {
 
     #[test]
     fn a_busy_machine_accuses_nobody() {
-        let mut audit = audit(1.0);
-        let result = result(20, 1.0);
-        let mut seen = seen(20, 50_000_000);
-        seen.worker = seen.worker.map(|worker| SchedStat { wait_ns: 50_000_000, ..worker });
-        for _ in 0..2 * DOUBTS_MAX {
-            audit.check(&AuditedRun { result: &result, seen }).unwrap();
-        }
+        let seen = seen_waiting(50_000_000, 50_000_000);
+        assert_eq!(accuse(&mut audit(1.0), &result(20, 1.0), seen), None);
     }
 
     #[test]
-    fn waits_that_the_kernel_does_not_know_of_are_found() {
-        let waits = RunResult { wait_ns: vec![500_000; 20], ..result(20, 1.0) };
-        let mut audit = audit(1.0);
-        let mut find = |booked_ns: u64| {
-            let mut seen = seen(20, 0);
-            seen.worker = seen.worker.map(|worker| SchedStat { wait_ns: booked_ns, ..worker });
-            (0..DOUBTS_MAX).find_map(|_| audit.check(&AuditedRun { result: &waits, seen }).err())
-        };
-        assert_eq!(find(10_000_000), None);
-        let error = find(0).unwrap();
-        assert!(
-            error.detail.contains("10.000 ms of waiting for a CPU, the kernel booked 0.000 ms"),
-            "{error}"
-        );
+    fn waits_that_the_kernel_did_not_record_are_caught() {
+        let result = RunResult { wait_ns: vec![500_000; 20], ..result(20, 1.0) };
+        assert_eq!(accuse(&mut audit(1.0), &result, seen_waiting(10_000_000, 0)), None);
+        let error = accuse(&mut audit(1.0), &result, seen_waiting(0, 0)).unwrap();
+        let expected = "10.000 ms of waiting for a CPU, the kernel booked 0.000 ms";
+        assert!(error.detail.contains(expected), "{error}");
     }
 
     #[test]
-    fn cpu_time_that_is_left_out_is_found() {
+    fn unreported_cpu_time_is_caught() {
         let mut audit = Audit::default();
         let with_cpu = |samples: usize| RunResult { cpu_ns: vec![100_000; samples], ..result(samples, 1.0) };
         audit.set_cost(&AuditedRun { result: &with_cpu(1), seen: seen(1, 0) });
-        let request = with_cpu(20);
-        let found = (0..DOUBTS_MAX)
-            .find_map(|_| audit.check(&AuditedRun { result: &request, seen: seen(20, 0) }).err());
-        assert!(found.is_some_and(|error| error.detail.contains("2.000 ms of CPU time")));
+        let error = accuse(&mut audit, &with_cpu(20), seen(20, 0)).unwrap();
+        assert!(error.detail.contains("2.000 ms of CPU time"), "{error}");
     }
 }

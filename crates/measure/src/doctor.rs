@@ -162,7 +162,7 @@ fn python_packages() -> BTreeMap<String, String> {
                   try: print(n, m.version(n))\n    \
                   except m.PackageNotFoundError: pass";
     let command = ["python3", "-c", script].map(str::to_owned);
-    let text = match tools::captured(&command, "", None, PYTHON_TIMEOUT) {
+    let text = match tools::capture(&command, "", None, PYTHON_TIMEOUT) {
         Ok(output) if output.status.success() => output.stdout,
         _ => String::new(),
     };

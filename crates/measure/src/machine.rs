@@ -132,7 +132,7 @@ fn cpu_ticks() -> Option<CpuTicks> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> =
         text.lines().next()?.split_whitespace().skip(1).filter_map(|t| t.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal; what follows is counted within user and nice already.
+    // user nice system idle iowait irq softirq steal; the rest is already counted in user and nice.
     Some(CpuTicks { all: ticks.iter().take(8).sum(), steal: *ticks.get(7)? })
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn call_ns_min(work: &Work, dtype: &str, device: Option<&DeviceInfo>)
 fn sheet(device: &str) -> Option<Rates> {
     let peaks = public_peaks(device)?;
     let tflops = peaks.tflops.values().copied().fold(0.0, f64::max);
-    // Caches are quicker than the memory that the sheet speaks of, by an unknown factor.
+    // Caches are faster than the data sheet's memory, by an unknown factor.
     Some(Rates { flops: tflops * 1e3 * SHEET_HEADROOM, bytes: f64::INFINITY })
 }
 
@@ -67,9 +67,9 @@ fn cpus(dtype: &str) -> Rates {
 }
 
 /// The best rate of one thread; infinite if it cannot be measured.
-fn rate(op: &str, size: usize, of: impl Fn(&Work) -> u64) -> f64 {
+fn rate(op: &str, size: usize, count_work: impl Fn(&Work) -> u64) -> f64 {
     let shape = [size];
-    // Short calls: one that is interrupted says nothing.
+    // Short calls, so that some are not interrupted.
     let params = Map::from_iter((op == "fma").then(|| ("rounds".to_owned(), 64.into())));
     let request = Request::new(op, &shape, "f32", &params);
     let Ok(mut op) = Prepared::new(&request) else { return f64::INFINITY };
@@ -79,7 +79,7 @@ fn rate(op: &str, size: usize, of: impl Fn(&Work) -> u64) -> f64 {
         op.call();
         best_ns = best_ns.min(call.elapsed().as_nanos() as f64);
     }
-    of(op.work()) as f64 / best_ns.max(1.0)
+    count_work(op.work()) as f64 / best_ns.max(1.0)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         p50_interval_ms: stats::median_interval_of_rounds(&rounds_ms),
         throughput: facts.work.map(|work| throughput(&work, p50_ms)).unwrap_or_default(),
         peak_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_rss_bytes)),
-        // A clock too coarse for the call tells 0, which is no time.
+        // A clock too coarse for the call reports 0, which is no time.
         cpu_p50_ms: stats::median(&cpu_ms).filter(|ms| *ms > 0.0),
         answer: facts.answer,
         warmup: facts.warmup,

@@ -22,7 +22,7 @@ pub struct Tuner<'a> {
 /// Workloads that can be tuned: plain kernels have nothing to choose.
 pub fn tunable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
     let is_tunable = |w: &&WorkloadSpec| w.worker == WORKER_CUDA && w.variant == Variant::Fast;
-    // A program in place of the built-in ops has kernels of its own.
+    // A suite's own worker of that name has its own kernels.
     suite.workloads.iter().filter(is_tunable).filter(|_| !suite.workers.contains_key(WORKER_CUDA))
 }
 
@@ -39,7 +39,7 @@ impl<'a> Tuner<'a> {
     }
 
     pub fn tune(&mut self, spec: &'a WorkloadSpec) -> Tuning {
-        // Workloads that differ in their clock or cache only share an entry of the registry: the first of them decides.
+        // Workloads that differ only in timer or cache share a registry entry: the first one decides.
         let known = self.done.iter().find(|(done, _)| is_same_kernel(done, spec));
         let outcome = match known {
             Some((_, outcome)) => outcome.clone(),
@@ -59,18 +59,18 @@ impl<'a> Tuner<'a> {
             Err(Unavailable { reason, detail }) => return skipped(reason, Some(detail)),
         };
         let request = op_request(spec, self.suite.seed);
-        // Constants change nothing of the host's share of a call, which would only blur them.
-        let how = match choose_timing(spec) {
+        // Tuning does not change the host's share of a call, which would only add noise.
+        let timing = match choose_timing(spec) {
             (Timing::Host, cache) => (Timing::Graph, cache),
-            how => how,
+            timing => timing,
         };
-        match cuda::tune(gpu, &request, how) {
-            Ok(tuned) => TuneOutcome::Tuned(kernel_of(tuned)),
+        match cuda::tune(gpu, &request, timing) {
+            Ok(tuned) => TuneOutcome::Tuned(tuned_kernel(tuned)),
             Err(error) => {
                 if matches!(&error, PrepareError::Device(CudaError { fatal: true, .. })) {
                     self.broken = Some(spec.name.clone());
                 }
-                outcome_of(&error)
+                failure_outcome(&error)
             }
         }
     }
@@ -81,7 +81,7 @@ fn is_same_kernel(a: &WorkloadSpec, b: &WorkloadSpec) -> bool {
     (&a.op, &a.shape, &a.dtype, &a.params) == (&b.op, &b.shape, &b.dtype, &b.params)
 }
 
-fn outcome_of(error: &PrepareError) -> TuneOutcome {
+fn failure_outcome(error: &PrepareError) -> TuneOutcome {
     match error {
         PrepareError::Skipped(reason) => skipped(reason, None),
         // Without a compiler there are no candidates: a fact about the machine.
@@ -101,7 +101,7 @@ fn failed(cause: FailureCause, detail: &str) -> TuneOutcome {
     TuneOutcome::Failed(WorkerError::new(cause, detail).into())
 }
 
-fn kernel_of(tuned: cuda::Tuned) -> TunedKernel {
+fn tuned_kernel(tuned: cuda::Tuned) -> TunedKernel {
     let refused = tuned.refused.into_iter();
     TunedKernel {
         kernel_name: tuned.kernel_name,
@@ -168,12 +168,12 @@ mod tests {
     #[test]
     fn errors_keep_their_meaning() {
         let lost = PrepareError::Skipped("compute_capability_below_sm90".to_owned());
-        assert!(matches!(outcome_of(&lost), TuneOutcome::Skipped { detail: None, .. }));
+        assert!(matches!(failure_outcome(&lost), TuneOutcome::Skipped { detail: None, .. }));
         let error =
             |cause| PrepareError::Device(CudaError { cause, detail: "what".to_owned(), fatal: false });
-        let skipped = outcome_of(&error(FailureCause::NotStarted));
+        let skipped = failure_outcome(&error(FailureCause::NotStarted));
         assert!(matches!(skipped, TuneOutcome::Skipped { reason, .. } if reason == "nvrtc_not_found"));
-        let failed = outcome_of(&error(FailureCause::WrongAnswer));
+        let failed = failure_outcome(&error(FailureCause::WrongAnswer));
         assert!(matches!(failed, TuneOutcome::Failed(f) if f.cause == FailureCause::WrongAnswer));
     }
 }

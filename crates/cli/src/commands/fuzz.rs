@@ -122,7 +122,8 @@ fn replay(
         let arg = SuiteArg { suite: suite.unwrap_or(&file.suite).to_owned(), device };
         let suite = suites::runnable(&arg)?;
         let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
-        let Some((target, worker)) = spec.and_then(|spec| Some((Target::of(spec)?, spec.worker.as_str())))
+        let Some((target, worker)) =
+            spec.and_then(|spec| Some((Target::for_workload(spec)?, spec.worker.as_str())))
         else {
             let problem =
                 format!("{}: suite {:?} has no worker {:?}", path.display(), suite.name, file.worker);

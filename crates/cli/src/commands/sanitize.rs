@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::interrupt;
 use crate::output::Output;
 use crate::suites;
-use holdpoint_measure::tools::{self, Sanitizing, Tool};
+use holdpoint_measure::tools::{self, SanitizeSettings, Tool};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::profile::Unavailable;
 use holdpoint_model::{ExitCode, SCHEMA_VERSION, SanitizeOutcome, SanitizeReport};
@@ -56,7 +56,7 @@ pub fn run(args: &SanitizeArgs, output: &Output) -> Result<ExitCode, CliError> {
     let ready = tools::find(Tool::Sanitizer).and_then(|sanitizer| {
         let sanitizer = report.sanitizer.insert(sanitizer).clone();
         let timeout = Duration::from_secs(args.timeout.into());
-        let how = Sanitizing { sanitizer: &sanitizer, timeout, folder: &folder };
+        let how = SanitizeSettings { sanitizer: &sanitizer, timeout, folder: &folder };
         output.progress("an error that was planted");
         report.device = tools::check_sanitizer(&planted(&args.suite, folder.path())?, how)?;
         Ok(sanitizer)
@@ -72,7 +72,7 @@ pub fn run(args: &SanitizeArgs, output: &Output) -> Result<ExitCode, CliError> {
                     let done = at * names.len() + nth + 1;
                     output.progress(&format!("{done} of {count}: {}, {tool}", spec.name));
                     let timeout = Duration::from_secs(args.timeout.into());
-                    let how = Sanitizing { sanitizer, timeout, folder: &folder };
+                    let how = SanitizeSettings { sanitizer, timeout, folder: &folder };
                     tools::sanitize(&suite, spec, tool, how).0
                 }
             };

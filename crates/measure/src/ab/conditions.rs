@@ -31,7 +31,7 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     for (name, side) in ["base", "head"].into_iter().zip(sides.pair()) {
         let suite = serde_json::to_vec(&side.suite).unwrap_or_default();
         all.insert(format!("suite of {name}"), hash(&suite));
-        for word in words(side) {
+        for word in side_words(side) {
             let found = find(&word, side.dir.as_deref());
             let content = found.map_or_else(|| Ok("not found".to_owned()), |path| content(&path));
             all.insert(format!("{word} of {name}"), content.unwrap_or_else(|error| error.to_string()));
@@ -41,17 +41,17 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
 }
 
 /// The words of a side's commands that name files: programs, their scripts, and kernel sources.
-fn words(side: &SideSpec) -> Vec<String> {
+fn side_words(side: &SideSpec) -> Vec<String> {
     let suite = &side.suite;
     let commands = suite.workers.values().map(|worker| &worker.command);
     let commands = commands.chain(suite.workloads.iter().map(|workload| &workload.command));
     let sources =
         suite.workloads.iter().filter_map(|workload| Some(workload.kernel.as_ref()?.source.clone()));
-    commands.flat_map(|command| file_words(command, side.dir.as_deref())).chain(sources).collect()
+    commands.flat_map(|command| command_words(command, side.dir.as_deref())).chain(sources).collect()
 }
 
 /// The program; for a shell's `-c` the programs in its script; otherwise the first argument that is a file.
-fn file_words(command: &[String], dir: Option<&Path>) -> Vec<String> {
+fn command_words(command: &[String], dir: Option<&Path>) -> Vec<String> {
     let Some((program, arguments)) = command.split_first() else { return Vec::new() };
     let mut words = vec![program.clone()];
     if let [flag, text, ..] = arguments

@@ -38,7 +38,7 @@ pub(super) struct Lane<'a> {
     pub audits: [Audit; 2],
     /// Time spent in this unit.
     pub spent_s: f64,
-    pub taken: Vec<PairRound>,
+    pub rounds_taken: Vec<PairRound>,
     /// Why it takes no further part in this unit.
     out: Option<Stop>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Lane<'a> {
 impl<'a> Lane<'a> {
     pub(super) fn new(index: usize, specs: [&'a WorkloadSpec; 2], before: &AbWorkload) -> Self {
         let first = before.units.first();
-        // One that was cut short by a signal has fewer than the others.
+        // A unit that was cut short by a signal has fewer rounds.
         let rounds = before.units.iter().take(UNITS_PER_DOUBLING).map(|unit| unit.rounds.len()).max();
         let first_round = first.and_then(|unit| unit.rounds.first());
         let samples = first_round.map_or(0, |round| round.base_ns.len());
@@ -60,12 +60,12 @@ impl<'a> Lane<'a> {
             rounds_first: rounds.and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(1),
             rounds: 1,
             units_count: before.units.len(),
-            // Once more when going on: the signal may have come before the answers were checked.
+            // Again after a resume: the signal may have come before the answers were checked.
             is_verified: false,
             seeds: [Seeds::fixed(0); 2],
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
-            taken: Vec::new(),
+            rounds_taken: Vec::new(),
             out: None,
         }
     }
@@ -77,7 +77,7 @@ impl<'a> Lane<'a> {
         let more = (self.rounds_first << doublings).min(ROUNDS_MAX.max(self.rounds_first));
         self.rounds = if self.is_command() { self.rounds_first } else { more };
         self.spent_s = 0.0;
-        self.taken.clear();
+        self.rounds_taken.clear();
         self.out = None;
     }
 
@@ -138,7 +138,7 @@ impl<'a> Lane<'a> {
         let workload = &mut report.workloads[self.index];
         workload.spent_s += self.spent_s;
         workload.calls_per_sample = self.calls_per_sample;
-        let mut rounds = std::mem::take(&mut self.taken);
+        let mut rounds = std::mem::take(&mut self.rounds_taken);
         if let Some(x) = decide.estimate(&mut rounds) {
             workload.units.push(Unit { process, x, rounds });
             self.units_count += 1;
@@ -148,7 +148,7 @@ impl<'a> Lane<'a> {
             }
         }
         match self.out.take() {
-            // A process that was killed to end the comparison is no failure of the workload's.
+            // A process that was killed to stop the comparison is not a failure of the workload.
             Some(_) if stopped => {}
             Some(Stop::Failed(side, error)) => {
                 self.end(workload, Ended::Failed, String::new(), decide);

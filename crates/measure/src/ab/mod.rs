@@ -141,7 +141,7 @@ pub fn measure(
         watches: Vec::new(),
         cpus: crate::worker::cpus_allowed(),
         process: units_before,
-        kept: None,
+        reused: None,
     };
     let mut left = lanes.len();
     for lanes in lanes.chunks_mut(ALIVE_MAX) {
@@ -177,7 +177,7 @@ struct Runner<'a> {
     cpus: Vec<usize>,
     process: u32,
     /// A pair that serves several units, and how many it has served.
-    kept: Option<(Pair<'a>, u32)>,
+    reused: Option<(Pair<'a>, u32)>,
 }
 
 impl<'a> Runner<'a> {
@@ -207,19 +207,19 @@ impl<'a> Runner<'a> {
         }
         let plan = &report.plan;
         let units_per_pair = if units_count == 1 { units_per_process(self.sides, lanes) } else { 1 };
-        let (mut pair, served) = self.kept.take().map_or((None, 0), |(pair, served)| (Some(pair), served));
+        let (mut pair, served) = self.reused.take().map_or((None, 0), |(pair, served)| (Some(pair), served));
         std::thread::scope(|scope| {
             let (first, others) = units.split_at_mut(1);
             for unit in others {
                 scope.spawn(move || unit.measure(&mut None, plan, stop));
             }
             first.iter_mut().for_each(|unit| unit.measure(&mut pair, plan, stop));
-            // One that serves no other unit ends while the clock of this one still runs.
+            // A pair that serves no other unit ends while this unit's time still runs.
             if served + 1 >= units_per_pair {
                 pair = None;
             }
         });
-        // What was spent at the same time is spent once.
+        // Time spent in parallel counts once.
         let cost_s: f64 = units.iter().flat_map(|unit| &unit.lanes).map(|lane| lane.spent_s).sum();
         let share = start.elapsed().as_secs_f64() / cost_s;
         let measured: Vec<Vec<Lane>> = units.into_iter().map(|unit| unit.lanes).collect();
@@ -231,7 +231,7 @@ impl<'a> Runner<'a> {
             }
             self.process = self.process.saturating_add(u32::from(pair.is_none()));
         }
-        self.kept = pair.map(|pair| (pair, served + 1));
+        self.reused = pair.map(|pair| (pair, served + 1));
     }
 
     /// One, if a unit is not pinned or the length of a round is not chosen yet.
@@ -258,10 +258,10 @@ struct OneUnit<'a, 'w> {
 
 impl<'a> OneUnit<'a, '_> {
     /// A fresh pair of processes, and a few rounds of each workload.
-    fn measure(&mut self, kept: &mut Option<Pair<'a>>, plan: &AbPlan, stop: &dyn Fn() -> bool) {
+    fn measure(&mut self, reused: &mut Option<Pair<'a>>, plan: &AbPlan, stop: &dyn Fn() -> bool) {
         let Self { sides, cpu, random, watch, lanes } = self;
         let shared = Instant::now();
-        let mut pair = kept.take().unwrap_or_else(|| Pair::new(sides, *cpu));
+        let mut pair = reused.take().unwrap_or_else(|| Pair::new(sides, *cpu));
         let mut order: Vec<usize> = (0..lanes.len()).collect();
         random.shuffle(&mut order);
         for at in &order {
@@ -295,7 +295,7 @@ impl<'a> OneUnit<'a, '_> {
         }
         // A pair that lost a process, or was stopped, serves no further unit.
         let ending = Instant::now();
-        *kept = Some(pair).filter(|pair| pair.is_whole() && !stop());
+        *reused = Some(pair).filter(|pair| pair.is_whole() && !stop());
         shared_s += ending.elapsed().as_secs_f64();
         let each_s = shared_s / lanes.len().max(1) as f64;
         lanes.iter_mut().for_each(|lane| lane.spent_s += each_s);

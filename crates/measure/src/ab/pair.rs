@@ -79,7 +79,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// A process that has died must not be taken for a fresh one.
+    /// A process that has died must not be rounds_taken for a fresh one.
     pub(super) fn forget_if_dead(&mut self, lane: &Lane<'a>, stop: &Stop) {
         if let Stop::Failed(side, error) = stop
             && error.fatal
@@ -128,12 +128,12 @@ impl<'a> Pair<'a> {
             && base.is_same_code(&head)
             && is_same_work(lane.specs, self.sides)
         {
-            // Right before fast: answers are checked, though no time is taken.
+            // Right before fast: answers are checked, though no time is rounds_taken.
             self.check_answers(lane, "without timing")?;
             return Err(Stop::SameCode(Box::new(SideKernels { base, head })));
         }
         let mut sample_ns = 1;
-        // Twice, so that the side that needs more calls settles them for the other as well.
+        // The first side again, so that both use the number of calls of the side that needs more.
         for side in side_order(random).into_iter().cycle().take(3) {
             let calls = lane.calls_per_sample;
             let batch = self.requester(lane, side)?.choose_batch(calls);
@@ -143,7 +143,7 @@ impl<'a> Pair<'a> {
         }
         let samples = (plan.round_ms * 1e6 / sample_ns as f64).round() as u64;
         lane.samples_count = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
-        // Where a sample outlasts a round, fewer rounds do.
+        // If a sample takes longer than a round, use fewer rounds.
         let fit = (plan.round_ms * 1e6 * f64::from(plan.rounds_per_unit) / sample_ns as f64) as u32;
         lane.rounds_first = if lane.is_command() { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
         lane.rounds = lane.rounds_first;
@@ -172,10 +172,10 @@ impl<'a> Pair<'a> {
             .extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &processes));
         trouble.sort_unstable();
         trouble.dedup();
-        // The state after both: that of the side whose turn was last.
+        // The device's state after both sides.
         state.device = results[turns[1]].device.take();
         let [base, head] = results;
-        lane.taken.push(PairRound {
+        lane.rounds_taken.push(PairRound {
             round,
             order,
             first: SIDES[turns[0]],
@@ -191,13 +191,13 @@ impl<'a> Pair<'a> {
     }
 
     fn processes(&mut self, lane: &Lane<'a>) -> Vec<u32> {
-        let of = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.process_id();
-        [of(0), of(1)].into_iter().flatten().collect()
+        let process_id = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.process_id();
+        [process_id(0), process_id(1)].into_iter().flatten().collect()
     }
 
     /// Checks the answers that the timed calls left behind, if a check is due.
     pub(super) fn verify(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
-        if lane.taken.is_empty() || lane.is_verified && !lane.is_check_due() {
+        if lane.rounds_taken.is_empty() || lane.is_verified && !lane.is_check_due() {
             return Ok(());
         }
         self.check_answers(lane, "after timing")?;

@@ -128,12 +128,12 @@ mod tests {
             ..DeviceState::default()
         };
         let own = [7, 8];
-        let of = |state: DeviceState| device_trouble(std::iter::once(&state), &own);
-        assert_eq!(of(state(&[], &[7, 8])), []);
-        assert_eq!(of(state(&["GPU_IDLE"], &[7])), []);
-        assert_eq!(of(state(&["SW_POWER_CAP"], &[7])), [Trouble::Throttled]);
-        assert_eq!(of(state(&[], &[7, 9])), [Trouble::SharedDevice]);
-        assert_eq!(of(state(&[], &[123, 124])), [], "the driver counts processes differently here");
+        let trouble_of = |state: DeviceState| device_trouble(std::iter::once(&state), &own);
+        assert_eq!(trouble_of(state(&[], &[7, 8])), []);
+        assert_eq!(trouble_of(state(&["GPU_IDLE"], &[7])), []);
+        assert_eq!(trouble_of(state(&["SW_POWER_CAP"], &[7])), [Trouble::Throttled]);
+        assert_eq!(trouble_of(state(&[], &[7, 9])), [Trouble::SharedDevice]);
+        assert_eq!(trouble_of(state(&[], &[123, 124])), [], "the driver counts processes differently here");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A short name for longer text: eight hexadecimal digits.
-pub(super) fn name_of(text: &[u8]) -> String {
+pub(super) fn short_hash(text: &[u8]) -> String {
     Sha256::digest(text).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -59,11 +59,11 @@ impl Cache {
     /// of what is measured.
     pub(super) fn entry(&self, commit: &str, build: Option<&BuildSpec>) -> Entry {
         let command = json!(build.map(|build| &build.command)).to_string();
-        let digits = name_of(command.as_bytes());
-        self.named(&format!("{}-{digits}", commit.get(..16).unwrap_or(commit)))
+        let digits = short_hash(command.as_bytes());
+        self.entry_named(&format!("{}-{digits}", commit.get(..16).unwrap_or(commit)))
     }
 
-    fn named(&self, name: &str) -> Entry {
+    fn entry_named(&self, name: &str) -> Entry {
         let beside = |extension: &str| self.root.join(format!("{name}.{extension}"));
         Entry { dir: self.root.join(name), log: beside(LOG), marker: beside(MARKER) }
     }
@@ -72,7 +72,7 @@ impl Cache {
     pub(super) fn sweep(&self, remove: impl Fn(&Path) -> io::Result<()>) {
         let left = |entry: &Entry| !entry.marker.exists();
         for entry in self.entries("").filter(left) {
-            // The one that is to be built next is looked at again.
+            // Building checks again that its folder is gone.
             let _ = remove(&entry.dir);
         }
         let mut logs: Vec<_> = self.entries(".log").filter(left).map(|entry| entry.log).collect();
@@ -89,7 +89,7 @@ impl Cache {
         entries.sort_by_cached_key(|entry| modified(&entry.marker));
         let surplus = entries.len().saturating_sub(KEPT_MAX);
         for entry in entries.iter().filter(|entry| !entry.is_in_use()).take(surplus) {
-            // The marker goes first: half a worktree must not pass for a build.
+            // The marker goes first: half a worktree must not be taken for a build.
             if fs::remove_file(&entry.marker).is_ok() {
                 let _ = fs::remove_file(&entry.log);
                 let _ = remove(&entry.dir);
@@ -103,7 +103,7 @@ impl Cache {
         let names = files.filter_map(move |file| {
             file.file_name().to_str()?.strip_suffix(suffix).filter(|name| is_name(name)).map(str::to_owned)
         });
-        names.map(|name| self.named(&name))
+        names.map(|name| self.entry_named(&name))
     }
 }
 
@@ -126,14 +126,14 @@ impl Entry {
     }
 
     /// Marks it as used now. Nobody evicts it while the returned file is open.
-    pub(super) fn hold(&self) -> Result<File, BuildError> {
-        let hold = || {
+    pub(super) fn mark_in_use(&self) -> Result<File, BuildError> {
+        let lock = || {
             let file = File::options().append(true).open(&self.marker)?;
             file.lock_shared()?;
             file.set_modified(SystemTime::now())?;
             Ok(file)
         };
-        hold().map_err(at(&self.marker))
+        lock().map_err(at(&self.marker))
     }
 
     fn is_in_use(&self) -> bool {

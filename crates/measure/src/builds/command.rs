@@ -66,7 +66,7 @@ impl BuildJob<'_> {
         let mut command = holdpoint_process::command(resolve_program(self.dir, program));
         command.args(build.command.iter().skip(1)).current_dir(self.dir);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
-        // They name another folder than the one it runs in; one target folder for all would be one build for all.
+        // They name other folders; with a common target folder, all revisions would share one build.
         for name in ["PWD", "OLDPWD", "CARGO_TARGET_DIR"].iter().chain(&INHERITED) {
             command.env_remove(name);
         }

@@ -45,7 +45,7 @@ impl Git {
         let name = format!("{revision}^{{commit}}");
         let output = self.ask(&["rev-parse", "--verify", "--end-of-options", &name])?;
         let hash = text(&output);
-        // "^main" is answered by a hash with a sign before it.
+        // For "^main" git prints a hash with a sign before it.
         let is_hash = !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         if output.status.success() && is_hash { Ok(hash) } else { Err(unknown()) }
     }
@@ -70,7 +70,7 @@ impl Git {
     pub(super) fn changes_sha256(&self) -> Result<String, BuildError> {
         let mut hash = Sha256::new();
         for path in self.changed_paths()? {
-            // One that was removed holds nothing.
+            // A removed file has no content.
             let content = std::fs::read(self.root.join(&path)).unwrap_or_default();
             hash.update(format!("{path}\0{}\0", content.len()));
             hash.update(content);
@@ -119,14 +119,14 @@ impl Git {
     fn commits(&self, which: &[&str]) -> Result<Vec<Commit>, BuildError> {
         let arguments = [&["rev-list", RECORD, "--encoding=UTF-8"], which, &["--"]].concat();
         let output = self.succeed("rev-list", &arguments)?;
-        // Before each record stands a line with the hash alone.
+        // Git prints a line with the hash alone before each record.
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(record).collect())
     }
 
     pub(super) fn add_worktree(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
         let mut command = git::checkout_command(&self.root);
-        // Forced, because git may still have the folder in its books after it was removed by hand; twice, because a checkout
-        // that was killed is locked there.
+        // Forced, because git may still know the folder after it was removed by hand; twice, because it locks a
+        // checkout that was killed.
         command.args(["worktree", "add", "--quiet", "--detach", "--force", "--force"]).arg(dir).arg(commit);
         let output = finish(&mut command)?;
         let (commit, dir) = (commit.to_owned(), dir.to_owned());
@@ -148,7 +148,7 @@ impl Git {
     /// Removes a worktree, or what is left of it, from the disk and from git's records.
     pub(super) fn remove_worktree(&self, dir: &Path) -> io::Result<()> {
         let mut command = git::checkout_command(&self.root);
-        // Git refuses what it does not know or what is half there; the folder is looked at below.
+        // Git refuses unknown or incomplete worktrees; the folder is removed below.
         let _ = finish(command.args(["worktree", "remove", "--force", "--force"]).arg(dir));
         match std::fs::remove_dir_all(dir) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -158,7 +158,7 @@ impl Git {
 
     /// Whether a folder is a worktree of its own with that commit checked out.
     pub(super) fn is_checked_out(&self, dir: &Path, commit: &str) -> Result<bool, BuildError> {
-        // Without a repository of its own the folder would pass for a part of the one around it.
+        // Otherwise git would answer for a repository around the folder.
         if !dir.join(".git").exists() {
             return Ok(false);
         }

@@ -29,7 +29,7 @@ pub struct Builds {
     git: Git,
     cache: Cache,
     /// Locked markers of builds in use, by folder: none is evicted while this is alive.
-    held: Mutex<BTreeMap<PathBuf, File>>,
+    in_use: Mutex<BTreeMap<PathBuf, File>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -53,15 +53,15 @@ impl Builds {
     /// The builds of the repository that a folder is in; each repository has a folder in the user's cache.
     pub fn open(dir: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
-        let root = cache_dir().join(cache::name_of(git.root.as_os_str().as_encoded_bytes()));
-        Ok(Self { git, cache: Cache { root }, held: Mutex::default() })
+        let root = cache_dir().join(cache::short_hash(git.root.as_os_str().as_encoded_bytes()));
+        Ok(Self { git, cache: Cache { root }, in_use: Mutex::default() })
     }
 
     /// Uses another cache folder.
     pub fn open_with(dir: &Path, cache: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
         let cache = Cache { root: cache.to_owned() };
-        Ok(Self { git, cache, held: Mutex::default() })
+        Ok(Self { git, cache, in_use: Mutex::default() })
     }
 
     /// The root of the repository's work tree.
@@ -108,8 +108,8 @@ impl Builds {
         if !cached {
             self.make(&entry, &commit, build)?;
         }
-        let marker = entry.hold()?;
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.dir.clone(), marker);
+        let marker = entry.mark_in_use()?;
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.dir.clone(), marker);
         if !cached {
             self.cache.evict(|dir| self.git.remove_worktree(dir));
         }

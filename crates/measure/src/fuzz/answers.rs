@@ -26,7 +26,7 @@ pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Resu
         return Err(format!("{} bytes were recorded, {} are there now", recorded.len(), now.len()));
     }
     let Tolerance { atol, rtol } = dtype.tolerance();
-    // Two devices may both be off by the tolerance, one up, one down.
+    // Two devices may be off by the tolerance in opposite directions.
     let tolerance = Tolerance::new(2.0 * atol, 2.0 * rtol);
     let overflow = dtype.overflow();
     let width = dtype.bytes();
@@ -179,7 +179,7 @@ mod tests {
                 panic!("{op}")
             };
             assert_ne!(other.inputs_sha256, answers.inputs_sha256, "{op}");
-            // Parameters that no op has: nothing is wrong, and nothing can be said.
+            // Parameters that no op has are skipped, not wrong.
             let params = serde_json::from_value(json!({ "colour": 3 })).unwrap();
             let other = answerer.answer(&FuzzCase { params, ..case.clone() });
             assert!(

@@ -77,7 +77,7 @@ pub(super) fn evaluate(
     if evaluated.finding.is_some() || evaluated.skipped.is_some() {
         return Ok(evaluated);
     }
-    // Other inputs at the same addresses, each call made twice, then the first again.
+    // Other inputs at the same addresses, each call repeated, then the first again.
     let again = Exchange::new(case, case.seed ^ 0x5555, calls, 2)?.run(arena, worker)?;
     if again.finding.is_some() || again.skipped.is_some() {
         return Ok(again);

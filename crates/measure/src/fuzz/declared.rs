@@ -36,7 +36,12 @@ impl<'a> Oracle<'a> {
     }
 
     /// Computes the right outputs of a call, unless they are known. A failure here is not the kernel's.
-    pub(super) fn answer(&mut self, asked: &Evaluation, oracle: &str, case: &mut Case) -> Result<(), String> {
+    pub(super) fn answer(
+        &mut self,
+        request: &Evaluation,
+        oracle: &str,
+        case: &mut Case,
+    ) -> Result<(), String> {
         if case.has_answer() {
             return Ok(());
         }
@@ -54,7 +59,7 @@ impl<'a> Oracle<'a> {
             bytes: bytes.len() as u64,
             calls: vec![CallPlaces { inputs, outputs: outputs.clone() }],
             repeats: 1,
-            ..asked.clone()
+            ..request.clone()
         };
         let answered = slot.worker().and_then(|w| self.tensors.exchange(w, &mut request, &mut bytes));
         let (computed, _) = answered.map_err(|error| {

@@ -21,9 +21,9 @@ fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> Most {
         // An oracle takes a millisecond or so.
         (Target::Builtin | Target::Cuda, false) => (1_500_000, 40_000),
         (Target::Builtin | Target::Cuda, true) => (8_000_000, 200_000),
-        // Eight calls a case and more while it is made small, by a worker that may be written in plain Python.
+        // Eight calls per case and more while shrinking, by a worker that may be written in plain Python.
         (Target::External, false) => (400_000, 6_000),
-        // About a second a call in plain Python.
+        // About a second per call in plain Python.
         (Target::External, true) => (2_000_000, 40_000),
     };
     let least = |own: usize, given: Option<u64>| {
@@ -110,13 +110,13 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         params,
         seed: random.bits() >> 12,
         values: match kernel.declared {
-            // A large case is there for its size: values that hide wrong places would waste it.
+            // A large case tests size: values that hide wrong elements would waste it.
             _ if large.is_some() => Values::Normal,
-            // Of ours half are ordinary.
+            // Half of the built-in ops' cases have ordinary values.
             None if random.below(2) == 0 => Values::Normal,
             _ => values[random.below(values.len())],
         },
-        // A kernel that is handed pointers may count on what allocators give.
+        // A user's kernel gets pointers and may rely on the alignment that allocators give.
         offset: match target {
             Target::Builtin => 0,
             _ if own.is_some() || random.below(4) > 0 => 0,

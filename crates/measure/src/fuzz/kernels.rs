@@ -20,7 +20,7 @@ pub enum Target {
 
 impl Target {
     /// `None` for commands, whose inputs cannot be chosen.
-    pub fn of(spec: &WorkloadSpec) -> Option<Self> {
+    pub fn for_workload(spec: &WorkloadSpec) -> Option<Self> {
         match spec.worker.as_str() {
             WORKER_BUILTIN => Some(Self::Builtin),
             WORKER_CUDA => Some(Self::Cuda),
@@ -86,12 +86,12 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
     for spec in suite.workloads.iter().filter(|spec| spec.variant == Variant::Fast) {
         let is_wanted = only.is_empty() || only.iter().any(|name| *name == spec.op || *name == spec.name);
         let is_ours = |entry: &Entry| entry.cases.is_some();
-        // An op that is wrong on purpose has no cases.
+        // Ops that are wrong on purpose have no cases.
         let is_fuzzed = suite.ops.contains_key(&spec.op) || Entry::find(&spec.op).is_none_or(is_ours);
-        let Some(target) = Target::of(spec).filter(|_| is_wanted && is_fuzzed) else { continue };
+        let Some(target) = Target::for_workload(spec).filter(|_| is_wanted && is_fuzzed) else { continue };
         let own = [spec.dtype.clone()];
         for dtype in if dtypes.is_empty() { &own } else { dtypes } {
-            // A kernel of the user's own is one of its own, whatever it computes.
+            // Kernels that the user wrote are distinct, even if they compute the same.
             let own = spec.kernel.as_ref().map(|_| spec.name.clone());
             if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
                 let declared = target.declared(suite, spec);
@@ -104,7 +104,10 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
 }
 
 /// The suite's own workloads as cases with ordinary values; some may be too large to run.
-pub(super) fn given<'a>(suite: &'a Suite, kernel: &'a Kernel<'_>) -> impl Iterator<Item = FuzzCase> + 'a {
+pub(super) fn workload_cases<'a>(
+    suite: &'a Suite,
+    kernel: &'a Kernel<'_>,
+) -> impl Iterator<Item = FuzzCase> + 'a {
     let is_same = |spec: &&WorkloadSpec| {
         spec.op == kernel.spec.op
             && spec.worker == kernel.spec.worker

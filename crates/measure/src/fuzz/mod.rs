@@ -24,7 +24,7 @@ use arena::Arena;
 use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel, Shown, SizeRange};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
 use holdpoint_stats::random::Random;
-use kernels::given;
+use kernels::workload_cases;
 use std::path::Path;
 
 /// Timeouts of a worker before it is given up.
@@ -63,9 +63,9 @@ impl<'a> Fuzzer<'a> {
         })
     }
 
-    fn look_at_times(&mut self, case: &FuzzCase) -> Evaluated {
+    fn check_times(&mut self, case: &FuzzCase) -> Evaluated {
         self.with_worker(|worker, arena| match arena {
-            Some(arena) => times::look(arena, worker, case),
+            Some(arena) => times::check_times(arena, worker, case),
             None => Ok(Evaluated::default()),
         })
     }
@@ -84,77 +84,77 @@ impl<'a> Fuzzer<'a> {
 
     /// Fuzzes a kernel with the suite's own shapes, then with generated cases; calls `on_case` for each.
     pub fn run(&mut self, kernel: &Kernel<'_>, plan: Plan, mut on_case: impl FnMut(u64)) -> FuzzedKernel {
-        let mut found = no_cases(kernel);
+        let mut fuzzed = no_cases(kernel);
         let name = format!("{} {} {}", kernel.name(), kernel.dtype, kernel.spec.worker);
         let mut random = Random::new(
             plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
         );
-        let given = own_cases(self.suite, kernel, &mut found);
-        let total = given.len() as u64 + plan.cases_count;
-        let (mut given, mut numbers) = (given.into_iter(), 0..);
+        let own_cases = runnable_cases(self.suite, kernel, &mut fuzzed);
+        let total = own_cases.len() as u64 + plan.cases_count;
+        let (mut own_cases, mut numbers) = (own_cases.into_iter(), 0..);
         let mut passed = Passed::default();
         for _ in 0..total {
             let generated = || generate::generate(kernel, numbers.next()?, &mut random);
-            let Some(case) = given.next().or_else(generated) else {
+            let Some(case) = own_cases.next().or_else(generated) else {
                 let what = format!("no cases are known for op {:?} in {:?}", kernel.spec.op, kernel.dtype);
-                found.skipped = Some(format!("{what} with this worker"));
+                fuzzed.skipped = Some(format!("{what} with this worker"));
                 break;
             };
             let evaluated = self.evaluate(&case);
             if let Some(reason) = evaluated.skipped {
-                found.refused_count += 1;
-                found.skipped = Some(reason);
-                // A worker of the user's may have kernels for some cases; ours say what the machine lacks.
+                fuzzed.refused_count += 1;
+                fuzzed.skipped = Some(reason);
+                // A user's worker may support only some cases; ours report what the machine lacks.
                 if self.arena.is_some() { continue } else { break }
             }
-            found.cases_count += 1;
-            note_sizes(&mut found.sizes, kernel, &case.shape);
-            on_case(found.cases_count);
+            fuzzed.cases_count += 1;
+            note_sizes(&mut fuzzed.sizes, kernel, &case.shape);
+            on_case(fuzzed.cases_count);
             let Some(finding) = evaluated.finding else {
-                found.passed_count += 1;
-                found.errors = evaluated.errors.map_or(found.errors, |errors| found.errors.worse(errors));
+                fuzzed.passed_count += 1;
+                fuzzed.errors = evaluated.errors.map_or(fuzzed.errors, |errors| fuzzed.errors.worse(errors));
                 passed.add(case);
                 continue;
             };
-            if found.failures.iter().all(|known| known.finding.kind != finding.kind) {
-                found.failures.push(self.shrink_failure(case, finding, found.cases_count));
+            if fuzzed.failures.iter().all(|known| known.finding.kind != finding.kind) {
+                fuzzed.failures.push(self.shrink_failure(case, finding, fuzzed.cases_count));
             }
             if self.timeouts_count >= TIMEOUTS_MAX {
-                let count = found.cases_count;
-                found.skipped = Some(format!(
+                let count = fuzzed.cases_count;
+                fuzzed.skipped = Some(format!(
                     "given up after {count} of {total} cases: {TIMEOUTS_MAX} answers did not come in time"
                 ));
-                return found;
+                return fuzzed;
             }
             if plan.fail_fast {
-                return found;
+                return fuzzed;
             }
         }
         for case in passed.for_times() {
-            if found.failures.is_empty()
-                && let Some(finding) = self.look_at_times(&case).finding
+            if fuzzed.failures.is_empty()
+                && let Some(finding) = self.check_times(&case).finding
             {
-                let (first, found_after) = (case.clone(), found.cases_count);
+                let (first, found_after) = (case.clone(), fuzzed.cases_count);
                 let shown = Shown::default();
-                found.failures.push(FuzzFailure { finding, case, first, found_after, shown, file: None });
+                fuzzed.failures.push(FuzzFailure { finding, case, first, found_after, shown, file: None });
             }
         }
-        found
+        fuzzed
     }
 
     /// Finds the smallest case that fails in the same way.
     fn shrink_failure(&mut self, first: FuzzCase, finding: Finding, found_after: u64) -> FuzzFailure {
         let kind = finding.kind;
-        let mut seen = finding;
+        let mut smallest = finding;
         let case = shrink::shrink(&first, self.target, |case| {
             if self.is_too_slow() {
                 return false;
             }
             let same = self.evaluate(case).finding.filter(|finding| finding.kind == kind);
-            same.map(|finding| seen = finding).is_some()
+            same.map(|finding| smallest = finding).is_some()
         });
         let shown = self.measure_rate(&case);
-        FuzzFailure { finding: seen, case, first, found_after, shown, file: None }
+        FuzzFailure { finding: smallest, case, first, found_after, shown, file: None }
     }
 
     /// Whether so many answers timed out that cases known to fail are no longer repeated.
@@ -193,12 +193,12 @@ fn no_cases(kernel: &Kernel<'_>) -> FuzzedKernel {
 }
 
 /// The suite's own cases that can be run; those that are too large are counted as refused.
-fn own_cases(suite: &Suite, kernel: &Kernel<'_>, found: &mut FuzzedKernel) -> Vec<FuzzCase> {
+fn runnable_cases(suite: &Suite, kernel: &Kernel<'_>, fuzzed: &mut FuzzedKernel) -> Vec<FuzzCase> {
     let mut cases = Vec::new();
-    for case in given(suite, kernel) {
+    for case in workload_cases(suite, kernel) {
         if let Err(error) = kernel.target.check_size(&case) {
-            found.refused_count += 1;
-            found.skipped = Some(error.to_string());
+            fuzzed.refused_count += 1;
+            fuzzed.skipped = Some(error.to_string());
         } else if kernel.target.takes(&case) {
             cases.push(case);
         }

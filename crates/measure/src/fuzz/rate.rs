@@ -45,7 +45,7 @@ impl Fuzzer<'_> {
             }
         }
         if last.finding.is_none() && kind.is_about_time() {
-            last = self.look_at_times(case);
+            last = self.check_times(case);
             shown.failed_count = u64::from(last.finding.is_some());
         }
         Replayed { evaluated: last, shown }

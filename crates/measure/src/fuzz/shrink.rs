@@ -40,10 +40,10 @@ fn smaller(case: &FuzzCase) -> Vec<FuzzCase> {
         all.push(FuzzCase { offset: 0, ..case.clone() });
     }
     let with = |params: Map<String, Value>| FuzzCase { params, ..case.clone() };
-    // A declared op's parameters mean what its suite says.
+    // The meaning of a declared op's parameters is unknown.
     if case.declared.is_none() {
         all.extend(plainer(&case.params).into_iter().map(with));
-        // Ids that no longer fit a smaller map are what keeps it large.
+        // Indices that do not fit a smaller map would keep it large.
         all.extend([1, 2].into_iter().filter_map(|part| fewer(&case.params, part)).map(with));
     }
     for at in 0..case.shape.len() {

@@ -37,7 +37,7 @@ pub(super) fn is_heavy(case: &FuzzCase) -> bool {
 fn measure(target: Target, case: &FuzzCase) -> Load {
     let main = product(&case.shape);
     match (target, &case.declared) {
-        // Of a large answer only some rows are held against the oracle there.
+        // On a device, only some rows of a large answer are compared with the oracle.
         (Target::Cuda, _) => Load { elements: main, operations: 0 },
         (_, Some(op)) => {
             let (inputs, outputs) = op.tensors(&case.shape).unwrap_or_default();

@@ -39,7 +39,7 @@ pub fn sweep() {
         if strays.is_empty() || start.elapsed() > SWEEP_MAX {
             return;
         }
-        // What it has started comes to us when it ends, and is found when we look again.
+        // We adopt its children when it ends, and find them in the next pass.
         strays.iter().filter(|stray| !stray.is_dead).for_each(|stray| kill(stray.pid));
         strays.iter().for_each(|stray| reap(stray.pid));
     }

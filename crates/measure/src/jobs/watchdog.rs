@@ -24,7 +24,7 @@ struct Running {
 
 /// Sets the program that watches over jobs; it must call [`watch`] with its last argument.
 pub fn guard_with(program: Vec<OsString>) {
-    // The first one stays.
+    // Only the first program counts.
     let _ = PROGRAM.set(program);
 }
 
@@ -35,7 +35,7 @@ pub(super) fn start() {
         let mut command = holdpoint_process::command(program);
         command.args(arguments).arg(SESSION.as_str()).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Without one, jobs still end whenever holdpoint ends by itself or by a signal that it can catch.
+        // Without a watchdog, jobs still end if holdpoint ends by itself or by a signal that it can catch.
         let mut child = command.spawn().ok()?;
         Some(Running { pipe: Mutex::new(child.stdin.take()?), pid: Pid::from_child(&child) })
     });
@@ -49,7 +49,7 @@ pub(super) fn pid() -> Option<Pid> {
 pub(super) fn tell(what: char, pid: Pid) {
     if let Some(Some(running)) = RUNNING.get() {
         let mut pipe = running.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that was killed watches no more.
+        // The watchdog may have been killed.
         let _ = pipe.write_all(format!("{what}{}\n", pid.as_raw_nonzero()).as_bytes());
     }
 }

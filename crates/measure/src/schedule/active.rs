@@ -46,7 +46,7 @@ pub(super) struct Active<'a> {
 
 impl<'a> Active<'a> {
     pub(super) fn new(spec: &'a WorkloadSpec, seed: u64) -> Self {
-        // Our own op has no answers to keep, and drawing its inputs takes longer than a round.
+        // Our own ops remember no answers, and drawing their inputs takes longer than a round.
         let is_own = spec.worker == WORKER_BUILTIN;
         Self {
             spec,

@@ -84,7 +84,7 @@ impl<'a> Scheduler<'a, '_> {
             self.random.shuffle(&mut order);
             for (position, index) in order.into_iter().enumerate() {
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
-                // One that was made to end by another's turn.
+                // It may have ended in another workload's turn.
                 if actives[index].end.is_none() {
                     self.attempt(&mut actives, index, |this, active| this.round(active, round, position));
                 }
@@ -170,7 +170,7 @@ impl<'a> Scheduler<'a, '_> {
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
         active.samples_per_round = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
-        // A quarter of what a request may take: the estimate is rough and the machine may slow down.
+        // A quarter of a request's timeout: the estimate is rough and the machine may slow down.
         active.samples_per_request_max = ((plan.timeout_ms * 1e6 / 4.0 / sample_ns as f64) as u64).max(1);
         Ok(())
     }
@@ -237,7 +237,7 @@ impl<'a> Scheduler<'a, '_> {
         let slot = self.slot(active.spec);
         if active.process.is_some() && slot.process() == active.process {
             let released = slot.worker().and_then(|worker| worker.release(&name));
-            // The times stand; a worker that cannot let go is started anew for the next workload.
+            // The times stay valid; a worker that fails to release is restarted for the next workload.
             if released.is_err() {
                 slot.forget();
             }

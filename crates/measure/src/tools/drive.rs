@@ -3,7 +3,7 @@
 //! All requests are written before the process starts, and the answers are read after it has ended: by then the tool's
 //! log is complete, and the exit status is known.
 
-use super::process::{Output, ProcessError, captured};
+use super::process::{Output, ProcessError, capture};
 use crate::worker::WorkerError;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{DeviceInfo, Message, PROTOCOL_VERSION, Request, Response};
@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 #[derive(Default)]
-pub(super) struct Driven {
+pub(super) struct CallResult {
     pub stop: Option<Stop>,
     pub device: Option<DeviceInfo>,
     pub kernel: Option<KernelInfo>,
@@ -37,20 +37,20 @@ pub(super) fn drive(
     tool: &[String],
     dir: Option<&Path>,
     timeout: Duration,
-) -> Driven {
+) -> CallResult {
     let worker = suite.workers.get(&spec.worker);
     let program = worker.map_or(&spec.command, |worker| &worker.command);
     let command: Vec<String> = tool.iter().chain(program).cloned().collect();
     let requests = worker.map(|_| requests(spec, suite.seed_of(spec))).unwrap_or_default();
-    match captured(&command, &requests, dir, timeout) {
+    match capture(&command, &requests, dir, timeout) {
         Ok(output) => {
-            let mut driven = Driven { status: Some(output.status), ..Driven::default() };
+            let mut called = CallResult { status: Some(output.status), ..CallResult::default() };
             let checked = match worker {
-                Some(_) => driven.read_answers(spec, &output),
+                Some(_) => called.read_answers(spec, &output),
                 None => check_program(spec, &output),
             };
-            driven.stop = checked.err();
-            driven
+            called.stop = checked.err();
+            called
         }
         Err(error) => {
             let cause = match error {
@@ -61,7 +61,7 @@ pub(super) fn drive(
             };
             let program = program.first().map(String::as_str).unwrap_or_default();
             let stop = failed(cause, format!("{program:?} {error}"), &[]);
-            Driven { stop: Some(stop), ..Driven::default() }
+            CallResult { stop: Some(stop), ..CallResult::default() }
         }
     }
 }
@@ -74,7 +74,7 @@ fn requests(spec: &WorkloadSpec, seed: u64) -> String {
         Request::Verify { workload: workload() },
         Request::Bye {},
     ];
-    // A request can always be written.
+    // Requests can always be serialised.
     let messages = (1..).zip(requests).map(|(id, body)| Message { id, body });
     messages.filter_map(|message| serde_json::to_string(&message).ok()).map(|line| line + "\n").collect()
 }
@@ -98,7 +98,7 @@ fn check_program(spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
     }
 }
 
-impl Driven {
+impl CallResult {
     /// Reads a worker's answers to all requests.
     fn read_answers(&mut self, spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
         let fail = |cause, detail: String| Err(failed(cause, detail, &output.stderr_tail));

@@ -1,6 +1,6 @@
 //! Finds the tools and their versions, and whether GPU counters may be read.
 
-use super::process::{Output, captured};
+use super::process::{Output, capture};
 use super::unavailable;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::profile::{ToolInfo, Unavailable};
@@ -46,7 +46,7 @@ pub fn find(tool: Tool) -> Result<ToolInfo, Unavailable> {
     let refused = |what: String| {
         unavailable(&format!("{prefix}_not_usable"), format!("{name} --version: {}", clean_text(&what)))
     };
-    match captured(&[name.clone(), "--version".to_owned()], "", None, VERSION_TIMEOUT) {
+    match capture(&[name.clone(), "--version".to_owned()], "", None, VERSION_TIMEOUT) {
         Ok(Output { status, stdout, .. }) => match version(&stdout) {
             Some(version) if status.success() => {
                 Ok(ToolInfo { name: program.to_owned(), version, path: name })

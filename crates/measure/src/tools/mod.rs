@@ -12,9 +12,9 @@ mod process;
 mod sanitizer;
 
 pub use find::{Permission, Tool, counters_permission, find};
-pub use ncu::{Profiling, Seen, profile};
-pub(crate) use process::captured;
-pub use sanitizer::{SANITIZERS, Sanitizing, check_sanitizer, sanitize};
+pub use ncu::{ProfileResult, ProfileSettings, profile};
+pub(crate) use process::capture;
+pub use sanitizer::{SANITIZERS, SanitizeSettings, check_sanitizer, sanitize};
 
 use holdpoint_model::profile::Unavailable;
 use holdpoint_model::suite::WORKER_BUILTIN;
@@ -93,7 +93,7 @@ impl Folder {
     /// Creates the folder if necessary.
     pub fn new(path: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(path)?;
-        // Tools run elsewhere.
+        // Tools run in other folders.
         std::path::absolute(path).map(Self)
     }
 
@@ -102,7 +102,7 @@ impl Folder {
         let usable = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
         let stem: String = workload.chars().map(usable).collect();
         let path = self.0.join(format!("{}{ending}", stem.trim_start_matches('.')));
-        // What is not there need not go.
+        // There may be none.
         let _ = std::fs::remove_file(&path);
         path
     }

@@ -31,7 +31,7 @@ pub(crate) enum ProcessError {
 }
 
 /// Runs a command with this text on its stdin, and captures its output.
-pub(crate) fn captured(
+pub(crate) fn capture(
     command: &[String],
     stdin: &str,
     dir: Option<&Path>,
@@ -41,11 +41,15 @@ pub(crate) fn captured(
 }
 
 /// Runs a command and keeps its output in a file as well.
-pub(super) fn into_file(command: &[String], path: &Path, timeout: Duration) -> Result<Output, ProcessError> {
+pub(super) fn capture_to_file(
+    command: &[String],
+    path: &Path,
+    timeout: Duration,
+) -> Result<Output, ProcessError> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
     let output = run(command, "", None, &file, timeout);
     if matches!(output, Err(ProcessError::Flooded)) {
-        // A page without end is worth nothing, and large.
+        // Truncated output is useless, and large.
         let _ = std::fs::remove_file(path);
     }
     output
@@ -66,7 +70,7 @@ fn run(
     let mut starting = place.command(program);
     starting
         .args(arguments)
-        // Tools write numbers as their user's language has them.
+        // Otherwise tools format numbers in the user's locale.
         .env("LC_ALL", "C")
         .stdin(input)
         .stdout(stdout.try_clone()?)
@@ -94,6 +98,6 @@ fn read(mut file: &File) -> Result<String, ProcessError> {
 }
 
 /// The text of a tool's log; empty if there is none.
-pub(super) fn log_text(path: &Path) -> String {
+pub(super) fn read_log(path: &Path) -> String {
     File::open(path).map_err(ProcessError::from).and_then(|file| read(&file)).unwrap_or_default()
 }

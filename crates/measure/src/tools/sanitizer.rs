@@ -1,7 +1,7 @@
 //! compute-sanitizer on one workload.
 
-use super::drive::{Driven, Stop, drive};
-use super::process::log_text;
+use super::drive::{CallResult, Stop, drive};
+use super::process::read_log;
 use super::{Folder, unavailable};
 use holdpoint_interop::sanitizer::sanitizer_log;
 use holdpoint_model::limits::clean_text;
@@ -18,7 +18,7 @@ pub const SANITIZERS: &[&str] = &["memcheck", "racecheck", "initcheck", "syncche
 const ERROR_EXIT: i32 = 86;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Sanitizing<'a> {
+pub struct SanitizeSettings<'a> {
     pub sanitizer: &'a ToolInfo,
     pub timeout: Duration,
     pub folder: &'a Folder,
@@ -28,16 +28,16 @@ pub fn sanitize(
     suite: &Suite,
     spec: &WorkloadSpec,
     tool: &str,
-    how: Sanitizing<'_>,
+    settings: SanitizeSettings<'_>,
 ) -> (SanitizeOutcome, Option<DeviceInfo>) {
-    let log = how.folder.file(&spec.name, &format!(".{tool}.log"));
+    let log = settings.folder.file(&spec.name, &format!(".{tool}.log"));
     let (path, code) = (log.display().to_string(), ERROR_EXIT.to_string());
-    let words = [
-        // Its allocator keeps tensors beside each other in blocks of its own, which hides accesses out of bounds.
+    let command = [
+        // PyTorch's allocator packs tensors into large blocks, which hides accesses out of bounds.
         [
             "env",
             "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
-            &how.sanitizer.path,
+            &settings.sanitizer.path,
             "--tool",
             tool,
             "--error-exitcode",
@@ -45,9 +45,10 @@ pub fn sanitize(
         ],
         ["--check-exit-code", "no", "--print-limit", "100", "--target-processes", "all", "--log-file"],
     ];
-    let words: Vec<String> = words.concat().into_iter().chain([path.as_str()]).map(str::to_owned).collect();
-    let Driven { stop, device, status, .. } = drive(suite, spec, &words, None, how.timeout);
-    let report = sanitizer_log(&log_text(&log));
+    let command: Vec<String> =
+        command.concat().into_iter().chain([path.as_str()]).map(str::to_owned).collect();
+    let CallResult { stop, device, status, .. } = drive(suite, spec, &command, None, settings.timeout);
+    let report = sanitizer_log(&read_log(&log));
     let has_error_exit = status.is_some_and(|status| status.code() == Some(ERROR_EXIT));
     let name = log.file_name().map(|name| name.to_string_lossy().into_owned());
     let no_result = |reason: &str, detail: String| SanitizeOutcome::Unavailable(unavailable(reason, detail));
@@ -84,9 +85,12 @@ pub fn sanitize(
 
 /// Checks that the sanitizer finds a planted error: the suite's workload writes out of bounds. If it does not, its
 /// silence about others means nothing.
-pub fn check_sanitizer(planted: &Suite, how: Sanitizing<'_>) -> Result<Option<DeviceInfo>, Unavailable> {
+pub fn check_sanitizer(
+    planted: &Suite,
+    settings: SanitizeSettings<'_>,
+) -> Result<Option<DeviceInfo>, Unavailable> {
     let Some(spec) = planted.workloads.first() else { return Ok(None) };
-    let (outcome, device) = sanitize(planted, spec, "memcheck", how);
+    let (outcome, device) = sanitize(planted, spec, "memcheck", settings);
     match outcome {
         SanitizeOutcome::Errors { errors, .. } if errors.iter().any(|error| error.kernel.is_some()) => {
             Ok(device)

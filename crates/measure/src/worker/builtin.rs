@@ -77,7 +77,7 @@ impl Worker for Builtin {
         }
         let prepared = self.prepared.get_mut(workload).ok_or_else(|| WorkerError::no_workload(workload))?;
         let op = &mut prepared.op;
-        // An answer left from before must not pass for the answer of the timed calls.
+        // An old answer must not be taken for that of the timed calls.
         op.poison();
         let start = Instant::now();
         (0..calls_per_sample).for_each(|_| op.call());
@@ -130,8 +130,8 @@ impl Worker for Builtin {
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
     }
 
-    fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
-        super::evaluate::compute_on_cpu(asked)
+    fn evaluate(&mut self, evaluation: &Evaluation) -> Result<Computed, WorkerError> {
+        super::evaluate::compute_on_cpu(evaluation)
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

@@ -143,7 +143,7 @@ impl Child {
             let detail = format!("not an answer of the protocol ({error}): {}", excerpt(text));
             WorkerError::new(FailureCause::Garbage, detail)
         })?;
-        // A worker of an older version repeats no number; its version is what is wrong with it.
+        // Workers of older protocol versions send no number; report their version instead.
         let is_older = matches!(&message.body, Response::Hello(info) if info.protocol != PROTOCOL_VERSION);
         if message.id != id && !is_older {
             Err(self.wrong_id(message.id, id))
@@ -351,7 +351,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         if self.stdin.is_some() {
             let id = self.remember(&Request::Bye {});
-            // A worker that is already gone needs no farewell.
+            // The worker may already be gone.
             if let Ok(line) = to_line(id, &Request::Bye {}) {
                 let _ = self.send(&line, Instant::now() + GRACE);
             }

@@ -121,11 +121,11 @@ fn execute(
     let (mut child, job) = place
         .spawn(&mut command)
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
-    let reader = child.stdout.take().map(read_aside);
+    let reader = child.stdout.take().map(read_in_background);
     let stderr = child.stderr.take().map(Tail::new);
     let timed_out = !job.wait(timeout);
     let wall = start.elapsed();
-    // What it left running would disturb the next call and hold its stdout open.
+    // Leftover processes would disturb the next call and keep stdout open.
     job.kill();
     if !job.wait(KILL_MAX) {
         let detail = format!("{program:?} was killed, yet does not end");
@@ -166,13 +166,13 @@ const KILL_MAX: Duration = Duration::from_secs(5);
 const STDOUT_GRACE: Duration = Duration::from_millis(500);
 
 /// Reads one byte past the limit and then closes: the writer gets a broken pipe, instead of filling our memory.
-fn read_aside(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+fn read_in_background(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What could not be read is compared as missing.
+        // Output that cannot be read counts as missing.
         let _ = out.take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-        // Nobody waits any more when it took too long.
+        // The receiver is gone after a timeout.
         let _ = send.send(bytes);
     });
     receive

@@ -61,7 +61,7 @@ impl From<CudaError> for WorkerError {
 
 fn prepare(gpu: &mut Gpu, request: &Request<'_>) -> Result<cuda::Prepared, PrepareError> {
     cuda::Prepared::new(gpu, request).map_err(|error| match error {
-        // Without a compiler, what was never compiled here cannot run: a fact about the machine.
+        // Without a compiler, a kernel that was never compiled here cannot run: a fact about the machine.
         PrepareError::Device(error) if error.cause == FailureCause::NotStarted => {
             PrepareError::Skipped("nvrtc_not_found".to_owned())
         }
@@ -96,7 +96,7 @@ impl Worker for Cuda {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(Prepared::Skipped(unavailable.reason.to_owned())),
         };
-        // The memory of the one before goes back first.
+        // Free the previous buffers first.
         self.prepared.remove(workload);
         let prepared = match prepare(gpu, &op_request(spec, seed)) {
             Err(PrepareError::Skipped(reason)) => return Ok(Prepared::Skipped(reason)),
@@ -104,7 +104,7 @@ impl Worker for Cuda {
         };
         let work = Some(prepared.work());
         let mut kernel = prepared.kernel_info();
-        // Time that is put in is not in the kernel's code.
+        // An artificial slowdown is not part of the kernel's code.
         kernel.code_sha256 = kernel.code_sha256.filter(|_| self.slowdown == 0.0);
         let kernel = Some(kernel);
         self.prepared.insert(workload.to_owned(), (prepared, choose_timing(spec)));
@@ -114,10 +114,10 @@ impl Worker for Cuda {
     /// Draws new inputs for every request, whatever its seed.
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
         let RunRequest { workload, samples_count, calls_per_sample, .. } = request;
-        let (Ok(gpu), Some((prepared, how))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
+        let (Ok(gpu), Some((prepared, timing))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
-        let times = prepared.run(gpu, *how, *samples_count, *calls_per_sample, self.slowdown)?;
+        let times = prepared.run(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
         Ok(RunResult {
             workload: workload.clone(),
             calls_per_sample: *calls_per_sample,
@@ -151,33 +151,33 @@ impl Worker for Cuda {
         }
     }
 
-    fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
+    fn evaluate(&mut self, evaluation: &Evaluation) -> Result<Computed, WorkerError> {
         let gpu = match &mut self.gpu {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(Computed::Skipped(unavailable.reason.to_owned())),
         };
-        let request = evaluation_request(asked);
+        let request = evaluation_request(evaluation);
         let mut prepared = match prepare(gpu, &request) {
             Err(PrepareError::Request(error)) => return Ok(Computed::Skipped(error.to_string())),
             Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
             prepared => prepared?,
         };
         let dtype = prepared.dtype();
-        let tensors = Tensors::open(asked)?;
+        let tensors = Tensors::open(evaluation)?;
         let mut elapsed = Duration::ZERO;
-        for call in &asked.calls {
+        for call in &evaluation.calls {
             let mut inputs = prepared.tensors();
             tensors.read_inputs(&call.inputs, &mut inputs)?;
-            let computed = match prepared.compute(gpu, &inputs, asked.repeats) {
+            let computed = match prepared.compute(gpu, &inputs, evaluation.repeats) {
                 Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
                 computed => computed?,
             };
             for place in &call.outputs {
                 let Some(output) = computed.outputs.iter().find(|output| output.name == place.name) else {
-                    let reason = format!("on a device {:?} does not give {:?}", asked.op, place.name);
+                    let reason = format!("on a device {:?} does not give {:?}", evaluation.op, place.name);
                     return Ok(Computed::Skipped(reason));
                 };
-                // All floats of an exchange have the element type that was asked for.
+                // All float outputs have the requested element type.
                 let mut rounded = Tensor::new("", &output.dims, Domain::Any, Element::Float(dtype));
                 rounded.set(&output.values());
                 tensors.write(place, &rounded.bytes())?;

@@ -1,4 +1,4 @@
-//! Lines from and to untrusted processes: of limited length, and never kept but for the last few.
+//! Lines from and to untrusted processes: of limited length, and never lines but for the last few.
 
 use holdpoint_model::limits::{LINE_BYTES_MAX, STDERR_LINES_KEPT, clean_text};
 use holdpoint_model::protocol::Message;
@@ -59,20 +59,20 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// The last lines of a stream: always drained, so that the writer never waits for a reader.
 pub(crate) struct Tail {
-    kept: Arc<Mutex<VecDeque<String>>>,
+    lines: Arc<Mutex<VecDeque<String>>>,
     reader: JoinHandle<()>,
 }
 
 impl Tail {
     /// Reads the stream to its end, in a thread of its own.
     pub(crate) fn new(pipe: impl Read + Send + 'static) -> Self {
-        let kept = Arc::new(Mutex::new(VecDeque::new()));
-        let for_reader = Arc::clone(&kept);
-        Self { kept, reader: std::thread::spawn(move || keep(pipe, &for_reader)) }
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let for_reader = Arc::clone(&lines);
+        Self { lines, reader: std::thread::spawn(move || drain(pipe, &for_reader)) }
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     /// The last lines of a writer that has ended.
@@ -85,29 +85,29 @@ impl Tail {
     }
 }
 
-fn keep(pipe: impl Read, kept: &Mutex<VecDeque<String>>) {
+fn drain(pipe: impl Read, lines: &Mutex<VecDeque<String>>) {
     let mut reader = BufReader::new(pipe);
     loop {
         let line = match read_line(&mut reader) {
             Ok(Line::Text(text)) => clean_text(&text),
             Ok(Line::NotText) => "(not UTF-8)".to_owned(),
             Ok(Line::TooLong) => {
-                push(kept, "(a line over the limit; nothing after it was kept)".to_owned());
+                push(lines, "(a line over the limit; nothing after it was kept)".to_owned());
                 let _ = io::copy(&mut reader, &mut io::sink());
                 return;
             }
             Ok(Line::End) | Err(_) => return,
         };
-        push(kept, line);
+        push(lines, line);
     }
 }
 
-fn push(kept: &Mutex<VecDeque<String>>, line: String) {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.len() == STDERR_LINES_KEPT {
-        kept.pop_front();
+fn push(lines: &Mutex<VecDeque<String>>, line: String) {
+    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    if lines.len() == STDERR_LINES_KEPT {
+        lines.pop_front();
     }
-    kept.push_back(line);
+    lines.push_back(line);
 }
 
 #[cfg(test)]
