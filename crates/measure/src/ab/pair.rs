@@ -79,7 +79,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// A process that has died must not be rounds_taken for a fresh one.
+    /// A process that has died must not be taken for a fresh one.
     pub(super) fn forget_if_dead(&mut self, lane: &Lane<'a>, stop: &Stop) {
         if let Stop::Failed(side, error) = stop
             && error.fatal
@@ -128,7 +128,7 @@ impl<'a> Pair<'a> {
             && base.is_same_code(&head)
             && is_same_work(lane.specs, self.sides)
         {
-            // Right before fast: answers are checked, though no time is rounds_taken.
+            // Answers are checked even if nothing is timed.
             self.check_answers(lane, "without timing")?;
             return Err(Stop::SameCode(Box::new(SideKernels { base, head })));
         }
