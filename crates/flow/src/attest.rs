@@ -5,7 +5,7 @@ use crate::error::FlowError;
 use crate::options::{AttestArgs, AttestCommand, AttestCreateArgs, VerifyArgs};
 use crate::release::{self, Verified};
 use crate::support::sealing::tree_of;
-use holdpoint_evidence::attest::{self, Request, Places, Signed, Signer};
+use holdpoint_evidence::attest::{self, Places, Request, Signed, Signer};
 use holdpoint_evidence::canonical::to_canonical;
 use holdpoint_evidence::folder::find_file;
 use holdpoint_evidence::{EvidenceError, dsse, keys};

@@ -128,7 +128,7 @@ fn correctness(
     spec: &WorkloadSpec,
     dir: &Path,
 ) -> Result<Result<Correctness, String>, FlowError> {
-    let Some(target) = Target::of(spec) else {
+    let Some(target) = Target::for_workload(spec) else {
         return Ok(Err("a command has no inputs that could be chosen".to_owned()));
     };
     let case = |(values, seed): (Values, u64)| FuzzCase {

@@ -117,7 +117,8 @@ fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result
         let arg = SuiteArg { suite: suite.unwrap_or(&file.suite).to_owned(), device };
         let suite = suites::runnable(&arg)?;
         let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
-        let Some((target, worker)) = spec.and_then(|spec| Some((Target::of(spec)?, spec.worker.as_str())))
+        let Some((target, worker)) =
+            spec.and_then(|spec| Some((Target::for_workload(spec)?, spec.worker.as_str())))
         else {
             let problem =
                 format!("{}: suite {:?} has no worker {:?}", path.display(), suite.name, file.worker);

@@ -9,7 +9,7 @@ use crate::support::save;
 use crate::support::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_gate::profile::{Rules, add_findings, compare};
-use holdpoint_measure::tools::{self, Folder, Profiling, Tool};
+use holdpoint_measure::tools::{self, Folder, ProfileSettings, Tool};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::profile::WorkloadProfile;
 use holdpoint_model::{
@@ -137,7 +137,7 @@ fn make(
                 let seen = tools::profile(
                     suite,
                     spec,
-                    Profiling {
+                    ProfileSettings {
                         ncu,
                         metrics: &metrics,
                         required: &required,

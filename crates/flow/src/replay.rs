@@ -171,7 +171,7 @@ fn environment(suite: &Suite) -> ReplayEnvironment {
 
 fn answer(suite: &Suite, spec: &WorkloadSpec, case: &FuzzCase, dir: &Path) -> Result<Answered, FlowError> {
     let skipped = |reason: &str| Ok(Answered::Skipped(reason.to_owned()));
-    let Some(target) = Target::of(spec) else {
+    let Some(target) = Target::for_workload(spec) else {
         return skipped("a command has no tensors that could be kept");
     };
     if spec.variant == Variant::Reference {

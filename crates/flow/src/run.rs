@@ -9,7 +9,7 @@ use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
 use holdpoint_evidence::SigningKey;
 use holdpoint_gate::HasExitCode;
-use holdpoint_measure::{device_count, parent, run_suite};
+use holdpoint_measure::{device_count, jobs, run_suite};
 use holdpoint_model::{Report, Suite};
 use holdpoint_store::FolderLock;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub enum Ran {
 pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
     let key = sealing::read_key(&args.seal)?;
     if let Some(parent_id) = args.parent {
-        parent::end_with(parent_id).map_err(|error| FlowError::Internal(error.to_string()))?;
+        jobs::end_with_parent(parent_id).map_err(|error| FlowError::Internal(error.to_string()))?;
     }
     if let Some(devices) = &args.devices {
         return on_devices(args, devices, key, watch);

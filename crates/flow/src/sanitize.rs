@@ -9,7 +9,7 @@ use crate::support::artifacts;
 use crate::support::save;
 use crate::support::suites;
 use holdpoint_gate::HasExitCode;
-use holdpoint_measure::tools::{self, Sanitizing, Tool};
+use holdpoint_measure::tools::{self, SanitizeSettings, Tool};
 use holdpoint_measure::{clock, machine};
 use holdpoint_model::profile::Unavailable;
 use holdpoint_model::{SCHEMA_VERSION, SanitizeOutcome, SanitizeReport};
@@ -52,7 +52,7 @@ pub fn run(args: &SanitizeArgs, watch: &dyn Watch) -> Result<Done<SanitizeReport
     let ready = tools::find(Tool::Sanitizer).and_then(|sanitizer| {
         let sanitizer = report.sanitizer.insert(sanitizer).clone();
         let timeout = Duration::from_secs(args.timeout.into());
-        let how = Sanitizing { sanitizer: &sanitizer, timeout, folder: &folder };
+        let how = SanitizeSettings { sanitizer: &sanitizer, timeout, folder: &folder };
         watch.progress("an error that was planted");
         report.device = tools::check_sanitizer(&planted(&args.suite, folder.path())?, how)?;
         Ok(sanitizer)
@@ -68,7 +68,7 @@ pub fn run(args: &SanitizeArgs, watch: &dyn Watch) -> Result<Done<SanitizeReport
                     let done = at * names.len() + nth + 1;
                     watch.progress(&format!("{done} of {count}: {}, {tool}", spec.name));
                     let timeout = Duration::from_secs(args.timeout.into());
-                    let how = Sanitizing { sanitizer, timeout, folder: &folder };
+                    let how = SanitizeSettings { sanitizer, timeout, folder: &folder };
                     tools::sanitize(&suite, spec, tool, how).0
                 }
             };

@@ -1,7 +1,7 @@
-//! Asking a worker, and believing nothing about what it answers.
+//! Requests to a worker, and checks of its answers.
 
-use crate::audit::{Audit, Audited, CLOSE_LOOK_NS};
-use crate::outside::Look;
+use crate::audit::{Audit, AuditedRun, CLOSE_LOOK_NS};
+use crate::schedstat::{Observation, Observer};
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::WorkerError;
@@ -12,24 +12,25 @@ use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{FailureCause, WorkloadSpec};
 use std::time::Instant;
 
-/// A sample lasts at least this many steps of the clock, so that the clock blurs it by less than 0.1 %.
+/// A sample lasts at least this many clock steps, so that the clock's resolution blurs it by less than 0.1 %.
 pub const STEPS_PER_SAMPLE: u64 = 1_000;
-/// Samples of a request that is only to show how long one takes.
+/// Samples in a request whose only purpose is to show how long a sample takes.
 const SAMPLES_FIRST: u64 = 3;
-/// Looks at a worker before it is taken at its word: on a machine that keeps it waiting each time, nothing can be seen.
+/// Most close looks at a worker. On a machine that is busy in every one of them nothing can be seen, and the worker is
+/// believed.
 const LOOKS_MAX: u32 = 24;
-/// An error that no check passes: neither small nor small beside the value. What is right has rounding errors.
+/// No valid check passes an error that is larger than this in absolute and in relative terms.
 const ERROR_MAX: f64 = 1e3;
 
-/// One workload, and whom to ask about it.
-pub(crate) struct Asking<'a, 's> {
+/// One workload, its worker, and the state kept from request to request.
+pub(crate) struct Requester<'a, 's> {
     pub(crate) slot: &'a mut Slot<'s>,
     pub(crate) spec: &'a WorkloadSpec,
     pub(crate) seeds: &'a mut Seeds,
     pub(crate) audit: &'a mut Audit,
 }
 
-/// The seeds of a workload's inputs, from request to request. Where they differ, an answer kept from earlier inputs is wrong.
+/// Seeds of a workload's inputs. With changing seeds, an answer remembered from earlier inputs is wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seeds {
     next: u64,
@@ -37,12 +38,12 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// Inputs stay as they were prepared.
+    /// Every request uses the inputs that were prepared.
     pub(crate) fn fixed(seed: u64) -> Self {
         Self { next: seed, step: 0 }
     }
 
-    /// Every request has inputs of its own.
+    /// Every request draws new inputs.
     pub(crate) fn changing(seed: u64) -> Self {
         Self { next: seed.wrapping_add(1), step: 1 }
     }
@@ -54,46 +55,44 @@ impl Seeds {
     }
 }
 
-/// How many calls make a sample, and how long such a sample takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Batch {
     pub calls_per_sample: u64,
     pub sample_ns: u64,
 }
 
-impl Asking<'_, '_> {
-    /// Asks for samples.
+impl Requester<'_, '_> {
     pub(crate) fn run(
         &mut self,
         samples_count: u64,
         calls_per_sample: u64,
     ) -> Result<RunResult, WorkerError> {
-        self.request(samples_count, calls_per_sample, Audit::hold)
+        let (result, seen) = self.request(samples_count, calls_per_sample)?;
+        match seen {
+            Some(seen) => self.audit.check(&AuditedRun { result: &result, seen })?,
+            None => self.audit.check_physics(&result)?,
+        }
+        Ok(result)
     }
 
     fn request(
         &mut self,
         samples_count: u64,
         calls_per_sample: u64,
-        audit: impl FnOnce(&mut Audit, &Audited<'_>) -> Result<(), WorkerError>,
-    ) -> Result<RunResult, WorkerError> {
+    ) -> Result<(RunResult, Option<Observation>), WorkerError> {
         let (workload, seed) = (self.spec.name.clone(), self.seeds.draw());
         let request = RunRequest { workload, seed, samples_count, calls_per_sample };
         let worker = self.slot.worker()?;
-        let look = worker.process_id().filter(|_| self.spec.worker != WORKER_CUDA).map(Look::begin);
+        let observer = worker.process_id().filter(|_| self.spec.worker != WORKER_CUDA).map(Observer::begin);
         let start = Instant::now();
         let result = worker.run(&request)?;
         let wall_ns = start.elapsed().as_nanos();
-        let seen = look.map(Look::end);
+        let seen = observer.map(Observer::end);
         check_result(&result, &request, wall_ns)?;
-        match seen {
-            Some(seen) => audit(self.audit, &Audited { result: &result, seen })?,
-            None => self.audit.hold_physics(&result)?,
-        }
-        Ok(result)
+        Ok((result, seen))
     }
 
-    /// Finds how many calls make a sample that the clock does not blur, from so many on.
+    /// Finds how many calls make a sample long enough for the clock, starting from `calls_first`.
     pub(crate) fn choose_batch(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
         let resolution_ns = self.slot.info().map_or(1, |info| info.clock_resolution_ns.max(1));
         let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
@@ -105,7 +104,7 @@ impl Asking<'_, '_> {
                 self.look_closely(calls, sample_ns)?;
                 return Ok(Batch { calls_per_sample: calls, sample_ns });
             }
-            // A fifth more than is needed, and at least twice what was: the first guesses are rough.
+            // A fifth more than needed, and at least twice as many as before: the first guesses are rough.
             let needed = (calls as f64 * target_ns as f64 / sample_ns as f64 * 1.2).ceil() as u64;
             calls = needed.clamp(calls * 2, calls * 1_000);
             if calls > CALLS_PER_SAMPLE_MAX {
@@ -115,23 +114,23 @@ impl Asking<'_, '_> {
         }
     }
 
-    /// Finds what a request costs beside its samples, and whether more samples take as much longer as the worker says.
+    /// Measures what a request costs besides its samples, and whether more samples take as much longer as the worker
+    /// reports.
     pub(crate) fn look_closely(&mut self, calls_per_sample: u64, sample_ns: u64) -> Result<(), WorkerError> {
         if self.slot.process_id().is_none() || self.spec.worker == WORKER_CUDA {
             return Ok(());
         }
         let sample_ns = sample_ns.max(1);
         let samples_count = CLOSE_LOOK_NS.div_ceil(sample_ns).clamp(SAMPLES_FIRST, SAMPLES_PER_ROUND_MAX);
-        // Short samples are made longer rather than many.
+        // Rather longer samples than more of them.
         let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
         let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
-        self.audit.set_looked_at();
+        self.audit.had_close_look = true;
         for _ in 0..LOOKS_MAX {
-            let set_cost = |audit: &mut Audit, one: &Audited<'_>| {
-                audit.set_cost(one);
-                Ok(())
-            };
-            self.request(1, calls_per_sample, set_cost)?;
+            let (result, seen) = self.request(1, calls_per_sample)?;
+            if let Some(seen) = seen {
+                self.audit.set_cost(&AuditedRun { result: &result, seen });
+            }
             self.run(samples_count, calls_per_sample)?;
             if self.audit.is_trusted() {
                 break;
@@ -141,7 +140,6 @@ impl Asking<'_, '_> {
     }
 }
 
-/// Asks whether the answer is right.
 pub(crate) fn verify(
     slot: &mut Slot,
     spec: &WorkloadSpec,
@@ -154,7 +152,7 @@ pub(crate) fn verify(
     }
 }
 
-/// Why an answer is wrong, whatever the worker makes of it; absent where it is right.
+/// Why an answer is wrong, whatever the worker concluded; `None` if it is right.
 pub(crate) fn why_wrong(answer: &Answer) -> Option<String> {
     let errors = [answer.max_abs_err, answer.max_rel_err];
     let passes = |what: &str| Some(format!("the worker's check passes {what}"));
@@ -174,37 +172,32 @@ pub(crate) fn why_wrong(answer: &Answer) -> Option<String> {
 }
 
 fn check_result(result: &RunResult, request: &RunRequest, wall_ns: u128) -> Result<(), WorkerError> {
+    let failed = |cause, detail: &str| Err(WorkerError::new(cause, detail));
     let (samples_count, calls) = (request.samples_count, request.calls_per_sample);
-    let got = result.elapsed_ns.len() as u64;
-    if got != samples_count || result.calls_per_sample != calls {
-        let detail = format!(
-            "asked for {samples_count} samples of {calls} calls, got {got} of {}",
-            result.calls_per_sample
-        );
-        return Err(WorkerError::new(FailureCause::Mismatch, detail));
+    let RunResult { elapsed_ns, cpu_ns, wait_ns, .. } = result;
+    let got = elapsed_ns.len();
+    if got as u64 != samples_count || result.calls_per_sample != calls {
+        let got_calls = result.calls_per_sample;
+        let detail = format!("asked for {samples_count} samples of {calls} calls, got {got} of {got_calls}");
+        return failed(FailureCause::Mismatch, &detail);
     }
-    if !result.cpu_ns.is_empty() && result.cpu_ns.len() != result.elapsed_ns.len() {
-        return Err(WorkerError::new(
-            FailureCause::Mismatch,
-            "as many CPU times as samples are needed, or none",
-        ));
+    if !cpu_ns.is_empty() && cpu_ns.len() != got {
+        return failed(FailureCause::Mismatch, "as many CPU times as samples are needed, or none");
     }
-    if !result.wait_ns.is_empty() {
-        let fits = result.wait_ns.len() == result.elapsed_ns.len();
-        if !fits || result.wait_ns.iter().zip(&result.elapsed_ns).any(|(wait, elapsed)| wait >= elapsed) {
-            let detail = "as many waits as samples are needed, each shorter than its sample, or none";
-            return Err(WorkerError::new(FailureCause::Mismatch, detail));
-        }
+    let is_too_long = || wait_ns.iter().zip(elapsed_ns).any(|(wait, elapsed)| wait >= elapsed);
+    if !wait_ns.is_empty() && (wait_ns.len() != got || is_too_long()) {
+        let detail = "as many waits as samples are needed, each shorter than its sample, or none";
+        return failed(FailureCause::Mismatch, detail);
     }
-    if result.elapsed_ns.contains(&0) {
-        return Err(WorkerError::new(FailureCause::BadTime, "a sample took 0 ns"));
+    if elapsed_ns.contains(&0) {
+        return failed(FailureCause::BadTime, "a sample took 0 ns");
     }
-    let times_ns = result.elapsed_ns.iter().chain(&result.untimed_ns);
+    let times_ns = elapsed_ns.iter().chain(&result.untimed_ns);
     let reported_ns: u128 = times_ns.map(|ns| u128::from(*ns)).sum();
-    // Clocks may differ a little between processes; a hundredth and a millisecond is not a little.
+    // Clocks may differ between processes, but by less than 1 % and a millisecond.
     if reported_ns > wall_ns + wall_ns / 100 + 1_000_000 {
         let detail = format!("the worker reported {reported_ns} ns of work during {wall_ns} ns of wall time");
-        return Err(WorkerError::new(FailureCause::BadTime, detail));
+        return failed(FailureCause::BadTime, &detail);
     }
     Ok(())
 }

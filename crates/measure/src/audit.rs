@@ -1,101 +1,84 @@
-//! Holds the times that a worker reports against what is seen from outside, and against what the machine can do.
+//! Checks the times that a worker reports against what is seen from outside and what the machine can do.
 //!
-//! A worker may do what it likes before its first sample; so a request for one sample shows what a request costs, and the
-//! further samples of a longer one must take as long outside as by the worker's clock. Time for which it was kept waiting is
-//! left out, so a look in which it was proves nothing in its favour. One look can be unlucky: only what is seen in
-//! [`DOUBTS_MAX`] looks, with none in its favour between them, is a contradiction.
+//! A worker may do anything before its first sample. So a request for one sample shows what a request costs, and the
+//! further samples of a longer request must take as long outside as by the worker's clock. Time spent waiting for a
+//! CPU is not counted, so a look with long waits proves nothing in the worker's favour. One look can be unlucky: only
+//! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, are a contradiction.
 
-use crate::outside::Seen;
 use crate::physics;
+use crate::schedstat::Observation;
 use crate::worker::WorkerError;
 use holdpoint_model::FailureCause;
 use holdpoint_model::protocol::{RunResult, WorkerInfo};
 use holdpoint_model::suite::Work;
 
-/// Requests in a row that must contradict the worker.
+/// This many requests in a row must contradict the worker.
 pub(crate) const DOUBTS_MAX: u32 = 8;
-/// The share of what passes outside that the worker's clock may not see: between samples it reads clocks and writes numbers down.
-/// A clock that runs at half speed leaves out a half.
+/// The share of elapsed time that the worker's clock may miss: between samples it reads clocks and writes numbers down.
+/// A clock at half speed misses half.
 const UNSEEN_SHARE: f64 = 0.3;
-/// What a request costs varies: waking a process up on a busy machine, a shell that forks. Half a millisecond was seen at a load of
-/// seven on two CPUs.
+/// The cost of a request varies: waking a process on a busy machine, a shell that forks. Half a millisecond was seen at
+/// a load of seven on two CPUs.
 const UNSEEN_NS: f64 = 2e6;
-/// The same for requests that cost much.
+/// The same, for requests that cost a lot.
 const COST_SHARE: f64 = 0.25;
-/// Samples of this much time together show a clock of half the speed well above that, and are not interrupted every time.
+/// Total sample time of a close look: a clock at half speed stands out, and not every look is interrupted.
 pub(crate) const CLOSE_LOOK_NS: u64 = 5_000_000;
-/// Clear looks that a worker must stand: what a request costs may seem too much in one or two.
+/// Clear looks that a worker must pass: one or two may overestimate what a request costs.
 const TRUSTED_FROM: u32 = 3;
-/// In a clear look, the worker was kept waiting for no more than this share of what passed.
+/// In a clear look, the worker waited for a CPU for at most this share of the time.
 const CLEAR_SHARE: f64 = 0.15;
-/// A wait may be booked a moment late.
+/// The kernel may account for a wait a moment late.
 const WAIT_NS: f64 = 1_000_000.0;
 
-/// What a request took beside its samples.
+/// Time that a request took besides its samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Overhead {
     wall_ns: f64,
-    /// CPU time, where the worker reports that of its samples.
+    /// Only where the worker reports the CPU time of its samples.
     cpu_ns: Option<f64>,
 }
 
-/// A request with its answer, and what was seen meanwhile.
+/// A request's result, and what was seen from outside meanwhile.
 #[derive(Clone, Debug)]
-pub(crate) struct Audited<'a> {
+pub(crate) struct AuditedRun<'a> {
     pub(crate) result: &'a RunResult,
-    pub(crate) seen: Seen,
+    pub(crate) seen: Observation,
 }
 
-/// The audit of one workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Audit {
-    /// No call can be quicker, and why.
+    /// No call can be faster than this, and the reason.
     call_ns_min: Option<(f64, String)>,
-    /// What a request costs: the least that was seen.
+    /// The lowest cost of a request seen so far.
     cost: Option<Overhead>,
     doubts_count: u32,
-    /// Clear looks in a row that went well.
+    /// Clear looks in a row that raised no doubt.
     trust_count: u32,
-    /// Whether it was looked at closely.
-    is_looked_at: bool,
+    pub(crate) had_close_look: bool,
 }
 
 impl Audit {
-    /// From what the worker says that a call has to do.
     pub(crate) fn new(work: Option<&Work>, dtype: &str, info: Option<&WorkerInfo>) -> Self {
         let device = info.and_then(|info| info.device.as_ref());
         let call_ns_min = work.and_then(|work| physics::call_ns_min(work, dtype, device));
         Self { call_ns_min, ..Self::default() }
     }
 
-    /// Whether it was not looked at closely yet.
-    pub(crate) fn needs_look(&self) -> bool {
-        !self.is_looked_at
-    }
-
-    /// It was looked at closely, whatever could be seen.
-    pub(crate) fn set_looked_at(&mut self) {
-        self.is_looked_at = true;
-    }
-
-    /// Takes a request for one sample as the measure of what a request costs. One that was kept waiting would seem to cost less.
-    pub(crate) fn set_cost(&mut self, one: &Audited<'_>) {
+    /// Learns what a request costs from one with a single sample. A request that had to wait would seem to cost less.
+    pub(crate) fn set_cost(&mut self, one: &AuditedRun<'_>) {
         if one.is_clear() {
             self.cost = Some(one.overhead().least(self.cost));
         }
     }
 
-    /// Whether enough clear looks went well.
     pub(crate) fn is_trusted(&self) -> bool {
         self.trust_count >= TRUSTED_FROM
     }
 
-    /// Holds a request against it.
-    ///
-    /// # Errors
-    /// When the worker contradicts what is seen, with both figures.
-    pub(crate) fn hold(&mut self, request: &Audited<'_>) -> Result<(), WorkerError> {
-        self.hold_physics(request.result)?;
+    /// Checks a request. Fails when too many in a row contradict what is seen from outside.
+    pub(crate) fn check(&mut self, request: &AuditedRun<'_>) -> Result<(), WorkerError> {
+        self.check_physics(request.result)?;
         let doubt = self.doubt(request);
         if request.is_clear() {
             self.cost = self.cost.map(|cost| cost.least(Some(request.overhead())));
@@ -111,11 +94,8 @@ impl Audit {
         }
     }
 
-    /// Holds times against what the machine can do.
-    ///
-    /// # Errors
-    /// When no machine is that quick.
-    pub(crate) fn hold_physics(&self, result: &RunResult) -> Result<(), WorkerError> {
+    /// Fails when the machine cannot be that fast.
+    pub(crate) fn check_physics(&self, result: &RunResult) -> Result<(), WorkerError> {
         let Some((call_ns_min, why)) = &self.call_ns_min else { return Ok(()) };
         let quickest_ns = result.elapsed_ns.iter().copied().min().unwrap_or(u64::MAX);
         let call_ns = quickest_ns as f64 / result.calls_per_sample as f64;
@@ -126,8 +106,8 @@ impl Audit {
         Err(WorkerError::new(FailureCause::BadTime, detail))
     }
 
-    /// Why the worker's figures cannot all be right, as far as this request shows.
-    fn doubt(&self, request: &Audited<'_>) -> Option<String> {
+    /// Why the worker's figures cannot all be right, judging by this request alone.
+    fn doubt(&self, request: &AuditedRun<'_>) -> Option<String> {
         if let Some(doubt) = request.doubt_wait() {
             return Some(doubt);
         }
@@ -166,8 +146,7 @@ fn is_too_much(unseen_ns: f64, reported_ns: f64, cost_ns: f64) -> bool {
     unseen_ns > UNSEEN_NS.max(COST_SHARE * cost_ns) && unseen_ns > UNSEEN_SHARE * (reported_ns + unseen_ns)
 }
 
-impl Audited<'_> {
-    /// The sums over the samples.
+impl AuditedRun<'_> {
     fn reported(&self) -> Overhead {
         let sum = |times: &[u64]| times.iter().map(|ns| *ns as f64).sum::<f64>();
         let cpu_ns = &self.result.cpu_ns;
@@ -175,30 +154,30 @@ impl Audited<'_> {
     }
 
     fn waited_ns(&self) -> f64 {
-        (self.seen.own_wait_ns + self.seen.books.map_or(0, |books| books.wait_ns)) as f64
+        (self.seen.own_wait_ns + self.seen.worker.map_or(0, |worker| worker.wait_ns)) as f64
     }
 
-    /// Whether nobody was kept waiting for long.
+    /// Whether neither the worker nor this thread waited long for a CPU.
     fn is_clear(&self) -> bool {
         self.waited_ns() <= CLEAR_SHARE * self.seen.wall_ns as f64
     }
 
-    /// What passed beside the samples, without the time for which somebody was kept from running.
+    /// Time besides the samples, not counting waits for a CPU.
     fn overhead(&self) -> Overhead {
         let (reported, seen) = (self.reported(), &self.seen);
         let untimed_ns = self.result.untimed_ns.unwrap_or(0) as f64;
         let waited_ns = self.waited_ns();
-        let cpu_ns = reported.cpu_ns.zip(seen.books).filter(|_| self.result.untimed_ns.is_none());
+        let cpu_ns = reported.cpu_ns.zip(seen.worker).filter(|_| self.result.untimed_ns.is_none());
         Overhead {
             wall_ns: (seen.wall_ns as f64 - reported.wall_ns - untimed_ns - waited_ns).max(0.0),
-            cpu_ns: cpu_ns.map(|(reported_ns, books)| (books.cpu_ns as f64 - reported_ns).max(0.0)),
+            cpu_ns: cpu_ns.map(|(reported_ns, worker)| (worker.cpu_ns as f64 - reported_ns).max(0.0)),
         }
     }
 
-    /// Nobody waits for a CPU for longer than the kernel has booked.
+    /// No process can wait for a CPU longer than the kernel has recorded.
     fn doubt_wait(&self) -> Option<String> {
         let waited_ns: f64 = self.result.wait_ns.iter().map(|ns| *ns as f64).sum();
-        let booked_ns = self.seen.books?.wait_ns as f64;
+        let booked_ns = self.seen.worker?.wait_ns as f64;
         let is_more = waited_ns > WAIT_NS.min(0.1 * self.reported().wall_ns) + 1.1 * booked_ns;
         is_more.then(|| {
             format!(
@@ -217,47 +196,49 @@ fn millis(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outside::Books;
+    use crate::schedstat::SchedStat;
 
-    /// Samples of a millisecond each, in a request that costs a millisecond of its own.
+    /// Samples of a millisecond each, in a request that costs another millisecond.
     fn result(samples: usize, reported_share: f64) -> RunResult {
         let elapsed_ns = vec![(1e6 * reported_share) as u64; samples];
         RunResult { calls_per_sample: 1, elapsed_ns, ..RunResult::default() }
     }
 
-    fn seen(samples: usize, more_ns: u64) -> Seen {
-        let books = Some(Books { cpu_ns: 1_000_000 * samples as u64, wait_ns: 0 });
-        Seen { wall_ns: 1_000_000 * (samples as u64 + 1) + more_ns, books, own_wait_ns: 0 }
+    fn seen(samples: usize, more_ns: u64) -> Observation {
+        let worker = Some(SchedStat { cpu_ns: 1_000_000 * samples as u64, wait_ns: 0 });
+        Observation { wall_ns: 1_000_000 * (samples as u64 + 1) + more_ns, worker, own_wait_ns: 0 }
     }
 
     fn audit(reported_share: f64) -> Audit {
         let mut audit = Audit::default();
-        audit.set_cost(&Audited { result: &result(1, reported_share), seen: seen(1, 0) });
+        audit.set_cost(&AuditedRun { result: &result(1, reported_share), seen: seen(1, 0) });
         audit
     }
 
-    /// Whether a worker is found out that reports this share of its time.
-    fn is_found(reported_share: f64, samples: usize) -> bool {
-        let mut audit = audit(reported_share);
-        let result = result(samples, reported_share);
-        (0..DOUBTS_MAX).any(|_| audit.hold(&Audited { result: &result, seen: seen(samples, 0) }).is_err())
+    /// The accusation after enough such requests in a row.
+    fn accuse(audit: &mut Audit, result: &RunResult, seen: Observation) -> Option<WorkerError> {
+        (0..DOUBTS_MAX).find_map(|_| audit.check(&AuditedRun { result, seen }).err())
+    }
+
+    fn seen_waiting(wait_ns: u64, more_ns: u64) -> Observation {
+        let seen = seen(20, more_ns);
+        Observation { worker: seen.worker.map(|worker| SchedStat { wait_ns, ..worker }), ..seen }
     }
 
     #[test]
-    fn a_clock_that_leaves_half_out_is_found_and_an_honest_one_is_not() {
-        for samples in [10, 20] {
-            assert!(!is_found(1.0, samples) && !is_found(0.9, samples));
-            assert!(is_found(0.5, samples) && is_found(0.1, samples) && is_found(0.01, samples));
+    fn a_clock_that_misses_half_is_caught_and_an_honest_one_is_not() {
+        for (share, is_caught) in [(1.0, false), (0.9, false), (0.5, true), (0.1, true), (0.01, true)] {
+            for samples in [10, 20] {
+                let found = accuse(&mut audit(share), &result(samples, share), seen(samples, 0));
+                assert_eq!(found.is_some(), is_caught, "{share} of {samples} samples: {found:?}");
+            }
         }
     }
 
     #[test]
-    fn work_that_is_said_to_be_between_the_samples_is_explained() {
-        let mut audit = audit(0.5);
+    fn reported_work_between_the_samples_is_explained() {
         let result = RunResult { untimed_ns: Some(10_000_000), ..result(20, 0.5) };
-        for _ in 0..2 * DOUBTS_MAX {
-            audit.hold(&Audited { result: &result, seen: seen(20, 0) }).unwrap();
-        }
+        assert_eq!(accuse(&mut audit(0.5), &result, seen(20, 0)), None);
     }
 
     #[test]
@@ -266,46 +247,31 @@ mod tests {
         let result = result(20, 1.0);
         for at in 0..100 {
             let more_ns = if at % DOUBTS_MAX == 0 { 0 } else { 50_000_000 };
-            audit.hold(&Audited { result: &result, seen: seen(20, more_ns) }).unwrap();
+            audit.check(&AuditedRun { result: &result, seen: seen(20, more_ns) }).unwrap();
         }
     }
 
     #[test]
     fn a_busy_machine_accuses_nobody() {
-        let mut audit = audit(1.0);
-        let result = result(20, 1.0);
-        let mut seen = seen(20, 50_000_000);
-        seen.books = seen.books.map(|books| Books { wait_ns: 50_000_000, ..books });
-        for _ in 0..2 * DOUBTS_MAX {
-            audit.hold(&Audited { result: &result, seen }).unwrap();
-        }
+        let seen = seen_waiting(50_000_000, 50_000_000);
+        assert_eq!(accuse(&mut audit(1.0), &result(20, 1.0), seen), None);
     }
 
     #[test]
-    fn waits_that_the_kernel_does_not_know_of_are_found() {
-        let waits = RunResult { wait_ns: vec![500_000; 20], ..result(20, 1.0) };
-        let mut audit = audit(1.0);
-        let mut hold = |booked_ns: u64| {
-            let mut seen = seen(20, 0);
-            seen.books = seen.books.map(|books| Books { wait_ns: booked_ns, ..books });
-            (0..DOUBTS_MAX).find_map(|_| audit.hold(&Audited { result: &waits, seen }).err())
-        };
-        assert_eq!(hold(10_000_000), None);
-        let error = hold(0).unwrap();
-        assert!(
-            error.detail.contains("10.000 ms of waiting for a CPU, the kernel booked 0.000 ms"),
-            "{error}"
-        );
+    fn waits_that_the_kernel_did_not_record_are_caught() {
+        let result = RunResult { wait_ns: vec![500_000; 20], ..result(20, 1.0) };
+        assert_eq!(accuse(&mut audit(1.0), &result, seen_waiting(10_000_000, 0)), None);
+        let error = accuse(&mut audit(1.0), &result, seen_waiting(0, 0)).unwrap();
+        let expected = "10.000 ms of waiting for a CPU, the kernel booked 0.000 ms";
+        assert!(error.detail.contains(expected), "{error}");
     }
 
     #[test]
-    fn cpu_time_that_is_left_out_is_found() {
+    fn unreported_cpu_time_is_caught() {
         let mut audit = Audit::default();
         let with_cpu = |samples: usize| RunResult { cpu_ns: vec![100_000; samples], ..result(samples, 1.0) };
-        audit.set_cost(&Audited { result: &with_cpu(1), seen: seen(1, 0) });
-        let request = with_cpu(20);
-        let found =
-            (0..DOUBTS_MAX).find_map(|_| audit.hold(&Audited { result: &request, seen: seen(20, 0) }).err());
-        assert!(found.is_some_and(|error| error.detail.contains("2.000 ms of CPU time")));
+        audit.set_cost(&AuditedRun { result: &with_cpu(1), seen: seen(1, 0) });
+        let error = accuse(&mut audit, &with_cpu(20), seen(20, 0)).unwrap();
+        assert!(error.detail.contains("2.000 ms of CPU time"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What this machine can measure, and why not: asked, never guessed.
+//! Finds out what this machine can measure, and why not.
 
 use crate::builds::cache_dir;
 use crate::tools::{self, Permission, Tool};
@@ -11,24 +11,17 @@ use holdpoint_model::caps::{
 use holdpoint_model::profile::Unavailable;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long a tool that is asked may take.
-const TOOL_TIMEOUT: Duration = Duration::from_secs(10);
+const PYTHON_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The capability snapshot of this machine.
-#[must_use]
 pub fn runtime_caps() -> RuntimeCaps {
     let (cuda, fp8) = holdpoint_cuda::caps();
     let packages = python_packages();
-    let version = |name: &str| packages.get(name).cloned();
-    let triton = VersionCap {
-        available: version("triton").is_some(),
-        version: version("triton"),
-        reason: version("triton").is_none().then(|| "triton_not_installed".to_owned()),
-    };
-    let tensorrt = tensorrt_caps(version("tensorrt"), &cuda);
+    let version = packages.get("triton").cloned();
+    let reason = version.is_none().then(|| "triton_not_installed".to_owned());
+    let triton = VersionCap { available: version.is_some(), version, reason };
+    let tensorrt = tensorrt_caps(packages.get("tensorrt").cloned(), &cuda);
     RuntimeCaps {
         schema_version: SCHEMA_VERSION,
         cpu: cpu_caps(),
@@ -44,7 +37,6 @@ pub fn runtime_caps() -> RuntimeCaps {
     }
 }
 
-/// A tool that was found, and whether what it wants to read may be read.
 fn tool_caps(tool: Tool) -> ToolCaps {
     let found = tools::find(tool);
     let is_refused = tool == Tool::Ncu && tools::counters_permission() == Permission::Refused;
@@ -79,9 +71,8 @@ fn cpu_caps() -> CpuCaps {
     }
 }
 
-/// Instructions of this CPU that the built-in ops use where it has them.
+/// CPU features that the built-in ops use where available.
 #[cfg(target_arch = "x86_64")]
-#[must_use]
 pub fn cpu_features() -> Vec<String> {
     let detected = [
         ("sse4.2", is_x86_feature_detected!("sse4.2")),
@@ -92,9 +83,7 @@ pub fn cpu_features() -> Vec<String> {
     detected.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Instructions of this CPU that the built-in ops use where it has them.
 #[cfg(not(target_arch = "x86_64"))]
-#[must_use]
 pub fn cpu_features() -> Vec<String> {
     Vec::new()
 }
@@ -117,7 +106,7 @@ pub(crate) fn cuda_is_visible() -> bool {
     library("libcuda.so.1").is_some() && Path::new("/dev/nvidiactl").exists()
 }
 
-/// The compiler, loaded to make sure of it, and the kernels that it left in a cache.
+/// Loads the compiler to make sure that it works.
 fn nvrtc_caps(cache_dir: &Path) -> NvrtcCaps {
     let found = compile::search();
     let nvrtc = found.clone().and_then(|found| Nvrtc::load(&found));
@@ -166,17 +155,21 @@ fn tensorrt_caps(version: Option<String>, cuda: &CudaCaps) -> TensorRtCaps {
     }
 }
 
-/// Versions of the packages that matter, in the Python on the path, without importing them.
+/// Versions of Python packages, read without importing them.
 fn python_packages() -> BTreeMap<String, String> {
     let script = "import importlib.metadata as m\n\
                   for n in ('triton', 'tensorrt'):\n    \
                   try: print(n, m.version(n))\n    \
                   except m.PackageNotFoundError: pass";
-    let text = output_of("python3", &["-c", script]).unwrap_or_default();
+    let command = ["python3", "-c", script].map(str::to_owned);
+    let text = match tools::capture(&command, "", None, PYTHON_TIMEOUT) {
+        Ok(output) if output.status.success() => output.stdout,
+        _ => String::new(),
+    };
     text.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
 }
 
-/// Where the loader would find a library, by its own list and the usual folders.
+/// The path at which the loader would find a library.
 fn library(name: &str) -> Option<String> {
     let paths = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
     let folders = paths.split(':').chain([
@@ -192,29 +185,6 @@ fn library(name: &str) -> Option<String> {
         .filter(|folder| !folder.is_empty())
         .map(|folder| format!("{folder}/{name}"))
         .find(|p| Path::new(p).exists())
-}
-
-/// What a program prints on stdout; absent when it is not there, fails, or takes too long.
-fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
-    let mut child = holdpoint_process::command(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let start = Instant::now();
-    while child.try_wait().ok()?.is_none() {
-        if start.elapsed() > TOOL_TIMEOUT {
-            // Whether it dies or not, it has not answered.
-            let _ = child.kill();
-            let _ = child.wait();
-            return None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

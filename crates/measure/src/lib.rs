@@ -1,6 +1,5 @@
-//! Runs workloads and times them: workers, scheduling, the machine's fingerprint and state.
-//!
-//! Knows nothing of baselines, policies or verdicts.
+//! Runs workloads and times them: workers, scheduling, the machine's fingerprint and state. Knows nothing about
+//! baselines, policies or verdicts.
 
 pub mod ab;
 mod ask;
@@ -11,10 +10,9 @@ pub mod doctor;
 pub mod fuzz;
 pub mod jobs;
 pub mod machine;
-mod outside;
-pub mod parent;
 mod physics;
 pub mod run;
+mod schedstat;
 mod schedule;
 mod slot;
 mod summary;

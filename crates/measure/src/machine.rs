@@ -1,4 +1,4 @@
-//! What machine this is, what state it is in, and which revision is checked out.
+//! The machine's fingerprint and state, and the revision checked out.
 
 use crate::doctor;
 use holdpoint_model::report::Environment;
@@ -10,13 +10,10 @@ use std::path::Path;
 
 /// The machine this runs on. Host names and kernel versions stay out of the fingerprint: two runners of one
 /// kind are the same machine for a baseline.
-#[must_use]
 pub fn machine() -> Machine {
     with_device(None)
 }
 
-/// The same with the device that a suite uses.
-#[must_use]
 pub fn machine_for(suite: &Suite) -> Machine {
     with_device(if suite.uses_cuda() { holdpoint_cuda::device_name(suite.device) } else { None })
 }
@@ -39,21 +36,19 @@ fn with_device(device: Option<String>) -> Machine {
     }
 }
 
-/// The CPU by name; ARM kernels name it by numbers only.
+/// ARM kernels report numbers instead of a name.
 fn cpu_model() -> String {
     let by_numbers = || Some(format!("CPU {} {}", cpuinfo("CPU implementer")?, cpuinfo("CPU part")?));
     cpuinfo("model name").or_else(by_numbers).unwrap_or_else(|| "unknown CPU".to_owned())
 }
 
-/// CPUs online, whatever part of them this process may use: an affinity mask does not make another machine.
+/// All CPUs online: an affinity mask does not make another machine.
 fn cpus_online() -> u32 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let count = text.lines().filter(|line| field(line, "processor").is_some()).count();
     u32::try_from(count.max(1)).unwrap_or(u32::MAX)
 }
 
-/// The versions behind the numbers.
-#[must_use]
 pub fn toolchain() -> Toolchain {
     Toolchain {
         holdpoint: env!("CARGO_PKG_VERSION").to_owned(),
@@ -64,8 +59,6 @@ pub fn toolchain() -> Toolchain {
     }
 }
 
-/// The seeds' environment block.
-#[must_use]
 pub fn environment(suite: &Suite) -> Environment {
     let kernel = read_line("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
     Environment {
@@ -75,22 +68,18 @@ pub fn environment(suite: &Suite) -> Environment {
     }
 }
 
-/// The revision checked out in `dir`; absent outside a git work tree, where there is no git, or where it cannot tell.
-#[must_use]
+/// The revision checked out in `dir`; `None` outside a git work tree or where git cannot tell.
 pub fn revision(dir: &Path) -> Option<Revision> {
     let head = git::head(dir).ok().flatten()?;
     Some(Revision { commit: head.commit, dirty: !head.changes.is_empty() })
 }
 
-/// Peak resident memory of this process.
-#[must_use]
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// Reads the machine's state, round by round.
 #[derive(Debug, Default)]
 pub struct StateReader {
     cpu_ticks: Option<CpuTicks>,
@@ -103,12 +92,12 @@ struct CpuTicks {
 }
 
 impl StateReader {
-    /// The state now; stolen time is counted since the call before.
+    /// Stolen time is counted since the previous call.
     pub fn read(&mut self) -> MachineState {
         MachineState { load1: load1(), cpu_mhz: cpu_mhz(), steal: self.steal(), ..MachineState::default() }
     }
 
-    /// Ticks are 10 ms; where none has passed there is nothing to say, and the old count is kept.
+    /// Ticks are 10 ms. If none has passed, there is no answer and the old count is kept.
     pub(crate) fn steal(&mut self) -> Option<f64> {
         let now = cpu_ticks()?;
         let before = self.cpu_ticks.replace(now)?;
@@ -121,13 +110,11 @@ impl StateReader {
     }
 }
 
-/// Load average over one minute.
 pub(crate) fn load1() -> Option<f64> {
     read_line("/proc/loadavg")?.split(' ').next()?.parse().ok()
 }
 
-/// Mean frequency over the CPUs, by the kernel's governor or else by `/proc/cpuinfo`.
-#[must_use]
+/// Mean frequency of the CPUs, from the kernel's governor or else from `/proc/cpuinfo`.
 pub fn cpu_mhz() -> Option<f64> {
     let governed: Vec<f64> = (0..)
         .map_while(|cpu| read_line(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq")))
@@ -145,12 +132,10 @@ fn cpu_ticks() -> Option<CpuTicks> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks: Vec<u64> =
         text.lines().next()?.split_whitespace().skip(1).filter_map(|t| t.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal; what follows is counted within user and nice already.
+    // user nice system idle iowait irq softirq steal; the rest is already counted in user and nice.
     Some(CpuTicks { all: ticks.iter().take(8).sum(), steal: *ticks.get(7)? })
 }
 
-/// Whether stolen time can be read here.
-#[must_use]
 pub fn steal_is_readable() -> bool {
     cpu_ticks().is_some()
 }

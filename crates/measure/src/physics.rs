@@ -1,4 +1,4 @@
-//! What no worker can be quicker than: measured on this machine's CPUs, and by a device's data sheet.
+//! Upper limits on speed: measured on this machine's CPUs, or from a device's data sheet.
 
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::roofline::public_peaks;
@@ -8,28 +8,27 @@ use serde_json::Map;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// What one thread of ours reaches, all CPUs may: wider vectors and higher clocks than ours had just now at most double it.
+/// What one of our threads reaches, every CPU may; wider vectors and higher clocks at most double it.
 const CPU_HEADROOM: f64 = 2.0;
-/// Operations and bytes per nanosecond of one thread, at least: two fused multiply-adds of eight floats each a cycle, two loads, at
-/// 2 GHz. What is measured on a busy machine, or by an unoptimised build, can be less.
+/// At least this per nanosecond and thread: two fused multiply-adds of eight floats each cycle, two loads, at 2 GHz.
+/// Less may be measured on a busy machine or in an unoptimised build.
 const THREAD_MIN: Rates = Rates { flops: 64.0, bytes: 128.0 };
-/// Reading alone is quicker than the copying that is measured.
+/// Reading alone is faster than the copying that is measured.
 const READ_HEADROOM: f64 = 2.0;
-/// Matrix units for 16 and 8 bits, which nothing of ours uses on a CPU.
+/// Matrix units for 16 and 8 bits, which our CPU ops do not use.
 const NARROW_HEADROOM: f64 = 32.0;
-/// Clocks above those that a data sheet is for.
+/// Boost clocks above those of the data sheet.
 const SHEET_HEADROOM: f64 = 1.25;
-/// Long enough for a clock to rise; it is measured once, and only where a worker of the user's counts its work.
+/// Long enough for the clock to rise. Measured once, and only if a user's worker counts its work.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Operations and bytes per nanosecond.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
     flops: f64,
     bytes: f64,
 }
 
-/// The least time that a call can take, in nanoseconds, and the reason; absent where nothing is known.
+/// The least time that a call can take, and the reason; `None` if nothing is known.
 pub(crate) fn call_ns_min(work: &Work, dtype: &str, device: Option<&DeviceInfo>) -> Option<(f64, String)> {
     let (rates, what) = match device {
         Some(device) => (sheet(&device.name)?, device.name.clone()),
@@ -50,7 +49,7 @@ pub(crate) fn call_ns_min(work: &Work, dtype: &str, device: Option<&DeviceInfo>)
 fn sheet(device: &str) -> Option<Rates> {
     let peaks = public_peaks(device)?;
     let tflops = peaks.tflops.values().copied().fold(0.0, f64::max);
-    // Caches are quicker than the memory that the sheet speaks of, by an unknown factor.
+    // Caches are faster than the data sheet's memory, by an unknown factor.
     Some(Rates { flops: tflops * 1e3 * SHEET_HEADROOM, bytes: f64::INFINITY })
 }
 
@@ -67,10 +66,10 @@ fn cpus(dtype: &str) -> Rates {
     }
 }
 
-/// Work per nanosecond of one thread, at its best; infinite where it cannot be measured.
-fn rate(op: &str, size: usize, of: impl Fn(&Work) -> u64) -> f64 {
+/// The best rate of one thread; infinite if it cannot be measured.
+fn rate(op: &str, size: usize, count_work: impl Fn(&Work) -> u64) -> f64 {
     let shape = [size];
-    // Short calls: one that is interrupted says nothing.
+    // Short calls, so that some are not interrupted.
     let params = Map::from_iter((op == "fma").then(|| ("rounds".to_owned(), 64.into())));
     let request = Request::new(op, &shape, "f32", &params);
     let Ok(mut op) = Prepared::new(&request) else { return f64::INFINITY };
@@ -80,7 +79,7 @@ fn rate(op: &str, size: usize, of: impl Fn(&Work) -> u64) -> f64 {
         op.call();
         best_ns = best_ns.min(call.elapsed().as_nanos() as f64);
     }
-    of(op.work()) as f64 / best_ns.max(1.0)
+    count_work(op.work()) as f64 / best_ns.max(1.0)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One run of a suite, from the first call to the report.
+//! Runs a suite and reports.
 
 use crate::{clock, machine, schedule};
 use holdpoint_model::machine::{CudaVersions, EnvironmentLock};
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// Measures the suite and reports; `repository` is where the code under test is checked out. Nothing that goes wrong with a workload is lost: it is its outcome.
+/// Measures the suite. `repository` is where the code under test is checked out. Whatever goes wrong with a workload
+/// becomes its outcome.
 pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
     let (measurements, workers) = schedule::measure(suite, on_event);
@@ -43,7 +44,7 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
     report
 }
 
-/// Variables of the environment that change how fast things are computed, or what.
+/// Environment variables that change how fast something is computed, or the result.
 const VARIABLES: &[&str] = &[
     "CUBLAS_WORKSPACE_CONFIG",
     "CUDA_DEVICE_MAX_CONNECTIONS",
@@ -61,8 +62,7 @@ const VARIABLES: &[&str] = &[
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
 ];
 
-/// What must be as it was for a comparison: what is set here, and what workers say of themselves.
-#[must_use]
+/// Conditions that must match for a comparison: our environment, and what workers report about theirs.
 pub fn environment_lock(
     suite: &Suite,
     cuda: Option<&CudaVersions>,

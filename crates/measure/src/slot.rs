@@ -1,4 +1,4 @@
-//! A place for one worker, which may be started more than once.
+//! Starts a worker when it is first needed, and again after it has died.
 
 use crate::worker::{Builtin, Child, Commands, Place, Worker, WorkerError};
 use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
@@ -14,9 +14,8 @@ pub(crate) struct Slot<'a> {
     /// The only CPU it may use; any where absent.
     cpu: Option<usize>,
     started: Option<Started>,
-    /// How often it has been started.
     starts_count: u32,
-    /// Why it cannot be started; asked once, told to all its workloads.
+    /// Why it cannot be started: tried once, reported for all its workloads.
     unusable: Option<WorkerError>,
 }
 
@@ -31,29 +30,27 @@ impl<'a> Slot<'a> {
         Self { suite, name, cpu, started: None, starts_count: 0, unusable: None }
     }
 
-    /// Which start of the process this is, from 0; absent when none is alive.
+    /// The number of the current start, from 0; `None` if no worker is alive.
     pub(crate) fn process(&self) -> Option<u32> {
         self.started.as_ref().map(|_| self.starts_count - 1)
     }
 
-    /// The number of its process, where it has one of its own.
     pub(crate) fn process_id(&self) -> Option<u32> {
         self.started.as_ref()?.worker.process_id()
     }
 
-    /// Who the worker is, once it has been started.
     pub(crate) fn info(&self) -> Option<&WorkerInfo> {
         self.started.as_ref().map(|started| &started.info)
     }
 
-    /// The clock of a workload, as the worker names it.
+    /// The workload's timer, as the worker names it.
     pub(crate) fn timer(&self, spec: &WorkloadSpec) -> Option<String> {
         let started = self.started.as_ref()?;
         let listed = started.listed.iter().find(|info| info.name == spec.name);
         Some(listed.and_then(|info| info.timer.clone()).unwrap_or_else(|| started.info.timer.clone()))
     }
 
-    /// The worker, started if need be.
+    /// The worker, started if necessary.
     pub(crate) fn worker(&mut self) -> Result<&mut dyn Worker, WorkerError> {
         if self.started.is_none() {
             if let Some(error) = &self.unusable {
@@ -68,12 +65,12 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Forgets a worker that has died; the next request starts another.
+    /// Drops a worker that has died; the next request starts another.
     pub(crate) fn forget(&mut self) {
         self.started = None;
     }
 
-    /// Whether the worker has this workload, as the suite describes it.
+    /// Checks that the worker has this workload, as the suite describes it.
     pub(crate) fn check_listed(&self, spec: &WorkloadSpec) -> Result<(), WorkerError> {
         let listed = self.started.as_ref().map(|started| started.listed.as_slice()).unwrap_or_default();
         let mismatch = |what: String| Err(WorkerError::new(FailureCause::Mismatch, what));

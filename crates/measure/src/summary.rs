@@ -1,4 +1,4 @@
-//! Numbers from samples. The samples stay beside them.
+//! Statistics of the samples, which are kept beside them.
 
 use holdpoint_model::Samples;
 use holdpoint_model::report::{Answer, KernelInfo, Measured, Stopped, Warmup};
@@ -6,7 +6,7 @@ use holdpoint_model::suite::Work;
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
 
-/// What is known of a workload besides its samples.
+/// What is known about a workload besides its samples.
 pub(crate) struct Facts {
     pub answer: Option<Answer>,
     pub warmup: Warmup,
@@ -16,7 +16,7 @@ pub(crate) struct Facts {
     pub distrust: Option<String>,
 }
 
-/// Summarises; absent when there are no samples.
+/// `None` if there are no samples.
 pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
     let calls = samples.calls_per_sample;
     let rounds_ms: Vec<Vec<f64>> =
@@ -39,7 +39,7 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         p50_interval_ms: stats::median_interval_of_rounds(&rounds_ms),
         throughput: facts.work.map(|work| throughput(&work, p50_ms)).unwrap_or_default(),
         peak_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_rss_bytes)),
-        // A clock too coarse for the call tells 0, which is no time.
+        // A clock too coarse for the call reports 0, which is no time.
         cpu_p50_ms: stats::median(&cpu_ms).filter(|ms| *ms > 0.0),
         answer: facts.answer,
         warmup: facts.warmup,

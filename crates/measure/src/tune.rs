@@ -1,50 +1,45 @@
-//! Tuning the kernels of a suite's `cuda` workloads: specs become requests, outcomes become values. The choosing itself is
-//! `holdpoint_ops::cuda::tune`; nothing is kept here but what it keeps.
+//! Tunes the kernels of a suite's `cuda` workloads. The choice itself is made by `holdpoint_ops::cuda::tune`.
 
-use crate::worker::cuda::how;
-use crate::worker::request;
+use crate::worker::cuda::choose_timing;
+use crate::worker::{WorkerError, op_request};
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::{Variant, WORKER_CUDA, WorkloadSpec};
 use holdpoint_model::tune::{Refused, TuneOutcome, TunedKernel, Tuning};
-use holdpoint_model::{Failure, FailureCause, SCHEMA_VERSION, Suite};
+use holdpoint_model::{FailureCause, SCHEMA_VERSION, Suite};
 use holdpoint_ops::cuda::{self, Gpu, PrepareError};
 use std::path::{Path, PathBuf};
 
-/// A suite's kernels on one device, to be tuned one after the other.
+/// Tunes a suite's kernels on one device, one after the other.
 pub struct Tuner<'a> {
     suite: &'a Suite,
-    /// The device, or why there is none.
     gpu: Result<Gpu, Unavailable>,
-    /// What broke the device for all that comes after it.
+    /// The workload that broke the device for all after it.
     broken: Option<String>,
     done: Vec<(&'a WorkloadSpec, TuneOutcome)>,
 }
 
-/// The workloads that can be tuned: plain kernels have nothing to choose.
+/// Workloads that can be tuned: plain kernels have nothing to choose.
 pub fn tunable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
     let is_tunable = |w: &&WorkloadSpec| w.worker == WORKER_CUDA && w.variant == Variant::Fast;
-    // A program in place of the built-in ops has kernels of its own.
+    // A suite's own worker of that name has its own kernels.
     suite.workloads.iter().filter(is_tunable).filter(|_| !suite.workers.contains_key(WORKER_CUDA))
 }
 
 impl<'a> Tuner<'a> {
-    /// Opens the suite's device; where there is none, every workload will be skipped.
-    #[must_use]
+    /// Opens the suite's device; without one, every workload is skipped.
     pub fn new(suite: &'a Suite, cache_dir: &Path) -> Self {
         let gpu = Gpu::open(suite.device, cache_dir);
         Self { suite, gpu, broken: None, done: Vec::new() }
     }
 
-    /// Where winners are kept; absent without a device.
-    #[must_use]
+    /// Where winners are stored; `None` without a device.
     pub fn registry_path(&self) -> Option<PathBuf> {
         self.gpu.as_ref().ok().map(|gpu| gpu.registry().path().to_owned())
     }
 
-    /// Tunes one of the suite's workloads.
     pub fn tune(&mut self, spec: &'a WorkloadSpec) -> Tuning {
-        // Workloads that differ in their clock or cache only share an entry of the registry: the first of them decides.
+        // Workloads that differ only in timer or cache share a registry entry: the first one decides.
         let known = self.done.iter().find(|(done, _)| is_same_kernel(done, spec));
         let outcome = match known {
             Some((_, outcome)) => outcome.clone(),
@@ -63,30 +58,30 @@ impl<'a> Tuner<'a> {
             Ok(gpu) => gpu,
             Err(Unavailable { reason, detail }) => return skipped(reason, Some(detail)),
         };
-        let request = request(spec, self.suite.seed);
-        // Constants change nothing of the host's share of a call, which would only blur them.
-        let how = match how(spec) {
+        let request = op_request(spec, self.suite.seed);
+        // Tuning does not change the host's share of a call, which would only add noise.
+        let timing = match choose_timing(spec) {
             (Timing::Host, cache) => (Timing::Graph, cache),
-            how => how,
+            timing => timing,
         };
-        match cuda::tune(gpu, &request, how) {
-            Ok(tuned) => TuneOutcome::Tuned(kernel_of(tuned)),
+        match cuda::tune(gpu, &request, timing) {
+            Ok(tuned) => TuneOutcome::Tuned(tuned_kernel(tuned)),
             Err(error) => {
                 if matches!(&error, PrepareError::Device(CudaError { fatal: true, .. })) {
                     self.broken = Some(spec.name.clone());
                 }
-                outcome_of(&error)
+                failure_outcome(&error)
             }
         }
     }
 }
 
-/// What the registry tells configurations apart by.
+/// Whether the registry has one entry for both.
 fn is_same_kernel(a: &WorkloadSpec, b: &WorkloadSpec) -> bool {
     (&a.op, &a.shape, &a.dtype, &a.params) == (&b.op, &b.shape, &b.dtype, &b.params)
 }
 
-fn outcome_of(error: &PrepareError) -> TuneOutcome {
+fn failure_outcome(error: &PrepareError) -> TuneOutcome {
     match error {
         PrepareError::Skipped(reason) => skipped(reason, None),
         // Without a compiler there are no candidates: a fact about the machine.
@@ -103,10 +98,10 @@ fn skipped(reason: &str, detail: Option<&str>) -> TuneOutcome {
 }
 
 fn failed(cause: FailureCause, detail: &str) -> TuneOutcome {
-    TuneOutcome::Failed(Failure { cause, detail: clean_text(detail), stderr_tail: Vec::new(), samples: None })
+    TuneOutcome::Failed(WorkerError::new(cause, detail).into())
 }
 
-fn kernel_of(tuned: cuda::TuneResult) -> TunedKernel {
+fn tuned_kernel(tuned: cuda::TuneResult) -> TunedKernel {
     let refused = tuned.refused.into_iter();
     TunedKernel {
         kernel_name: tuned.kernel_name,
@@ -173,12 +168,12 @@ mod tests {
     #[test]
     fn errors_keep_their_meaning() {
         let lost = PrepareError::Skipped("compute_capability_below_sm90".to_owned());
-        assert!(matches!(outcome_of(&lost), TuneOutcome::Skipped { detail: None, .. }));
+        assert!(matches!(failure_outcome(&lost), TuneOutcome::Skipped { detail: None, .. }));
         let error =
             |cause| PrepareError::Device(CudaError { cause, detail: "what".to_owned(), fatal: false });
-        let skipped = outcome_of(&error(FailureCause::NotStarted));
+        let skipped = failure_outcome(&error(FailureCause::NotStarted));
         assert!(matches!(skipped, TuneOutcome::Skipped { reason, .. } if reason == "nvrtc_not_found"));
-        let failed = outcome_of(&error(FailureCause::WrongAnswer));
+        let failed = failure_outcome(&error(FailureCause::WrongAnswer));
         assert!(matches!(failed, TuneOutcome::Failed(f) if f.cause == FailureCause::WrongAnswer));
     }
 }

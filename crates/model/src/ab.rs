@@ -12,59 +12,54 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "ab")]
 pub struct AbReport {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// When the comparison began, ISO-8601 in UTC.
     pub timestamp_utc: String,
     /// Whether every workload was taken to its end; if not, `--resume` goes on from here.
     pub finished: bool,
-    /// What was asked for.
+    /// Settings of the comparison.
     pub plan: AbPlan,
-    /// The side that head is compared with.
     pub base: Side,
-    /// The side under test.
     pub head: Side,
-    /// The machine.
     #[serde(default)]
     pub machine: Option<Machine>,
-    /// The versions behind the numbers.
     pub toolchain: Toolchain,
-    /// What the units depend on beside all this, by name: the policy, hashes of suites, programs and changed files, settings.
-    /// `--resume` goes on only where it is the same.
+    /// Other conditions that the units depend on, by name: the policy, hashes of suites, programs and changed files,
+    /// settings. `--resume` requires them to be unchanged.
     #[serde(default)]
     pub conditions: BTreeMap<String, String>,
     /// Seconds spent measuring, starts of processes and checks of answers included, builds not.
     pub elapsed_s: f64,
-    /// What the reader should know, in sentences.
+    /// Remarks for the reader, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The workloads, in the suite's order.
     pub workloads: IndexMap<String, AbWorkload>,
 }
 
-/// What was asked for.
+/// Settings of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbPlan {
     /// How much slower head may be: 0.01 is 1 %.
     pub tolerance: f64,
-    /// The same for single workloads, by name.
+    /// Tolerances of single workloads, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tolerances: BTreeMap<String, f64>,
-    /// At most this share of unchanged suites is called slower, whatever the number of workloads.
+    /// Maximum false alarm rate: the share of unchanged suites reported as slower, whatever the number of workloads.
     pub alarm_rate: f64,
-    /// At most this share of workloads slower than the tolerance is called not slower.
+    /// Maximum miss rate: the share of real slowdowns reported as pass.
     pub miss_rate: f64,
     /// Most units of one workload.
     pub units_max: u32,
-    /// Time for the whole comparison, as seconds per workload; what decided workloads leave goes to the others.
+    /// Time for the whole comparison, in seconds per workload; workloads that are decided early leave theirs to the
+    /// others.
     pub budget_s: f64,
     /// Rounds in each of the first units; later ones take more.
     pub rounds_per_unit: u32,
     /// How long the samples of one side in one round aim to last.
     pub round_ms: f64,
-    /// Units measured at the same time, where each is held on a CPU of its own.
+    /// Units measured at the same time, if each is pinned to its own CPU.
     #[serde(default = "one")]
     pub units_at_once: u32,
     /// Seed of the order.
@@ -83,28 +78,24 @@ impl AbPlan {
     }
 }
 
-/// One side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
-    /// What it is, as it was given: a revision, a command, a file.
+    /// The revision, command or file, as given by the user.
     pub label: String,
-    /// Its revision, where it has one.
     #[serde(default)]
     pub revision: Option<Revision>,
 }
 
-/// Which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SideName {
-    /// What head is compared with.
+    /// The side that head is compared with.
     Base,
-    /// What is under test.
+    /// The side under test.
     Head,
 }
 
 impl SideName {
-    /// The word in files and tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -117,16 +108,13 @@ impl SideName {
 /// One workload, both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbWorkload {
-    /// What was run.
     pub identity: Identity,
     /// Why it was not measured: it cannot run here, or both sides are the same code.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Why measuring ended.
     pub ended: Ended,
     /// Its share of the machine's time: starts, preparation and rounds.
     pub spent_s: f64,
-    /// What went wrong, and on which side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<SideFailure>,
     /// The kernels of both sides, where they are the same code and were not measured.
@@ -173,12 +161,9 @@ pub enum Ended {
     SameCode,
 }
 
-/// What went wrong on which side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideFailure {
-    /// The side.
     pub side: SideName,
-    /// What went wrong.
     #[serde(flatten)]
     pub failure: Failure,
 }
@@ -190,7 +175,6 @@ pub struct Unit {
     pub process: u32,
     /// `ln(head / base)` over the rounds that count: what the decision is made of.
     pub x: f64,
-    /// The rounds, in order.
     pub rounds: Vec<PairRound>,
 }
 
@@ -203,30 +187,27 @@ pub struct PairRound {
     pub order: u32,
     /// The side that went first.
     pub first: SideName,
-    /// Times of base's samples.
     pub base_ns: Vec<u64>,
-    /// Times of head's samples.
     pub head_ns: Vec<u64>,
-    /// For how long of each of base's samples the process was ready and had no CPU, where the worker tells.
+    /// Time for which the process waited for a CPU in each of base's samples, if the worker reports it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_wait_ns: Vec<u64>,
-    /// The same for head's.
+    /// The same for head's samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub head_wait_ns: Vec<u64>,
-    /// What troubled the machine during this round.
+    /// Disturbances of the machine during this round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trouble: Vec<Trouble>,
     /// Whether the round was left out of `x`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
-    /// The machine's state during the round.
     #[serde(default)]
     pub state: MachineState,
 }
 
 impl PairRound {
-    /// The times of a side's samples as they are compared: without the time that the process was kept waiting for a CPU,
-    /// where both sides' workers tell it.
+    /// The times of a side's samples as they are compared: without the time spent waiting for a CPU, if both sides'
+    /// workers report it.
     pub fn times_ns(&self, side: SideName) -> impl Iterator<Item = u64> + '_ {
         let is_told =
             self.base_wait_ns.len() == self.base_ns.len() && self.head_wait_ns.len() == self.head_ns.len();
@@ -239,8 +220,8 @@ impl PairRound {
     }
 }
 
-/// What can trouble a machine during a round. Told from the machine and from both sides together, never from one
-/// side against the other.
+/// Disturbances of the machine during a round, seen on the machine or on both sides together, never on one side against
+/// the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
@@ -259,7 +240,6 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// The word in files and tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -273,7 +253,7 @@ impl Trouble {
     }
 }
 
-/// What a workload's units say.
+/// Statistical evidence from a workload's units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbEvidence {
     /// Median over units of head's time over base's.
@@ -287,7 +267,7 @@ pub struct AbEvidence {
     pub e_not_slower: f64,
     /// Evidence that head is faster than the tolerance.
     pub e_faster: f64,
-    /// The smallest slowdown that would have been called by now, beside this noise: 0.03 is 3 %.
+    /// The smallest slowdown that would have been detected by now, given this noise: 0.03 is 3 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_visible_slowdown: Option<f64>,
     /// Standard deviation of `x` over units, robust.
@@ -299,9 +279,7 @@ pub struct AbEvidence {
     pub rounds_count: u32,
     /// Rounds left out for trouble.
     pub rounds_left_out: u32,
-    /// Base's times.
     pub base: SideTimes,
-    /// Head's times.
     pub head: SideTimes,
     /// Cliff's delta over the units' medians; positive where head is slower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -331,7 +309,7 @@ pub struct SideTimes {
     pub cv: Option<f64>,
 }
 
-/// Keys of the second seed's statistical comparison, with the sign right.
+/// Keys of cudadent42's statistical comparison, with the sign corrected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DisjointCiKeys {
     /// Base's median.
@@ -344,7 +322,7 @@ pub struct DisjointCiKeys {
     pub speedup: f64,
     /// Whether the intervals of the medians overlap.
     pub cis_overlap: bool,
-    /// Positive where the candidate is faster, as the seed has it.
+    /// Positive if the candidate is faster, as in cudadent42.
     pub cliffs_delta: f64,
     /// `negligible`, `small`, `medium` or `large`.
     pub cliffs_interpretation: String,
@@ -352,7 +330,7 @@ pub struct DisjointCiKeys {
     pub mann_whitney_p: f64,
     /// Disjoint intervals, p < 0.05 and |δ| ≥ 0.147.
     pub is_significant: bool,
-    /// The seed's sentence: `REGRESSION: …`, `IMPROVEMENT: …`, `NO SIGNIFICANT DIFFERENCE: …`, `MAINTAINED: …`.
+    /// cudadent42's sentence: `REGRESSION: …`, `IMPROVEMENT: …`, `NO SIGNIFICANT DIFFERENCE: …`, `MAINTAINED: …`.
     pub verdict: String,
 }
 

@@ -7,20 +7,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a release rests on.
+/// The evidence for a release: its artifacts and gates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "attestation")]
 pub struct Attestation {
     pub schema_version: u32,
-    /// When it was made.
     pub generated_at_utc: String,
-    /// Of what, by whom.
     pub release_metadata: ReleaseMetadata,
     /// The eight artifacts, in the seed's order.
     pub artifacts: Vec<AttestedArtifact>,
     /// The seven gates, in the seed's order.
     pub gates: Vec<AttestedGate>,
-    /// Counts, and what they come to.
     pub summary: AttestationSummary,
     /// SHA-256 of the canonical JSON of path → SHA-256 of every file of artifacts and gates.
     pub inputs_sha256: String,
@@ -31,7 +28,6 @@ pub struct Attestation {
     pub holdpoint: String,
 }
 
-/// Of what, by whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReleaseMetadata {
     /// The tag; `unversioned` where there is none.
@@ -39,10 +35,10 @@ pub struct ReleaseMetadata {
     pub commit_sha: String,
     /// The same moment as `generated_at_utc`.
     pub build_date_utc: String,
-    /// Who answers for it.
+    /// The person responsible for the release.
     pub release_owner: String,
     pub runtime_target: RuntimeTarget,
-    /// The run that made the evidence.
+    /// The CI run that made the evidence.
     pub ci_run_url: Option<String>,
     /// Whether tracked files differed from the commit; absent where git could not tell.
     pub dirty: Option<bool>,
@@ -76,7 +72,7 @@ impl RuntimeTarget {
     }
 }
 
-/// How an artifact or a gate stands.
+/// The status of an artifact or a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GateStatus {
     #[serde(rename = "PASS")]
@@ -84,7 +80,6 @@ pub enum GateStatus {
     /// Bad, missing, or not what it claims to be.
     #[serde(rename = "FAIL")]
     Fail,
-    /// Not decided.
     #[serde(rename = "PENDING")]
     Pending,
     /// Not of this release.
@@ -104,7 +99,6 @@ impl GateStatus {
     }
 }
 
-/// One of the eight.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttestedArtifact {
     /// The seed's key.
@@ -119,7 +113,7 @@ pub struct AttestedArtifact {
     pub sha256: Option<String>,
     pub size_bytes: Option<u64>,
     pub status: GateStatus,
-    /// What it was read as, or what is wrong with it.
+    /// How the file was read, or what is wrong with it.
     pub detail: String,
     /// Why the project does not have it, where that was declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,13 +123,12 @@ pub struct AttestedArtifact {
     pub seal: Option<SealFacts>,
 }
 
-/// One of the seven.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttestedGate {
     /// The seed's key.
     pub key: String,
     pub label: String,
-    /// What the status was read from.
+    /// The source of the status.
     pub evidence: String,
     pub status: GateStatus,
     /// Why the project does not have it, where that was declared.
@@ -152,7 +145,7 @@ pub struct GateInput {
     pub sha256: String,
     /// How the gate stands by it alone.
     pub status: GateStatus,
-    /// What it says, or what is wrong with it.
+    /// The file's statement, or what is wrong with it.
     pub detail: String,
     /// The files that it was held against, below the artifacts folder, with their SHA-256.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -160,7 +153,7 @@ pub struct GateInput {
     /// The seal beside it, where one covers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<SealFacts>,
-    /// What was compared, where it is a verdict over times.
+    /// The revisions compared, if it is a verdict on times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
 }
@@ -182,25 +175,21 @@ pub struct Compared {
     pub head: Option<Revision>,
 }
 
-/// Counts, and what they come to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AttestationSummary {
     /// `pass`, `pending` or `fail`.
     pub overall_status: String,
     /// Artifacts that are needed.
     pub required_artifacts_total: usize,
-    /// Those that are there and good.
     pub required_artifacts_passed: usize,
-    /// Those that are not.
     pub required_artifacts_failed: usize,
     pub gates_total: usize,
     pub gates_passed: usize,
     pub gates_failed: usize,
-    /// Not decided.
     pub gates_pending: usize,
 }
 
-/// What a person signs off, in a file of its own: who, which gate, and of which commit.
+/// A person's sign-off in a file of its own: who, which gate, and for which commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignOff {
@@ -208,9 +197,9 @@ pub struct SignOff {
     pub gate: String,
     pub status: GateStatus,
     pub signed_off_by: String,
-    /// What was looked at.
+    /// The commit that was reviewed.
     pub commit_sha: String,
-    /// Where it can be read.
+    /// Where the evidence can be read.
     pub evidence: String,
 }
 
@@ -222,18 +211,17 @@ pub struct Statement {
     #[serde(rename = "_type")]
     pub statement_type: String,
     pub subject: Vec<Subject>,
-    /// What the predicate is.
     #[serde(rename = "predicateType")]
     pub predicate_type: String,
     pub predicate: Attestation,
 }
 
-/// A file that a statement speaks of.
+/// A file that a statement is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
-    /// Its path below the artifacts folder.
+    /// Path below the artifacts folder.
     pub name: String,
-    /// Its hashes by name; ours is `sha256`.
+    /// Hashes by name; ours is `sha256`.
     pub digest: BTreeMap<String, String>,
 }
 
@@ -243,7 +231,7 @@ pub struct Subject {
 pub struct Envelope {
     /// The statement's bytes, in Base64.
     pub payload: String,
-    /// What the payload is: `application/vnd.in-toto+json`.
+    /// `application/vnd.in-toto+json`.
     #[serde(rename = "payloadType")]
     pub payload_type: String,
     pub signatures: Vec<EnvelopeSignature>,

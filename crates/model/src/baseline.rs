@@ -21,13 +21,13 @@ pub struct Baseline {
     /// The machine the values hold for. Absent in the seeds' files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-    /// What else must be as it was. Absent in the seeds' files.
+    /// Other conditions that must match. Absent in the files of Apex-X and cudadent42.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_lock: Option<EnvironmentLock>,
     /// The runs the values come from. Absent in the seeds' files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<BaselineRun>,
-    /// Who made it the baseline, and of what; absent where it was recorded by hand.
+    /// How it became the baseline; absent if it was recorded by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted: Option<Promotion>,
     pub metrics: BTreeMap<String, BaselineMetric>,
@@ -65,7 +65,7 @@ pub struct BaselineMetric {
     pub max_regression_abs_ms: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// What was run; only the same may be compared.
+    /// Only measurements with the same identity may be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
     /// The value in each run, in the order of `runs`.

@@ -21,7 +21,7 @@ pub struct Bisection {
     pub good: CommitInfo,
     /// The revision that is slow.
     pub bad: CommitInfo,
-    /// What was looked at, in order; the first is `bad` itself.
+    /// The revisions that were measured, in order; the first is `bad` itself.
     pub steps: Vec<BisectStep>,
     /// The commit that slowed it; several where those between could not be decided; none where nothing was slower.
     pub culprits: Vec<CommitInfo>,
@@ -42,13 +42,11 @@ pub struct CommitInfo {
     pub subject: String,
 }
 
-/// One revision that was looked at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BisectStep {
     pub commit: CommitInfo,
-    /// What it was found to be.
     pub outcome: StepOutcome,
-    /// Its time over that of the good revision.
+    /// Its time divided by that of the good revision.
     #[serde(default)]
     pub ratio: Option<f64>,
     /// 95 % interval of that.
@@ -59,7 +57,6 @@ pub struct BisectStep {
     pub seconds: f64,
 }
 
-/// What a revision was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepOutcome {

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How often the rule was wrong, and what it sees, on this machine.
+/// How often the rule was wrong on this machine, and which slowdowns it detects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "calibration")]
 pub struct Calibration {
@@ -43,7 +43,7 @@ pub struct Calibration {
     pub workloads: IndexMap<String, Calibrated>,
 }
 
-/// What was seen of one workload.
+/// The calibration of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibrated {
     /// The tolerance that was decided at.
@@ -72,19 +72,19 @@ pub struct Calibrated {
     /// Smallest slowdown that was visible at the end of a trial, median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_visible_slowdown: Option<f64>,
-    /// What this noise lets be seen in how much time: what to choose a tolerance by.
+    /// Slowdowns that are detectable in a given time with this noise: a basis for choosing a tolerance.
     #[serde(default)]
     pub visible: Vec<Visible>,
-    /// Whether it is too noisy to be gated at this tolerance: more trials undecided than not.
+    /// Whether it is too noisy to be gated at this tolerance: most trials were undecided.
     pub too_noisy: bool,
 }
 
-/// The smallest slowdown that is called within a time.
+/// The smallest slowdown that is detected within a given time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Visible {
     /// Machine time for the workload.
     pub seconds: f64,
-    /// 0.02 is 2 %; absent where no slowdown could be called in that time.
+    /// 0.02 is 2 %; absent if no slowdown could be detected in that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<f64>,
 }

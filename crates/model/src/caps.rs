@@ -32,7 +32,6 @@ pub struct RuntimeCaps {
     pub any_gpu_runtime: bool,
 }
 
-/// The CPU and its clocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuCaps {
     /// Model as the kernel names it.
@@ -51,7 +50,6 @@ pub struct CpuCaps {
     pub perf_counters: Cap,
 }
 
-/// Something that is there or is not, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cap {
     pub available: bool,
@@ -67,7 +65,6 @@ impl Cap {
     }
 }
 
-/// A package that is there or is not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VersionCap {
     pub available: bool,
@@ -76,20 +73,18 @@ pub struct VersionCap {
     pub reason: Option<String>,
 }
 
-/// A tool that looks into kernels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCaps {
-    /// Whether it can be used, as far as that can be told without using it.
+    /// Whether it can be used, as far as can be known without using it.
     pub available: bool,
     pub version: Option<String>,
     pub path: Option<String>,
     /// Why not: `ncu_not_found`, `ncu_not_usable`, `ncu_no_permission`, `sanitizer_not_found`, `sanitizer_not_usable`.
     pub reason: Option<String>,
-    /// What was found instead, and what would help.
+    /// What was found instead, and the remedy.
     pub detail: Option<String>,
 }
 
-/// CUDA through the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CudaCaps {
     /// Whether a device can be used.
@@ -101,7 +96,7 @@ pub struct CudaCaps {
     pub compute_capability: Option<String>,
     /// Why not: `cuda_unavailable`, `cuda_driver_too_old`, `cuda_device_not_found`, `cuda_query_failed`.
     pub reason: Option<String>,
-    /// What was found instead, and what would help.
+    /// What was found instead, and the remedy.
     #[serde(default)]
     pub detail: Option<String>,
     /// The driver, such as `580.159.04`.
@@ -117,7 +112,7 @@ pub struct CudaCaps {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CudaDeviceCaps {
-    /// Its number on this machine.
+    /// The device's number on this machine.
     pub ordinal: u32,
     pub name: String,
     /// Compute capability, `major.minor`.
@@ -126,7 +121,7 @@ pub struct CudaDeviceCaps {
     pub available: bool,
     /// Why not: a reason code.
     pub reason: Option<String>,
-    /// What was found instead, and what would help.
+    /// What was found instead, and the remedy.
     #[serde(default)]
     pub detail: Option<String>,
     /// Whether it computes with 8-bit floats.
@@ -138,22 +133,20 @@ pub struct CudaDeviceCaps {
 pub struct NvrtcCaps {
     /// Whether kernels can be compiled here; those that were compiled before run without it.
     pub available: bool,
-    /// Its version, such as `13.0`.
+    /// For example `13.0`.
     pub version: Option<String>,
     pub library_path: Option<String>,
     /// The folder with the headers that belong to it.
     pub header_path: Option<String>,
     /// Why not: `nvrtc_not_found`, `nvrtc_not_usable`, `cuda_headers_not_found`.
     pub reason: Option<String>,
-    /// What was found instead, and what would help.
+    /// What was found instead, and the remedy.
     pub detail: Option<String>,
     /// The folder in which compiled kernels are kept.
     pub kernels_dir: String,
-    /// How many are kept there.
     pub kernels_count: u32,
 }
 
-/// TensorRT in the Python on the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TensorRtCaps {
     /// Whether the package is installed.
@@ -170,13 +163,11 @@ pub struct TensorRtCaps {
     pub int8_reason: Option<String>,
 }
 
-/// 8-bit floating point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fp8Caps {
     pub available: bool,
     /// Whether the framework has the type.
     pub dtype_available: bool,
-    /// The types it has.
     pub supported_dtypes: Vec<String>,
     /// Why not: a reason code.
     pub reason: Option<String>,

@@ -39,24 +39,24 @@ pub struct KernelCheck {
     pub reason: Option<String>,
 }
 
-/// What [`config`] tells apart from an op's own parameters.
+/// The keys of [`config`] that are not an op's own parameters.
 const KNOWN: &[&str] = &["batch_size", "num_heads", "seq_len", "head_dim", "dtype", "op", "shape", "worker"];
 
 impl KernelCheck {
-    /// A word of its configuration.
+    /// A text value of the configuration.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.config.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Its sizes: `8,4,64,64`.
+    /// The sizes as `8,4,64,64`.
     #[must_use]
     pub fn shape(&self) -> String {
         let sizes = self.config.get("shape").and_then(Value::as_array).into_iter().flatten();
         sizes.map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 
-    /// Its parameters: `causal=true`.
+    /// The parameters as `causal=true`.
     #[must_use]
     pub fn params(&self) -> String {
         let others = self.config.iter().filter(|(name, _)| !KNOWN.contains(&name.as_str()));
@@ -109,7 +109,6 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// Of what was measured.
     #[must_use]
     pub fn of(measured: &Measured) -> Self {
         let rate = |name: &str| measured.throughput.get(name).copied();
@@ -136,7 +135,7 @@ pub struct CheckedRoofline {
     pub bottleneck: String,
     /// Share of the roof, 0 to 100; absent where it is above it, which is no efficiency.
     pub efficiency_pct: Option<f64>,
-    /// What to do, each with the number that led to it.
+    /// Recommendations, each with the number that led to it.
     pub recommendations: Vec<String>,
 }
 

@@ -15,13 +15,12 @@ pub struct Current {
     pub status: Option<String>,
     /// The machine, if its file says.
     pub machine: Option<Machine>,
-    /// What else must be as it was, if its file says.
+    /// Other conditions that must match, if the file names them.
     pub environment_lock: Option<EnvironmentLock>,
     /// The revision, if its file says.
     pub revision: Option<Revision>,
-    /// What was measured, by metric.
     pub metrics: BTreeMap<String, MetricValue>,
-    /// What was asked for and not measured, by metric.
+    /// Metrics that were requested and not measured.
     pub unmeasured: BTreeMap<String, Unmeasured>,
 }
 
@@ -30,7 +29,6 @@ pub struct MetricValue {
     pub value_ms: f64,
     /// The workload it belongs to, if the file says.
     pub workload: Option<String>,
-    /// What was run, if the file says.
     pub identity: Option<Identity>,
     /// Whether the workload's answer was checked, if the file says.
     pub answer_checked: Option<bool>,

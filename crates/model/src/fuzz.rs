@@ -26,7 +26,7 @@ pub struct FuzzCase {
     /// The user's own kernel that is run, where it is not the op's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSpec>,
-    /// What the op is, where the suite declares it.
+    /// The op's declaration, if the suite declares it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<OpSpec>,
 }
@@ -84,7 +84,6 @@ impl Values {
     }
 }
 
-/// What is wrong with a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
@@ -98,7 +97,7 @@ pub enum FindingKind {
     InputChanged,
     /// The same inputs gave other bits the second time.
     NotDeterministic,
-    /// The time told is less than what passed.
+    /// The worker reported less time than passed.
     TimeNotExplained,
     /// Inputs seen before are answered much faster than new ones.
     AnswersRemembered,
@@ -109,7 +108,6 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Its name, as in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -132,12 +130,9 @@ impl FindingKind {
     }
 }
 
-/// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Its kind.
     pub kind: FindingKind,
-    /// What was seen.
     pub detail: String,
 }
 
@@ -188,7 +183,7 @@ impl Errors {
 /// The outcome of one case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evaluated {
-    /// What is wrong; absent when all is right.
+    /// Absent if all is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Finding>,
     /// How the answer compared, where there was one.
@@ -200,7 +195,6 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    /// Found wrong.
     #[must_use]
     pub fn wrong(kind: FindingKind, detail: impl Into<String>) -> Self {
         Self { finding: Some(Finding { kind, detail: detail.into() }), ..Self::default() }
@@ -211,11 +205,11 @@ impl Evaluated {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TensorPlace {
     pub name: String,
-    /// Its sizes, the last varying fastest.
+    /// The last size varies fastest.
     pub shape: Vec<usize>,
     /// Where it begins in the file, in bytes.
     pub byte_offset: u64,
-    /// Its element type, where it is not that of the request: `i32` for outputs of whole numbers.
+    /// Its element type, if it is not that of the request: `i32` for integer outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<String>,
 }
@@ -229,7 +223,7 @@ pub struct CallPlaces {
     pub outputs: Vec<TensorPlace>,
 }
 
-/// What a worker of the user's is asked to compute.
+/// A computation requested from a user's worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -242,7 +236,7 @@ pub struct Evaluation {
     pub params: Map<String, Value>,
     /// A file that holds all tensors, with gaps between them that must stay as they are.
     pub file: String,
-    /// Its length.
+    /// The file's length.
     pub bytes: u64,
     /// The calls to make, one after the other, all of them timed as one sample.
     pub calls: Vec<CallPlaces>,
@@ -256,7 +250,7 @@ pub struct Evaluation {
     pub kernel: Option<KernelSpec>,
 }
 
-/// What looking for wrong answers came to.
+/// The result of a search for wrong answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "fuzz")]
 pub struct FuzzReport {
@@ -264,7 +258,7 @@ pub struct FuzzReport {
     pub suite: String,
     /// When it began.
     pub timestamp_utc: String,
-    /// Of the repository it ran in.
+    /// Revision of the repository it ran in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<Revision>,
     /// Cases are drawn from it.
@@ -275,7 +269,7 @@ pub struct FuzzReport {
     pub elapsed_s: f64,
 }
 
-/// What was found out about one kernel.
+/// The findings about one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FuzzedKernel {
     pub op: String,
@@ -283,11 +277,10 @@ pub struct FuzzedKernel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     pub dtype: String,
-    /// Who runs it.
     pub worker: String,
     /// Cases that were run.
     pub cases_count: u64,
-    /// Of these: right.
+    /// Cases with a right answer.
     pub passed_count: u64,
     /// Cases beside these that the worker has no kernel for.
     #[serde(default)]
@@ -306,7 +299,6 @@ pub struct FuzzedKernel {
 }
 
 impl FuzzedKernel {
-    /// Its workload where it has one, else its op.
     #[must_use]
     pub fn name(&self) -> &str {
         self.workload.as_deref().unwrap_or(&self.op)
@@ -316,7 +308,7 @@ impl FuzzedKernel {
 /// Which sizes along one axis were run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeRange {
-    /// What the size is of: `batch`, `steps`, or its name in a declared op.
+    /// Name of the size: `batch`, `steps`, or as a declared op calls it.
     pub name: String,
     /// The smallest that was run.
     pub min: usize,
@@ -329,7 +321,7 @@ pub struct SizeRange {
 pub struct Shown {
     /// Runs of the case.
     pub runs_count: u64,
-    /// Of these: failed.
+    /// Runs that failed.
     pub failed_count: u64,
 }
 
@@ -358,7 +350,7 @@ impl Shown {
     }
 }
 
-/// What a saved case came to when it was run again.
+/// The outcome of running a saved case again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replayed {
     /// The last run that failed, or the last one.
@@ -393,9 +385,7 @@ pub struct FuzzFile {
     pub schema_version: u32,
     /// The suite that has the worker.
     pub suite: String,
-    /// Who runs it.
     pub worker: String,
-    /// What was wrong.
     pub finding: Finding,
     /// How often the case failed when it was found.
     #[serde(default)]

@@ -51,9 +51,6 @@ impl From<serde_json::Error> for JsonError {
 }
 
 /// Reads one JSON document, refusing duplicate keys and anything after its end.
-///
-/// # Errors
-/// When the text is not JSON, has a key twice in one object, or is not of the form of `T`.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
     let value = serde_json::from_str(text);
     // Serde notices some duplicates itself, as errors of form; here all are told in one way.
@@ -64,9 +61,6 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
 }
 
 /// Writes a document in the layout described above, newline at the end.
-///
-/// # Errors
-/// When a value cannot be JSON, such as a map whose keys are not strings.
 pub fn to_pretty<T: Serialize>(value: &T) -> Result<String, JsonError> {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, layout::Layout::default());

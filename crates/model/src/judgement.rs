@@ -31,7 +31,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The word in files and tables.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +62,6 @@ pub enum CheckStatus {
 }
 
 impl CheckStatus {
-    /// The word in the file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -80,9 +78,7 @@ impl CheckStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "comparison")]
 pub struct Judgement {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Name of the suite.
     pub suite: String,
     /// The seeds' word: `pass` when every check passed, else `fail`.
     pub status: String,
@@ -98,7 +94,6 @@ pub struct Judgement {
     /// The status it had, if its file has one.
     #[serde(default)]
     pub current_status: Option<String>,
-    /// The machine of the run under test.
     #[serde(default)]
     pub machine: Option<Machine>,
     /// The revision of the run or side under test.
@@ -107,7 +102,7 @@ pub struct Judgement {
     /// The two sides, where two were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<ComparedSides>,
-    /// What the reader should know, in sentences.
+    /// Remarks for the reader, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Metrics of the run that the baseline does not have: measured, not judged.
@@ -118,7 +113,7 @@ pub struct Judgement {
     /// The seeds' keys of the worst check, under the policy `threshold`.
     #[serde(flatten)]
     pub threshold: Option<ThresholdKeys>,
-    /// What it was judged by. Absent where two reports were compared.
+    /// Everything needed to judge again. Absent if two reports were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
 }
@@ -126,9 +121,7 @@ pub struct Judgement {
 /// The sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedSides {
-    /// The side that head is compared with.
     pub base: Side,
-    /// The side under test.
     pub head: Side,
     /// Whether every workload was taken to its end.
     pub finished: bool,
@@ -168,7 +161,6 @@ impl Basis {
 /// The baseline that a run was judged by, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineBasis {
-    /// What the run was compared with.
     pub baseline: Baseline,
     /// Which differences were declared harmless.
     pub allow: Allow,
@@ -293,7 +285,6 @@ impl Check {
 /// Keys of a workload of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedKeys {
-    /// What was run.
     pub identity: Identity,
     /// Why measuring ended.
     pub ended: Ended,

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What was set when times were taken and changes them, beside the machine: precision and determinism modes, threads, the seed,
-/// versions. By name; what is not set is not there.
+/// Settings besides the machine that change times: precision and determinism modes, threads, the seed, versions. By
+/// name; unset ones are absent.
 pub type EnvironmentLock = BTreeMap<String, String>;
 
-/// What makes two machines the same for a comparison of times.
+/// Everything that two machines must have in common for their times to be compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Hash over every other field of this block: equal means comparable.

@@ -93,7 +93,6 @@ impl<'de> Visitor<'de> for MeasurementVisitor {
     }
 }
 
-/// What a skipped measurement has.
 #[derive(Deserialize)]
 struct Skipped {
     reason: String,

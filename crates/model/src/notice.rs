@@ -24,7 +24,7 @@ pub struct Notice {
     /// The page of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_url: Option<String>,
-    /// What is not a pass, the worst first.
+    /// Checks that did not pass, the worst first.
     pub rows: Vec<NoticeRow>,
     /// How many of them did not fit.
     pub rows_left_out: usize,
@@ -34,7 +34,6 @@ pub struct Notice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NoticeRow {
     pub name: String,
-    /// What it amounts to.
     pub verdict: Verdict,
     /// How much slower, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -38,7 +38,7 @@ fn default_on() -> Vec<Verdict> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MailTarget {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// The verdicts that are told.
     #[serde(default)]
@@ -51,9 +51,9 @@ pub struct MailTarget {
     /// How the connection is kept private.
     #[serde(default)]
     pub security: MailSecurity,
-    /// Who it is from.
+    /// Sender address.
     pub from: String,
-    /// Who it is for.
+    /// Recipient addresses.
     pub to: Vec<String>,
     /// Environment variable with the user's name.
     #[serde(default)]
@@ -80,7 +80,7 @@ pub enum MailSecurity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlackTarget {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// The verdicts that are told.
     #[serde(default)]
@@ -93,7 +93,7 @@ pub struct SlackTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookTarget {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// The verdicts that are told.
     #[serde(default)]
@@ -126,9 +126,6 @@ const SECRETS: [(&str, &str); 8] = [
 
 impl NotifyConfig {
     /// Reads and checks a configuration.
-    ///
-    /// # Errors
-    /// When the text is not TOML or not of its form, a secret stands in it, or nobody would be told.
     pub fn parse(text: &str) -> Result<Self, TomlError> {
         refuse_secrets(text)?;
         let config: Self = parse(text)?;
@@ -209,7 +206,7 @@ fn refuse_secrets(text: &str) -> Result<(), TomlError> {
     Ok(())
 }
 
-/// What is not the name of a variable is most likely the secret itself, and is not repeated.
+/// A value that is not the name of a variable is most likely the secret itself, and is not repeated.
 fn check_variables<'a>(
     place: &str,
     names: impl IntoIterator<Item = Option<&'a String>>,

@@ -29,7 +29,7 @@ pub struct Profile {
     /// Metrics that were asked for and that this profiler does not know, or did not count for any kernel.
     #[serde(default)]
     pub missing_metrics: Vec<String>,
-    /// What came of each workload.
+    /// The outcome of each workload.
     pub profiles: IndexMap<String, WorkloadProfile>,
 }
 
@@ -37,7 +37,6 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolInfo {
     pub name: String,
-    /// Its version, as it tells.
     pub version: String,
     pub path: String,
 }
@@ -54,7 +53,6 @@ pub struct WorkloadProfile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum ProfileOutcome {
-    /// Its kernels were counted.
     Profiled(Profiled),
     /// It could not be profiled here; nothing is wrong with the workload.
     Unavailable(Unavailable),
@@ -67,10 +65,8 @@ pub enum ProfileOutcome {
 pub struct Unavailable {
     /// A reason code, such as `ncu_not_found` or `ncu_no_permission`.
     pub reason: String,
-    /// What was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -104,7 +100,7 @@ pub struct KernelProfile {
     /// How long the profiler's replay took: shows that something ran, is no time of the kernel's, and is compared with nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replayed_ns: Option<f64>,
-    /// What the counters say.
+    /// Conclusions from the counters.
     #[serde(default)]
     pub findings: Vec<Finding>,
 }
@@ -116,9 +112,8 @@ pub struct Finding {
     pub rule: String,
     /// How much it matters.
     pub severity: Severity,
-    /// What is so, in a sentence.
+    /// The finding, in a sentence.
     pub what: String,
-    /// What usually helps.
     pub remedy: String,
     /// The counters that it was found by.
     pub evidence: BTreeMap<String, f64>,
@@ -157,13 +152,12 @@ pub struct ProfileComparison {
     pub base_timestamp_utc: String,
     /// When head was taken.
     pub head_timestamp_utc: String,
-    /// What keeps the two from being alike: another device, profiler, workload or set of kernels.
+    /// Differences that make the two hard to compare: another device, profiler, workload or set of kernels.
     pub differences: Vec<String>,
     /// The kernels that both have.
     pub kernels: Vec<KernelChange>,
 }
 
-/// What changed in one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelChange {
     /// The workload.
@@ -190,7 +184,7 @@ pub struct MetricChange {
     pub weight: f64,
 }
 
-/// What compute-sanitizer found, `sanitize.json`.
+/// The findings of compute-sanitizer, `sanitize.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "sanitize")]
 pub struct SanitizeReport {
@@ -206,11 +200,11 @@ pub struct SanitizeReport {
     pub device: Option<DeviceInfo>,
     #[serde(default)]
     pub revision: Option<Revision>,
-    /// What came of each workload, by tool.
+    /// The outcome of each workload, by tool.
     pub sanitized: IndexMap<String, IndexMap<String, SanitizeOutcome>>,
 }
 
-/// What one tool of the sanitizer said of one workload.
+/// The outcome of one tool of the sanitizer for one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum SanitizeOutcome {
@@ -221,7 +215,7 @@ pub enum SanitizeOutcome {
         errors_count: u64,
         /// The first of them.
         errors: Vec<SanitizerError>,
-        /// Its own words, beside this file.
+        /// The tool's own log, beside this file.
         #[serde(default)]
         log: Option<String>,
     },
@@ -234,7 +228,7 @@ pub enum SanitizeOutcome {
 /// One error that compute-sanitizer found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SanitizerError {
-    /// Its first line.
+    /// The first line of the error.
     pub what: String,
     /// The kernel, where it names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

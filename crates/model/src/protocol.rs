@@ -21,11 +21,11 @@ pub struct Message<T> {
     pub body: T,
 }
 
-/// What holdpoint asks of a worker, one object a line.
+/// A request to a worker, one object per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Who are you? Always first.
+    /// Identifies the worker. Always first.
     Hello {
         /// The version spoken here.
         protocol: u32,
@@ -71,7 +71,7 @@ pub struct RunRequest {
     pub calls_per_sample: u64,
 }
 
-/// What a worker answers, one object a line, one answer a request.
+/// A worker's answer, one object per line, one answer per request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Response {
@@ -114,7 +114,7 @@ pub enum Response {
     },
     /// The request could not be met; the worker lives on.
     Error {
-        /// What and why.
+        /// What happened, and why.
         message: String,
         /// The kind of failure, where it is a known one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,14 +133,15 @@ pub struct WorkerInfo {
     pub protocol: u32,
     pub name: String,
     pub version: String,
-    /// Its clock and what it encloses: `host_monotonic`, `process_wall`, …
+    /// Its clock, and what the clock includes: `host_monotonic`, `process_wall`, …
     pub timer: String,
     /// Smallest step of that clock.
     pub clock_resolution_ns: u64,
     /// The device it uses, where it uses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceInfo>,
-    /// What its times hang on: precision and determinism modes, threads, versions. Only equal ones are compared.
+    /// Settings that its times depend on: precision and determinism modes, threads, versions. Only equal ones are
+    /// compared.
     #[serde(default, skip_serializing_if = "EnvironmentLock::is_empty")]
     pub environment_lock: EnvironmentLock,
 }
@@ -148,10 +149,9 @@ pub struct WorkerInfo {
 /// The device that a worker uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceInfo {
-    /// Its number on this machine.
+    /// The device's number on this machine.
     pub ordinal: u32,
     pub name: String,
-    /// Its unchanging name.
     #[serde(default)]
     pub uuid: String,
     /// Compute capability, `major.minor`.
@@ -171,7 +171,7 @@ pub struct WorkloadInfo {
     pub shape: Vec<usize>,
     #[serde(default)]
     pub dtype: String,
-    /// Its clock, where that is not the worker's.
+    /// Its timer, if it is not the worker's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<String>,
 }

@@ -34,10 +34,10 @@ pub struct ReleasePolicy {
     /// Key ids that a seal may be of. A seal names its own key, so none is believed that is not here.
     #[serde(default)]
     pub sealed_by: Vec<String>,
-    /// What the tag must look like; `*` stands for any characters.
+    /// Pattern that the tag must match; `*` stands for any characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// What the address of the CI run must begin with; it ends with `/`, so that nothing can be appended to a name.
+    /// Prefix of the CI run's address; it ends with `/`, so that nothing can be appended to a name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci_run: Option<String>,
     /// Most days between the attestation and today.
@@ -47,7 +47,7 @@ pub struct ReleasePolicy {
     /// and all that it matches must be attested.
     #[serde(default)]
     pub files: Vec<String>,
-    /// What need not hold.
+    /// Exceptions from the policy.
     #[serde(default)]
     pub allow: Vec<Allowance>,
 }
@@ -70,9 +70,6 @@ pub enum Allowance {
 
 impl ReleasePolicy {
     /// Reads a policy file.
-    ///
-    /// # Errors
-    /// When the text is not TOML, not of the form of a policy, or asks for something that cannot be.
     pub fn parse(text: &str) -> Result<Self, TomlError> {
         let policy: Self = parse(text)?;
         if policy.schema_version != crate::SCHEMA_VERSION {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What was computed, and the hashes of the answers.
+/// Hashes of computed answers, and everything needed to compute them again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "replay_manifest")]
 pub struct ReplayManifest {
@@ -21,17 +21,17 @@ pub struct ReplayManifest {
     pub suite: Option<String>,
     /// Inputs and weights are drawn from it.
     pub seed: u64,
-    /// What was asked for; ours holds a [`ReplayConfig`].
+    /// The configuration; ours is a [`ReplayConfig`].
     pub config: Map<String, Value>,
     /// SHA-256 of the configuration's canonical JSON.
     pub config_sha256: String,
     /// The files with the answers.
     pub artifact_hashes: BTreeMap<String, ArtifactHash>,
-    /// The same hashes alone.
+    /// These hashes alone.
     pub artifact_sha256: BTreeMap<String, String>,
     /// SHA-256 of the canonical JSON of `seed`, `config_sha256` and `artifact_sha256`.
     pub manifest_sha256: String,
-    /// What came of each workload.
+    /// The outcome of each workload.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub workloads: IndexMap<String, ReplayedWorkload>,
     /// When the answers were recorded.
@@ -59,7 +59,7 @@ pub struct ReplayEnvironment {
     /// Instructions of its CPU that the built-in ops use where it has them.
     pub cpu_features: Vec<String>,
     pub toolchain: Toolchain,
-    /// What was set and may change answers.
+    /// Settings that may change answers.
     #[serde(default)]
     pub environment_lock: EnvironmentLock,
 }
@@ -80,12 +80,12 @@ impl ReplayEnvironment {
     }
 }
 
-/// What a manifest of ours holds as its configuration.
+/// The configuration in a manifest of ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayConfig {
     pub suite: String,
-    /// What is computed, in this order.
+    /// The computations, in order.
     pub workloads: Vec<ReplayCase>,
 }
 
@@ -100,9 +100,7 @@ pub struct ReplayCase {
     pub dtype: String,
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// Its inputs are drawn from it.
     pub seed: u64,
-    /// What values they have.
     pub values: Values,
 }
 
@@ -113,7 +111,6 @@ impl From<ReplayCase> for FuzzCase {
     }
 }
 
-/// What came of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayedWorkload {
     pub worker: String,
@@ -133,9 +130,9 @@ pub struct ReplayedWorkload {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayedOutput {
     pub name: String,
-    /// Its sizes, the last varying fastest.
+    /// The last size varies fastest.
     pub shape: Vec<usize>,
-    /// Its element type, little-endian in its file.
+    /// Element type, little-endian in the file.
     pub dtype: String,
 }
 
@@ -150,7 +147,7 @@ pub enum ReplayCompared {
     Nothing,
 }
 
-/// What running a manifest again has shown.
+/// The result of running a manifest again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "replay_verification")]
 pub struct ReplayVerification {
@@ -167,9 +164,9 @@ pub struct ReplayVerification {
     pub exact_count: u64,
     /// Whether all is as it was.
     pub same: bool,
-    /// What differs, the first thing first.
+    /// The differences, in order.
     pub differences: Vec<String>,
-    /// What could not be run again, and why.
+    /// Workloads that could not be run again, and why.
     pub skipped: BTreeMap<String, String>,
     /// Answers that were compared.
     pub outputs_count: u64,

@@ -30,7 +30,7 @@ pub struct Report {
     #[serde(default)]
     pub revision: Option<Revision>,
     pub toolchain: Toolchain,
-    /// What else must be as it was for a comparison; absent in files from before it was kept.
+    /// Other conditions that must match for a comparison; absent in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_lock: Option<EnvironmentLock>,
     /// The metrics that are gated, flat, as the seeds name them: `infer_p50_ms`.
@@ -160,7 +160,6 @@ pub struct Measured {
     /// How the answer compared with the oracle's; absent when the workload has no check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// What ran before the first sample.
     pub warmup: Warmup,
     pub stopped: Stopped,
     /// Most device memory that the workload's process held at a time.
@@ -261,7 +260,7 @@ pub(crate) fn null_is_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Re
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
-/// What ran before the first sample.
+/// Calls made before the first sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warmup {
     pub calls_count: u64,

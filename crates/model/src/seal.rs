@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one run measured and wrote. In a file it stands as it is, or signed, in a DSSE envelope.
+/// The hashes of a run's measurements and files. Stored as it is or signed, in a DSSE envelope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Seal {
@@ -61,7 +61,7 @@ pub struct SealFacts {
     pub sha256: String,
     /// SHA-256 of the public key that signed it; absent where it is not signed.
     pub keyid: Option<String>,
-    /// What does not hold of it; nothing of it is to be believed then.
+    /// Why the seal is invalid; if there is any problem, nothing in it can be trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }

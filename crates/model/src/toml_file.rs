@@ -13,7 +13,7 @@ pub enum TomlError {
     #[error("{place}: {what}")]
     Invalid {
         place: String,
-        /// What is wrong and what would be right.
+        /// The problem and its remedy.
         what: String,
     },
 }
@@ -22,7 +22,7 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
     toml::from_str(text).map_err(|error| TomlError::Syntax(syntax_error(text, &error)))
 }
 
-/// What is wrong, in one line that names the place.
+/// The error in one line that names the place.
 fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let place = before.map_or_else(String::new, |before| {

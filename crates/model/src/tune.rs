@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What came of tuning one workload's kernel.
+/// The outcome of tuning one workload's kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "tuning")]
 pub struct Tuning {
@@ -24,7 +24,7 @@ pub enum TuneOutcome {
     Skipped {
         /// A reason code, such as `cuda_unavailable`.
         reason: String,
-        /// What was found and what would help.
+        /// The problem and its remedy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },

@@ -29,7 +29,7 @@ pub struct Waivers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Waiver {
-    /// Who answers for it.
+    /// The person responsible for it.
     pub owner: String,
     pub reason: String,
     /// The metric or the workload it is about; `*` stands for any characters, but not for everything.
@@ -87,9 +87,6 @@ impl JsonSchema for Limit {
 
 impl Waivers {
     /// Reads a waiver file. Whether a waiver still holds is for `gate` to say.
-    ///
-    /// # Errors
-    /// When the text is not TOML, not of the form of a waiver file, names nobody or no reason, or waives everything.
     pub fn parse(text: &str) -> Result<Self, TomlError> {
         let mut file: Self = parse(text)?;
         if file.schema_version != crate::SCHEMA_VERSION {
@@ -151,7 +148,7 @@ impl Waiver {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsedWaiver {
     pub state: WaiverState,
-    /// Who answers for it.
+    /// The person responsible for it.
     pub owner: String,
     pub reason: String,
     /// The pattern it was given for.

@@ -1,5 +1,5 @@
-//! What the units of a comparison depend on beside its plan: suites, programs, the environment. One that was interrupted is
-//! continued only where all of it is as it was.
+//! Everything that a comparison depends on besides its plan: suites, programs, the environment. An interrupted
+//! comparison is resumed only if all of it is unchanged.
 
 use super::Sides;
 use crate::builds::resolve_program;
@@ -9,19 +9,18 @@ use holdpoint_model::Suite;
 use holdpoint_model::protocol::PROTOCOL_VERSION;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Largest program that is hashed, a tenth of a second's work; of a larger one its size and time of change are kept.
+/// Larger programs are identified by size and time of change; hashing this much takes a tenth of a second.
 const HASHED_BYTES_MAX: u64 = 16 << 20;
 /// Characters that separate words in a shell.
 const SEPARATORS: &[char] =
     &[' ', '\t', '\n', ';', '|', '&', '<', '>', '(', ')', '"', '\'', '$', '`', '=', '{', '}'];
 
-/// By name, what everything depends on that is not in the plan.
-#[must_use]
+/// Everything that a comparison depends on besides its plan, by name.
 pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     let mut all = BTreeMap::from([
         ("worker protocol".to_owned(), PROTOCOL_VERSION.to_string()),
@@ -30,9 +29,9 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     ]);
     let environment = environment_lock(&sides.head, None, &BTreeMap::new());
     all.extend(environment.into_iter().map(|(name, value)| (format!("environment {name}"), value)));
-    for (name, suite) in ["base", "head"].into_iter().zip(sides.both()) {
+    for (name, suite) in ["base", "head"].into_iter().zip(sides.pair()) {
         all.insert(format!("suite of {name}"), hash(&serde_json::to_vec(suite).unwrap_or_default()));
-        for (word, dir) in words(suite) {
+        for (word, dir) in suite_words(suite) {
             let found = find(&word, dir);
             let content = found.map_or_else(|| Ok("not found".to_owned()), |path| content(&path));
             all.insert(format!("{word} of {name}"), content.unwrap_or_else(|error| error.to_string()));
@@ -41,20 +40,20 @@ pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     all
 }
 
-/// The words of a side's commands that name what it runs: programs, their scripts, and the sources of kernels.
-fn words(suite: &Suite) -> Vec<(String, Option<&Path>)> {
+/// The words of a suite's commands that name files (programs, their scripts, kernel sources), and the folder they are looked up in.
+fn suite_words(suite: &Suite) -> Vec<(String, Option<&Path>)> {
     let dir = suite.dir.as_deref();
     let workers = suite.workers.values().map(|worker| (&worker.command, worker.dir.as_deref().or(dir)));
     let commands = workers.chain(suite.workloads.iter().map(|workload| (&workload.command, dir)));
-    let words =
-        commands.flat_map(|(command, dir)| words_of(command, dir).into_iter().map(move |word| (word, dir)));
+    let words = commands
+        .flat_map(|(command, dir)| command_words(command, dir).into_iter().map(move |word| (word, dir)));
     let sources =
         suite.workloads.iter().filter_map(|workload| Some(workload.kernel.as_ref()?.source.clone()));
     words.chain(sources.map(|source| (source, dir))).collect()
 }
 
-/// The program; of a shell's `-c` the programs in its text; of any other the first argument that is a file.
-fn words_of(command: &[String], dir: Option<&Path>) -> Vec<String> {
+/// The program; for a shell's `-c` the programs in its script; otherwise the first argument that is a file.
+fn command_words(command: &[String], dir: Option<&Path>) -> Vec<String> {
     let Some((program, arguments)) = command.split_first() else { return Vec::new() };
     let mut words = vec![program.clone()];
     if let [flag, text, ..] = arguments
@@ -74,7 +73,7 @@ fn is_program(word: &str, dir: Option<&Path>) -> bool {
     mode.is_some_and(|mode| mode & 0o111 != 0)
 }
 
-/// The file behind a word: by its path, on the `PATH`, or in the folder.
+/// The file that a word names: by its path, on the `PATH`, or in the folder.
 fn find(word: &str, dir: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path =
@@ -90,25 +89,10 @@ fn in_folder(word: &str, dir: Option<&Path>) -> PathBuf {
 fn content(path: &Path) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
     if metadata.len() <= HASHED_BYTES_MAX {
-        let mut hasher = Sha256::new();
-        io::copy(&mut File::open(path)?, &mut HashWriter(&mut hasher))?;
-        return Ok(format!("sha256 {}", hex(&hasher.finalize())));
+        return Ok(hash(&fs::read(path)?));
     }
     let changed = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(format!("{} bytes, changed at {} s", metadata.len(), changed.as_secs_f64()))
-}
-
-struct HashWriter<'h>(&'h mut Sha256);
-
-impl io::Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -125,7 +109,7 @@ mod tests {
         Suite { dir: Some(dir.to_owned()), ..Suite::parse(&text).unwrap() }
     }
 
-    fn of(dir: &Path, command: &str) -> BTreeMap<String, String> {
+    fn conditions_of(dir: &Path, command: &str) -> BTreeMap<String, String> {
         let side = side(dir, command);
         conditions(&Sides { base: side.clone(), head: side, pin: false, measure_same_code: false })
     }
@@ -143,7 +127,7 @@ mod tests {
             fs::write(&script, text).unwrap();
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             fs::set_permissions(&script, mode).unwrap();
-            commands.map(|command| of(dir.path(), command))
+            commands.map(|command| conditions_of(dir.path(), command))
         };
         let (before, again, after) = (write("true"), write("true"), write("false"));
         assert_eq!(before, again);
@@ -154,23 +138,23 @@ mod tests {
             );
         }
         assert!(before[2]["wc of head"].starts_with("sha256 "));
-        assert_eq!(of(dir.path(), r#"["./gone"]"#)["./gone of base"], "not found");
+        assert_eq!(conditions_of(dir.path(), r#"["./gone"]"#)["./gone of base"], "not found");
     }
 
     #[test]
     fn data_that_a_shell_command_writes_does_not_count() {
         let dir = tempfile::tempdir().unwrap();
         let command = r#"["sh", "-c", "echo 1 >> log.txt"]"#;
-        let before = of(dir.path(), command);
+        let before = conditions_of(dir.path(), command);
         fs::write(dir.path().join("log.txt"), "1").unwrap();
-        assert_eq!(of(dir.path(), command), before);
+        assert_eq!(conditions_of(dir.path(), command), before);
     }
 
     #[test]
     fn a_large_program_is_known_by_its_size_and_time() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("large");
-        File::create(&path).unwrap().set_len(HASHED_BYTES_MAX + 1).unwrap();
+        fs::File::create(&path).unwrap().set_len(HASHED_BYTES_MAX + 1).unwrap();
         assert!(content(&path).unwrap().starts_with("16777217 bytes, changed at "));
     }
 }

@@ -9,48 +9,44 @@ use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, WorkloadSpec};
 use std::time::Instant;
 
-/// About as many as the plainest slowdown takes to be called.
+/// About as many units as it takes to decide the plainest slowdown.
 pub const UNITS_PER_DOUBLING: usize = 16;
-/// Most rounds in a unit: beyond that the luck of its processes is most of its noise.
+/// Most rounds in a unit: with more, most of the noise comes from the luck of its processes.
 pub const ROUNDS_MAX: u32 = 16;
 
-/// A workload while it is being compared. Each of the units measured at the same time has one of its own.
+/// A workload while it is compared. Units measured at the same time each have a copy.
 #[derive(Clone)]
 pub(super) struct Lane<'a> {
-    /// Its place in the report.
+    /// Position in the report.
     pub index: usize,
-    /// Base's and head's idea of it.
+    /// Base's and head's.
     pub specs: [&'a WorkloadSpec; 2],
-    /// Whether more units are wanted.
     pub goes_on: bool,
-    /// Chosen in the first unit: 0 before that.
+    /// Chosen in the first unit, 0 before that.
     pub samples_count: u64,
     pub calls_per_sample: u64,
     /// How long a sample took when the comparison began.
     pub sample_ns: u64,
     /// Rounds in the first units.
     pub rounds_first: u32,
-    /// Rounds in this unit.
     pub rounds: u32,
     units_count: usize,
-    /// Whether its answers were checked.
     pub is_verified: bool,
-    /// Seeds of this unit's inputs, base's and head's.
+    /// Of this unit's inputs, base's and head's.
     pub seeds: [Seeds; 2],
-    /// What is known of base's and head's times from outside.
+    /// Base's and head's.
     pub audits: [Audit; 2],
-    /// What this unit has cost so far.
+    /// Time spent in this unit.
     pub spent_s: f64,
-    /// The rounds of this unit.
-    pub taken: Vec<PairRound>,
-    /// Whether it takes no further part in this unit, and why.
+    pub rounds_taken: Vec<PairRound>,
+    /// Why it takes no further part in this unit.
     out: Option<Stop>,
 }
 
 impl<'a> Lane<'a> {
     pub(super) fn new(index: usize, specs: [&'a WorkloadSpec; 2], before: &AbWorkload) -> Self {
         let first = before.units.first();
-        // One that was cut short by a signal has fewer than the others.
+        // A unit that was cut short by a signal has fewer rounds.
         let rounds = before.units.iter().take(UNITS_PER_DOUBLING).map(|unit| unit.rounds.len()).max();
         let first_round = first.and_then(|unit| unit.rounds.first());
         let samples = first_round.map_or(0, |round| round.base_ns.len());
@@ -64,24 +60,24 @@ impl<'a> Lane<'a> {
             rounds_first: rounds.and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(1),
             rounds: 1,
             units_count: before.units.len(),
-            // Once more when going on: the signal may have come before the answers were checked.
+            // Again after a resume: the signal may have come before the answers were checked.
             is_verified: false,
             seeds: [Seeds::fixed(0); 2],
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
-            taken: Vec::new(),
+            rounds_taken: Vec::new(),
             out: None,
         }
     }
 
-    /// A unit begins. Many rounds make a unit's number less noisy, and cost time where the answer is plain; so rounds are
-    /// added when plain cases have been decided. How many depends on the number of units alone.
+    /// Begins a unit. More rounds make a unit less noisy, but waste time where the answer is plain; so rounds are added
+    /// once plain cases have been decided. Their number depends on the number of units alone.
     pub(super) fn begin(&mut self) {
         let doublings = u32::try_from(self.units_count / UNITS_PER_DOUBLING).unwrap_or(u32::MAX).min(5);
         let more = (self.rounds_first << doublings).min(ROUNDS_MAX.max(self.rounds_first));
         self.rounds = if self.is_command() { self.rounds_first } else { more };
         self.spent_s = 0.0;
-        self.taken.clear();
+        self.rounds_taken.clear();
         self.out = None;
     }
 
@@ -90,14 +86,14 @@ impl<'a> Lane<'a> {
         self.specs.iter().all(|spec| spec.worker == WORKER_COMMAND)
     }
 
-    /// Whether answers are checked again in this unit: in the 4th, the 16th, the 64th and so on, because a check may take longer than what it
-    /// judges.
+    /// Whether answers are checked again in this unit: in the 4th, the 16th, the 64th and so on, because a check may
+    /// take longer than the calls it checks.
     pub(super) fn is_check_due(&self) -> bool {
         let unit = self.units_count + 1;
         unit.is_power_of_two() && unit.trailing_zeros().is_multiple_of(2)
     }
 
-    /// Runs a step. What goes wrong is this workload's outcome, and nobody else's.
+    /// Runs a step. A failure is this workload's outcome, and nobody else's.
     pub(super) fn attempt(
         &mut self,
         pair: &mut Pair<'a>,
@@ -114,7 +110,7 @@ impl<'a> Lane<'a> {
         self.spent_s += start.elapsed().as_secs_f64();
     }
 
-    /// Where another workload of the same process is to blame for what stopped this one: hands the blame over.
+    /// Moves the failure to another workload of the same process, if that one is to blame.
     pub(super) fn pass_blame(lanes: &mut [Self], at: usize) {
         let Some(Stop::Failed(_, error)) = &lanes[at].out else { return };
         let is_other = |lane: &Self| error.blamed.as_ref() == Some(&lane.specs[0].name);
@@ -123,14 +119,14 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// What a unit measured, and what it found out for those after it.
+    /// Takes what a unit measured, and what it learned for later units.
     pub(super) fn take_over(&mut self, measured: Self) {
         let (goes_on, units_count) = (self.goes_on, self.units_count);
         let is_verified = self.is_verified || measured.is_verified;
         *self = Self { goes_on, units_count, is_verified, ..measured };
     }
 
-    /// The unit is over: its rounds go into the report, its number to whoever decides.
+    /// Ends the unit: its rounds go into the report, its number to the decision.
     pub(super) fn finish(
         &mut self,
         process: u32,
@@ -142,7 +138,7 @@ impl<'a> Lane<'a> {
         let workload = &mut report.workloads[self.index];
         workload.spent_s += self.spent_s;
         workload.calls_per_sample = self.calls_per_sample;
-        let mut rounds = std::mem::take(&mut self.taken);
+        let mut rounds = std::mem::take(&mut self.rounds_taken);
         if let Some(x) = decide.estimate(&mut rounds) {
             workload.units.push(Unit { process, x, rounds });
             self.units_count += 1;
@@ -152,7 +148,7 @@ impl<'a> Lane<'a> {
             }
         }
         match self.out.take() {
-            // A process that was killed to end the comparison is no failure of the workload's.
+            // A process that was killed to stop the comparison is not a failure of the workload.
             Some(_) if stopped => {}
             Some(Stop::Failed(side, error)) => {
                 self.end(workload, Ended::Failed, String::new(), decide);

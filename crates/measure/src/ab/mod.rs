@@ -1,7 +1,7 @@
-//! Base and head alive at the same time, measured in short rounds, the order random within each round.
+//! Measures base and head while both are alive, in short rounds with random order.
 //!
-//! A unit is a fresh pair of processes and a few rounds of each. Whoever decides sees one number a unit and says whether
-//! more are wanted; this module knows nothing of how that is decided.
+//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] gets one number per unit and returns
+//! whether more are wanted; this module does not know how that is decided.
 
 mod conditions;
 mod lane;
@@ -22,39 +22,36 @@ use pair::{Pair, is_pinned};
 use std::time::Instant;
 use trouble::Watch;
 
-/// Two suites to be measured side by side. What tells revisions apart is the folder that their programs run in.
+/// Two suites to be measured side by side. Revisions differ in the folder that their programs run in.
 #[derive(Clone, Debug)]
 pub struct Sides {
-    /// What head is compared with.
     pub base: Suite,
-    /// What is under test.
     pub head: Suite,
-    /// Whether all processes of a unit are held on one CPU, programs that do not say they use one thread included.
+    /// Pins all processes of a unit to one CPU, even programs not declared as single-threaded.
     pub pin: bool,
-    /// Whether workloads whose machine code, launches and inputs are the same on both sides are measured all the same.
+    /// Measures workloads even if machine code, launches and inputs are the same on both sides.
     pub measure_same_code: bool,
 }
 
 impl Sides {
-    fn both(&self) -> [&Suite; 2] {
+    fn pair(&self) -> [&Suite; 2] {
         [&self.base, &self.head]
     }
 }
 
-/// Whoever decides.
+/// Decides whether more units are needed.
 pub trait Decide {
-    /// Marks the rounds of a unit and gives its number, `ln(head / base)`.
+    /// Marks the rounds of a unit and returns its number, `ln(head / base)`.
     fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64>;
 
-    /// One more unit of a workload; whether more are wanted.
+    /// Adds a unit of a workload; returns whether more are wanted.
     fn push(&mut self, workload: usize, x: f64) -> bool;
 
-    /// A workload of which nothing more will come.
+    /// Nothing more will come of a workload.
     fn drop_out(&mut self, workload: usize);
 }
 
 /// A comparison in which nothing has been measured yet.
-#[must_use]
 pub fn begin(sides: &Sides, plan: AbPlan, base: Side, head: Side) -> AbReport {
     let (mut notes, mut workloads) = (Vec::new(), indexmap::IndexMap::new());
     for spec in &sides.head.workloads {
@@ -90,11 +87,12 @@ fn find<'a>(suite: &'a Suite, name: &str) -> Option<&'a WorkloadSpec> {
     suite.workloads.iter().find(|spec| spec.name == name)
 }
 
-/// Why the times of two workloads of the same name cannot be compared. Parameters may differ: that is what two suites
-/// are compared for.
+/// Why two workloads of the same name cannot be compared. Their parameters may differ: that is a reason to compare
+/// suites.
 fn incomparable(base: &WorkloadSpec, head: &WorkloadSpec) -> Option<String> {
-    let of = |spec: &WorkloadSpec| format!("{} {:?} {} by {}", spec.op, spec.shape, spec.dtype, spec.timer());
-    (of(base) != of(head)).then(|| format!("not the same work: base is {}, head is {}", of(base), of(head)))
+    let [base, head] =
+        [base, head].map(|spec| format!("{} {:?} {} by {}", spec.op, spec.shape, spec.dtype, spec.timer()));
+    (base != head).then(|| format!("not the same work: base is {base}, head is {head}"))
 }
 
 fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
@@ -110,9 +108,8 @@ fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
     }
 }
 
-/// Measures until every workload is decided, the budget is spent, or `stop` says so. Goes on from what the report has.
-///
-/// `wanted` says which workloads, by their place in the report, are to be measured.
+/// Measures until every workload is decided, the budget is spent, or `stop` returns true. Continues from the units
+/// already in the report. `wanted` selects workloads by their position in the report.
 pub fn measure(
     sides: &Sides,
     report: &mut AbReport,
@@ -121,7 +118,7 @@ pub fn measure(
     stop: &(dyn Fn() -> bool + Sync),
     on_unit: &mut dyn FnMut(&AbReport),
 ) {
-    let start = (Instant::now(), report.elapsed_s);
+    let (start, elapsed_before_s) = (Instant::now(), report.elapsed_s);
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, (name, workload)) in report.workloads.iter().enumerate() {
         let specs = (find(&sides.base, name), find(&sides.head, name));
@@ -137,7 +134,7 @@ pub fn measure(
         watches: Vec::new(),
         cpus: crate::worker::cpus_allowed(),
         process: units_before,
-        kept: None,
+        reused: None,
     };
     let mut left = lanes.len();
     for lanes in lanes.chunks_mut(ALIVE_MAX) {
@@ -147,20 +144,17 @@ pub fn measure(
         left -= lanes.len();
         loop {
             let mut active: Vec<&mut Lane> = lanes.iter_mut().filter(|lane| lane.goes_on).collect();
-            let ended = match () {
-                () if active.is_empty() => break,
-                () if stop() => Ended::Interrupted,
-                () if report.elapsed_s >= end_s => Ended::Budget,
-                () => Ended::Decided,
-            };
-            if ended != Ended::Decided {
-                for lane in active {
-                    report.workloads[lane.index].ended = ended;
-                }
+            if active.is_empty() {
                 break;
             }
-            runner.units(&mut active, report, decide, stop);
-            report.elapsed_s = start.1 + start.0.elapsed().as_secs_f64();
+            let is_stopped = stop();
+            if is_stopped || report.elapsed_s >= end_s {
+                let ended = if is_stopped { Ended::Interrupted } else { Ended::Budget };
+                active.iter().for_each(|lane| report.workloads[lane.index].ended = ended);
+                break;
+            }
+            runner.measure_units(&mut active, report, decide, stop);
+            report.elapsed_s = elapsed_before_s + start.elapsed().as_secs_f64();
             on_unit(report);
         }
     }
@@ -168,7 +162,6 @@ pub fn measure(
     report.finished = !stop();
 }
 
-/// Makes units.
 struct Runner<'a> {
     sides: &'a Sides,
     random: Random,
@@ -177,13 +170,13 @@ struct Runner<'a> {
     cpus: Vec<usize>,
     process: u32,
     /// A pair that serves several units, and how many it has served.
-    kept: Option<(Pair<'a>, u32)>,
+    reused: Option<(Pair<'a>, u32)>,
 }
 
 impl<'a> Runner<'a> {
-    /// A few units at the same time, each on a CPU of its own. All of them count, whatever the first ones decide, and in
-    /// the order in which they were begun: which of them ends first may have to do with its times.
-    fn units(
+    /// Measures several units at the same time, each on its own CPU. All of them count, whatever the first ones decide,
+    /// in the order in which they began: which one ends first may depend on its times.
+    fn measure_units(
         &mut self,
         lanes: &mut [&mut Lane<'a>],
         report: &mut AbReport,
@@ -207,19 +200,19 @@ impl<'a> Runner<'a> {
         }
         let plan = &report.plan;
         let units_per_pair = if units_count == 1 { units_per_process(self.sides, lanes) } else { 1 };
-        let (mut pair, served) = self.kept.take().map_or((None, 0), |(pair, served)| (Some(pair), served));
+        let (mut pair, served) = self.reused.take().map_or((None, 0), |(pair, served)| (Some(pair), served));
         std::thread::scope(|scope| {
             let (first, others) = units.split_at_mut(1);
             for unit in others {
                 scope.spawn(move || unit.measure(&mut None, plan, stop));
             }
             first.iter_mut().for_each(|unit| unit.measure(&mut pair, plan, stop));
-            // One that serves no other unit ends while the clock of this one still runs.
+            // A pair that serves no other unit ends while this unit's time still runs.
             if served + 1 >= units_per_pair {
                 pair = None;
             }
         });
-        // What was spent at the same time is spent once.
+        // Time spent in parallel counts once.
         let cost_s: f64 = units.iter().flat_map(|unit| &unit.lanes).map(|lane| lane.spent_s).sum();
         let share = start.elapsed().as_secs_f64() / cost_s;
         let measured: Vec<Vec<Lane>> = units.into_iter().map(|unit| unit.lanes).collect();
@@ -231,25 +224,23 @@ impl<'a> Runner<'a> {
             }
             self.process = self.process.saturating_add(u32::from(pair.is_none()));
         }
-        self.kept = pair.map(|pair| (pair, served + 1));
+        self.reused = pair.map(|pair| (pair, served + 1));
     }
 
-    /// One, where a unit is not held on its CPU or the length of a round is still to be chosen.
+    /// One, if a unit is not pinned or the length of a round is not chosen yet.
     fn units_at_once(&self, lanes: &[&mut Lane], plan: &AbPlan) -> usize {
         let alone = lanes.iter().any(|lane| lane.samples_count == 0 || !is_pinned(self.sides, &lane.specs));
         if alone { 1 } else { (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1)) }
     }
 }
 
-/// Units that a pair of processes serves: the fewest of all its workers.
+/// Units that a pair of processes serves: the lowest number of all its workers.
 fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
-    let of = |side: usize, lane: &Lane| {
-        sides.both()[side].workers.get(&lane.specs[side].worker).map_or(1, |w| w.units_per_process)
-    };
-    lanes.iter().map(|lane| of(0, lane).min(of(1, lane))).min().unwrap_or(1)
+    let sides_and_specs = lanes.iter().flat_map(|lane| sides.pair().into_iter().zip(lane.specs));
+    let workers = sides_and_specs.map(|(suite, spec)| suite.workers.get(&spec.worker));
+    workers.map(|worker| worker.map_or(1, |worker| worker.units_per_process)).min().unwrap_or(1)
 }
 
-/// A unit while it is measured.
 struct OneUnit<'a, 'w> {
     sides: &'a Sides,
     cpu: Option<usize>,
@@ -259,11 +250,11 @@ struct OneUnit<'a, 'w> {
 }
 
 impl<'a> OneUnit<'a, '_> {
-    /// One fresh pair of processes and a few rounds of each workload that is still wanted.
-    fn measure(&mut self, kept: &mut Option<Pair<'a>>, plan: &AbPlan, stop: &dyn Fn() -> bool) {
+    /// A fresh pair of processes, and a few rounds of each workload.
+    fn measure(&mut self, reused: &mut Option<Pair<'a>>, plan: &AbPlan, stop: &dyn Fn() -> bool) {
         let Self { sides, cpu, random, watch, lanes } = self;
         let shared = Instant::now();
-        let mut pair = kept.take().unwrap_or_else(|| Pair::new(sides, *cpu));
+        let mut pair = reused.take().unwrap_or_else(|| Pair::new(sides, *cpu));
         let mut order: Vec<usize> = (0..lanes.len()).collect();
         random.shuffle(&mut order);
         for at in &order {
@@ -297,7 +288,7 @@ impl<'a> OneUnit<'a, '_> {
         }
         // A pair that lost a process, or was stopped, serves no further unit.
         let ending = Instant::now();
-        *kept = Some(pair).filter(|pair| pair.is_whole() && !stop());
+        *reused = Some(pair).filter(|pair| pair.is_whole() && !stop());
         shared_s += ending.elapsed().as_secs_f64();
         let each_s = shared_s / lanes.len().max(1) as f64;
         lanes.iter_mut().for_each(|lane| lane.spent_s += each_s);

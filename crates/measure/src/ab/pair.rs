@@ -1,9 +1,9 @@
-//! A fresh pair of processes, one a side.
+//! A fresh pair of processes, one for each side.
 
 use super::Sides;
 use super::lane::Lane;
 use super::trouble::{Watch, device_trouble};
-use crate::ask::{self, Asking, Seeds};
+use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
@@ -20,17 +20,15 @@ const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 /// Why a workload takes no further part in a unit.
 #[derive(Clone)]
 pub(super) enum Stop {
-    /// A side failed.
     Failed(SideName, Box<WorkerError>),
     /// It cannot run here, or is not on both sides.
     Skipped(String),
     /// Both sides run the same machine code in the same way: there is nothing to compare.
     SameCode(Box<SideKernels>),
-    /// Another workload ended the process that both were in; there will be another.
+    /// Another workload ended the process that both were in; the next unit has a new one.
     ThisUnit,
 }
 
-/// The processes of one unit.
 pub(super) struct Pair<'a> {
     sides: &'a Sides,
     slots: [BTreeMap<&'a str, Slot<'a>>; 2],
@@ -42,13 +40,13 @@ impl<'a> Pair<'a> {
         Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu }
     }
 
-    /// Starts the workload's processes, unless another workload has; in random order.
+    /// Starts the workload's processes in random order, unless another workload has.
     pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
-        for side in both(random) {
-            let (suite, name) = (self.sides.both()[side], lane.specs[side].worker.as_str());
+        for side in side_order(random) {
+            let (suite, name) = (self.sides.pair()[side], lane.specs[side].worker.as_str());
             let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs));
             let slot = self.slots[side].entry(name).or_insert_with(|| Slot::new(suite, name, cpu));
-            slot.worker().map_err(|error| failed(side, error))?;
+            slot.worker().map_err(|error| side_failed(side, error))?;
         }
         Ok(())
     }
@@ -58,27 +56,29 @@ impl<'a> Pair<'a> {
         self.slots.iter().flat_map(BTreeMap::values).all(|slot| slot.process() == Some(0))
     }
 
-    /// The slot of a side, as long as the process that was started for this unit lives.
+    /// The slot of a side, if the process that was started for this unit is alive.
     fn slot(&mut self, lane: &Lane<'a>, side: usize) -> Result<&mut Slot<'a>, Stop> {
         let slot = self.slots[side].get_mut(lane.specs[side].worker.as_str());
         slot.filter(|slot| slot.process() == Some(0)).ok_or(Stop::ThisUnit)
     }
 
-    fn asking<'s>(&'s mut self, lane: &'s mut Lane<'a>, side: usize) -> Result<Asking<'s, 'a>, Stop> {
+    fn requester<'s>(&'s mut self, lane: &'s mut Lane<'a>, side: usize) -> Result<Requester<'s, 'a>, Stop> {
         let (slot, spec) = (self.slot(lane, side)?, lane.specs[side]);
-        Ok(Asking { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
+        Ok(Requester { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
     }
 
-    /// A comparison that goes on has lost what was seen of the workers.
+    /// A resumed comparison has lost what was learned about the workers.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         let (calls, sample_ns) = (lane.calls_per_sample, lane.sample_ns);
-        for side in (0..SIDES.len()).filter(|side| lane.audits[*side].needs_look()).collect::<Vec<_>>() {
-            self.asking(lane, side)?.look_closely(calls, sample_ns).map_err(|error| failed(side, error))?;
+        for side in (0..SIDES.len()).filter(|side| !lane.audits[*side].had_close_look).collect::<Vec<_>>() {
+            self.requester(lane, side)?
+                .look_closely(calls, sample_ns)
+                .map_err(|error| side_failed(side, error))?;
         }
         Ok(())
     }
 
-    /// A process that has died must not be taken for one that is fresh.
+    /// A process that has died must not be taken for a fresh one.
     pub(super) fn forget_if_dead(&mut self, lane: &Lane<'a>, stop: &Stop) {
         if let Stop::Failed(side, error) = stop
             && error.fatal
@@ -88,8 +88,8 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Allocates and draws inputs on both sides. The first time it also chooses how much a round takes, from the slower
-    /// of both, so that it is the same for both.
+    /// Prepares both sides. The first time it also chooses the length of a round from the slower side, so that it is
+    /// the same for both.
     pub(super) fn prepare(
         &mut self,
         lane: &mut Lane<'a>,
@@ -99,15 +99,15 @@ impl<'a> Pair<'a> {
         let mut kernels = [None, None];
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
-        for side in both(random) {
-            let (spec, suite) = (lane.specs[side], self.sides.both()[side]);
+        for side in side_order(random) {
+            let (spec, suite) = (lane.specs[side], self.sides.pair()[side]);
             let seed = suite.seed_of(spec) ^ draw;
             let slot = self.slot(lane, side)?;
-            slot.check_listed(spec).map_err(|error| not_on_both(side, error))?;
-            let worker = slot.worker().map_err(|error| failed(side, error))?;
-            match worker.prepare(&spec.name, seed).map_err(|error| failed(side, error))? {
+            slot.check_listed(spec).map_err(|error| side_lacks(side, error))?;
+            let worker = slot.worker().map_err(|error| side_failed(side, error))?;
+            match worker.prepare(&spec.name, seed).map_err(|error| side_failed(side, error))? {
                 Prepared::Ready(known) => {
-                    if lane.audits[side].needs_look() {
+                    if !lane.audits[side].had_close_look {
                         let work = spec.work.as_ref().or(known.work.as_ref());
                         lane.audits[side] = Audit::new(work, &spec.dtype, slot.info());
                     }
@@ -127,29 +127,29 @@ impl<'a> Pair<'a> {
             && base.is_same_code(&head)
             && is_same_work(lane.specs, self.sides)
         {
-            // Right before fast: answers are checked, though no time is taken.
+            // Answers are checked even if nothing is timed.
             self.check_answers(lane, "without timing")?;
             return Err(Stop::SameCode(Box::new(SideKernels { base, head })));
         }
         let mut sample_ns = 1;
-        // Twice, so that the side that needs more calls settles them for the other as well.
-        for side in both(random).into_iter().cycle().take(3) {
+        // The first side again, so that both use the number of calls of the side that needs more.
+        for side in side_order(random).into_iter().cycle().take(3) {
             let calls = lane.calls_per_sample;
-            let batch = self.asking(lane, side)?.choose_batch(calls);
-            let batch = batch.map_err(|error| failed(side, error))?;
+            let batch = self.requester(lane, side)?.choose_batch(calls);
+            let batch = batch.map_err(|error| side_failed(side, error))?;
             lane.calls_per_sample = batch.calls_per_sample;
             sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
         }
         let samples = (plan.round_ms * 1e6 / sample_ns as f64).round() as u64;
         lane.samples_count = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
-        // Where a sample outlasts a round, fewer rounds do.
+        // If a sample takes longer than a round, use fewer rounds.
         let fit = (plan.round_ms * 1e6 * f64::from(plan.rounds_per_unit) / sample_ns as f64) as u32;
         lane.rounds_first = if lane.is_command() { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
         lane.rounds = lane.rounds_first;
         Ok(())
     }
 
-    /// One round: both sides, in random order, the machine watched over both.
+    /// Measures both sides in random order, and watches the machine meanwhile.
     pub(super) fn round(
         &mut self,
         lane: &mut Lane<'a>,
@@ -157,24 +157,24 @@ impl<'a> Pair<'a> {
         random: &mut Random,
         watch: &mut Watch,
     ) -> Result<(), Stop> {
-        let turns = both(random);
+        let turns = side_order(random);
         let processes = self.processes(lane);
         let mut results = [RunResult::default(), RunResult::default()];
         watch.begin(&processes, self.cpu);
         for side in turns {
             let (samples, calls) = (lane.samples_count, lane.calls_per_sample);
-            let result = self.asking(lane, side)?.run(samples, calls);
-            results[side] = result.map_err(|error| failed(side, error))?;
+            let result = self.requester(lane, side)?.run(samples, calls);
+            results[side] = result.map_err(|error| side_failed(side, error))?;
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         trouble
             .extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &processes));
         trouble.sort_unstable();
         trouble.dedup();
-        // The state after both: that of the side whose turn was last.
+        // The device's state after both sides.
         state.device = results[turns[1]].device.take();
         let [base, head] = results;
-        lane.taken.push(PairRound {
+        lane.rounds_taken.push(PairRound {
             round,
             order,
             first: SIDES[turns[0]],
@@ -190,13 +190,13 @@ impl<'a> Pair<'a> {
     }
 
     fn processes(&mut self, lane: &Lane<'a>) -> Vec<u32> {
-        let of = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.process_id();
-        [of(0), of(1)].into_iter().flatten().collect()
+        let process_id = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.process_id();
+        [process_id(0), process_id(1)].into_iter().flatten().collect()
     }
 
-    /// Checks the answers that the timed calls left behind, where it is time to.
+    /// Checks the answers that the timed calls left behind, if a check is due.
     pub(super) fn verify(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
-        if lane.taken.is_empty() || lane.is_verified && !lane.is_check_due() {
+        if lane.rounds_taken.is_empty() || lane.is_verified && !lane.is_check_due() {
             return Ok(());
         }
         self.check_answers(lane, "after timing")?;
@@ -204,54 +204,52 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Both sides' answers. A head that has stopped checking them is not right for that.
+    /// Fails too if base's answer is checked and head's no longer is.
     fn check_answers(&mut self, lane: &Lane<'a>, when: &str) -> Result<(), Stop> {
         let mut is_checked = [false, false];
         for (side, is_checked) in is_checked.iter_mut().enumerate() {
             let answer = ask::verify(self.slot(lane, side)?, lane.specs[side], when);
-            *is_checked = answer.map_err(|error| failed(side, error))?.is_some();
+            *is_checked = answer.map_err(|error| side_failed(side, error))?.is_some();
         }
         if is_checked != [true, false] {
             return Ok(());
         }
         let detail = "base's answer is checked, head's is not; times of unchecked answers are not compared";
-        Err(failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
+        Err(side_failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
     }
 }
 
-/// Whether both sides are asked for the same, and timed by a clock that the host's code is not in.
+/// Whether both sides do the same, timed by a clock that does not include the host's code.
 fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
     let seed = |suite: &Suite, spec: &WorkloadSpec| suite.seed_of(spec);
     base == head && base.timer() != TIMER_HOST && seed(&sides.base, base) == seed(&sides.head, head)
 }
 
-/// Whether the processes of a workload are held on one CPU. Both sides or none: one that is against one that is not
-/// would be no comparison.
+/// Whether a workload's processes are pinned to one CPU. Pinning one side only would make the comparison unfair.
 pub(super) fn is_pinned(sides: &Sides, specs: &[&WorkloadSpec; 2]) -> bool {
     let is_single_threaded = |side: usize| {
         let name = specs[side].worker.as_str();
-        let declared = sides.both()[side].workers.get(name).map(|worker| worker.single_threaded);
+        let declared = sides.pair()[side].workers.get(name).map(|worker| worker.single_threaded);
         declared.unwrap_or(name == WORKER_BUILTIN)
     };
     sides.pin || (is_single_threaded(0) && is_single_threaded(1))
 }
 
-/// Base and head, in random order.
-fn both(random: &mut Random) -> [usize; 2] {
+fn side_order(random: &mut Random) -> [usize; 2] {
     if random.below(2) == 0 { [0, 1] } else { [1, 0] }
 }
 
-fn failed(side: usize, error: WorkerError) -> Stop {
+fn side_failed(side: usize, error: WorkerError) -> Stop {
     Stop::Failed(SIDES[side], Box::new(error))
 }
 
-/// A worker without the workload is a side without it; one that has another under its name has failed.
-fn not_on_both(side: usize, error: WorkerError) -> Stop {
+/// A worker without the workload makes the workload missing on that side; other errors are failures.
+fn side_lacks(side: usize, error: WorkerError) -> Stop {
     let name = SIDES[side].as_str();
     match error.cause {
         FailureCause::Mismatch => {
             Stop::Skipped(format!("not the same workloads on both sides: {name}'s {}", error.detail))
         }
-        _ => failed(side, error),
+        _ => side_failed(side, error),
     }
 }

@@ -1,23 +1,24 @@
-//! What troubled the machine during a round.
+//! Disturbances of the machine during a round.
 //!
-//! Read from the machine, over the whole round, both sides together: swapping the sides would change none of it, so what
-//! is left out for it cannot favour one side.
+//! They are read from the machine over the whole round, both sides together. Swapping the sides would change none of
+//! it, so leaving out a disturbed round cannot favour one side.
 
 use crate::machine::{self, StateReader};
+use crate::schedstat::SchedStat;
 use holdpoint_model::machine::DeviceState;
 use holdpoint_model::{MachineState, Trouble};
 use std::time::{Instant, SystemTime};
 
-/// A set clock moves by more than this against the steady one; one that is only disciplined moves by 15 µs in 30 ms.
+/// A clock that is set moves by more than this against the steady one; one that is only disciplined moves by 15 µs in
+/// 30 ms.
 pub const CLOCK_STEP_NS: i128 = 1_000_000;
 /// Share of CPU time given to other machines that counts as trouble.
 pub const STEAL: f64 = 0.05;
 /// A CPU that runs at less than this share of the highest frequency seen is throttled.
 pub const FREQUENCY: f64 = 0.9;
-/// Share of the round for which a worker was ready and had no CPU that counts as trouble.
+/// Share of the round for which a worker may wait for a CPU before it counts as trouble.
 pub const WAIT: f64 = 0.2;
 
-/// Watches the machine round by round.
 pub(super) struct Watch {
     ticks: StateReader,
     steady: Instant,
@@ -36,7 +37,6 @@ impl Watch {
         Self { ticks, steady: now, clock_ns: 0, waited_ns: 0, began: now, throttles: 0, mhz_max: 0.0 }
     }
 
-    /// A round begins; these processes are its workers, on that CPU where it is known.
     pub(super) fn begin(&mut self, processes: &[u32], cpu: Option<usize>) {
         self.waited_ns = waited_ns(processes);
         self.throttles = throttles(cpu);
@@ -44,7 +44,6 @@ impl Watch {
         self.began = Instant::now();
     }
 
-    /// The round is over.
     pub(super) fn end(&mut self, processes: &[u32], cpu: Option<usize>) -> (MachineState, Vec<Trouble>) {
         let round_ns = self.began.elapsed().as_nanos() as f64;
         let stepped = (self.clock_ns() - self.clock_ns).abs() > CLOCK_STEP_NS;
@@ -65,7 +64,7 @@ impl Watch {
         (MachineState { load1: machine::load1(), cpu_mhz, steal, wait, device: None }, trouble)
     }
 
-    /// How far the clock that can be set is ahead of the one that cannot.
+    /// How far the settable clock is ahead of the steady one.
     fn clock_ns(&self) -> i128 {
         let settable =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -74,8 +73,8 @@ impl Watch {
     }
 }
 
-/// What troubled the device during a round, told by the states that both sides saw. Processes are strangers only where our own
-/// can be found among them: in some containers the driver counts them differently.
+/// Trouble of the device, judging by the states that both sides saw. Other processes count only if our own are listed
+/// too: in some containers the driver numbers them differently.
 pub(super) fn device_trouble<'s>(states: impl Iterator<Item = &'s DeviceState>, own: &[u32]) -> Vec<Trouble> {
     let mut found = Vec::new();
     for state in states {
@@ -89,13 +88,10 @@ pub(super) fn device_trouble<'s>(states: impl Iterator<Item = &'s DeviceState>, 
     found
 }
 
-/// How long the processes have been ready without a CPU, since they began.
+/// How long the processes' main threads have waited for a CPU, since they began.
 fn waited_ns(processes: &[u32]) -> u64 {
-    let of = |process: &u32| {
-        let text = machine::read_line(&format!("/proc/{process}/schedstat"))?;
-        text.split(' ').nth(1)?.parse::<u64>().ok()
-    };
-    processes.iter().filter_map(of).sum()
+    let main_threads = processes.iter().filter_map(|id| SchedStat::read(format!("/proc/{id}/schedstat")));
+    main_threads.map(|thread| thread.wait_ns).sum()
 }
 
 fn frequency_mhz(cpu: Option<usize>) -> Option<f64> {
@@ -103,7 +99,7 @@ fn frequency_mhz(cpu: Option<usize>) -> Option<f64> {
     Some(machine::read_line(&path)?.parse::<f64>().ok()? / 1e3)
 }
 
-/// How often the CPU has been throttled for heat since it was started.
+/// How often the CPU has been throttled for heat since boot.
 fn throttles(cpu: Option<usize>) -> u64 {
     let path =
         format!("/sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count", cpu.unwrap_or(0));
@@ -132,12 +128,12 @@ mod tests {
             ..DeviceState::default()
         };
         let own = [7, 8];
-        let of = |state: DeviceState| device_trouble(std::iter::once(&state), &own);
-        assert_eq!(of(state(&[], &[7, 8])), []);
-        assert_eq!(of(state(&["GPU_IDLE"], &[7])), []);
-        assert_eq!(of(state(&["SW_POWER_CAP"], &[7])), [Trouble::Throttled]);
-        assert_eq!(of(state(&[], &[7, 9])), [Trouble::SharedDevice]);
-        assert_eq!(of(state(&[], &[123, 124])), [], "the driver counts processes differently here");
+        let trouble_of = |state: DeviceState| device_trouble(std::iter::once(&state), &own);
+        assert_eq!(trouble_of(state(&[], &[7, 8])), []);
+        assert_eq!(trouble_of(state(&["GPU_IDLE"], &[7])), []);
+        assert_eq!(trouble_of(state(&["SW_POWER_CAP"], &[7])), [Trouble::Throttled]);
+        assert_eq!(trouble_of(state(&[], &[7, 9])), [Trouble::SharedDevice]);
+        assert_eq!(trouble_of(state(&[], &[123, 124])), [], "the driver counts processes differently here");
     }
 
     #[test]

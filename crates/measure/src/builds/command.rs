@@ -1,4 +1,4 @@
-//! Runs a build command: in a process group of its own, within its time, what it prints kept in a file.
+//! Runs a build command in its own process group, with a time limit and a log.
 
 use super::error::BuildError;
 use crate::jobs::{self, Job};
@@ -12,16 +12,13 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a build is looked at; small beside the shortest build.
 const LOOK: Duration = Duration::from_millis(10);
-/// Longest log: a build that prints more is caught in a loop, and must not fill the disk.
+/// A build that prints more is in a loop, and must not fill the disk.
 const LOG_BYTES_MAX: u64 = 256 << 20;
-/// How much of a log's end is read for its last lines; longer lines are cut when shown anyway.
+/// Bytes at the end of a log that are searched for its last lines.
 const LOG_TAIL_BYTES: u64 = 256 << 10;
 
-/// The program of a command that is to run in `dir`: a relative path is looked up there, a bare name is left to
-/// the `PATH`, as a shell in that folder would have it.
-#[must_use]
+/// Resolves a program as a shell in `dir` would: a relative path is looked up there, a bare name on the `PATH`.
 pub fn resolve_program(dir: &Path, program: &str) -> OsString {
     if !program.contains('/') {
         return program.into();
@@ -30,25 +27,20 @@ pub fn resolve_program(dir: &Path, program: &str) -> OsString {
     std::path::absolute(&path).unwrap_or(path).into_os_string()
 }
 
-/// One build: what is built, where, and where its log goes.
 pub(super) struct BuildJob<'a> {
     pub(super) what: String,
     pub(super) dir: &'a Path,
     pub(super) log: &'a Path,
 }
 
-/// How a process that is watched ended.
 pub(crate) enum End {
-    /// By itself.
     ByItself(ExitStatus),
-    /// It took too long, and was killed.
     TimedOut,
-    /// It printed too much, and was killed.
+    /// It printed too much.
     Flooded,
 }
 
 impl BuildJob<'_> {
-    /// Runs the command to its end.
     pub(super) fn run(self, build: &BuildSpec) -> Result<(), BuildError> {
         let io_error = |source| BuildError::Io { path: self.log.to_owned(), source };
         let log = File::create(self.log).map_err(io_error)?;
@@ -74,7 +66,7 @@ impl BuildJob<'_> {
         let mut command = holdpoint_process::command(resolve_program(self.dir, program));
         command.args(build.command.iter().skip(1)).current_dir(self.dir);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
-        // They name another folder than the one it runs in; one target folder for all would be one build for all.
+        // They name other folders; with a common target folder, all revisions would share one build.
         for name in ["PWD", "OLDPWD", "CARGO_TARGET_DIR"].iter().chain(&INHERITED) {
             command.env_remove(name);
         }
@@ -82,7 +74,8 @@ impl BuildJob<'_> {
     }
 }
 
-/// Waits for a process that leads a group, and kills it where it takes or prints too much. Nothing it started is left running.
+/// Waits for a process that leads a group, and kills it if it takes too long or prints too much. Nothing it started is
+/// left running.
 pub(crate) fn watch(mut child: Child, job: &Job, timeout: Duration, log: &File) -> io::Result<End> {
     let start = Instant::now();
     let cut_short = loop {
@@ -106,7 +99,7 @@ fn timeout(build: &BuildSpec) -> Duration {
     Duration::try_from_secs_f64(build.timeout_s).unwrap_or(Duration::MAX)
 }
 
-/// The last lines of a log; none where it cannot be read, since its path is told anyway.
+/// Empty if the log cannot be read: its path is shown anyway.
 fn last_lines(log: &Path) -> Vec<String> {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(log)?;

@@ -1,7 +1,5 @@
-//! Questions about revisions, and checkouts of them. Knows nothing of builds or of the cache.
-//!
-//! Every question is put to plumbing or in a format that is meant for programs, so that no setting of the user's
-//! changes the answer.
+//! Revisions of a repository, and worktrees of them. Knows nothing about builds or the cache. Uses git's plumbing and
+//! machine-readable formats only, so that no user setting changes an answer.
 
 use super::error::BuildError;
 use crate::machine::hex;
@@ -15,26 +13,22 @@ use std::process::{Command, Output};
 /// One line per commit: hash, author's date, subject.
 const RECORD: &str = "--format=%H%x00%aI%x00%s";
 
-/// A commit, as shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Full hash.
     pub hash: String,
-    /// When it was written, in ISO 8601.
+    /// Author's date in ISO 8601.
     pub date: String,
-    /// First line of its message, without control characters.
+    /// First line of the message, without control characters.
     pub subject: String,
 }
 
-/// A repository.
 #[derive(Debug)]
 pub(super) struct Git {
-    /// The root of its work tree.
+    /// Root of the work tree.
     pub(super) root: PathBuf,
 }
 
 impl Git {
-    /// The repository that a folder is in.
     pub(super) fn open(dir: &Path) -> Result<Self, BuildError> {
         let output = ask(dir, &["rev-parse", "--git-dir"])?;
         match git::root(dir) {
@@ -43,7 +37,6 @@ impl Git {
         }
     }
 
-    /// The full hash of the commit that goes by a name.
     pub(super) fn resolve(&self, revision: &str) -> Result<String, BuildError> {
         let unknown = || self.out_of_reach(revision).unwrap_or_else(|error| error);
         if revision.is_empty() || revision.contains('\0') {
@@ -52,12 +45,11 @@ impl Git {
         let name = format!("{revision}^{{commit}}");
         let output = self.ask(&["rev-parse", "--verify", "--end-of-options", &name])?;
         let hash = text(&output);
-        // "^main" is answered by a hash with a sign before it.
+        // For "^main" git prints a hash with a sign before it.
         let is_hash = !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         if output.status.success() && is_hash { Ok(hash) } else { Err(unknown()) }
     }
 
-    /// Why a commit is not there.
     fn out_of_reach(&self, revision: &str) -> Result<BuildError, BuildError> {
         let (revision, root) = (clean_text(revision), self.root.clone());
         Ok(if self.is_shallow()? {
@@ -71,16 +63,14 @@ impl Git {
         Ok(text(&self.ask(&["rev-parse", "--is-shallow-repository"])?) == "true")
     }
 
-    /// Tracked files that differ from the commit checked out, in the work tree or in the index.
     pub(super) fn changes(&self) -> Result<Vec<String>, BuildError> {
         Ok(self.changed_paths()?.iter().map(|path| clean_text(path)).collect())
     }
 
-    /// Hash over the tracked files that differ from the commit checked out: their names, and what they hold.
     pub(super) fn changes_sha256(&self) -> Result<String, BuildError> {
         let mut hash = Sha256::new();
         for path in self.changed_paths()? {
-            // One that was removed holds nothing.
+            // A removed file has no content.
             let content = std::fs::read(self.root.join(&path)).unwrap_or_default();
             hash.update(format!("{path}\0{}\0", content.len()));
             hash.update(content);
@@ -100,7 +90,7 @@ impl Git {
         Ok(head.map(|head| head.changes).unwrap_or_default())
     }
 
-    /// Fails where `good` does not lead to `bad`; both are full hashes.
+    /// Fails unless `good` is an ancestor of `bad`; both are full hashes.
     pub(super) fn check_range(&self, good: &str, bad: &str) -> Result<(), BuildError> {
         if good == bad {
             return Err(BuildError::SameCommit { commit: good.to_owned() });
@@ -114,12 +104,10 @@ impl Git {
         }
     }
 
-    /// The commits after `good` up to and including `bad`, oldest first, along first parents.
     pub(super) fn between(&self, good: &str, bad: &str) -> Result<Vec<Commit>, BuildError> {
         self.commits(&["--first-parent", "--reverse", &format!("{good}..{bad}")])
     }
 
-    /// One commit, by its full hash.
     pub(super) fn describe(&self, commit: &str) -> Result<Commit, BuildError> {
         let found = self.commits(&["--max-count=1", commit])?.pop();
         found.ok_or_else(|| BuildError::UnknownRevision {
@@ -131,42 +119,36 @@ impl Git {
     fn commits(&self, which: &[&str]) -> Result<Vec<Commit>, BuildError> {
         let arguments = [&["rev-list", RECORD, "--encoding=UTF-8"], which, &["--"]].concat();
         let output = self.succeed("rev-list", &arguments)?;
-        // Before each record stands a line with the hash alone.
+        // Git prints a line with the hash alone before each record.
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(record).collect())
     }
 
-    /// Checks a commit out into a folder that is not there.
     pub(super) fn add_worktree(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
         let mut command = git::checkout_command(&self.root);
-        // Forced, because git may still have the folder in its books after it was removed by hand; twice, because a checkout
-        // that was killed is locked there.
+        // Forced, because git may still know the folder after it was removed by hand; twice, because it locks a
+        // checkout that was killed.
         command.args(["worktree", "add", "--quiet", "--detach", "--force", "--force"]).arg(dir).arg(commit);
         let output = finish(&mut command)?;
-        if output.status.success() {
-            return Ok(());
-        }
         let (commit, dir) = (commit.to_owned(), dir.to_owned());
-        Err(BuildError::Worktree { commit, dir, detail: complaint(&output) })
+        let failed = || BuildError::Worktree { commit, dir, detail: complaint(&output) };
+        output.status.success().then_some(()).ok_or_else(failed)
     }
 
-    /// Checks out the submodules of a worktree that has any.
     pub(super) fn update_submodules(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
         if !dir.join(".gitmodules").is_file() {
             return Ok(());
         }
         let mut command = git::checkout_command(dir);
         let output = finish(command.args(["submodule", "--quiet", "update", "--init", "--recursive"]))?;
-        if output.status.success() {
-            return Ok(());
-        }
         let (commit, dir) = (commit.to_owned(), dir.to_owned());
-        Err(BuildError::Submodules { commit, dir, detail: complaint(&output) })
+        let failed = || BuildError::Submodules { commit, dir, detail: complaint(&output) };
+        output.status.success().then_some(()).ok_or_else(failed)
     }
 
-    /// Removes a worktree, whatever is left of it, from the disk and from git's books.
+    /// Removes a worktree, or what is left of it, from the disk and from git's records.
     pub(super) fn remove_worktree(&self, dir: &Path) -> io::Result<()> {
         let mut command = git::checkout_command(&self.root);
-        // Git refuses what it does not know or what is half there; the folder is looked at below.
+        // Git refuses unknown or incomplete worktrees; the folder is removed below.
         let _ = finish(command.args(["worktree", "remove", "--force", "--force"]).arg(dir));
         match std::fs::remove_dir_all(dir) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -176,7 +158,7 @@ impl Git {
 
     /// Whether a folder is a worktree of its own with that commit checked out.
     pub(super) fn is_checked_out(&self, dir: &Path, commit: &str) -> Result<bool, BuildError> {
-        // Without a repository of its own the folder would pass for a part of the one around it.
+        // Otherwise git would answer for a repository around the folder.
         if !dir.join(".git").exists() {
             return Ok(false);
         }

@@ -1,8 +1,7 @@
-//! Revisions of the user's repository, each checked out into a worktree of its own and built there.
+//! Revisions of the user's repository, each checked out into its own worktree and built there. Nothing here measures.
 //!
-//! Builds are kept in a cache outside the repository, by revision and build command: tools that look for their settings in
-//! the folders above would find those of the work tree there. The work tree of the user, the index and
-//! the branches are never touched. Nothing here measures.
+//! Builds are kept in a cache outside the repository, by revision and build command: inside it, tools would find the
+//! settings of the work tree in the folders above. The user's work tree, index and branches are never touched.
 
 mod cache;
 mod command;
@@ -26,30 +25,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// The builds of one repository.
 #[derive(Debug)]
 pub struct Builds {
     git: Git,
     cache: Cache,
     /// The folder within the repository that builds and workloads run in.
     folder: PathBuf,
-    /// Locked markers of the builds handed out, by folder: none is evicted while this lives.
-    held: Mutex<BTreeMap<PathBuf, File>>,
+    /// Locked markers of builds in use, by folder: none is evicted while this is alive.
+    in_use: Mutex<BTreeMap<PathBuf, File>>,
 }
 
-/// A revision, ready to be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Built {
-    /// The folder of its checkout that workloads run in.
+    /// The folder of the checkout that workloads run in.
     pub dir: PathBuf,
-    /// Whether it was there already.
     pub cached: bool,
-    /// How long checking it out and building it took now.
+    /// Time that checkout and build took just now.
     pub seconds: f64,
 }
 
-/// This user's cache: `$HOLDPOINT_CACHE`, else `holdpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
-#[must_use]
+/// The user's cache: `$HOLDPOINT_CACHE`, else `holdpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
 pub fn cache_dir() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
@@ -58,86 +53,60 @@ pub fn cache_dir() -> PathBuf {
 }
 
 impl Builds {
-    /// The builds of the repository that a folder is in, a folder for each repository in this user's cache.
-    ///
-    /// # Errors
-    /// When there is no git, or the folder is in no work tree.
+    /// The builds of the repository that a folder is in; each repository has a folder in the user's cache.
     pub fn open(dir: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
-        let root = cache_dir().join(cache::name_of(git.root.as_os_str().as_encoded_bytes()));
-        Ok(Self { git, cache: Cache { root }, folder: PathBuf::new(), held: Mutex::default() })
+        let root = cache_dir().join(cache::short_hash(git.root.as_os_str().as_encoded_bytes()));
+        Ok(Self { git, cache: Cache { root }, folder: PathBuf::new(), in_use: Mutex::default() })
     }
 
-    /// The same with a cache of one's own.
-    ///
-    /// # Errors
-    /// As for [`Builds::open`].
+    /// Uses another cache folder.
     pub fn open_with(dir: &Path, cache: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
         let cache = Cache { root: cache.to_owned() };
-        Ok(Self { git, cache, folder: PathBuf::new(), held: Mutex::default() })
+        Ok(Self { git, cache, folder: PathBuf::new(), in_use: Mutex::default() })
     }
 
-    /// Builds and runs in the folder that a suite lies in; at the root where that is outside of the repository.
-    #[must_use]
+    /// Builds and runs in the folder of a suite; at the root if that is outside of the repository.
     pub fn in_folder(self, dir: Option<&Path>) -> Self {
         let folder = dir.and_then(|dir| dir.strip_prefix(&self.git.root).ok()).unwrap_or(Path::new(""));
         Self { folder: folder.to_owned(), ..self }
     }
 
     /// The root of the repository's work tree.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.git.root
     }
 
     /// The full hash of the commit that a branch, a tag, an abbreviation or an expression such as `HEAD~3` names.
-    ///
-    /// # Errors
-    /// When it names none, or one that a shallow clone lacks.
     pub fn resolve(&self, revision: &str) -> Result<String, BuildError> {
         self.git.resolve(revision)
     }
 
-    /// Tracked files that differ from `HEAD`, in the work tree or in the index; none when both are clean.
-    ///
-    /// # Errors
-    /// When git cannot tell.
+    /// Tracked files that differ from `HEAD`, in the work tree or in the index.
     pub fn changes(&self) -> Result<Vec<String>, BuildError> {
         self.git.changes()
     }
 
-    /// Hash over how tracked files differ from `HEAD`: two work trees with the same changes have the same.
-    ///
-    /// # Errors
-    /// When git cannot tell.
+    /// Hash of these files: work trees with the same changes have the same hash.
     pub fn changes_sha256(&self) -> Result<String, BuildError> {
         self.git.changes_sha256()
     }
 
-    /// The hash, date and subject of a revision.
-    ///
-    /// # Errors
-    /// When there is no such revision.
     pub fn describe(&self, revision: &str) -> Result<Commit, BuildError> {
         self.git.describe(&self.resolve(revision)?)
     }
 
-    /// The commits after `good` up to and including `bad`, oldest first, along first parents: a branch that was
-    /// merged is one step. Where `good` is on such a branch, they begin where it left the line that leads to `bad`.
-    ///
-    /// # Errors
-    /// When `good` is no ancestor of `bad`, or is the same commit.
+    /// The commits after `good` up to and including `bad`, oldest first, along first parents: a merged branch is
+    /// one step. If `good` is on such a branch, they begin where it left the line that leads to `bad`.
     pub fn between(&self, good: &str, bad: &str) -> Result<Vec<Commit>, BuildError> {
         let (good, bad) = (self.resolve(good)?, self.resolve(bad)?);
         self.git.check_range(&good, &bad)?;
         self.git.between(&good, &bad)
     }
 
-    /// A revision, checked out and built, or taken from the cache. Waits while another process is building.
-    ///
-    /// # Errors
-    /// When it cannot be found, checked out or built. Then nothing of it passes for a build.
+    /// Checks out and builds a revision, or takes it from the cache. Waits while another process is building. A build
+    /// that fails leaves nothing that could be taken for one.
     pub fn get(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
         let commit = self.resolve(revision)?;
         let entry = self.cache.entry(&commit, &self.folder, build);
@@ -148,18 +117,15 @@ impl Builds {
         if !cached {
             self.make(&entry, &commit, build)?;
         }
-        let marker = entry.hold()?;
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.dir.clone(), marker);
+        let marker = entry.mark_in_use()?;
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.dir.clone(), marker);
         if !cached {
             self.cache.evict(|dir| self.git.remove_worktree(dir));
         }
         Ok(Built { dir: self.folder_in(&entry.dir), cached, seconds: start.elapsed().as_secs_f64() })
     }
 
-    /// The work tree as it is, with whatever was changed in it, built where it is. Never cached.
-    ///
-    /// # Errors
-    /// When it cannot be built.
+    /// Builds the work tree where it is, with its changes. Never cached.
     pub fn build_in_place(&self, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
         let _lock = self.cache.lock()?;
         let start = Instant::now();
@@ -177,7 +143,6 @@ impl Builds {
         dir
     }
 
-    /// Checks out and builds anew, and marks what came of it.
     fn make(&self, entry: &Entry, commit: &str, build: Option<&BuildSpec>) -> Result<(), BuildError> {
         let remove = |dir: &Path| self.git.remove_worktree(dir);
         entry.unmark()?;

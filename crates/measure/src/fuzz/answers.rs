@@ -1,39 +1,32 @@
-//! The answers themselves: what a worker computes from inputs that are drawn here, checked, and handed over as they are. For
-//! replays; must not compare one answer with another.
+//! Checked answers of a worker to inputs that are drawn here, for replays.
 
 use super::arena::Arena;
 use super::exchange::Exchange;
 use crate::slot::Slot;
 use crate::worker::WorkerError;
 use holdpoint_model::fuzz::Finding;
-use holdpoint_model::{FindingKind, FuzzCase, Suite};
+use holdpoint_model::{FuzzCase, Suite};
 use holdpoint_ops::{Dtype, Precision, Tolerance};
 use std::path::Path;
 
-/// How two answers to the same inputs differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Differs {
-    /// Which values differ by more than is allowed.
+    /// How many values differ by more than is allowed.
     pub mismatches: u64,
     /// The first of them, counted from 0 over the whole output.
     pub first_index: usize,
-    /// What was recorded there.
     pub recorded: f32,
-    /// What is there now.
     pub now: f32,
 }
 
 /// Compares an answer with a recorded one: bit by bit, or by the tolerance of the element type.
-///
-/// # Errors
-/// When the element type is not known, or the lengths differ.
 pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Result<Option<Differs>, String> {
     let dtype = Dtype::parse(dtype).ok_or_else(|| format!("no element type {dtype:?} is known"))?;
     if recorded.len() != now.len() || !recorded.len().is_multiple_of(dtype.bytes()) {
         return Err(format!("{} bytes were recorded, {} are there now", recorded.len(), now.len()));
     }
     let Tolerance { atol, rtol } = dtype.tolerance();
-    // Two devices may both be off by the tolerance, one up, one down.
+    // Two devices may be off by the tolerance in opposite directions.
     let tolerance = Tolerance::new(2.0 * atol, 2.0 * rtol);
     let overflow = dtype.overflow();
     let width = dtype.bytes();
@@ -59,64 +52,48 @@ pub fn compare(dtype: &str, recorded: &[u8], now: &[u8], is_exact: bool) -> Resu
     }))
 }
 
-/// One output of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputTensor {
-    /// Its name.
     pub name: String,
-    /// Its sizes, the last varying fastest.
+    /// The last size varies fastest.
     pub shape: Vec<usize>,
-    /// Its values, little-endian, in the case's element type.
+    /// Little-endian values of the case's element type.
     pub bytes: Vec<u8>,
 }
 
-/// What a worker made of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
     /// SHA-256 of all inputs, one after the other.
     pub inputs_sha256: String,
-    /// Its outputs, in the op's order.
+    /// In the op's order.
     pub outputs: Vec<OutputTensor>,
     /// Whether a second call gave the same bits.
     pub is_deterministic: bool,
 }
 
-/// What came of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
-    /// Right answers.
     Right(Answers),
     /// A wrong answer, or none.
     Wrong(Finding),
-    /// The worker has no kernel for it; not a failure.
+    /// The worker has no kernel for it, which is not a failure.
     Skipped(String),
 }
 
-/// Asks a worker of a suite for answers.
 pub struct Answerer<'a> {
     slot: Slot<'a>,
     arena: Arena<'a>,
 }
 
 impl<'a> Answerer<'a> {
-    /// For a worker of the suite; `dir` is for the tensors.
-    ///
-    /// # Errors
-    /// When no file can be made there.
+    /// `dir` is for the tensors' file.
     pub fn new(suite: &'a Suite, worker: &'a str, dir: &Path) -> std::io::Result<Self> {
         Ok(Self { slot: Slot::new(suite, worker, None), arena: Arena::new(suite, dir)? })
     }
 
-    /// Asks twice.
+    /// Asks twice, to see whether both answers have the same bits.
     pub fn answer(&mut self, case: &FuzzCase) -> Answered {
-        self.ask(case).unwrap_or_else(|error| {
-            if error.fatal {
-                self.slot.forget();
-            }
-            let last = error.stderr_tail.last().map(|last| format!("; its last words: {last}"));
-            let detail = format!("{}: {}{}", error.cause.as_str(), error.detail, last.unwrap_or_default());
-            Answered::Wrong(Finding { kind: FindingKind::Failed, detail })
-        })
+        self.ask(case).unwrap_or_else(|error| Answered::Wrong(super::failed(&mut self.slot, &error)))
     }
 
     fn ask(&mut self, case: &FuzzCase) -> Result<Answered, WorkerError> {
@@ -202,7 +179,7 @@ mod tests {
                 panic!("{op}")
             };
             assert_ne!(other.inputs_sha256, answers.inputs_sha256, "{op}");
-            // Parameters that no op has: nothing is wrong, and nothing can be said.
+            // Parameters that no op has are skipped, not wrong.
             let params = serde_json::from_value(json!({ "colour": 3 })).unwrap();
             let other = answerer.answer(&FuzzCase { params, ..case.clone() });
             assert!(

@@ -1,8 +1,9 @@
-//! A case for a worker of the user's: tensors in a file that both map, with gaps between them that must stay as they are, and
-//! everything that comes back looked at.
+//! Runs a case on a user's worker: tensors in a shared file with gaps between them that must not change, and checks of
+//! everything that comes back.
 //!
-//! The worker gets no chance to tell a check from a timing: it is always asked to time its calls, and their outputs are always
-//! checked. Calls of one request have inputs and outputs of their own, so an answer kept from one is wrong for the next.
+//! The worker cannot tell a check from a timing: it is always asked to time its calls, and their outputs are always
+//! checked. Calls of one request have their own inputs and outputs, so an answer remembered from one is wrong for the
+//! next.
 
 use super::declared::Oracle;
 use super::exchange::Exchange;
@@ -15,29 +16,24 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes between tensors. All ones: not a number in any float type, so that what is read there spoils the answer.
+/// Bytes between tensors. All ones is NaN in every float type, so reading there spoils the answer.
 pub(super) const GAP_BYTES: usize = 256;
 pub(super) const POISON: u8 = 0xff;
 /// Calls of one request, each with inputs of its own.
 const CALLS: u64 = 2;
 
-/// The file that both sides see, and who knows the answers to declared ops.
+/// The tensors' file, and the workers that know the answers to declared ops.
 pub(super) struct Arena<'a> {
     pub(super) tensors: Tensors,
     pub(super) oracle: Oracle<'a>,
 }
 
 impl<'a> Arena<'a> {
-    /// An empty one.
-    ///
-    /// # Errors
-    /// When no file can be made.
     pub(super) fn new(suite: &'a Suite, dir: &Path) -> std::io::Result<Self> {
         Ok(Self { tensors: Tensors::new(dir, "tensors")?, oracle: Oracle::new(suite, dir)? })
     }
 }
 
-/// A file of tensors.
 pub(super) struct Tensors {
     file: File,
     path: String,
@@ -50,7 +46,6 @@ impl Tensors {
         Ok(Self { file, path: path.display().to_string() })
     }
 
-    /// Asks, and times the answer.
     pub(super) fn exchange(
         &mut self,
         worker: &mut dyn Worker,
@@ -71,10 +66,6 @@ impl Tensors {
     }
 }
 
-/// Runs a case and checks it.
-///
-/// # Errors
-/// When the worker fails.
 pub(super) fn evaluate(
     arena: &mut Arena<'_>,
     worker: &mut dyn Worker,
@@ -86,7 +77,7 @@ pub(super) fn evaluate(
     if evaluated.finding.is_some() || evaluated.skipped.is_some() {
         return Ok(evaluated);
     }
-    // Other inputs at the same addresses, each call made twice, then the first again.
+    // Other inputs at the same addresses, each call repeated, then the first again.
     let again = Exchange::new(case, case.seed ^ 0x5555, calls, 2)?.run(arena, worker)?;
     if again.finding.is_some() || again.skipped.is_some() {
         return Ok(again);

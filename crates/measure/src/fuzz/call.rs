@@ -1,4 +1,4 @@
-//! One call's tensors: drawn, laid into a file's bytes, and read back from them.
+//! One call's tensors: drawn, written to a file's bytes, and read back.
 
 use super::arena::{GAP_BYTES, POISON};
 use super::{declared, own};
@@ -7,39 +7,38 @@ use holdpoint_model::{FindingKind, FuzzCase};
 use holdpoint_ops::{Case, Dtype, Leeway, Request, Tensor, values};
 use std::ops::Range;
 
-/// Element type of outputs of whole numbers.
+/// Element type of integer outputs.
 const INTEGER: &str = "i32";
 
-/// The oracle's side of one call.
 pub(super) struct Call {
     pub(super) case: Case,
-    /// The worker that knows the answer to an op that the suite declares.
+    /// The worker that knows the answer, if the suite declares the op.
     pub(super) oracle: Option<String>,
     pub(super) leeway: Leeway,
     pub(super) places: CallPlaces,
 }
 
-/// Where outputs of whole numbers come from.
+/// Where integer outputs come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntegerOutputs {
-    /// The worker writes them.
-    Asked,
+    Requested,
     /// They are computed here, and not checked.
     Computed,
 }
 
-/// Where a tensor lies in the file.
-pub(super) fn bytes_of(place: &TensorPlace, dtype: Dtype) -> Range<usize> {
+pub(super) fn byte_range(place: &TensorPlace, dtype: Dtype) -> Range<usize> {
     let width = if place.dtype.is_some() { size_of::<i32>() } else { dtype.bytes() };
     let start = place.byte_offset as usize;
     start..start + place.shape.iter().product::<usize>() * width
 }
 
+/// The first value that still holds the poison.
+pub(super) fn find_unwritten(bytes: &[u8], width: usize) -> Option<usize> {
+    bytes.chunks(width).position(|value| value.iter().all(|byte| *byte == POISON))
+}
+
 impl Call {
-    /// Draws the inputs of a case and puts its tensors behind what is in `bytes`.
-    ///
-    /// # Errors
-    /// When there are no such tensors.
+    /// Draws the inputs of a case and appends its tensors to `bytes`.
     pub(super) fn new(
         case: &FuzzCase,
         dtype: Dtype,
@@ -57,47 +56,50 @@ impl Call {
         let leeway = values::fill(case.values, tensors.inputs(), seed, dtype);
         let mut layout = Layout { bytes, offset: case.offset };
         let inputs = tensors.given().iter().map(|tensor| layout.put_input(tensor)).collect();
-        let is_asked = |tensor: &&mut Tensor| integers == IntegerOutputs::Asked || !tensor.is_integer();
-        let outputs =
-            tensors.outputs().iter_mut().filter(is_asked).map(|tensor| layout.put_output(tensor)).collect();
+        let is_requested =
+            |tensor: &&mut Tensor| integers == IntegerOutputs::Requested || !tensor.is_integer();
+        let outputs = tensors
+            .outputs()
+            .iter_mut()
+            .filter(is_requested)
+            .map(|tensor| layout.put_output(tensor))
+            .collect();
         Ok(Self { case: tensors, oracle, leeway, places: CallPlaces { inputs, outputs } })
     }
 
-    /// Reads what the worker has written, unless it has left something out.
+    /// Reads what the worker has written; reports the first value that it left out.
     pub(super) fn take_outputs(&mut self, after: &[u8], dtype: Dtype) -> Option<Finding> {
         for place in &self.places.outputs {
-            let (got, is_integer) = (&after[bytes_of(place, dtype)], place.dtype.is_some());
+            let (got, is_integer) = (&after[byte_range(place, dtype)], place.dtype.is_some());
             let width = if is_integer { size_of::<i32>() } else { dtype.bytes() };
-            let left = got.chunks(width).position(|value| value.iter().all(|byte| *byte == POISON));
             // A planted NaN may come out with the bits of the poison.
-            if let Some(at) = left.filter(|_| is_integer || !self.leeway.planted) {
+            if let Some(at) = find_unwritten(got, width).filter(|_| is_integer || !self.leeway.planted) {
                 let detail = format!("{}[{at}] of {} was not written", place.name, got.len() / width);
                 return Some(Finding { kind: FindingKind::Unwritten, detail });
             }
         }
         for (tensor, place) in self.case.outputs().iter_mut().zip(&self.places.outputs) {
-            tensor.set_bytes(&after[bytes_of(place, dtype)]);
+            tensor.set_bytes(&after[byte_range(place, dtype)]);
         }
         None
     }
 }
 
-/// Bytes of a file that grow by tensor.
-struct Layout<'a> {
-    bytes: &'a mut Vec<u8>,
+pub(super) struct Layout<'a> {
+    pub(super) bytes: &'a mut Vec<u8>,
     /// Elements by which every tensor is moved off its alignment.
-    offset: usize,
+    pub(super) offset: usize,
 }
 
 impl Layout<'_> {
-    fn put_input(&mut self, tensor: &Tensor) -> TensorPlace {
+    pub(super) fn put_input(&mut self, tensor: &Tensor) -> TensorPlace {
         let place = self.start(tensor);
         self.bytes.extend(tensor.bytes());
         self.end();
         place
     }
 
-    fn put_output(&mut self, tensor: &Tensor) -> TensorPlace {
+    pub(super) fn put_output(&mut self, tensor: &Tensor) -> TensorPlace {
         let place = self.start(tensor);
         self.bytes.resize(self.bytes.len() + tensor.len() * tensor.width(), POISON);
         self.end();

@@ -1,24 +1,17 @@
-//! Ops that a suite declares: their tensors are known from it, their answers from another worker.
+//! Ops that a suite declares: it names their tensors, and another worker knows their answers.
 
 use super::arena::{GAP_BYTES, POISON, Tensors};
+use super::call::{Layout, byte_range, find_unwritten};
 use crate::slot::Slot;
 use crate::worker::Computed;
+use holdpoint_model::Suite;
 use holdpoint_model::fuzz::{CallPlaces, Evaluation, TensorPlace};
 use holdpoint_model::suite::OpSpec;
-use holdpoint_model::{FuzzCase, Suite};
 use holdpoint_ops::{Case, Domain, Dtype, Element, Precision, Tensor, Tolerance};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Whether the op can do what a case asks.
-pub(super) fn takes(op: &OpSpec, case: &FuzzCase) -> bool {
-    Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok()
-}
-
-/// The tensors of one call of a declared op, all zero.
-///
-/// # Errors
-/// When the shape does not fit.
+/// The tensors of one call, all zero.
 pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, String> {
     let (inputs, outputs) = op.tensors(shape)?;
     let tensors = |named: Vec<(String, Vec<usize>)>| {
@@ -31,7 +24,6 @@ pub(super) fn case(op: &OpSpec, shape: &[usize], dtype: Dtype) -> Result<Case, S
     Ok(Case::declared(tensors(inputs), tensors(outputs), dtype, tolerance))
 }
 
-/// The workers that know the right answers.
 pub(super) struct Oracle<'a> {
     suite: &'a Suite,
     slots: BTreeMap<&'a str, Slot<'a>>,
@@ -39,19 +31,17 @@ pub(super) struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    /// Those of a suite, none of them started.
-    ///
-    /// # Errors
-    /// When no file can be made in `dir`.
     pub(super) fn new(suite: &'a Suite, dir: &Path) -> std::io::Result<Self> {
         Ok(Self { suite, slots: BTreeMap::new(), tensors: Tensors::new(dir, "oracle")? })
     }
 
-    /// Computes what a call's outputs must be, unless that is known.
-    ///
-    /// # Errors
-    /// With what went wrong: that is not the kernel's fault.
-    pub(super) fn answer(&mut self, asked: &Evaluation, oracle: &str, case: &mut Case) -> Result<(), String> {
+    /// Computes the right outputs of a call, unless they are known. A failure here is not the kernel's.
+    pub(super) fn answer(
+        &mut self,
+        request: &Evaluation,
+        oracle: &str,
+        case: &mut Case,
+    ) -> Result<(), String> {
         if case.has_answer() {
             return Ok(());
         }
@@ -60,29 +50,16 @@ impl<'a> Oracle<'a> {
         };
         let slot = self.slots.entry(name).or_insert_with(|| Slot::new(self.suite, name, None));
         let mut bytes = vec![POISON; GAP_BYTES];
-        let mut lay = |tensor: &Tensor, is_input: bool| {
-            bytes.resize(bytes.len().next_multiple_of(64), POISON);
-            let place = TensorPlace {
-                name: tensor.name.to_string(),
-                shape: tensor.dims.clone(),
-                byte_offset: bytes.len() as u64,
-                dtype: None,
-            };
-            match is_input {
-                true => bytes.extend(Dtype::F32.encode(&tensor.values())),
-                false => bytes.resize(bytes.len() + 4 * tensor.len(), POISON),
-            }
-            bytes.resize(bytes.len() + GAP_BYTES, POISON);
-            place
-        };
-        let inputs = case.given().iter().map(|tensor| lay(tensor, true)).collect();
-        let outputs: Vec<TensorPlace> = case.outputs().iter().map(|tensor| lay(tensor, false)).collect();
+        let mut layout = Layout { bytes: &mut bytes, offset: 0 };
+        let inputs = case.given().iter().map(|tensor| layout.put_input(&to_f32(tensor))).collect();
+        let mut answer: Vec<Tensor> = case.outputs().iter().map(to_f32).collect();
+        let outputs: Vec<TensorPlace> = answer.iter().map(|tensor| layout.put_output(tensor)).collect();
         let mut request = Evaluation {
             dtype: "f32".to_owned(),
             bytes: bytes.len() as u64,
             calls: vec![CallPlaces { inputs, outputs: outputs.clone() }],
             repeats: 1,
-            ..asked.clone()
+            ..request.clone()
         };
         let answered = slot.worker().and_then(|w| self.tensors.exchange(w, &mut request, &mut bytes));
         let (computed, _) = answered.map_err(|error| {
@@ -94,19 +71,21 @@ impl<'a> Oracle<'a> {
         if let Computed::Skipped(reason) = computed {
             return Err(reason);
         }
-        let mut want = Vec::new();
-        for place in &outputs {
-            let mut tensor =
-                Tensor::new(place.name.clone(), &place.shape, Domain::Any, Element::Float(Dtype::F32));
-            let start = place.byte_offset as usize;
-            let written = &bytes[start..start + 4 * tensor.len()];
-            if let Some(at) = written.chunks(4).position(|value| value.iter().all(|byte| *byte == POISON)) {
+        for (tensor, place) in answer.iter_mut().zip(&outputs) {
+            let written = &bytes[byte_range(place, Dtype::F32)];
+            if let Some(at) = find_unwritten(written, Dtype::F32.bytes()) {
                 return Err(format!("{}[{at}] was not written", place.name));
             }
             tensor.set_bytes(written);
-            want.push(tensor);
         }
-        case.set_answer(want);
+        case.set_answer(answer);
         Ok(())
     }
+}
+
+/// Oracles compute in single precision, whatever the case's element type.
+fn to_f32(tensor: &Tensor) -> Tensor {
+    let mut single = Tensor::new(tensor.name.clone(), &tensor.dims, Domain::Any, Element::Float(Dtype::F32));
+    single.set(&tensor.values());
+    single
 }

@@ -1,8 +1,8 @@
-//! One request to a worker of the user's and what is made of its answer.
+//! One request to a user's worker, and the checks of its answer.
 
 use super::answers::{Answers, OutputTensor};
 use super::arena::{Arena, GAP_BYTES, POISON};
-use super::call::{Call, IntegerOutputs, bytes_of};
+use super::call::{Call, IntegerOutputs, byte_range};
 use super::own;
 use crate::worker::{Computed, Worker, WorkerError};
 use holdpoint_model::fuzz::{Errors, Evaluated, Evaluation, Finding, TensorPlace};
@@ -11,7 +11,6 @@ use holdpoint_ops::Dtype;
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 
-/// One request and its answer.
 pub(super) struct Exchange {
     calls: Vec<Call>,
     dtype: Dtype,
@@ -26,27 +25,20 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// Calls with inputs of their own, each to be made `repeats` times.
-    ///
-    /// # Errors
-    /// When there are no such tensors.
+    /// Calls with inputs of their own, each to be repeated `repeats` times.
     pub(super) fn new(case: &FuzzCase, seed: u64, calls: u64, repeats: u64) -> Result<Self, WorkerError> {
-        Self::prepare(case, seed, calls, repeats, IntegerOutputs::Asked)
+        Self::with_integers(case, seed, [calls, repeats], IntegerOutputs::Requested)
     }
 
-    /// One call whose floats alone are asked for.
-    ///
-    /// # Errors
-    /// When there are no such tensors.
+    /// One call, with only its float outputs requested.
     pub(super) fn of_floats(case: &FuzzCase) -> Result<Self, WorkerError> {
-        Self::prepare(case, case.seed, 1, 1, IntegerOutputs::Computed)
+        Self::with_integers(case, case.seed, [1, 1], IntegerOutputs::Computed)
     }
 
-    fn prepare(
+    fn with_integers(
         case: &FuzzCase,
         seed: u64,
-        calls: u64,
-        repeats: u64,
+        [calls, repeats]: [u64; 2],
         integers: IntegerOutputs,
     ) -> Result<Self, WorkerError> {
         let refused = |what: String| WorkerError::new(FailureCause::WorkerError, what);
@@ -73,9 +65,9 @@ impl Exchange {
         Ok(Self { calls, dtype, request, after, before: bytes, integers, elapsed_ns, passed })
     }
 
-    /// What the first call's inputs were, and what the last answer to it left behind.
+    /// The first call's inputs, and the outputs of its last answer.
     pub(super) fn answers(&mut self) -> Answers {
-        let part = |bytes: &[u8], place: &TensorPlace| bytes[bytes_of(place, self.dtype)].to_vec();
+        let part = |bytes: &[u8], place: &TensorPlace| bytes[byte_range(place, self.dtype)].to_vec();
         let places = &self.calls[0].places;
         let inputs: Vec<u8> = places.inputs.iter().flat_map(|place| part(&self.before, place)).collect();
         let outputs = places.outputs.iter().map(|place| OutputTensor {
@@ -87,15 +79,11 @@ impl Exchange {
         Answers { inputs_sha256, outputs: outputs.collect(), is_deterministic: true }
     }
 
-    /// What is asked, in words.
-    pub(super) fn asked(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!("{} calls, {} times over", self.calls.len(), self.request.repeats)
     }
 
-    /// Asks once, and looks at everything that comes back.
-    ///
-    /// # Errors
-    /// When the worker fails.
+    /// Sends the request and checks everything that comes back.
     pub(super) fn run(
         &mut self,
         arena: &mut Arena<'_>,
@@ -106,15 +94,12 @@ impl Exchange {
         (computed, self.passed) = arena.tensors.exchange(worker, &mut self.request, &mut self.after)?;
         match computed {
             Computed::Timed(elapsed_ns) => self.elapsed_ns = elapsed_ns,
-            Computed::Skipped(reason) => {
-                return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
-            }
+            Computed::Skipped(reason) => return Ok(own::skipped(reason)),
         }
         for call in &mut self.calls {
             let Some(oracle) = &call.oracle else { continue };
             if let Err(problem) = arena.oracle.answer(&self.request, oracle, &mut call.case) {
-                let reason = format!("the oracle has no answer: {problem}");
-                return Ok(Evaluated { skipped: Some(reason), ..Evaluated::default() });
+                return Ok(own::skipped(format!("the oracle has no answer: {problem}")));
             }
         }
         Ok(self.check())
@@ -123,8 +108,8 @@ impl Exchange {
     fn check(&mut self) -> Evaluated {
         let dtype = self.dtype;
         if self.elapsed_ns == 0 || u128::from(self.elapsed_ns) > self.passed.as_nanos() {
-            let detail =
-                format!("{} ns are told, {} ns have passed", self.elapsed_ns, self.passed.as_nanos());
+            let (reported, passed) = (self.elapsed_ns, self.passed.as_nanos());
+            let detail = format!("the worker reported {reported} ns, {passed} ns have passed");
             return Evaluated::wrong(FindingKind::TimeNotExplained, detail);
         }
         let mut errors: Option<Errors> = None;
@@ -135,12 +120,12 @@ impl Exchange {
             if let Some(finding) = call.take_outputs(&self.after, dtype) {
                 return Evaluated { finding: Some(finding), ..Evaluated::default() };
             }
-            let check = call.case.check(call.leeway);
-            if !check.passed {
-                return own::wrong(&check);
+            let evaluated = own::from_check(&call.case.check(call.leeway));
+            if evaluated.finding.is_some() {
+                return evaluated;
             }
-            let here = own::errors(&check);
-            errors = Some(errors.map_or(here, |errors| errors.worse(here)));
+            let worse = |here: Errors| errors.map_or(here, |errors| errors.worse(here));
+            errors = evaluated.errors.map(worse);
         }
         match self.find_stray_write() {
             Some(finding) => Evaluated { finding: Some(finding), ..Evaluated::default() },
@@ -148,11 +133,11 @@ impl Exchange {
         }
     }
 
-    /// A byte that differs outside all outputs.
+    /// Finds a byte that was changed outside all outputs.
     fn find_stray_write(&self) -> Option<Finding> {
         let ends = self.before.len()..self.before.len();
         let outputs = self.calls.iter().flat_map(|call| &call.places.outputs);
-        let ranges = outputs.map(|place| bytes_of(place, self.dtype)).chain([ends]);
+        let ranges = outputs.map(|place| byte_range(place, self.dtype)).chain([ends]);
         let mut from = 0;
         let at = ranges.into_iter().find_map(|range| {
             let part = std::mem::replace(&mut from, range.end)..range.start;
@@ -160,7 +145,7 @@ impl Exchange {
             pairs.position(|(before, after)| before != after).map(|at| part.start + at)
         })?;
         let mut inputs = self.calls.iter().flat_map(|call| &call.places.inputs);
-        Some(match inputs.find(|place| bytes_of(place, self.dtype).contains(&at)) {
+        Some(match inputs.find(|place| byte_range(place, self.dtype).contains(&at)) {
             Some(place) => Finding {
                 kind: FindingKind::InputChanged,
                 detail: format!("input {} holds other bytes after the call", place.name),

@@ -1,5 +1,5 @@
-//! Cases that kernels trip over: tiny and ragged sizes, primes, sizes beside powers of two, odd parameters and values, and among
-//! them a few that are large along one axis.
+//! Generates cases that kernels trip over: tiny and ragged sizes, primes, sizes next to powers of two, odd parameters
+//! and values, and a few cases that are large along one axis.
 
 use super::{Kernel, Target};
 use holdpoint_model::suite::FuzzLimits;
@@ -9,23 +9,21 @@ use holdpoint_ops::cases::{CaseLimits, Draw};
 use holdpoint_ops::{Backend, Entry};
 use holdpoint_stats::random::Random;
 
-/// Draws until one is a request that the op takes.
 const TRIES_MAX: usize = 2_000;
-/// One case in so many is large along one axis, each axis in its turn.
+/// One case in this many is large along one axis, each axis in its turn.
 const LARGE_EVERY: u64 = 20;
 
-/// A size of a declared op, at most, where it is not the large one.
+/// Largest size of a declared op, except along the large axis.
 const DECLARED_MAX: usize = 300;
 
-/// How large cases may be: all but the large ones, and those that are large along one axis.
 fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> CaseLimits {
     let (operations, elements) = match (target, is_large) {
         // An oracle takes a millisecond or so.
         (Target::Builtin | Target::Cuda, false) => (1_500_000, 40_000),
         (Target::Builtin | Target::Cuda, true) => (8_000_000, 200_000),
-        // Eight calls a case and more while it is made small, by a worker that may be written in plain Python.
+        // Eight calls per case and more while shrinking, by a worker that may be written in plain Python.
         (Target::External, false) => (400_000, 6_000),
-        // About a second a call in plain Python.
+        // About a second per call in plain Python.
         (Target::External, true) => (2_000_000, 40_000),
     };
     let least = |own: usize, given: Option<u64>| {
@@ -37,7 +35,6 @@ fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> CaseLimi
     }
 }
 
-/// The largest size along each axis.
 fn sizes_max(kernel: &Kernel<'_>) -> Vec<usize> {
     if let Some(limits) = kernel.limits.filter(|limits| !limits.sizes_max.is_empty()) {
         return limits.sizes_max.clone();
@@ -48,7 +45,6 @@ fn sizes_max(kernel: &Kernel<'_>) -> Vec<usize> {
     }
 }
 
-/// What cases of a kernel's op may be.
 fn cases(kernel: &Kernel<'_>) -> Option<(&'static Entry, holdpoint_ops::cases::Cases)> {
     let entry = Entry::find(&kernel.spec.op)?;
     Some((entry, entry.cases?))
@@ -68,7 +64,7 @@ fn draw_declared(op: &OpSpec, draw: &mut Draw<'_>) -> Vec<usize> {
     sizes
 }
 
-/// The case of this number of a kernel, or none where it cannot be generated.
+/// A kernel's case by its number; `None` if no request fits.
 pub(super) fn generate(kernel: &Kernel<'_>, number: u64, random: &mut Random) -> Option<FuzzCase> {
     let sizes_max = sizes_max(kernel);
     let is_large = number % LARGE_EVERY == LARGE_EVERY - 1 && !sizes_max.is_empty();
@@ -84,7 +80,7 @@ pub(super) fn generate(kernel: &Kernel<'_>, number: u64, random: &mut Random) ->
     None
 }
 
-/// In the upper half of what is allowed.
+/// Draws from the upper half of the allowed range.
 fn draw_large(max: usize, random: &mut Random) -> usize {
     max - random.below((max / 2).max(1))
 }
@@ -114,13 +110,13 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         params,
         seed: random.bits() >> 12,
         values: match kernel.declared {
-            // A large case is there for its size: values that hide wrong places would waste it.
+            // A large case tests size: values that hide wrong elements would waste it.
             _ if large.is_some() => Values::Normal,
-            // Of ours half are ordinary.
+            // Half of the built-in ops' cases have ordinary values.
             None if random.below(2) == 0 => Values::Normal,
             _ => values[random.below(values.len())],
         },
-        // A kernel that is handed pointers may count on what allocators give.
+        // A user's kernel gets pointers and may rely on the alignment that allocators give.
         offset: match target {
             Target::Builtin => 0,
             _ if own.is_some() || random.below(4) > 0 => 0,

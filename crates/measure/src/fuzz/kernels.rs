@@ -1,29 +1,26 @@
-//! Which kernels of a suite can be fuzzed, and the cases that its own workloads are.
+//! The kernels of a suite that can be fuzzed, and its own workloads as cases.
 
-use super::{TooLarge, declared, own, size};
+use super::own;
 use holdpoint_model::suite::{FuzzLimits, OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
 use holdpoint_model::{FuzzCase, Suite, Values, WorkloadSpec};
-use holdpoint_ops::{Backend, Entry, validate, validate_oracle};
+use holdpoint_ops::{Backend, Dtype, Entry, validate, validate_oracle};
 use std::collections::BTreeSet;
 
-/// Elements by which a buffer may be moved: what a case from a file may ask for.
+/// Elements by which a case from a file may move a buffer.
 const OFFSET_MAX: usize = 64;
 
-/// Who runs a case.
+/// The kind of worker that runs a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The built-in ops on the CPU.
     Builtin,
-    /// The built-in ops on a CUDA device.
     Cuda,
-    /// A worker of the user's.
+    /// A user's worker.
     External,
 }
 
 impl Target {
-    /// Of a workload; commands have no inputs that could be chosen.
-    #[must_use]
-    pub fn of(spec: &WorkloadSpec) -> Option<Self> {
+    /// `None` for commands, whose inputs cannot be chosen.
+    pub fn for_workload(spec: &WorkloadSpec) -> Option<Self> {
         match spec.worker.as_str() {
             WORKER_BUILTIN => Some(Self::Builtin),
             WORKER_CUDA => Some(Self::Cuda),
@@ -32,60 +29,44 @@ impl Target {
         }
     }
 
-    /// What a workload's op is, where the suite declares it and a worker of the user's runs it.
-    #[must_use]
+    /// The declaration of a workload's op, if a user's worker runs it.
     pub fn declared<'a>(self, suite: &'a Suite, spec: &WorkloadSpec) -> Option<&'a OpSpec> {
         suite.ops.get(&spec.op).filter(|_| self == Self::External)
     }
 
-    /// Whether a case is small enough to be run.
-    ///
-    /// # Errors
-    /// With its size and the limit.
-    pub fn check_size(self, case: &FuzzCase) -> Result<(), TooLarge> {
-        size::check(self, case)
-    }
-
-    /// Whether the op can do what a case asks.
-    #[must_use]
+    /// Whether the op accepts a case.
     pub fn takes(self, case: &FuzzCase) -> bool {
         if case.offset > OFFSET_MAX || self.check_size(case).is_err() {
             return false;
         }
         match self {
             Self::Builtin => validate(&own::request(case), Backend::Cpu).is_ok(),
-            Self::External if case.declared.is_some() => {
-                case.declared.as_ref().is_some_and(|op| declared::takes(op, case))
-            }
-            Self::External => own::is_for_workers(&case.op) && validate_oracle(&own::request(case)).is_ok(),
+            Self::External => match &case.declared {
+                Some(op) => Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok(),
+                None => own::is_for_workers(&case.op) && validate_oracle(&own::request(case)).is_ok(),
+            },
             Self::Cuda => validate(&own::request(case), Backend::Cuda).is_ok(),
         }
     }
 }
 
-/// One kernel of a suite: an op in an element type, by a worker.
+/// An op in an element type, by a worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel<'a> {
     /// The workload that names it first.
     pub spec: &'a WorkloadSpec,
-    /// Element type, the workload's or another.
     pub dtype: String,
-    /// Who runs it.
     pub target: Target,
-    /// What its op is, where the suite declares it.
     pub declared: Option<&'a OpSpec>,
-    /// How large its cases may be, where the suite says so.
     pub limits: Option<&'a FuzzLimits>,
 }
 
 impl Kernel<'_> {
-    /// The workload of a kernel of the user's own, else the op.
-    #[must_use]
+    /// The workload's name if the user wrote the kernel, else the op's.
     pub fn name(&self) -> &str {
         if self.spec.kernel.is_some() { &self.spec.name } else { &self.spec.op }
     }
 
-    /// What the sizes of a shape are of.
     pub(super) fn size_names(&self) -> Vec<String> {
         match self.declared {
             Some(op) => op.sizes.clone(),
@@ -98,20 +79,19 @@ impl Kernel<'_> {
     }
 }
 
-/// The kernels of a suite that can be looked at, each once; `dtypes` in place of the workloads' own where there are any.
-#[must_use]
+/// The kernels of a suite that can be fuzzed, each once. `dtypes` replace the workloads' own, if there are any.
 pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<Kernel<'a>> {
     let mut seen = BTreeSet::new();
     let mut all = Vec::new();
     for spec in suite.workloads.iter().filter(|spec| spec.variant == Variant::Fast) {
         let is_wanted = only.is_empty() || only.iter().any(|name| *name == spec.op || *name == spec.name);
         let is_ours = |entry: &Entry| entry.cases.is_some();
-        // An op that is wrong on purpose has no cases.
+        // Ops that are wrong on purpose have no cases.
         let is_fuzzed = suite.ops.contains_key(&spec.op) || Entry::find(&spec.op).is_none_or(is_ours);
-        let Some(target) = Target::of(spec).filter(|_| is_wanted && is_fuzzed) else { continue };
+        let Some(target) = Target::for_workload(spec).filter(|_| is_wanted && is_fuzzed) else { continue };
         let own = [spec.dtype.clone()];
         for dtype in if dtypes.is_empty() { &own } else { dtypes } {
-            // A kernel of the user's own is one of its own, whatever it computes.
+            // Kernels that the user wrote are distinct, even if they compute the same.
             let own = spec.kernel.as_ref().map(|_| spec.name.clone());
             if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
                 let declared = target.declared(suite, spec);
@@ -123,8 +103,11 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
     all
 }
 
-/// The cases that a suite's own workloads are: their shapes and parameters, ordinary values; not all of them can be run.
-pub(super) fn given<'a>(suite: &'a Suite, kernel: &'a Kernel<'_>) -> impl Iterator<Item = FuzzCase> + 'a {
+/// The suite's own workloads as cases with ordinary values; some may be too large to run.
+pub(super) fn workload_cases<'a>(
+    suite: &'a Suite,
+    kernel: &'a Kernel<'_>,
+) -> impl Iterator<Item = FuzzCase> + 'a {
     let is_same = |spec: &&WorkloadSpec| {
         spec.op == kernel.spec.op
             && spec.worker == kernel.spec.worker

@@ -1,5 +1,5 @@
-//! Looks for inputs to which a kernel's answer is wrong: generated cases, an oracle of higher precision, and a small case in the
-//! end. Must not decide what is tolerable: that is by element type, in one place.
+//! Searches for inputs to which a kernel's answer is wrong: generates cases, checks them with an oracle of higher
+//! precision, and shrinks those that fail. Tolerances are not decided here but by element type, in one place.
 
 mod answers;
 mod arena;
@@ -24,24 +24,22 @@ use arena::Arena;
 use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel, Shown, SizeRange};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
 use holdpoint_stats::random::Random;
-use kernels::given;
+use kernels::workload_cases;
 use std::path::Path;
 
-/// Answers of a worker that may stay out, each for the suite's time-out, before it is given up.
+/// Timeouts of a worker before it is given up.
 const TIMEOUTS_MAX: u32 = 8;
 
-/// How much to look.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Generated cases of each kernel, beside the suite's own shapes.
+    /// Generated cases per kernel, besides the suite's own shapes.
     pub cases_count: u64,
-    /// Cases are drawn from it.
     pub seed: u64,
-    /// Whether a kernel's first failure is the last of its cases.
+    /// Whether a kernel's first failure ends its cases.
     pub fail_fast: bool,
 }
 
-/// Looks at one kernel after the other, each in the process that its worker has.
+/// Fuzzes one kernel after the other.
 pub struct Fuzzer<'a> {
     suite: &'a Suite,
     slot: Slot<'a>,
@@ -51,17 +49,13 @@ pub struct Fuzzer<'a> {
 }
 
 impl<'a> Fuzzer<'a> {
-    /// For a worker of the suite; `dir` is for the tensors of a worker of the user's.
-    ///
-    /// # Errors
-    /// When no file can be made there.
+    /// `dir` is for the tensors' file of a user's worker.
     pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
         let arena = (target == Target::External).then(|| Arena::new(suite, dir)).transpose()?;
         let slot = Slot::new(suite, worker, None);
         Ok(Self { suite, slot, target, arena, timeouts_count: 0 })
     }
 
-    /// Runs one case.
     pub fn evaluate(&mut self, case: &FuzzCase) -> Evaluated {
         self.with_worker(|worker, arena| match arena {
             Some(arena) => arena::evaluate(arena, worker, case),
@@ -69,9 +63,9 @@ impl<'a> Fuzzer<'a> {
         })
     }
 
-    fn look_at_times(&mut self, case: &FuzzCase) -> Evaluated {
+    fn check_times(&mut self, case: &FuzzCase) -> Evaluated {
         self.with_worker(|worker, arena| match arena {
-            Some(arena) => times::look(arena, worker, case),
+            Some(arena) => times::check_times(arena, worker, case),
             None => Ok(Evaluated::default()),
         })
     }
@@ -83,101 +77,105 @@ impl<'a> Fuzzer<'a> {
         let arena = self.arena.as_mut();
         let outcome = self.slot.worker().and_then(|worker| ask(worker, arena));
         outcome.unwrap_or_else(|error| {
-            if error.fatal {
-                self.slot.forget();
-            }
             self.timeouts_count += u32::from(error.cause == FailureCause::TimedOut);
-            let mut detail = format!("{}: {}", error.cause.as_str(), error.detail);
-            if let Some(last) = error.stderr_tail.last() {
-                detail = format!("{detail}; its last words: {last}");
-            }
-            Evaluated::wrong(FindingKind::Failed, detail)
+            Evaluated { finding: Some(failed(&mut self.slot, &error)), ..Evaluated::default() }
         })
     }
 
-    /// Looks at a kernel: the suite's own shapes, then generated cases. `on_case` hears of each.
+    /// Fuzzes a kernel with the suite's own shapes, then with generated cases; calls `on_case` for each.
     pub fn run(&mut self, kernel: &Kernel<'_>, plan: Plan, mut on_case: impl FnMut(u64)) -> FuzzedKernel {
-        let mut found = empty(kernel);
+        let mut fuzzed = no_cases(kernel);
         let name = format!("{} {} {}", kernel.name(), kernel.dtype, kernel.spec.worker);
         let mut random = Random::new(
             plan.seed ^ name.bytes().fold(7, |hash: u64, b| hash.wrapping_mul(31) + u64::from(b)),
         );
-        let given = own_cases(self.suite, kernel, &mut found);
-        let total = given.len() as u64 + plan.cases_count;
-        let (mut given, mut numbers) = (given.into_iter(), 0..);
+        let own_cases = runnable_cases(self.suite, kernel, &mut fuzzed);
+        let total = own_cases.len() as u64 + plan.cases_count;
+        let (mut own_cases, mut numbers) = (own_cases.into_iter(), 0..);
         let mut passed = Passed::default();
         for _ in 0..total {
             let generated = || generate::generate(kernel, numbers.next()?, &mut random);
-            let Some(case) = given.next().or_else(generated) else {
+            let Some(case) = own_cases.next().or_else(generated) else {
                 let what = format!("no cases are known for op {:?} in {:?}", kernel.spec.op, kernel.dtype);
-                found.skipped = Some(format!("{what} with this worker"));
+                fuzzed.skipped = Some(format!("{what} with this worker"));
                 break;
             };
             let evaluated = self.evaluate(&case);
             if let Some(reason) = evaluated.skipped {
-                found.refused_count += 1;
-                found.skipped = Some(reason);
-                // A worker of the user's may have kernels for some cases; ours say what the machine lacks.
+                fuzzed.refused_count += 1;
+                fuzzed.skipped = Some(reason);
+                // A user's worker may support only some cases; ours report what the machine lacks.
                 if self.arena.is_some() { continue } else { break }
             }
-            found.cases_count += 1;
-            note_sizes(&mut found.sizes, kernel, &case.shape);
-            on_case(found.cases_count);
+            fuzzed.cases_count += 1;
+            note_sizes(&mut fuzzed.sizes, kernel, &case.shape);
+            on_case(fuzzed.cases_count);
             let Some(finding) = evaluated.finding else {
-                found.passed_count += 1;
-                found.errors = evaluated.errors.map_or(found.errors, |errors| found.errors.worse(errors));
+                fuzzed.passed_count += 1;
+                fuzzed.errors = evaluated.errors.map_or(fuzzed.errors, |errors| fuzzed.errors.worse(errors));
                 passed.add(case);
                 continue;
             };
-            if found.failures.iter().all(|known| known.finding.kind != finding.kind) {
-                found.failures.push(self.made_small(case, finding, found.cases_count));
+            if fuzzed.failures.iter().all(|known| known.finding.kind != finding.kind) {
+                fuzzed.failures.push(self.shrink_failure(case, finding, fuzzed.cases_count));
             }
             if self.timeouts_count >= TIMEOUTS_MAX {
-                let count = found.cases_count;
-                found.skipped = Some(format!(
+                let count = fuzzed.cases_count;
+                fuzzed.skipped = Some(format!(
                     "given up after {count} of {total} cases: {TIMEOUTS_MAX} answers did not come in time"
                 ));
-                return found;
+                return fuzzed;
             }
             if plan.fail_fast {
-                return found;
+                return fuzzed;
             }
         }
         for case in passed.for_times() {
-            if found.failures.is_empty()
-                && let Some(finding) = self.look_at_times(&case).finding
+            if fuzzed.failures.is_empty()
+                && let Some(finding) = self.check_times(&case).finding
             {
-                let (first, found_after) = (case.clone(), found.cases_count);
+                let (first, found_after) = (case.clone(), fuzzed.cases_count);
                 let shown = Shown::default();
-                found.failures.push(FuzzFailure { finding, case, first, found_after, shown, file: None });
+                fuzzed.failures.push(FuzzFailure { finding, case, first, found_after, shown, file: None });
             }
         }
-        found
+        fuzzed
     }
 
-    /// The smallest case that fails in the same way.
-    fn made_small(&mut self, first: FuzzCase, finding: Finding, found_after: u64) -> FuzzFailure {
+    /// Finds the smallest case that fails in the same way.
+    fn shrink_failure(&mut self, first: FuzzCase, finding: Finding, found_after: u64) -> FuzzFailure {
         let kind = finding.kind;
-        let mut seen = finding;
+        let mut smallest = finding;
         let case = shrink::shrink(&first, self.target, |case| {
             if self.is_too_slow() {
                 return false;
             }
             let same = self.evaluate(case).finding.filter(|finding| finding.kind == kind);
-            same.map(|finding| seen = finding).is_some()
+            same.map(|finding| smallest = finding).is_some()
         });
         let shown = self.measure_rate(&case);
-        FuzzFailure { finding: seen, case, first, found_after, shown, file: None }
+        FuzzFailure { finding: smallest, case, first, found_after, shown, file: None }
     }
 
-    /// Whether so many answers stayed out that no more are risked on what is known to fail.
+    /// Whether so many answers timed out that cases known to fail are no longer repeated.
     fn is_too_slow(&self) -> bool {
         self.timeouts_count >= TIMEOUTS_MAX / 2
     }
 }
 
-/// Nothing looked at.
-fn empty(kernel: &Kernel<'_>) -> FuzzedKernel {
+/// A failure of the worker as a finding; a worker that has died is started again for the next case.
+fn failed(slot: &mut Slot<'_>, error: &WorkerError) -> Finding {
+    if error.fatal {
+        slot.forget();
+    }
+    let mut detail = format!("{}: {}", error.cause.as_str(), error.detail);
+    if let Some(last) = error.stderr_tail.last() {
+        detail = format!("{detail}; its last words: {last}");
+    }
+    Finding { kind: FindingKind::Failed, detail }
+}
+
+fn no_cases(kernel: &Kernel<'_>) -> FuzzedKernel {
     let spec = kernel.spec;
     FuzzedKernel {
         op: spec.op.clone(),
@@ -194,13 +192,13 @@ fn empty(kernel: &Kernel<'_>) -> FuzzedKernel {
     }
 }
 
-/// The suite's own shapes that can be run; those that are too large are noted as refused.
-fn own_cases(suite: &Suite, kernel: &Kernel<'_>, found: &mut FuzzedKernel) -> Vec<FuzzCase> {
+/// The suite's own cases that can be run; those that are too large are counted as refused.
+fn runnable_cases(suite: &Suite, kernel: &Kernel<'_>, fuzzed: &mut FuzzedKernel) -> Vec<FuzzCase> {
     let mut cases = Vec::new();
-    for case in given(suite, kernel) {
+    for case in workload_cases(suite, kernel) {
         if let Err(error) = kernel.target.check_size(&case) {
-            found.refused_count += 1;
-            found.skipped = Some(error.to_string());
+            fuzzed.refused_count += 1;
+            fuzzed.skipped = Some(error.to_string());
         } else if kernel.target.takes(&case) {
             cases.push(case);
         }
@@ -218,7 +216,7 @@ fn note_sizes(sizes: &mut Vec<SizeRange>, kernel: &Kernel<'_>, shape: &[usize]) 
     }
 }
 
-/// Cases that passed, for the look at times: the smallest and the largest, and a heavy one only where there is no other.
+/// Cases that passed, for the check of times: the smallest and the largest, or a heavy one if there is no other.
 #[derive(Default)]
 struct Passed {
     light: Vec<FuzzCase>,

@@ -1,10 +1,9 @@
-//! A case of a built-in op on the CPU, run and checked in this process.
+//! Runs and checks a case of a built-in op on the CPU, in this process.
 
 use holdpoint_model::fuzz::{Errors, Evaluated};
 use holdpoint_model::{FindingKind, FuzzCase};
 use holdpoint_ops::{BuildError, Check, Dtype, Entry, Prepared, Request, Tensor, values};
 
-/// What a case asks of the ops.
 pub(crate) fn request(case: &FuzzCase) -> Request {
     let width = Dtype::parse(&case.dtype).map_or(0, Dtype::bytes);
     Request {
@@ -15,15 +14,12 @@ pub(crate) fn request(case: &FuzzCase) -> Request {
     }
 }
 
-/// Whether the tensors of an op are all there is to it, so that a worker of the user's can compute it.
+/// Whether an op is determined by its tensors alone, so that a user's worker can compute it.
 pub(crate) fn is_for_workers(op: &str) -> bool {
     Entry::find(op).and_then(|entry| entry.cases).is_some_and(|cases| cases.for_workers)
 }
 
 /// Runs the case twice and checks it.
-///
-/// # Errors
-/// When the op does not take it.
 pub(crate) fn evaluate(case: &FuzzCase) -> Result<Evaluated, BuildError> {
     let mut op = Prepared::new(&request(case))?;
     let dtype = Dtype::parse(&case.dtype).unwrap_or(Dtype::F32);
@@ -38,33 +34,35 @@ pub(crate) fn evaluate(case: &FuzzCase) -> Result<Evaluated, BuildError> {
     let second = bytes(op.outputs());
     Ok(if bytes(op.inputs()) != given {
         Evaluated::wrong(FindingKind::InputChanged, "an input holds other values after the call")
-    } else if !check.passed {
-        wrong(&check)
-    } else if first != second {
+    } else if check.passed && first != second {
         Evaluated::wrong(FindingKind::NotDeterministic, "the same inputs gave other bits the second time")
     } else {
-        Evaluated { errors: Some(errors(&check)), ..Evaluated::default() }
+        from_check(&check)
     })
+}
+
+pub(crate) fn skipped(reason: impl Into<String>) -> Evaluated {
+    Evaluated { skipped: Some(reason.into()), ..Evaluated::default() }
 }
 
 fn bytes(tensors: &[Tensor]) -> Vec<Vec<u8>> {
     tensors.iter().map(Tensor::bytes).collect()
 }
 
-/// A check that failed, as an outcome.
-pub(crate) fn wrong(check: &Check) -> Evaluated {
-    let first = check.first_bad.as_deref().unwrap_or("something differs");
-    let detail = format!("{first}; {} of {} values are wrong", check.mismatches, check.total);
-    Evaluated { errors: Some(errors(check)), ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
-}
-
-pub(crate) fn errors(check: &Check) -> Errors {
-    Errors {
+/// The outcome of a case by its check alone.
+pub(crate) fn from_check(check: &Check) -> Evaluated {
+    let errors = Some(Errors {
         values_count: check.total,
         max_abs_err: check.max_abs_err,
         mean_abs_err: check.mean_abs_err,
         max_rel_err: check.max_rel_err,
         rel_norm: check.rel_norm,
         correlation: check.correlation,
+    });
+    if check.passed {
+        return Evaluated { errors, ..Evaluated::default() };
     }
+    let first = check.first_bad.as_deref().unwrap_or("something differs");
+    let detail = format!("{first}; {} of {} values are wrong", check.mismatches, check.total);
+    Evaluated { errors, ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
 }

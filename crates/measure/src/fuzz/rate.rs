@@ -5,18 +5,17 @@ use holdpoint_model::fuzz::{Evaluated, Replayed, Shown};
 use holdpoint_model::{FindingKind, FuzzCase};
 use std::time::{Duration, Instant};
 
-/// A case that failed in so many runs in a row always does.
+/// A case that failed this many times in a row always fails.
 const ALWAYS_COUNT: u64 = 6;
-/// Failures after which the rate is known well enough: to a half or the double of it, mostly.
+/// After this many failures the rate is known well enough, mostly to within a factor of two.
 const FAILED_COUNT: u64 = 3;
-/// Runs of a case that is hardly ever wrong, and the time they may take.
+/// Most runs of a case that is hardly ever wrong, and the time they may take.
 const RUNS_MAX: u64 = 400;
 const TIME_MAX: Duration = Duration::from_secs(30);
-/// Runs of a replay, at most: those of a case that failed once in three hundred.
+/// Most runs of a replay: enough for a case that failed once in three hundred.
 const REPLAYS_MAX: u64 = 2_000;
 
 impl Fuzzer<'_> {
-    /// Runs a case that has just failed again and again.
     pub(super) fn measure_rate(&mut self, case: &FuzzCase) -> Shown {
         let (mut shown, start) = (Shown::default(), Instant::now());
         while shown.runs_count < RUNS_MAX && start.elapsed() < TIME_MAX && !self.is_too_slow() {
@@ -29,7 +28,7 @@ impl Fuzzer<'_> {
         shown
     }
 
-    /// Runs a case that was found wrong before, as often as it takes to see that again; its times too where it was they.
+    /// Runs a case that failed before as often as it takes to see it again; checks its times too if they were wrong.
     pub fn replay(&mut self, case: &FuzzCase, kind: FindingKind, before: Shown) -> Replayed {
         let runs_max = if kind.is_about_time() { 1 } else { before.runs_needed(REPLAYS_MAX) };
         let enough = if before.is_always() { 1 } else { FAILED_COUNT };
@@ -46,7 +45,7 @@ impl Fuzzer<'_> {
             }
         }
         if last.finding.is_none() && kind.is_about_time() {
-            last = self.look_at_times(case);
+            last = self.check_times(case);
             shown.failed_count = u64::from(last.finding.is_some());
         }
         Replayed { evaluated: last, shown }

@@ -1,14 +1,14 @@
-//! Makes a failing case small: smaller sizes, plainer parameters and values, as long as it fails in the same way. Must not leave a
-//! parameter out: what a kernel does without it need not be what the oracle does.
+//! Shrinks a failing case: smaller sizes, plainer parameters and values, as long as it fails in the same way. Never
+//! leaves a parameter out: a kernel's default may differ from the oracle's.
 
 use super::Target;
 use holdpoint_model::{FuzzCase, Values};
 use serde_json::{Map, Value, json};
 
-/// Runs that making one case small may take.
+/// Most runs to shrink one case.
 const RUNS_MAX: usize = 150;
 
-/// The smallest case found that still fails; `fails` runs one.
+/// Finds the smallest case for which `fails` still holds.
 pub(super) fn shrink(case: &FuzzCase, target: Target, mut fails: impl FnMut(&FuzzCase) -> bool) -> FuzzCase {
     let mut best = case.clone();
     let mut runs = 0;
@@ -40,10 +40,10 @@ fn smaller(case: &FuzzCase) -> Vec<FuzzCase> {
         all.push(FuzzCase { offset: 0, ..case.clone() });
     }
     let with = |params: Map<String, Value>| FuzzCase { params, ..case.clone() };
-    // A declared op's parameters mean what its suite says.
+    // The meaning of a declared op's parameters is unknown.
     if case.declared.is_none() {
         all.extend(plainer(&case.params).into_iter().map(with));
-        // Ids that no longer fit a smaller map are what keeps it large.
+        // Indices that do not fit a smaller map would keep it large.
         all.extend([1, 2].into_iter().filter_map(|part| fewer(&case.params, part)).map(with));
     }
     for at in 0..case.shape.len() {
@@ -60,7 +60,7 @@ fn smaller(case: &FuzzCase) -> Vec<FuzzCase> {
     all
 }
 
-/// The plainest value of each parameter, the same as leaving it out where that has a meaning.
+/// The plainest value of a parameter: where possible, the one that means the same as leaving it out.
 fn plain(name: &str, value: &Value) -> Option<Value> {
     Some(match (name, value) {
         ("causal", _) => json!(false),
@@ -79,7 +79,6 @@ fn plain(name: &str, value: &Value) -> Option<Value> {
     })
 }
 
-/// Parameters with one of them plainer.
 fn plainer(params: &Map<String, Value>) -> Vec<Map<String, Value>> {
     let changed = params.iter().filter_map(|(name, value)| {
         let plain = plain(name, value).filter(|plain| plain != value)?;
@@ -90,7 +89,7 @@ fn plainer(params: &Map<String, Value>) -> Vec<Map<String, Value>> {
     changed.collect()
 }
 
-/// Parameters with one entry or half of the entries in every list: one for each tile, so that all are as long as the others.
+/// Keeps one entry, or half of the entries, of every list: lists have an entry per tile and must stay equally long.
 fn fewer(params: &Map<String, Value>, part: usize) -> Option<Map<String, Value>> {
     let mut fewer = params.clone();
     for value in fewer.values_mut() {
@@ -106,18 +105,9 @@ mod tests {
     use super::*;
 
     fn case(shape: &[usize]) -> FuzzCase {
-        let Value::Object(params) = json!({"causal": true}) else { unreachable!() };
-        FuzzCase {
-            op: "attention".to_owned(),
-            shape: shape.to_vec(),
-            dtype: "f32".to_owned(),
-            params,
-            seed: 1,
-            values: Values::Large,
-            offset: 0,
-            kernel: None,
-            declared: None,
-        }
+        let case = json!({"op": "attention", "shape": shape, "dtype": "f32", "params": {"causal": true},
+            "seed": 1, "values": "large"});
+        serde_json::from_value(case).unwrap()
     }
 
     #[test]

@@ -1,55 +1,35 @@
-//! How large a case may be: looked at before anything is allocated for it.
+//! Limits on the size of a case, checked before anything is allocated for it.
 
 use super::{Target, own};
 use holdpoint_model::FuzzCase;
 use holdpoint_model::limits::{CASE_DEVICE_ELEMENTS_MAX, CASE_ELEMENTS_MAX, CASE_OPERATIONS_MAX};
 use holdpoint_ops::{Load, load};
 
-/// A case with more operations is made in one call a request, where others are made in two.
+/// A case with more operations gets one call per request, others two.
 const HEAVY_OPERATIONS: u64 = 500_000;
 
-/// A case that is larger than any that is run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
-    /// In memory.
     #[error("shape {shape:?}: all tensors of a case have {elements} elements, at most {max} are allowed")]
-    Elements {
-        /// Shape of the main input.
-        shape: Vec<usize>,
-        /// What its tensors come to.
-        elements: u64,
-        /// The limit.
-        max: u64,
-    },
-    /// In time.
+    Elements { shape: Vec<usize>, elements: u64, max: u64 },
     #[error("shape {shape:?}: the oracle would take {operations} operations, at most {max} are allowed")]
-    Operations {
-        /// Shape of the main input.
-        shape: Vec<usize>,
-        /// What the oracle would do.
-        operations: u64,
-        /// The limit.
-        max: u64,
-    },
+    Operations { shape: Vec<usize>, operations: u64, max: u64 },
 }
 
-/// Whether a case is small enough to be run.
-///
-/// # Errors
-/// With its size and the limit.
-pub(super) fn check(target: Target, case: &FuzzCase) -> Result<(), TooLarge> {
-    let (Load { elements, operations }, shape) = (measure(target, case), case.shape.clone());
-    let max = if target == Target::Cuda { CASE_DEVICE_ELEMENTS_MAX } else { CASE_ELEMENTS_MAX };
-    if elements > max {
-        return Err(TooLarge::Elements { shape, elements, max });
+impl Target {
+    pub fn check_size(self, case: &FuzzCase) -> Result<(), TooLarge> {
+        let (Load { elements, operations }, shape) = (measure(self, case), case.shape.clone());
+        let max = if self == Self::Cuda { CASE_DEVICE_ELEMENTS_MAX } else { CASE_ELEMENTS_MAX };
+        if elements > max {
+            return Err(TooLarge::Elements { shape, elements, max });
+        }
+        if operations > CASE_OPERATIONS_MAX {
+            return Err(TooLarge::Operations { shape, operations, max: CASE_OPERATIONS_MAX });
+        }
+        Ok(())
     }
-    if operations > CASE_OPERATIONS_MAX {
-        return Err(TooLarge::Operations { shape, operations, max: CASE_OPERATIONS_MAX });
-    }
-    Ok(())
 }
 
-/// Whether a case takes so long that it is made less often than others.
 pub(super) fn is_heavy(case: &FuzzCase) -> bool {
     measure(Target::External, case).operations > HEAVY_OPERATIONS
 }
@@ -57,7 +37,7 @@ pub(super) fn is_heavy(case: &FuzzCase) -> bool {
 fn measure(target: Target, case: &FuzzCase) -> Load {
     let main = product(&case.shape);
     match (target, &case.declared) {
-        // Of a large answer only some rows are held against the oracle there.
+        // On a device, only some rows of a large answer are compared with the oracle.
         (Target::Cuda, _) => Load { elements: main, operations: 0 },
         (_, Some(op)) => {
             let (inputs, outputs) = op.tensors(&case.shape).unwrap_or_default();
@@ -86,11 +66,11 @@ mod tests {
 
     #[test]
     fn cases_beyond_memory_or_patience_are_refused_with_size_and_limit() {
-        let refused = |target, case: &FuzzCase| check(target, case).unwrap_err().to_string();
+        let refused = |target: Target, case: &FuzzCase| target.check_size(case).unwrap_err().to_string();
         let wide = case("attention", &[4, 16, 2048, 512]);
         assert!(refused(Target::External, &wide).contains("at most 67108864"), "{wide:?}");
         assert!(refused(Target::Builtin, &wide).contains("elements"));
-        assert_eq!(check(Target::Cuda, &wide), Ok(()));
+        assert_eq!(Target::Cuda.check_size(&wide), Ok(()));
         assert!(refused(Target::Cuda, &case("attention", &[1 << 40, 1 << 40, 4, 4])).contains("elements"));
         let long = case("attention", &[1, 1, 100_000, 20]);
         assert!(refused(Target::External, &long).contains("200000000000 operations"), "{long:?}");
@@ -101,9 +81,9 @@ mod tests {
         let op = json!({"sizes": ["n"], "inputs": {"a": ["n"]}, "outputs": {"b": ["n * n"]}, "oracle": "it"});
         let mut case = case("square", &[6000]);
         case.declared = serde_json::from_value(op).unwrap();
-        let problem = check(Target::External, &case).unwrap_err().to_string();
+        let problem = Target::External.check_size(&case).unwrap_err().to_string();
         assert!(problem.contains("72006000 elements"), "{problem}");
         case.shape = vec![500];
-        assert_eq!(check(Target::External, &case), Ok(()));
+        assert_eq!(Target::External.check_size(&case), Ok(()));
     }
 }

@@ -1,8 +1,8 @@
-//! Whether the times that a worker of the user's tells are those of the work.
+//! Checks that the times reported by a user's worker are those of the work.
 //!
-//! Others may use the machine meanwhile, and an honest worker must not be called a liar for it: everything is the least of several
-//! tries, factors are wide, and what a worker does outside its clock (copies to and from a device, the conversation) cancels out.
-//! Answers are checked here too, so that no work can be left out because it is only timed.
+//! Others may use the machine meanwhile, and an honest worker must not be accused for it: every figure is the minimum
+//! of several tries, factors are wide, and what a worker does outside its clock (copies to and from a device, the
+//! protocol) cancels out. Answers are checked here too, so that no work can be skipped because it is only timed.
 
 use super::arena::Arena;
 use super::exchange::Exchange;
@@ -12,54 +12,56 @@ use holdpoint_model::{FindingKind, FuzzCase};
 
 /// A call on fewer elements may take next to no time.
 const ELEMENTS_MIN: usize = 500;
-/// Each figure is the least of so many.
+/// Each figure is the minimum of this many.
 const TRIES: u64 = 3;
-/// Calls of the requests that tell new inputs from known ones.
+/// Calls of the requests that compare new inputs with known ones.
 const CALLS: u64 = 4;
-/// Of less time than this by the worker's clock nothing is said: clocks have steps.
-const TOLD_NS_MIN: f64 = 100_000.0;
-/// An answer to known inputs that comes so many times faster was not computed. Caches of a processor explain less.
+/// Shorter times by the worker's clock prove nothing: clocks have steps.
+const REPORTED_NS_MIN: f64 = 100_000.0;
+/// An answer to known inputs that comes this many times faster was not computed. CPU caches explain less.
 const REMEMBERED: f64 = 8.0;
-/// A repetition that is so many times shorter than a call on new inputs was not made. Start-up costs explain less.
+/// A repetition that is this many times shorter than a call on new inputs was skipped. Start-up costs explain less.
 const LEFT_OUT: f64 = 50.0;
-/// Repetitions grow until they take this long and `GROWN` times what one takes, so that the rest of a request weighs little.
+/// Repetitions grow until they take this long and `GROWN` times as long as one, so that the rest of a request weighs
+/// little.
 const REPEATED_NS_MIN: f64 = 20e6;
 const GROWN: f64 = 4.0;
-/// Where so many repetitions take no longer than that, nothing repeats.
+/// If this many repetitions still take no longer, they were not made.
 const REPEATS_MAX: u64 = 1 << 16;
-/// A case is repeated so often where that takes less than this.
+/// A case is repeated this often, if that takes less than `OFTEN_NS`.
 const OFTEN: f64 = 1000.0;
 const OFTEN_NS: f64 = 300e6;
-/// The clock may leave out this share of what repetitions add.
-const UNTOLD_SHARE: f64 = 0.5;
-/// What a clock leaves out grows with the repetitions, what a busy machine adds around them does not: it is judged by so long a
-/// request. With eleven busy processes on two cores, waiting for a CPU added 20 to 70 ms to requests of any length.
+/// The worker's clock may miss this share of what repetitions add.
+const UNREPORTED_SHARE: f64 = 0.5;
+/// What a clock misses grows with the repetitions; what a busy machine adds around them does not. So a request of this
+/// length decides. With eleven busy processes on two cores, waiting for a CPU added 20 to 70 ms to requests of any
+/// length.
 const JUDGED_NS_MIN: f64 = 1e9;
 /// Looks that must all find the same.
 const LOOKS: u64 = 3;
 
-/// Times of one request, or the least of several.
+/// Times of one request, or the minimum over several.
 #[derive(Clone, Copy)]
 struct Times {
     /// Here, from request to answer.
     passed_ns: f64,
     /// By the worker's clock.
-    told_ns: f64,
+    reported_ns: f64,
     /// The difference, which no disturbance inside the worker's clock changes.
-    untold_ns: f64,
+    unreported_ns: f64,
 }
 
 impl Times {
     fn least(self, other: Self) -> Self {
         Self {
             passed_ns: self.passed_ns.min(other.passed_ns),
-            told_ns: self.told_ns.min(other.told_ns),
-            untold_ns: self.untold_ns.min(other.untold_ns),
+            reported_ns: self.reported_ns.min(other.reported_ns),
+            unreported_ns: self.unreported_ns.min(other.unreported_ns),
         }
     }
 }
 
-/// Why looking ended early.
+/// Why a look ended early.
 enum End {
     Failed(WorkerError),
     Found(Evaluated),
@@ -71,21 +73,18 @@ impl From<WorkerError> for End {
     }
 }
 
-/// Looks at the times of a case that passed, until one look finds nothing wrong or all have found the same.
-///
-/// # Errors
-/// When the worker fails.
-pub(super) fn look(
+/// Checks the times of a case that passed, until a look finds nothing wrong or all looks have found the same.
+pub(super) fn check_times(
     arena: &mut Arena<'_>,
     worker: &mut dyn Worker,
     case: &FuzzCase,
 ) -> Result<Evaluated, WorkerError> {
-    let mut found = look_once(arena, worker, case)?;
+    let mut found = check_once(arena, worker, case)?;
     for look in 1..LOOKS {
         let Some(kind) = found.finding.as_ref().map(|finding| finding.kind) else { break };
-        // Inputs of the look before are no longer new.
+        // The inputs of the previous look are no longer new.
         let other = FuzzCase { seed: case.seed.wrapping_add(look << 32), ..case.clone() };
-        let again = look_once(arena, worker, &other)?;
+        let again = check_once(arena, worker, &other)?;
         if again.finding.as_ref().map(|finding| finding.kind) != Some(kind) {
             return Ok(Evaluated::default());
         }
@@ -95,32 +94,32 @@ pub(super) fn look(
 }
 
 /// A small case can be repeated often, a large one is measured better.
-fn look_once(
+fn check_once(
     arena: &mut Arena<'_>,
     worker: &mut dyn Worker,
     case: &FuzzCase,
 ) -> Result<Evaluated, WorkerError> {
     let mut ask = |exchange: &mut Exchange| {
         let evaluated = exchange.run(arena, worker)?;
-        // Its answer was right when it was asked in another way.
+        // Its answer to another form of the request was right.
         if let Some(finding) = evaluated.finding {
             if finding.kind.is_about_time() {
                 return Err(End::Found(Evaluated::wrong(finding.kind, finding.detail)));
             }
-            let detail = format!("asked for {}: {}", exchange.asked(), finding.detail);
+            let detail = format!("asked for {}: {}", exchange.describe(), finding.detail);
             return Err(End::Found(Evaluated::wrong(FindingKind::WorkSkipped, detail)));
         }
         if evaluated.skipped.is_some() {
             return Err(End::Found(Evaluated { skipped: evaluated.skipped, ..Evaluated::default() }));
         }
-        let (passed_ns, told_ns) = (exchange.passed.as_nanos() as f64, exchange.elapsed_ns as f64);
-        Ok(Times { passed_ns, told_ns, untold_ns: passed_ns - told_ns })
+        let (passed_ns, reported_ns) = (exchange.passed.as_nanos() as f64, exchange.elapsed_ns as f64);
+        Ok(Times { passed_ns, reported_ns, unreported_ns: passed_ns - reported_ns })
     };
-    let mut judged = often(case, &mut ask);
+    let mut judged = check_often(case, &mut ask);
     if case.shape.iter().product::<usize>() >= ELEMENTS_MIN {
         judged = judged
-            .and_then(|()| known_inputs(case, &mut ask))
-            .and_then(|call_ns| repeated(case, call_ns, &mut ask));
+            .and_then(|()| check_known_inputs(case, &mut ask))
+            .and_then(|call_ns| check_repeats(case, call_ns, &mut ask));
     }
     match judged {
         Ok(()) => Ok(Evaluated::default()),
@@ -131,16 +130,17 @@ fn look_once(
 
 type Ask<'a> = dyn FnMut(&mut Exchange) -> Result<Times, End> + 'a;
 
-/// As many repetitions as measuring would ask for, whose answers are checked like any.
-fn often(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<(), End> {
+/// As many repetitions as measuring would ask for, with their answers checked.
+fn check_often(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<(), End> {
     let once = ask(&mut Exchange::new(case, case.seed, 1, 1)?)?;
     let repeats = (OFTEN_NS / once.passed_ns).clamp(2.0, OFTEN) as u64;
     ask(&mut Exchange::new(case, case.seed.wrapping_add(3), 2, repeats)?)?;
     Ok(())
 }
 
-/// Inputs seen before must take as long as new ones. Gives the time of a call on new ones, where it is long enough to be known.
-fn known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>, End> {
+/// Inputs seen before must take as long as new ones. Returns the time of a call on new ones if it is long enough to be
+/// known.
+fn check_known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>, End> {
     let mut least: Option<[Times; 2]> = None;
     for round in 1..=TRIES {
         let mut exchange = Exchange::new(case, case.seed.wrapping_add(1000 * round), CALLS, 1)?;
@@ -148,9 +148,9 @@ fn known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>, End> 
         least = Some(least.map_or([fresh, known], |[a, b]| [a.least(fresh), b.least(known)]));
     }
     let Some([fresh, known]) = least else { return Ok(None) };
-    let by_clock = (fresh.told_ns, known.told_ns);
+    let by_clock = (fresh.reported_ns, known.reported_ns);
     for (fresh_ns, known_ns) in [by_clock, (fresh.passed_ns, known.passed_ns)] {
-        if fresh_ns > TOLD_NS_MIN && known_ns * REMEMBERED < fresh_ns {
+        if fresh_ns > REPORTED_NS_MIN && known_ns * REMEMBERED < fresh_ns {
             let per_call = |ns: f64| micros(ns / CALLS as f64);
             let detail = format!(
                 "a call on new inputs takes {}, on inputs seen before {}",
@@ -160,12 +160,12 @@ fn known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>, End> 
             return Err(End::Found(Evaluated::wrong(FindingKind::AnswersRemembered, detail)));
         }
     }
-    Ok(Some(fresh.told_ns).filter(|ns| *ns > TOLD_NS_MIN).map(|ns| ns / CALLS as f64))
+    Ok(Some(fresh.reported_ns).filter(|ns| *ns > REPORTED_NS_MIN).map(|ns| ns / CALLS as f64))
 }
 
-/// What repetitions add to the time that passes must be what they add to the time told, and more than nothing.
-fn repeated(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<(), End> {
-    let mut asked = |repeats: u64, tries: u64| {
+/// Repetitions must add as much to the time here as to the time reported, and more than nothing.
+fn check_repeats(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<(), End> {
+    let mut repeat = |repeats: u64, tries: u64| {
         let mut exchange = Exchange::new(case, case.seed.wrapping_add(7), 1, repeats)?;
         let mut least = ask(&mut exchange)?;
         for _ in 1..tries {
@@ -173,27 +173,28 @@ fn repeated(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<
         }
         Ok::<Times, End>(least)
     };
-    let one = asked(1, TRIES)?;
+    let one = repeat(1, TRIES)?;
     let is_long = |times: Times| times.passed_ns > REPEATED_NS_MIN.max(GROWN * one.passed_ns);
     let mut repeats = 2;
     let many = loop {
-        let mut many = asked(repeats, 1)?;
-        // One long try may be the machine's doing.
+        let mut many = repeat(repeats, 1)?;
+        // One long try may be due to the machine.
         if repeats == REPEATS_MAX || is_long(many) {
-            many = many.least(asked(repeats, TRIES - 1)?);
+            many = many.least(repeat(repeats, TRIES - 1)?);
         }
         if repeats == REPEATS_MAX || is_long(many) {
             break many;
         }
         repeats *= 2;
     };
-    let untold_ns = |many: Times| many.untold_ns - one.untold_ns;
+    let unreported_ns = |many: Times| many.unreported_ns - one.unreported_ns;
     let added_ns = |many: Times| many.passed_ns - one.passed_ns;
-    let is_untold = |many: Times| is_long(many) && untold_ns(many) > UNTOLD_SHARE * added_ns(many);
+    let is_unreported =
+        |many: Times| is_long(many) && unreported_ns(many) > UNREPORTED_SHARE * added_ns(many);
     let mut many = many;
-    while is_untold(many) && many.passed_ns < JUDGED_NS_MIN && repeats < REPEATS_MAX {
+    while is_unreported(many) && many.passed_ns < JUDGED_NS_MIN && repeats < REPEATS_MAX {
         repeats = (4 * repeats).min(REPEATS_MAX);
-        many = asked(repeats, TRIES)?;
+        many = repeat(repeats, TRIES)?;
     }
     let each_ns = added_ns(many) / (repeats - 1) as f64;
     let is_nothing = repeats == REPEATS_MAX && many.passed_ns < 2.0 * one.passed_ns;
@@ -205,12 +206,12 @@ fn repeated(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Result<
         );
         return Err(End::Found(Evaluated::wrong(FindingKind::WorkSkipped, detail)));
     }
-    if is_untold(many) {
+    if is_unreported(many) {
         let detail = format!(
             "{} repetitions of a call add {} here, of which the worker's clock saw {}",
             repeats - 1,
             micros(added_ns(many)),
-            micros((added_ns(many) - untold_ns(many)).max(0.0))
+            micros((added_ns(many) - unreported_ns(many)).max(0.0))
         );
         return Err(End::Found(Evaluated::wrong(FindingKind::TimeNotExplained, detail)));
     }

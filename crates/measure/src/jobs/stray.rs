@@ -1,20 +1,21 @@
-//! Processes that outlive the job they came from: they left its group, and their parent has ended.
+//! Processes that outlive their job: they left its group, and their parent has ended.
 
 use super::proc::{self, Process};
-use super::{ALIVE, SESSION, kill, watchdog};
+use super::{ALIVE, SESSION, STARTED, kill, watchdog};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Looking takes half a millisecond, as long as a small program: not after every one.
+/// A sweep takes half a millisecond, as long as a small program: not after every job.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Ends a program that starts processes as fast as they are killed.
+/// Gives up on a program that starts processes as fast as they are killed.
 const SWEEP_MAX: Duration = Duration::from_secs(2);
 
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Ends strays, unless that was done a moment ago.
+/// Sweeps, unless that was done a moment ago.
 pub(super) fn sweep_if_due() {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if last.is_some_and(|last| last.elapsed() < PERIOD) {
@@ -25,9 +26,9 @@ pub(super) fn sweep_if_due() {
     sweep();
 }
 
-/// Ends all processes that jobs have left behind, and waits until they are gone.
+/// Kills all processes that jobs have left behind, and waits until they are gone.
 pub fn sweep() {
-    if !super::has_started() {
+    if STARTED.load(Ordering::Relaxed) == 0 {
         return;
     }
     let alive = ALIVE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,31 +39,28 @@ pub fn sweep() {
         if strays.is_empty() || start.elapsed() > SWEEP_MAX {
             return;
         }
-        // What it has started comes to us when it ends, and is found when we look again.
+        // We adopt its children when it ends, and find them in the next pass.
         strays.iter().filter(|stray| !stray.is_dead).for_each(|stray| kill(stray.pid));
         strays.iter().for_each(|stray| reap(stray.pid));
     }
 }
 
-/// Ours by adoption, and no job. One whose job lives is that job's. One that hides where it is from may be any living
-/// job's, or, in our own group, a program that we run ourselves.
-fn is_stray(process: &Process, own: &Process, alive: &BTreeMap<i32, u32>) -> bool {
-    let number = process.pid.as_raw_nonzero().get();
-    let is_child = process.parent == own.pid.as_raw_nonzero().get()
-        && !alive.contains_key(&number)
-        && watchdog::process_id() != u32::try_from(number).ok();
-    if !is_child {
+/// A process that we adopted, and that is not a job. If its job is alive, it belongs to that. If it hides its origin,
+/// it may belong to any living job or, in our own group, be a program that we run ourselves.
+fn is_stray(process: &Process, own: &Process, alive: &HashMap<Pid, u32>) -> bool {
+    let is_child = process.parent == Some(own.pid);
+    if !is_child || alive.contains_key(&process.pid) || watchdog::pid() == Some(process.pid) {
         return false;
     }
     let is_apart = process.group != own.group;
-    match job_of(process) {
+    match job_number(process) {
         Some(job) => !alive.values().any(|alive| *alive == job),
         None => is_apart && (process.is_dead || alive.is_empty()),
     }
 }
 
-/// The job that a process is part of, where it shows.
-fn job_of(process: &Process) -> Option<u32> {
+/// The number of the job that a process belongs to.
+fn job_number(process: &Process) -> Option<u32> {
     let tag = process.tag()?;
     u32::from_str_radix(tag.strip_prefix(SESSION.as_str())?.strip_prefix('.')?, 16).ok()
 }

@@ -10,22 +10,21 @@ use holdpoint_model::suite::{Identity, MeasurePlan, WORKER_BUILTIN, Work};
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
 use holdpoint_stats as stats;
 
-/// Why a workload is out before it has been measured.
-pub(super) enum Unfit {
+/// Why a workload was not measured.
+pub(super) enum NotMeasured {
     Skipped(String),
     Failed(WorkerError),
 }
 
-impl From<WorkerError> for Unfit {
+impl From<WorkerError> for NotMeasured {
     fn from(error: WorkerError) -> Self {
         Self::Failed(error)
     }
 }
 
-/// A workload while it is being measured.
 pub(super) struct Active<'a> {
     pub spec: &'a WorkloadSpec,
-    /// The process in which it is prepared.
+    /// The start of the worker in which it is prepared.
     pub process: Option<u32>,
     pub timer: Option<String>,
     pub work: Option<Work>,
@@ -37,7 +36,7 @@ pub(super) struct Active<'a> {
     pub calls_per_sample: u64,
     pub samples_per_round: u64,
     pub samples_per_request_max: u64,
-    pub end: Option<Result<Stopped, Unfit>>,
+    pub end: Option<Result<Stopped, NotMeasured>>,
     rounds: Vec<Round>,
     times_ns: Vec<Vec<f64>>,
     spent_ns: u128,
@@ -47,7 +46,7 @@ pub(super) struct Active<'a> {
 
 impl<'a> Active<'a> {
     pub(super) fn new(spec: &'a WorkloadSpec, seed: u64) -> Self {
-        // Our own op has no answers to keep, and drawing its inputs takes longer than a round.
+        // Our own ops remember no answers, and drawing their inputs takes longer than a round.
         let is_own = spec.worker == WORKER_BUILTIN;
         Self {
             spec,
@@ -74,7 +73,7 @@ impl<'a> Active<'a> {
         u32::try_from(self.rounds.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many samples the next round takes. A fixed number is spread evenly over the least number of rounds.
+    /// Samples of the next round. A fixed number is spread evenly over the least number of rounds.
     pub(super) fn samples_next(&self, plan: &MeasurePlan) -> u64 {
         let Some(iterations) = self.spec.iterations else {
             return self.samples_per_round;
@@ -84,12 +83,11 @@ impl<'a> Active<'a> {
         left.div_ceil(u64::from(rounds_left)).min(SAMPLES_PER_RUN_MAX).min(self.samples_per_request_max)
     }
 
-    /// The median so far, for a progress line.
     pub(super) fn p50_ms(&self) -> Option<f64> {
         stats::median(&self.times_ns.concat()).map(|ns| ns / 1e6)
     }
 
-    /// One more round; `own` is the worker's process, where it has one.
+    /// Adds a round; `own` is the worker's process, if it has one.
     pub(super) fn push(&mut self, round: Round, own: Option<u32>, plan: &MeasurePlan) {
         if let Some(device) = &round.state.device {
             let is_known = own.is_some_and(|own| device.processes.contains(&own));
@@ -102,8 +100,8 @@ impl<'a> Active<'a> {
         self.end = self.stopped(plan).map(Ok);
     }
 
-    /// Enough is: the fixed number of iterations; or the least number of rounds, and then whichever comes
-    /// first of a narrow interval, the cap on time and the cap on rounds.
+    /// Measuring ends with the fixed number of iterations; or after the least number of rounds, with a narrow interval,
+    /// the time budget or the most rounds, whichever comes first.
     fn stopped(&self, plan: &MeasurePlan) -> Option<Stopped> {
         if let Some(iterations) = self.spec.iterations {
             return (self.samples_count() >= u64::from(iterations)).then_some(Stopped::Iterations);
@@ -126,7 +124,7 @@ impl<'a> Active<'a> {
         Some((high - low) / stats::median(&self.times_ns.concat())?)
     }
 
-    /// What troubled the device in most rounds.
+    /// What disturbed the device in most rounds.
     fn distrust(&self) -> Option<String> {
         let names = ["device_throttled", "device_shared"];
         let most = |count: &usize| 2 * count > self.rounds.len();
@@ -138,7 +136,6 @@ impl<'a> Active<'a> {
         self.rounds.iter().map(|round| round.elapsed_ns.len() as u64).sum()
     }
 
-    /// The outcome, samples included, whatever happened.
     pub(super) fn finish(self) -> Measurement {
         let distrust = self.distrust();
         let timer = self.timer.as_deref().unwrap_or(self.spec.timer());
@@ -154,8 +151,8 @@ impl<'a> Active<'a> {
                     None => failed(WorkerError::new(FailureCause::BadTime, "no samples were taken"), None),
                 }
             }
-            Some(Err(Unfit::Skipped(reason))) => Outcome::Skipped { reason },
-            Some(Err(Unfit::Failed(error))) => failed(error, Some(samples)),
+            Some(Err(NotMeasured::Skipped(reason))) => Outcome::Skipped { reason },
+            Some(Err(NotMeasured::Failed(error))) => failed(error, Some(samples)),
             None => failed(
                 WorkerError::new(FailureCause::WorkerError, "measuring was not finished"),
                 Some(samples),
@@ -176,7 +173,7 @@ mod tests {
     use holdpoint_model::machine::DeviceState;
     use holdpoint_model::{MachineState, Suite};
 
-    /// Six rounds; in the first so many the device was held back, or had a stranger on it.
+    /// Six rounds. The device is throttled in the first `throttled`, and shared in the first `shared` of them.
     fn measured(throttled: usize, shared: usize) -> (Option<String>, usize) {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nworker = \"cuda\"\n";
         let suite = Suite::parse(text).unwrap();

@@ -1,66 +1,62 @@
-//! Who runs when, and when it has been enough.
+//! Scheduling and stopping rules.
 //!
-//! Workloads take turns in short rounds, in an order drawn anew for each round, so that a busy second of the
-//! machine falls on all of them and not on one.
+//! Workloads take turns in short rounds, in a new random order each round, so that a busy second of the machine falls
+//! on all of them and not on one.
 
 mod active;
 
-use crate::ask::{self, Asking, Batch};
+use crate::ask::{self, Batch, Requester};
 use crate::audit::Audit;
 use crate::machine::StateReader;
 use crate::slot::Slot;
 use crate::worker::Prepared;
-use active::{Active, Unfit};
-use holdpoint_model::protocol::RunResult;
-use holdpoint_model::protocol::WorkerInfo;
+use active::{Active, NotMeasured};
+use holdpoint_model::protocol::{RunResult, WorkerInfo};
 use holdpoint_model::{MachineState, Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// What happens during a run, for whoever shows progress.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
     /// A workload is being prepared, checked and warmed up.
     Preparing(&'a str),
-    /// A workload has had a round.
     Round {
-        /// Its name.
         workload: &'a str,
-        /// Rounds so far.
         rounds_count: u32,
-        /// Median so far.
         p50_ms: Option<f64>,
     },
-    /// A workload is done, whatever came of it.
+    /// A workload is done, whatever its outcome.
     Done(&'a str),
 }
 
-/// Workloads that hold buffers at the same time.
+/// Workloads that have buffers at the same time.
 pub(crate) const ALIVE_MAX: usize = 16;
-/// More samples in one round say little more about it: they are correlated.
+/// More samples add little to a round: they are correlated.
 pub const SAMPLES_PER_ROUND_MAX: u64 = 20;
 /// Warm-up ends when the medians of successive windows differ by less than this.
 pub const WARM_DIFFERENCE: f64 = 0.02;
 /// …this many times in a row.
 pub const WARM_WINDOWS: u32 = 2;
 
-/// Measures every workload of the suite, in the suite's order.
-///
-/// Also tells what the workers said of themselves, by their names.
+/// Measures every workload, in the suite's order; also returns what each worker reported about itself, by name.
 pub(crate) fn measure(
     suite: &Suite,
     on_event: &mut dyn FnMut(Event),
 ) -> (Vec<(String, Measurement)>, BTreeMap<String, WorkerInfo>) {
-    let names: Vec<&str> = suite.workloads.iter().map(|w| w.worker.as_str()).collect();
-    let slots = names.into_iter().map(|name| (name, Slot::new(suite, name, None))).collect();
-    let mut scheduler =
-        Scheduler { suite, slots, state: StateReader::default(), random: Random::new(suite.seed), on_event };
+    let mut scheduler = Scheduler {
+        suite,
+        slots: BTreeMap::new(),
+        state: StateReader::default(),
+        random: Random::new(suite.seed),
+        on_event,
+    };
     let measured =
         suite.workloads.chunks(ALIVE_MAX).flat_map(|group| scheduler.measure_group(group)).collect();
-    let told = |(name, slot): (&&str, &Slot<'_>)| Some(((*name).to_owned(), slot.info()?.clone()));
-    (measured, scheduler.slots.iter().filter_map(told).collect())
+    let info = |(name, slot): (&&str, &Slot<'_>)| Some(((*name).to_owned(), slot.info()?.clone()));
+    (measured, scheduler.slots.iter().filter_map(info).collect())
 }
 
 struct Scheduler<'a, 'e> {
@@ -88,7 +84,7 @@ impl<'a> Scheduler<'a, '_> {
             self.random.shuffle(&mut order);
             for (position, index) in order.into_iter().enumerate() {
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
-                // One that was made to end by another's turn.
+                // It may have ended in another workload's turn.
                 if actives[index].end.is_none() {
                     self.attempt(&mut actives, index, |this, active| this.round(active, round, position));
                 }
@@ -98,23 +94,17 @@ impl<'a> Scheduler<'a, '_> {
         actives.into_iter().map(|active| self.finish(active)).collect()
     }
 
-    fn tell_if_done(&mut self, active: &Active<'a>) {
-        if active.end.is_some() {
-            (self.on_event)(Event::Done(&active.spec.name));
-        }
-    }
-
-    /// Runs a step of a workload. What goes wrong is that workload's outcome, and nobody else's; what turns out to be another
-    /// one's doing is that one's, and the step is made again.
+    /// Runs a step of a workload. A failure is that workload's outcome alone. If another workload turns out to be at
+    /// fault, it gets the failure, and the step is repeated.
     fn attempt(
         &mut self,
         actives: &mut [Active<'a>],
         index: usize,
-        step: impl Fn(&mut Self, &mut Active<'a>) -> Result<(), Unfit>,
+        step: impl Fn(&mut Self, &mut Active<'a>) -> Result<(), NotMeasured>,
     ) {
-        while let Err(unfit) = step(self, &mut actives[index]) {
+        while let Err(reason) = step(self, &mut actives[index]) {
             let mut blamed = index;
-            if let Unfit::Failed(error) = &unfit {
+            if let NotMeasured::Failed(error) = &reason {
                 if error.fatal {
                     self.slot(actives[index].spec).forget();
                 }
@@ -123,7 +113,7 @@ impl<'a> Scheduler<'a, '_> {
                 };
                 blamed = actives.iter().position(is_other).unwrap_or(index);
             }
-            let was_done = actives[blamed].end.replace(Err(unfit)).is_some();
+            let was_done = actives[blamed].end.replace(Err(reason)).is_some();
             if blamed == index {
                 break;
             }
@@ -131,7 +121,9 @@ impl<'a> Scheduler<'a, '_> {
                 (self.on_event)(Event::Done(&actives[blamed].spec.name));
             }
         }
-        self.tell_if_done(&actives[index]);
+        if actives[index].end.is_some() {
+            (self.on_event)(Event::Done(&actives[index].spec.name));
+        }
     }
 
     fn slot(&mut self, spec: &'a WorkloadSpec) -> &mut Slot<'a> {
@@ -139,14 +131,14 @@ impl<'a> Scheduler<'a, '_> {
         self.slots.entry(&spec.worker).or_insert_with(|| Slot::new(suite, &spec.worker, None))
     }
 
-    fn begin(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    fn begin(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         self.prepare(active)?;
         self.choose_batch(active)?;
         self.warm_up(active)
     }
 
-    /// Makes the workload ready in the worker's present process, and its answer right.
-    fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    /// Prepares the workload in the worker's current process, and checks its answer.
+    fn prepare(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         let (spec, seed) = (active.spec, self.suite.seed_of(active.spec));
         let slot = self.slot(spec);
         slot.worker()?;
@@ -156,7 +148,7 @@ impl<'a> Scheduler<'a, '_> {
         slot.check_listed(spec)?;
         active.timer = slot.timer(spec);
         match slot.worker()?.prepare(&spec.name, seed)? {
-            Prepared::Skipped(reason) => return Err(Unfit::Skipped(reason)),
+            Prepared::Skipped(reason) => return Err(NotMeasured::Skipped(reason)),
             Prepared::Ready(known) => {
                 active.work = spec.work.clone().or(known.work);
                 active.kernel = known.kernel;
@@ -170,20 +162,20 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    /// Chooses how many calls make a sample and how many samples a round.
-    fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    /// Chooses the calls per sample and the samples per round.
+    fn choose_batch(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         let calls_first = active.calls_per_sample;
-        let Batch { calls_per_sample, sample_ns } = self.asking(active).choose_batch(calls_first)?;
+        let Batch { calls_per_sample, sample_ns } = self.requester(active).choose_batch(calls_first)?;
         active.calls_per_sample = calls_per_sample;
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
         active.samples_per_round = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
-        // A quarter of what a request may take: the estimate is rough and the machine may slow down.
+        // A quarter of a request's timeout: the estimate is rough and the machine may slow down.
         active.samples_per_request_max = ((plan.timeout_ms * 1e6 / 4.0 / sample_ns as f64) as u64).max(1);
         Ok(())
     }
 
-    fn warm_up(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
+    fn warm_up(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         let start = Instant::now();
         let (mut before_ns, mut agreed) = (f64::INFINITY, 0);
         while start.elapsed().as_secs_f64() * 1e3 < self.suite.measure.warmup_ms_max {
@@ -201,7 +193,7 @@ impl<'a> Scheduler<'a, '_> {
         Ok(())
     }
 
-    fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), Unfit> {
+    fn round(&mut self, active: &mut Active<'a>, round: u32, order: u32) -> Result<(), NotMeasured> {
         let before = active.process;
         self.prepare(active)?;
         if active.process != before {
@@ -223,33 +215,29 @@ impl<'a> Scheduler<'a, '_> {
         active.push(round, own, &self.suite.measure);
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
-        if active.end.is_some() { self.verify_last(active) } else { Ok(()) }
-    }
-
-    /// Checks the answer that the timed calls left behind, before another workload can end the process that
-    /// holds it.
-    fn verify_last(&mut self, active: &mut Active<'a>) -> Result<(), Unfit> {
-        active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
+        if active.end.is_some() {
+            // Before another workload can end the process that holds what the timed calls left behind.
+            active.answer = ask::verify(self.slot(active.spec), active.spec, "after timing")?;
+        }
         Ok(())
     }
 
-    fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, Unfit> {
+    fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, NotMeasured> {
         let calls_per_sample = active.calls_per_sample;
-        Ok(self.asking(active).run(samples_count, calls_per_sample)?)
+        Ok(self.requester(active).run(samples_count, calls_per_sample)?)
     }
 
-    fn asking<'s>(&'s mut self, active: &'s mut Active<'a>) -> Asking<'s, 'a> {
+    fn requester<'s>(&'s mut self, active: &'s mut Active<'a>) -> Requester<'s, 'a> {
         let spec = active.spec;
-        Asking { slot: self.slot(spec), spec, seeds: &mut active.seeds, audit: &mut active.audit }
+        Requester { slot: self.slot(spec), spec, seeds: &mut active.seeds, audit: &mut active.audit }
     }
 
-    /// Lets go of the workload.
     fn finish(&mut self, active: Active<'a>) -> (String, Measurement) {
         let name = active.spec.name.clone();
         let slot = self.slot(active.spec);
         if active.process.is_some() && slot.process() == active.process {
             let released = slot.worker().and_then(|worker| worker.release(&name));
-            // The times stand; a worker that cannot let go is started anew for the next workload.
+            // The times stay valid; a worker that fails to release is restarted for the next workload.
             if released.is_err() {
                 slot.forget();
             }

@@ -1,48 +1,51 @@
-//! One plain call of a workload, alone or under a tool.
+//! Makes one plain call of a workload, alone or under a tool.
 //!
-//! The whole conversation is written before it begins, and read after the process has ended: a tool has then said all
-//! that it has to say, and how the process ended is known.
+//! All requests are written before the process starts, and the answers are read after it has ended: by then the tool's
+//! log is complete, and the exit status is known.
 
-use super::process::{Output, ProcessError, captured};
+use super::process::{Output, ProcessError, capture};
+use crate::worker::WorkerError;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::protocol::{DeviceInfo, Message, PROTOCOL_VERSION, Request, Response};
-use holdpoint_model::report::{Answer, KernelInfo};
+use holdpoint_model::report::KernelInfo;
 use holdpoint_model::{Failure, FailureCause, Suite, WorkloadSpec};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// How it went.
 #[derive(Default)]
-pub(super) struct Driven {
-    /// Why it did not get to its end.
+pub(super) struct CallResult {
     pub stop: Option<Stop>,
-    /// The device that the worker names.
     pub device: Option<DeviceInfo>,
-    /// The kernel behind the workload, where the worker tells.
     pub kernel: Option<KernelInfo>,
-    /// How the process ended, where it did so by itself.
+    /// If the process was not killed.
     pub status: Option<ExitStatus>,
 }
 
-/// Why a call did not get to its end.
+/// Why a call did not complete.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stop {
     /// It cannot run here: a reason code.
     Skipped(String),
-    /// It failed.
     Failed(Failure),
 }
 
-/// Prepares the workload in a process of its own, behind the words of a tool, makes one call and checks its answer.
-pub(super) fn drive(suite: &Suite, spec: &WorkloadSpec, tool: &[String], timeout: Duration) -> Driven {
+/// Starts the workload's process with a tool's command line before its own, makes one call and checks its answer.
+pub(super) fn drive(suite: &Suite, spec: &WorkloadSpec, tool: &[String], timeout: Duration) -> CallResult {
     let worker = suite.workers.get(&spec.worker);
     let program = worker.map_or(&spec.command, |worker| &worker.command);
     let command: Vec<String> = tool.iter().chain(program).cloned().collect();
     let requests = worker.map(|_| requests(spec, suite.seed_of(spec))).unwrap_or_default();
     let dir = worker.and_then(|worker| worker.dir.as_deref()).or(suite.dir.as_deref());
-    match captured(&command, &requests, dir, timeout) {
-        Ok(output) if worker.is_none() => of_program(spec, output),
-        Ok(output) => of_worker(spec, output),
+    match capture(&command, &requests, dir, timeout) {
+        Ok(output) => {
+            let mut called = CallResult { status: Some(output.status), ..CallResult::default() };
+            let checked = match worker {
+                Some(_) => called.read_answers(spec, &output),
+                None => check_program(spec, &output),
+            };
+            called.stop = checked.err();
+            called
+        }
         Err(error) => {
             let cause = match error {
                 ProcessError::NotStarted(_) => FailureCause::NotStarted,
@@ -51,7 +54,8 @@ pub(super) fn drive(suite: &Suite, spec: &WorkloadSpec, tool: &[String], timeout
                 ProcessError::Io(_) => FailureCause::WorkerError,
             };
             let program = program.first().map(String::as_str).unwrap_or_default();
-            failed(cause, format!("{program:?} {error}"), Vec::new())
+            let stop = failed(cause, format!("{program:?} {error}"), &[]);
+            CallResult { stop: Some(stop), ..CallResult::default() }
         }
     }
 }
@@ -64,88 +68,72 @@ fn requests(spec: &WorkloadSpec, seed: u64) -> String {
         Request::Verify { workload: workload() },
         Request::Bye {},
     ];
-    // A request can always be written.
+    // Requests can always be serialised.
     let messages = (1..).zip(requests).map(|(id, body)| Message { id, body });
     messages.filter_map(|message| serde_json::to_string(&message).ok()).map(|line| line + "\n").collect()
 }
 
-fn failed(cause: FailureCause, detail: String, stderr_tail: Vec<String>) -> Driven {
-    let failure = Failure { cause, detail: clean_text(&detail), stderr_tail, samples: None };
-    Driven { stop: Some(Stop::Failed(failure)), ..Driven::default() }
+fn failed(cause: FailureCause, detail: impl Into<String>, stderr_tail: &[String]) -> Stop {
+    let stderr_tail = stderr_tail.to_vec();
+    Stop::Failed(WorkerError { stderr_tail, ..WorkerError::new(cause, detail) }.into())
 }
 
-/// A program of the suite: right where it ends with 0 and prints what it should.
-fn of_program(spec: &WorkloadSpec, output: Output) -> Driven {
+/// A program is right if it ends with 0 and prints the expected text.
+fn check_program(spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
     let Output { status, stdout, stderr_tail } = output;
-    let wrong = spec.expect_stdout.as_ref().is_some_and(|expected| stdout.trim_end() != expected.trim_end());
-    let driven = match (status.success(), wrong) {
-        (true, false) => Driven::default(),
-        (true, true) => {
-            failed(FailureCause::WrongAnswer, "it printed something else".to_owned(), stderr_tail)
+    if !status.success() {
+        return Err(failed(FailureCause::Crashed, format!("it ended with {status}"), stderr_tail));
+    }
+    match &spec.expect_stdout {
+        Some(expected) if stdout.trim_end() != expected.trim_end() => {
+            Err(failed(FailureCause::WrongAnswer, "it printed something else", stderr_tail))
         }
-        (false, _) => failed(FailureCause::Crashed, format!("it ended with {status}"), stderr_tail),
-    };
-    Driven { status: Some(status), ..driven }
+        _ => Ok(()),
+    }
 }
 
-/// A worker: right where it answers each request as it should.
-fn of_worker(spec: &WorkloadSpec, output: Output) -> Driven {
-    let Output { status, stdout, stderr_tail } = output;
-    let mut driven = Driven { status: Some(status), ..Driven::default() };
-    let mut lines = stdout.lines();
-    let mut next = || -> Result<Response, Failure> {
-        let fail = |cause, detail: String| Failure {
-            cause,
-            detail: clean_text(&detail),
-            stderr_tail: stderr_tail.clone(),
-            samples: None,
-        };
-        let Some(line) = lines.next() else {
-            return Err(fail(FailureCause::Crashed, format!("it ended before its last answer ({status})")));
-        };
-        match serde_json::from_str::<Message<Response>>(line).map(|message| message.body) {
-            Ok(Response::Error { message, cause, .. }) => {
-                Err(fail(cause.unwrap_or(FailureCause::WorkerError), message))
+impl CallResult {
+    /// Reads a worker's answers to all requests.
+    fn read_answers(&mut self, spec: &WorkloadSpec, output: &Output) -> Result<(), Stop> {
+        let fail = |cause, detail: String| Err(failed(cause, detail, &output.stderr_tail));
+        let mut lines = output.stdout.lines();
+        let mut next = || -> Result<Response, Stop> {
+            let Some(line) = lines.next() else {
+                let detail = format!("it ended before its last answer ({})", output.status);
+                return fail(FailureCause::Crashed, detail);
+            };
+            match serde_json::from_str::<Message<Response>>(line).map(|message| message.body) {
+                Ok(Response::Error { message, cause, .. }) => {
+                    fail(cause.unwrap_or(FailureCause::WorkerError), message)
+                }
+                Ok(response) => Ok(response),
+                Err(error) => fail(FailureCause::Garbage, format!("not an answer of the protocol ({error})")),
             }
-            Ok(response) => Ok(response),
-            Err(error) => {
-                Err(fail(FailureCause::Garbage, format!("not an answer of the protocol ({error})")))
-            }
-        }
-    };
-    let mut talk = || -> Result<Option<Stop>, Failure> {
-        let unexpected = |asked: &str| {
-            let detail = format!("it answered {asked} with something else");
-            Err(Failure { cause: FailureCause::Mismatch, detail, stderr_tail: Vec::new(), samples: None })
+        };
+        let unexpected = |request: &str| {
+            let detail = format!("it answered {request} with something else");
+            Err(failed(FailureCause::Mismatch, detail, &[]))
         };
         match next()? {
-            Response::Hello(info) if info.protocol == PROTOCOL_VERSION => driven.device = info.device,
+            Response::Hello(info) if info.protocol == PROTOCOL_VERSION => self.device = info.device,
             _ => return unexpected("hello"),
         }
         match next()? {
-            Response::Prepared { workload, kernel, .. } if workload == spec.name => driven.kernel = kernel,
+            Response::Prepared { workload, kernel, .. } if workload == spec.name => self.kernel = kernel,
             Response::Skipped { workload, reason } if workload == spec.name => {
-                return Ok(Some(Stop::Skipped(clean_text(&reason))));
+                return Err(Stop::Skipped(clean_text(&reason)));
             }
             _ => return unexpected("prepare"),
         }
         match next()? {
             Response::Verified { workload, answer } if workload == spec.name => match answer {
-                Some(answer) if !is_right(&answer) => {
-                    let detail = clean_text(&answer.first_bad.unwrap_or_default());
-                    let cause = FailureCause::WrongAnswer;
-                    Err(Failure { cause, detail, stderr_tail: Vec::new(), samples: None })
+                // An unbounded error is a wrong answer, whatever the worker concluded.
+                Some(answer) if !answer.passed || !answer.max_abs_err.is_finite() => {
+                    Err(failed(FailureCause::WrongAnswer, answer.first_bad.unwrap_or_default(), &[]))
                 }
-                _ => Ok(None),
+                _ => Ok(()),
             },
             _ => unexpected("verify"),
         }
-    };
-    driven.stop = talk().unwrap_or_else(|failure| Some(Stop::Failed(failure)));
-    driven
-}
-
-/// An error without bound is a wrong answer, whatever the worker makes of it.
-fn is_right(answer: &Answer) -> bool {
-    answer.passed && answer.max_abs_err.is_finite()
+    }
 }

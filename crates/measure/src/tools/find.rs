@@ -1,78 +1,55 @@
-//! Where the tools are, which version they have, and whether counters may be read.
+//! Finds the tools and their versions, and whether GPU counters may be read.
 
-use super::process::{Output, captured};
+use super::process::{Output, capture};
 use super::unavailable;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::profile::{ToolInfo, Unavailable};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a tool may take to tell its version; the first start of ncu unpacks itself.
+/// How long a tool may take to print its version; on its first start ncu unpacks itself.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A tool of NVIDIA's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// Nsight Compute, on the command line.
+    /// Nsight Compute.
     Ncu,
-    /// compute-sanitizer.
     Sanitizer,
 }
 
 impl Tool {
-    fn program(self) -> &'static str {
+    /// The program, the environment variable with its path, and the prefix of its reason codes.
+    fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::Ncu => "ncu",
-            Self::Sanitizer => "compute-sanitizer",
+            Self::Ncu => ("ncu", "HOLDPOINT_NCU", "ncu"),
+            Self::Sanitizer => ("compute-sanitizer", "HOLDPOINT_SANITIZER", "sanitizer"),
         }
-    }
-
-    /// The variable that names the one to use.
-    fn variable(self) -> &'static str {
-        match self {
-            Self::Ncu => "HOLDPOINT_NCU",
-            Self::Sanitizer => "HOLDPOINT_SANITIZER",
-        }
-    }
-
-    fn code(self, problem: &str) -> String {
-        let name = match self {
-            Self::Ncu => "ncu",
-            Self::Sanitizer => "sanitizer",
-        };
-        format!("{name}_{problem}")
     }
 }
 
-/// Finds a tool and asks for its version.
-///
-/// # Errors
-/// When there is none, or it does not tell its version.
 pub fn find(tool: Tool) -> Result<ToolInfo, Unavailable> {
-    let path = match std::env::var_os(tool.variable()).filter(|value| !value.is_empty()) {
-        Some(named) => {
-            let path = PathBuf::from(named);
-            if !path.is_file() {
-                let detail = format!("{} is {}, which is no file", tool.variable(), path.display());
-                return Err(unavailable(&tool.code("not_found"), detail));
-            }
-            path
+    let (program, variable, prefix) = tool.names();
+    let not_found = |detail: String| unavailable(&format!("{prefix}_not_found"), detail);
+    let path = match std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from) {
+        Some(path) if path.is_file() => path,
+        Some(path) => {
+            return Err(not_found(format!("{variable} is {}, which is no file", path.display())));
         }
-        None => candidates(tool).into_iter().find(|path| path.is_file()).ok_or_else(|| {
-            let detail = format!("{} is neither on the PATH nor where CUDA puts it", tool.program());
-            unavailable(&tool.code("not_found"), detail)
-        })?,
+        None => candidates(tool)
+            .into_iter()
+            .find(|path| path.is_file())
+            .ok_or_else(|| not_found(format!("{program} is neither on the PATH nor where CUDA puts it")))?,
     };
     // Workloads may run in another folder.
     let path = std::path::absolute(&path).unwrap_or(path);
     let name = path.display().to_string();
     let refused = |what: String| {
-        unavailable(&tool.code("not_usable"), format!("{name} --version: {}", clean_text(&what)))
+        unavailable(&format!("{prefix}_not_usable"), format!("{name} --version: {}", clean_text(&what)))
     };
-    match captured(&[name.clone(), "--version".to_owned()], "", None, VERSION_TIMEOUT) {
+    match capture(&[name.clone(), "--version".to_owned()], "", None, VERSION_TIMEOUT) {
         Ok(Output { status, stdout, .. }) => match version(&stdout) {
             Some(version) if status.success() => {
-                Ok(ToolInfo { name: tool.program().to_owned(), version, path: name })
+                Ok(ToolInfo { name: program.to_owned(), version, path: name })
             }
             _ => Err(refused(format!("{status}: {}", stdout.lines().next().unwrap_or("nothing")))),
         },
@@ -80,15 +57,15 @@ pub fn find(tool: Tool) -> Result<ToolInfo, Unavailable> {
     }
 }
 
-/// `Version 2025.3.1.0 (build 36398880) (public-release)`.
+/// Parses `Version 2025.3.1.0 (build 36398880) (public-release)`.
 fn version(text: &str) -> Option<String> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("Version "))?;
     Some(clean_text(line.split_whitespace().next()?))
 }
 
-/// Every place where it may be, the likeliest first.
+/// Possible paths, the likeliest first.
 fn candidates(tool: Tool) -> Vec<PathBuf> {
-    let program = tool.program();
+    let (program, ..) = tool.names();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut found: Vec<PathBuf> = std::env::split_paths(&path).map(|folder| folder.join(program)).collect();
     for variable in ["HOLDPOINT_CUDA", "CUDA_HOME", "CUDA_PATH"] {
@@ -108,7 +85,7 @@ fn candidates(tool: Tool) -> Vec<PathBuf> {
     found
 }
 
-/// Folders whose names begin so, by the numbers in their names.
+/// Folders whose names have this prefix, ordered by the numbers in their names.
 fn newest_first(folder: &str, prefix: &str) -> Vec<PathBuf> {
     let numbers = |path: &PathBuf| -> Vec<u32> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -123,19 +100,15 @@ fn newest_first(folder: &str, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether counters may be read, as far as that can be told without reading any.
+/// Whether GPU counters may be read, as far as can be known without reading any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// By everyone, or this process may all the same.
     Granted,
-    /// By administrators only, and this process is none.
+    /// Only administrators may, and this process has not the rights.
     Refused,
-    /// The driver does not tell.
     Unknown,
 }
 
-/// Asks the driver's settings.
-#[must_use]
 pub fn counters_permission() -> Permission {
     let Ok(text) = std::fs::read_to_string("/proc/driver/nvidia/params") else { return Permission::Unknown };
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

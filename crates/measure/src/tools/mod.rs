@@ -1,9 +1,9 @@
-//! Tools that look into kernels: Nsight Compute counts, compute-sanitizer checks. Each runs a workload's worker as its child, which
-//! makes one plain call: no timing, no graphs, and no kernel that waits for the host, which would never end where kernels
-//! are run one at a time.
+//! Tools that inspect kernels: Nsight Compute and compute-sanitizer. Each starts a workload's worker, which makes one
+//! plain call: no timing, no graphs, and no kernel that waits for the host, which would never end where kernels run
+//! one at a time.
 //!
-//! A tool that is missing, refused, or that says nothing makes a workload unavailable with a reason and a remedy; it never
-//! makes it right or fast. What a tool prints is read within limits and kept beside the result.
+//! If a tool is missing, refused or silent, the workload is unavailable with a reason and a remedy, never right or
+//! fast. A tool's output is read within limits and kept beside the result.
 
 mod drive;
 mod find;
@@ -12,15 +12,16 @@ mod process;
 mod sanitizer;
 
 pub use find::{Permission, Tool, counters_permission, find};
-pub use ncu::{Profiling, Seen, profile};
-pub use sanitizer::{SANITIZERS, Sanitizing, check_sanitizer, sanitize};
+pub use ncu::{ProfileResult, ProfileSettings, profile};
+pub(crate) use process::capture;
+pub use sanitizer::{SANITIZERS, SanitizeSettings, check_sanitizer, sanitize};
 
 use holdpoint_model::profile::Unavailable;
 use holdpoint_model::suite::WORKER_BUILTIN;
 use holdpoint_model::{Suite, WorkloadSpec};
 use std::path::{Path, PathBuf};
 
-/// The workloads that can have kernels: those of a device, of a program, or of a worker of the suite's own.
+/// Workloads that can have kernels: all but the built-in ops on the CPU.
 pub fn inspectable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
     suite
         .workloads
@@ -28,19 +29,17 @@ pub fn inspectable(suite: &Suite) -> impl Iterator<Item = &WorkloadSpec> {
         .filter(|spec| spec.worker != WORKER_BUILTIN || suite.workers.contains_key(WORKER_BUILTIN))
 }
 
-/// Counters are for administrators, and this process is none.
-#[must_use]
 pub(crate) fn no_permission() -> Unavailable {
     unavailable("ncu_no_permission", "RmProfilingAdminOnly is 1 in /proc/driver/nvidia/params".to_owned())
 }
 
-/// A reason with what was seen, and what helps.
+/// Adds the remedy to a reason.
 fn unavailable(reason: &str, detail: impl Into<Option<String>>) -> Unavailable {
     let remedy = REMEDIES.iter().find(|(code, _)| *code == reason).map(|(_, remedy)| (*remedy).to_owned());
     Unavailable { reason: reason.to_owned(), detail: detail.into(), remedy }
 }
 
-/// What helps, by reason code; those of devices have theirs where they are shown.
+/// Remedies by reason code; those for devices are where they are shown.
 const REMEDIES: &[(&str, &str)] = &[
     (
         "ncu_not_found",
@@ -86,33 +85,28 @@ const REMEDIES: &[(&str, &str)] = &[
     ("sanitizer_timed_out", "give it more time with --timeout, or check a smaller shape"),
 ];
 
-/// Where the files of one workload go.
+/// The folder for the tools' files.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A folder, made if need be.
-    ///
-    /// # Errors
-    /// When it cannot be made.
+    /// Creates the folder if necessary.
     pub fn new(path: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(path)?;
-        // Tools run elsewhere.
+        // Tools run in other folders.
         std::path::absolute(path).map(Self)
     }
 
-    /// A file of a workload, without what was there before.
+    /// The path of a workload's file; removes an old file there.
     fn file(&self, workload: &str, ending: &str) -> PathBuf {
         let usable = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
         let stem: String = workload.chars().map(usable).collect();
         let path = self.0.join(format!("{}{ending}", stem.trim_start_matches('.')));
-        // What is not there need not go.
+        // There may be none.
         let _ = std::fs::remove_file(&path);
         path
     }
 
-    /// The folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -1,7 +1,7 @@
 //! Nsight Compute on the kernels of one workload.
 
-use super::drive::{Driven, Stop, drive};
-use super::process::{ProcessError, into_file, log_text};
+use super::drive::{CallResult, Stop, drive};
+use super::process::{ProcessError, capture_to_file, read_log};
 use super::{Folder, unavailable};
 use holdpoint_interop::ncu::{NcuLaunch, ncu_page};
 use holdpoint_model::limits::clean_text;
@@ -15,129 +15,127 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Shows that something ran; no time of the kernel's.
+/// Shows that something ran; not used as a time.
 const DURATION: &str = "gpu__time_duration.sum";
-/// Most launches of one call that are profiled where the worker does not tell how many there are; each takes tens of replays.
+/// Most launches of one call that are profiled if the worker does not report their number; each takes tens of replays.
 const LAUNCHES_MAX: u32 = 200;
 
-/// What to count, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Profiling<'a> {
-    /// The profiler.
+pub struct ProfileSettings<'a> {
     pub ncu: &'a ToolInfo,
-    /// The counters to ask for.
     pub metrics: &'a [String],
-    /// Those without which a profile says nothing.
+    /// Metrics without which a profile is useless.
     pub required: &'a [String],
-    /// The kernels, by a regular expression; the workload's own where absent.
+    /// Regular expression for kernel names; the workload's own kernels if absent.
     pub kernel: Option<&'a str>,
-    /// How long the workload may take under the profiler.
     pub timeout: Duration,
-    /// Where the profiler's own files go.
     pub folder: &'a Folder,
 }
 
-/// What came of a workload, and what was learned beside it.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    /// How it came out.
+pub struct ProfileResult {
     pub outcome: ProfileOutcome,
-    /// The device, where one was used.
     pub device: Option<DeviceInfo>,
-    /// Counters that were asked for and are not there.
+    /// Metrics that were requested and are not in the profile.
     pub missing: Vec<String>,
 }
 
-/// Profiles one workload: first a call without the profiler, to see that it works and what its kernels are called, then one with it.
-#[must_use]
-pub fn profile(suite: &Suite, spec: &WorkloadSpec, how: Profiling<'_>) -> Seen {
-    let Driven { stop, device, kernel, .. } = drive(suite, spec, &[], how.timeout);
+/// Profiles one workload: first a call without the profiler, to see that it works and learn its kernels' names, then
+/// one with it.
+pub fn profile(suite: &Suite, spec: &WorkloadSpec, settings: ProfileSettings<'_>) -> ProfileResult {
+    let CallResult { stop, device, kernel, .. } = drive(suite, spec, &[], settings.timeout);
     let mut missing = Vec::new();
     let outcome = match stop {
         Some(Stop::Failed(failure)) => ProfileOutcome::Failed(failure),
         Some(Stop::Skipped(reason)) => ProfileOutcome::Unavailable(unavailable(&reason, None)),
-        None => match count(suite, spec, kernel.as_ref(), how, &mut missing) {
+        None => match count(suite, spec, kernel.as_ref(), settings, &mut missing) {
             Ok(profiled) => ProfileOutcome::Profiled(profiled),
             Err(why) => ProfileOutcome::Unavailable(why),
         },
     };
-    Seen { outcome, device, missing }
+    ProfileResult { outcome, device, missing }
 }
 
 fn count(
     suite: &Suite,
     spec: &WorkloadSpec,
     kernel: Option<&KernelInfo>,
-    how: Profiling<'_>,
+    settings: ProfileSettings<'_>,
     missing: &mut Vec<String>,
 ) -> Result<Profiled, Unavailable> {
-    let (report, log) = (how.folder.file(&spec.name, ".ncu-rep"), how.folder.file(&spec.name, ".ncu.log"));
-    let filter = how.kernel.map(str::to_owned).or_else(|| kernel.and_then(own_kernels));
-    let mut metrics = how.metrics.to_vec();
-    let driven = loop {
-        let words = words(spec, kernel, how, filter.as_deref(), &metrics, [&report, &log]);
-        let driven = drive(suite, spec, &words, how.timeout);
-        // Some versions refuse the whole list because of one name, others leave it out.
-        let said = log_text(&log);
+    let (report, log) =
+        (settings.folder.file(&spec.name, ".ncu-rep"), settings.folder.file(&spec.name, ".ncu.log"));
+    let filter = settings.kernel.map(str::to_owned).or_else(|| kernel.and_then(own_kernels));
+    let mut metrics = settings.metrics.to_vec();
+    let called = loop {
+        let command = ncu_command(spec, kernel, settings, filter.as_deref(), &metrics, [&report, &log]);
+        let called = drive(suite, spec, &command, settings.timeout);
+        // Some versions reject the whole list because of one unknown name, others skip it.
+        let text = read_log(&log);
         let is_refused =
-            |name: &&String| refused_metrics(&said).any(|refused| refused.contains(name.as_str()));
+            |name: &&String| refused_metrics(&text).any(|refused| refused.contains(name.as_str()));
         let kept: Vec<String> = metrics.iter().filter(|name| !is_refused(name)).cloned().collect();
         if kept.len() == metrics.len() || kept.is_empty() {
-            break driven;
+            break called;
         }
         metrics = kept;
     };
-    let said = log_text(&log);
-    if let Some(why) = trouble(&driven, &said, &log) {
+    let text = read_log(&log);
+    if let Some(why) = trouble(&called, &text, &log) {
         return Err(why);
     }
-    let page = how.folder.file(&spec.name, ".csv");
-    let launches = import(how.ncu, &report, &page)?;
-    let kernels = kernels(&launches, how.metrics);
+    let page = settings.folder.file(&spec.name, ".csv");
+    let launches = import(settings.ncu, &report, &page)?;
+    let kernels = kernels(&launches, settings.metrics);
     if kernels.is_empty() {
-        return Err(no_kernel(&said));
+        return Err(no_kernel(&text));
     }
     for kernel in &kernels {
-        let lacks = how.required.iter().find(|name| !kernel.metrics.contains_key(*name));
+        let lacks = settings.required.iter().find(|name| !kernel.metrics.contains_key(*name));
         if let Some(name) = lacks {
             let detail = format!("{}: {name} is not a number; the table is {}", kernel.name, page.display());
             return Err(unavailable("counters_not_read", detail));
         }
     }
     missing.extend(
-        how.metrics.iter().filter(|name| kernels.iter().all(|k| !k.metrics.contains_key(*name))).cloned(),
+        settings
+            .metrics
+            .iter()
+            .filter(|name| kernels.iter().all(|k| !k.metrics.contains_key(*name)))
+            .cloned(),
     );
     let raw = page.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Profiled { kernel_filter: filter, raw, kernels })
 }
 
-/// The words before the workload's own.
-fn words(
+/// The profiler's command line, up to the workload's own.
+fn ncu_command(
     spec: &WorkloadSpec,
     kernel: Option<&KernelInfo>,
-    how: Profiling<'_>,
+    settings: ProfileSettings<'_>,
     filter: Option<&str>,
     metrics: &[String],
     [report, log]: [&Path; 2],
 ) -> Vec<String> {
-    // Counters are for what a run of this workload does: its caches, and clocks as they are.
+    // Profile what a run of this workload does: with its caches, and with unlocked clocks.
     let cache = if spec.cache == Cache::Cold { "all" } else { "none" };
-    // A check of the answer may launch more, behind the call.
-    let launches = kernel.map(|kernel| kernel.launches_per_call).filter(|_| how.kernel.is_none());
+    // The check of the answer may launch more kernels after the call.
+    let launches = kernel.map(|kernel| kernel.launches_per_call).filter(|_| settings.kernel.is_none());
     let launches = launches.unwrap_or(LAUNCHES_MAX).to_string();
     let metrics = format!("{DURATION},{}", metrics.join(","));
     let (report, log) = (report.display().to_string(), log.display().to_string());
-    let mut words = vec![how.ncu.path.as_str(), "--force-overwrite", "--export", &report, "--log-file", &log];
-    words.extend(["--target-processes", "all", "--clock-control", "none", "--cache-control", cache]);
-    words.extend(["--launch-count", &launches, "--metrics", &metrics]);
+    let mut command =
+        vec![settings.ncu.path.as_str(), "--force-overwrite", "--export", &report, "--log-file", &log];
+    command.extend(["--target-processes", "all", "--clock-control", "none", "--cache-control", cache]);
+    command.extend(["--launch-count", &launches, "--metrics", &metrics]);
     let filter = filter.map(|filter| format!("regex:{filter}"));
     if let Some(filter) = &filter {
-        words.extend(["--kernel-name", filter]);
+        command.extend(["--kernel-name", filter]);
     }
-    words.into_iter().map(str::to_owned).collect()
+    command.into_iter().map(str::to_owned).collect()
 }
 
-/// The workload's own kernels, so that those which draw inputs or compare answers are left out.
+/// A regular expression for the workload's own kernels, which leaves out those that draw inputs or compare answers.
 fn own_kernels(kernel: &KernelInfo) -> Option<String> {
     let names = kernel.functions.iter().filter(|name| is_identifier(name)).map(String::as_str);
     let names: Vec<&str> = names.collect();
@@ -148,15 +146,15 @@ fn is_identifier(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// `==ERROR== Failed to find metric a__b.sum`.
+/// Parses `==ERROR== Failed to find metric a__b.sum`.
 fn refused_metrics(log: &str) -> impl Iterator<Item = &str> {
     let names = log.lines().filter_map(|line| line.split_once("Failed to find metric "));
     names.filter_map(|(_, name)| name.split_whitespace().next())
 }
 
-/// Why there can be no page, by what the profiler said and how the workload ended.
-fn trouble(driven: &Driven, said: &str, log: &Path) -> Option<Unavailable> {
-    let says = |words: &str| said.lines().find(|line| line.contains(words)).map(clean_text);
+/// Why there is no profile, judging by the profiler's log and how the workload ended.
+fn trouble(called: &CallResult, text: &str, log: &Path) -> Option<Unavailable> {
+    let says = |words: &str| text.lines().find(|line| line.contains(words)).map(clean_text);
     if let Some(line) = says("ERR_NVGPUCTRPERM") {
         return Some(unavailable("ncu_no_permission", line));
     }
@@ -166,7 +164,7 @@ fn trouble(driven: &Driven, said: &str, log: &Path) -> Option<Unavailable> {
         }
     }
     let own_error = || says("==ERROR==").filter(|line| !line.contains("application returned an error"));
-    match &driven.stop {
+    match &called.stop {
         Some(Stop::Failed(failure)) if failure.cause == FailureCause::TimedOut => {
             Some(unavailable("ncu_timed_out", failure.detail.clone()))
         }
@@ -179,18 +177,18 @@ fn trouble(driven: &Driven, said: &str, log: &Path) -> Option<Unavailable> {
         Some(Stop::Skipped(reason)) => {
             Some(unavailable("failed_under_ncu", format!("it was skipped: {reason}")))
         }
-        None if says("No kernels were profiled").is_some() => Some(no_kernel(said)),
-        None if driven.status.is_some_and(|status| !status.success()) => {
-            let how = driven.status.map(|status| format!("{status}; its log is {}", log.display()));
-            Some(unavailable("ncu_failed", own_error().or(how)))
+        None if says("No kernels were profiled").is_some() => Some(no_kernel(text)),
+        None if called.status.is_some_and(|status| !status.success()) => {
+            let ending = called.status.map(|status| format!("{status}; its log is {}", log.display()));
+            Some(unavailable("ncu_failed", own_error().or(ending)))
         }
         None => None,
     }
 }
 
-/// No kernel came of it; those that there were, where they are told.
-fn no_kernel(said: &str) -> Unavailable {
-    let seen = said.lines().skip_while(|line| !line.contains("Available Kernels")).skip(1);
+/// No kernel was profiled; names those that ran, if the log does.
+fn no_kernel(text: &str) -> Unavailable {
+    let seen = text.lines().skip_while(|line| !line.contains("Available Kernels")).skip(1);
     let names: Vec<String> = seen
         .filter_map(|line| line.split_once(". ").map(|(_, name)| clean_text(name.trim())))
         .take(10)
@@ -202,7 +200,7 @@ fn no_kernel(said: &str) -> Unavailable {
     unavailable("no_kernel_profiled", detail)
 }
 
-/// The profiler's report as a table, kept beside it.
+/// Converts the profiler's report to a table, which is kept beside it.
 fn import(ncu: &ToolInfo, report: &Path, page: &Path) -> Result<Vec<NcuLaunch>, Unavailable> {
     /// Reading a report back takes a second or two.
     const IMPORT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -212,7 +210,7 @@ fn import(ncu: &ToolInfo, report: &Path, page: &Path) -> Result<Vec<NcuLaunch>, 
     let report = report.display().to_string();
     let words = [&ncu.path, "--import", &report, "--page", "raw", "--csv", "--print-units", "base"];
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let output = into_file(&words, page, IMPORT_TIMEOUT).map_err(|error| match error {
+    let output = capture_to_file(&words, page, IMPORT_TIMEOUT).map_err(|error| match error {
         ProcessError::TimedOut(_) => unavailable("ncu_timed_out", format!("ncu --import {error}")),
         error => unavailable("ncu_failed", format!("ncu --import: {error}")),
     })?;
@@ -227,7 +225,7 @@ fn import(ncu: &ToolInfo, report: &Path, page: &Path) -> Result<Vec<NcuLaunch>, 
         .map_err(|error| unavailable("ncu_failed", format!("{}: {error}", page.display())))
 }
 
-/// Launches of the same name, grid and block as one.
+/// Merges launches of the same kernel, grid and block.
 fn kernels(launches: &[NcuLaunch], wanted: &[String]) -> Vec<KernelProfile> {
     let mut groups: Vec<Vec<&NcuLaunch>> = Vec::new();
     for launch in launches {
@@ -244,7 +242,7 @@ fn kernels(launches: &[NcuLaunch], wanted: &[String]) -> Vec<KernelProfile> {
 }
 
 fn kernel(group: &[&NcuLaunch], wanted: &[String]) -> KernelProfile {
-    // A counter counts only where every launch has it.
+    // A metric is reported only if every launch has it.
     let median = |name: &str| -> Option<f64> {
         let values: Option<Vec<f64>> = group.iter().map(|launch| launch.metrics.get(name).copied()).collect();
         stats::median(&values?)
@@ -268,19 +266,10 @@ mod tests {
 
     #[test]
     fn a_filter_is_made_of_names_that_are_names() {
-        let kernel = |functions: &[&str]| KernelInfo {
-            op_name: String::new(),
-            kernel_name: String::new(),
-            shape_bucket: String::new(),
-            selected_config: BTreeMap::new(),
-            selection_source: String::new(),
-            launches_per_call: 1,
-            registers: None,
-            local_bytes: None,
-            shared_bytes: None,
-            code_sha256: None,
-            launches: Vec::new(),
-            functions: functions.iter().map(|name| (*name).to_owned()).collect(),
+        let kernel = |functions: &[&str]| -> KernelInfo {
+            let info = serde_json::json!({"op_name": "", "kernel_name": "", "shape_bucket": "",
+                "selection_source": "", "launches_per_call": 1, "functions": functions});
+            serde_json::from_value(info).unwrap()
         };
         assert_eq!(own_kernels(&kernel(&["a_1", "b"])).as_deref(), Some("^(a_1|b)$"));
         assert_eq!(own_kernels(&kernel(&[])), None);

@@ -1,4 +1,4 @@
-//! A program that is run to its end, within a time and a size.
+//! Runs a program to its end, with limits on time and output.
 
 use crate::builds::{End, watch};
 use crate::worker::{Place, Tail};
@@ -9,19 +9,17 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::tempfile;
 
-/// Most bytes of an output that are read: a page of a hundred thousand launches has fewer.
+/// Most bytes of output that are read: a page of a hundred thousand launches has fewer.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// What a program printed, and how it ended.
-pub(super) struct Output {
+pub(crate) struct Output {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr_tail: Vec<String>,
 }
 
-/// Why there is no output.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ProcessError {
+pub(crate) enum ProcessError {
     #[error("cannot be started: {0}")]
     NotStarted(io::Error),
     #[error("took longer than {0} s")]
@@ -32,8 +30,8 @@ pub(super) enum ProcessError {
     Io(#[from] io::Error),
 }
 
-/// Runs a command with this on its stdin, in this folder, and takes what it prints.
-pub(super) fn captured(
+/// Runs a command with this text on its stdin, and captures its output.
+pub(crate) fn capture(
     command: &[String],
     stdin: &str,
     dir: Option<&Path>,
@@ -42,12 +40,16 @@ pub(super) fn captured(
     run(command, stdin, dir, &tempfile()?, timeout)
 }
 
-/// Runs a command and keeps what it prints in a file as well.
-pub(super) fn into_file(command: &[String], path: &Path, timeout: Duration) -> Result<Output, ProcessError> {
+/// Runs a command and keeps its output in a file as well.
+pub(super) fn capture_to_file(
+    command: &[String],
+    path: &Path,
+    timeout: Duration,
+) -> Result<Output, ProcessError> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
     let output = run(command, "", None, &file, timeout);
     if matches!(output, Err(ProcessError::Flooded)) {
-        // A page without end is worth nothing, and large.
+        // Truncated output is useless, and large.
         let _ = std::fs::remove_file(path);
     }
     output
@@ -68,13 +70,13 @@ fn run(
     let mut starting = place.command(program);
     starting
         .args(arguments)
-        // Tools write numbers as their user's language has them.
+        // Otherwise tools format numbers in the user's locale.
         .env("LC_ALL", "C")
         .stdin(input)
         .stdout(stdout.try_clone()?)
         .stderr(Stdio::piped());
     let (mut child, job) = place.spawn(&mut starting).map_err(ProcessError::NotStarted)?;
-    let stderr = child.stderr.take().map(Tail::of);
+    let stderr = child.stderr.take().map(Tail::new);
     match watch(child, &job, timeout, stdout)? {
         End::ByItself(status) => {
             let stderr_tail = stderr.map(|stderr| stderr.last_lines()).unwrap_or_default();
@@ -85,7 +87,6 @@ fn run(
     }
 }
 
-/// What a file that is still open holds.
 fn read(mut file: &File) -> Result<String, ProcessError> {
     file.rewind()?;
     let mut bytes = Vec::new();
@@ -96,7 +97,7 @@ fn read(mut file: &File) -> Result<String, ProcessError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a tool left in a file of its own; nothing where there is none.
-pub(super) fn log_text(path: &Path) -> String {
+/// The text of a tool's log; empty if there is none.
+pub(super) fn read_log(path: &Path) -> String {
     File::open(path).map_err(ProcessError::from).and_then(|file| read(&file)).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! compute-sanitizer on one workload.
 
-use super::drive::{Driven, Stop, drive};
-use super::process::log_text;
+use super::drive::{CallResult, Stop, drive};
+use super::process::read_log;
 use super::{Folder, unavailable};
 use holdpoint_interop::sanitizer::sanitizer_log;
 use holdpoint_model::limits::clean_text;
@@ -10,39 +10,34 @@ use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
 use std::time::Duration;
 
-/// Its tools: accesses out of bounds, races in shared memory, reads of what was never written, barriers not met by all.
+/// Tools of compute-sanitizer: accesses out of bounds, races in shared memory, reads of uninitialised memory, barriers
+/// that not all threads reach.
 pub const SANITIZERS: &[&str] = &["memcheck", "racecheck", "initcheck", "synccheck"];
 
-/// The exit code with which it tells of errors; workloads and workers have none like it.
+/// The exit code for errors found; workloads and workers do not use it.
 const ERROR_EXIT: i32 = 86;
 
-/// How to check.
 #[derive(Clone, Copy, Debug)]
-pub struct Sanitizing<'a> {
-    /// The sanitizer.
+pub struct SanitizeSettings<'a> {
     pub sanitizer: &'a ToolInfo,
-    /// How long a workload may take under it.
     pub timeout: Duration,
-    /// Where its logs go.
     pub folder: &'a Folder,
 }
 
-/// Runs one workload under one tool.
-#[must_use]
 pub fn sanitize(
     suite: &Suite,
     spec: &WorkloadSpec,
     tool: &str,
-    how: Sanitizing<'_>,
+    settings: SanitizeSettings<'_>,
 ) -> (SanitizeOutcome, Option<DeviceInfo>) {
-    let log = how.folder.file(&spec.name, &format!(".{tool}.log"));
+    let log = settings.folder.file(&spec.name, &format!(".{tool}.log"));
     let (path, code) = (log.display().to_string(), ERROR_EXIT.to_string());
-    let words = [
-        // Its allocator keeps tensors beside each other in blocks of its own, which hides accesses out of bounds.
+    let command = [
+        // PyTorch's allocator packs tensors into large blocks, which hides accesses out of bounds.
         [
             "env",
             "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
-            &how.sanitizer.path,
+            &settings.sanitizer.path,
             "--tool",
             tool,
             "--error-exitcode",
@@ -50,53 +45,52 @@ pub fn sanitize(
         ],
         ["--check-exit-code", "no", "--print-limit", "100", "--target-processes", "all", "--log-file"],
     ];
-    let words: Vec<String> = words.concat().into_iter().chain([path.as_str()]).map(str::to_owned).collect();
-    let Driven { stop, device, status, .. } = drive(suite, spec, &words, how.timeout);
-    let said = sanitizer_log(&log_text(&log));
+    let command: Vec<String> =
+        command.concat().into_iter().chain([path.as_str()]).map(str::to_owned).collect();
+    let CallResult { stop, device, status, .. } = drive(suite, spec, &command, settings.timeout);
+    let report = sanitizer_log(&read_log(&log));
     let has_error_exit = status.is_some_and(|status| status.code() == Some(ERROR_EXIT));
     let name = log.file_name().map(|name| name.to_string_lossy().into_owned());
-    let outcome = match (stop, said.errors_count) {
+    let no_result = |reason: &str, detail: String| SanitizeOutcome::Unavailable(unavailable(reason, detail));
+    let outcome = match (stop, report.errors_count) {
         (_, Some(errors_count @ 1..)) => {
-            SanitizeOutcome::Errors { errors_count, errors: said.errors, log: name }
+            SanitizeOutcome::Errors { errors_count, errors: report.errors, log: name }
         }
-        // Killed before its summary, it may have told some.
-        (_, None) if !said.errors.is_empty() || has_error_exit => {
-            let errors_count = said.errors.len().max(1) as u64;
-            SanitizeOutcome::Errors { errors_count, errors: said.errors, log: name }
+        // Killed before its summary, it may have reported some.
+        (_, None) if !report.errors.is_empty() || has_error_exit => {
+            let errors_count = report.errors.len().max(1) as u64;
+            SanitizeOutcome::Errors { errors_count, errors: report.errors, log: name }
         }
         (Some(Stop::Skipped(reason)), _) => SanitizeOutcome::Unavailable(unavailable(&reason, None)),
-        (_, None) if !said.troubles.is_empty() => {
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_not_supported", said.troubles.join("; ")))
+        (_, None) if !report.troubles.is_empty() => {
+            no_result("sanitizer_not_supported", report.troubles.join("; "))
         }
         (Some(Stop::Failed(failure)), _) if failure.cause == FailureCause::TimedOut => {
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_timed_out", failure.detail))
+            no_result("sanitizer_timed_out", failure.detail)
         }
         (Some(Stop::Failed(failure)), Some(0)) => SanitizeOutcome::Failed(failure),
-        (stop, None) => {
-            let why = match stop {
-                Some(Stop::Failed(failure)) => clean_text(&failure.detail),
-                _ => "it wrote no summary".to_owned(),
-            };
-            let detail = format!("{why}; its log is {path}");
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_no_summary", detail))
+        (Some(Stop::Failed(failure)), None) => {
+            let detail = format!("{}; its log is {path}", clean_text(&failure.detail));
+            no_result("sanitizer_no_summary", detail)
         }
+        (None, None) => no_result("sanitizer_no_summary", format!("it wrote no summary; its log is {path}")),
         (None, Some(0)) if has_error_exit => {
             let detail = format!("it ended with {ERROR_EXIT} and counts no errors; its log is {path}");
-            SanitizeOutcome::Unavailable(unavailable("sanitizer_no_summary", detail))
+            no_result("sanitizer_no_summary", detail)
         }
         (None, Some(0)) => SanitizeOutcome::Clean,
     };
     (outcome, device)
 }
 
-/// Whether it finds an error that was planted: the workload of this suite writes out of bounds. Where it does not, its silence about others
-/// means nothing.
-///
-/// # Errors
-/// Why it cannot be used.
-pub fn check_sanitizer(planted: &Suite, how: Sanitizing<'_>) -> Result<Option<DeviceInfo>, Unavailable> {
+/// Checks that the sanitizer finds a planted error: the suite's workload writes out of bounds. If it does not, its
+/// silence about others means nothing.
+pub fn check_sanitizer(
+    planted: &Suite,
+    settings: SanitizeSettings<'_>,
+) -> Result<Option<DeviceInfo>, Unavailable> {
     let Some(spec) = planted.workloads.first() else { return Ok(None) };
-    let (outcome, device) = sanitize(planted, spec, "memcheck", how);
+    let (outcome, device) = sanitize(planted, spec, "memcheck", settings);
     match outcome {
         SanitizeOutcome::Errors { errors, .. } if errors.iter().any(|error| error.kernel.is_some()) => {
             Ok(device)

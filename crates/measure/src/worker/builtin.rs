@@ -1,8 +1,7 @@
 //! The built-in ops as a worker in this process.
 
-use super::slowdown::prolong;
-use super::waits::Waits;
-use super::{Computed, Known, Prepared, Worker, WorkerError, request};
+use super::{Computed, Prepared, Worker, WorkerError, op_request};
+use crate::schedstat::ThreadWaits;
 use crate::{clock, machine};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
@@ -14,33 +13,30 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The built-in ops of a suite.
+/// The built-in ops on the CPU.
 pub struct Builtin {
     specs: Vec<WorkloadSpec>,
     prepared: HashMap<String, PreparedWorkload>,
-    /// Real work added to every sample, as a share of its time.
     slowdown: f64,
-    waits: Option<Waits>,
+    waits: Option<ThreadWaits>,
     clock_resolution_ns: u64,
 }
 
 struct PreparedWorkload {
     op: PreparedOp,
-    /// The inputs were drawn from it.
     seed: u64,
-    /// Whether the output buffers hold an answer of a call, and not poison.
+    /// Whether the output buffers hold a call's answer, and not poison.
     has_answer: bool,
 }
 
 impl Builtin {
-    /// A worker for those workloads that name it; `slowdown` is real work added to each sample, as a share of its time.
-    #[must_use]
+    /// `slowdown` is real work added to each sample, as a share of its time.
     pub fn new(workloads: &[WorkloadSpec], slowdown: f64) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
             prepared: HashMap::new(),
             slowdown,
-            waits: Waits::of_this_thread(),
+            waits: ThreadWaits::of_this_thread(),
             clock_resolution_ns: clock::resolution_ns(),
         }
     }
@@ -50,27 +46,27 @@ impl Builtin {
     }
 }
 
-/// Waits are told of samples from this length on. Reading them takes the caches a microsecond back, which a short sample
-/// would show; and among many short samples some are never interrupted.
+/// Waits are reported for samples of at least this length. Reading them costs the caches a microsecond, which a short
+/// sample would show; and among many short samples some are never interrupted.
 const WAITS_FROM: Duration = Duration::from_micros(500);
 
 impl Worker for Builtin {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        Ok(super::own_info(WORKER_BUILTIN, TIMER_HOST, self.clock_resolution_ns))
+        Ok(super::worker_info(WORKER_BUILTIN, TIMER_HOST, self.clock_resolution_ns))
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
-        Ok(self.specs.iter().map(super::info_of).collect())
+        Ok(self.specs.iter().map(super::workload_info).collect())
     }
 
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
         let spec = self.specs.iter().find(|spec| spec.name == workload);
         let spec = spec.ok_or_else(|| WorkerError::no_workload(workload))?;
-        let op = PreparedOp::new(&request(spec, seed))
+        let op = PreparedOp::new(&op_request(spec, seed))
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))?;
         let work = Some(op.work().clone());
         self.prepared.insert(workload.to_owned(), PreparedWorkload { op, seed, has_answer: false });
-        Ok(Prepared::Ready(Box::new(Known { work, kernel: None })))
+        Ok(Prepared::ready(work, None))
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
@@ -81,7 +77,7 @@ impl Worker for Builtin {
         }
         let prepared = self.prepared.get_mut(workload).ok_or_else(|| WorkerError::no_workload(workload))?;
         let op = &mut prepared.op;
-        // An answer left from before must not pass for the answer of the timed calls.
+        // An old answer must not be taken for that of the timed calls.
         op.poison();
         let start = Instant::now();
         (0..calls_per_sample).for_each(|_| op.call());
@@ -89,7 +85,7 @@ impl Worker for Builtin {
         let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
         let mut wait_ns = Vec::new();
         for _ in 0..samples_count {
-            let waited_ns = waits.and_then(Waits::total_ns);
+            let waited_ns = waits.and_then(ThreadWaits::total_ns);
             let start = Instant::now();
             for _ in 0..calls_per_sample {
                 black_box(&mut *op).call();
@@ -102,7 +98,7 @@ impl Worker for Builtin {
             elapsed_ns.push(sample_ns);
             // A wait just before or after the sample may be counted with it.
             let waited = waits
-                .and_then(Waits::total_ns)
+                .and_then(ThreadWaits::total_ns)
                 .zip(waited_ns)
                 .map(|(after, before)| after.saturating_sub(before));
             wait_ns.extend(waited.map(|ns| if ns < sample_ns { ns } else { 0 }));
@@ -126,7 +122,7 @@ impl Worker for Builtin {
             prepared.op.call();
             prepared.has_answer = true;
         }
-        Ok(Some(super::answer(prepared.op.check())))
+        Ok(Some(super::to_answer(prepared.op.check())))
     }
 
     fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
@@ -134,12 +130,46 @@ impl Worker for Builtin {
             .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
     }
 
-    fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
-        super::evaluate::on_the_cpu(asked)
+    fn evaluate(&mut self, evaluation: &Evaluation) -> Result<Computed, WorkerError> {
+        super::evaluate::compute_on_cpu(evaluation)
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {
         self.prepared.remove(workload);
         Ok(())
+    }
+}
+
+/// Extends a sample that began at `start`, and whose calls are done, by a share of its time: 0.02 makes it 2 % longer.
+/// A share of what the calls took now, not earlier: whatever slows them down today slows the extra work too.
+fn prolong(start: Instant, share: f64) -> Duration {
+    let until = start.elapsed().mul_f64(1.0 + share);
+    loop {
+        work();
+        let elapsed = start.elapsed();
+        if elapsed >= until {
+            return elapsed;
+        }
+    }
+}
+
+/// A few nanoseconds of dependent multiplications.
+fn work() {
+    let mut x = black_box(1_u64);
+    for _ in 0..8 {
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    }
+    black_box(x);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_prolonged_by_its_share() {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(2) {}
+        assert!(prolong(start, 0.5) >= Duration::from_millis(3));
     }
 }

@@ -1,7 +1,6 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
-use super::tail::Tail;
-use super::{Known, Place, Prepared, Worker, WorkerError};
+use super::{Place, Prepared, Tail, Worker, WorkerError};
 use crate::{clock, machine};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
@@ -14,7 +13,6 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use wait4::{ResUse, Wait4};
 
-/// The programs of a suite.
 pub struct Commands {
     specs: Vec<WorkloadSpec>,
     place: Place,
@@ -22,7 +20,6 @@ pub struct Commands {
     clock_resolution_ns: u64,
 }
 
-/// One run of a program.
 struct Finished {
     wall: Duration,
     resources: ResUse,
@@ -30,8 +27,7 @@ struct Finished {
 }
 
 impl Commands {
-    /// A worker for those workloads that are commands; none may take longer than `timeout`.
-    #[must_use]
+    /// No program may take longer than `timeout`.
     pub fn new(workloads: &[WorkloadSpec], place: Place, timeout: Duration) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_COMMAND).cloned().collect(),
@@ -48,16 +44,15 @@ impl Commands {
 
 impl Worker for Commands {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        Ok(super::own_info(WORKER_COMMAND, TIMER_PROCESS, self.clock_resolution_ns))
+        Ok(super::worker_info(WORKER_COMMAND, TIMER_PROCESS, self.clock_resolution_ns))
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
-        Ok(self.specs.iter().map(super::info_of).collect())
+        Ok(self.specs.iter().map(super::workload_info).collect())
     }
 
     fn prepare(&mut self, workload: &str, _seed: u64) -> Result<Prepared, WorkerError> {
-        let known = |spec: &WorkloadSpec| Known { work: spec.work.clone(), kernel: None };
-        self.spec(workload).map(|spec| Prepared::Ready(Box::new(known(spec))))
+        Ok(Prepared::ready(self.spec(workload)?.work.clone(), None))
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
@@ -73,13 +68,13 @@ impl Worker for Commands {
                 cpu += usage.utime + usage.stime;
                 result.peak_rss_bytes = result.peak_rss_bytes.max(own_peak(usage.maxrss));
             }
-            result.elapsed_ns.push(nanos(wall));
-            result.cpu_ns.push(nanos(cpu));
+            result.elapsed_ns.push(clock::nanos(wall));
+            result.cpu_ns.push(clock::nanos(cpu));
         }
         Ok(result)
     }
 
-    /// Exit status 0, and the expected text on stdout where the suite names one.
+    /// Checks the exit status, and stdout if the suite names the expected text.
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
         let spec = self.spec(workload)?;
         let Some(expected) = &spec.expect_stdout else {
@@ -104,13 +99,12 @@ impl Worker for Commands {
     }
 }
 
-/// A process starts out with its parent's peak in its books, so a smaller one of its own cannot be seen.
+/// A process starts with its parent's peak, so a smaller one of its own cannot be seen.
 fn own_peak(maxrss_bytes: u64) -> Option<u64> {
     let inherited_bytes = machine::peak_rss_bytes().unwrap_or(0);
     (maxrss_bytes > inherited_bytes).then_some(maxrss_bytes)
 }
 
-/// Runs the program once.
 fn execute(
     spec: &WorkloadSpec,
     place: &Place,
@@ -127,11 +121,11 @@ fn execute(
     let (mut child, job) = place
         .spawn(&mut command)
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
-    let reader = child.stdout.take().map(read_aside);
-    let stderr = child.stderr.take().map(Tail::of);
+    let reader = child.stdout.take().map(read_in_background);
+    let stderr = child.stderr.take().map(Tail::new);
     let timed_out = !job.wait(timeout);
     let wall = start.elapsed();
-    // What it left running would disturb the next call and hold its stdout open.
+    // Leftover processes would disturb the next call and keep stdout open.
     job.kill();
     if !job.wait(KILL_MAX) {
         let detail = format!("{program:?} was killed, yet does not end");
@@ -166,24 +160,20 @@ fn execute(
     Ok(Finished { wall, resources, stdout })
 }
 
-/// How long a process that was killed may take to end.
+/// How long a killed process may take to end.
 const KILL_MAX: Duration = Duration::from_secs(5);
 /// How long stdout may stay open after the program and its group are gone.
 const STDOUT_GRACE: Duration = Duration::from_millis(500);
 
-/// Reads up to a byte over the limit and then lets go: the writer gets a broken pipe, not our memory.
-fn read_aside(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+/// Reads one byte past the limit and then closes: the writer gets a broken pipe, instead of filling our memory.
+fn read_in_background(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What could not be read is compared as missing.
+        // Output that cannot be read counts as missing.
         let _ = out.take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-        // Nobody waits any more when it took too long.
+        // The receiver is gone after a timeout.
         let _ = send.send(bytes);
     });
     receive
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,9 @@
-//! The built-in ops on a CUDA device as a worker. A fault or a hang takes its process with it, so it gets one of its own.
+//! The built-in ops on a CUDA device as a worker. It gets its own process, because a fault or a hang takes the process
+//! down.
 
 use super::evaluate::{Tensors, evaluation_request};
-use super::{Computed, Known, Prepared, Worker, WorkerError, request};
+use super::{Computed, Prepared, Worker, WorkerError, op_request};
+use crate::clock::nanos;
 use crate::fuzz::own;
 use crate::machine;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
@@ -21,19 +23,17 @@ use std::time::Duration;
 /// A sample lasts a thousand of these: events step by half a microsecond.
 const EVENT_RESOLUTION_NS: u64 = 500;
 
-/// The built-in ops of a suite on one device.
+/// The built-in ops on a CUDA device.
 pub struct Cuda {
     specs: Vec<WorkloadSpec>,
-    /// The device, or why there is none.
     gpu: Result<Gpu, Unavailable>,
     prepared: HashMap<String, (cuda::Prepared, (Timing, Cache))>,
-    /// Time added to every sample, as a share of it.
+    /// Time added to each sample, as a share of it.
     slowdown: f64,
 }
 
 impl Cuda {
-    /// A worker for those workloads that name it. Where there is no device it says so for each of them.
-    #[must_use]
+    /// Without a device, every workload is skipped with the reason.
     pub fn new(workloads: &[WorkloadSpec], ordinal: u32, cache_dir: &Path, slowdown: f64) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_CUDA).cloned().collect(),
@@ -44,12 +44,7 @@ impl Cuda {
     }
 }
 
-fn skipped(reason: &str) -> Evaluated {
-    Evaluated { skipped: Some(reason.to_owned()), ..Evaluated::default() }
-}
-
-/// How a workload is timed.
-pub(crate) fn how(spec: &WorkloadSpec) -> (Timing, Cache) {
+pub(crate) fn choose_timing(spec: &WorkloadSpec) -> (Timing, Cache) {
     let timing = match spec.timer() {
         TIMER_CUDA_EVENTS => Timing::Events,
         TIMER_HOST => Timing::Host,
@@ -64,17 +59,14 @@ impl From<CudaError> for WorkerError {
     }
 }
 
-/// An op on the device, or the reason why this machine has it not.
-fn prepare(gpu: &mut Gpu, request: &Request) -> Result<Result<cuda::Prepared, String>, PrepareError> {
-    match cuda::Prepared::new(gpu, request) {
-        Ok(prepared) => Ok(Ok(prepared)),
-        Err(PrepareError::Skipped(reason)) => Ok(Err(reason)),
-        // Without a compiler, what was never compiled here cannot run: a fact about the machine.
-        Err(PrepareError::Device(error)) if error.cause == FailureCause::NotStarted => {
-            Ok(Err("nvrtc_not_found".to_owned()))
+fn prepare(gpu: &mut Gpu, request: &Request) -> Result<cuda::Prepared, PrepareError> {
+    cuda::Prepared::new(gpu, request).map_err(|error| match error {
+        // Without a compiler, a kernel that was never compiled here cannot run: a fact about the machine.
+        PrepareError::Device(error) if error.cause == FailureCause::NotStarted => {
+            PrepareError::Skipped("nvrtc_not_found".to_owned())
         }
-        Err(error) => Err(error),
-    }
+        error => error,
+    })
 }
 
 impl From<PrepareError> for WorkerError {
@@ -88,13 +80,13 @@ impl From<PrepareError> for WorkerError {
 
 impl Worker for Cuda {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
-        let mut info = super::own_info(WORKER_CUDA, TIMER_CUDA_GRAPH, EVENT_RESOLUTION_NS);
+        let mut info = super::worker_info(WORKER_CUDA, TIMER_CUDA_GRAPH, EVENT_RESOLUTION_NS);
         info.device = self.gpu.as_ref().ok().map(|gpu| gpu.info().clone());
         Ok(info)
     }
 
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError> {
-        Ok(self.specs.iter().map(super::info_of).collect())
+        Ok(self.specs.iter().map(super::workload_info).collect())
     }
 
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError> {
@@ -104,28 +96,28 @@ impl Worker for Cuda {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(Prepared::Skipped(unavailable.reason.to_owned())),
         };
-        // The memory of the one before goes back first.
+        // Free the previous buffers first.
         self.prepared.remove(workload);
-        let prepared = match prepare(gpu, &request(spec, seed))? {
-            Ok(prepared) => prepared,
-            Err(reason) => return Ok(Prepared::Skipped(reason)),
+        let prepared = match prepare(gpu, &op_request(spec, seed)) {
+            Err(PrepareError::Skipped(reason)) => return Ok(Prepared::Skipped(reason)),
+            prepared => prepared?,
         };
         let work = Some(prepared.work());
         let mut kernel = prepared.kernel_info();
-        // Time that is put in is not in the kernel's code.
+        // An artificial slowdown is not part of the kernel's code.
         kernel.code_sha256 = kernel.code_sha256.filter(|_| self.slowdown == 0.0);
         let kernel = Some(kernel);
-        self.prepared.insert(workload.to_owned(), (prepared, how(spec)));
-        Ok(Prepared::Ready(Box::new(Known { work, kernel })))
+        self.prepared.insert(workload.to_owned(), (prepared, choose_timing(spec)));
+        Ok(Prepared::ready(work, kernel))
     }
 
-    /// Inputs are drawn anew for every request, whatever its seed.
+    /// Draws new inputs for every request, whatever its seed.
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
         let RunRequest { workload, samples_count, calls_per_sample, .. } = request;
-        let (Ok(gpu), Some((prepared, how))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
+        let (Ok(gpu), Some((prepared, timing))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
-        let times = prepared.run(gpu, *how, *samples_count, *calls_per_sample, self.slowdown)?;
+        let times = prepared.run(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
         Ok(RunResult {
             workload: workload.clone(),
             calls_per_sample: *calls_per_sample,
@@ -142,68 +134,57 @@ impl Worker for Cuda {
         let (Ok(gpu), Some((prepared, _))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
-        Ok(Some(super::answer(prepared.check(gpu)?)))
+        Ok(Some(super::to_answer(prepared.check(gpu)?)))
     }
 
     fn fuzz(&mut self, case: &FuzzCase) -> Result<Evaluated, WorkerError> {
         let gpu = match &mut self.gpu {
             Ok(gpu) => gpu,
-            Err(unavailable) => return Ok(skipped(unavailable.reason)),
+            Err(unavailable) => return Ok(own::skipped(unavailable.reason)),
         };
-        let mut prepared = match prepare(gpu, &own::request(case))? {
-            Ok(prepared) => prepared,
-            Err(reason) => return Ok(skipped(&reason)),
-        };
-        let evaluated = match prepared.evaluate(gpu, case.values, case.seed) {
-            Err(PrepareError::Skipped(reason)) => return Ok(skipped(&reason)),
-            evaluated => evaluated?,
-        };
-        Ok(match evaluated {
-            cuda::Evaluation::Checked(check) if check.passed => {
-                Evaluated { errors: Some(own::errors(&check)), ..Evaluated::default() }
-            }
-            cuda::Evaluation::Checked(check) => own::wrong(&check),
-            cuda::Evaluation::Wrong(kind, detail) => Evaluated::wrong(kind, detail),
-        })
+        let prepared = prepare(gpu, &own::request(case));
+        match prepared.and_then(|mut prepared| prepared.evaluate(gpu, case.values, case.seed)) {
+            Err(PrepareError::Skipped(reason)) => Ok(own::skipped(reason)),
+            Err(error) => Err(error.into()),
+            Ok(cuda::Evaluation::Checked(check)) => Ok(own::from_check(&check)),
+            Ok(cuda::Evaluation::Wrong(kind, detail)) => Ok(Evaluated::wrong(kind, detail)),
+        }
     }
 
-    fn evaluate(&mut self, asked: &Evaluation) -> Result<Computed, WorkerError> {
+    fn evaluate(&mut self, evaluation: &Evaluation) -> Result<Computed, WorkerError> {
         let gpu = match &mut self.gpu {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(Computed::Skipped(unavailable.reason.to_owned())),
         };
-        let request = evaluation_request(asked);
-        let prepared = match prepare(gpu, &request) {
-            Err(PrepareError::Request(error)) => Err(error.to_string()),
+        let request = evaluation_request(evaluation);
+        let mut prepared = match prepare(gpu, &request) {
+            Err(PrepareError::Request(error)) => return Ok(Computed::Skipped(error.to_string())),
+            Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
             prepared => prepared?,
         };
-        let mut prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(reason) => return Ok(Computed::Skipped(reason)),
-        };
         let dtype = prepared.dtype();
-        let tensors = Tensors::open(asked)?;
+        let tensors = Tensors::open(evaluation)?;
         let mut elapsed = Duration::ZERO;
-        for call in &asked.calls {
+        for call in &evaluation.calls {
             let mut inputs = prepared.tensors();
             tensors.read_inputs(&call.inputs, &mut inputs)?;
-            let computed = match prepared.compute(gpu, &inputs, asked.repeats) {
+            let computed = match prepared.compute(gpu, &inputs, evaluation.repeats) {
                 Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
                 computed => computed?,
             };
             for place in &call.outputs {
                 let Some(output) = computed.outputs.iter().find(|output| output.name == place.name) else {
-                    let reason = format!("on a device {:?} does not give {:?}", asked.op, place.name);
+                    let reason = format!("on a device {:?} does not give {:?}", evaluation.op, place.name);
                     return Ok(Computed::Skipped(reason));
                 };
-                // All floats of an exchange have the element type that was asked for.
+                // All float outputs have the requested element type.
                 let mut rounded = Tensor::new("", &output.dims, Domain::Any, Element::Float(dtype));
                 rounded.set(&output.values());
                 tensors.write(place, &rounded.bytes())?;
             }
             elapsed += computed.elapsed;
         }
-        Ok(Computed::Timed(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).max(1)))
+        Ok(Computed::Timed(nanos(elapsed).max(1)))
     }
 
     fn release(&mut self, workload: &str) -> Result<(), WorkerError> {

@@ -1,6 +1,7 @@
-//! Computing on tensors that somebody else has put into a file, by holdpoint's own ops.
+//! Runs holdpoint's own ops on tensors in a file.
 
 use super::{Computed, WorkerError};
+use crate::clock::nanos;
 use holdpoint_model::FailureCause;
 use holdpoint_model::fuzz::{Evaluation, TensorPlace};
 use holdpoint_ops::{Backend, Prepared, Request, Tensor, validate};
@@ -8,46 +9,29 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-fn refused(what: impl ToString) -> WorkerError {
+fn request_error(what: impl ToString) -> WorkerError {
     WorkerError::new(FailureCause::WorkerError, what.to_string())
 }
 
-/// The file that holds the tensors.
 pub(super) struct Tensors {
     file: File,
     bytes: u64,
 }
 
 impl Tensors {
-    /// Opens it.
-    ///
-    /// # Errors
-    /// When it is not there, or shorter than it is said to be.
-    pub(super) fn open(asked: &Evaluation) -> Result<Self, WorkerError> {
-        let file = File::options().read(true).write(true).open(&asked.file);
-        let file = file.map_err(|error| refused(format!("the tensors' file: {error}")))?;
-        let len = file.metadata().map_err(refused)?.len();
-        if len < asked.bytes {
-            return Err(refused(format!("the tensors' file has {len} bytes, not {}", asked.bytes)));
+    pub(super) fn open(evaluation: &Evaluation) -> Result<Self, WorkerError> {
+        let file = File::options().read(true).write(true).open(&evaluation.file);
+        let file = file.map_err(|error| request_error(format!("the tensors' file: {error}")))?;
+        let len = file.metadata().map_err(request_error)?.len();
+        if len < evaluation.bytes {
+            return Err(request_error(format!(
+                "the tensors' file has {len} bytes, not {}",
+                evaluation.bytes
+            )));
         }
-        Ok(Self { file, bytes: asked.bytes })
+        Ok(Self { file, bytes: evaluation.bytes })
     }
 
-    /// Reads a tensor of so many bytes.
-    ///
-    /// # Errors
-    /// When it does not lie in the file.
-    fn read(&self, place: &TensorPlace, bytes: usize) -> Result<Vec<u8>, WorkerError> {
-        self.check(place, bytes)?;
-        let mut read = vec![0; bytes];
-        self.file.read_exact_at(&mut read, place.byte_offset).map_err(refused)?;
-        Ok(read)
-    }
-
-    /// Reads an op's inputs, which must be these.
-    ///
-    /// # Errors
-    /// When they are others, or do not lie in the file.
     pub(super) fn read_inputs(
         &self,
         places: &[TensorPlace],
@@ -55,52 +39,46 @@ impl Tensors {
     ) -> Result<(), WorkerError> {
         check_places(places, inputs)?;
         for (place, tensor) in places.iter().zip(inputs) {
-            tensor.set_bytes(&self.read(place, tensor.len() * tensor.width())?);
+            let mut bytes = vec![0; tensor.len() * tensor.width()];
+            self.check(place, bytes.len())?;
+            self.file.read_exact_at(&mut bytes, place.byte_offset).map_err(request_error)?;
+            tensor.set_bytes(&bytes);
         }
         Ok(())
     }
 
-    /// Writes one.
-    ///
-    /// # Errors
-    /// When it would not lie in the file.
     pub(super) fn write(&self, place: &TensorPlace, bytes: &[u8]) -> Result<(), WorkerError> {
         self.check(place, bytes.len())?;
-        self.file.write_all_at(bytes, place.byte_offset).map_err(refused)
+        self.file.write_all_at(bytes, place.byte_offset).map_err(request_error)
     }
 
     fn check(&self, place: &TensorPlace, bytes: usize) -> Result<(), WorkerError> {
         match place.byte_offset.checked_add(bytes as u64) {
             Some(end) if end <= self.bytes => Ok(()),
-            _ => Err(refused(format!("tensor {:?} does not lie in the file", place.name))),
+            _ => Err(request_error(format!("tensor {:?} does not lie in the file", place.name))),
         }
     }
 }
 
-/// What is asked of the ops.
-pub(super) fn evaluation_request(asked: &Evaluation) -> Request {
+pub(super) fn evaluation_request(evaluation: &Evaluation) -> Request {
     Request {
-        seed: asked.seed.unwrap_or(0),
-        kernel: asked.kernel.clone(),
-        ..Request::new(&asked.op, &asked.shape, &asked.dtype, &asked.params)
+        seed: evaluation.seed.unwrap_or(0),
+        kernel: evaluation.kernel.clone(),
+        ..Request::new(&evaluation.op, &evaluation.shape, &evaluation.dtype, &evaluation.params)
     }
 }
 
-/// Makes the calls with the built-in ops.
-///
-/// # Errors
-/// When an op does not take what is asked, or the tensors are not where they are said to be.
-pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
-    let request = evaluation_request(asked);
+pub(super) fn compute_on_cpu(evaluation: &Evaluation) -> Result<Computed, WorkerError> {
+    let request = evaluation_request(evaluation);
     if let Err(error) = validate(&request, Backend::Cpu) {
         return Ok(Computed::Skipped(error.to_string()));
     }
-    let tensors = Tensors::open(asked)?;
+    let tensors = Tensors::open(evaluation)?;
     let mut ops = Vec::new();
-    for call in &asked.calls {
-        let mut op = Prepared::new(&request).map_err(refused)?;
+    for call in &evaluation.calls {
+        let mut op = Prepared::new(&request).map_err(request_error)?;
         tensors.read_inputs(&call.inputs, op.inputs())?;
-        // Its floats, and behind them its whole numbers, unless nobody asks for those.
+        // Float outputs come first, then integer outputs, which a request may leave out.
         let floats_count = op.outputs().iter().filter(|tensor| !tensor.is_integer()).count();
         let is_all = call.outputs.len() > floats_count;
         let outputs = op.outputs();
@@ -109,11 +87,11 @@ pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
         ops.push(op);
     }
     let start = Instant::now();
-    for _ in 0..asked.repeats {
+    for _ in 0..evaluation.repeats {
         ops.iter_mut().for_each(Prepared::call);
     }
-    let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    for (call, op) in asked.calls.iter().zip(&mut ops) {
+    let elapsed_ns = nanos(start.elapsed());
+    for (call, op) in evaluation.calls.iter().zip(&mut ops) {
         for (place, tensor) in call.outputs.iter().zip(op.outputs()) {
             tensors.write(place, &tensor.bytes())?;
         }
@@ -121,7 +99,7 @@ pub(super) fn on_the_cpu(asked: &Evaluation) -> Result<Computed, WorkerError> {
     Ok(Computed::Timed(elapsed_ns.max(1)))
 }
 
-/// Whether the tensors are those of the op, in its order.
+/// Checks that the tensors are those of the op, in its order.
 fn check_places(places: &[TensorPlace], known: &[Tensor]) -> Result<(), WorkerError> {
     let are_same =
         |(place, tensor): (&TensorPlace, &Tensor)| place.name == tensor.name && place.shape == tensor.dims;
@@ -130,5 +108,5 @@ fn check_places(places: &[TensorPlace], known: &[Tensor]) -> Result<(), WorkerEr
     }
     let wanted: Vec<String> =
         known.iter().map(|tensor| format!("{} {:?}", tensor.name, tensor.dims)).collect();
-    Err(refused(format!("the op has tensors {}", wanted.join(", "))))
+    Err(request_error(format!("the op has tensors {}", wanted.join(", "))))
 }

@@ -1,18 +1,21 @@
-//! Lines of limited length from a stream that nobody has vouched for.
+//! Lines from and to untrusted processes: of limited length, and never lines but for the last few.
 
-use holdpoint_model::limits::LINE_BYTES_MAX;
-use std::io::{self, BufRead};
+use holdpoint_model::limits::{LINE_BYTES_MAX, STDERR_LINES_KEPT, clean_text};
+use holdpoint_model::protocol::Message;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// What came.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line {
-    /// A whole line, or the last one without its end.
+    /// A whole line, or the last one without its newline.
     Text(String),
-    /// A line over the limit; the stream is of no further use.
+    /// A line over the limit; nothing more can be read from the stream.
     TooLong,
-    /// Bytes that are not UTF-8.
     NotText,
-    /// The end.
     End,
 }
 
@@ -40,8 +43,71 @@ pub(super) fn read_line(reader: &mut impl BufRead) -> io::Result<Line> {
     }
 }
 
+/// A message as the protocol sends it.
+pub(crate) fn to_line(id: u64, body: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(&Message { id, body })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
 fn text(bytes: Vec<u8>) -> Line {
     String::from_utf8(bytes).map_or(Line::NotText, Line::Text)
+}
+
+/// How long a stream may stay open after its writer has ended: a grandchild may hold it.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The last lines of a stream: always drained, so that the writer never waits for a reader.
+pub(crate) struct Tail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Tail {
+    /// Reads the stream to its end, in a thread of its own.
+    pub(crate) fn new(pipe: impl Read + Send + 'static) -> Self {
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let for_reader = Arc::clone(&lines);
+        Self { lines, reader: std::thread::spawn(move || drain(pipe, &for_reader)) }
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// The last lines of a writer that has ended.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        let step = Duration::from_millis(5);
+        (0..GRACE.as_millis() / step.as_millis())
+            .take_while(|_| !self.reader.is_finished())
+            .for_each(|_| std::thread::sleep(step));
+        self.lines()
+    }
+}
+
+fn drain(pipe: impl Read, lines: &Mutex<VecDeque<String>>) {
+    let mut reader = BufReader::new(pipe);
+    loop {
+        let line = match read_line(&mut reader) {
+            Ok(Line::Text(text)) => clean_text(&text),
+            Ok(Line::NotText) => "(not UTF-8)".to_owned(),
+            Ok(Line::TooLong) => {
+                push(lines, "(a line over the limit; nothing after it was kept)".to_owned());
+                let _ = io::copy(&mut reader, &mut io::sink());
+                return;
+            }
+            Ok(Line::End) | Err(_) => return,
+        };
+        push(lines, line);
+    }
+}
+
+fn push(lines: &Mutex<VecDeque<String>>, line: String) {
+    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    if lines.len() == STDERR_LINES_KEPT {
+        lines.pop_front();
+    }
+    lines.push_back(line);
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Workers: whatever owns workloads and times them when asked.
+//! Workers own workloads and time them when asked.
 //!
-//! One trait, in process ([`Builtin`], [`Commands`]) or in a child process that speaks the protocol
-//! ([`Child`]). A worker never decides anything, and what it says is checked by the caller.
+//! One trait, in process ([`Builtin`], [`Commands`]) or in a child process that speaks the protocol ([`Child`]). A
+//! worker never decides anything, and its caller checks everything it reports.
 
 mod builtin;
 mod child;
@@ -11,18 +11,15 @@ mod evaluate;
 mod lines;
 mod place;
 mod serve;
-mod slowdown;
-mod tail;
-mod waits;
 
 pub use builtin::Builtin;
 pub use child::Child;
 pub use commands::Commands;
 pub use cuda::Cuda;
+pub(crate) use lines::Tail;
 pub use place::Place;
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;
-pub(crate) use tail::Tail;
 
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
@@ -33,17 +30,13 @@ use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
 use holdpoint_model::{Failure, FailureCause, FuzzCase};
 use holdpoint_ops::{Backend, BuildError, Check, Request, Tolerance};
 
-/// Whether the built-in ops can do what a workload asks, without preparing it and without a device.
-///
-/// # Errors
-/// With what is wrong and what would be right.
+/// Checks that the built-in ops can run a workload, without preparing it and without a device.
 pub fn validate(spec: &WorkloadSpec) -> Result<(), BuildError> {
     let backend = if spec.worker == WORKER_CUDA { Backend::Cuda } else { Backend::Cpu };
-    holdpoint_ops::validate(&request(spec, 0), backend)
+    holdpoint_ops::validate(&op_request(spec, 0), backend)
 }
 
-/// What a workload asks of the ops.
-pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Request {
+pub(crate) fn op_request(spec: &WorkloadSpec, seed: u64) -> Request {
     Request {
         variant: spec.variant,
         seed,
@@ -53,8 +46,7 @@ pub(crate) fn request(spec: &WorkloadSpec, seed: u64) -> Request {
     }
 }
 
-/// A check's outcome as a worker tells it.
-fn answer(check: Check) -> Answer {
+fn to_answer(check: Check) -> Answer {
     Answer {
         passed: check.passed,
         values_count: check.total,
@@ -66,66 +58,39 @@ fn answer(check: Check) -> Answer {
 
 /// Something that owns workloads and times them when asked.
 pub trait Worker {
-    /// Who it is. Always asked first.
-    ///
-    /// # Errors
-    /// When the worker cannot answer.
+    /// Always asked first.
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError>;
 
-    /// The workloads it has.
-    ///
-    /// # Errors
-    /// When the worker cannot answer.
     fn list(&mut self) -> Result<Vec<WorkloadInfo>, WorkerError>;
 
     /// Allocates buffers and draws inputs.
-    ///
-    /// # Errors
-    /// When the workload is unknown or cannot be prepared.
     fn prepare(&mut self, workload: &str, seed: u64) -> Result<Prepared, WorkerError>;
 
-    /// Runs and times. It makes untimed calls first where caches may have gone cold since the last request.
-    ///
-    /// # Errors
-    /// When the workload is not prepared or fails.
+    /// Makes untimed calls first where caches may have gone cold since the last request.
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError>;
 
-    /// Checks the answer that the last timed calls left behind, or that of one call when there were none.
-    ///
-    /// # Errors
-    /// When the workload is not prepared or fails.
+    /// Checks the answer that the last timed calls left behind, or makes a call if there were none.
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError>;
 
-    /// Runs a case and checks the answer to it; holdpoint's own workers can.
-    ///
-    /// # Errors
-    /// When it fails, or the worker cannot.
+    /// Runs a case and checks its answer, in our own workers.
     fn fuzz(&mut self, _: &FuzzCase) -> Result<Evaluated, WorkerError> {
         Err(WorkerError::new(FailureCause::WorkerError, "this worker has no oracles"))
     }
 
-    /// Computes on tensors in a file, timed; workers of users can.
-    ///
-    /// # Errors
-    /// When it fails, or the worker cannot.
+    /// Computes on tensors in a file and times it.
     fn evaluate(&mut self, _: &Evaluation) -> Result<Computed, WorkerError> {
         Err(WorkerError::new(FailureCause::WorkerError, "this worker does not take tensors"))
     }
 
-    /// Frees the workload's buffers.
-    ///
-    /// # Errors
-    /// When the worker cannot answer.
     fn release(&mut self, workload: &str) -> Result<(), WorkerError>;
 
-    /// The process it lives in, where that is one of its own.
+    /// Its process, if it has one of its own.
     fn process_id(&self) -> Option<u32> {
         None
     }
 }
 
-/// Who a worker of this process is.
-fn own_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
+fn worker_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
     WorkerInfo {
         protocol: PROTOCOL_VERSION,
         name: name.to_owned(),
@@ -137,59 +102,55 @@ fn own_info(name: &str, timer: &str, clock_resolution_ns: u64) -> WorkerInfo {
     }
 }
 
-/// A workload of a suite as a worker lists it.
-fn info_of(spec: &WorkloadSpec) -> WorkloadInfo {
+fn workload_info(spec: &WorkloadSpec) -> WorkloadInfo {
     let (name, op) = (spec.name.clone(), spec.op.clone());
     let timer = Some(spec.timer().to_owned()).filter(|_| spec.worker == WORKER_CUDA);
     WorkloadInfo { name, op, shape: spec.shape.clone(), dtype: spec.dtype.clone(), timer }
 }
 
-/// A workload made ready, or the reason why it cannot run here.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prepared {
-    /// Ready, with what the worker knows about it.
-    Ready(Box<Known>),
-    /// Cannot run here; not a failure.
+    Ready(Box<PreparedInfo>),
+    /// Cannot run here, which is not a failure.
     Skipped(String),
 }
 
-/// What came of computing on tensors in a file.
+impl Prepared {
+    fn ready(work: Option<Work>, kernel: Option<KernelInfo>) -> Self {
+        Self::Ready(Box::new(PreparedInfo { work, kernel }))
+    }
+}
+
+/// The outcome of computing on tensors in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Computed {
-    /// The time of all calls together.
+    /// Nanoseconds of all calls together.
     Timed(u64),
-    /// The worker has no kernel for this; not a failure.
+    /// The worker has no kernel for this, which is not a failure.
     Skipped(String),
 }
 
 /// What a worker knows about a workload that is ready.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
-    /// Work of one call.
+pub struct PreparedInfo {
     pub work: Option<Work>,
-    /// The kernel behind it.
     pub kernel: Option<KernelInfo>,
 }
 
-/// What went wrong with a worker.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{detail}")]
 pub struct WorkerError {
-    /// The kind of failure.
     pub cause: FailureCause,
-    /// What happened.
     pub detail: String,
-    /// The last lines it wrote to stderr.
     pub stderr_tail: Vec<String>,
     /// Whether the worker is gone.
     pub fatal: bool,
-    /// The workload whose doing it is, where it is not that of the request.
+    /// The workload at fault, if it is not the one of the request.
     pub blamed: Option<String>,
 }
 
 impl WorkerError {
-    /// A failure that the worker survives. The detail may quote the worker, so it is cut and cleaned.
-    #[must_use]
+    /// A failure that the worker survives. The detail may quote the worker, so it is truncated and cleaned.
     pub fn new(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self {
             cause,
@@ -200,14 +161,10 @@ impl WorkerError {
         }
     }
 
-    /// A failure that ends the worker.
-    #[must_use]
     pub fn fatal(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self { fatal: true, ..Self::new(cause, detail) }
     }
 
-    /// A request for a workload that is unknown or not prepared.
-    #[must_use]
     pub(crate) fn no_workload(name: &str) -> Self {
         Self::new(FailureCause::WorkerError, format!("workload {name:?} is not known here, or not prepared"))
     }

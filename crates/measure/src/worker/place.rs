@@ -1,4 +1,4 @@
-//! Where a process of a workload runs.
+//! Where a workload's process runs.
 
 use crate::builds::resolve_program;
 use crate::jobs::{self, Job};

@@ -1,28 +1,27 @@
-//! The other end of the protocol: a worker of this process, served on a pair of streams.
+//! The worker's end of the protocol: serves a worker of this process on a pair of streams.
 
-use super::lines::{Line, read_line};
-use super::{Computed, Known, Prepared, Worker, WorkerError};
+use super::lines::{Line, read_line, to_line};
+use super::{Computed, Prepared, Worker, WorkerError};
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{CALLS_PER_SAMPLE_MAX, SAMPLES_PER_RUN_MAX};
 use holdpoint_model::protocol::{Message, PROTOCOL_VERSION, Request, Response};
 use std::io::{self, BufRead, Write};
 
-/// Answers requests until `bye` or the end of the input. A request that cannot be read gets an `error` and the
-/// conversation goes on; a line over the limit ends it.
-///
-/// # Errors
-/// When a stream fails.
+/// Answers requests until `bye` or the end of the input. A request that cannot be read gets an `error`; a line over the
+/// limit ends the conversation.
 pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     loop {
         let (id, response) = match read_line(&mut input)? {
             Line::End => return Ok(()),
             Line::Text(text) => match serde_json::from_str::<Message<Request>>(&text) {
                 Ok(message) => (message.id, answer(worker, &message.body)),
-                Err(error) => (id_of(&text), refused(format!("not a request of the protocol: {error}"))),
+                Err(error) => {
+                    (read_id(&text), error_response(format!("not a request of the protocol: {error}")))
+                }
             },
-            Line::NotText => (0, refused("not UTF-8 text".to_owned())),
+            Line::NotText => (0, error_response("not UTF-8 text".to_owned())),
             Line::TooLong => {
-                return write(&mut output, 0, &refused("line over the limit".to_owned()));
+                return write(&mut output, 0, &error_response("line over the limit".to_owned()));
             }
         };
         write(&mut output, id, &response)?;
@@ -32,20 +31,18 @@ pub fn serve(worker: &mut dyn Worker, mut input: impl BufRead, mut output: impl 
     }
 }
 
-/// The number of a request that cannot be read otherwise.
-fn id_of(text: &str) -> u64 {
+/// The number of a request that is otherwise unreadable.
+fn read_id(text: &str) -> u64 {
     let object: Option<serde_json::Value> = serde_json::from_str(text).ok();
     object.and_then(|object| object.get("id")?.as_u64()).unwrap_or(0)
 }
 
-fn refused(message: String) -> Response {
+fn error_response(message: String) -> Response {
     Response::Error { message, cause: None, fatal: false }
 }
 
 fn write(output: &mut impl Write, id: u64, response: &Response) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&Message { id, body: response })?;
-    line.push(b'\n');
-    output.write_all(&line)?;
+    output.write_all(&to_line(id, response)?)?;
     output.flush()
 }
 
@@ -60,14 +57,13 @@ fn answer(worker: &mut dyn Worker, request: &Request) -> Response {
 fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, WorkerError> {
     Ok(match request {
         Request::Hello { protocol } if *protocol == PROTOCOL_VERSION => Response::Hello(worker.hello()?),
-        Request::Hello { protocol } => {
-            refused(format!("protocol {protocol} is not spoken here; this worker speaks {PROTOCOL_VERSION}"))
-        }
+        Request::Hello { protocol } => error_response(format!(
+            "protocol {protocol} is not spoken here; this worker speaks {PROTOCOL_VERSION}"
+        )),
         Request::List {} => Response::Workloads { workloads: worker.list()? },
         Request::Prepare { workload, seed } => match worker.prepare(workload, *seed)? {
-            Prepared::Ready(known) => {
-                let Known { work, kernel } = *known;
-                Response::Prepared { workload: workload.clone(), work, kernel }
+            Prepared::Ready(info) => {
+                Response::Prepared { workload: workload.clone(), work: info.work, kernel: info.kernel }
             }
             Prepared::Skipped(reason) => Response::Skipped { workload: workload.clone(), reason },
         },
@@ -75,7 +71,7 @@ fn respond(worker: &mut dyn Worker, request: &Request) -> Result<Response, Worke
             if !(1..=SAMPLES_PER_RUN_MAX).contains(&run.samples_count)
                 || !(1..=CALLS_PER_SAMPLE_MAX).contains(&run.calls_per_sample) =>
         {
-            refused("samples_count or calls_per_sample is out of range".to_owned())
+            error_response("samples_count or calls_per_sample is out of range".to_owned())
         }
         Request::Run(run) => Response::Samples(worker.run(run)?),
         Request::Verify { workload } => {

@@ -1,7 +1,7 @@
 //! The built-in ops, in process and behind the protocol.
 
 use crate::common::suite;
-use holdpoint_measure::worker::{Builtin, Known, Prepared, Worker, serve};
+use holdpoint_measure::worker::{Builtin, Prepared, PreparedInfo, Worker, serve};
 use holdpoint_model::Suite;
 use holdpoint_model::protocol::{Message, Request, Response, RunRequest};
 use holdpoint_model::suite::Work;
@@ -72,7 +72,7 @@ fn the_served_worker_says_what_the_one_in_process_says() {
         let Prepared::Ready(known) = worker.prepare(&workload, 7).unwrap() else {
             panic!("{workload} is skipped")
         };
-        let Known { work, kernel } = *known;
+        let PreparedInfo { work, kernel } = *known;
         let answer = worker.verify(&workload).unwrap();
         expected.extend([
             Response::Prepared { workload: workload.clone(), work, kernel },

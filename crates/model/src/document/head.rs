@@ -17,9 +17,6 @@ pub struct Head<'a>(BTreeMap<String, &'a RawValue>);
 impl<'a> Head<'a> {
     /// Reads the top level, and stops where it has seen what the file is: nine tenths of a report come after that, and whoever
     /// reads the report will look at them anyway.
-    ///
-    /// # Errors
-    /// When the text is not JSON, or neither an object nor an array.
     pub fn parse(text: &'a str) -> Result<Self, FileError> {
         let mut head = Self(BTreeMap::new());
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -56,7 +53,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// What the file says it is; where it says nothing, what its keys tell.
+    /// The kind that the file names or, if it names none, that its keys suggest.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         if self.has("kind") {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! kinds {
     ($($kind:ident $name:literal $words:literal $writer:literal [$($key:literal),*])*) => {
-        /// What a document is, as the key `kind` of its file says.
+        /// A document's kind, from the key `kind` of its file.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Kind {
             $(#[doc = $words] #[serde(rename = $name)] $kind,)*
@@ -34,7 +34,7 @@ macro_rules! kinds {
                 match self { $(Self::$kind => $words),* }
             }
 
-            /// Who writes it, as in "holdpoint run".
+            /// The command that writes it, as in "holdpoint run".
             pub(super) fn writer(self) -> &'static str {
                 match self { $(Self::$kind => $writer),* }
             }

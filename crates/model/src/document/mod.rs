@@ -32,7 +32,7 @@ pub enum FileError {
     /// Not JSON, or not of the form its kind has.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// Of a version that is not known here.
+    /// The version is not known here.
     #[error("schema_version is {found}; this holdpoint reads {SCHEMA_VERSION}{}", newer_hint(.found))]
     Version { found: String },
     /// Another document than the one wanted.
@@ -58,9 +58,6 @@ fn newer_hint(found: &str) -> &'static str {
 }
 
 /// Reads a document of one kind.
-///
-/// # Errors
-/// When the text is not one, or holds values that make no sense.
 pub fn read<T: Document>(text: &str) -> Result<T, FileError> {
     let head = Head::parse(text)?;
     head.check_version()?;
@@ -75,9 +72,6 @@ pub fn read<T: Document>(text: &str) -> Result<T, FileError> {
 }
 
 /// What a document is; nothing where it is none of ours.
-///
-/// # Errors
-/// When the text is not JSON, or of a version that is not known here.
 pub fn kind(text: &str) -> Result<Option<Kind>, FileError> {
     let head = Head::parse(text)?;
     head.check_version()?;

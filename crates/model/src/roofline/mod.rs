@@ -20,14 +20,13 @@ pub struct Roofline {
     pub timestamp_utc: String,
     /// The device: a GPU, or the CPU.
     pub device: String,
-    /// What it can do, as measured.
     pub ceilings: Ceilings,
-    /// What its maker says it can do; absent where the table does not have it.
+    /// The vendor's figures; absent if the table does not have the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_peaks: Option<PublicPeaks>,
     /// Where each workload stands, in the report's order.
     pub workloads: IndexMap<String, Placement>,
-    /// What is odd about the ceilings.
+    /// Remarks about implausible ceilings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -66,7 +65,7 @@ pub struct Placed {
     /// How much of that roof it reaches, 0 to 100; absent where it is above it, which is no efficiency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efficiency_pct: Option<f64>,
-    /// What to do, each with the number that led to it.
+    /// Recommendations, each with the number that led to it.
     pub recommendations: Vec<String>,
 }
 
@@ -138,7 +137,7 @@ pub struct Ceilings {
     pub caches: Vec<Bandwidth>,
     /// Arithmetic by element type; `tf32` is fp32 on tensor cores.
     pub compute: BTreeMap<String, Compute>,
-    /// What a call takes that does nothing, by clock: a launch, or a process.
+    /// Time of a call that does nothing, by clock: a launch, or a process.
     pub launch_ms: BTreeMap<String, f64>,
 }
 

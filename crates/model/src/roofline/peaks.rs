@@ -119,7 +119,7 @@ pub const PEAKS: &[Peak] = &[
     ),
 ];
 
-/// What a device's maker says, for a document.
+/// The vendor's figures for a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublicPeaks {
     /// TFLOP/s by element type, dense.
@@ -132,7 +132,7 @@ pub struct PublicPeaks {
     pub dated: String,
 }
 
-/// What is known about the device of this name; absent for all others, whose measured ceilings speak for themselves.
+/// The vendor's figures for a device by its name, if they are known.
 #[must_use]
 pub fn public_peaks(device: &str) -> Option<PublicPeaks> {
     let name = device.trim_start_matches("NVIDIA ").trim_start_matches("Tesla ");

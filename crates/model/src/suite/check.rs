@@ -12,9 +12,6 @@ use std::collections::HashSet;
 
 impl Suite {
     /// Reads and checks a suite.
-    ///
-    /// # Errors
-    /// When the text is not TOML, not of the suite's form, or holds values that make no sense.
     pub fn parse(text: &str) -> Result<Self, TomlError> {
         parse::<Self>(text)?.completed()
     }
@@ -39,9 +36,6 @@ impl Suite {
     }
 
     /// The text of a suite's file.
-    ///
-    /// # Errors
-    /// When a parameter has no form in TOML, such as null.
     pub fn to_toml(&self) -> Result<String, TomlError> {
         toml::to_string(self).map_err(|error| TomlError::Syntax(error.to_string()))
     }
@@ -207,7 +201,7 @@ impl Suite {
     }
 }
 
-/// What follows from the rest of the table need not be written.
+/// Fills in values that follow from the rest of the table.
 fn fill_defaults(workload: &mut WorkloadSpec, metrics: &[String]) {
     if workload.metrics.is_empty() {
         workload.metrics = metrics.to_vec();

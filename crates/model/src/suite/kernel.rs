@@ -24,16 +24,13 @@ pub struct KernelSpec {
     /// More flags for the compiler, such as `-DTILE=64`, `--use_fast_math` or `-Ikernels/include`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
-    /// What must hold of the op's sizes for the kernel to be called at all, such as `"steps % 64 == 0"`.
+    /// Conditions on the op's sizes without which the kernel cannot be called, such as `"steps % 64 == 0"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<Size>,
 }
 
 impl KernelSpec {
     /// What makes no sense in it, whatever the sizes.
-    ///
-    /// # Errors
-    /// With what is wrong and what would be right.
     pub fn check(&self) -> Result<(), String> {
         for (name, text) in [("source", &self.source), ("entry", &self.entry)] {
             if text.is_empty() || text.contains(char::is_control) {

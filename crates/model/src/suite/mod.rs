@@ -25,7 +25,7 @@ pub struct Suite {
     pub schema_version: u32,
     /// Name of the suite; baselines and trends are kept by it.
     pub name: String,
-    /// What the suite is for.
+    /// The suite's purpose.
     #[serde(default)]
     pub description: String,
     /// Seed of all inputs, unless a workload has its own.
@@ -164,7 +164,7 @@ impl Default for MeasurePlan {
 pub struct WorkloadSpec {
     /// Unique within the suite; metrics are named after it.
     pub name: String,
-    /// What to compute; `command` when `command` is given.
+    /// The op to compute; `command` if `command` is given.
     #[serde(default)]
     pub op: String,
     /// Which worker runs it: `builtin` (default), `cuda`, `command`, or a name from `[workers]`.
@@ -173,7 +173,7 @@ pub struct WorkloadSpec {
     /// Program and arguments of a `command` workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// What a `command` workload must print on stdout; its exit status must always be 0.
+    /// Text that a `command` workload must print on stdout; its exit status must always be 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_stdout: Option<String>,
     /// Shape of the main input.
@@ -190,7 +190,7 @@ pub struct WorkloadSpec {
     /// Whether a `cuda` workload finds its inputs in the device's cache.
     #[serde(default, skip_serializing_if = "Cache::is_warm")]
     pub cache: Cache,
-    /// What else the op wants to know.
+    /// The op's other parameters.
     #[serde(default)]
     pub params: Map<String, Value>,
     /// A kernel of your own that a `cuda` workload runs in place of the op's.
@@ -230,11 +230,11 @@ pub enum Variant {
     Reference,
 }
 
-/// What the device's cache holds when a call begins.
+/// The content of the device's cache when a call begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cache {
-    /// What the call before left there.
+    /// Whatever the previous call left there.
     #[default]
     Warm,
     /// Nothing of the workload's: flushed before every call, and shown to be.
@@ -268,7 +268,7 @@ pub struct Work {
     pub item: String,
 }
 
-/// What makes two measurements the same workload: only such times may be compared.
+/// The properties that two measurements must share for their times to be compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
     pub op: String,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What an op computes from what; the right answer comes from another worker.
+/// An op's inputs and outputs; the right answer comes from another worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpSpec {
@@ -18,7 +18,7 @@ pub struct OpSpec {
     pub outputs: BTreeMap<String, Vec<Size>>,
     /// The worker from `[workers]` that computes the right answer: asked by `evaluate` in f32, it should compute in more.
     pub oracle: String,
-    /// What must hold of the sizes, such as `"k % 8 == 0"`.
+    /// Conditions on the sizes, such as `"k % 8 == 0"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<Size>,
     /// The tolerance, where that of the element type does not fit.
@@ -29,7 +29,7 @@ pub struct OpSpec {
     pub values: Vec<Values>,
 }
 
-/// Those for which a tolerance around one means something whatever the op.
+/// The kinds for which a common tolerance makes sense, whatever the op.
 fn default_values() -> Vec<Values> {
     vec![Values::Normal, Values::Uniform, Values::Zero, Values::Constant, Values::Nan, Values::Infinite]
 }
@@ -39,9 +39,6 @@ pub type Shapes = Vec<(String, Vec<usize>)>;
 
 impl OpSpec {
     /// What makes no sense in it, whatever the sizes.
-    ///
-    /// # Errors
-    /// With what is wrong and what would be right.
     pub fn check(&self) -> Result<(), String> {
         if self.sizes.is_empty()
             || self.inputs.is_empty()
@@ -55,9 +52,6 @@ impl OpSpec {
     }
 
     /// Its inputs and outputs for a shape.
-    ///
-    /// # Errors
-    /// When the shape does not fit, a size is not one, or what it requires does not hold.
     pub fn tensors(&self, shape: &[usize]) -> Result<(Shapes, Shapes), String> {
         if shape.len() != self.sizes.len() {
             return Err(format!("a shape of {} sizes; the op has {}", shape.len(), self.sizes.join(", ")));

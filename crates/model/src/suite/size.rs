@@ -38,17 +38,11 @@ impl Size {
     }
 
     /// Whether it can be read, whatever its names mean.
-    ///
-    /// # Errors
-    /// With what cannot.
     pub fn check(&self) -> Result<(), String> {
         self.read(None).map(drop)
     }
 
     /// Its value, given the sizes that its names stand for.
-    ///
-    /// # Errors
-    /// When it cannot be read, has a name that stands for nothing, divides by zero, goes below zero or is too large.
     pub fn value(&self, names: &[(&str, u64)]) -> Result<u64, String> {
         self.read(Some(names))
     }
@@ -73,7 +67,7 @@ impl Size {
 
 struct Reader<'a> {
     rest: &'a str,
-    /// What names stand for; absent when only the form is looked at, and every name and quotient is 1.
+    /// The values of names; absent when only the form is checked, and every name and quotient is 1.
     names: Option<&'a [(&'a str, u64)]>,
 }
 

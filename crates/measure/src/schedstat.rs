@@ -1,0 +1,110 @@
+//! The kernel's scheduler statistics: how long threads ran, and how long they waited for a CPU.
+
+use crate::clock::nanos;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Instant;
+
+const THIS_THREAD: &str = "/proc/thread-self/schedstat";
+/// In a worker with more threads, these stand for all.
+const THREADS_MAX: usize = 64;
+
+/// Time running, and time ready to run without a CPU, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SchedStat {
+    pub(crate) cpu_ns: u64,
+    pub(crate) wait_ns: u64,
+}
+
+impl SchedStat {
+    /// `None` where the kernel keeps no statistics.
+    pub(crate) fn read(path: impl AsRef<Path>) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
+        let mut fields = text.split_ascii_whitespace().map_while(|field| field.parse().ok());
+        Some(Self { cpu_ns: fields.next()?, wait_ns: fields.next()? })
+    }
+
+    /// Summed over the threads of a process.
+    fn read_threads(process_id: u32) -> Option<Self> {
+        let threads = fs::read_dir(format!("/proc/{process_id}/task")).ok()?.flatten().take(THREADS_MAX);
+        threads.filter_map(|thread| Self::read(thread.path().join("schedstat"))).reduce(|sum, thread| Self {
+            cpu_ns: sum.cpu_ns + thread.cpu_ns,
+            wait_ns: sum.wait_ns + thread.wait_ns,
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
+        }
+    }
+}
+
+/// The waits of one thread, from a file that stays open: reading it must take little time.
+pub(crate) struct ThreadWaits(File);
+
+impl ThreadWaits {
+    /// `None` where the kernel keeps no statistics.
+    pub(crate) fn of_this_thread() -> Option<Self> {
+        File::open(THIS_THREAD).ok().map(Self)
+    }
+
+    /// Nanoseconds for which the thread was ready to run without a CPU, since it began.
+    pub(crate) fn total_ns(&self) -> Option<u64> {
+        let mut buffer = [0; 64];
+        let count = self.0.read_at(&mut buffer, 0).ok()?;
+        let text = std::str::from_utf8(&buffer[..count]).ok()?;
+        text.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+/// Observes a worker's process during a request.
+pub(crate) struct Observer {
+    process_id: u32,
+    worker: Option<SchedStat>,
+    own: Option<SchedStat>,
+    start: Instant,
+}
+
+/// What was seen of a worker during a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Observation {
+    /// From the request to its answer.
+    pub(crate) wall_ns: u64,
+    /// Of the worker's threads, except those that ended meanwhile.
+    pub(crate) worker: Option<SchedStat>,
+    /// How long this thread waited for a CPU before it could read the answer.
+    pub(crate) own_wait_ns: u64,
+}
+
+impl Observer {
+    pub(crate) fn begin(process_id: u32) -> Self {
+        let (worker, own) = (SchedStat::read_threads(process_id), SchedStat::read(THIS_THREAD));
+        Self { process_id, worker, own, start: Instant::now() }
+    }
+
+    pub(crate) fn end(self) -> Observation {
+        let wall_ns = nanos(self.start.elapsed());
+        let own = SchedStat::read(THIS_THREAD).zip(self.own).map(|(after, before)| after.since(before));
+        let worker = SchedStat::read_threads(self.process_id).zip(self.worker);
+        Observation {
+            wall_ns,
+            worker: worker.map(|(after, before)| after.since(before)),
+            own_wait_ns: own.map_or(0, |own| own.wait_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_never_becomes_less() {
+        let Some(waits) = ThreadWaits::of_this_thread() else { return };
+        let first = waits.total_ns();
+        assert!(first.is_some() && waits.total_ns() >= first);
+    }
+}
