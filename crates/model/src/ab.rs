@@ -72,7 +72,6 @@ fn one() -> u32 {
 
 impl AbPlan {
     /// How much slower head may be in a workload.
-    #[must_use]
     pub fn tolerance_of(&self, workload: &str) -> f64 {
         self.tolerances.get(workload).copied().unwrap_or(self.tolerance)
     }
@@ -96,7 +95,6 @@ pub enum SideName {
 }
 
 impl SideName {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Base => "base",
@@ -135,7 +133,6 @@ pub struct SideKernels {
 
 impl SideKernels {
     /// Whether both sides run the same code in the same way.
-    #[must_use]
     pub fn are_same(&self) -> bool {
         self.base.is_same_code(&self.head)
     }
@@ -240,7 +237,6 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ClockStep => "clock_step",

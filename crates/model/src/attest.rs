@@ -61,7 +61,6 @@ pub enum RuntimeTarget {
 }
 
 impl RuntimeTarget {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -88,7 +87,6 @@ pub enum GateStatus {
 }
 
 impl GateStatus {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "PASS",

@@ -89,13 +89,11 @@ pub const DEFAULT_RATIO: f64 = 0.50;
 
 impl BaselineMetric {
     /// Whether the tolerance is the one of a file that names none.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         self.max_regression_ratio == DEFAULT_RATIO && self.max_regression_abs_ms == 0.0
     }
 
     /// The seeds' rule: anything above this fails.
-    #[must_use]
     pub fn allowed_max_ms(&self) -> f64 {
         self.value_ms * (1.0 + self.max_regression_ratio) + self.max_regression_abs_ms
     }
@@ -103,7 +101,6 @@ impl BaselineMetric {
 
 impl Baseline {
     /// The status a run must have.
-    #[must_use]
     pub fn required_status(&self) -> &str {
         self.required_status.as_deref().unwrap_or("ok")
     }

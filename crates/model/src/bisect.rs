@@ -72,7 +72,6 @@ pub enum StepOutcome {
 }
 
 impl StepOutcome {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Slower => "slower",

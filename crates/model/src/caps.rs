@@ -59,7 +59,6 @@ pub struct Cap {
 
 impl Cap {
     /// Available, or not for this reason.
-    #[must_use]
     pub fn new(problem: Option<&str>) -> Self {
         Self { available: problem.is_none(), reason: problem.map(str::to_owned) }
     }

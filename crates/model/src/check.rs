@@ -44,20 +44,17 @@ const KNOWN: &[&str] = &["batch_size", "num_heads", "seq_len", "head_dim", "dtyp
 
 impl KernelCheck {
     /// A text value of the configuration.
-    #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.config.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The sizes as `8,4,64,64`.
-    #[must_use]
     pub fn shape(&self) -> String {
         let sizes = self.config.get("shape").and_then(Value::as_array).into_iter().flatten();
         sizes.map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 
     /// The parameters as `causal=true`.
-    #[must_use]
     pub fn params(&self) -> String {
         let others = self.config.iter().filter(|(name, _)| !KNOWN.contains(&name.as_str()));
         let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -109,7 +106,6 @@ pub struct Performance {
 }
 
 impl Performance {
-    #[must_use]
     pub fn of(measured: &Measured) -> Self {
         let rate = |name: &str| measured.throughput.get(name).copied();
         Self {
@@ -151,7 +147,6 @@ impl From<&Placed> for CheckedRoofline {
 }
 
 /// A workload's shape by the original's names where it is attention, and by ours.
-#[must_use]
 pub fn config(spec: &WorkloadSpec) -> Map<String, Value> {
     let dtype = match spec.dtype.as_str() {
         "f16" => "float16",

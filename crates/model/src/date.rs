@@ -15,7 +15,6 @@ pub struct Date {
 
 impl Date {
     /// Reads `2026-12-31`; whatever follows the day after a `T` is left aside, so a time stamp gives its day.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let day = text.split('T').next()?;
         let bytes = day.as_bytes();
@@ -31,7 +30,6 @@ impl Date {
     }
 
     /// A day that there is.
-    #[must_use]
     pub fn new(year: u16, month: u8, day: u8) -> Option<Self> {
         let is_leap = (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400);
         let days_count = match month {
@@ -45,7 +43,6 @@ impl Date {
     }
 
     /// Days from another day to this one; negative where that one is later.
-    #[must_use]
     pub fn days_since(self, other: Self) -> i64 {
         self.day_number() - other.day_number()
     }
@@ -59,7 +56,6 @@ impl Date {
     }
 
     /// The same day a year later; of 29 February, 1 March.
-    #[must_use]
     pub fn a_year_later(self) -> Self {
         let year = self.year.saturating_add(1);
         Self::new(year, self.month, self.day).unwrap_or(Self { year, month: 3, day: 1 })

@@ -72,13 +72,11 @@ impl Values {
     ];
 
     /// Whether it plants something that is not finite.
-    #[must_use]
     pub fn is_planted(self) -> bool {
         matches!(self, Self::Nan | Self::Infinite)
     }
 
     /// Whether a typical answer is about as large as the inputs, so that errors can be held against its norm.
-    #[must_use]
     pub fn is_ordinary(self) -> bool {
         matches!(self, Self::Normal | Self::Uniform | Self::Small)
     }
@@ -108,7 +106,6 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::WrongAnswer => "wrong_answer",
@@ -124,7 +121,6 @@ impl FindingKind {
     }
 
     /// Whether it is about times, which are looked at after the answers.
-    #[must_use]
     pub fn is_about_time(self) -> bool {
         matches!(self, Self::TimeNotExplained | Self::AnswersRemembered | Self::WorkSkipped)
     }
@@ -163,7 +159,6 @@ pub struct Errors {
 
 impl Errors {
     /// The worse of two, figure by figure.
-    #[must_use]
     pub fn worse(self, other: Self) -> Self {
         let correlation = match (self.correlation, other.correlation) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -195,7 +190,6 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    #[must_use]
     pub fn wrong(kind: FindingKind, detail: impl Into<String>) -> Self {
         Self { finding: Some(Finding { kind, detail: detail.into() }), ..Self::default() }
     }
@@ -299,7 +293,6 @@ pub struct FuzzedKernel {
 }
 
 impl FuzzedKernel {
-    #[must_use]
     pub fn name(&self) -> &str {
         self.workload.as_deref().unwrap_or(&self.op)
     }
@@ -336,13 +329,11 @@ impl Shown {
     const FACTOR: f64 = 6.9;
 
     /// Whether it failed in every run.
-    #[must_use]
     pub fn is_always(self) -> bool {
         self.failed_count >= self.runs_count
     }
 
     /// Runs that show it again, at most `max`.
-    #[must_use]
     pub fn runs_needed(self, max: u64) -> u64 {
         // One failure and one pass are added: of few runs the share says little.
         let share = (self.failed_count as f64 + 1.0) / (self.runs_count as f64 + 2.0);

@@ -31,7 +31,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -62,7 +61,6 @@ pub enum CheckStatus {
 }
 
 impl CheckStatus {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -141,7 +139,6 @@ pub enum Basis {
 }
 
 impl Basis {
-    #[must_use]
     pub fn baseline(&self) -> Option<&BaselineBasis> {
         match self {
             Self::Baseline(basis) => Some(basis),
@@ -149,7 +146,6 @@ impl Basis {
         }
     }
 
-    #[must_use]
     pub fn plan(&self) -> Option<&AbPlan> {
         match self {
             Self::Baseline(_) => None,
@@ -196,7 +192,6 @@ pub struct Allow {
 
 impl Allow {
     /// The names of those that are, as `--allow` takes them.
-    #[must_use]
     pub fn names(self) -> Vec<&'static str> {
         let Self { machine, environment, shape, dtype, timer, params } = self;
         let all = [
@@ -264,19 +259,16 @@ pub struct Check {
 
 impl Check {
     /// The name in tables: of two sides the workload's, else the metric's.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.workload.as_deref().filter(|_| self.paired.is_some()).unwrap_or(&self.metric)
     }
 
     /// Whether it is about the whole, not about one metric or workload.
-    #[must_use]
     pub fn is_overall(&self) -> bool {
         [STATUS_METRIC, EVIDENCE_METRIC].contains(&self.metric.as_str())
     }
 
     /// The evidence from the units of two sides.
-    #[must_use]
     pub fn evidence(&self) -> Option<&AbEvidence> {
         self.paired.as_ref()?.evidence.as_ref()
     }

@@ -34,7 +34,6 @@ pub const TOLERANCE_MAX: f64 = 1e15;
 
 /// Characters that show nothing, or change how others are shown: fillers, joiners, line separators, tags, and marks that turn
 /// the direction of text.
-#[must_use]
 pub fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -45,14 +44,12 @@ pub fn is_invisible(c: char) -> bool {
 }
 
 /// Whether anything that can be read is in it.
-#[must_use]
 pub fn is_said(text: &str) -> bool {
     text.chars().any(|c| c.is_alphanumeric() && !is_invisible(c))
 }
 
 /// Cuts foreign text to [`TEXT_CHARS_MAX`] characters and drops control characters, so that a worker can
 /// neither flood a report nor paint on a terminal.
-#[must_use]
 pub fn clean_text(text: &str) -> String {
     let mut kept: String =
         text.chars().filter(|c| !c.is_control() || *c == '\t').take(TEXT_CHARS_MAX).collect();

@@ -30,7 +30,6 @@ pub struct Machine {
 
 impl Machine {
     /// One line for people.
-    #[must_use]
     pub fn describe(&self) -> String {
         let mut text =
             format!("{}, {} CPUs, {} GiB, {}", self.cpu_model, self.cpus, self.memory_gib, self.arch);
@@ -103,13 +102,11 @@ const THROTTLED: &[&str] = &[
 
 impl DeviceState {
     /// Whether its clocks were held back by heat, power or others.
-    #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.throttle_reasons.iter().any(|reason| THROTTLED.contains(&reason.as_str()))
     }
 
     /// Processes on the device that are none of these.
-    #[must_use]
     pub fn strangers(&self, own: &[u32]) -> usize {
         self.processes.iter().filter(|process| !own.contains(process)).count()
     }

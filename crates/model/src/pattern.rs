@@ -1,7 +1,6 @@
 //! Patterns with `*`, as people write them in files.
 
 /// Whether a name matches a pattern in which `*` stands for any characters, in time that grows with both lengths only.
-#[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

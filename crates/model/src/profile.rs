@@ -133,7 +133,6 @@ pub enum Severity {
 
 impl Severity {
     /// The word in tables.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",

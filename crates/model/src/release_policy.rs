@@ -128,26 +128,22 @@ impl ReleasePolicy {
     }
 
     /// Whether it lets this pass.
-    #[must_use]
     pub fn allows(&self, what: Allowance) -> bool {
         self.allow.contains(&what)
     }
 
     /// Whether the tag is one of a release.
-    #[must_use]
     pub fn takes_tag(&self, tag: &str) -> bool {
         self.tag.as_ref().is_none_or(|pattern| matches(pattern, tag))
     }
 }
 
 /// Splits a path into its folder, which may be empty, and the file's name.
-#[must_use]
 pub fn split_pattern(pattern: &str) -> (&str, &str) {
     pattern.rsplit_once('/').unwrap_or(("", pattern))
 }
 
 /// Whether a pattern of released files takes this path.
-#[must_use]
 pub fn takes_file(pattern: &str, path: &str) -> bool {
     let ((folder, name), (of_folder, of_name)) = (split_pattern(pattern), split_pattern(path));
     folder == of_folder && matches(name, of_name)

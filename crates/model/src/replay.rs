@@ -66,7 +66,6 @@ pub struct ReplayEnvironment {
 
 impl ReplayEnvironment {
     /// Whether the same code gives the same bits there: the same instructions, and the same device where one is used.
-    #[must_use]
     pub fn gives_the_same_bits(&self, other: &Self) -> bool {
         let of = |env: &Self| {
             (
@@ -176,7 +175,6 @@ pub struct ReplayVerification {
 }
 
 /// Name of an answer among a manifest's artifacts.
-#[must_use]
 pub fn artifact_name(workload: &str, output: &str) -> String {
     format!("{workload}.{output}")
 }

@@ -52,7 +52,6 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -63,7 +62,6 @@ impl RunStatus {
     }
 
     /// The status of a run with these measurements. An empty run was skipped: missing is never good.
-    #[must_use]
     pub fn of<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> Self {
         let (mut measured, mut skipped, mut failed) = (0, 0, 0);
         for measurement in measurements {
@@ -177,7 +175,6 @@ pub struct Measured {
 
 impl Measured {
     /// The value of a metric by its name in the suite file, such as `p50_ms`.
-    #[must_use]
     pub fn metric(&self, name: &str) -> Option<f64> {
         match name {
             "p50_ms" => Some(self.p50_ms),
@@ -231,7 +228,6 @@ pub struct KernelInfo {
 
 impl KernelInfo {
     /// Whether both are the same machine code, launched in the same way for the same sizes; what is not told is not the same.
-    #[must_use]
     pub fn is_same_code(&self, other: &Self) -> bool {
         self.code_sha256.is_some() && !self.launches.is_empty() && self == other
     }
@@ -378,7 +374,6 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::WrongAnswer => "wrong_answer",

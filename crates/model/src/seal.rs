@@ -79,7 +79,6 @@ pub enum SealState<'a> {
 
 impl SealFacts {
     /// How far it can be believed.
-    #[must_use]
     pub fn state(&self) -> SealState<'_> {
         match (self.problems.first(), &self.keyid) {
             (Some(problem), _) => SealState::Broken(problem),
@@ -90,7 +89,6 @@ impl SealFacts {
 }
 
 /// The state in a few words; a file without a seal is unsealed.
-#[must_use]
 pub fn describe_seal(facts: Option<&SealFacts>) -> String {
     match facts.map(SealFacts::state) {
         Some(SealState::SealedBy(keyid)) => {

@@ -36,7 +36,6 @@ pub struct TrendMetric {
 
 impl Trend {
     /// The trend point of a judged run that began at `timestamp_utc`.
-    #[must_use]
     pub fn new(judgement: &Judgement, timestamp_utc: &str) -> Self {
         let mut metrics: Vec<TrendMetric> = judgement
             .checks

@@ -52,7 +52,6 @@ pub struct TunedKernel {
 
 impl TunedKernel {
     /// How many times as quick the winner is as the op's own constants.
-    #[must_use]
     pub fn gain(&self) -> f64 {
         self.default_ms / self.best_ms
     }

@@ -46,7 +46,6 @@ pub struct Limit(f64);
 
 impl Limit {
     /// As a share: 0.05 is 5 %.
-    #[must_use]
     pub fn share(self) -> f64 {
         self.0
     }
@@ -109,7 +108,6 @@ impl Waivers {
 
 impl Waiver {
     /// Where it stands in its file, for messages.
-    #[must_use]
     pub fn place(&self, index: usize) -> String {
         format!("waiver {} ({:?})", index + 1, clean_text(&self.metric))
     }

@@ -32,13 +32,11 @@ impl<'a> Head<'a> {
     }
 
     /// Whether the file has a key.
-    #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
 
     /// The value of a key.
-    #[must_use]
     pub fn get<T: Deserialize<'a>>(&self, key: &str) -> Option<T> {
         serde_json::from_str(self.0.get(key)?.get()).ok()
     }
@@ -54,7 +52,6 @@ impl<'a> Head<'a> {
     }
 
     /// The kind that the file names or, if it names none, that its keys suggest.
-    #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         if self.has("kind") {
             return self.get("kind");
@@ -76,7 +73,6 @@ impl<'a> Head<'a> {
     }
 
     /// The first keys, for messages.
-    #[must_use]
     pub fn describe(&self) -> String {
         let keys: Vec<&str> = self.0.keys().map(String::as_str).take(8).collect();
         let keys = if keys.is_empty() { "none".to_owned() } else { clean_text(&keys.join(", ")) };

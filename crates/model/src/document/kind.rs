@@ -23,13 +23,11 @@ macro_rules! kinds {
             /// All of them, in the order in which old files are tried.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$kind => $name),* }
             }
 
             /// The name in sentences, such as "a report".
-            #[must_use]
             pub fn words(self) -> &'static str {
                 match self { $(Self::$kind => $words),* }
             }

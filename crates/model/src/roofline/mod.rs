@@ -84,7 +84,6 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",

@@ -133,7 +133,6 @@ pub struct PublicPeaks {
 }
 
 /// The vendor's figures for a device by its name, if they are known.
-#[must_use]
 pub fn public_peaks(device: &str) -> Option<PublicPeaks> {
     let name = device.trim_start_matches("NVIDIA ").trim_start_matches("Tesla ");
     let peak = PEAKS.iter().find(|peak| peak.names.contains(&name))?;

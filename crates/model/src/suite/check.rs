@@ -17,9 +17,6 @@ impl Suite {
     }
 
     /// Makes a suite of the keys that its file would have.
-    ///
-    /// # Errors
-    /// When it is not of the suite's form, or holds values that make no sense.
     pub fn from_json(keys: Value) -> Result<Self, TomlError> {
         let suite: Self =
             serde_json::from_value(keys).map_err(|error| TomlError::Syntax(error.to_string()))?;

@@ -70,13 +70,11 @@ pub struct WorkloadGate {
 }
 
 impl GateSettings {
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
     /// The tolerances of single workloads, as shares.
-    #[must_use]
     pub fn tolerances(&self) -> BTreeMap<String, f64> {
         self.workloads.iter().map(|(name, gate)| (name.clone(), gate.tolerance.share())).collect()
     }

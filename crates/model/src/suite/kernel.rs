@@ -58,7 +58,6 @@ pub enum KernelCompiler {
 }
 
 impl KernelCompiler {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Nvrtc => "nvrtc",

@@ -63,13 +63,11 @@ pub struct Suite {
 
 impl Suite {
     /// Whether a CUDA device is used by ops of our own.
-    #[must_use]
     pub fn uses_cuda(&self) -> bool {
         self.workloads.iter().any(|workload| workload.worker == WORKER_CUDA)
     }
 
     /// The seed of a workload's inputs.
-    #[must_use]
     pub fn seed_of(&self, workload: &WorkloadSpec) -> u64 {
         workload.seed.unwrap_or(self.seed)
     }
@@ -303,7 +301,6 @@ pub const WORKER_COMMAND: &str = "command";
 
 impl WorkloadSpec {
     /// The identity of this workload when timed with `timer`.
-    #[must_use]
     pub fn identity(&self, timer: &str) -> Identity {
         let mut params = self.params.clone();
         if self.variant == Variant::Reference {
@@ -325,7 +322,6 @@ impl WorkloadSpec {
     }
 
     /// The clock that the suite promises for this workload.
-    #[must_use]
     pub fn timer(&self) -> &str {
         match (self.worker.as_str(), &self.timer) {
             (_, Some(timer)) => timer,
@@ -336,7 +332,6 @@ impl WorkloadSpec {
     }
 
     /// The name of one of this workload's metrics.
-    #[must_use]
     pub fn metric_name(&self, metric: &str) -> String {
         metric_name(&self.name, metric)
     }
@@ -344,7 +339,6 @@ impl WorkloadSpec {
 
 /// The name of a workload's metric. A workload whose name has dots is a place in the seeds' GPU report, and its metrics are
 /// paths in it; all others have flat names.
-#[must_use]
 pub fn metric_name(workload: &str, metric: &str) -> String {
     if workload.contains('.') {
         format!("benchmarks.{workload}.{metric}")
