@@ -10,7 +10,7 @@ use holdpoint_model::FailureCause;
 pub struct Unavailable {
     /// A reason code, the seeds' where they have one.
     pub reason: &'static str,
-    /// What was found and what would help.
+    /// The finding, and a remedy.
     pub detail: String,
 }
 
@@ -37,7 +37,7 @@ impl CudaError {
     }
 }
 
-/// What an error of the driver means. After a fault every later call of the process fails with the same code.
+/// The meaning of a driver error. After a fault every later call of the process fails with the same code.
 fn classify(code: CUresult) -> (FailureCause, bool) {
     use CUresult as C;
     match code {

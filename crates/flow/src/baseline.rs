@@ -1,9 +1,9 @@
-//! `holdpoint baseline`: record, show, template, tighten.
+//! `holdpoint baseline`: record, promote, show, template, fit.
 
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, ShowArgs};
+use crate::options::{BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, ShowArgs, SuiteArg};
 use crate::support::artifacts;
 use crate::support::suites;
 use holdpoint_gate::record::{self, RecordError};
@@ -21,11 +21,11 @@ pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
         BaselineCommand::Show(args) => {
             Ok(Done::new(holdpoint_store::read_baseline(&path_of(args)?)?, ExitCode::Ok))
         }
-        BaselineCommand::Tighten(args) => {
+        BaselineCommand::Fit(args) => {
             let path = path_of(args)?;
             let _lock = lock_of(&path, watch)?;
             let mut baseline = holdpoint_store::read_baseline(&path)?;
-            record::tighten(&mut baseline)
+            record::fit_tolerances(&mut baseline)
                 .map_err(|e| FlowError::File { path: path.clone(), what: e.to_string() })?;
             finish(&path, baseline)
         }
@@ -41,9 +41,9 @@ fn make(
         // Tried before measuring: a place that cannot be written to should not cost the runs.
         holdpoint_store::check_writable(&match &args.baseline {
             Some(path) => path.clone(),
-            None => this_machines(&suites::load(&args.suite.suite)?, &args.baseline_dir),
+            None => this_machines(&suites::load(&args.suite)?, &args.baseline_dir),
         })?;
-        measure_runs(&args.suite.suite, args.runs, watch)?.iter().map(Current::from).collect()
+        measure_runs(&args.suite, args.runs, watch)?.iter().map(Current::from).collect()
     } else {
         args.reports.iter().map(|path| holdpoint_store::read_current(path)).collect::<Result<_, _>>()?
     };
@@ -83,7 +83,7 @@ fn path_of(args: &ShowArgs) -> Result<PathBuf, FlowError> {
     if let Some(path) = &args.baseline {
         return Ok(path.clone());
     }
-    let suite = suites::load(&args.suite.suite)?;
+    let suite = suites::load(&args.suite)?;
     let path = this_machines(&suite, &args.baseline_dir);
     if path.exists() {
         return Ok(path);
@@ -99,7 +99,7 @@ fn path_of(args: &ShowArgs) -> Result<PathBuf, FlowError> {
 
 /// Measures a suite several times, each time in a new process: what a process is lucky or unlucky with, such
 /// as its address layout, then shows in the spread between runs. A run that is not `ok` is the last.
-pub fn measure_runs(suite: &str, runs_count: u32, watch: &dyn Watch) -> Result<Vec<Report>, FlowError> {
+pub fn measure_runs(suite: &SuiteArg, runs_count: u32, watch: &dyn Watch) -> Result<Vec<Report>, FlowError> {
     let internal = |what: &str, error: std::io::Error| FlowError::Internal(format!("{what}: {error}"));
     suites::load(suite)?;
     let program = std::env::current_exe().map_err(|e| internal("cannot find this program again", e))?;
@@ -109,7 +109,7 @@ pub fn measure_runs(suite: &str, runs_count: u32, watch: &dyn Watch) -> Result<V
         watch.progress(&format!("run {run} of {runs_count}"));
         let path = dir.path().join(format!("run-{run}.json"));
         let mut command = holdpoint_process::command(&program);
-        command.args(["--quiet", "run", "--suite", suite, "--output"]).arg(&path).stdout(Stdio::null());
+        command.args(["--quiet", "run", "--output"]).arg(&path).args(suite.flags()).stdout(Stdio::null());
         command.args(["--parent", &std::process::id().to_string()]);
         let status = command.status().map_err(|e| internal("cannot start a run", e))?;
         if !path.exists() {

@@ -65,7 +65,7 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, FlowError> {
     let sides = Sides { base, head, pin, measure_same_code: true };
     let suite = &sides.head;
     // A program in place of the built-in ops knows nothing of slowdowns.
-    let as_written = suites::load(&args.suite.suite)?;
+    let as_written = suites::load(&args.suite)?;
     let is_ours = |workload: &&WorkloadSpec| suites::is_own(&as_written, &workload.worker);
     if args.inject > 0.0
         && let Some(workload) = suite.workloads.iter().find(|workload| !is_ours(workload))

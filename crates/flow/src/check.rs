@@ -60,7 +60,7 @@ pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, F
 /// The suite that was named, or one made of the shapes, element types and parameters that were.
 fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
     if let Some(suite) = &args.suite {
-        return suites::runnable(&SuiteArg { suite: suite.clone(), device: args.device });
+        return suites::runnable(&SuiteArg::new(suite, args.device));
     }
     let has_device = args.device.is_some() || device_count().unwrap_or(0) > 0;
     let worker_name = args.worker.as_deref().unwrap_or(if has_device { WORKER_CUDA } else { WORKER_BUILTIN });
@@ -103,7 +103,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
     }
     let path = dir.join("check.toml");
     holdpoint_store::write_text(&path, &text)?;
-    suites::runnable(&SuiteArg { suite: path.display().to_string(), device: args.device })
+    suites::runnable(&SuiteArg::new(&path.display().to_string(), args.device))
 }
 
 /// Values with commas between them: `false,true`, `[0,1],[2,3]`; what is no number, truth value or list is a word.

@@ -114,7 +114,7 @@ fn replay(files: &[PathBuf], suite: Option<&str>, device: Option<u32>) -> Result
     let mut outcomes = Vec::new();
     for path in files {
         let file: FuzzFile = holdpoint_store::read_document(path)?;
-        let arg = SuiteArg { suite: suite.unwrap_or(&file.suite).to_owned(), device };
+        let arg = SuiteArg::new(suite.unwrap_or(&file.suite), device);
         let suite = suites::runnable(&arg)?;
         let spec = suite.workloads.iter().find(|spec| spec.worker == file.worker);
         let Some((target, worker)) =

@@ -134,7 +134,7 @@ fn look_again(
     watch: &dyn Watch,
 ) -> Result<(), FlowError> {
     watch.progress("slower than allowed; looking again");
-    for report in baseline::measure_runs(&args.suite.suite, runs, watch)? {
+    for report in baseline::measure_runs(&args.suite, runs, watch)? {
         sealing.write_json(&artifacts.dir.join(holdpoint_store::report_name(reports.len() + 1)), &report)?;
         reports.push(report);
     }
@@ -176,7 +176,7 @@ fn record(
         "no baseline for suite {:?} on this machine yet; recording one from {runs} {noun}",
         suite.name
     ));
-    let mut reports = baseline::measure_runs(&args.suite.suite, runs, watch)?;
+    let mut reports = baseline::measure_runs(&args.suite, runs, watch)?;
     let currents: Vec<Current> = reports.iter().map(Current::from).collect();
     let last = reports.pop().ok_or_else(|| FlowError::Internal("no run was made".to_owned()))?;
     let unsealed = keep_report(artifacts, sealing, suite, &last)?;

@@ -281,7 +281,8 @@ fn requested_suite(
     name: &str,
     request: &Request<'_>,
 ) -> Result<Suite, FlowError> {
-    let mut suite = suites::load(name)?;
+    let arg = SuiteArg::new(name, request.device);
+    let mut suite = suites::load(&arg)?;
     // Which suite it is stands outside the manifest's hash: whoever can edit that must not choose what is run here.
     if request.suite.is_none() && !suite.workers.is_empty() {
         let what = format!(
@@ -316,7 +317,6 @@ fn requested_suite(
         spec.kernel = kernels.get(&case.name).cloned().flatten().filter(|_| spec.worker == WORKER_CUDA);
         suite.workloads.push(spec);
     }
-    let arg = SuiteArg { suite: name.to_owned(), device: request.device };
     suites::in_own_process(suite, &arg)
 }
 

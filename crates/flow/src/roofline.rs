@@ -73,7 +73,7 @@ fn measure(
     device: Option<u32>,
     watch: &dyn Watch,
 ) -> Result<Result<Ceilings, Box<Report>>, FlowError> {
-    let suite = suites::runnable(&SuiteArg { suite: suite.to_owned(), device })?;
+    let suite = suites::runnable(&SuiteArg::new(suite, device))?;
     let report = run::measure(&suite, watch);
     let is_usable = matches!(report.status, RunStatus::Ok | RunStatus::Partial);
     match (ceilings_from(&report), ceilings::kept_path(&report)) {

@@ -45,7 +45,7 @@ fn on_devices(
     key: Option<SigningKey>,
     watch: &dyn Watch,
 ) -> Result<Done<Ran>, FlowError> {
-    if !suites::load(&args.suite.suite)?.uses_cuda() {
+    if !suites::load(&args.suite)?.uses_cuda() {
         return Err(FlowError::Input(format!(
             "--devices: suite {:?} has no `cuda` workloads",
             args.suite.suite

@@ -86,7 +86,7 @@ fn planted(arg: &SuiteArg, folder: &Path) -> Result<holdpoint_model::Suite, Unav
     let suite = path.display().to_string();
     let made = holdpoint_store::write_text(&path, PLANTED)
         .map_err(FlowError::from)
-        .and_then(|()| suites::runnable(&SuiteArg { suite, device: arg.device }));
+        .and_then(|()| suites::runnable(&SuiteArg::new(&suite, arg.device)));
     made.map_err(|error| Unavailable {
         reason: "sanitizer_blind".to_owned(),
         detail: Some(format!("no error could be planted: {error}")),

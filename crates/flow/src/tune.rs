@@ -11,7 +11,7 @@ use holdpoint_measure::tune::{Tuner, tunable};
 use holdpoint_model::Tuning;
 
 pub fn run(args: &TuneArgs, watch: &dyn Watch) -> Result<Done<Vec<Tuning>>, FlowError> {
-    let mut suite = suites::load(&args.suite.suite)?;
+    let mut suite = suites::load(&args.suite)?;
     suite.device = args.suite.device.unwrap_or(suite.device);
     let count = tunable(&suite).count();
     if count == 0 {

@@ -9,7 +9,7 @@ use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
 use std::io::{self, BufRead, Write};
 
 pub fn run(args: &WorkerArgs, input: impl BufRead, output: impl Write) -> Result<(), FlowError> {
-    let suite = suites::load(&args.suite.suite)?;
+    let suite = suites::load(&args.suite)?;
     let names = [WORKER_BUILTIN, WORKER_CUDA];
     let wanted = |name: &&&str| args.worker.as_deref().is_none_or(|worker| worker == **name);
     // One that is named is served whatever the suite asks for: answers can be computed by another worker than the suite's.

@@ -39,7 +39,7 @@ impl KernelChecks {
         let kernel = measured.and_then(|measured| measured.kernel.as_ref());
         self.checks.push(KernelCheck {
             schema_version: SCHEMA_VERSION,
-            performance: measured.map(|measured| Performance::of(measured)),
+            performance: measured.map(|measured| Performance::new(measured)),
             roofline: placed.filter(|_| is_right).map(CheckedRoofline::from),
             config: config(spec),
             kernel_name: kernel.map_or(&spec.op, |kernel| &kernel.kernel_name).clone(),

@@ -31,7 +31,7 @@ pub fn contradiction(report: &Report) -> Option<String> {
             return Some(format!("metrics.{metric} is {told}, which its workload does not say"));
         }
     }
-    let (said, is) = (report.status, RunStatus::of(report.benchmarks.values()));
+    let (said, is) = (report.status, RunStatus::from_measurements(report.benchmarks.values()));
     (said != is)
         .then(|| format!("its status is {}, yet its workloads make it {}", said.as_str(), is.as_str()))
 }

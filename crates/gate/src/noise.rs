@@ -45,8 +45,8 @@ pub(crate) fn weigh(
 fn unclear(was: &BaselineMetric, spread: f64, allowed_max_ms: f64, current_ms: f64) -> String {
     let change = |ms: f64| (ms / was.value_ms - 1.0) * 100.0;
     format!(
-        "{:+.1} %, but runs of the baseline differ by {:.1} %: a change below {:.0} % cannot be told from noise, the \
-         tolerance is {:.1} %; widen it with \"holdpoint baseline tighten\", record on a quieter machine, or compare side \
+        "{:+.1} %, but runs of the baseline differ by {:.1} %: a change below {:.0} % is within the noise, the \
+         tolerance is {:.1} %; widen it with \"holdpoint baseline fit\", record on a quieter machine, or compare side \
          by side with \"holdpoint gate --against REV\"",
         change(current_ms),
         spread * 100.0,

@@ -110,8 +110,8 @@ pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
 }
 
 /// Sets every tolerance from the measured spread between runs.
-pub fn tighten(baseline: &mut Baseline) -> Result<(), RecordError> {
-    // All or nothing: a baseline with some tolerances wide and some tight would look tightened.
+pub fn fit_tolerances(baseline: &mut Baseline) -> Result<(), RecordError> {
+    // All or nothing: a baseline with some tolerances wide and some tight would look fitted.
     if let Some((name, metric)) = baseline.metrics.iter().find(|(_, metric)| metric.runs_ms.len() < RUNS_MIN)
     {
         return Err(RecordError::TooFewRuns { metric: name.clone(), runs_count: metric.runs_ms.len() });

@@ -8,7 +8,7 @@ use serde_json::Map;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// What one of our threads reaches, every CPU may; wider vectors and higher clocks at most double it.
+/// Every CPU may reach the rate of one of our threads; wider vectors and higher clocks at most double it.
 const CPU_HEADROOM: f64 = 2.0;
 /// At least this per nanosecond and thread: two fused multiply-adds of eight floats each cycle, two loads, at 2 GHz.
 /// Less may be measured on a busy machine or in an unoptimised build.

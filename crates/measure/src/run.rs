@@ -18,7 +18,7 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
     crate::jobs::sweep();
     let cuda = workers.values().find_map(|worker| Some(worker.device.as_ref()?.versions.clone()));
     let benchmarks: indexmap::IndexMap<_, _> = measurements.into_iter().collect();
-    let status = RunStatus::of(benchmarks.values());
+    let status = RunStatus::from_measurements(benchmarks.values());
     let mut report = Report {
         schema_version: SCHEMA_VERSION,
         suite: suite.name.clone(),

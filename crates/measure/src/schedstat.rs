@@ -68,7 +68,7 @@ pub(crate) struct Observer {
     start: Instant,
 }
 
-/// What was seen of a worker during a request.
+/// Scheduler statistics of a worker during a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Observation {
     /// From the request to its answer.

@@ -6,7 +6,7 @@ use holdpoint_model::suite::Work;
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
 
-/// What is known about a workload besides its samples.
+/// Facts about a workload besides its samples.
 pub(crate) struct Facts {
     pub answer: Option<Answer>,
     pub warmup: Warmup,

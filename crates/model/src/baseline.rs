@@ -1,4 +1,4 @@
-//! What a suite's metrics were, and how much worse they may become.
+//! Baselines: a suite's metrics, and how much worse they may become.
 
 use crate::machine::{EnvironmentLock, Machine, Revision};
 use crate::suite::Identity;

@@ -1,4 +1,4 @@
-//! What comparing code with itself on a machine has shown, `calibration.json`.
+//! Error rates on a machine, from comparing code with itself, `calibration.json`.
 
 use crate::machine::{Machine, Toolchain};
 use indexmap::IndexMap;

@@ -1,4 +1,4 @@
-//! What this machine can measure, and why not: the seeds' runtime capability snapshot with the CPU beside it.
+//! Capabilities of this machine, and why some are missing: Apex-X's runtime capability snapshot, with the CPU added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ pub struct ToolCaps {
     pub path: Option<String>,
     /// Why not: `ncu_not_found`, `ncu_not_usable`, `ncu_no_permission`, `sanitizer_not_found`, `sanitizer_not_usable`.
     pub reason: Option<String>,
-    /// What was found instead, and the remedy.
+    /// The finding, and a remedy.
     pub detail: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub struct CudaCaps {
     pub compute_capability: Option<String>,
     /// Why not: `cuda_unavailable`, `cuda_driver_too_old`, `cuda_device_not_found`, `cuda_query_failed`.
     pub reason: Option<String>,
-    /// What was found instead, and the remedy.
+    /// The finding, and a remedy.
     #[serde(default)]
     pub detail: Option<String>,
     /// The driver, such as `580.159.04`.
@@ -120,7 +120,7 @@ pub struct CudaDeviceCaps {
     pub available: bool,
     /// Why not: a reason code.
     pub reason: Option<String>,
-    /// What was found instead, and the remedy.
+    /// The finding, and a remedy.
     #[serde(default)]
     pub detail: Option<String>,
     /// Whether it computes with 8-bit floats.
@@ -139,7 +139,7 @@ pub struct NvrtcCaps {
     pub header_path: Option<String>,
     /// Why not: `nvrtc_not_found`, `nvrtc_not_usable`, `cuda_headers_not_found`.
     pub reason: Option<String>,
-    /// What was found instead, and the remedy.
+    /// The finding, and a remedy.
     pub detail: Option<String>,
     /// The folder in which compiled kernels are kept.
     pub kernels_dir: String,

@@ -106,7 +106,7 @@ pub struct Performance {
 }
 
 impl Performance {
-    pub fn of(measured: &Measured) -> Self {
+    pub fn new(measured: &Measured) -> Self {
         let rate = |name: &str| measured.throughput.get(name).copied();
         Self {
             mean_time_ms: measured.mean_ms,

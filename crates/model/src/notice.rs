@@ -1,4 +1,4 @@
-//! What a webhook is sent.
+//! The document that is sent to webhooks.
 
 use crate::judgement::Verdict;
 use crate::waiver::UsedWaiver;

@@ -1,4 +1,4 @@
-//! Who is told of what, and how: the configuration of notifications, a file of the user's in TOML. Secrets are not in it:
+//! Configuration of notifications: recipients and the verdicts they hear of, a TOML file of the user's. Secrets are not in it:
 //! it names the environment variables that hold them.
 
 use crate::judgement::Verdict;
@@ -144,7 +144,7 @@ impl NotifyConfig {
         }
         let counts = [self.mail.len(), self.slack.len(), self.webhook.len()];
         if counts.iter().sum::<usize>() == 0 {
-            return invalid("mail, slack, webhook", "nobody would be told; add a target");
+            return invalid("mail, slack, webhook", "nobody would be notified; add a target");
         }
         if counts.iter().any(|count| *count > TARGETS_MAX) {
             return invalid("mail, slack, webhook", format!("at most {TARGETS_MAX} of each"));
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (text, words) in [
-            (String::new(), "nobody would be told"),
+            (String::new(), "nobody would be notified"),
             (format!("{HOOK}url_env = \"X\""), "either url or url_env"),
             ("[[webhook]]\nname = \"x\"".to_owned(), "either url or url_env"),
             (MAIL.replace("[\"b@example.org\"]", "[]"), "to is empty"),

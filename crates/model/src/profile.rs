@@ -1,4 +1,4 @@
-//! What a profiler counted in the kernels of a suite, `profile.json`. Counters say why a kernel takes its time, never how long:
+//! Profiler counters of a suite's kernels, `profile.json`. Counters say why a kernel takes its time, never how long:
 //! under a profiler kernels are replayed one at a time, with other caches and clocks than a run has.
 
 use crate::machine::Revision;

@@ -114,7 +114,6 @@ pub enum Response {
     },
     /// The request could not be met; the worker lives on.
     Error {
-        /// What happened, and why.
         message: String,
         /// The kind of failure, where it is a known one.
         #[serde(default, skip_serializing_if = "Option::is_none")]

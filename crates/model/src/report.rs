@@ -62,7 +62,7 @@ impl RunStatus {
     }
 
     /// The status of a run with these measurements. An empty run was skipped: missing is never good.
-    pub fn of<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> Self {
+    pub fn from_measurements<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> Self {
         let (mut measured, mut skipped, mut failed) = (0, 0, 0);
         for measurement in measurements {
             match &measurement.outcome {
@@ -332,7 +332,7 @@ impl Round {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     pub cause: FailureCause,
-    /// What happened, in a sentence.
+    /// A sentence for people.
     pub detail: String,
     /// The last lines the worker wrote to stderr.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! What came of tuning: which constants make a workload's kernel quickest on one device.
+//! Results of tuning: the fastest constants of a workload's kernel on one device.
 
 use crate::report::Failure;
 use schemars::JsonSchema;

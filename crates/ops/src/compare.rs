@@ -28,7 +28,7 @@ impl Tolerance {
     }
 }
 
-/// What a check must allow for, given the inputs.
+/// Leeway that the inputs make necessary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Leeway {
     /// The largest input, at least 1: absolute tolerances are meant for values around one and grow with it.

@@ -35,7 +35,7 @@ fn a_bad_file_is_refused_by_every_command_that_reads_one() {
             &["compare", &data("apex-cpu-report.json"), "--baseline", "bad.json"],
             &["baseline", "record", "bad.json", "--baseline", "out/b.json"],
             &["baseline", "show", "bad.json"],
-            &["baseline", "tighten", "bad.json"],
+            &["baseline", "fit", "bad.json"],
             &["report", "bad.json", "--markdown", "out/r.md"],
             &["trend", "append", "bad.json"],
             &["gate", "--suite", "suite.toml", "--baseline", "bad.json"],

@@ -277,7 +277,7 @@ fn an_empty_folder_makes_an_inconclusive_comment() {
         here.write("artifacts/exit-code", &format!("{code}\n"));
         let subject = format!("[holdpoint] {verdict} gate: ");
         here.run(&notify).ends(0).prints(&[
-            "slack a: would be told",
+            "slack a: would be notified",
             &subject,
             &format!("exit code {code}"),
             "it left no comparison",
@@ -301,7 +301,7 @@ fn people_are_told_and_one_that_fails_does_not_stop_the_others() {
     let arguments = ["ci", "notify", "--config", "c.toml"];
     let told = ran(here.command(&arguments).env("HOOK_KEY", "s3cret").output().unwrap());
     told.ends(64)
-        .prints(&["slack room: could not be told", "webhook hook: told"])
+        .prints(&["slack room: could not be notified", "webhook hook: notified"])
         .notes(&["SLACK_NOT_SET is not set"]);
     assert!(!format!("{told:?}").contains("s3cret"));
     let document = server.requests()[0].json();
@@ -310,13 +310,13 @@ fn people_are_told_and_one_that_fails_does_not_stop_the_others() {
         (&"regressed".into(), &"pack_p50_ms".into())
     );
     here.run(&["ci", "notify", "--config", "c.toml", "--dry-run"]).ends(0).prints(&[
-        "webhook hook: would be told",
+        "webhook hook: would be notified",
         "[holdpoint] regressed",
         "pack_p50_ms +900 %",
     ]);
     assert_eq!(server.requests().len(), 1);
     here.write("c.toml", &format!("schema_version = 1\non = [\"improved\"]\n{unset}"));
-    here.run(&arguments).ends(0).prints(&["slack room: is not told of regressed"]);
+    here.run(&arguments).ends(0).prints(&["slack room: is not notified of regressed"]);
     here.write("c.toml", &format!("schema_version = 1\n{unset}token = \"x\"\n"));
     here.run(&arguments).refuses(64, &["c.toml: slack 1: token is refused"]);
 }

@@ -106,7 +106,7 @@ fn the_worse_of_files_and_exit_code_is_reported() {
     }
     here.write("artifacts/exit-code", "0\n");
     comment(&here).ends(0).prints(&["### holdpoint: improved\n"]);
-    notify(&here).ends(0).prints(&["is not told of improved"]);
+    notify(&here).ends(0).prints(&["is not notified of improved"]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_killed_gate_is_reported_as_broken() {
     // The state that `gate --against` leaves after a signal.
     here.edit("artifacts/comparison.json", |judged| judged["verdict"] = "inconclusive".into());
     here.write("artifacts/exit-code", "none\n");
-    let says = ["slack room: would be told", "[holdpoint] broken gate: ", "no verdict: exit code none"];
+    let says = ["slack room: would be notified", "[holdpoint] broken gate: ", "no verdict: exit code none"];
     notify(&here).ends(0).prints(&says);
 }
 
@@ -125,7 +125,7 @@ fn a_contradictory_file_counts_as_its_worst_verdict() {
     here.edit("artifacts/comparison.json", |judged| judged["checks"][0]["verdict"] = "regressed".into());
     let says = "comparison.json: its verdict is improved, yet the worst of its checks is regressed";
     comment(&here).ends(64).prints(&["### holdpoint: regressed\n", says]);
-    notify(&here).ends(64).prints(&["slack room: would be told", "[holdpoint] regressed", says]);
+    notify(&here).ends(64).prints(&["slack room: would be notified", "[holdpoint] regressed", says]);
 }
 
 #[test]

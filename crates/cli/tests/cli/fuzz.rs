@@ -306,8 +306,8 @@ fn declared(kernel: &str) -> Option<Here> {
     let here = Here::new();
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let suite = std::fs::read_to_string(format!("{examples}/matmul.toml")).unwrap();
-    let suite = suite.replacen("\"examples/matmul.py\"", "\"mine.py\"", 1);
-    here.write("planted.toml", &suite.replace("examples/", &format!("{examples}/")));
+    let suite = suite.replacen("\"matmul.py\"", "\"mine.py\"", 1);
+    here.write("planted.toml", &suite.replace("\"matmul.py\"", &format!("\"{examples}/matmul.py\"")));
     let head = format!("import sys\nsys.path.insert(0, {examples:?})\nimport kernel_worker, matmul\n");
     here.write("mine.py", &format!("{head}{kernel}\nkernel_worker.main()\n"));
     Some(here)

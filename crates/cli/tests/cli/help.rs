@@ -17,7 +17,7 @@ fn every_command_explains_itself() {
         "baseline record",
         "baseline show",
         "baseline template",
-        "baseline tighten",
+        "baseline fit",
         "trend",
         "trend append",
         "trend show",

@@ -138,7 +138,7 @@ fn tune_without_the_device_is_skipped_with_a_reason() {
 fn completion_scripts_list_the_commands() {
     let here = Here::new();
     for shell in ["bash", "zsh", "fish"] {
-        here.run(&["completions", shell]).ends(0).prints(&["holdpoint", "baseline", "tighten"]);
+        here.run(&["completions", shell]).ends(0).prints(&["holdpoint", "baseline", "fit"]);
     }
 }
 

@@ -58,7 +58,7 @@ fn whoever_reads_a_baseline_to_write_it_anew_waits_for_other_writers() {
     let report = data("apex-cpu-report.json");
     let reports = [report.as_str(); 3];
     here.run(&[&["baseline", "template"], &reports[..], &["--baseline", "b/base.json"]].concat()).ends(0);
-    here.waits("b", &["baseline", "tighten", "b/base.json"]).ends(0);
+    here.waits("b", &["baseline", "fit", "b/base.json"]).ends(0);
     here.git(&["init", "--quiet", "--initial-branch", "main"]);
     here.git(&["add", "suite.toml"]);
     here.git(&["commit", "--quiet", "--message", "first"]);

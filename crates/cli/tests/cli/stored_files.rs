@@ -50,7 +50,7 @@ fn a_template_has_the_wide_tolerances_of_apex_x() {
 }
 
 #[test]
-fn tighten_refuses_a_baseline_with_too_few_runs() {
+fn fit_refuses_a_baseline_with_too_few_runs() {
     let here = Here::new();
     let report = data("apex-cpu-report.json");
     let record = |reports: &[&str]| {
@@ -59,10 +59,10 @@ fn tighten_refuses_a_baseline_with_too_few_runs() {
     };
     record(&[&report]);
     let before = here.read("base.json");
-    here.run(&["baseline", "tighten", "base.json"]).refuses(64, &["base.json: ", "at least 3", "--runs 5"]);
+    here.run(&["baseline", "fit", "base.json"]).refuses(64, &["base.json: ", "at least 3", "--runs 5"]);
     assert_eq!(here.read("base.json"), before);
     record(&[report.as_str(); 3]);
-    here.run(&["baseline", "tighten", "base.json"]).ends(0).prints(&["+25.0 %"]);
+    here.run(&["baseline", "fit", "base.json"]).ends(0).prints(&["+25.0 %"]);
     assert_eq!(here.json("base.json")["metrics"]["infer_p50_ms"]["max_regression_ratio"], 0.25);
     here.run(&["baseline", "show", "base.json"]).ends(0).prints(&["+25.0 %", "from 3 runs"]);
 }

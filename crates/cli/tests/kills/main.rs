@@ -427,7 +427,7 @@ fn killed_promotions_leave_nothing() {
 fn killed_tolerances_leave_nothing() {
     let here = Here::new();
     here.run(&["baseline", "record", "--suite", "suite.toml", "--runs", "3"]).ends(0);
-    survives(&here, &["baseline", "tighten", "--suite", "suite.toml"]);
+    survives(&here, &["baseline", "fit", "--suite", "suite.toml"]);
 }
 
 /// A folder with a gate that passed.

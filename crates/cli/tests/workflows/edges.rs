@@ -173,7 +173,7 @@ fn people_are_told_when_nothing_got_as_far_as_the_gpu() {
             let night = Event { vars, ..Event::new("schedule", payload.clone(), &head) };
             let run = workflow(file, &[], &night, &origin);
             // The secret is not there, so that nobody can be told; that somebody was to be is seen by it.
-            ends(&run, job, told, if told == "failure" { "slack room: could not be told" } else { "" });
+            ends(&run, job, told, if told == "failure" { "slack room: could not be notified" } else { "" });
         }
     }
 }

@@ -250,7 +250,7 @@ fn people_are_told_of_what_did_not_pass_on_the_default_branch() {
         for job in ended.jobs.keys().filter(|name| name.starts_with("holdpoint-notify")) {
             // The secret is not there, so that nobody can be told; that somebody was to be is seen by it.
             if told.contains(&job.as_str()) {
-                ends(&ended, job, "warning", "slack room: could not be told");
+                ends(&ended, job, "warning", "slack room: could not be notified");
             } else {
                 ends(&ended, job, "success", "nothing to tell: decision run, exit code 0");
             }

@@ -139,7 +139,7 @@ fn people_are_told_of_a_push_that_did_not_pass() {
         let event = Event { vars, ..Event::new("push", event("push", &head, &base), &head) };
         let run = workflow("perf_cpu.yml", &[], &event, &origin);
         // The secret is not there, so that nobody can be told; that somebody was to be is seen by it.
-        let says = if told == "failure" { "slack room: could not be told" } else { "" };
+        let says = if told == "failure" { "slack room: could not be notified" } else { "" };
         ends(&run, "notify", told, says);
     }
 }

@@ -43,7 +43,7 @@ pub fn prepare(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> 
         return Ok(Prepared::new(sides, labelled(base), labelled(head)));
     }
     if let (Some(base), Some(head)) = (&args.base_worker, &args.head_worker) {
-        let suite = |program: &str| with_worker(suites::load(&args.suite.suite)?, program);
+        let suite = |program: &str| with_worker(suites::load(&args.suite)?, program);
         let sides = with_settings(suite(base)?, suite(head)?, &args.decide);
         return Ok(Prepared::new(sides, labelled(base), labelled(head)));
     }
@@ -123,7 +123,7 @@ pub fn revisions(
 
 /// A suite whose workloads come out of the revision that is measured.
 pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
-    let suite = suites::load(&arg.suite)?;
+    let suite = suites::load(arg)?;
     // A kernel of the user's own is compiled from the revision's source.
     let is_same =
         |workload: &&WorkloadSpec| suites::is_own(&suite, &workload.worker) && workload.kernel.is_none();

@@ -67,10 +67,10 @@ struct Words<'a> {
 impl Words<'_> {
     fn describe(&self, outcome: &Outcome) -> String {
         match &outcome.result {
-            Ok(Delivery::Sent) if self.is_dry => "would be told".to_owned(),
-            Ok(Delivery::Sent) => "told".to_owned(),
-            Ok(Delivery::NotWanted) => format!("is not told of {}", self.document.verdict.as_str()),
-            Err(error) => format!("could not be told: {error}"),
+            Ok(Delivery::Sent) if self.is_dry => "would be notified".to_owned(),
+            Ok(Delivery::Sent) => "notified".to_owned(),
+            Ok(Delivery::NotWanted) => format!("is not notified of {}", self.document.verdict.as_str()),
+            Err(error) => format!("could not be notified: {error}"),
         }
     }
 
@@ -98,7 +98,7 @@ fn end(outcomes: &[Outcome]) -> Result<ExitCode, FlowError> {
         return Ok(ExitCode::Ok);
     }
     let said: Vec<String> = failed.iter().map(|(target, error)| format!("{target}: {error}")).collect();
-    let said = format!("not everybody was told: {}", said.join("; "));
+    let said = format!("not everybody was notified: {}", said.join("; "));
     let is_input = failed.iter().all(|(_, error)| matches!(error, NotifyError::Setting(_)));
     Err(if is_input { FlowError::Input(said) } else { FlowError::Internal(said) })
 }

@@ -28,8 +28,9 @@ pub enum BaselineCommand {
     Template(RecordArgs),
     /// Make reports of a revision, such as what was merged, the new baseline
     Promote(PromoteArgs),
-    /// Set the tolerances from the spread between the baseline's runs
-    Tighten(ShowArgs),
+    /// Fit the tolerances to the spread between the baseline's runs
+    #[command(alias = "tighten")]
+    Fit(ShowArgs),
 }
 
 /// Where a baseline comes from and goes to.

@@ -39,6 +39,7 @@ pub use roofline::RooflineArgs;
 pub use run::{RunArgs, TuneArgs, WorkerArgs};
 pub use trend::{TrendArgs, TrendCommand};
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Which suite.
@@ -50,6 +51,23 @@ pub struct SuiteArg {
     /// The CUDA device of `cuda` workloads, counted from 0 [default: the suite's, or 0]
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
+    /// Folder that paths in the suite are relative to [default: that of the suite file]
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub workdir: Option<PathBuf>,
+}
+
+impl SuiteArg {
+    pub fn new(suite: &str, device: Option<u32>) -> Self {
+        Self { suite: suite.to_owned(), device, workdir: None }
+    }
+
+    /// The flags for another holdpoint that is to use the same suite.
+    pub fn flags(&self) -> Vec<OsString> {
+        let device = self.device.map(|device| ["--device".into(), device.to_string().into()]);
+        let workdir = self.workdir.as_ref().map(|dir| ["--workdir".into(), dir.into()]);
+        let suite = ["--suite".into(), self.suite.clone().into()];
+        suite.into_iter().chain(device.into_iter().flatten()).chain(workdir.into_iter().flatten()).collect()
+    }
 }
 
 /// Slowdowns that somebody answers for.

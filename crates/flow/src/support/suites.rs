@@ -20,7 +20,8 @@ const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// Reads the suite that was named, and checks that its built-in ops can do what it asks.
-pub fn load(name: &str) -> Result<Suite, FlowError> {
+pub fn load(arg: &SuiteArg) -> Result<Suite, FlowError> {
+    let name = arg.suite.as_str();
     let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name);
     let suite = match built_in {
         Some((_, text)) => {
@@ -29,7 +30,8 @@ pub fn load(name: &str) -> Result<Suite, FlowError> {
         None if Path::new(name).exists() || name.contains(['/', '.']) => {
             let suite = holdpoint_store::read_suite(Path::new(name))?;
             let folder = Path::new(name).parent().filter(|folder| !folder.as_os_str().is_empty());
-            Suite { dir: Some(absolute(folder.unwrap_or(Path::new(".")))?), ..suite }
+            let folder = arg.workdir.as_deref().or(folder).unwrap_or(Path::new("."));
+            Suite { dir: Some(absolute(folder)?), ..suite }
         }
         None => {
             let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
@@ -73,7 +75,7 @@ pub fn in_own_process(suite: Suite, arg: &SuiteArg) -> Result<Suite, FlowError> 
 }
 
 fn in_processes(arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {
-    placed(load(&arg.suite)?, arg, names, slowdown)
+    placed(load(arg)?, arg, names, slowdown)
 }
 
 fn placed(mut suite: Suite, arg: &SuiteArg, names: &[&str], slowdown: f64) -> Result<Suite, FlowError> {

@@ -25,9 +25,9 @@ command = ["sh", "beside.sh"]
 expect_stdout = "found\n"
 "#;
 
-fn measured(folder: &Folder) -> Report {
+fn measured(folder: &Folder, more: &[&str]) -> Report {
     let flags = ["--suite", &folder.flag("perf/suite.toml"), "--output", &folder.flag("report.json")];
-    let done = run::run(&options::<RunArgs>(&flags), &Unwatched).unwrap();
+    let done = run::run(&options::<RunArgs>(&[&flags[..], more].concat()), &Unwatched).unwrap();
     match done.document {
         Ran::Once(report) => *report,
         Ran::OnDevices(_) => panic!("no device was named"),
@@ -39,7 +39,7 @@ fn commands_run_in_the_folder_of_the_suite_file() {
     let folder = Folder::new();
     folder.write("perf/suite.toml", SUITE);
     folder.write("perf/beside.sh", "echo found");
-    let report = measured(&folder);
+    let report = measured(&folder, &[]);
     let outcome = &report.benchmarks["argument"].outcome;
     assert!(matches!(outcome, Outcome::Measured(_)), "{outcome:?}");
 }
@@ -49,8 +49,19 @@ fn a_file_that_is_only_in_the_current_folder_is_not_found() {
     let folder = Folder::new();
     folder.write("perf/suite.toml", &SUITE.replace("beside.sh", "Cargo.toml"));
     assert!(std::path::Path::new("Cargo.toml").exists(), "the current folder has one");
-    let report = measured(&folder);
+    let report = measured(&folder, &[]);
     assert!(matches!(report.benchmarks["argument"].outcome, Outcome::Failed(_)));
+}
+
+#[test]
+fn a_suite_measures_another_folder_when_told_to() {
+    let folder = Folder::new();
+    folder.write("perf/suite.toml", SUITE);
+    folder.write("perf/beside.sh", "exit 1");
+    folder.write("change/beside.sh", "echo found");
+    let report = measured(&folder, &["--workdir", &folder.flag("change")]);
+    let outcome = &report.benchmarks["argument"].outcome;
+    assert!(matches!(outcome, Outcome::Measured(_)), "{outcome:?}");
 }
 
 #[test]

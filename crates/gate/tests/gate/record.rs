@@ -1,7 +1,7 @@
 //! Baselines from runs.
 
 use super::*;
-use holdpoint_gate::record::{RATIO_MIN, RecordError, SPREAD_FACTOR, record, template, tighten};
+use holdpoint_gate::record::{RATIO_MIN, RecordError, SPREAD_FACTOR, fit_tolerances, record, template};
 
 fn runs(values_ms: &[f64]) -> Vec<Current> {
     values_ms.iter().map(|value_ms| run(&[("m_ms", *value_ms)])).collect()
@@ -74,23 +74,23 @@ fn runs_that_do_not_belong_together_make_no_baseline() {
 }
 
 #[test]
-fn tightening_takes_three_runs() {
+fn fitting_takes_three_runs() {
     let mut baseline = template(&runs(&[1.0, 1.1])).unwrap();
     let before = baseline.clone();
-    let error = tighten(&mut baseline).unwrap_err();
+    let error = fit_tolerances(&mut baseline).unwrap_err();
     assert_eq!(error, RecordError::TooFewRuns { metric: "m_ms".to_owned(), runs_count: 2 });
     assert!(error.to_string().contains("at least 3") && baseline == before);
     let mut baseline = template(&runs(&[1.0, 1.1, 1.05])).unwrap();
-    tighten(&mut baseline).unwrap();
+    fit_tolerances(&mut baseline).unwrap();
     assert_eq!(baseline, record(&runs(&[1.0, 1.1, 1.05])).unwrap());
 }
 
 #[test]
-fn a_baseline_that_cannot_be_tightened_is_left_as_it_was() {
+fn a_baseline_that_cannot_be_fitted_is_left_as_it_was() {
     let mut baseline = template(&[run(&[("a_ms", 1.0), ("b_ms", 1.0)])]).unwrap();
     baseline.metrics.get_mut("a_ms").unwrap().runs_ms = vec![1.0; 3];
     let before = baseline.clone();
-    assert!(tighten(&mut baseline).is_err());
+    assert!(fit_tolerances(&mut baseline).is_err());
     assert_eq!(baseline, before);
 }
 

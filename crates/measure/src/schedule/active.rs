@@ -124,7 +124,7 @@ impl<'a> Active<'a> {
         Some((high - low) / stats::median(&self.times_ns.concat())?)
     }
 
-    /// What disturbed the device in most rounds.
+    /// The disturbance of the device in most rounds.
     fn distrust(&self) -> Option<String> {
         let names = ["device_throttled", "device_shared"];
         let most = |count: &usize| 2 * count > self.rounds.len();

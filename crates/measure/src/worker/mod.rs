@@ -130,7 +130,7 @@ pub enum Computed {
     Skipped(String),
 }
 
-/// What a worker knows about a workload that is ready.
+/// Properties of a prepared workload, as the worker states them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreparedInfo {
     pub work: Option<Work>,

@@ -42,7 +42,7 @@ pub enum FileError {
     #[error("not {wanted}: {what}")]
     Unknown {
         wanted: &'static str,
-        /// What it looks like, or what it lacks.
+        /// The kind that it looks like, or the keys that it lacks.
         what: String,
     },
     /// A value that makes no sense.
@@ -71,7 +71,7 @@ pub fn read<T: Document>(text: &str) -> Result<T, FileError> {
     Ok(document)
 }
 
-/// What a document is; nothing where it is none of ours.
+/// The kind of a document; absent for a foreign one.
 pub fn kind(text: &str) -> Result<Option<Kind>, FileError> {
     let head = Head::parse(text)?;
     head.check_version()?;

@@ -117,7 +117,7 @@ pub enum CeilingUnit {
     Ms,
 }
 
-/// What a device can do at most, as measured on it.
+/// The highest rates measured on a device.
 ///
 /// A rate is that of the quickest sample: a ceiling is what was reached at all, and what disturbs a machine only ever lowers it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

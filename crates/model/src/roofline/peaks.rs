@@ -1,4 +1,4 @@
-//! What makers say their devices can do: dense products (sparsity doubles them on paper), summed in fp32, at boost clocks.
+//! Peak rates as vendors state them: dense products (sparsity doubles them on paper), summed in fp32, at boost clocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ pub struct FuzzLimits {
 }
 
 impl FuzzLimits {
-    /// What makes no sense in it, for an op whose shape has so many sizes.
+    /// The first value that makes no sense, for an op whose shape has so many sizes.
     pub fn check(&self, axes_count: usize) -> Result<(), String> {
         if !self.sizes_max.is_empty() && self.sizes_max.len() != axes_count {
             let count = self.sizes_max.len();

@@ -30,7 +30,7 @@ pub struct KernelSpec {
 }
 
 impl KernelSpec {
-    /// What makes no sense in it, whatever the sizes.
+    /// The first value that makes no sense, whatever the sizes.
     pub fn check(&self) -> Result<(), String> {
         for (name, text) in [("source", &self.source), ("entry", &self.entry)] {
             if text.is_empty() || text.contains(char::is_control) {

@@ -38,7 +38,7 @@ fn default_values() -> Vec<Values> {
 pub type Shapes = Vec<(String, Vec<usize>)>;
 
 impl OpSpec {
-    /// What makes no sense in it, whatever the sizes.
+    /// The first value that makes no sense, whatever the sizes.
     pub fn check(&self) -> Result<(), String> {
         if self.sizes.is_empty()
             || self.inputs.is_empty()

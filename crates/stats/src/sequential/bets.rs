@@ -22,7 +22,7 @@
 
 use super::sign::SignProcess;
 
-/// What each gambler stakes, and where his payment bends, in units of the noise's scale.
+/// Each bettor's stake, and the bend of its payoff, in units of the noise's scale.
 ///
 /// f is tanh: for normal noise of scale σ around a point δ beyond the line, the best payment that is fair under
 /// symmetry is exactly tanh(distance·δ/σ²), so bends of 2 to 0.5 suit points half a σ to two of them beyond. Stakes below

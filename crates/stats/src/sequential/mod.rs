@@ -7,7 +7,7 @@
 //! Going back: Wald (sequential analysis), Robbins (mixtures), Shafer and Vovk (testing by betting), Ramdas, Grünwald,
 //! Howard, Waudby-Smith and others (e-processes, confidence sequences).
 //!
-//! What must hold for the error rates: given the past, x of unchanged code is as likely to be +a as -a. Fresh processes,
+//! The error rates hold if, given the past, x of unchanged code is as likely to be +a as -a. Fresh processes,
 //! random order and equal treatment of both sides make it so; see [`bets`](self::BetProcess) for why that is enough.
 
 mod bets;
@@ -23,7 +23,7 @@ pub use suite::e_bh;
 
 use scale::Scale;
 
-/// What is known about a workload so far.
+/// The evidence on a workload so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
     Undecided,

@@ -7,7 +7,7 @@ pub const ALARM_RATE: f64 = 0.001;
 /// One miss in a hundred, because the next suite looks again.
 pub const MISS_RATE: f64 = 0.01;
 
-/// What to decide about each workload of a suite, and how often it may be wrong.
+/// The question about each workload of a suite, and the error rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// How much slower is still fine: 0.01 is 1 %. Lines are drawn at `ln(1 + tolerance)` and its negative.

@@ -66,7 +66,7 @@ impl FfConfig {
     }
 }
 
-/// What one call reads. Utilities are `[B, K0]`, proxies `[B, H, W]`.
+/// Inputs of one call. Utilities are `[B, K0]`, proxies `[B, H, W]`.
 #[derive(Clone, Copy, Debug)]
 pub struct FfInputs<'a> {
     /// `[B, C, H, W]`.

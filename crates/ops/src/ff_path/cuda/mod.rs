@@ -83,7 +83,7 @@ impl Routing {
     }
 }
 
-/// What the launches of either variant use.
+/// Buffers that the launches of both variants use.
 struct Parts<'a> {
     dims: Nchw,
     tiles: [usize; 2],

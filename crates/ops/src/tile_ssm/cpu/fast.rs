@@ -52,7 +52,7 @@ impl WithSimd for Scan<'_> {
     }
 }
 
-/// What a pass does with its output: keep it, or merge it with what the forward pass left.
+/// Whether a pass keeps its output or merges it with that of the forward pass.
 const STORE: u8 = 0;
 const SUM: u8 = 1;
 const AVG: u8 = 2;

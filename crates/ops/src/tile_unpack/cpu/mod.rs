@@ -8,7 +8,7 @@ pub mod priority;
 use crate::error::OpError;
 use crate::shape::TileSpec;
 
-/// What happens where a tile meets what is already there.
+/// How a tile is combined with the map below it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Overlap {
     Override,

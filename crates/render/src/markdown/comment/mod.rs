@@ -36,7 +36,7 @@ pub struct Comment<'a> {
     pub trust: Trust,
 }
 
-/// Who wrote the files that a comment is made of.
+/// The origin of the files that a comment is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Written by the job itself.
