@@ -1,6 +1,6 @@
 //! The host's clocks.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Smallest step between two clock reads that differ: the clock's resolution together with the cost of
 /// reading it, which is what blurs the edges of a sample.
@@ -27,13 +27,32 @@ pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Days from an ISO 8601 time to now; `None` if it is not a time.
+/// Days from an ISO 8601 time in UTC to now; `None` if it is not a time.
 pub fn days_since(timestamp_utc: &str) -> Option<f64> {
-    let then: jiff::Timestamp = timestamp_utc.parse().ok()?;
-    Some(jiff::Timestamp::now().duration_since(then).as_secs_f64() / 86_400.0)
+    let then = humantime::parse_rfc3339(timestamp_utc).ok()?;
+    let seconds = match SystemTime::now().duration_since(then) {
+        Ok(since) => since.as_secs_f64(),
+        Err(until) => -until.duration().as_secs_f64(),
+    };
+    Some(seconds / 86_400.0)
 }
 
 /// Now in ISO 8601, UTC, to the millisecond.
 pub fn timestamp_utc() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_and_read_back() {
+        let now = timestamp_utc();
+        assert_eq!((now.len(), &now[10..11], &now[23..]), (24, "T", "Z"), "{now}");
+        assert!(days_since(&now).unwrap().abs() < 1.0);
+        assert!(days_since("2000-01-01T00:00:00.000Z").unwrap() > 9_000.0);
+        assert!(days_since("9999-01-01T00:00:00Z").unwrap() < 0.0);
+        assert_eq!(days_since("yesterday"), None);
+    }
 }

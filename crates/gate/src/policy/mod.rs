@@ -60,7 +60,9 @@ impl Policy {
             Self::Sequential => {
                 "Two sides: decides as soon as the evidence suffices, at the stated error rates"
             }
-            Self::DisjointCi => "cudadent42's rule for two sides: -3 %/+10 %, disjoint intervals, |δ| >= 0.3",
+            Self::DisjointCi => {
+                "cudadent42's rule for two sides: 3 % slower or 10 % faster, disjoint intervals, effect size"
+            }
         }
     }
 

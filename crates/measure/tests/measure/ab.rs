@@ -259,8 +259,7 @@ fn what_only_one_suite_has_is_told() {
             .iter()
             .map(|name| format!("[[workload]]\nname = \"{name}\"\ncommand = [\"true\"]\n"))
             .collect();
-        let suite = Suite::parse(&format!("schema_version = 1\nname = \"s\"\n{text}")).unwrap();
-        suite
+        Suite::parse(&format!("schema_version = 1\nname = \"s\"\n{text}")).unwrap()
     };
     let sides = Sides {
         base: of(&["kept", "gone"]),
