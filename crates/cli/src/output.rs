@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal, Write};
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     pub format: Format,
-    /// Whether only errors are told.
+    /// Print only errors.
     pub quiet: bool,
 }
 

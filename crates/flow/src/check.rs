@@ -93,7 +93,7 @@ fn suite(args: &CheckArgs, dir: &Path) -> Result<Suite, FlowError> {
             }));
         }
     }
-    // A wrong request is told as what was typed, not as a file that nobody wrote.
+    // Errors name what was typed, not a file that nobody wrote.
     let wrong = |error: &dyn std::fmt::Display| FlowError::Input(error.to_string());
     let suite = json!({"schema_version": SCHEMA_VERSION, "name": "check", "seed": 42, "workload": workloads});
     let suite = Suite::from_json(suite).map_err(|error| wrong(&error))?;
@@ -122,7 +122,7 @@ fn with(params: &Value, name: &str, value: &Value) -> Value {
     params
 }
 
-/// Whether the answers are right at a workload's shape, or why that cannot be told.
+/// Whether the answers are right at a workload's shape, or why that is not known.
 fn correctness(
     suite: &Suite,
     spec: &WorkloadSpec,

@@ -26,14 +26,14 @@ pub fn contradiction(report: &Report) -> Option<String> {
         return Some("it has no workloads".to_owned());
     }
     let judged = Current::from(report).metrics;
-    for (metric, told) in &report.metrics {
-        if judged.get(metric).is_some_and(|is| is.value_ms != *told) {
-            return Some(format!("metrics.{metric} is {told}, which its workload does not say"));
+    for (metric, stated) in &report.metrics {
+        if judged.get(metric).is_some_and(|is| is.value_ms != *stated) {
+            return Some(format!("metrics.{metric} is {stated}, which its workload does not say"));
         }
     }
-    let (said, is) = (report.status, RunStatus::from_measurements(report.benchmarks.values()));
-    (said != is)
-        .then(|| format!("its status is {}, yet its workloads make it {}", said.as_str(), is.as_str()))
+    let (stated, is) = (report.status, RunStatus::from_measurements(report.benchmarks.values()));
+    (stated != is)
+        .then(|| format!("its status is {}, yet its workloads make it {}", stated.as_str(), is.as_str()))
 }
 
 fn of_samples(measured: &Measured) -> Option<String> {
@@ -46,7 +46,7 @@ fn of_samples(measured: &Measured) -> Option<String> {
     let cpu_ns = samples.rounds.iter().flat_map(|round| &round.cpu_ns);
     let cpu_ms: Vec<f64> = cpu_ns.map(|ns| *ns as f64 / calls / 1e6).collect();
     let Some(median) = stats::median(&times_ms) else { return Some("it has no samples".to_owned()) };
-    let told = [
+    let stated = [
         // A clock too coarse for the call tells 0, which is no time.
         (
             "cpu_p50_ms",
@@ -60,6 +60,6 @@ fn of_samples(measured: &Measured) -> Option<String> {
         ("mean_ms", measured.mean_ms, stats::mean(&times_ms)?, "the mean of its samples"),
         ("min_ms", measured.min_ms, stats::percentile_floor(&times_ms, 0.0)?, "the smallest of its samples"),
     ];
-    let first = told.into_iter().find(|(_, told, is, _)| !is_close(*told, *is));
-    first.map(|(key, told, is, what)| format!("{key} is {told}, {what} {is}"))
+    let first = stated.into_iter().find(|(_, stated, is, _)| !is_close(*stated, *is));
+    first.map(|(key, stated, is, what)| format!("{key} is {stated}, {what} {is}"))
 }

@@ -254,7 +254,7 @@ fn every_op_is_right() {
     }
 }
 
-/// What a device and the CPU make of the same inputs, handed over by name: every op that both have.
+/// Compares the answers of a device and the CPU to the same inputs, passed by name, for every op that both have.
 #[test]
 fn a_device_computes_on_inputs_that_are_brought() {
     on_device(|gpu| {

@@ -18,7 +18,7 @@ fn object(params: Value) -> Map<String, Value> {
     params.as_object().cloned().unwrap()
 }
 
-/// What the definition of every op draws.
+/// The cases that the definition of every op draws.
 fn drawn() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
     let (mut random, limits) = (Random::new(1), CaseLimits { operations: 100_000, elements: 5_000 });
     let mut all = Vec::new();

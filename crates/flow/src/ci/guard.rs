@@ -123,12 +123,12 @@ impl Checkout<'_> {
         arguments.extend(all.iter().map(String::as_str));
         let done = self.ask(&arguments)?;
         if !done.status.success() {
-            let said = String::from_utf8_lossy(&done.stderr);
-            let said = said.lines().last().unwrap_or_default();
+            let message = String::from_utf8_lossy(&done.stderr);
+            let message = message.lines().last().unwrap_or_default();
             return Err(FlowError::Input(format!(
                 "cannot tell what has changed between {base} and {head} in {}: {}; the clone needs both, with their history",
                 self.repository.display(),
-                plain(said)
+                plain(message)
             )));
         }
         Ok(!done.stdout.is_empty())

@@ -97,8 +97,8 @@ fn end(outcomes: &[Outcome]) -> Result<ExitCode, FlowError> {
     if failed.is_empty() {
         return Ok(ExitCode::Ok);
     }
-    let said: Vec<String> = failed.iter().map(|(target, error)| format!("{target}: {error}")).collect();
-    let said = format!("not everybody was notified: {}", said.join("; "));
+    let failures: Vec<String> = failed.iter().map(|(target, error)| format!("{target}: {error}")).collect();
+    let failures = format!("not everybody was notified: {}", failures.join("; "));
     let is_input = failed.iter().all(|(_, error)| matches!(error, NotifyError::Setting(_)));
-    Err(if is_input { FlowError::Input(said) } else { FlowError::Internal(said) })
+    Err(if is_input { FlowError::Input(failures) } else { FlowError::Internal(failures) })
 }

@@ -1,7 +1,7 @@
 //! `compare` as a function: the same samples, another question.
 
-use super::support::{Folder, Watcher, options};
-use holdpoint_flow::{ab, compare};
+use super::support::{Folder, options};
+use holdpoint_flow::{Unwatched, ab, compare};
 use holdpoint_gate::HasExitCode;
 
 #[test]
@@ -10,7 +10,7 @@ fn samples_of_two_sides_are_judged_again_by_another_tolerance() {
     let artifacts = folder.flag("artifacts");
     let flags =
         ["--base", "true", "--head", "true", "--artifacts", &artifacts, "--units-max", "2", "--seed", "1"];
-    ab::run(&options(&flags), &Watcher::default()).unwrap();
+    ab::run(&options(&flags), &Unwatched).unwrap();
     let samples = folder.flag("artifacts/ab.json");
     let done = compare::run(&options(&[&samples, "--tolerance", "400%"])).unwrap();
     let judgement = &done.document.judgement;

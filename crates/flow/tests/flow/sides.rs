@@ -1,8 +1,8 @@
 //! `ab` as a function: what it leaves when it ends, and when it is called off.
 
-use super::support::{Folder, Watcher, options};
-use holdpoint_flow::ab;
+use super::support::{Folder, Interrupter, options};
 use holdpoint_flow::options::AbArgs;
+use holdpoint_flow::{Unwatched, ab};
 use holdpoint_gate::HasExitCode;
 use holdpoint_model::{ExitCode, Verdict};
 
@@ -15,7 +15,7 @@ fn args(folder: &Folder, more: &[&str]) -> AbArgs {
 #[test]
 fn samples_and_judgement_are_documents_and_files() {
     let folder = Folder::new();
-    let done = ab::run(&args(&folder, &["--units-max", "2"]), &Watcher::default()).unwrap();
+    let done = ab::run(&args(&folder, &["--units-max", "2"]), &Unwatched).unwrap();
     let (judgement, sides) = (&done.document.judgement, done.document.sides.as_ref().unwrap());
     assert!(sides.finished);
     assert_eq!(done.end.as_ref().unwrap(), &judgement.exit_code());
@@ -26,8 +26,7 @@ fn samples_and_judgement_are_documents_and_files() {
 #[test]
 fn a_comparison_that_is_called_off_keeps_its_samples_and_decides_nothing() {
     let folder = Folder::new();
-    let watcher = Watcher { is_interrupted: true, ..Watcher::default() };
-    let done = ab::run(&args(&folder, &["--units-max", "2"]), &watcher).unwrap();
+    let done = ab::run(&args(&folder, &["--units-max", "2"]), &Interrupter).unwrap();
     assert_eq!(done.document.judgement.verdict, Verdict::Inconclusive);
     assert_eq!(done.end.unwrap(), ExitCode::Inconclusive);
     assert_eq!(folder.json("artifacts/ab.json")["finished"], false);
@@ -37,10 +36,10 @@ fn a_comparison_that_is_called_off_keeps_its_samples_and_decides_nothing() {
 fn a_resumed_comparison_with_fewer_units_than_it_has_is_refused_and_kept() {
     let folder = Folder::new();
     let tiny = ["--tolerance", "0.001%", "--units-max"];
-    ab::run(&args(&folder, &[&tiny[..], &["3"]].concat()), &Watcher::default()).unwrap();
+    ab::run(&args(&folder, &[&tiny[..], &["3"]].concat()), &Unwatched).unwrap();
     let before = folder.json("artifacts/ab.json");
     let fewer = args(&folder, &[&tiny[..], &["1", "--resume"]].concat());
-    let error = ab::run(&fewer, &Watcher::default()).unwrap_err();
+    let error = ab::run(&fewer, &Unwatched).unwrap_err();
     assert_eq!(error.exit_code(), ExitCode::Usage);
     assert!(error.to_string().contains("give --units-max 3"), "{error}");
     assert_eq!(folder.json("artifacts/ab.json"), before);

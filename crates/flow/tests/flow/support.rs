@@ -1,10 +1,9 @@
-//! A folder with suites, options from flags, and a watcher that keeps what it hears.
+//! A folder with suites, options from flags, and an interruption.
 
-use holdpoint_flow::{Progress, Unwatched, Watch};
+use holdpoint_flow::Watch;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use tempfile::TempDir;
 
 /// The options that these flags mean.
@@ -42,23 +41,11 @@ impl Folder {
     }
 }
 
-/// Keeps notes, and may call a command off.
-#[derive(Default)]
-pub struct Watcher {
-    pub notes: Mutex<Vec<String>>,
-    pub is_interrupted: bool,
-}
+/// Calls a command off as soon as it can be.
+pub struct Interrupter;
 
-impl Watch for Watcher {
-    fn note(&self, text: &str) {
-        self.notes.lock().unwrap().push(text.to_owned());
-    }
-
-    fn start(&self, _workloads_count: usize) -> Box<dyn Progress> {
-        Box::new(Unwatched)
-    }
-
+impl Watch for Interrupter {
     fn is_interrupted(&self) -> bool {
-        self.is_interrupted
+        true
     }
 }

@@ -1,4 +1,4 @@
-//! Comparing a document with itself judged again: the first difference is what is told.
+//! Comparing a document with itself judged again: the first difference is reported.
 
 use crate::contradiction::is_close;
 use crate::judge::{overall_status, overall_verdict};
@@ -81,17 +81,17 @@ pub(super) fn same_judgement(stated: &Judgement, again: &Judgement, day: Option<
 }
 
 /// Fails with the first place at which two values differ.
-fn same(name: &str, said: &impl Serialize, is: &impl Serialize) -> Result<(), String> {
-    let values = serde_json::to_value(said).and_then(|said| Ok((said, serde_json::to_value(is)?)));
-    let (said, is) = values.map_err(|error| error.to_string())?;
-    match difference(name, &said, &is) {
+fn same(name: &str, stated: &impl Serialize, is: &impl Serialize) -> Result<(), String> {
+    let values = serde_json::to_value(stated).and_then(|stated| Ok((stated, serde_json::to_value(is)?)));
+    let (stated, is) = values.map_err(|error| error.to_string())?;
+    match difference(name, &stated, &is) {
         None => Ok(()),
         Some(what) => Err(edited(&what)),
     }
 }
 
-fn difference(name: &str, said: &Value, is: &Value) -> Option<String> {
-    match (said, is) {
+fn difference(name: &str, stated: &Value, is: &Value) -> Option<String> {
+    match (stated, is) {
         (Value::Number(one), Value::Number(other)) if is_close(one.as_f64()?, other.as_f64()?) => None,
         (Value::Object(one), Value::Object(other)) => {
             let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));

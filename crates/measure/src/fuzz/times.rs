@@ -33,7 +33,7 @@ const OFTEN: f64 = 1000.0;
 const OFTEN_NS: f64 = 300e6;
 /// The worker's clock may miss this share of what repetitions add.
 const UNREPORTED_SHARE: f64 = 0.5;
-/// What a clock misses grows with the repetitions; what a busy machine adds around them does not. So a request of this
+/// The time that a clock misses grows with the repetitions; the time that a busy machine adds around them does not. So a request of this
 /// length decides. With eleven busy processes on two cores, waiting for a CPU added 20 to 70 ms to requests of any
 /// length.
 const JUDGED_NS_MIN: f64 = 1e9;
