@@ -24,7 +24,7 @@ pub enum BaselineCommand {
     Record(RecordArgs),
     /// Show a baseline
     Show(ShowArgs),
-    /// Write a baseline with the seeds' wide template tolerances
+    /// Write a baseline with Apex-X's wide template tolerances
     Template(RecordArgs),
     /// Make reports of a revision, such as what was merged, the new baseline
     Promote(PromoteArgs),
