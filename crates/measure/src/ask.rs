@@ -16,6 +16,10 @@ use std::time::Instant;
 pub const STEPS_PER_SAMPLE: u64 = 1_000;
 /// Samples in a request whose only purpose is to show how long a sample takes.
 const SAMPLES_FIRST: u64 = 3;
+/// A sample of this length is long enough for any clock, whatever slowed it down.
+const LONG_NS: u64 = 10_000_000;
+/// Close looks at a worker take about this long at most, unless one alone takes longer.
+const LOOKS_NS_MAX: u64 = 2_000_000_000;
 /// Most close looks at a worker. On a machine that is busy in every one of them nothing can be seen, and the worker is
 /// believed.
 const LOOKS_MAX: u32 = 24;
@@ -96,10 +100,15 @@ impl Requester<'_, '_> {
     pub(crate) fn choose_batch(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
         let resolution_ns = self.slot.info().map_or(1, |info| info.clock_resolution_ns.max(1));
         let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
-        let mut calls = calls_first;
+        let (mut calls, mut samples_count) = (calls_first, 1);
         loop {
-            let result = self.run(SAMPLES_FIRST, calls)?;
+            let result = self.run(samples_count, calls)?;
             let sample_ns = result.elapsed_ns.iter().copied().min().unwrap_or(1).max(1);
+            // A long call need not be made again only to see that it is long.
+            if samples_count == 1 && sample_ns < LONG_NS {
+                samples_count = SAMPLES_FIRST;
+                continue;
+            }
             if sample_ns >= target_ns {
                 self.look_closely(calls, sample_ns)?;
                 return Ok(Batch { calls_per_sample: calls, sample_ns });
@@ -126,7 +135,10 @@ impl Requester<'_, '_> {
         let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
         let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
         self.audit.had_close_look = true;
-        for _ in 0..LOOKS_MAX {
+        // Each look also makes untimed calls, about a sample's worth in each of its two requests.
+        let look_ns = sample_ns.saturating_mul(longer).saturating_mul(samples_count + 3);
+        let looks_max = LOOKS_NS_MAX.div_ceil(look_ns).clamp(1, LOOKS_MAX.into());
+        for _ in 0..looks_max {
             let (result, seen) = self.request(1, calls_per_sample)?;
             if let Some(seen) = seen {
                 self.audit.set_cost(&AuditedRun { result: &result, seen });

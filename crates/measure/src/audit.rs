@@ -68,7 +68,7 @@ impl Audit {
     /// Learns what a request costs from one with a single sample. A request that had to wait would seem to cost less.
     pub(crate) fn set_cost(&mut self, one: &AuditedRun<'_>) {
         if one.is_clear() {
-            self.cost = Some(one.overhead().least(self.cost));
+            self.cost = Some(one.cost().least(self.cost));
         }
     }
 
@@ -81,7 +81,7 @@ impl Audit {
         self.check_physics(request.result)?;
         let doubt = self.doubt(request);
         if request.is_clear() {
-            self.cost = self.cost.map(|cost| cost.least(Some(request.overhead())));
+            self.cost = self.cost.map(|cost| cost.least(Some(request.cost())));
         }
         if doubt.is_some() {
             (self.doubts_count, self.trust_count) = (self.doubts_count + 1, 0);
@@ -162,11 +162,19 @@ impl AuditedRun<'_> {
         self.waited_ns() <= CLEAR_SHARE * self.seen.wall_ns as f64
     }
 
-    /// Time besides the samples, not counting waits for a CPU.
+    /// Time besides the samples, not counting waits for a CPU: at least this much, since some waits may lie in the samples.
     fn overhead(&self) -> Overhead {
+        self.besides_samples(self.waited_ns())
+    }
+
+    /// Time besides the samples: at most this much, since the worker's waits may all lie in the samples.
+    fn cost(&self) -> Overhead {
+        self.besides_samples(self.seen.own_wait_ns as f64)
+    }
+
+    fn besides_samples(&self, waited_ns: f64) -> Overhead {
         let (reported, seen) = (self.reported(), &self.seen);
         let untimed_ns = self.result.untimed_ns.unwrap_or(0) as f64;
-        let waited_ns = self.waited_ns();
         let cpu_ns = reported.cpu_ns.zip(seen.worker).filter(|_| self.result.untimed_ns.is_none());
         Overhead {
             wall_ns: (seen.wall_ns as f64 - reported.wall_ns - untimed_ns - waited_ns).max(0.0),

@@ -22,7 +22,7 @@ pub mod worker;
 
 /// The numbers that decide what is measured; METHODOLOGY.md prints them.
 pub mod constants {
-    pub use crate::ab::{CLOCK_STEP_NS, FREQUENCY, ROUNDS_MAX, STEAL, UNITS_PER_DOUBLING, WAIT};
+    pub use crate::ab::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
     pub use crate::ask::STEPS_PER_SAMPLE;
     pub use crate::schedule::{SAMPLES_PER_ROUND_MAX, WARM_DIFFERENCE, WARM_WINDOWS};
 }

@@ -55,10 +55,6 @@ pub struct AbPlan {
     /// Time for the whole comparison, in seconds per workload; workloads that are decided early leave theirs to the
     /// others.
     pub budget_s: f64,
-    /// Rounds in each of the first units; later ones take more.
-    pub rounds_per_unit: u32,
-    /// How long the samples of one side in one round aim to last.
-    pub round_ms: f64,
     /// Units measured at the same time, if each is pinned to its own CPU.
     #[serde(default = "one")]
     pub units_at_once: u32,
@@ -172,7 +168,63 @@ pub struct Unit {
     pub process: u32,
     /// `ln(head / base)` over the rounds that count: what the decision is made of.
     pub x: f64,
+    /// Samples at the beginning of each side's turn that `x` leaves out: caches were still cold.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skip: u32,
+    /// Quantile of a turn's other samples that stands for the turn.
+    #[serde(default = "quantile", skip_serializing_if = "is_usual")]
+    pub quantile: f64,
     pub rounds: Vec<PairRound>,
+}
+
+/// Quantile of a turn's samples that stands for it, unless the noise suggests another one: nearly the fastest. What
+/// disturbs a sample only adds to it, so the fast ones are the undisturbed ones; the very fastest may be a fluke.
+pub const QUANTILE: f64 = 0.1;
+
+fn quantile() -> f64 {
+    QUANTILE
+}
+
+fn is_usual(quantile: &f64) -> bool {
+    *quantile == QUANTILE
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// How the next unit of a workload is to be measured; chosen before it begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnitPlan {
+    pub rounds: u32,
+    /// Samples of each side in a round, those that are left out included.
+    pub samples: u32,
+    /// See [`Unit::skip`].
+    pub skip: u32,
+    /// See [`Unit::quantile`].
+    pub quantile: f64,
+}
+
+/// Seconds that the units of a workload take, as measured so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UnitCost {
+    /// A unit without its rounds: starting processes and preparing inputs.
+    pub fixed_s: f64,
+    /// A round without its samples.
+    pub round_s: f64,
+    /// One sample; 0 as long as it is unknown.
+    pub sample_s: f64,
+    /// Units must be this long for the budget to be spent before the last one.
+    pub unit_s_min: f64,
+    /// What is left of the budget.
+    pub unit_s_max: f64,
+}
+
+impl UnitCost {
+    /// Seconds of a unit with these rounds, and samples of each side in a round.
+    pub fn unit_s(&self, rounds: u32, samples: u32) -> f64 {
+        self.fixed_s + f64::from(rounds) * (self.round_s + 2.0 * f64::from(samples) * self.sample_s)
+    }
 }
 
 /// Samples of both sides taken close together.
@@ -180,7 +232,7 @@ pub struct Unit {
 pub struct PairRound {
     /// Which round of its unit, from 0.
     pub round: u32,
-    /// Position of this workload within its round.
+    /// Position of this workload within its unit.
     pub order: u32,
     /// The side that went first.
     pub first: SideName,

@@ -36,7 +36,7 @@ pub mod trend;
 pub mod tune;
 pub mod waiver;
 
-pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit};
+pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit, UnitCost, UnitPlan};
 pub use attest::{Attestation, Envelope, SignOff, Statement};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};

@@ -10,8 +10,11 @@ use std::ops::{Deref, DerefMut};
 
 /// A cache line of 64 bytes.
 const LINE_BYTES: usize = 64;
-/// A huge page, used for buffers of at least this size.
+/// A huge page.
 const HUGE_BYTES: usize = 2 << 20;
+/// Buffers of at least this size lie on huge pages: a few of them fill a level-2 cache, and which 4 KiB pages they got would
+/// decide how well.
+const HUGE_FROM_BYTES: usize = 128 << 10;
 const F32_BYTES: usize = size_of::<f32>();
 
 /// Floats that begin on a cache line.
@@ -29,7 +32,7 @@ enum Memory {
 impl Memory {
     /// Room for at least `len` values.
     fn new(len: usize) -> Self {
-        if len * F32_BYTES < HUGE_BYTES {
+        if len * F32_BYTES < HUGE_FROM_BYTES {
             return Self::Heap(vec![0.0; len]);
         }
         match MmapMut::map_anon(len * F32_BYTES) {
@@ -68,7 +71,7 @@ impl Memory {
 impl Buffer {
     /// `len` zeros as the system hands them out, not yet touched: the caller writes them all.
     pub(crate) fn zeros(len: usize) -> Self {
-        let slack_bytes = if len * F32_BYTES < HUGE_BYTES { LINE_BYTES } else { HUGE_BYTES };
+        let slack_bytes = if len * F32_BYTES < HUGE_FROM_BYTES { LINE_BYTES } else { HUGE_BYTES };
         let memory = Memory::new(len + slack_bytes / F32_BYTES);
         let capacity = memory.values().len();
         // Where the address cannot be told, it cannot matter either.

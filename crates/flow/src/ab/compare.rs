@@ -8,7 +8,7 @@ use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
-use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, PairRound};
+use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, Unit, UnitCost, UnitPlan};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -53,9 +53,8 @@ impl<'a> Comparison<'a> {
         }
         // Times count, whatever was typed beside them.
         for unit in report.workloads.values_mut().flat_map(|workload| &mut workload.units) {
-            let x = rule::estimate::unit(&mut unit.rounds);
-            unit.x =
-                x.ok_or_else(|| refused("a unit of it has no rounds that count; remove it".to_owned()))?;
+            rule::estimate::unit(unit)
+                .ok_or_else(|| refused("a unit of it has no rounds that count; remove it".to_owned()))?;
         }
         let units_count = report.workloads.values().map(|workload| workload.units.len()).max().unwrap_or(0);
         if units_count > fresh.plan.units_max as usize {
@@ -134,8 +133,18 @@ struct Decider<'d> {
 }
 
 impl Decide for Decider<'_> {
-    fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64> {
-        rule::estimate::unit(rounds)
+    fn plan_unit(&mut self, workload: usize, units: &[Unit], cost: &UnitCost) -> UnitPlan {
+        // A rule of a fixed number of units takes as long as these take.
+        let unit_s_min = if self.policy.is_fixed_length() { 0.0 } else { cost.unit_s_min };
+        self.deciding.plan_unit(workload, units, &UnitCost { unit_s_min, ..*cost })
+    }
+
+    fn noise(&self, units: &[Unit]) -> Option<f64> {
+        rule::noise_within(units)
+    }
+
+    fn estimate(&mut self, unit: &mut Unit) -> Option<f64> {
+        rule::estimate::unit(unit)
     }
 
     fn push(&mut self, workload: usize, x: f64) -> bool {

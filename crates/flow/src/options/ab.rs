@@ -49,12 +49,6 @@ pub struct DecideArgs {
     /// Two sides: most fresh pairs of processes per workload [default: 400]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Decision")]
     pub units_max: Option<u32>,
-    /// Two sides: rounds in each of the first pairs of processes; later ones take more [default: 2]
-    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "Decision")]
-    pub rounds: Option<u32>,
-    /// Two sides: milliseconds that the samples of one side in one round aim to last [default: 3]
-    #[arg(long, value_name = "MS", hide = true, value_parser = seconds, help_heading = "Decision")]
-    pub round_ms: Option<f64>,
     /// Two sides: pairs of processes measured at the same time, each on a CPU of its own [default: 2]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Decision")]
     pub at_once: Option<u32>,
@@ -94,8 +88,6 @@ impl DecideArgs {
             miss_rate: gate.miss_rate.unwrap_or(MISS_RATE),
             units_max: self.units_max.or(gate.units_max).unwrap_or(UNITS_MAX),
             budget_s: self.budget.or(gate.budget).unwrap_or(BUDGET_S),
-            rounds_per_unit: self.rounds.or(gate.rounds).unwrap_or(ROUNDS_PER_UNIT),
-            round_ms: self.round_ms.or(gate.round_ms).unwrap_or(ROUND_MS),
             units_at_once: self.at_once.or(gate.at_once).unwrap_or(UNITS_AT_ONCE),
             // Drawn anew each time, so that no order is favoured for ever; kept in the report.
             seed: self.seed.unwrap_or(now.as_nanos() as u64 >> 8),
@@ -111,12 +103,8 @@ impl DecideArgs {
     }
 }
 
-/// Rounds in each of the first pairs of processes.
-pub const ROUNDS_PER_UNIT: u32 = 2;
 /// Pairs of processes measured at the same time.
 pub const UNITS_AT_ONCE: u32 = 2;
-/// How long the samples of one side in one round aim to last.
-pub const ROUND_MS: f64 = 3.0;
 
 /// Examples of `holdpoint ab -h`.
 const EXAMPLES: &str = "\

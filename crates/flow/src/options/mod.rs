@@ -17,7 +17,7 @@ mod run;
 mod trend;
 
 pub use ab::{
-    AbArgs, AbFiles, BisectArgs, CalibrateArgs, DecideArgs, QuestionArgs, ROUND_MS, ROUNDS_PER_UNIT,
+    AbArgs, AbFiles, BisectArgs, CalibrateArgs, DecideArgs, QuestionArgs,
     UNITS_AT_ONCE,
 };
 pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};

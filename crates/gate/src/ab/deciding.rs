@@ -1,7 +1,7 @@
 //! When a workload has units enough, and what they decide.
 
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport};
+use holdpoint_model::{AbPlan, AbReport, Unit, UnitCost, UnitPlan};
 use holdpoint_stats::sequential::{Decision, InvalidPlan, Plan, Sequential, e_bh};
 
 /// A workload that is not slower and looks faster may go on to this many times the units that took.
@@ -64,6 +64,12 @@ impl Deciding {
             }
         }
         Ok(deciding)
+    }
+
+    /// The plan of a workload's next unit.
+    pub fn plan_unit(&self, index: usize, units: &[Unit], cost: &UnitCost) -> UnitPlan {
+        let line = self.workloads.get(index).map_or(0.0, |workload| workload.plan.line());
+        super::plan_unit(units, cost, line)
     }
 
     /// One more unit of a workload; whether it wants more.

@@ -1,14 +1,15 @@
 //! One number from one unit: which rounds count, and what they say.
 
-use holdpoint_model::{PairRound, SideName, Trouble};
+use holdpoint_model::{PairRound, SideName, Trouble, Unit};
 use holdpoint_stats as stats;
 
 /// ln 1.2: a round in which both sides together took a fifth more or less time than in the unit's other rounds saw
 /// another machine. Wider than the noise of a few samples, narrower than a lost turbo or a busy neighbour.
 pub const DRIFT: f64 = 0.182_321_556_793_954_63;
 
-/// Marks the rounds that drifted and those that are left out, and gives `x = ln(head / base)`: the median over the rounds
-/// kept of `ln(head) - ln(base)`, where each side's time is its [`QUANTILE`] in the round.
+/// Marks the unit's rounds that drifted and those that are left out, and sets `x = ln(head / base)`: the median over the rounds
+/// kept of `ln(head) - ln(base)`, where each side's time is a quantile of its samples in the round, without the first ones.
+/// Returns `x`.
 ///
 /// Trouble other than drift comes in with the rounds. A round with any trouble is left out as long as half of the rounds,
 /// and at least one, remain; if more are in trouble, trouble is how this machine is, and all rounds count.
@@ -19,11 +20,13 @@ pub const DRIFT: f64 = 0.182_321_556_793_954_63;
 /// that the error rates of a decision rest on.
 ///
 /// Marking again gives the same marks. Absent without rounds, with a side that has no samples, or with a time of
-/// zero; the rounds are then as they were.
-pub fn unit(rounds: &mut [PairRound]) -> Option<f64> {
-    let sides: Vec<[f64; 2]> = rounds.iter().map(ln_times).collect::<Option<_>>()?;
+/// zero; the unit is then as it was.
+pub fn unit(unit: &mut Unit) -> Option<f64> {
+    let sides: Vec<[f64; 2]> =
+        unit.rounds.iter().map(|round| ln_times(round, unit.skip, unit.quantile)).collect::<Option<_>>()?;
     let levels: Vec<f64> = sides.iter().map(|[base, head]| f64::midpoint(*base, *head)).collect();
     let usual = stats::median(&levels)?;
+    let rounds = &mut unit.rounds;
     for (round, level) in rounds.iter_mut().zip(&levels) {
         round.trouble.retain(|trouble| *trouble != Trouble::Drift);
         if (level - usual).abs() > DRIFT {
@@ -36,18 +39,15 @@ pub fn unit(rounds: &mut [PairRound]) -> Option<f64> {
         round.left_out = is_choosy && !round.trouble.is_empty();
     }
     let kept = rounds.iter().zip(&sides).filter(|(round, _)| !round.left_out);
-    stats::median(&kept.map(|(_, [base, head])| head - base).collect::<Vec<_>>())
+    unit.x = stats::median(&kept.map(|(_, [base, head])| head - base).collect::<Vec<_>>())?;
+    Some(unit.x)
 }
 
-/// Which of a side's samples in a round speaks for it: nearly the fastest. What disturbs a sample only adds to it, so the
-/// fast ones are the undisturbed ones; the very fastest alone is more often a fluke.
-pub const QUANTILE: f64 = 0.1;
-
-/// Logarithms are subtracted, not times divided: `a - b` is `-(b - a)` to the last bit.
-fn ln_times(round: &PairRound) -> Option<[f64; 2]> {
+/// The logarithms of both sides' times, without the first `skip` samples. Logarithms are subtracted, not times divided: `a - b` is `-(b - a)` to the last bit.
+pub(super) fn ln_times(round: &PairRound, skip: u32, quantile: f64) -> Option<[f64; 2]> {
     let ln_time = |side| {
-        let times: Vec<f64> = round.times_ns(side).map(|ns| ns as f64).collect();
-        stats::quantile(&times, QUANTILE).filter(|ns| *ns > 0.0).map(f64::ln)
+        let times: Vec<f64> = round.times_ns(side).skip(skip as usize).map(|ns| ns as f64).collect();
+        stats::quantile(&times, quantile).filter(|ns| *ns > 0.0).map(f64::ln)
     };
     Some([ln_time(SideName::Base)?, ln_time(SideName::Head)?])
 }

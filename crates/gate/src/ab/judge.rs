@@ -111,14 +111,14 @@ fn check_units(report: &AbReport) -> Result<(), SidesError> {
             return Err(SidesError::SameCode { name: name.clone(), what });
         }
         for (index, unit) in workload.units.iter().enumerate() {
-            let mut rounds = unit.rounds.clone();
-            let Some(computed) = estimate::unit(&mut rounds) else {
+            let mut again = unit.clone();
+            let Some(computed) = estimate::unit(&mut again) else {
                 return Err(SidesError::Samples { name: name.clone(), unit: index });
             };
             let marks = |rounds: &[PairRound]| {
                 rounds.iter().map(|round| (round.left_out, round.trouble.clone())).collect::<Vec<_>>()
             };
-            if !is_close(computed, unit.x) || marks(&rounds) != marks(&unit.rounds) {
+            if !is_close(computed, unit.x) || marks(&again.rounds) != marks(&unit.rounds) {
                 let (name, stated) = (name.clone(), unit.x);
                 return Err(SidesError::Unit { name, unit: index, stated, computed });
             }

@@ -1,6 +1,6 @@
 //! Two sides measured in the same seconds: from the units to decisions, verdicts and evidence.
 //!
-//! [`estimate::unit`] makes one number of a unit, [`Deciding`] says after each whether a workload needs more, and [`judge_sides`]
+//! [`estimate::unit`] makes one number of a unit, [`plan_unit`] says how the next one is measured, [`Deciding`] says after each whether a workload needs more, and [`judge_sides`]
 //! decides. Nothing here measures.
 
 mod deciding;
@@ -9,9 +9,11 @@ mod evidence;
 mod judge;
 mod resume;
 pub(crate) mod times;
+mod unit_plan;
 
 pub use deciding::Deciding;
 pub(crate) use evidence::Blocks;
 pub use holdpoint_stats::sequential::{Decision, InvalidPlan};
 pub use judge::{POLICY_CONDITION, SidesError, judge_recorded, judge_sides, recorded_policy};
 pub use resume::differences;
+pub use unit_plan::{noise_within, plan_unit};

@@ -60,8 +60,6 @@ impl Differences {
         self.add_debug("gate.workloads of the suite", &old.tolerances, &new.tolerances);
         self.add_debug("--alarm-rate", &old.alarm_rate, &new.alarm_rate);
         self.add_debug("--miss-rate", &old.miss_rate, &new.miss_rate);
-        self.add_debug("--rounds", &old.rounds_per_unit, &new.rounds_per_unit);
-        self.add_debug("--round-ms", &old.round_ms, &new.round_ms);
         self.add_debug("--at-once", &old.units_at_once, &new.units_at_once);
     }
 }

@@ -4,15 +4,10 @@ use super::Decide;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
-use holdpoint_model::ab::{Ended, SideFailure};
+use holdpoint_model::ab::{Ended, QUANTILE, SideFailure};
 use holdpoint_model::suite::WORKER_COMMAND;
-use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, WorkloadSpec};
+use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use std::time::Instant;
-
-/// About as many units as it takes to decide the plainest slowdown.
-pub const UNITS_PER_DOUBLING: usize = 16;
-/// Most rounds in a unit: with more, most of the noise comes from the luck of its processes.
-pub const ROUNDS_MAX: u32 = 16;
 
 /// A workload while it is compared. Units measured at the same time each have a copy.
 #[derive(Clone)]
@@ -22,14 +17,12 @@ pub(super) struct Lane<'a> {
     /// Base's and head's.
     pub specs: [&'a WorkloadSpec; 2],
     pub goes_on: bool,
-    /// Chosen in the first unit, 0 before that.
-    pub samples_count: u64,
+    /// Whether `calls_per_sample` has been chosen.
+    pub has_batch: bool,
     pub calls_per_sample: u64,
-    /// How long a sample took when the comparison began.
-    pub sample_ns: u64,
-    /// Rounds in the first units.
-    pub rounds_first: u32,
-    pub rounds: u32,
+    /// How this unit is measured.
+    pub plan: UnitPlan,
+    pub clock: Clock,
     units_count: usize,
     pub is_verified: bool,
     /// Of this unit's inputs, base's and head's.
@@ -45,20 +38,16 @@ pub(super) struct Lane<'a> {
 
 impl<'a> Lane<'a> {
     pub(super) fn new(index: usize, specs: [&'a WorkloadSpec; 2], before: &AbWorkload) -> Self {
-        let first = before.units.first();
-        // A unit that was cut short by a signal has fewer rounds.
-        let rounds = before.units.iter().take(UNITS_PER_DOUBLING).map(|unit| unit.rounds.len()).max();
-        let first_round = first.and_then(|unit| unit.rounds.first());
-        let samples = first_round.map_or(0, |round| round.base_ns.len());
+        let clock = Clock::resume(before);
         Self {
             index,
             specs,
             goes_on: true,
-            samples_count: samples as u64,
+            // A sample of a command is a call.
+            has_batch: !before.units.is_empty() || is_command(&specs),
             calls_per_sample: before.calls_per_sample,
-            sample_ns: first_round.and_then(|round| round.base_ns.first().copied()).unwrap_or(1),
-            rounds_first: rounds.and_then(|rounds| u32::try_from(rounds).ok()).unwrap_or(1),
-            rounds: 1,
+            plan: UnitPlan { rounds: 1, samples: 1, skip: 0, quantile: QUANTILE },
+            clock,
             units_count: before.units.len(),
             // Again after a resume: the signal may have come before the answers were checked.
             is_verified: false,
@@ -70,20 +59,30 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Begins a unit. More rounds make a unit less noisy, but waste time where the answer is plain; so rounds are added
-    /// once plain cases have been decided. Their number depends on the number of units alone.
+    /// Plans the next unit, which `left_s` of the budget is left for.
+    pub(super) fn plan_unit(&mut self, report: &AbReport, decide: &mut dyn Decide, left_s: f64) {
+        if !self.has_batch {
+            // No rounds yet: how long a sample is comes first.
+            self.plan.rounds = 0;
+            return;
+        }
+        let units = &report.workloads[self.index].units;
+        let units_left = (report.plan.units_max as usize).saturating_sub(units.len()).max(1);
+        let cost =
+            UnitCost { unit_s_min: left_s / units_left as f64, unit_s_max: left_s, ..self.clock.cost() };
+        self.plan = decide.plan_unit(self.index, units, &cost);
+    }
+
+    /// Whether even the shortest unit takes longer than this, by what is known.
+    pub(super) fn is_longer_than(&self, seconds: f64) -> bool {
+        self.units_count > 0 && self.clock.cost().unit_s(1, 1) > seconds
+    }
+
+    /// Begins a unit.
     pub(super) fn begin(&mut self) {
-        let doublings = u32::try_from(self.units_count / UNITS_PER_DOUBLING).unwrap_or(u32::MAX).min(5);
-        let more = (self.rounds_first << doublings).min(ROUNDS_MAX.max(self.rounds_first));
-        self.rounds = if self.is_command() { self.rounds_first } else { more };
         self.spent_s = 0.0;
         self.rounds_taken.clear();
         self.out = None;
-    }
-
-    /// Every call of a command is a process of its own, so one round is a unit.
-    pub(super) fn is_command(&self) -> bool {
-        self.specs.iter().all(|spec| spec.worker == WORKER_COMMAND)
     }
 
     /// Whether answers are checked again in this unit: in the 4th, the 16th, the 64th and so on, because a check may
@@ -138,9 +137,11 @@ impl<'a> Lane<'a> {
         let workload = &mut report.workloads[self.index];
         workload.spent_s += self.spent_s;
         workload.calls_per_sample = self.calls_per_sample;
-        let mut rounds = std::mem::take(&mut self.rounds_taken);
-        if let Some(x) = decide.estimate(&mut rounds) {
-            workload.units.push(Unit { process, x, rounds });
+        let rounds = std::mem::take(&mut self.rounds_taken);
+        let UnitPlan { skip, quantile, .. } = self.plan;
+        let mut unit = Unit { process, x: 0.0, skip, quantile, rounds };
+        if let Some(x) = decide.estimate(&mut unit) {
+            workload.units.push(unit);
             self.units_count += 1;
             if !decide.push(self.index, x) && self.goes_on {
                 self.goes_on = false;
@@ -176,5 +177,67 @@ impl<'a> Lane<'a> {
         self.goes_on = false;
         (workload.ended, workload.reason) = (ended, reason);
         decide.drop_out(self.index);
+    }
+}
+
+/// Every call of a command is a process of its own.
+fn is_command(specs: &[&WorkloadSpec; 2]) -> bool {
+    specs.iter().all(|spec| spec.worker == WORKER_COMMAND)
+}
+
+/// Where the time of a workload's units went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    units: f64,
+    /// Starting processes and preparing inputs.
+    fixed_s: f64,
+    rounds: f64,
+    rounds_s: f64,
+    samples: f64,
+    samples_s: f64,
+}
+
+impl Clock {
+    /// What the samples of earlier units tell.
+    fn resume(before: &AbWorkload) -> Self {
+        let mut clock = Self::default();
+        before.units.iter().flat_map(|unit| &unit.rounds).for_each(|round| clock.add_samples(round));
+        clock.rounds_s = clock.samples_s;
+        clock
+    }
+
+    pub(super) fn add_fixed(&mut self, seconds: f64) {
+        self.units += 1.0;
+        self.fixed_s += seconds;
+    }
+
+    pub(super) fn add_round(&mut self, round: &PairRound, seconds: f64) {
+        self.add_samples(round);
+        self.rounds_s += seconds;
+    }
+
+    fn add_samples(&mut self, round: &PairRound) {
+        self.rounds += 1.0;
+        self.samples += (round.base_ns.len() + round.head_ns.len()) as f64;
+        self.samples_s += round.base_ns.iter().chain(&round.head_ns).map(|ns| *ns as f64 / 1e9).sum::<f64>();
+    }
+
+    /// One sample, as seen before the first round.
+    pub(super) fn set_sample(&mut self, sample_ns: u64) {
+        (self.samples, self.samples_s) = (1.0, sample_ns as f64 / 1e9);
+    }
+
+    /// The mean sample; 0 as long as there is none.
+    pub(super) fn sample_s(&self) -> f64 {
+        self.samples_s / self.samples.max(1.0)
+    }
+
+    pub(super) fn cost(&self) -> UnitCost {
+        UnitCost {
+            fixed_s: self.fixed_s / self.units.max(1.0),
+            round_s: ((self.rounds_s - self.samples_s) / self.rounds.max(1.0)).max(0.0),
+            sample_s: self.sample_s(),
+            ..UnitCost::default()
+        }
     }
 }

@@ -1,22 +1,23 @@
 //! Measures base and head while both are alive, in short rounds with random order.
 //!
-//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] gets one number per unit and returns
-//! whether more are wanted; this module does not know how that is decided.
+//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] plans each unit, gets one number from it and
+//! returns whether more are wanted; this module does not know how that is decided.
 
+mod at_once;
 mod conditions;
 mod lane;
 mod pair;
 mod trouble;
 
 pub use conditions::conditions;
-pub use lane::{ROUNDS_MAX, UNITS_PER_DOUBLING};
 pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 
 use crate::schedule::ALIVE_MAX;
 use crate::{clock, machine};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, PairRound, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, Suite, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use holdpoint_stats::random::Random;
+use at_once::AtOnce;
 use lane::Lane;
 use pair::{Pair, is_pinned};
 use std::time::Instant;
@@ -39,10 +40,16 @@ impl Sides {
     }
 }
 
-/// Decides whether more units are needed.
+/// Decides how units are measured, and whether more are needed.
 pub trait Decide {
-    /// Marks the rounds of a unit and returns its number, `ln(head / base)`.
-    fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64>;
+    /// Plans the next unit of a workload from those it has.
+    fn plan_unit(&mut self, workload: usize, units: &[Unit], cost: &UnitCost) -> UnitPlan;
+
+    /// The variance between the rounds of these units; absent where it cannot be known.
+    fn noise(&self, units: &[Unit]) -> Option<f64>;
+
+    /// Marks the rounds of a unit, sets its number, `ln(head / base)`, and returns it.
+    fn estimate(&mut self, unit: &mut Unit) -> Option<f64>;
 
     /// Adds a unit of a workload; returns whether more are wanted.
     fn push(&mut self, workload: usize, x: f64) -> bool;
@@ -135,6 +142,7 @@ pub fn measure(
         cpus: crate::worker::cpus_allowed(),
         process: units_before,
         reused: None,
+        at_once: AtOnce::default(),
     };
     let mut left = lanes.len();
     for lanes in lanes.chunks_mut(ALIVE_MAX) {
@@ -148,10 +156,15 @@ pub fn measure(
                 break;
             }
             let is_stopped = stop();
-            if is_stopped || report.elapsed_s >= end_s {
+            let left_s = (end_s - report.elapsed_s) / active.len() as f64;
+            // Should not even the shortest unit fit any more, what is left of the budget cannot be used.
+            if is_stopped || left_s <= 0.0 || active.iter().all(|lane| lane.is_longer_than(left_s)) {
                 let ended = if is_stopped { Ended::Interrupted } else { Ended::Budget };
                 active.iter().for_each(|lane| report.workloads[lane.index].ended = ended);
                 break;
+            }
+            for lane in &mut active {
+                lane.plan_unit(report, decide, left_s);
             }
             runner.measure_units(&mut active, report, decide, stop);
             report.elapsed_s = elapsed_before_s + start.elapsed().as_secs_f64();
@@ -171,6 +184,7 @@ struct Runner<'a> {
     process: u32,
     /// A pair that serves several units, and how many it has served.
     reused: Option<(Pair<'a>, u32)>,
+    at_once: AtOnce,
 }
 
 impl<'a> Runner<'a> {
@@ -185,9 +199,9 @@ impl<'a> Runner<'a> {
     ) {
         let start = Instant::now();
         let units_count = self.units_at_once(lanes, &report.plan);
+        lanes.iter_mut().for_each(|lane| lane.begin());
         self.random.shuffle(&mut self.cpus);
         self.watches.resize_with(units_count.max(self.watches.len()), Watch::new);
-        lanes.iter_mut().for_each(|lane| lane.begin());
         let mut units: Vec<OneUnit<'a, '_>> = Vec::new();
         for (at, watch) in self.watches.iter_mut().take(units_count).enumerate() {
             units.push(OneUnit {
@@ -198,15 +212,20 @@ impl<'a> Runner<'a> {
                 lanes: lanes.iter().map(|lane| (**lane).clone()).collect(),
             });
         }
-        let plan = &report.plan;
-        let units_per_pair = if units_count == 1 { units_per_process(self.sides, lanes) } else { 1 };
+        let is_first = lanes.iter().all(|lane| lane.plan.rounds == 0);
+        let units_per_pair = match () {
+            // These processes have only shown how long a sample is.
+            () if is_first => u32::MAX,
+            () if units_count == 1 => units_per_process(self.sides, lanes),
+            () => 1,
+        };
         let (mut pair, served) = self.reused.take().map_or((None, 0), |(pair, served)| (Some(pair), served));
         std::thread::scope(|scope| {
             let (first, others) = units.split_at_mut(1);
             for unit in others {
-                scope.spawn(move || unit.measure(&mut None, plan, stop));
+                scope.spawn(move || unit.measure(&mut None, stop));
             }
-            first.iter_mut().for_each(|unit| unit.measure(&mut pair, plan, stop));
+            first.iter_mut().for_each(|unit| unit.measure(&mut pair, stop));
             // A pair that serves no other unit ends while this unit's time still runs.
             if served + 1 >= units_per_pair {
                 pair = None;
@@ -224,13 +243,15 @@ impl<'a> Runner<'a> {
             }
             self.process = self.process.saturating_add(u32::from(pair.is_none()));
         }
-        self.reused = pair.map(|pair| (pair, served + 1));
+        self.at_once.push(lanes, report, decide, units_count, start.elapsed().as_secs_f64());
+        self.reused = pair.map(|pair| (pair, if is_first { 0 } else { served + 1 }));
     }
 
-    /// One, if a unit is not pinned or the length of a round is not chosen yet.
+    /// One, if a unit is not pinned or the length of a sample is not chosen yet.
     fn units_at_once(&self, lanes: &[&mut Lane], plan: &AbPlan) -> usize {
-        let alone = lanes.iter().any(|lane| lane.samples_count == 0 || !is_pinned(self.sides, &lane.specs));
-        if alone { 1 } else { (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1)) }
+        let alone = lanes.iter().any(|lane| !lane.has_batch || !is_pinned(self.sides, &lane.specs));
+        let most = (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1));
+        if alone { 1 } else { self.at_once.choose(most) }
     }
 }
 
@@ -250,8 +271,8 @@ struct OneUnit<'a, 'w> {
 }
 
 impl<'a> OneUnit<'a, '_> {
-    /// A fresh pair of processes, and a few rounds of each workload.
-    fn measure(&mut self, reused: &mut Option<Pair<'a>>, plan: &AbPlan, stop: &dyn Fn() -> bool) {
+    /// A fresh pair of processes, and the rounds of each workload.
+    fn measure(&mut self, reused: &mut Option<Pair<'a>>, stop: &dyn Fn() -> bool) {
         let Self { sides, cpu, random, watch, lanes } = self;
         let shared = Instant::now();
         let mut pair = reused.take().unwrap_or_else(|| Pair::new(sides, *cpu));
@@ -261,29 +282,21 @@ impl<'a> OneUnit<'a, '_> {
             lanes[*at].attempt(&mut pair, |lane, pair| pair.start(lane, random));
         }
         let mut shared_s = shared.elapsed().as_secs_f64();
-        for at in &order {
-            lanes[*at].attempt(&mut pair, |lane, pair| pair.prepare(lane, plan, random));
-            Lane::pass_blame(lanes, *at);
-        }
-        for round in 0..lanes.iter().map(|lane| lane.rounds).max().unwrap_or(0) {
-            random.shuffle(&mut order);
-            for (position, at) in order.iter().enumerate() {
+        // One workload after the other, so that only the other side comes between a workload and its caches.
+        for (position, at) in order.into_iter().enumerate() {
+            let position = u32::try_from(position).unwrap_or(u32::MAX);
+            lanes[at].attempt(&mut pair, |lane, pair| pair.prepare(lane, random));
+            Lane::pass_blame(lanes, at);
+            for round in 0..lanes[at].plan.rounds {
                 if stop() {
                     break;
                 }
-                if round >= lanes[*at].rounds {
-                    continue;
-                }
-                let position = u32::try_from(position).unwrap_or(u32::MAX);
-                lanes[*at]
-                    .attempt(&mut pair, |lane, pair| pair.round(lane, [round, position], random, watch));
-                Lane::pass_blame(lanes, *at);
+                lanes[at].attempt(&mut pair, |lane, pair| pair.round(lane, [round, position], random, watch));
+                Lane::pass_blame(lanes, at);
             }
-        }
-        for at in &order {
             if !stop() {
-                lanes[*at].attempt(&mut pair, |lane, pair| pair.verify(lane));
-                Lane::pass_blame(lanes, *at);
+                lanes[at].attempt(&mut pair, |lane, pair| pair.verify(lane));
+                Lane::pass_blame(lanes, at);
             }
         }
         // A pair that lost a process, or was stopped, serves no further unit.

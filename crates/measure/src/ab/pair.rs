@@ -5,15 +5,15 @@ use super::lane::Lane;
 use super::trouble::{Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
-use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
 use crate::worker::{Prepared, WorkerError};
 use holdpoint_model::ab::SideKernels;
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
-use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, Suite, WorkloadSpec};
+use holdpoint_model::{FailureCause, PairRound, SideName, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 
@@ -69,7 +69,7 @@ impl<'a> Pair<'a> {
 
     /// A resumed comparison has lost what was learned about the workers.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
-        let (calls, sample_ns) = (lane.calls_per_sample, lane.sample_ns);
+        let (calls, sample_ns) = (lane.calls_per_sample, (lane.clock.sample_s() * 1e9) as u64);
         for side in (0..SIDES.len()).filter(|side| !lane.audits[*side].had_close_look).collect::<Vec<_>>() {
             self.requester(lane, side)?
                 .look_closely(calls, sample_ns)
@@ -88,14 +88,10 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Prepares both sides. The first time it also chooses the length of a round from the slower side, so that it is
+    /// Prepares both sides. The first time it also chooses the length of a sample from the slower side, so that it is
     /// the same for both.
-    pub(super) fn prepare(
-        &mut self,
-        lane: &mut Lane<'a>,
-        plan: &AbPlan,
-        random: &mut Random,
-    ) -> Result<(), Stop> {
+    pub(super) fn prepare(&mut self, lane: &mut Lane<'a>, random: &mut Random) -> Result<(), Stop> {
+        let start = Instant::now();
         let mut kernels = [None, None];
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
@@ -119,7 +115,8 @@ impl<'a> Pair<'a> {
             }
             lane.seeds[side] = Seeds::fixed(seed);
         }
-        if lane.samples_count > 0 {
+        lane.clock.add_fixed(start.elapsed().as_secs_f64());
+        if lane.has_batch {
             return self.look_closely(lane);
         }
         if let [Some(base), Some(head)] = kernels
@@ -140,12 +137,8 @@ impl<'a> Pair<'a> {
             lane.calls_per_sample = batch.calls_per_sample;
             sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
         }
-        let samples = (plan.round_ms * 1e6 / sample_ns as f64).round() as u64;
-        lane.samples_count = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
-        // If a sample takes longer than a round, use fewer rounds.
-        let fit = (plan.round_ms * 1e6 * f64::from(plan.rounds_per_unit) / sample_ns as f64) as u32;
-        lane.rounds_first = if lane.is_command() { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
-        lane.rounds = lane.rounds_first;
+        lane.clock.set_sample(sample_ns);
+        lane.has_batch = true;
         Ok(())
     }
 
@@ -157,13 +150,13 @@ impl<'a> Pair<'a> {
         random: &mut Random,
         watch: &mut Watch,
     ) -> Result<(), Stop> {
-        let turns = side_order(random);
+        let (start, turns) = (Instant::now(), side_order(random));
         let processes = self.processes(lane);
         let mut results = [RunResult::default(), RunResult::default()];
         watch.begin(&processes, self.cpu);
         for side in turns {
-            let (samples, calls) = (lane.samples_count, lane.calls_per_sample);
-            let result = self.requester(lane, side)?.run(samples, calls);
+            let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
+            let result = self.requester(lane, side)?.run(samples.into(), calls);
             results[side] = result.map_err(|error| side_failed(side, error))?;
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
@@ -174,7 +167,7 @@ impl<'a> Pair<'a> {
         // The device's state after both sides.
         state.device = results[turns[1]].device.take();
         let [base, head] = results;
-        lane.rounds_taken.push(PairRound {
+        let round = PairRound {
             round,
             order,
             first: SIDES[turns[0]],
@@ -185,7 +178,9 @@ impl<'a> Pair<'a> {
             trouble,
             left_out: false,
             state,
-        });
+        };
+        lane.clock.add_round(&round, start.elapsed().as_secs_f64());
+        lane.rounds_taken.push(round);
         Ok(())
     }
 

@@ -32,12 +32,6 @@ pub struct GateSettings {
     /// Two sides: most units per workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units_max: Option<u32>,
-    /// Two sides: rounds in each of the first units.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<u32>,
-    /// Two sides: milliseconds that one side of a round aims to last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub round_ms: Option<f64>,
     /// Two sides: units measured at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
@@ -95,10 +89,8 @@ impl GateSettings {
             _ => Ok(()),
         };
         positive("budget", self.budget)?;
-        positive("round_ms", self.round_ms)?;
         let ranges = [
             ("units_max", self.units_max, 1..=1000),
-            ("rounds", self.rounds, 1..=100),
             ("at_once", self.at_once, 1..=64),
             ("confirm", self.confirm, 0..=100),
             ("runs", self.runs, 1..=100),

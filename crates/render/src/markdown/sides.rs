@@ -79,8 +79,6 @@ fn provenance(judged: Judged<'_>) -> String {
     facts.extend([
         ("units per workload, at most", units::count(plan.units_max.into())),
         ("budget per workload", format!("{} s", units::seconds(plan.budget_s))),
-        ("rounds per unit", units::count(plan.rounds_per_unit.into())),
-        ("one side of a round", units::time(plan.round_ms)),
         ("seed", plan.seed.to_string()),
     ]);
     tables::fact_table(&facts)

@@ -1,0 +1,129 @@
+//! How the next unit of a workload is measured: its rounds, and the samples of each turn.
+//!
+//! Noise has two parts: rounds of one unit differ (caches, neighbours), and so do units (what is particular to a process).
+//! More rounds cure the first, only more units the second, and both cost time. The choice depends on earlier units alone and
+//! on both sides alike, so the next unit of unchanged code is still as likely to be +a as -a.
+
+use super::estimate::ln_times;
+use holdpoint_model::{PairRound, SideName, Unit, UnitCost, UnitPlan};
+use holdpoint_stats as stats;
+
+/// Which of a turn's samples stands for it: the fastest. What disturbs a sample only adds to it.
+pub const QUANTILE: f64 = 0.0;
+/// Samples of a turn that count. With more, the fastest hardly changes; with fewer, it is too often a disturbed one.
+pub const SAMPLES: u32 = 20;
+/// Samples of a turn that may be left out until they have levelled off.
+const SKIPS: [u32; 6] = [0, 1, 2, 4, 8, 16];
+/// A sample has levelled off when it is at most this much slower than the rest of its turn.
+pub const LEVEL: f64 = 0.02;
+/// A turn is at most this long, unless one sample is longer.
+pub const TURN_S_MAX: f64 = 0.03;
+/// Rounds to choose from. A single round says nothing about how rounds differ, so there are two unless they are long.
+const ROUNDS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+const ROUND_S_LONG: f64 = 0.1;
+/// Rounds of the first unit, if they are short.
+const ROUNDS_FIRST: u32 = 4;
+/// More rounds than any budget has use for.
+const ROUNDS_MAX: f64 = 1e4;
+/// Units that a decision takes without any noise, and those that noise adds for each (sd / tolerance)², by simulation.
+const UNITS_LEAST: f64 = 10.0;
+const UNITS_PER_VARIANCE: f64 = 18.0;
+/// The variance of a median over that of a mean, π/2.
+const MEDIAN_VARIANCE: f64 = std::f64::consts::FRAC_PI_2;
+/// Makes the median absolute deviation of a normal its standard deviation.
+const NORMAL: f64 = 1.482_602_218_505_602;
+/// Units that are looked at, the latest ones.
+const UNITS_SEEN: usize = 32;
+/// Units without which nothing is known about how they differ; until then a quarter of what rounds do.
+const UNITS_KNOWN: usize = 6;
+const BETWEEN_FIRST: f64 = 1.0 / 16.0;
+
+/// The plan of the next unit. `line` is the logarithm of what may be slower.
+pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64) -> UnitPlan {
+    let seen = &units[units.len().saturating_sub(UNITS_SEEN)..];
+    let skip = level_off(seen.iter().flat_map(|unit| &unit.rounds));
+    let fit = |seconds: f64, each_s: f64| match seconds / each_s {
+        // Nothing is known yet, not even how long a sample takes.
+        count if !count.is_finite() => 0.0,
+        count => count.clamp(0.0, ROUNDS_MAX),
+    };
+    let samples = (fit(TURN_S_MAX, cost.sample_s) as u32).clamp(1, skip + SAMPLES);
+    // In a turn of few samples none can be spared.
+    let skip = if samples > 2 * skip { skip } else { 0 };
+    let round_s = cost.unit_s(1, samples) - cost.fixed_s;
+    let rounds = match noise(seen) {
+        Some(noise) => rounds(&noise, cost, samples, line),
+        None if round_s > ROUND_S_LONG || cost.sample_s == 0.0 => 1,
+        None => ROUNDS_FIRST,
+    };
+    let least = fit(cost.unit_s_min - cost.fixed_s, round_s).ceil() as u32;
+    let most = fit(cost.unit_s_max - cost.fixed_s, round_s).floor() as u32;
+    UnitPlan { rounds: rounds.max(least).min(most.max(1)), samples, skip, quantile: QUANTILE }
+}
+
+/// The rounds by which a decision is expected soonest.
+fn rounds(noise: &Noise, cost: &UnitCost, samples: u32, line: f64) -> u32 {
+    let seconds = |rounds: u32| {
+        let variance = noise.between + MEDIAN_VARIANCE * noise.within / f64::from(rounds);
+        let units = UNITS_LEAST + UNITS_PER_VARIANCE * variance / line.powi(2).max(1e-8);
+        units * cost.unit_s(rounds, samples)
+    };
+    let is_short = cost.unit_s(1, samples) - cost.fixed_s < ROUND_S_LONG;
+    let from = usize::from(is_short);
+    ROUNDS[from..].iter().copied().min_by(|a, b| seconds(*a).total_cmp(&seconds(*b))).unwrap_or(1)
+}
+
+/// How many samples of a turn come before they have levelled off, judging by all turns of both sides.
+fn level_off<'a>(rounds: impl Iterator<Item = &'a PairRound>) -> u32 {
+    let mut ratios: [Vec<f64>; SKIPS.len()] = Default::default();
+    for round in rounds {
+        for side in [SideName::Base, SideName::Head] {
+            let times: Vec<f64> = round.times_ns(side).map(|ns| ns as f64).collect();
+            let Some(level) = stats::median(&times[times.len() / 2..]).filter(|level| *level > 0.0) else { continue };
+            for (ratios, skip) in ratios.iter_mut().zip(SKIPS) {
+                ratios.extend(times[..times.len() / 2].get(skip as usize).map(|time| time / level));
+            }
+        }
+    }
+    let is_level = |ratios: &Vec<f64>| stats::median(ratios).is_none_or(|ratio| ratio <= 1.0 + LEVEL);
+    ratios.iter().zip(SKIPS).find(|(ratios, _)| is_level(ratios)).map_or(0, |(_, skip)| skip)
+}
+
+/// The variance between the rounds of these units; absent without two rounds in a unit.
+pub fn noise_within(units: &[Unit]) -> Option<f64> {
+    noise(units).map(|noise| noise.within)
+}
+
+/// Variances of `ln(head / base)`, robust.
+struct Noise {
+    /// Between the rounds of a unit.
+    within: f64,
+    /// Between units, beyond what their rounds explain.
+    between: f64,
+}
+
+fn noise(units: &[Unit]) -> Option<Noise> {
+    let (mut steps, mut counts) = (Vec::new(), Vec::new());
+    for unit in units {
+        let kept = unit.rounds.iter().filter(|round| !round.left_out);
+        let changes = kept.filter_map(|round| ln_times(round, unit.skip, unit.quantile)).map(|[base, head]| head - base);
+        let changes: Vec<f64> = changes.collect();
+        // Steps from round to round: what changes slowly does not count.
+        steps.extend(changes.chunks_exact(2).map(|pair| (pair[1] - pair[0]).abs()));
+        counts.push(changes.len() as f64);
+    }
+    let within = (NORMAL * stats::median(&steps)?).powi(2) / 2.0;
+    let explained = MEDIAN_VARIANCE * within / stats::median(&counts)?.max(1.0);
+    let xs: Vec<f64> = units.iter().map(|unit| unit.x).collect();
+    let between = match robust_variance(&xs).filter(|_| xs.len() >= UNITS_KNOWN) {
+        Some(variance) => (variance - explained).max(0.0),
+        None => within * BETWEEN_FIRST,
+    };
+    Some(Noise { within, between })
+}
+
+fn robust_variance(values: &[f64]) -> Option<f64> {
+    let middle = stats::median(values)?;
+    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    Some((NORMAL * stats::median(&deviations)?).powi(2))
+}
