@@ -8,7 +8,7 @@ use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
-use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, PairRound};
+use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, PairRound, Unit};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -138,8 +138,8 @@ impl Decide for Decider<'_> {
         rule::estimate::unit(rounds)
     }
 
-    fn push(&mut self, workload: usize, x: f64) -> bool {
-        self.deciding.push(workload, x) || self.policy.is_fixed_length()
+    fn push(&mut self, workload: usize, unit: &Unit) -> bool {
+        self.deciding.push(workload, unit) || self.policy.is_fixed_length()
     }
 
     fn drop_out(&mut self, workload: usize) {

@@ -1,7 +1,7 @@
 //! When a workload has units enough, and what they decide.
 
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport};
+use holdpoint_model::{AbPlan, AbReport, Unit};
 use holdpoint_stats::sequential::{Decision, InvalidPlan, Plan, Sequential, e_bh};
 
 /// A workload that is not slower and looks faster may go on to this many times the units that took.
@@ -57,7 +57,7 @@ impl Deciding {
         let mut deciding = Self::new(plan, report.workloads.keys().map(String::as_str))?;
         for (index, workload) in report.workloads.values().enumerate() {
             for unit in &workload.units {
-                deciding.push(index, unit.x);
+                deciding.push(index, unit);
             }
             if matches!(workload.ended, Ended::Failed | Ended::Skipped | Ended::SameCode) {
                 deciding.drop_out(index);
@@ -67,10 +67,10 @@ impl Deciding {
     }
 
     /// One more unit of a workload; whether it wants more.
-    pub fn push(&mut self, index: usize, x: f64) -> bool {
+    pub fn push(&mut self, index: usize, unit: &Unit) -> bool {
         let Some(workload) = self.workloads.get_mut(index) else { return false };
         workload.called = None;
-        if workload.evidence.push(x) == Decision::NotSlower {
+        if workload.evidence.push(unit.x) == Decision::NotSlower {
             workload.pass_units_count.get_or_insert(workload.evidence.units_count());
         }
         self.wants_more(index)

@@ -140,12 +140,13 @@ impl<'a> Lane<'a> {
         workload.calls_per_sample = self.calls_per_sample;
         let mut rounds = std::mem::take(&mut self.rounds_taken);
         if let Some(x) = decide.estimate(&mut rounds) {
-            workload.units.push(Unit { process, x, rounds });
-            self.units_count += 1;
-            if !decide.push(self.index, x) && self.goes_on {
+            let unit = Unit { process, x, rounds };
+            if !decide.push(self.index, &unit) && self.goes_on {
                 self.goes_on = false;
                 workload.ended = Ended::Decided;
             }
+            workload.units.push(unit);
+            self.units_count += 1;
         }
         match self.out.take() {
             // A process that was killed to stop the comparison is not a failure of the workload.

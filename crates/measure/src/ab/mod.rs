@@ -1,6 +1,6 @@
 //! Measures base and head while both are alive, in short rounds with random order.
 //!
-//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] gets one number per unit and returns
+//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] gets every unit and returns
 //! whether more are wanted; this module does not know how that is decided.
 
 mod conditions;
@@ -15,7 +15,9 @@ pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 use crate::schedule::ALIVE_MAX;
 use crate::{clock, machine};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, PairRound, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, PairRound, SCHEMA_VERSION, Side, Suite, Unit, WorkloadSpec,
+};
 use holdpoint_stats::random::Random;
 use lane::Lane;
 use pair::{Pair, is_pinned};
@@ -45,7 +47,7 @@ pub trait Decide {
     fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64>;
 
     /// Adds a unit of a workload; returns whether more are wanted.
-    fn push(&mut self, workload: usize, x: f64) -> bool;
+    fn push(&mut self, workload: usize, unit: &Unit) -> bool;
 
     /// Nothing more will come of a workload.
     fn drop_out(&mut self, workload: usize);
