@@ -4,7 +4,7 @@ use super::Decide;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
-use holdpoint_model::ab::{Ended, SideFailure};
+use holdpoint_model::ab::{Ended, SideFailure, SideKernels};
 use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, WorkloadSpec};
 use std::time::Instant;
@@ -39,6 +39,8 @@ pub(super) struct Lane<'a> {
     /// Time spent in this unit.
     pub spent_s: f64,
     pub rounds_taken: Vec<PairRound>,
+    /// Of both sides, where the workers tell.
+    pub kernels: Option<SideKernels>,
     /// Why it takes no further part in this unit.
     out: Option<Stop>,
 }
@@ -66,6 +68,7 @@ impl<'a> Lane<'a> {
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
             rounds_taken: Vec::new(),
+            kernels: None,
             out: None,
         }
     }
@@ -138,6 +141,7 @@ impl<'a> Lane<'a> {
         let workload = &mut report.workloads[self.index];
         workload.spent_s += self.spent_s;
         workload.calls_per_sample = self.calls_per_sample;
+        workload.kernels = self.kernels.take().or_else(|| workload.kernels.take());
         let mut rounds = std::mem::take(&mut self.rounds_taken);
         if let Some(x) = decide.estimate(&mut rounds) {
             let unit = Unit { process, x, rounds };

@@ -4,7 +4,9 @@
 //! whether more are wanted; this module does not know how that is decided.
 
 mod conditions;
+mod exact;
 mod lane;
+mod numbers;
 mod pair;
 mod trouble;
 
@@ -105,6 +107,8 @@ fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
         spent_s: 0.0,
         failure: None,
         kernels: None,
+        same_build: None,
+        exact: Default::default(),
         calls_per_sample: 1,
         units: Vec::new(),
     }
@@ -121,6 +125,7 @@ pub fn measure(
     on_unit: &mut dyn FnMut(&AbReport),
 ) {
     let (start, elapsed_before_s) = (Instant::now(), report.elapsed_s);
+    exact::count(sides, report, stop);
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, (name, workload)) in report.workloads.iter().enumerate() {
         let specs = (find(&sides.base, name), find(&sides.head, name));

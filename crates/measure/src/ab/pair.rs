@@ -2,6 +2,7 @@
 
 use super::Sides;
 use super::lane::Lane;
+use super::numbers;
 use super::trouble::{Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
@@ -11,7 +12,7 @@ use crate::worker::{Prepared, WorkerError};
 use holdpoint_model::ab::SideKernels;
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
-use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, Suite, WorkloadSpec};
+use holdpoint_model::{AbPlan, FailureCause, PairRound, SideName, SideNumbers, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 
@@ -119,17 +120,20 @@ impl<'a> Pair<'a> {
             }
             lane.seeds[side] = Seeds::fixed(seed);
         }
+        if let [Some(base), Some(head)] = kernels {
+            lane.kernels = Some(SideKernels { base, head });
+        }
         if lane.samples_count > 0 {
             return self.look_closely(lane);
         }
-        if let [Some(base), Some(head)] = kernels
+        if let Some(kernels) = lane.kernels.clone()
             && !self.sides.measure_same_code
-            && base.is_same_code(&head)
+            && kernels.are_same()
             && is_same_work(lane.specs, self.sides)
         {
             // Answers are checked even if nothing is timed.
             self.check_answers(lane, "without timing")?;
-            return Err(Stop::SameCode(Box::new(SideKernels { base, head })));
+            return Err(Stop::SameCode(Box::new(kernels)));
         }
         let mut sample_ns = 1;
         // The first side again, so that both use the number of calls of the side that needs more.
@@ -146,6 +150,9 @@ impl<'a> Pair<'a> {
         let fit = (plan.round_ms * 1e6 * f64::from(plan.rounds_per_unit) / sample_ns as f64) as u32;
         lane.rounds_first = if lane.is_command() { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
         lane.rounds = lane.rounds_first;
+        // A quantile needs samples beyond it.
+        let samples_min = plan.samples_min(&lane.specs[1].name).div_ceil(u64::from(lane.rounds_first));
+        lane.samples_count = lane.samples_count.max(samples_min);
         Ok(())
     }
 
@@ -160,11 +167,15 @@ impl<'a> Pair<'a> {
         let turns = side_order(random);
         let processes = self.processes(lane);
         let mut results = [RunResult::default(), RunResult::default()];
+        let mut numbers = [SideNumbers::default(), SideNumbers::default()];
         watch.begin(&processes, self.cpu);
         for side in turns {
             let (samples, calls) = (lane.samples_count, lane.calls_per_sample);
+            let process_id = self.slot(lane, side)?.process_id();
+            process_id.into_iter().for_each(numbers::reset_peak);
             let result = self.requester(lane, side)?.run(samples, calls);
             results[side] = result.map_err(|error| side_failed(side, error))?;
+            numbers[side] = numbers::take(&mut results[side], process_id);
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         trouble
@@ -173,7 +184,7 @@ impl<'a> Pair<'a> {
         trouble.dedup();
         // The device's state after both sides.
         state.device = results[turns[1]].device.take();
-        let [base, head] = results;
+        let ([base, head], [base_numbers, head_numbers]) = (results, numbers);
         lane.rounds_taken.push(PairRound {
             round,
             order,
@@ -182,6 +193,8 @@ impl<'a> Pair<'a> {
             head_ns: head.elapsed_ns,
             base_wait_ns: base.wait_ns,
             head_wait_ns: head.wait_ns,
+            base_numbers,
+            head_numbers,
             trouble,
             left_out: false,
             state,

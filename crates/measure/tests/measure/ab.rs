@@ -40,6 +40,7 @@ fn plan() -> AbPlan {
     AbPlan {
         tolerance: 0.01,
         tolerances: Default::default(),
+        metrics: Default::default(),
         alarm_rate: 0.001,
         miss_rate: 0.01,
         units_max: 100,
