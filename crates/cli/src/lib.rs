@@ -9,6 +9,7 @@ mod show;
 use args::{Args, Command};
 use clap::FromArgMatches;
 use holdpoint_flow::{self as flow, Done, FlowError, Watch};
+use holdpoint_measure::worker::peak;
 use holdpoint_measure::{doctor, jobs};
 use holdpoint_model::ExitCode;
 use output::Output;
@@ -19,6 +20,13 @@ use std::io;
 pub fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // Before anything else: what this process has used by then is the least peak that it can tell.
+    if let [_, command, program @ ..] = arguments.as_slice()
+        && command == peak::COMMAND
+    {
+        let peak = peak::call(program).map(|bytes| output::print(&format!("{bytes}\n")));
+        return if matches!(peak, Some(Ok(()))) { ExitCode::Ok } else { ExitCode::Internal };
+    }
     if let Some(help) = args::help_all(&arguments) {
         return if output::print(&help).is_ok() { ExitCode::Ok } else { ExitCode::Internal };
     }
@@ -36,6 +44,7 @@ pub fn main() -> ExitCode {
     let output = Output::new(&args.global);
     interrupt::listen();
     if let Ok(program) = std::env::current_exe() {
+        peak::launch_with(program.clone());
         jobs::watchdog::guard_with(vec![program.into(), "watchdog".into()]);
     }
     let done = match stray {

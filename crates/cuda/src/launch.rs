@@ -1,6 +1,6 @@
 //! Kernels and their launches.
 
-use crate::compile::{Compiler, Unit, sass_sha256};
+use crate::compile::{Compiler, Unit, sass_bytes, sass_sha256};
 use crate::device::{Buffer, Device};
 use crate::dtype::Dtype;
 use crate::error::CudaError;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub struct Module {
     module: sys::CUmodule,
     pub code_sha256: String,
+    pub code_bytes: Option<u64>,
     // The context must outlive the module.
     _stream: Arc<CudaStream>,
 }
@@ -25,8 +26,8 @@ impl Module {
     pub fn from_cubin(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
         // SAFETY: the image is machine code for this device, and is copied.
         let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
-        let code_sha256 = sass_sha256(cubin);
-        Ok(Rc::new(Self { module, code_sha256, _stream: device.stream.clone() }))
+        let (code_sha256, code_bytes) = (sass_sha256(cubin), sass_bytes(cubin));
+        Ok(Rc::new(Self { module, code_sha256, code_bytes, _stream: device.stream.clone() }))
     }
 
     pub fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {

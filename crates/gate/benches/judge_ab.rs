@@ -58,6 +58,7 @@ fn report() -> AbReport {
         plan: AbPlan {
             tolerance: 0.01,
             tolerances: Default::default(),
+            metrics: Default::default(),
             alarm_rate: 0.001,
             miss_rate: 0.01,
             units_max: UNITS,
@@ -98,6 +99,8 @@ fn workload(random: &mut Random) -> AbWorkload {
         spent_s: 60.0,
         failure: None,
         kernels: None,
+        same_build: None,
+        exact: Default::default(),
         calls_per_sample: 4,
         units: (0..UNITS).map(|process| unit(random, process)).collect(),
     }
@@ -117,6 +120,8 @@ fn unit(random: &mut Random, process: u32) -> Unit {
             head_ns: side(levels[1]),
             base_wait_ns: Vec::new(),
             head_wait_ns: Vec::new(),
+            base_numbers: Default::default(),
+            head_numbers: Default::default(),
             trouble: Vec::new(),
             left_out: false,
             state: MachineState::default(),

@@ -75,7 +75,12 @@ pub fn revision(dir: &Path) -> Option<Revision> {
 }
 
 pub fn peak_rss_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+    peak_rss_bytes_of("self")
+}
+
+/// Of another process, by its number.
+pub(crate) fn peak_rss_bytes_of(process: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }

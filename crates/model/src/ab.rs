@@ -1,8 +1,9 @@
 //! Samples of two sides measured in the same seconds, `ab.json`.
 
 use crate::machine::{Machine, MachineState, Revision, Toolchain};
+use crate::metric::{Metric, MetricPlan};
 use crate::report::{Failure, KernelInfo};
-use crate::suite::Identity;
+use crate::suite::{Identity, metric_name};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub struct AbPlan {
     /// Tolerances of single workloads, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tolerances: BTreeMap<String, f64>,
+    /// Metrics of single workloads that are compared beside the median time, by workload and metric.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, BTreeMap<String, MetricPlan>>,
     /// Maximum false alarm rate: the share of unchanged suites reported as slower, whatever the number of workloads.
     pub alarm_rate: f64,
     /// Maximum miss rate: the share of real slowdowns reported as pass.
@@ -70,6 +74,23 @@ impl AbPlan {
     /// How much slower head may be in a workload.
     pub fn tolerance_of(&self, workload: &str) -> f64 {
         self.tolerances.get(workload).copied().unwrap_or(self.tolerance)
+    }
+
+    /// The metrics of a workload beside the median time, by name.
+    pub fn metrics_of(&self, workload: &str) -> impl Iterator<Item = (&str, MetricPlan)> {
+        let metrics = self.metrics.get(workload).into_iter().flatten();
+        metrics.map(|(name, plan)| (name.as_str(), *plan))
+    }
+
+    /// How much worse head may be in a metric of a workload, by the metric's name in judgements.
+    pub fn tolerance_of_metric(&self, workload: &str, metric: &str) -> f64 {
+        let found = self.metrics_of(workload).find(|(name, _)| metric_name(workload, name) == metric);
+        found.map_or(self.tolerance_of(workload), |(_, plan)| plan.tolerance)
+    }
+
+    /// Samples of each side that a unit of a workload needs at least, for what is compared.
+    pub fn samples_min(&self, workload: &str) -> u64 {
+        self.metrics_of(workload).map(|(name, _)| Metric::from_name(name).samples_min()).max().unwrap_or(1)
     }
 }
 
@@ -111,13 +132,45 @@ pub struct AbWorkload {
     pub spent_s: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<SideFailure>,
-    /// The kernels of both sides, where they are the same code and were not measured.
+    /// The kernels of both sides, where the worker tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<SideKernels>,
+    /// Why both sides are the same build, where they are and were not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_build: Option<SameBuild>,
+    /// Quantities that need no statistics, by metric.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exact: BTreeMap<String, ExactValues>,
     /// Calls behind each sample.
     pub calls_per_sample: u64,
     /// The units, in order, with every sample.
     pub units: Vec<Unit>,
+}
+
+/// Two builds of which all that a workload runs or can read is the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SameBuild {
+    /// Hash of base's files, without build ids and with the folder of the checkout left out.
+    pub base_sha256: String,
+    /// The same of head's.
+    pub head_sha256: String,
+    /// Files behind each hash.
+    pub files_count: u64,
+    /// Tracked files that differ and are no inputs, such as documents.
+    #[serde(default)]
+    pub ignored: Vec<String>,
+}
+
+/// What was counted on each side, in order; more than once where it may not repeat.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExactValues {
+    #[serde(default)]
+    pub base: Vec<u64>,
+    #[serde(default)]
+    pub head: Vec<u64>,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
 }
 
 /// The kernels of both sides.
@@ -150,7 +203,8 @@ pub enum Ended {
     Failed,
     /// It cannot run here, or one side does not have it.
     Skipped,
-    /// Both sides run the same machine code, launched in the same way on the same inputs: there was nothing to measure.
+    /// Both sides run the same machine code, launched in the same way on the same inputs, or are the same build: there was nothing to
+    /// measure.
     SameCode,
 }
 
@@ -244,6 +298,12 @@ pub struct PairRound {
     /// The same for head's samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub head_wait_ns: Vec<u64>,
+    /// Base's other numbers.
+    #[serde(default, skip_serializing_if = "SideNumbers::is_empty")]
+    pub base_numbers: SideNumbers,
+    /// Head's other numbers.
+    #[serde(default, skip_serializing_if = "SideNumbers::is_empty")]
+    pub head_numbers: SideNumbers,
     /// Disturbances of the machine during this round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trouble: Vec<Trouble>,
@@ -254,7 +314,39 @@ pub struct PairRound {
     pub state: MachineState,
 }
 
+/// Numbers of one side in a round beside its times, each where it is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SideNumbers {
+    /// CPU time of each sample, user and system.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_ns: Vec<u64>,
+    /// Highest resident memory of the process in this round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_rss_bytes: Option<u64>,
+    /// Energy that the device drew during the samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+    /// What the program printed, by metric, a number for each call.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub printed: BTreeMap<String, Vec<f64>>,
+}
+
+impl SideNumbers {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl PairRound {
+    /// A side's numbers beside its times.
+    pub fn numbers(&self, side: SideName) -> &SideNumbers {
+        match side {
+            SideName::Base => &self.base_numbers,
+            SideName::Head => &self.head_numbers,
+        }
+    }
+
     /// The times of a side's samples as they are compared: without the time spent waiting for a CPU, if both sides'
     /// workers report it.
     pub fn times_ns(&self, side: SideName) -> impl Iterator<Item = u64> + '_ {
@@ -395,6 +487,8 @@ mod tests {
             head_ns: vec![110, 210],
             base_wait_ns: base_wait_ns.to_vec(),
             head_wait_ns: head_wait_ns.to_vec(),
+            base_numbers: SideNumbers::default(),
+            head_numbers: SideNumbers::default(),
             trouble: Vec::new(),
             left_out: false,
             state: MachineState::default(),

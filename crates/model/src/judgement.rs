@@ -4,6 +4,7 @@ use crate::ab::{AbEvidence, AbPlan, AbReport, DisjointCiKeys, Ended, Side};
 use crate::baseline::Baseline;
 use crate::calibration::Calibrated;
 use crate::machine::{Machine, Revision};
+use crate::metric::Better;
 use crate::report::Report;
 use crate::suite::Identity;
 use crate::waiver::UsedWaiver;
@@ -211,7 +212,7 @@ pub const STATUS_METRIC: &str = "__status__";
 /// Name of a check that says what is wrong with the evidence itself.
 pub const EVIDENCE_METRIC: &str = "__evidence__";
 
-/// The judgement of one metric; of two sides, of the median of one workload.
+/// The judgement of one metric; of two sides, of the median time of one workload or of another metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Name of the metric; `__status__` for the run's status.
@@ -234,7 +235,7 @@ pub struct Check {
     /// The run's value.
     #[serde(default)]
     pub current_ms: Option<f64>,
-    /// `current / baseline - 1`.
+    /// `current / baseline - 1`; of a metric of which more is better `baseline / current - 1`.
     #[serde(default)]
     pub regression_ratio: Option<f64>,
     /// Run-to-run spread in the baseline.
@@ -258,9 +259,23 @@ pub struct Check {
 }
 
 impl Check {
-    /// The name in tables: of two sides the workload's, else the metric's.
+    /// The name in tables: of two sides' median times the workload's, else the metric's.
     pub fn name(&self) -> &str {
-        self.workload.as_deref().filter(|_| self.paired.is_some()).unwrap_or(&self.metric)
+        let is_time = self.paired.as_ref().is_some_and(|paired| paired.metric.is_none());
+        self.workload.as_deref().filter(|_| is_time).unwrap_or(&self.metric)
+    }
+
+    /// The metric of two sides beside the median time.
+    pub fn metric_keys(&self) -> Option<&MetricKeys> {
+        self.paired.as_ref()?.metric.as_ref()
+    }
+
+    /// A change that is positive where it is worse, such as `regression_ratio`, as the change of the metric itself.
+    pub fn change_of_value(&self, worse: f64) -> f64 {
+        match self.metric_keys() {
+            Some(keys) if !keys.better.is_lower() => 1.0 / (1.0 + worse) - 1.0,
+            _ => worse,
+        }
     }
 
     /// Whether it is about the whole, not about one metric or workload.
@@ -291,6 +306,26 @@ pub struct PairedKeys {
     /// The outcome of comparing unchanged code on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<Calibrated>,
+    /// The metric, where it is not the median time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<MetricKeys>,
+}
+
+/// A metric of two sides beside the median time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricKeys {
+    /// Its name, which ends with its unit.
+    pub name: String,
+    /// How much worse it may be: 0.01 is 1 %.
+    pub tolerance: f64,
+    #[serde(default, skip_serializing_if = "Better::is_lower")]
+    pub better: Better,
+    /// Base's value, such that head's over it is the median ratio of the units.
+    #[serde(default)]
+    pub base: Option<f64>,
+    /// Head's value.
+    #[serde(default)]
+    pub head: Option<f64>,
 }
 
 /// Keys of the second seed's comparison file.

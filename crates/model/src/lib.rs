@@ -20,6 +20,7 @@ pub mod judgement;
 pub mod limits;
 pub mod machine;
 mod measurement;
+pub mod metric;
 pub mod notice;
 pub mod notify;
 pub mod pattern;
@@ -36,7 +37,9 @@ pub mod trend;
 pub mod tune;
 pub mod waiver;
 
-pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, Trouble, Unit, UnitCost, UnitPlan};
+pub use ab::{
+    AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, SideNumbers, Trouble, Unit, UnitCost, UnitPlan,
+};
 pub use attest::{Attestation, Envelope, SignOff, Statement};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
@@ -48,8 +51,8 @@ pub use document::{Document, FileError, Kind};
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
 pub use judgement::{
-    Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, PairedKeys, Source,
-    ThresholdKeys, Verdict,
+    Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, MetricKeys, PairedKeys,
+    Source, ThresholdKeys, Verdict,
 };
 pub use machine::{Machine, MachineState, Revision, Toolchain};
 pub use profile::{

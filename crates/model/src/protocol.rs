@@ -6,6 +6,7 @@ use crate::report::{Answer, FailureCause, KernelInfo};
 use crate::suite::Work;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The version that this holdpoint speaks.
 pub const PROTOCOL_VERSION: u32 = 2;
@@ -192,6 +193,12 @@ pub struct RunResult {
     /// Time spent on other work than the calls, all samples together: flushing caches, checking answers between samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed_ns: Option<u64>,
+    /// Numbers that the program printed, by metric, one for each call; absent where a call printed none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub printed: BTreeMap<String, Vec<f64>>,
+    /// Energy that the device drew during the samples, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
     /// Peak resident memory of the process that ran the calls, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,

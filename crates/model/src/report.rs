@@ -212,6 +212,9 @@ pub struct KernelInfo {
     /// Bytes per thread that went to local memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_bytes: Option<u32>,
+    /// Size of the machine code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_bytes: Option<u64>,
     /// Bytes of shared memory per block, the most of all its launches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_bytes: Option<u32>,

@@ -20,7 +20,7 @@ pub struct Judged<'a> {
 pub(crate) struct Row<'a> {
     pub(crate) check: &'a Check,
     pub(crate) verdict: Verdict,
-    /// How much slower, as a share.
+    /// How much slower, as a share; of a metric of which more is better, how much more.
     pub(crate) change: Option<f64>,
     /// 95 % interval of the change.
     pub(crate) interval: Option<[f64; 2]>,
@@ -39,6 +39,18 @@ impl<'a> Row<'a> {
         self.check.paired.as_ref().map(|paired| paired.spent_s).filter(|spent_s| *spent_s > 0.0)
     }
 
+    /// The values of both sides, with their unit.
+    pub(crate) fn values(&self) -> [Option<String>; 2] {
+        match self.check.metric_keys() {
+            Some(keys) => [keys.base, keys.head].map(|value| Some(units::metric(&keys.name, value?))),
+            None => [self.check.baseline_ms, self.check.current_ms].map(|ms| ms.map(units::time)),
+        }
+    }
+
+    pub(crate) fn value_cells(&self) -> [Cell; 2] {
+        self.values().map(|value| Cell::new(value.as_deref().unwrap_or(units::MISSING)))
+    }
+
     pub(crate) fn interval_cell(&self) -> Cell {
         let interval = self.interval.map(|[low, high]| units::percent_interval(low, high));
         Cell::new(interval.as_deref().unwrap_or(units::MISSING))
@@ -52,6 +64,20 @@ impl<'a> Judged<'a> {
 
     pub fn is_sides(self) -> bool {
         self.judgement.sides.is_some()
+    }
+
+    /// Whether more than the median times of two sides were judged.
+    pub(crate) fn has_metrics(self) -> bool {
+        self.judgement.checks.iter().any(|check| check.metric_keys().is_some())
+    }
+
+    /// Titles of the columns of values.
+    pub(crate) fn value_titles(self) -> [&'static str; 2] {
+        match (self.is_sides(), self.has_metrics()) {
+            (true, false) => ["base p50", "head p50"],
+            (true, true) => ["base", "head"],
+            (false, _) => ["baseline", "current"],
+        }
     }
 
     pub(crate) fn sides(self) -> Option<&'a AbReport> {
@@ -87,7 +113,7 @@ impl<'a> Judged<'a> {
 
     /// The word for a row.
     pub(crate) fn noun(self) -> &'static str {
-        if self.is_sides() { "workload" } else { "metric" }
+        if self.is_sides() && !self.has_metrics() { "workload" } else { "metric" }
     }
 
     /// The things compared, and the rule.
@@ -130,14 +156,17 @@ impl<'a> Judged<'a> {
     pub(crate) fn row(self, check: &'a Check) -> Row<'a> {
         let allowed = check.allowed_max_ms.zip(check.baseline_ms).map(|(max, was)| max / was - 1.0);
         let plan = self.plan().filter(|_| !sides::is_disjoint_ci(self));
-        let tolerance = plan.map(|plan| plan.tolerance_of(check.name()));
+        let workload = check.workload.as_deref().unwrap_or_default();
+        let tolerance = plan.map(|plan| plan.tolerance_of_metric(workload, &check.metric));
         let interval = check.evidence().and_then(|evidence| evidence.ratio_interval);
+        let turned = |worse: f64| check.change_of_value(worse);
+        let interval = interval.map(|ends| ends.map(|ratio| turned(ratio - 1.0)));
         Row {
             check,
             verdict: check.verdict,
-            change: check.regression_ratio,
-            interval: interval.map(|ends| ends.map(|ratio| ratio - 1.0)),
-            allowed: tolerance.or(allowed).filter(|share| share.is_finite()),
+            change: check.regression_ratio.map(turned),
+            interval: interval.map(|[low, high]| [low.min(high), low.max(high)]),
+            allowed: tolerance.or(allowed).map(turned).filter(|share| share.is_finite()),
             failure: self.failure(check),
         }
     }

@@ -137,6 +137,20 @@ pub fn memory(mb: f64) -> String {
     scaled(mb * 1e6, PREFIXES, "B")
 }
 
+/// A metric of two sides; the end of its name is its unit.
+pub fn metric(name: &str, v: f64) -> String {
+    let ends = |unit: &str| name.ends_with(unit);
+    match () {
+        () if ends("_ms") => time(v),
+        () if ends("_mb") => memory(v),
+        () if ends("_bytes") => memory(v / 1e6),
+        () if ends("_per_s") => scaled(v, PREFIXES, "/s"),
+        () if ends("_mj") => scaled(v, &[(1e3, "µ"), (1.0, "m"), (1e-3, "")], "J"),
+        () if v.fract() == 0.0 && v.abs() < 1e15 => count(v as u64),
+        () => rate(v),
+    }
+}
+
 /// A throughput by its key in the report: `gb_per_s`, `gflops`, or items such as `tiles_per_s`.
 pub fn throughput(key: &str, v: f64) -> String {
     let (v, unit) = match key {

@@ -23,6 +23,13 @@ pub fn sass_sha256(cubin: &[u8]) -> String {
     super::hex(&hash.finalize())
 }
 
+/// Size of the instructions in a cubin; absent where it is not laid out as one.
+pub fn sass_bytes(cubin: &[u8]) -> Option<u64> {
+    let sections = sections(cubin)?;
+    let text = sections.iter().filter(|(name, _)| name.starts_with(SECTIONS[0].as_bytes()));
+    Some(text.map(|(_, bytes)| bytes.len() as u64).sum())
+}
+
 /// Names and contents of the sections of interest of a 64-bit ELF file.
 fn sections(file: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let word = |at: usize, len: usize| -> Option<usize> {

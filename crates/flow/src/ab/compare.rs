@@ -120,6 +120,9 @@ impl<'a> Comparison<'a> {
 }
 
 fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
+    let workloads = prepared.sides.head.workloads.iter();
+    let metrics = workloads.map(|spec| (spec.name.clone(), spec.metrics.of_sides()));
+    let plan = AbPlan { metrics: metrics.filter(|(_, metrics)| !metrics.is_empty()).collect(), ..plan };
     let mut report = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
     report.conditions.clone_from(&prepared.conditions);
     report.conditions.insert(rule::POLICY_CONDITION.to_owned(), policy.name().to_owned());
@@ -147,8 +150,8 @@ impl Decide for Decider<'_> {
         rule::estimate::unit(unit)
     }
 
-    fn push(&mut self, workload: usize, x: f64) -> bool {
-        self.deciding.push(workload, x) || self.policy.is_fixed_length()
+    fn push(&mut self, workload: usize, unit: &Unit) -> bool {
+        self.deciding.push(workload, unit) || self.policy.is_fixed_length()
     }
 
     fn drop_out(&mut self, workload: usize) {
@@ -165,7 +168,7 @@ pub fn add_calibration(judgement: &mut Judgement, dir: &Path) {
     }
     match holdpoint_store::read_document::<Calibration>(&path) {
         Ok(calibration) => {
-            for check in &mut judgement.checks {
+            for check in judgement.checks.iter_mut().filter(|check| check.metric_keys().is_none()) {
                 let calibrated =
                     check.workload.as_ref().and_then(|name| calibration.workloads.get(name).cloned());
                 if let Some(paired) = &mut check.paired {

@@ -84,6 +84,7 @@ impl DecideArgs {
         self.question.apply(AbPlan {
             tolerance: gate.tolerance.map_or(TOLERANCE, Limit::share),
             tolerances: gate.tolerances(),
+            metrics: BTreeMap::new(),
             alarm_rate: gate.alarm_rate.unwrap_or(ALARM_RATE),
             miss_rate: gate.miss_rate.unwrap_or(MISS_RATE),
             units_max: self.units_max.or(gate.units_max).unwrap_or(UNITS_MAX),

@@ -37,7 +37,7 @@ pub(super) fn evidence(workload: &AbWorkload, blocks: &Blocks, known: &Sequentia
         e_not_slower: known.e_not_slower(),
         e_faster: known.e_faster(),
         smallest_visible_slowdown: known.smallest_visible_slowdown(),
-        unit_sd: unit_sd(workload),
+        unit_sd: unit_sd(known),
         units_count: count(known.units_count()),
         rounds_count: count(rounds().count()),
         rounds_left_out: count(rounds().filter(left_out).count()),
@@ -49,10 +49,28 @@ pub(super) fn evidence(workload: &AbWorkload, blocks: &Blocks, known: &Sequentia
     })
 }
 
+/// Of a metric: the evidence about it, beside the workload's times.
+pub(super) fn of_metric(times: &AbEvidence, known: &Sequential) -> Option<AbEvidence> {
+    Some(AbEvidence {
+        ratio: known.median_ratio()?,
+        ratio_interval: known.median_ratio_interval(CONFIDENCE),
+        e_slower: known.e_slower(),
+        e_not_slower: known.e_not_slower(),
+        e_faster: known.e_faster(),
+        smallest_visible_slowdown: known.smallest_visible_slowdown(),
+        unit_sd: unit_sd(known),
+        units_count: count(known.units_count()),
+        cliffs_delta: None,
+        hedges_g: None,
+        mann_whitney_p: None,
+        ..times.clone()
+    })
+}
+
 /// Robust: the median absolute deviation as a standard deviation. One unit does not tell how far units vary.
-fn unit_sd(workload: &AbWorkload) -> Option<f64> {
-    let xs: Vec<f64> = workload.units.iter().map(|unit| unit.x).filter(|x| x.is_finite()).collect();
-    let middle = stats::median(&xs).filter(|_| xs.len() > 1)?;
+fn unit_sd(known: &Sequential) -> Option<f64> {
+    let xs = known.sorted();
+    let middle = stats::median(xs).filter(|_| xs.len() > 1)?;
     let deviations: Vec<f64> = xs.iter().map(|x| (x - middle).abs()).collect();
     Some(NORMAL * stats::median(&deviations)?)
 }

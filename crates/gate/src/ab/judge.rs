@@ -1,14 +1,16 @@
 //! Judges two sides by their units.
 
+use super::deciding::{Compared, is_exact};
 use super::evidence::{self, Blocks};
-use super::{Deciding, estimate};
+use super::{Deciding, estimate, exact, metrics};
 use crate::contradiction::is_close;
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
 use crate::policy::{Pair, Policy};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended};
-use holdpoint_model::suite::TIMER_HOST;
+use holdpoint_model::metric::{METRIC_TIME, MetricPlan};
+use holdpoint_model::suite::{TIMER_HOST, metric_name};
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, Judgement, PairRound, PairedKeys,
+    AbPlan, AbReport, AbWorkload, Basis, Check, ComparedSides, Judgement, MetricKeys, PairRound, PairedKeys,
     SCHEMA_VERSION, Verdict,
 };
 use holdpoint_stats::sequential::{Decision, InvalidPlan};
@@ -47,11 +49,12 @@ pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<J
     check_units(report)?;
     let mut deciding = Deciding::replay(report, plan)?;
     deciding.finish();
-    let check = |(index, (name, workload))| {
-        let name: &String = name;
-        judge_workload(name, workload, report, plan, &deciding, index, policy)
-    };
-    let checks: Vec<Check> = report.workloads.iter().enumerate().map(check).collect();
+    let sides = Sides { report, plan, deciding: &deciding, policy };
+    let times = (0..report.workloads.len()).filter_map(|index| sides.judge_time(index));
+    // Medians first, a check for each workload: readers count on that.
+    let mut checks: Vec<Check> = times.collect();
+    let metrics: Vec<Check> = checks.iter().flat_map(|time| sides.judge_metrics(time)).collect();
+    checks.extend(metrics);
     let mut verdict = overall_verdict(&checks);
     if !report.finished {
         verdict = verdict.max(Verdict::Inconclusive);
@@ -101,6 +104,12 @@ fn check_units(report: &AbReport) -> Result<(), SidesError> {
         }
         let contradiction = match workload.ended {
             Ended::SameCode if !workload.units.is_empty() => Some("it was measured"),
+            Ended::SameCode
+                if workload.same_build.as_ref().is_some_and(|b| b.base_sha256 != b.head_sha256) =>
+            {
+                Some("its builds differ")
+            }
+            Ended::SameCode if workload.same_build.is_some() => None,
             Ended::SameCode if workload.identity.timer == TIMER_HOST => Some("it is timed on the host"),
             Ended::SameCode if workload.kernels.as_ref().is_some_and(|sides| !sides.are_same()) => {
                 Some("its code differs")
@@ -127,53 +136,157 @@ fn check_units(report: &AbReport) -> Result<(), SidesError> {
     Ok(())
 }
 
-fn judge_workload(
-    name: &str,
-    workload: &AbWorkload,
-    report: &AbReport,
-    plan: &AbPlan,
-    deciding: &Deciding,
-    index: usize,
+/// Samples of two sides and the rule that they are judged by.
+struct Sides<'a> {
+    report: &'a AbReport,
+    plan: &'a AbPlan,
+    deciding: &'a Deciding,
     policy: Policy,
-) -> Check {
-    let blocks = Blocks::new(workload);
-    let evidence = deciding.evidence(index).and_then(|known| evidence::evidence(workload, &blocks, known));
-    let ended = ended(workload, report, deciding.decision(index));
-    let (verdict, reason, disjoint_ci) = match (&workload.failure, ended, &evidence) {
-        (_, Ended::Skipped, _) => (Verdict::Skipped, skipped(workload), None),
-        (None, Ended::SameCode, _) if workload.kernels.is_none() => {
-            let reason = "called the same code, but the hashes of both sides' code are not there";
-            (Verdict::Inconclusive, reason.to_owned(), None)
-        }
-        (None, Ended::SameCode, _) => (Verdict::Pass, workload.reason.clone(), None),
-        (Some(_), ..) | (_, Ended::Failed, _) => (Verdict::Broken, failed(workload), None),
-        (None, _, None) => (Verdict::Inconclusive, not_measured(ended).to_owned(), None),
-        (None, _, Some(evidence)) => match deciding.plan(index) {
-            None => (Verdict::Inconclusive, "there is no plan for it".to_owned(), None),
-            Some(plan) => {
-                let blocks = &blocks;
-                policy.judge_pair(&Pair { workload, ended, evidence, blocks, deciding, plan, index })
+}
+
+impl Sides<'_> {
+    /// The median time of a workload.
+    fn judge_time(&self, index: usize) -> Option<Check> {
+        let &Self { report, plan, deciding, policy } = self;
+        let (name, workload) = report.workloads.get_index(index)?;
+        let blocks = Blocks::new(workload);
+        let evidence =
+            deciding.evidence(index).and_then(|known| evidence::evidence(workload, &blocks, known));
+        let ended = ended(workload, report, deciding.decision(index));
+        let (verdict, reason, disjoint_ci) = match (unmeasured(workload, ended), &evidence) {
+            (Some((verdict, reason)), _) => (verdict, reason, None),
+            (None, None) => (Verdict::Inconclusive, not_measured(ended).to_owned(), None),
+            (None, Some(evidence)) => match deciding.plan(index) {
+                None => (Verdict::Inconclusive, "there is no plan for it".to_owned(), None),
+                Some(plan) => policy.judge_pair(&Pair {
+                    workload,
+                    ended,
+                    evidence,
+                    blocks: &blocks,
+                    deciding,
+                    plan,
+                    index,
+                    metric: None,
+                }),
+            },
+        };
+        let [baseline_ms, current_ms] = medians_ms(disjoint_ci.as_ref(), evidence.as_ref());
+        Some(Check {
+            workload: Some(name.clone()),
+            baseline_ms,
+            current_ms,
+            allowed_max_ms: baseline_ms
+                .filter(|_| policy == Policy::Sequential)
+                .map(|base_ms| base_ms * (1.0 + plan.tolerance_of(name))),
+            regression_ratio: change(disjoint_ci.as_ref(), evidence.as_ref()),
+            paired: Some(PairedKeys {
+                identity: workload.identity.clone(),
+                ended,
+                spent_s: workload.spent_s,
+                evidence,
+                disjoint_ci,
+                calibrated: None,
+                metric: None,
+            }),
+            ..blank(&metric_name(name, METRIC_TIME), status_of(verdict), verdict, reason)
+        })
+    }
+
+    /// The other metrics of the workload whose median time was judged: by evidence, then the exact ones.
+    fn judge_metrics(&self, time: &Check) -> Vec<Check> {
+        let (Some(name), Some(paired)) = (&time.workload, &time.paired) else { return Vec::new() };
+        let Some((index, _, workload)) = self.report.workloads.get_full(name) else { return Vec::new() };
+        let rows = self.deciding.metric_rows().filter(|(_, workload, _)| *workload == index);
+        let by_evidence = rows.map(|(row, _, metric)| self.judge_metric(row, metric, workload, paired));
+        let exact = self.plan.metrics_of(name).filter(|(metric, _)| is_exact(metric));
+        let exact = exact.map(|(metric, plan)| {
+            let judged = match unmeasured(workload, paired.ended) {
+                Some((verdict, reason)) => exact::Judged { verdict, reason, values: None },
+                None => exact::judge(workload, metric, plan),
+            };
+            let worse = judged.values.map(|[base, head]| head / base - 1.0).filter(|worse| worse.is_finite());
+            let keys = metric_keys(metric, plan, judged.values);
+            (keys, None, worse, judged.verdict, judged.reason)
+        });
+        let check = |(metric, evidence, worse, verdict, reason): Row| {
+            let ms = |value: Option<f64>| value.filter(|_| metric.name.ends_with("_ms"));
+            let paired = PairedKeys {
+                // Its time is the workload's, and counted there.
+                spent_s: 0.0,
+                evidence,
+                disjoint_ci: None,
+                metric: Some(metric.clone()),
+                ..paired.clone()
+            };
+            Check {
+                workload: time.workload.clone(),
+                baseline_ms: ms(metric.base),
+                current_ms: ms(metric.head),
+                allowed_max_ms: ms(metric.base).map(|base_ms| base_ms * (1.0 + metric.tolerance)),
+                regression_ratio: worse,
+                paired: Some(paired),
+                ..blank(&metric_name(name, &metric.name), status_of(verdict), verdict, reason)
             }
-        },
-    };
-    let [baseline_ms, current_ms] = medians_ms(disjoint_ci.as_ref(), evidence.as_ref());
-    Check {
-        workload: Some(name.to_owned()),
-        baseline_ms,
-        current_ms,
-        allowed_max_ms: baseline_ms
-            .filter(|_| policy == Policy::Sequential)
-            .map(|base_ms| base_ms * (1.0 + plan.tolerance_of(name))),
-        regression_ratio: change(disjoint_ci.as_ref(), evidence.as_ref()),
-        paired: Some(PairedKeys {
-            identity: workload.identity.clone(),
-            ended,
-            spent_s: workload.spent_s,
-            evidence,
-            disjoint_ci,
-            calibrated: None,
-        }),
-        ..blank(&format!("{name}_p50_ms"), status_of(verdict), verdict, reason)
+        };
+        by_evidence.chain(exact).map(check).collect()
+    }
+
+    fn judge_metric(&self, row: usize, metric: &Compared, workload: &AbWorkload, time: &PairedKeys) -> Row {
+        let &Self { deciding, policy, .. } = self;
+        let known = deciding.evidence(row);
+        let evidence =
+            time.evidence.as_ref().zip(known).and_then(|(times, known)| evidence::of_metric(times, known));
+        let (verdict, reason) = match (unmeasured(workload, time.ended), &evidence, deciding.plan(row)) {
+            (Some(unmeasured), ..) => unmeasured,
+            _ if policy != Policy::Sequential => {
+                let reason = format!("policy {} judges median times only", policy.name());
+                (Verdict::Inconclusive, reason)
+            }
+            (None, Some(evidence), Some(plan)) => {
+                let blocks = &Blocks { base: Vec::new(), head: Vec::new() };
+                let pair = Pair {
+                    workload,
+                    ended: time.ended,
+                    evidence,
+                    blocks,
+                    deciding,
+                    plan,
+                    index: row,
+                    metric: Some(metric),
+                };
+                let (verdict, reason, _) = policy.judge_pair(&pair);
+                (verdict, reason)
+            }
+            _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(time.ended).to_owned()),
+            _ => (Verdict::Inconclusive, metrics::why_missing(&metric.name).to_owned()),
+        };
+        let sign = metric.plan.better.sign();
+        let values = known.and_then(|known| metrics::typical(workload, &metric.name, sign, known));
+        let worse = evidence.as_ref().map(|evidence| evidence.ratio - 1.0);
+        (metric_keys(&metric.name, metric.plan, values), evidence, worse, verdict, reason)
+    }
+}
+
+/// A metric, its evidence, how much worse it is, the verdict and the reason.
+type Row = (MetricKeys, Option<AbEvidence>, Option<f64>, Verdict, String);
+
+fn metric_keys(name: &str, plan: MetricPlan, values: Option<[f64; 2]>) -> MetricKeys {
+    let MetricPlan { tolerance, better } = plan;
+    let [base, head] = values.map_or([None, None], |values| values.map(Some));
+    MetricKeys { name: name.to_owned(), tolerance, better, base, head }
+}
+
+/// Why there is nothing to judge by evidence.
+fn unmeasured(workload: &AbWorkload, ended: Ended) -> Option<(Verdict, String)> {
+    match (&workload.failure, ended) {
+        (_, Ended::Skipped) => Some((Verdict::Skipped, skipped(workload))),
+        (None, Ended::SameCode) if workload.kernels.is_none() && workload.same_build.is_none() => {
+            let reason = "called the same code, but the hashes of both sides' code are not there";
+            Some((Verdict::Inconclusive, reason.to_owned()))
+        }
+        (None, Ended::SameCode) => Some((Verdict::Pass, workload.reason.clone())),
+        (Some(_), _) | (_, Ended::Failed) => Some((Verdict::Broken, failed(workload))),
+        _ => None,
     }
 }
 

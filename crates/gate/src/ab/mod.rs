@@ -6,12 +6,14 @@
 mod deciding;
 pub mod estimate;
 mod evidence;
+mod exact;
 mod judge;
+mod metrics;
 mod resume;
 pub(crate) mod times;
 mod unit_plan;
 
-pub use deciding::Deciding;
+pub use deciding::{Compared, Deciding};
 pub(crate) use evidence::Blocks;
 pub use holdpoint_stats::sequential::{Decision, InvalidPlan};
 pub use judge::{POLICY_CONDITION, SidesError, judge_recorded, judge_sides, recorded_policy};

@@ -58,6 +58,7 @@ impl Differences {
     fn add_plans(&mut self, old: &AbPlan, new: &AbPlan) {
         self.add_debug("--tolerance", &old.tolerance, &new.tolerance);
         self.add_debug("gate.workloads of the suite", &old.tolerances, &new.tolerances);
+        self.add_debug("metrics of the suite", &old.metrics, &new.metrics);
         self.add_debug("--alarm-rate", &old.alarm_rate, &new.alarm_rate);
         self.add_debug("--miss-rate", &old.miss_rate, &new.miss_rate);
         self.add_debug("--at-once", &old.units_at_once, &new.units_at_once);

@@ -38,8 +38,9 @@ const UNITS_SEEN: usize = 32;
 const UNITS_KNOWN: usize = 6;
 const BETWEEN_FIRST: f64 = 1.0 / 16.0;
 
-/// The plan of the next unit. `line` is the logarithm of what may be slower.
-pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64) -> UnitPlan {
+/// The plan of the next unit. `line` is the logarithm of what may be slower; a unit needs `samples_min` samples of a side, in
+/// rounds of which half may be left out.
+pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -> UnitPlan {
     let seen = &units[units.len().saturating_sub(UNITS_SEEN)..];
     let skip = level_off(seen.iter().flat_map(|unit| &unit.rounds));
     let fit = |seconds: f64, each_s: f64| match seconds / each_s {
@@ -58,7 +59,10 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64) -> UnitPlan {
     };
     let least = fit(cost.unit_s_min - cost.fixed_s, round_s).ceil() as u32;
     let most = fit(cost.unit_s_max - cost.fixed_s, round_s).floor() as u32;
-    UnitPlan { rounds: rounds.max(least).min(most.max(1)), samples, skip, quantile: QUANTILE }
+    let rounds = rounds.max(least).min(most.max(1));
+    let enough = if samples_min > 1 { (2 * samples_min).div_ceil(u64::from(samples - skip)) } else { 1 };
+    let rounds = rounds.max(u32::try_from(enough).unwrap_or(u32::MAX));
+    UnitPlan { rounds, samples, skip, quantile: QUANTILE }
 }
 
 /// The rounds by which a decision is expected soonest.

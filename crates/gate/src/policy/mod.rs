@@ -9,7 +9,7 @@ mod threshold;
 
 pub use threshold::THRESHOLD_PCT;
 
-use crate::ab::{Blocks, Deciding};
+use crate::ab::{Blocks, Compared, Deciding};
 use crate::compare::{Comparison, Row};
 use crate::judge;
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys};
@@ -126,7 +126,7 @@ impl Policy {
     }
 }
 
-/// A workload of two sides with everything that a policy may look at.
+/// A workload of two sides, or a metric of it, with everything that a policy may look at.
 pub(crate) struct Pair<'a> {
     pub workload: &'a AbWorkload,
     pub ended: holdpoint_model::ab::Ended,
@@ -135,5 +135,8 @@ pub(crate) struct Pair<'a> {
     pub deciding: &'a Deciding,
     /// The question about this workload.
     pub plan: &'a Plan,
+    /// Its row in the evidence.
     pub index: usize,
+    /// The metric, where it is not the median time.
+    pub metric: Option<&'a Compared>,
 }

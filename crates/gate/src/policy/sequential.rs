@@ -2,9 +2,9 @@
 //! for an undecided one what would help.
 
 use super::Pair;
-use holdpoint_model::ab::{AbEvidence, Ended};
+use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbWorkload, Trouble, Verdict};
-use holdpoint_stats::sequential::{Decision, Plan};
+use holdpoint_stats::sequential::Decision;
 
 /// The error of a median of normals over that of their mean, √(π/2).
 const MEDIAN_ERROR: f64 = 1.253_314_137_315_500_3;
@@ -27,36 +27,41 @@ pub(super) fn judge(pair: &Pair<'_>) -> (Verdict, String) {
 
 fn reason(pair: &Pair<'_>) -> String {
     let &Pair { evidence, deciding, index, .. } = pair;
-    let (seen, tolerance) = (seen(evidence), percent(pair.plan.tolerance));
+    let (seen, tolerance) = (seen(pair), percent(pair.plan.tolerance));
+    let [slower, faster] = if pair.metric.is_none() { ["slower", "faster"] } else { ["worse", "better"] };
     let together = if deciding.is_called_together(index) { ", called together with others" } else { "" };
     match deciding.decision(index) {
-        Decision::Slower => format!("{seen}, slower than the tolerance of {tolerance}{together}"),
-        Decision::Faster => format!("{seen}, faster than the tolerance of {tolerance}{together}"),
-        Decision::NotSlower => format!("{seen}, not slower than the tolerance of {tolerance}"),
+        Decision::Slower => format!("{seen}, {slower} than the tolerance of {tolerance}{together}"),
+        Decision::Faster => format!("{seen}, {faster} than the tolerance of {tolerance}{together}"),
+        Decision::NotSlower => format!("{seen}, not {slower} than the tolerance of {tolerance}"),
         Decision::Undecided => {
             let units = match evidence.units_count {
                 1 => "1 unit".to_owned(),
                 count => format!("{count} units"),
             };
-            let visible = visible(evidence, pair.plan);
+            let visible = visible(pair);
             let help = help(pair);
             format!("{seen} after {units}, undecided at the tolerance of {tolerance}; {visible}; {help}")
         }
     }
 }
 
-/// The ratio and its interval as changes: `+2.1 % [+1.5, +2.7]`.
-fn seen(evidence: &AbEvidence) -> String {
-    let change = |ratio: f64| (ratio - 1.0) * 100.0;
+/// The ratio and its interval as changes: `+2.1 % [+1.5, +2.7]`; a metric of which more is better falls where it is worse.
+fn seen(pair: &Pair<'_>) -> String {
+    let evidence = pair.evidence;
+    let turn = pair.metric.map_or(1.0, |metric| metric.plan.better.sign());
+    let change = |ratio: f64| (ratio.powf(turn) - 1.0) * 100.0;
     let interval = evidence.ratio_interval.map(|ends| ends.map(change));
+    let interval = interval.map(|[low, high]| [low.min(high), low.max(high)]);
     let interval = interval.map(|[low, high]| format!(" [{low:+.1}, {high:+.1}]")).unwrap_or_default();
     format!("{:+.1} %{interval}", change(evidence.ratio))
 }
 
-fn visible(evidence: &AbEvidence, plan: &Plan) -> String {
-    match evidence.smallest_visible_slowdown {
-        Some(slowdown) => format!("a slowdown of {} would have been seen", percent(slowdown)),
-        None => format!("no slowdown could have been seen in fewer than {} units", plan.units_count_min()),
+fn visible(pair: &Pair<'_>) -> String {
+    let what = if pair.metric.is_none() { "slowdown" } else { "worsening" };
+    match pair.evidence.smallest_visible_slowdown {
+        Some(slowdown) => format!("a {what} of {} would have been seen", percent(slowdown)),
+        None => format!("no {what} could have been seen in fewer than {} units", pair.plan.units_count_min()),
     }
 }
 
@@ -79,6 +84,7 @@ fn help(pair: &Pair<'_>) -> String {
             false => "allow it more units".to_owned(),
         };
     };
+    let flag = if pair.metric.is_none() { "--tolerance" } else { "tolerance" };
     let (x, line) = (evidence.ratio.ln(), plan.line());
     let median_error = MEDIAN_ERROR * sd / units_count.sqrt();
     let distance = (x - line).abs();
@@ -86,7 +92,7 @@ fn help(pair: &Pair<'_>) -> String {
     if distance <= CLOSE_ERRORS * median_error && CLOSE_ERRORS * median_error < line {
         let (lower, upper) = (percent(plan.tolerance / 2.0), percent(2.0 * plan.tolerance));
         return format!(
-            "the change is close to the tolerance itself: more time would decide little, a --tolerance of {lower} \
+            "the change is close to the tolerance itself: more time would decide little, a {flag} of {lower} \
              or {upper} would"
         );
     }
@@ -109,7 +115,7 @@ fn help(pair: &Pair<'_>) -> String {
         None => "a quieter machine".to_owned(),
     };
     format!(
-        "a --tolerance of {} would have been decided; so would this one on {quieter}",
+        "a {flag} of {} would have been decided; so would this one on {quieter}",
         percent(within.exp_m1())
     )
 }

@@ -74,7 +74,7 @@ fn is_program(word: &str, dir: Option<&Path>) -> bool {
 }
 
 /// The file that a word names: by its path, on the `PATH`, or in the folder.
-fn find(word: &str, dir: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn find(word: &str, dir: Option<&Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path =
         std::env::split_paths(&path).map(|folder| folder.join(word)).filter(|_| !word.contains('/'));

@@ -4,7 +4,7 @@ use super::Decide;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
-use holdpoint_model::ab::{Ended, QUANTILE, SideFailure};
+use holdpoint_model::ab::{Ended, QUANTILE, SideFailure, SideKernels};
 use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use std::time::Instant;
@@ -32,6 +32,8 @@ pub(super) struct Lane<'a> {
     /// Time spent in this unit.
     pub spent_s: f64,
     pub rounds_taken: Vec<PairRound>,
+    /// Of both sides, where the workers tell.
+    pub kernels: Option<SideKernels>,
     /// Why it takes no further part in this unit.
     out: Option<Stop>,
 }
@@ -55,6 +57,7 @@ impl<'a> Lane<'a> {
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
             rounds_taken: Vec::new(),
+            kernels: None,
             out: None,
         }
     }
@@ -137,16 +140,17 @@ impl<'a> Lane<'a> {
         let workload = &mut report.workloads[self.index];
         workload.spent_s += self.spent_s;
         workload.calls_per_sample = self.calls_per_sample;
+        workload.kernels = self.kernels.take().or_else(|| workload.kernels.take());
         let rounds = std::mem::take(&mut self.rounds_taken);
         let UnitPlan { skip, quantile, .. } = self.plan;
         let mut unit = Unit { process, x: 0.0, skip, quantile, rounds };
-        if let Some(x) = decide.estimate(&mut unit) {
-            workload.units.push(unit);
-            self.units_count += 1;
-            if !decide.push(self.index, x) && self.goes_on {
+        if decide.estimate(&mut unit).is_some() {
+            if !decide.push(self.index, &unit) && self.goes_on {
                 self.goes_on = false;
                 workload.ended = Ended::Decided;
             }
+            workload.units.push(unit);
+            self.units_count += 1;
         }
         match self.out.take() {
             // A process that was killed to stop the comparison is not a failure of the workload.

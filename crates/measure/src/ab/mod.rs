@@ -1,11 +1,13 @@
 //! Measures base and head while both are alive, in short rounds with random order.
 //!
-//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] plans each unit, gets one number from it and
-//! returns whether more are wanted; this module does not know how that is decided.
+//! A unit is a fresh pair of processes and a few rounds of each. [`Decide`] plans each unit, gets it and returns
+//! whether more are wanted; this module does not know how that is decided.
 
 mod at_once;
 mod conditions;
+mod exact;
 mod lane;
+mod numbers;
 mod pair;
 mod trouble;
 
@@ -52,7 +54,7 @@ pub trait Decide {
     fn estimate(&mut self, unit: &mut Unit) -> Option<f64>;
 
     /// Adds a unit of a workload; returns whether more are wanted.
-    fn push(&mut self, workload: usize, x: f64) -> bool;
+    fn push(&mut self, workload: usize, unit: &Unit) -> bool;
 
     /// Nothing more will come of a workload.
     fn drop_out(&mut self, workload: usize);
@@ -110,6 +112,8 @@ fn blank(spec: &WorkloadSpec, skipped: Option<String>) -> AbWorkload {
         spent_s: 0.0,
         failure: None,
         kernels: None,
+        same_build: None,
+        exact: Default::default(),
         calls_per_sample: 1,
         units: Vec::new(),
     }
@@ -126,6 +130,7 @@ pub fn measure(
     on_unit: &mut dyn FnMut(&AbReport),
 ) {
     let (start, elapsed_before_s) = (Instant::now(), report.elapsed_s);
+    exact::count(sides, report, stop);
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, (name, workload)) in report.workloads.iter().enumerate() {
         let specs = (find(&sides.base, name), find(&sides.head, name));

@@ -2,6 +2,7 @@
 
 use super::Sides;
 use super::lane::Lane;
+use super::numbers;
 use super::trouble::{Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
@@ -10,7 +11,7 @@ use crate::worker::{Prepared, WorkerError};
 use holdpoint_model::ab::SideKernels;
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
-use holdpoint_model::{FailureCause, PairRound, SideName, Suite, WorkloadSpec};
+use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -116,17 +117,20 @@ impl<'a> Pair<'a> {
             lane.seeds[side] = Seeds::fixed(seed);
         }
         lane.clock.add_fixed(start.elapsed().as_secs_f64());
+        if let [Some(base), Some(head)] = kernels {
+            lane.kernels = Some(SideKernels { base, head });
+        }
         if lane.has_batch {
             return self.look_closely(lane);
         }
-        if let [Some(base), Some(head)] = kernels
+        if let Some(kernels) = lane.kernels.clone()
             && !self.sides.measure_same_code
-            && base.is_same_code(&head)
+            && kernels.are_same()
             && is_same_work(lane.specs, self.sides)
         {
             // Answers are checked even if nothing is timed.
             self.check_answers(lane, "without timing")?;
-            return Err(Stop::SameCode(Box::new(SideKernels { base, head })));
+            return Err(Stop::SameCode(Box::new(kernels)));
         }
         let mut sample_ns = 1;
         // The first side again, so that both use the number of calls of the side that needs more.
@@ -153,11 +157,15 @@ impl<'a> Pair<'a> {
         let (start, turns) = (Instant::now(), side_order(random));
         let processes = self.processes(lane);
         let mut results = [RunResult::default(), RunResult::default()];
+        let mut numbers = [SideNumbers::default(), SideNumbers::default()];
         watch.begin(&processes, self.cpu);
         for side in turns {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
+            let process_id = self.slot(lane, side)?.process_id();
+            process_id.into_iter().for_each(numbers::reset_peak);
             let result = self.requester(lane, side)?.run(samples.into(), calls);
             results[side] = result.map_err(|error| side_failed(side, error))?;
+            numbers[side] = numbers::take(&mut results[side], process_id);
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         trouble
@@ -166,7 +174,7 @@ impl<'a> Pair<'a> {
         trouble.dedup();
         // The device's state after both sides.
         state.device = results[turns[1]].device.take();
-        let [base, head] = results;
+        let ([base, head], [base_numbers, head_numbers]) = (results, numbers);
         let round = PairRound {
             round,
             order,
@@ -175,6 +183,8 @@ impl<'a> Pair<'a> {
             head_ns: head.elapsed_ns,
             base_wait_ns: base.wait_ns,
             head_wait_ns: head.wait_ns,
+            base_numbers,
+            head_numbers,
             trouble,
             left_out: false,
             state,

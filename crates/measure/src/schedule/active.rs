@@ -140,7 +140,7 @@ impl<'a> Active<'a> {
         let distrust = self.distrust();
         let timer = self.timer.as_deref().unwrap_or(self.spec.timer());
         let identity: Identity = self.spec.identity(timer);
-        let gated = self.spec.metrics.clone();
+        let gated = self.spec.metrics.of_runs();
         let samples = Samples { calls_per_sample: self.calls_per_sample, rounds: self.rounds };
         let outcome = match self.end {
             Some(Ok(stopped)) => {

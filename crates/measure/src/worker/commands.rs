@@ -1,12 +1,13 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
-use super::{Place, Prepared, Tail, Worker, WorkerError};
-use crate::{clock, machine};
+use super::{Place, Prepared, Tail, Worker, WorkerError, peak};
+use crate::clock;
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::{TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
+use holdpoint_model::suite::{MetricSpec, TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::Stdio;
 use std::sync::mpsc;
@@ -20,10 +21,10 @@ pub struct Commands {
     clock_resolution_ns: u64,
 }
 
-struct Finished {
+pub(crate) struct Finished {
     wall: Duration,
     resources: ResUse,
-    stdout: Vec<u8>,
+    pub(crate) stdout: Vec<u8>,
 }
 
 impl Commands {
@@ -39,6 +40,15 @@ impl Commands {
 
     fn spec(&self, name: &str) -> Result<&WorkloadSpec, WorkerError> {
         self.specs.iter().find(|spec| spec.name == name).ok_or_else(|| WorkerError::no_workload(name))
+    }
+
+    /// The peak of a program that stays below our own, by one more call.
+    fn small_peak(&self, spec: &WorkloadSpec) -> Result<Option<u64>, WorkerError> {
+        let Some(command) = peak::command_line(&spec.command, self.place.dir.as_deref()) else {
+            return Ok(None);
+        };
+        let finished = execute(&command, &self.place, self.timeout, Stdio::piped())?;
+        Ok(String::from_utf8_lossy(&finished.stdout).trim().parse().ok())
     }
 }
 
@@ -59,17 +69,23 @@ impl Worker for Commands {
         let spec = self.spec(&request.workload)?;
         let (workload, calls_per_sample) = (request.workload.clone(), request.calls_per_sample);
         let mut result = RunResult { workload, calls_per_sample, ..RunResult::default() };
+        let mut printed = Printed::new(spec);
         for _ in 0..request.samples_count {
             let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
             for _ in 0..calls_per_sample {
-                let finished = execute(spec, &self.place, self.timeout, Stdio::null())?;
+                let finished = execute(&spec.command, &self.place, self.timeout, printed.stdout())?;
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
-                result.peak_rss_bytes = result.peak_rss_bytes.max(own_peak(usage.maxrss));
+                result.peak_rss_bytes = result.peak_rss_bytes.max(peak::own_peak(usage.maxrss));
+                printed.read(&finished.stdout);
             }
             result.elapsed_ns.push(clock::nanos(wall));
             result.cpu_ns.push(clock::nanos(cpu));
+        }
+        result.printed = printed.finish();
+        if result.peak_rss_bytes.is_none() && spec.metrics.is_of_sides("peak_memory_mb") {
+            result.peak_rss_bytes = self.small_peak(spec)?;
         }
         Ok(result)
     }
@@ -78,9 +94,9 @@ impl Worker for Commands {
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
         let spec = self.spec(workload)?;
         let Some(expected) = &spec.expect_stdout else {
-            return execute(spec, &self.place, self.timeout, Stdio::null()).map(|_| None);
+            return execute(&spec.command, &self.place, self.timeout, Stdio::null()).map(|_| None);
         };
-        let finished = execute(spec, &self.place, self.timeout, Stdio::piped())?;
+        let finished = execute(&spec.command, &self.place, self.timeout, Stdio::piped())?;
         let printed = String::from_utf8_lossy(&finished.stdout);
         let passed = printed.trim_end() == expected.trim_end();
         let clip = |text: &str| clean_text(text.trim_end()).chars().take(200).collect::<String>();
@@ -99,27 +115,49 @@ impl Worker for Commands {
     }
 }
 
-/// A process starts with its parent's peak, so a smaller one of its own cannot be seen.
-fn own_peak(maxrss_bytes: u64) -> Option<u64> {
-    let inherited_bytes = machine::peak_rss_bytes().unwrap_or(0);
-    (maxrss_bytes > inherited_bytes).then_some(maxrss_bytes)
+/// The numbers that the calls of a workload print, by metric; absent once a call has printed none.
+struct Printed<'a>(Vec<(&'a String, &'a MetricSpec, Option<Vec<f64>>)>);
+
+impl<'a> Printed<'a> {
+    fn new(spec: &'a WorkloadSpec) -> Self {
+        Self(spec.metrics.printed().map(|(name, metric)| (name, metric, Some(Vec::new()))).collect())
+    }
+
+    /// Nothing is read where nothing is wanted.
+    fn stdout(&self) -> Stdio {
+        if self.0.is_empty() { Stdio::null() } else { Stdio::piped() }
+    }
+
+    fn read(&mut self, stdout: &[u8]) {
+        let stdout = String::from_utf8_lossy(stdout);
+        for (_, metric, values) in &mut self.0 {
+            *values = values.take().zip(metric.read(&stdout)).map(|(mut values, value)| {
+                values.push(value);
+                values
+            });
+        }
+    }
+
+    fn finish(self) -> BTreeMap<String, Vec<f64>> {
+        self.0.into_iter().filter_map(|(name, _, values)| Some((name.clone(), values?))).collect()
+    }
 }
 
-fn execute(
-    spec: &WorkloadSpec,
+pub(crate) fn execute(
+    command: &[String],
     place: &Place,
     timeout: Duration,
     stdout: Stdio,
 ) -> Result<Finished, WorkerError> {
     let not_started = |what: String| WorkerError::new(FailureCause::NotStarted, what);
     let (program, arguments) =
-        spec.command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
-    let mut command = place.command(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
+        command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
+    let mut starting = place.command(program);
+    starting.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
 
     let start = Instant::now();
     let (mut child, job) = place
-        .spawn(&mut command)
+        .spawn(&mut starting)
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
     let reader = child.stdout.take().map(read_in_background);
     let stderr = child.stderr.take().map(Tail::new);

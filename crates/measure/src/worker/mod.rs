@@ -9,12 +9,14 @@ mod commands;
 pub(crate) mod cuda;
 mod evaluate;
 mod lines;
+pub mod peak;
 mod place;
 mod serve;
 
 pub use builtin::Builtin;
 pub use child::Child;
 pub use commands::Commands;
+pub(crate) use commands::execute;
 pub use cuda::Cuda;
 pub(crate) use lines::Tail;
 pub use place::Place;

@@ -4,7 +4,7 @@ use crate::common::{PLAN, is_gone, suite, worker};
 use crate::program::write_program;
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite};
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite, Unit};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -22,8 +22,8 @@ impl Decide for Enough {
         rounds.first().and_then(|round| Some(ns(&round.head_ns)? - ns(&round.base_ns)?))
     }
 
-    fn push(&mut self, workload: usize, x: f64) -> bool {
-        self.told.push((workload, x));
+    fn push(&mut self, workload: usize, unit: &Unit) -> bool {
+        self.told.push((workload, unit.x));
         self.told.iter().filter(|(told, _)| *told == workload).count() < self.units
     }
 
@@ -40,6 +40,7 @@ fn plan() -> AbPlan {
     AbPlan {
         tolerance: 0.01,
         tolerances: Default::default(),
+        metrics: Default::default(),
         alarm_rate: 0.001,
         miss_rate: 0.01,
         units_max: 100,
@@ -134,8 +135,8 @@ fn a_workload_that_is_decided_stops_and_the_others_go_on() {
         fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64> {
             self.0.estimate(rounds)
         }
-        fn push(&mut self, workload: usize, x: f64) -> bool {
-            self.0.push(workload, x) && workload == 1
+        fn push(&mut self, workload: usize, unit: &Unit) -> bool {
+            self.0.push(workload, unit) && workload == 1
         }
         fn drop_out(&mut self, _: usize) {}
     }

@@ -1,11 +1,10 @@
 //! Reading a suite, and what makes no sense in one.
 
 use super::{
-    Cache, MeasurePlan, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA,
-    WorkloadSpec,
+    Cache, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN, WORKER_COMMAND,
+    WORKER_CUDA, WorkloadSpec,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
-use crate::report::METRICS;
 use crate::toml_file::{TomlError, invalid, parse};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -24,7 +23,7 @@ impl Suite {
     }
 
     fn completed(mut self) -> Result<Self, TomlError> {
-        let metrics = self.gate.metrics.clone().unwrap_or_else(|| vec!["p50_ms".to_owned()]);
+        let metrics = self.gate.metrics.clone().unwrap_or_else(Metrics::time);
         for workload in &mut self.workloads {
             fill_defaults(workload, &metrics);
         }
@@ -71,7 +70,9 @@ impl Suite {
                 return invalid(&place, "the name is used twice; names must be unique");
             }
             self.check_workload(&place, workload)?;
-            for metric in workload.metrics.iter().map(|metric| workload.metric_name(metric)) {
+            for metric in workload.metrics.0.keys() {
+                check_name(&place, metric)?;
+                let metric = workload.metric_name(metric);
                 if metrics_seen.contains(&metric) {
                     return invalid(
                         &place,
@@ -165,24 +166,7 @@ impl Suite {
             }
             kernel.check().or_else(|problem| invalid(place, problem))?;
         }
-        if workload.metrics.is_empty() {
-            return invalid(place, format!("metrics is empty; choose from {}", METRICS.join(", ")));
-        }
-        let mut metrics_seen = HashSet::new();
-        for metric in &workload.metrics {
-            if !METRICS.contains(&metric.as_str()) {
-                return invalid(
-                    place,
-                    format!("metric {metric:?} is not known; choose from {}", METRICS.join(", ")),
-                );
-            }
-            if metric == "cpu_p50_ms" && is_built_in {
-                return invalid(place, "cpu_p50_ms is for commands, and for workers that report CPU time");
-            }
-            if !metrics_seen.insert(metric) {
-                return invalid(place, format!("metric {metric:?} is named twice"));
-            }
-        }
+        workload.metrics.check(&workload.worker).or_else(|problem| invalid(place, problem))?;
         if workload.iterations == Some(0) {
             return invalid(place, "iterations must be > 0");
         }
@@ -199,10 +183,8 @@ impl Suite {
 }
 
 /// Fills in values that follow from the rest of the table.
-fn fill_defaults(workload: &mut WorkloadSpec, metrics: &[String]) {
-    if workload.metrics.is_empty() {
-        workload.metrics = metrics.to_vec();
-    }
+fn fill_defaults(workload: &mut WorkloadSpec, metrics: &Metrics) {
+    workload.metrics.complete(metrics);
     if workload.worker.is_empty() {
         workload.worker =
             if workload.command.is_empty() { WORKER_BUILTIN } else { WORKER_COMMAND }.to_owned();

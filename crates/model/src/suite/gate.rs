@@ -1,6 +1,6 @@
 //! The `[gate]` table of a suite: how its measurements are judged, unless a flag says otherwise.
 
-use crate::report::METRICS;
+use super::Metrics;
 use crate::toml_file::{TomlError, invalid};
 use crate::waiver::Limit;
 use schemars::JsonSchema;
@@ -47,9 +47,9 @@ pub struct GateSettings {
     /// A baseline: runs behind a new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
-    /// The metrics to gate of workloads that name none.
+    /// The metrics to gate of workloads that name none; a table is added to by a workload's own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metrics: Option<Vec<String>>,
+    pub metrics: Option<Metrics>,
     /// Settings of single workloads, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub workloads: BTreeMap<String, WorkloadGate>,
@@ -100,11 +100,6 @@ impl GateSettings {
                 let (low, high) = (range.start(), range.end());
                 return invalid("gate", format!("{key} is {value}; {low} to {high} are wanted"));
             }
-        }
-        let unknown = self.metrics.iter().flatten().find(|metric| !METRICS.contains(&metric.as_str()));
-        if let Some(metric) = unknown {
-            let known = METRICS.join(", ");
-            return invalid("gate.metrics", format!("there is no metric {metric:?}; there are {known}"));
         }
         match self.workloads.keys().find(|name| !names.contains(&name.as_str())) {
             Some(name) => invalid("gate.workloads", format!("the suite has no workload {name:?}")),

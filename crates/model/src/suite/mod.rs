@@ -4,12 +4,14 @@ mod check;
 mod fuzz;
 mod gate;
 mod kernel;
+mod metrics;
 mod op;
 mod size;
 
 pub use fuzz::FuzzLimits;
 pub use gate::{GateSettings, WorkloadGate};
 pub use kernel::{KernelCompiler, KernelSpec};
+pub use metrics::{CountedBy, MetricSpec, Metrics, Tolerance};
 pub use op::OpSpec;
 pub use size::Size;
 
@@ -196,9 +198,10 @@ pub struct WorkloadSpec {
     pub kernel: Option<KernelSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// The metrics to gate: `p50_ms` (default), `p95_ms`, `p99_ms`, `mean_ms`, `min_ms`, `cpu_p50_ms`.
+    /// The metrics to gate: with a stored baseline `p50_ms` (default), `p95_ms`, `p99_ms`, `mean_ms`, `min_ms`, `cpu_p50_ms`;
+    /// between two sides those with a tolerance.
     #[serde(default)]
-    pub metrics: Vec<String>,
+    pub metrics: Metrics,
     /// Exactly this many samples, instead of measuring until the interval is narrow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,

@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::tensor::Tensor;
 use crate::values::Precision;
 use holdpoint_cuda::compile::UserKernelError;
-use holdpoint_cuda::{Buffer, CachedGraph, Call, CudaError, Dtype, Launch, TimedCall, Times, Timing};
+use holdpoint_cuda::{Buffer, CachedGraph, Call, CudaError, Dtype, Launch, Module, TimedCall, Times, Timing};
 use holdpoint_model::FailureCause;
 use holdpoint_model::report::KernelInfo;
 use holdpoint_model::suite::{Cache, Work};
@@ -96,8 +96,9 @@ impl Prepared {
     pub fn kernel_info(&self) -> KernelInfo {
         let Launches { chosen, launches, .. } = &self.program.version;
         let kernels = || launches.iter().map(|launch| &launch.kernel);
-        let mut codes: Vec<&str> = kernels().map(|kernel| kernel.module.code_sha256.as_str()).collect();
-        codes.dedup();
+        let mut modules: Vec<&Module> = kernels().map(|kernel| &*kernel.module).collect();
+        modules.dedup_by_key(|module| module.code_sha256.as_str());
+        let codes: Vec<&str> = modules.iter().map(|module| module.code_sha256.as_str()).collect();
         let mut functions: Vec<String> = kernels().map(|kernel| kernel.name.clone()).collect();
         functions.sort_unstable();
         functions.dedup();
@@ -110,6 +111,7 @@ impl Prepared {
             launches_per_call: u32::try_from(launches.len()).unwrap_or(u32::MAX),
             registers: kernels().filter_map(|kernel| kernel.registers()).max(),
             local_bytes: kernels().filter_map(|kernel| kernel.local_bytes()).max(),
+            code_bytes: modules.iter().map(|module| module.code_bytes).sum(),
             shared_bytes: launches.iter().filter_map(Launch::shared_bytes).max(),
             code_sha256: Some(codes.join(" ")).filter(|codes| !codes.is_empty()),
             functions,

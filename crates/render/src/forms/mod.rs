@@ -22,11 +22,10 @@ fn name(raw: &str) -> String {
 /// A row on one line: `regressed, +41.0 % (…): reason`.
 fn sentence(row: &Row<'_>) -> String {
     let change = row.change.map(|change| format!(", {}", units::percent(change)));
-    let times = row
-        .check
-        .baseline_ms
-        .zip(row.check.current_ms)
-        .map(|(was, is)| format!(" ({} → {})", units::time(was), units::time(is)));
+    let times = match row.values() {
+        [Some(was), Some(is)] => Some(format!(" ({was} → {is})")),
+        _ => None,
+    };
     let (change, times) = (change.unwrap_or_default(), times.unwrap_or_default());
     let line = format!("{}{change}{times}: {}", row.verdict.as_str(), remedy::with(&row.check.reason));
     text::clip(&text::clean(&line), SENTENCE_CHARS)

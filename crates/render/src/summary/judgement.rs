@@ -17,7 +17,8 @@ const STATUS_CHARS: usize = 12;
 pub(crate) fn describe_judgement(judged: Judged<'_>) -> String {
     let verdict = judged.judgement.verdict;
     let checks = judged.judgement.checks.iter().filter(|check| !check.is_overall());
-    let items = Items { noun: judged.noun(), all: checks.collect() };
+    let worse = if judged.has_metrics() { "worse" } else { "slower" };
+    let items = Items { noun: judged.noun(), worse, all: checks.collect() };
     let hit = items.with(verdict);
     let all = |one, many| items.count(hit.len(), one, many);
     let is_sides = judged.is_sides();
@@ -60,6 +61,9 @@ fn describe_limits(judged: Judged<'_>) -> [String; 3] {
     }
     if sides::is_disjoint_ci(judged) {
         return ["significantly slower", "significantly faster", "base by that rule"].map(str::to_owned);
+    }
+    if judged.has_metrics() {
+        return ["worse than allowed", "better by more than the tolerance", "allowed"].map(str::to_owned);
     }
     let tolerance = number(judged.plan().map(|plan| plan.tolerance), units::setting);
     [format!("slower than {tolerance}"), format!("faster by more than {tolerance}"), tolerance]
@@ -111,16 +115,16 @@ pub(crate) fn checks_table(judged: Judged<'_>) -> Grid {
     let checks = &judged.judgement.checks;
     let by_threshold = checks.iter().any(|check| check.threshold.is_some());
     let mut columns = vec![words("verdict"), table::names(judged.noun())];
-    columns.extend_from_slice(match () {
-        () if judged.is_sides() => sides::COLUMNS,
-        () if by_threshold => THRESHOLD_COLUMNS,
-        () => BASELINE_COLUMNS,
-    });
+    match () {
+        () if judged.is_sides() => columns.extend(sides::columns(judged)),
+        () if by_threshold => columns.extend_from_slice(THRESHOLD_COLUMNS),
+        () => columns.extend_from_slice(BASELINE_COLUMNS),
+    }
     let mut grid = Grid::new(&columns);
     let (shown, left_out) = shown(checks);
     for check in shown {
         let mut row = vec![Cell::verdict(check.verdict), Cell::name(check.name())];
-        row.extend(times_and_change(check));
+        row.extend(values_and_change(judged, check));
         match () {
             () if judged.is_sides() => row.extend(sides::cells(judged, check)),
             () if by_threshold => row.extend(threshold_cells(check)),
@@ -147,15 +151,16 @@ const THRESHOLD_COLUMNS: &[Column] = &[
     words("label").drop(3),
 ];
 
-fn times_and_change(check: &Check) -> [Cell; 3] {
+fn values_and_change(judged: Judged<'_>, check: &Check) -> [Cell; 3] {
+    let row = judged.row(check);
     let status =
         |status: &Option<String>| Cell::new(&clip(status.as_deref().unwrap_or(MISSING), STATUS_CHARS));
     let [was, is] = if check.metric == STATUS_METRIC {
         [status(&check.expected), status(&check.current)]
     } else {
-        [check.baseline_ms, check.current_ms].map(|ms| Cell::number(ms, units::time))
+        row.value_cells()
     };
-    let change = Cell::number(check.regression_ratio, units::percent);
+    let change = Cell::number(row.change, units::percent);
     [was, is, if check.verdict == Verdict::Pass { change } else { change.with(check.verdict.into()) }]
 }
 

@@ -61,6 +61,8 @@ pub(crate) fn group<K: Hash + Eq + Copy, V>(items: impl IntoIterator<Item = (K, 
 /// Checks of metrics or workloads, and the word for them.
 struct Items<'a> {
     noun: &'static str,
+    /// The word for a change that is not wanted.
+    worse: &'static str,
     all: Vec<&'a Check>,
 }
 
@@ -88,8 +90,8 @@ impl<'a> Items<'a> {
     fn passed(&self, allowed: &str) -> String {
         let improved = self.with(Verdict::Improved);
         let text = match self.all.len() {
-            1 => format!("the only {} is not slower than {allowed}", self.noun),
-            n => format!("none of the {} is slower than {allowed}", plural(n, self.noun)),
+            1 => format!("the only {} is not {} than {allowed}", self.noun, self.worse),
+            n => format!("none of the {} is {} than {allowed}", plural(n, self.noun), self.worse),
         };
         match improved.len() {
             0 => text,
@@ -123,7 +125,7 @@ fn changes(checks: &[&Check]) -> String {
     let texts: Vec<String> = checks
         .iter()
         .map(|check| match check.regression_ratio {
-            Some(ratio) => format!("{} {}", check.name(), units::percent(ratio)),
+            Some(worse) => format!("{} {}", check.name(), units::percent(check.change_of_value(worse))),
             None => check.name().to_owned(),
         })
         .collect();

@@ -79,18 +79,21 @@ pub(crate) fn describe_promise(judged: Judged<'_>) -> String {
 }
 
 /// Columns of a comparison's table, after the verdict and the workload.
-pub(crate) const COLUMNS: &[Column] = &[
-    numbers("base p50").drop(2),
-    numbers("head p50").drop(3),
-    numbers("change"),
-    numbers("95 % interval").drop(1),
-    numbers("sees").drop(4),
-    numbers("units").drop(6),
-    numbers("seconds").drop(7),
-    numbers("A/A").drop(5),
-];
+pub(crate) fn columns(judged: Judged<'_>) -> [Column; 8] {
+    let [base, head] = judged.value_titles();
+    [
+        numbers(base).drop(2),
+        numbers(head).drop(3),
+        numbers("change"),
+        numbers("95 % interval").drop(1),
+        numbers("sees").drop(4),
+        numbers("units").drop(6),
+        numbers("seconds").drop(7),
+        numbers("A/A").drop(5),
+    ]
+}
 
-/// The last five of [`COLUMNS`].
+/// The last five of [`columns`].
 pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 5] {
     let row = judged.row(check);
     let evidence = check.evidence();
@@ -177,7 +180,8 @@ pub(crate) fn times_table(judged: Judged<'_>) -> Grid {
         numbers("p99").drop(4),
         numbers("CV").drop(2),
     ]);
-    for (name, e) in with_evidence(judged) {
+    let of_times = judged.judgement.checks.iter().filter(|check| check.metric_keys().is_none());
+    for (name, e) in of_times.filter_map(|check| Some((check.name(), check.evidence()?))) {
         for (side, times) in [(SideName::Base, &e.base), (SideName::Head, &e.head)] {
             let interval = times.p50_interval_ms.map(|[low, high]| units::time_interval(low, high));
             grid.push([

@@ -64,6 +64,8 @@ impl Workload {
             spent_s: self.spent_s,
             failure: self.failure.clone(),
             kernels: None,
+            same_build: None,
+            exact: Default::default(),
             calls_per_sample: 1,
             units: self.units.clone(),
         }
@@ -98,6 +100,7 @@ impl Workload {
                 evidence: self.evidence.clone(),
                 disjoint_ci: self.disjoint_ci.clone(),
                 calibrated: self.calibrated.clone(),
+                metric: None,
             }),
         }
     }
@@ -177,6 +180,7 @@ pub fn ab(workloads: Vec<(&str, Workload)>) -> Sides {
         plan: AbPlan {
             tolerance: 0.01,
             tolerances: Default::default(),
+            metrics: Default::default(),
             alarm_rate: 0.001,
             miss_rate: 0.05,
             units_max: 100,
@@ -276,6 +280,8 @@ fn unit(process: u32, x: f64) -> Unit {
         head_ns: vec![1_000_000],
         base_wait_ns: Vec::new(),
         head_wait_ns: Vec::new(),
+        base_numbers: Default::default(),
+        head_numbers: Default::default(),
         trouble: Vec::new(),
         left_out: false,
         state: MachineState::default(),

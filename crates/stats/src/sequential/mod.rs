@@ -96,6 +96,11 @@ impl Sequential {
         self.units.len()
     }
 
+    /// The units' numbers, from the least.
+    pub fn sorted(&self) -> &[f64] {
+        self.scale.sorted()
+    }
+
     /// Evidence that head is slower than the tolerance; input for [`e_bh`].
     pub fn e_slower(&self) -> f64 {
         self.slower.e()

@@ -3,13 +3,18 @@
 use super::*;
 use holdpoint_gate::ab::Decision;
 
+/// A unit of which nothing but its number is looked at.
+fn with_x(x: f64) -> Unit {
+    Unit { process: 0, x, rounds: Vec::new() }
+}
+
 /// Pushes into workload 0 until it wants no more; the units it took.
 fn run_one(deciding: &mut Deciding, mut next: impl FnMut() -> f64) -> usize {
     let mut units_count = 0;
     while deciding.wants_more(0) {
         let x = next();
         units_count += 1;
-        if !deciding.push(0, x) {
+        if !deciding.push(0, &with_x(x)) {
             break;
         }
     }
@@ -62,7 +67,7 @@ fn what_is_not_slower_and_looks_faster_goes_on_to_twice_the_units_and_no_further
     // One in five is within the tolerance: it looks faster, and is never certain.
     let mut wants_more = true;
     while wants_more {
-        wants_more = deciding.push(0, if units_count % 5 == 3 { -0.005 } else { -0.02 });
+        wants_more = deciding.push(0, &with_x(if units_count % 5 == 3 { -0.005 } else { -0.02 }));
         units_count += 1;
         if deciding.decision(0) == Decision::NotSlower {
             pass.get_or_insert(units_count);
@@ -97,7 +102,7 @@ fn what_dropped_out_or_does_not_exist_wants_nothing() {
     let mut deciding = Deciding::new(&plan(), names(2)).unwrap();
     deciding.drop_out(1);
     assert!(deciding.wants_more(0) && !deciding.wants_more(1) && !deciding.wants_more(2));
-    assert!(!deciding.push(2, 0.1));
+    assert!(!deciding.push(2, &with_x(0.1)));
     assert_eq!(deciding.decision(2), Decision::Undecided);
     assert!(Deciding::new(&plan(), names(0)).is_ok());
     assert!(Deciding::new(&AbPlan { alarm_rate: 0.0, ..plan() }, names(1)).is_err());
@@ -113,7 +118,7 @@ fn replaying_the_units_of_a_report_is_as_if_they_were_taken_now() {
         while live.wants_more(index) {
             let units = &mut workloads[index].units;
             units.push(unit(0, f64::ln(1.0 + change) + 0.008 * random.normal()));
-            live.push(index, units.last().unwrap().x);
+            live.push(index, units.last().unwrap());
         }
     }
     workloads[3].ended = Ended::Failed;
@@ -156,14 +161,14 @@ fn nearly(workloads_count: usize) -> usize {
 fn company_calls_what_alone_would_stay_undecided() {
     for x in [0.5, -0.5] {
         let mut alone = Deciding::new(&plan(), names(4)).unwrap();
-        (0..nearly(4)).for_each(|_| _ = alone.push(0, x));
+        (0..nearly(4)).for_each(|_| _ = alone.push(0, &with_x(x)));
         let before = alone.decision(0);
         alone.finish();
         assert_eq!((alone.decision(0), alone.is_called_together(0)), (before, false));
 
         let mut company = Deciding::new(&plan(), names(4)).unwrap();
-        (0..nearly(4)).for_each(|_| _ = company.push(0, x));
-        (0..=nearly(4)).for_each(|_| _ = company.push(1, x));
+        (0..nearly(4)).for_each(|_| _ = company.push(0, &with_x(x)));
+        (0..=nearly(4)).for_each(|_| _ = company.push(1, &with_x(x)));
         let called = if x > 0.0 { Decision::Slower } else { Decision::Faster };
         assert_eq!((company.decision(0), company.decision(1)), (before, called));
         company.finish();
@@ -177,8 +182,8 @@ fn company_calls_what_alone_would_stay_undecided() {
 #[test]
 fn what_dropped_out_is_no_company() {
     let mut deciding = Deciding::new(&plan(), names(4)).unwrap();
-    (0..nearly(4)).for_each(|_| _ = deciding.push(0, 0.5));
-    (0..40).for_each(|_| _ = deciding.push(1, 0.5));
+    (0..nearly(4)).for_each(|_| _ = deciding.push(0, &with_x(0.5)));
+    (0..40).for_each(|_| _ = deciding.push(1, &with_x(0.5)));
     deciding.drop_out(1);
     deciding.finish();
     assert_eq!(deciding.decision(0), Decision::Undecided);
@@ -190,7 +195,7 @@ fn finishing_an_unchanged_suite_calls_nothing() {
         let (mut deciding, mut random) = (Deciding::new(&plan(), names(8)).unwrap(), Random::new(seed));
         for index in 0..8 {
             while deciding.wants_more(index) {
-                deciding.push(index, 0.02 * random.normal());
+                deciding.push(index, &with_x(0.02 * random.normal()));
             }
         }
         deciding.finish();

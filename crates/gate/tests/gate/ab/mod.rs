@@ -4,6 +4,7 @@ mod deciding;
 mod disjoint_ci;
 mod estimate;
 mod judge;
+mod metrics;
 mod reports;
 mod resume;
 
@@ -22,6 +23,7 @@ pub(super) fn plan() -> AbPlan {
     AbPlan {
         tolerance: 0.01,
         tolerances: Default::default(),
+        metrics: Default::default(),
         alarm_rate: 0.001,
         miss_rate: 0.01,
         units_max: 80,
@@ -42,6 +44,8 @@ fn round(base_ns: &[u64], head_ns: &[u64]) -> PairRound {
         head_ns: head_ns.to_vec(),
         base_wait_ns: Vec::new(),
         head_wait_ns: Vec::new(),
+        base_numbers: SideNumbers::default(),
+        head_numbers: SideNumbers::default(),
         trouble: Vec::new(),
         left_out: false,
         state: MachineState::default(),
@@ -65,6 +69,8 @@ pub(super) fn workload(xs: &[f64]) -> AbWorkload {
         spent_s: 2.0 * xs.len() as f64,
         failure: None,
         kernels: None,
+        same_build: None,
+        exact: Default::default(),
         calls_per_sample: 10,
         units: (0..).zip(xs).map(|(process, x)| unit(process, *x)).collect(),
     }

@@ -77,7 +77,7 @@ fn name(row: &Row<'_>, budget: Budget) -> String {
 }
 
 fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
-    let (was, is) = if judged.is_sides() { ("base p50", "head p50") } else { ("baseline", "current") };
+    let [was, is] = judged.value_titles();
     let mut grid = Grid::new(&[
         words("verdict"),
         names(judged.noun()),
@@ -88,11 +88,12 @@ fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
         numbers("allowed"),
     ]);
     for row in rows {
+        let [was, is] = row.value_cells();
         grid.push([
             Cell::verdict(row.verdict),
             Cell::name(&clip_name(row, budget)),
-            Cell::number(row.check.baseline_ms, units::time),
-            Cell::number(row.check.current_ms, units::time),
+            was,
+            is,
             Cell::number(row.change, units::percent),
             row.interval_cell(),
             Cell::number(row.allowed, units::percent),
