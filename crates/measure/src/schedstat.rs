@@ -25,6 +25,10 @@ impl SchedStat {
         Some(Self { cpu_ns: fields.next()?, wait_ns: fields.next()? })
     }
 
+    pub(crate) fn read_this_thread() -> Option<Self> {
+        Self::read(THIS_THREAD)
+    }
+
     /// Summed over the threads of a process.
     fn read_threads(process_id: u32) -> Option<Self> {
         let threads = fs::read_dir(format!("/proc/{process_id}/task")).ok()?.flatten().take(THREADS_MAX);
@@ -34,7 +38,7 @@ impl SchedStat {
         })
     }
 
-    fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         Self {
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
             wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
@@ -81,13 +85,13 @@ pub(crate) struct Observation {
 
 impl Observer {
     pub(crate) fn begin(process_id: u32) -> Self {
-        let (worker, own) = (SchedStat::read_threads(process_id), SchedStat::read(THIS_THREAD));
+        let (worker, own) = (SchedStat::read_threads(process_id), SchedStat::read_this_thread());
         Self { process_id, worker, own, start: Instant::now() }
     }
 
     pub(crate) fn end(self) -> Observation {
         let wall_ns = nanos(self.start.elapsed());
-        let own = SchedStat::read(THIS_THREAD).zip(self.own).map(|(after, before)| after.since(before));
+        let own = SchedStat::read_this_thread().zip(self.own).map(|(after, before)| after.since(before));
         let worker = SchedStat::read_threads(self.process_id).zip(self.worker);
         Observation {
             wall_ns,

@@ -59,6 +59,9 @@ pub struct AbPlan {
     /// Time for the whole comparison, in seconds per workload; workloads that are decided early leave theirs to the
     /// others.
     pub budget_s: f64,
+    /// The times that are compared; chosen from the first units where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Clock>,
     /// Units measured at the same time, if each is pinned to its own CPU.
     #[serde(default = "one")]
     pub units_at_once: u32,
@@ -228,7 +231,33 @@ pub struct Unit {
     /// Quantile of a turn's other samples that stands for the turn.
     #[serde(default = "quantile", skip_serializing_if = "is_usual")]
     pub quantile: f64,
+    /// The times that are compared.
+    #[serde(default, skip_serializing_if = "Clock::is_default")]
+    pub clock: Clock,
     pub rounds: Vec<PairRound>,
+}
+
+/// Which times of a sample are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// Wall time without the time spent waiting for a CPU, if both sides tell it.
+    #[default]
+    Unwaited,
+    /// Wall time as it is.
+    Wall,
+    /// CPU time, user and system.
+    Cpu,
+}
+
+impl Clock {
+    pub fn from_name(name: &str) -> Option<Self> {
+        [("wall", Self::Wall), ("cpu", Self::Cpu)].into_iter().find(|known| known.0 == name).map(|known| known.1)
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Quantile of a turn's samples that stands for it, unless the noise suggests another one: nearly the fastest. What
@@ -257,6 +286,7 @@ pub struct UnitPlan {
     pub skip: u32,
     /// See [`Unit::quantile`].
     pub quantile: f64,
+    pub clock: Clock,
 }
 
 /// Seconds that the units of a workload take, as measured so far.
@@ -347,16 +377,20 @@ impl PairRound {
         }
     }
 
-    /// The times of a side's samples as they are compared: without the time spent waiting for a CPU, if both sides'
-    /// workers report it.
-    pub fn times_ns(&self, side: SideName) -> impl Iterator<Item = u64> + '_ {
-        let is_told =
-            self.base_wait_ns.len() == self.base_ns.len() && self.head_wait_ns.len() == self.head_ns.len();
+    /// Whether both sides tell how long their samples waited for a CPU.
+    pub fn tells_waits(&self) -> bool {
+        self.base_wait_ns.len() == self.base_ns.len() && self.head_wait_ns.len() == self.head_ns.len()
+    }
+
+    /// The times of a side's samples as they are compared.
+    pub fn times_ns(&self, side: SideName, clock: Clock) -> impl Iterator<Item = u64> + '_ {
+        let takes_off = clock == Clock::Unwaited && self.tells_waits();
         let (times, waits) = match side {
             SideName::Base => (&self.base_ns, &self.base_wait_ns),
             SideName::Head => (&self.head_ns, &self.head_wait_ns),
         };
-        let waited = move |i: usize| if is_told { waits[i] } else { 0 };
+        let times = if clock == Clock::Cpu { &self.numbers(side).cpu_ns } else { times };
+        let waited = move |i: usize| if takes_off { waits[i] } else { 0 };
         times.iter().enumerate().map(move |(i, ns)| ns.saturating_sub(waited(i)))
     }
 }
@@ -497,7 +531,7 @@ mod tests {
 
     #[test]
     fn waits_are_taken_off_where_both_sides_tell_them() {
-        let times = |round: &PairRound, side| round.times_ns(side).collect::<Vec<_>>();
+        let times = |round: &PairRound, side| round.times_ns(side, Clock::Unwaited).collect::<Vec<_>>();
         let told = round(&[0, 50], &[10, 0]);
         assert_eq!(
             (times(&told, SideName::Base), times(&told, SideName::Head)),

@@ -3,6 +3,7 @@
 use super::{ProfileOn, SealArgs, SuiteArg, WaiversArg, policy_parser};
 use holdpoint_gate::Policy;
 use holdpoint_model::AbPlan;
+use holdpoint_model::ab::Clock;
 use holdpoint_model::suite::GateSettings;
 use holdpoint_model::waiver::Limit;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
@@ -55,6 +56,9 @@ pub struct DecideArgs {
     /// Two sides: seed of the order of sides and workloads [default: drawn]
     #[arg(long, value_name = "N", hide = true, help_heading = "Decision")]
     pub seed: Option<u64>,
+    /// Two sides: compare wall time or CPU time [default: wall time without waiting for a CPU, or CPU time of what only computes]
+    #[arg(long, value_name = "wall|cpu", value_parser = clock, help_heading = "Decision")]
+    pub metric: Option<Clock>,
     /// Two sides: hold all processes of a pair on one CPU, as single-threaded workers are anyway
     #[arg(long, hide = true, help_heading = "Decision")]
     pub pin: bool,
@@ -89,6 +93,7 @@ impl DecideArgs {
             miss_rate: gate.miss_rate.unwrap_or(MISS_RATE),
             units_max: self.units_max.or(gate.units_max).unwrap_or(UNITS_MAX),
             budget_s: self.budget.or(gate.budget).unwrap_or(BUDGET_S),
+            clock: self.metric.or(gate.metric),
             units_at_once: self.at_once.or(gate.at_once).unwrap_or(UNITS_AT_ONCE),
             // Drawn anew each time, so that no order is favoured for ever; kept in the report.
             seed: self.seed.unwrap_or(now.as_nanos() as u64 >> 8),
@@ -252,6 +257,10 @@ fn rate(text: &str) -> Result<f64, String> {
         Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
         _ => Err("a rate between 0 and 1 is wanted, such as 0.001".to_owned()),
     }
+}
+
+fn clock(text: &str) -> Result<Clock, String> {
+    Clock::from_name(text).ok_or_else(|| "wall or cpu is wanted".to_owned())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -1,7 +1,7 @@
 //! When a workload has units enough, and what they decide.
 
 use super::metrics;
-use holdpoint_model::ab::Ended;
+use holdpoint_model::ab::{Clock, Ended};
 use holdpoint_model::metric::{Metric, MetricPlan};
 use holdpoint_model::{AbPlan, AbReport, Unit, UnitCost, UnitPlan};
 use holdpoint_stats::sequential::{Decision, InvalidPlan, Plan, Sequential, e_bh};
@@ -15,6 +15,7 @@ const FASTER_UNITS_FACTOR: usize = 2;
 pub struct Deciding {
     alarm_rate: f64,
     units_max: usize,
+    clock: Option<Clock>,
     workloads_count: usize,
     rows: Vec<Row>,
 }
@@ -80,6 +81,7 @@ impl Deciding {
         Ok(Self {
             alarm_rate: plan.alarm_rate,
             units_max: plan.units_max as usize,
+            clock: plan.clock,
             workloads_count: names.len(),
             rows: questions.into_iter().map(row).collect::<Result<_, _>>()?,
         })
@@ -104,7 +106,8 @@ impl Deciding {
         let rows = || self.rows.iter().filter(|row| row.workload == index);
         let line = rows().find(|row| row.metric.is_none()).map_or(0.0, |row| row.plan.line());
         let samples_min = |row: &Row| row.metric.as_ref().map_or(1, |metric| Metric::from_name(&metric.name).samples_min());
-        super::plan_unit(units, cost, line, rows().map(samples_min).max().unwrap_or(1))
+        let plan = super::plan_unit(units, cost, line, rows().map(samples_min).max().unwrap_or(1));
+        UnitPlan { clock: self.clock.unwrap_or(plan.clock), ..plan }
     }
 
     /// One more unit of a workload; whether it wants more.

@@ -23,7 +23,7 @@ pub const DRIFT: f64 = 0.182_321_556_793_954_63;
 /// zero; the unit is then as it was.
 pub fn unit(unit: &mut Unit) -> Option<f64> {
     let sides: Vec<[f64; 2]> =
-        unit.rounds.iter().map(|round| ln_times(round, unit.skip, unit.quantile)).collect::<Option<_>>()?;
+        unit.rounds.iter().map(|round| ln_times(unit, round)).collect::<Option<_>>()?;
     let levels: Vec<f64> = sides.iter().map(|[base, head]| f64::midpoint(*base, *head)).collect();
     let usual = stats::median(&levels)?;
     let rounds = &mut unit.rounds;
@@ -43,11 +43,13 @@ pub fn unit(unit: &mut Unit) -> Option<f64> {
     Some(unit.x)
 }
 
-/// The logarithms of both sides' times, without the first `skip` samples. Logarithms are subtracted, not times divided: `a - b` is `-(b - a)` to the last bit.
-pub(super) fn ln_times(round: &PairRound, skip: u32, quantile: f64) -> Option<[f64; 2]> {
+/// The logarithms of both sides' times in a round of a unit. Logarithms are subtracted, not times divided: `a - b` is
+/// `-(b - a)` to the last bit.
+pub(super) fn ln_times(unit: &Unit, round: &PairRound) -> Option<[f64; 2]> {
     let ln_time = |side| {
-        let times: Vec<f64> = round.times_ns(side).skip(skip as usize).map(|ns| ns as f64).collect();
-        stats::quantile(&times, quantile).filter(|ns| *ns > 0.0).map(f64::ln)
+        let times = round.times_ns(side, unit.clock).skip(unit.skip as usize);
+        let times: Vec<f64> = times.map(|ns| ns as f64).collect();
+        stats::quantile(&times, unit.quantile).filter(|ns| *ns > 0.0).map(f64::ln)
     };
     Some([ln_time(SideName::Base)?, ln_time(SideName::Head)?])
 }

@@ -4,6 +4,7 @@
 //! ratio changes its sign and nothing else. That is all that the error rates of a decision rest on.
 
 use holdpoint_model::metric::Metric;
+use holdpoint_model::ab::Clock;
 use holdpoint_model::{AbWorkload, PairRound, SideName, Unit};
 use holdpoint_stats as stats;
 use holdpoint_stats::sequential::Sequential;
@@ -24,8 +25,8 @@ pub(super) fn values(unit: &Unit, name: &str) -> Option<[f64; 2]> {
 fn side_value(unit: &Unit, side: SideName, name: &str) -> Option<f64> {
     let metric = Metric::from_name(name);
     let rounds = || unit.rounds.iter().filter(|round| !round.left_out);
-    let settled = |round: &'_ PairRound| round.times_ns(side).skip(unit.skip as usize).map(|ns| ns as f64).collect::<Vec<_>>();
-    let times = || rounds().flat_map(settled).collect::<Vec<_>>();
+    let settled = |round: &'_ PairRound| round.times_ns(side, Clock::Unwaited).skip(unit.skip as usize).collect::<Vec<_>>();
+    let times = || rounds().flat_map(settled).map(|ns| ns as f64).collect::<Vec<_>>();
     let each = |tell: fn(&PairRound, SideName) -> Option<f64>| {
         rounds().map(|round| tell(round, side)).collect::<Option<Vec<f64>>>()
     };

@@ -5,6 +5,7 @@
 //! on both sides alike, so the next unit of unchanged code is still as likely to be +a as -a.
 
 use super::estimate::ln_times;
+use holdpoint_model::ab::Clock;
 use holdpoint_model::{PairRound, SideName, Unit, UnitCost, UnitPlan};
 use holdpoint_stats as stats;
 
@@ -25,6 +26,8 @@ const ROUND_S_LONG: f64 = 0.1;
 const ROUNDS_FIRST: u32 = 4;
 /// More rounds than any budget has use for.
 const ROUNDS_MAX: f64 = 1e4;
+/// A program that uses this share of the wall time of its quickest calls computes, and does not wait for anything else.
+const COMPUTES: f64 = 0.95;
 /// Units that a decision takes without any noise, and those that noise adds for each (sd / tolerance)², by simulation.
 const UNITS_LEAST: f64 = 10.0;
 const UNITS_PER_VARIANCE: f64 = 18.0;
@@ -62,7 +65,29 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
     let rounds = rounds.max(least).min(most.max(1));
     let enough = if samples_min > 1 { (2 * samples_min).div_ceil(u64::from(samples - skip)) } else { 1 };
     let rounds = rounds.max(u32::try_from(enough).unwrap_or(u32::MAX));
-    UnitPlan { rounds, samples, skip, quantile: QUANTILE }
+    UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock: choose_clock(seen) }
+}
+
+/// CPU time where waits for a CPU are not known and neither side does anything but compute on one CPU: then it is the wall time
+/// without waits.
+fn choose_clock(units: &[Unit]) -> Clock {
+    let rounds = || units.iter().flat_map(|unit| &unit.rounds);
+    // Some samples did not wait. The most that a sample computed of its time, on a side.
+    let busiest = |side: SideName| {
+        let samples = rounds().flat_map(|round| {
+            let cpu_ns = round.times_ns(side, Clock::Cpu);
+            round.times_ns(side, Clock::Wall).zip(cpu_ns).map(|(wall_ns, cpu_ns)| cpu_ns as f64 / wall_ns as f64)
+        });
+        samples.reduce(f64::max).unwrap_or(0.0)
+    };
+    let computes = |side| (COMPUTES..2.0 - COMPUTES).contains(&busiest(side));
+    let is_told = |round: &PairRound| {
+        [SideName::Base, SideName::Head].iter().all(|side| round.numbers(*side).cpu_ns.len() == round.base_ns.len())
+    };
+    match rounds().any(PairRound::tells_waits) || !rounds().all(is_told) {
+        false if computes(SideName::Base) && computes(SideName::Head) => Clock::Cpu,
+        _ => Clock::Unwaited,
+    }
 }
 
 /// The rounds by which a decision is expected soonest.
@@ -82,7 +107,7 @@ fn level_off<'a>(rounds: impl Iterator<Item = &'a PairRound>) -> u32 {
     let mut ratios: [Vec<f64>; SKIPS.len()] = Default::default();
     for round in rounds {
         for side in [SideName::Base, SideName::Head] {
-            let times: Vec<f64> = round.times_ns(side).map(|ns| ns as f64).collect();
+            let times: Vec<f64> = round.times_ns(side, Clock::Unwaited).map(|ns| ns as f64).collect();
             let Some(level) = stats::median(&times[times.len() / 2..]).filter(|level| *level > 0.0) else { continue };
             for (ratios, skip) in ratios.iter_mut().zip(SKIPS) {
                 ratios.extend(times[..times.len() / 2].get(skip as usize).map(|time| time / level));
@@ -110,7 +135,7 @@ fn noise(units: &[Unit]) -> Option<Noise> {
     let (mut steps, mut counts) = (Vec::new(), Vec::new());
     for unit in units {
         let kept = unit.rounds.iter().filter(|round| !round.left_out);
-        let changes = kept.filter_map(|round| ln_times(round, unit.skip, unit.quantile)).map(|[base, head]| head - base);
+        let changes = kept.filter_map(|round| ln_times(unit, round)).map(|[base, head]| head - base);
         let changes: Vec<f64> = changes.collect();
         // Steps from round to round: what changes slowly does not count.
         steps.extend(changes.chunks_exact(2).map(|pair| (pair[1] - pair[0]).abs()));

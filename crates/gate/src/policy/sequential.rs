@@ -2,18 +2,18 @@
 //! for an undecided one what would help.
 
 use super::Pair;
-use holdpoint_model::ab::Ended;
+use holdpoint_model::ab::{Clock, Ended};
 use holdpoint_model::{AbWorkload, Trouble, Verdict};
-use holdpoint_stats::sequential::Decision;
+use holdpoint_stats::random::Random;
+use holdpoint_stats::sequential::{Decision, Plan, Sequential};
 
-/// The error of a median of normals over that of their mean, √(π/2).
-const MEDIAN_ERROR: f64 = 1.253_314_137_315_500_3;
-/// Errors of the median within which a change cannot be told from the tolerance.
-const CLOSE_ERRORS: f64 = 2.0;
-/// ln of what it costs not to know the size of the change beforehand: the tables of docs/simulation.md are met by 1.5.
-const LN_E_LOST: f64 = 1.5;
 /// Nobody waits for more than this many times what they gave.
-const LONGER_MAX: f64 = 10.0;
+const LONGER_MAX: usize = 10;
+/// Continuations that are drawn to see how long a decision would take.
+const DRAWS: usize = 15;
+/// Tolerances that are tried to find one that would have been decided, each this much wider than the one before.
+const WIDER: f64 = 1.25;
+const WIDER_COUNT: usize = 24;
 
 pub(super) fn judge(pair: &Pair<'_>) -> (Verdict, String) {
     let verdict = match pair.deciding.decision(pair.index) {
@@ -54,7 +54,13 @@ fn seen(pair: &Pair<'_>) -> String {
     let interval = evidence.ratio_interval.map(|ends| ends.map(change));
     let interval = interval.map(|[low, high]| [low.min(high), low.max(high)]);
     let interval = interval.map(|[low, high]| format!(" [{low:+.1}, {high:+.1}]")).unwrap_or_default();
-    format!("{:+.1} %{interval}", change(evidence.ratio))
+    let clock = pair.workload.units.last().map(|unit| unit.clock).filter(|_| pair.metric.is_none());
+    let clock = match clock {
+        Some(Clock::Cpu) => " of CPU time",
+        Some(Clock::Wall) => " of wall time",
+        _ => "",
+    };
+    format!("{:+.1} %{interval}{clock}", change(evidence.ratio))
 }
 
 fn visible(pair: &Pair<'_>) -> String {
@@ -65,10 +71,9 @@ fn visible(pair: &Pair<'_>) -> String {
     }
 }
 
-/// The evidence that would have sufficed to decide.
+/// How it could be decided.
 fn help(pair: &Pair<'_>) -> String {
     let &Pair { workload, evidence, ended, .. } = pair;
-    let plan = pair.plan;
     match ended {
         Ended::Interrupted => return "it was interrupted: --resume goes on".to_owned(),
         // It stopped early, because another question had been answered.
@@ -76,55 +81,58 @@ fn help(pair: &Pair<'_>) -> String {
         _ => {}
     }
     let units_count = f64::from(evidence.units_count);
-    let may_go_on = ended != Ended::UnitsMax;
-    let (Some(sd), Some(_)) = (evidence.unit_sd, evidence.smallest_visible_slowdown) else {
-        let seconds = workload.spent_s / units_count * plan.units_count_min() as f64;
-        return match may_go_on {
-            true => format!("that many take about {seconds:.1} s: give it a longer --budget"),
-            false => "allow it more units".to_owned(),
+    if let Some(more) = units_to_decide(pair) {
+        let units = units_count + more as f64;
+        let seconds = workload.spent_s * units / units_count;
+        let more_units = match ended {
+            Ended::UnitsMax => format!(" --units-max {}", (units * 1.5).ceil()),
+            _ => String::new(),
         };
-    };
-    let flag = if pair.metric.is_none() { "--tolerance" } else { "tolerance" };
-    let (x, line) = (evidence.ratio.ln(), plan.line());
-    let median_error = MEDIAN_ERROR * sd / units_count.sqrt();
-    let distance = (x - line).abs();
-    // Only where the noise is well below the tolerance is it the change that is close, and not everything.
-    if distance <= CLOSE_ERRORS * median_error && CLOSE_ERRORS * median_error < line {
-        let (lower, upper) = (percent(plan.tolerance / 2.0), percent(2.0 * plan.tolerance));
-        return format!(
-            "the change is close to the tolerance itself: more time would decide little, a {flag} of {lower} \
-             or {upper} would"
-        );
+        return format!("about {seconds:.0} s would decide, {:.0} s were spent: --budget {:.0}{more_units}", workload.spent_s, (seconds * 1.5).ceil());
     }
-    // A change that may be noise is taken for none: luck so far is no reason to expect more of it.
-    let may_be_none = evidence.ratio_interval.is_none_or(|[low, high]| low <= 1.0 && 1.0 <= high);
-    let x = if may_be_none { 0.0 } else { x };
-    let e_needed = if x > line { plan.alarm_e() } else { plan.pass_e() };
-    let longer = units_needed(e_needed, (x - line).abs() / sd) / units_count;
-    if may_go_on && longer <= LONGER_MAX {
-        let seconds = workload.spent_s * longer.max(1.0);
-        return format!(
-            "about {seconds:.0} s would decide, {:.0} s were spent: give it a longer --budget",
-            workload.spent_s
-        );
-    }
-    // The tolerance at which a change like this would have been called not slower in as many units.
-    let within = x.max(0.0) + sd * (2.0 * (plan.pass_e().ln() + LN_E_LOST) / units_count).sqrt();
     let quieter = match worst_trouble(workload) {
         Some(trouble) => format!("a quieter machine ({} in most rounds)", trouble.as_str()),
         None => "a quieter machine".to_owned(),
     };
-    format!(
-        "a {flag} of {} would have been decided; so would this one on {quieter}",
-        percent(within.exp_m1())
-    )
+    match tolerance_decided(pair) {
+        Some(tolerance) => {
+            format!("a --tolerance of {} would have been decided; so might this one on {quieter}", percent(tolerance))
+        }
+        None => format!("it takes {quieter}, or a longer --budget"),
+    }
 }
 
-/// Units of normal noise until evidence is worth `e`, when the median lies `distance` standard deviations beyond the line:
-/// each is worth half the square of that at best, and none more than double.
-fn units_needed(e: f64, distance: f64) -> f64 {
-    let ln_e = e.ln() + LN_E_LOST;
-    (2.0 * ln_e / distance.powi(2)).max(ln_e / std::f64::consts::LN_2)
+/// Units that a decision would take beyond those there are, if further ones were like them: the median over draws. Absent where
+/// most draws remain undecided for as long as anybody would wait.
+fn units_to_decide(pair: &Pair<'_>) -> Option<usize> {
+    let known = pair.deciding.evidence(pair.index)?;
+    // A change that may be noise is taken for none: luck so far is no reason to expect more of it.
+    let may_be_none = pair.evidence.ratio_interval.is_none_or(|[low, high]| low <= 1.0 && 1.0 <= high);
+    let is_steady = known.units_count() < FEW_UNITS;
+    let shift = if may_be_none && !is_steady { pair.evidence.ratio.ln() } else { 0.0 };
+    let xs: Vec<f64> = known.xs().map(|x| x - shift).collect();
+    let most = LONGER_MAX * known.units_count().max(pair.plan.units_count_min());
+    let mut random = Random::new(xs.len() as u64);
+    let mut draw = || {
+        let mut continued = known.clone();
+        (1..=most).find(|_| continued.push(xs[random.below(xs.len())]) != Decision::Undecided)
+    };
+    let mut counts: Vec<Option<usize>> = (0..DRAWS).map(|_| draw()).collect();
+    counts.sort_by_key(|count| count.unwrap_or(usize::MAX));
+    counts[DRAWS / 2]
+}
+
+/// With fewer units than this, no interval tells noise from change.
+const FEW_UNITS: usize = 6;
+
+/// The narrowest tolerance, of some, at which these units would have decided.
+fn tolerance_decided(pair: &Pair<'_>) -> Option<f64> {
+    let known = pair.deciding.evidence(pair.index)?;
+    let tolerances = std::iter::successors(Some(pair.plan.tolerance * WIDER), |tolerance| Some(tolerance * WIDER));
+    tolerances.take(WIDER_COUNT).find(|tolerance| {
+        let mut again = Sequential::new(Plan { tolerance: *tolerance, ..*pair.plan }).ok();
+        again.as_mut().is_some_and(|again| known.xs().any(|x| again.push(x) != Decision::Undecided))
+    })
 }
 
 /// The disturbance of more than half of all rounds.

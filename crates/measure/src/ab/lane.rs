@@ -22,7 +22,7 @@ pub(super) struct Lane<'a> {
     pub calls_per_sample: u64,
     /// How this unit is measured.
     pub plan: UnitPlan,
-    pub clock: Clock,
+    pub spending: Spending,
     units_count: usize,
     pub is_verified: bool,
     /// Of this unit's inputs, base's and head's.
@@ -40,7 +40,7 @@ pub(super) struct Lane<'a> {
 
 impl<'a> Lane<'a> {
     pub(super) fn new(index: usize, specs: [&'a WorkloadSpec; 2], before: &AbWorkload) -> Self {
-        let clock = Clock::resume(before);
+        let spending = Spending::resume(before);
         Self {
             index,
             specs,
@@ -48,8 +48,8 @@ impl<'a> Lane<'a> {
             // A sample of a command is a call.
             has_batch: !before.units.is_empty() || is_command(&specs),
             calls_per_sample: before.calls_per_sample,
-            plan: UnitPlan { rounds: 1, samples: 1, skip: 0, quantile: QUANTILE },
-            clock,
+            plan: UnitPlan { rounds: 1, samples: 1, skip: 0, quantile: QUANTILE, clock: Default::default() },
+            spending,
             units_count: before.units.len(),
             // Again after a resume: the signal may have come before the answers were checked.
             is_verified: false,
@@ -72,13 +72,13 @@ impl<'a> Lane<'a> {
         let units = &report.workloads[self.index].units;
         let units_left = (report.plan.units_max as usize).saturating_sub(units.len()).max(1);
         let cost =
-            UnitCost { unit_s_min: left_s / units_left as f64, unit_s_max: left_s, ..self.clock.cost() };
+            UnitCost { unit_s_min: left_s / units_left as f64, unit_s_max: left_s, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
     }
 
     /// Whether even the shortest unit takes longer than this, by what is known.
     pub(super) fn is_longer_than(&self, seconds: f64) -> bool {
-        self.units_count > 0 && self.clock.cost().unit_s(1, 1) > seconds
+        self.units_count > 0 && self.spending.cost().unit_s(1, 1) > seconds
     }
 
     /// Begins a unit.
@@ -142,8 +142,8 @@ impl<'a> Lane<'a> {
         workload.calls_per_sample = self.calls_per_sample;
         workload.kernels = self.kernels.take().or_else(|| workload.kernels.take());
         let rounds = std::mem::take(&mut self.rounds_taken);
-        let UnitPlan { skip, quantile, .. } = self.plan;
-        let mut unit = Unit { process, x: 0.0, skip, quantile, rounds };
+        let UnitPlan { skip, quantile, clock, .. } = self.plan;
+        let mut unit = Unit { process, x: 0.0, skip, quantile, clock, rounds };
         if decide.estimate(&mut unit).is_some() {
             if !decide.push(self.index, &unit) && self.goes_on {
                 self.goes_on = false;
@@ -191,7 +191,7 @@ fn is_command(specs: &[&WorkloadSpec; 2]) -> bool {
 
 /// Where the time of a workload's units went.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct Spending {
     units: f64,
     /// Starting processes and preparing inputs.
     fixed_s: f64,
@@ -201,13 +201,13 @@ pub(super) struct Clock {
     samples_s: f64,
 }
 
-impl Clock {
+impl Spending {
     /// What the samples of earlier units tell.
     fn resume(before: &AbWorkload) -> Self {
-        let mut clock = Self::default();
-        before.units.iter().flat_map(|unit| &unit.rounds).for_each(|round| clock.add_samples(round));
-        clock.rounds_s = clock.samples_s;
-        clock
+        let mut spending = Self::default();
+        before.units.iter().flat_map(|unit| &unit.rounds).for_each(|round| spending.add_samples(round));
+        spending.rounds_s = spending.samples_s;
+        spending
     }
 
     pub(super) fn add_fixed(&mut self, seconds: f64) {

@@ -70,7 +70,7 @@ impl<'a> Pair<'a> {
 
     /// A resumed comparison has lost what was learned about the workers.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
-        let (calls, sample_ns) = (lane.calls_per_sample, (lane.clock.sample_s() * 1e9) as u64);
+        let (calls, sample_ns) = (lane.calls_per_sample, (lane.spending.sample_s() * 1e9) as u64);
         for side in (0..SIDES.len()).filter(|side| !lane.audits[*side].had_close_look).collect::<Vec<_>>() {
             self.requester(lane, side)?
                 .look_closely(calls, sample_ns)
@@ -116,7 +116,7 @@ impl<'a> Pair<'a> {
             }
             lane.seeds[side] = Seeds::fixed(seed);
         }
-        lane.clock.add_fixed(start.elapsed().as_secs_f64());
+        lane.spending.add_fixed(start.elapsed().as_secs_f64());
         if let [Some(base), Some(head)] = kernels {
             lane.kernels = Some(SideKernels { base, head });
         }
@@ -141,7 +141,7 @@ impl<'a> Pair<'a> {
             lane.calls_per_sample = batch.calls_per_sample;
             sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
         }
-        lane.clock.set_sample(sample_ns);
+        lane.spending.set_sample(sample_ns);
         lane.has_batch = true;
         Ok(())
     }
@@ -189,7 +189,7 @@ impl<'a> Pair<'a> {
             left_out: false,
             state,
         };
-        lane.clock.add_round(&round, start.elapsed().as_secs_f64());
+        lane.spending.add_round(&round, start.elapsed().as_secs_f64());
         lane.rounds_taken.push(round);
         Ok(())
     }

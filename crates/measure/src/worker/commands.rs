@@ -2,6 +2,7 @@
 
 use super::{Place, Prepared, Tail, Worker, WorkerError, peak};
 use crate::clock;
+use crate::schedstat::SchedStat;
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
@@ -23,6 +24,8 @@ pub struct Commands {
 
 pub(crate) struct Finished {
     wall: Duration,
+    /// How long it, and this thread for its end, waited for a CPU; absent where that cannot be told.
+    waited_ns: Option<u64>,
     resources: ResUse,
     pub(crate) stdout: Vec<u8>,
 }
@@ -71,17 +74,23 @@ impl Worker for Commands {
         let mut result = RunResult { workload, calls_per_sample, ..RunResult::default() };
         let mut printed = Printed::new(spec);
         for _ in 0..request.samples_count {
-            let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
+            let (mut wall, mut cpu, mut waited_ns) = (Duration::ZERO, Duration::ZERO, Some(0));
             for _ in 0..calls_per_sample {
                 let finished = execute(&spec.command, &self.place, self.timeout, printed.stdout())?;
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
+                waited_ns = waited_ns.zip(finished.waited_ns).map(|(sum, ns)| sum + ns);
                 result.peak_rss_bytes = result.peak_rss_bytes.max(peak::own_peak(usage.maxrss));
                 printed.read(&finished.stdout);
             }
             result.elapsed_ns.push(clock::nanos(wall));
             result.cpu_ns.push(clock::nanos(cpu));
+            result.wait_ns.extend(waited_ns.filter(|ns| *ns < clock::nanos(wall)));
+        }
+        // Of all samples, or of none.
+        if result.wait_ns.len() < result.elapsed_ns.len() {
+            result.wait_ns.clear();
         }
         result.printed = printed.finish();
         if result.peak_rss_bytes.is_none() && spec.metrics.is_of_sides("peak_memory_mb") {
@@ -155,7 +164,7 @@ pub(crate) fn execute(
     let mut starting = place.command(program);
     starting.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
 
-    let start = Instant::now();
+    let (start, own_before) = (Instant::now(), SchedStat::read_this_thread());
     let (mut child, job) = place
         .spawn(&mut starting)
         .map_err(|e| not_started(format!("cannot start {program:?}: {e}; is it built and on the path?")))?;
@@ -163,6 +172,9 @@ pub(crate) fn execute(
     let stderr = child.stderr.take().map(Tail::new);
     let timed_out = !job.wait(timeout);
     let wall = start.elapsed();
+    let own = SchedStat::read_this_thread().zip(own_before).map(|(after, before)| after.since(before));
+    // It has ended and is not reaped yet, so the kernel still has its books.
+    let booked = SchedStat::read(format!("/proc/{}/schedstat", child.id()));
     // Leftover processes would disturb the next call and keep stdout open.
     job.kill();
     if !job.wait(KILL_MAX) {
@@ -195,9 +207,15 @@ pub(crate) fn execute(
         let detail = format!("{program:?} ended with {}", resources.status);
         return failed(FailureCause::Crashed, detail);
     }
-    Ok(Finished { wall, resources, stdout })
+    let cpu_ns = clock::nanos(resources.rusage.utime + resources.rusage.stime) as f64;
+    // The kernel tells the waits of the first thread only; where others did the work, they are not known.
+    let main = booked.filter(|main| main.cpu_ns as f64 >= MAIN_THREAD * cpu_ns);
+    let waited_ns = main.zip(own).map(|(main, own)| main.wait_ns + own.wait_ns);
+    Ok(Finished { wall, waited_ns, resources, stdout })
 }
 
+/// A process whose first thread used this share of its CPU time has no others that matter.
+const MAIN_THREAD: f64 = 0.95;
 /// How long a killed process may take to end.
 const KILL_MAX: Duration = Duration::from_secs(5);
 /// How long stdout may stay open after the program and its group are gone.

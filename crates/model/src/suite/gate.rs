@@ -1,6 +1,7 @@
 //! The `[gate]` table of a suite: how its measurements are judged, unless a flag says otherwise.
 
 use super::Metrics;
+use crate::ab::Clock;
 use crate::toml_file::{TomlError, invalid};
 use crate::waiver::Limit;
 use schemars::JsonSchema;
@@ -32,6 +33,9 @@ pub struct GateSettings {
     /// Two sides: most units per workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub units_max: Option<u32>,
+    /// Two sides: compare wall time or CPU time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metric: Option<Clock>,
     /// Two sides: units measured at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,

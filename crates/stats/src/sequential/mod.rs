@@ -92,6 +92,11 @@ impl Sequential {
         self.decision
     }
 
+    /// The units, in order.
+    pub fn xs(&self) -> impl Iterator<Item = f64> + '_ {
+        self.units.iter().map(|(x, _)| *x)
+    }
+
     pub fn units_count(&self) -> usize {
         self.units.len()
     }
