@@ -1,7 +1,7 @@
 //! Generated tables between marks in pages: the constants of METHODOLOGY.md and the exit codes.
 
-use holdpoint_flow::options::{ROUND_MS, ROUNDS_PER_UNIT, UNITS_AT_ONCE};
-use holdpoint_gate::ab::estimate;
+use holdpoint_flow::options::UNITS_AT_ONCE;
+use holdpoint_gate::ab::{estimate, unit_plan};
 use holdpoint_gate::{THRESHOLD_PCT, disjoint_ci, record};
 use holdpoint_measure::constants as measure;
 use holdpoint_model::exit::EXIT_CODES;
@@ -40,24 +40,18 @@ fn table() -> String {
             UNITS_AT_ONCE.to_string(),
             "units measured at the same time, each on a CPU of its own; `--at-once`",
         ),
-        ("`ROUNDS_PER_UNIT`", ROUNDS_PER_UNIT.to_string(), "rounds in each of the first units; `--rounds`"),
         (
-            "`UNITS_PER_DOUBLING`",
-            measure::UNITS_PER_DOUBLING.to_string(),
-            "units after which the rounds of a unit double, again and again",
+            "`SAMPLES`",
+            unit_plan::SAMPLES.to_string(),
+            "samples of one side in one round that count, of which the fastest stands for the round",
         ),
-        ("`ROUNDS_MAX`", measure::ROUNDS_MAX.to_string(), "rounds of a unit at most"),
-        ("`ROUND_MS`", format!("{ROUND_MS} ms"), "samples of one side in one round; `--round-ms`"),
+        ("`LEVEL`", percent(unit_plan::LEVEL), "above the rest of its turn, a sample has not levelled off yet"),
         (
-            "`SAMPLES_PER_ROUND_MAX`",
-            measure::SAMPLES_PER_ROUND_MAX.to_string(),
-            "samples of one side in one round at most",
+            "`TURN_S_MAX`",
+            format!("{} ms", unit_plan::TURN_S_MAX * 1e3),
+            "longest turn of one side in one round, unless one sample is longer",
         ),
-        (
-            "`QUANTILE`",
-            estimate::QUANTILE.to_string(),
-            "quantile of a side's samples that speaks for its round",
-        ),
+        ("`ROUNDS`", "1 to 32".to_owned(), "rounds of a unit; more where a budget would not be spent otherwise"),
         (
             "`DRIFT`",
             percent(estimate::DRIFT.exp_m1()),

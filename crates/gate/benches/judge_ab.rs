@@ -6,7 +6,7 @@
 
 use holdpoint_gate::Policy;
 use holdpoint_gate::ab::{self, judge_sides};
-use holdpoint_model::ab::Ended;
+use holdpoint_model::ab::{Clock, Ended};
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, Identity, MachineState, PairRound, SCHEMA_VERSION, Side, SideName,
     Toolchain, Unit,
@@ -63,8 +63,7 @@ fn report() -> AbReport {
             miss_rate: 0.01,
             units_max: UNITS,
             budget_s: 60.0,
-            rounds_per_unit: ROUNDS,
-            round_ms: 10.0,
+            clock: None,
             units_at_once: 1,
             seed: 1,
         },
@@ -111,7 +110,7 @@ fn unit(random: &mut Random, process: u32) -> Unit {
     let mut side = |level: f64| -> Vec<u64> {
         (0..SAMPLES_PER_ROUND).map(|_| (level * (0.01 * random.normal()).exp()) as u64).collect()
     };
-    let mut rounds: Vec<PairRound> = (0..ROUNDS)
+    let rounds: Vec<PairRound> = (0..ROUNDS)
         .map(|round| PairRound {
             round,
             order: 0,
@@ -127,6 +126,7 @@ fn unit(random: &mut Random, process: u32) -> Unit {
             state: MachineState::default(),
         })
         .collect();
-    let x = ab::estimate::unit(&mut rounds).expect("samples on both sides");
-    Unit { process, x, rounds }
+    let mut unit = Unit { process, x: 0.0, skip: 0, quantile: 0.0, clock: Clock::Unwaited, rounds };
+    ab::estimate::unit(&mut unit).expect("samples on both sides");
+    unit
 }

@@ -294,7 +294,7 @@ pub fn side_by_side(ratio: f64) -> Sides {
         "schema_version": 1, "suite": "cpu", "timestamp_utc": "2026-01-01T00:00:00Z", "finished": true,
         "plan": {
             "tolerance": 0.05, "alarm_rate": 0.001, "miss_rate": 0.01, "units_max": 40, "budget_s": 1.0,
-            "rounds_per_unit": 1, "round_ms": 1.0, "seed": 1
+            "seed": 1
         },
         "base": {"label": "a", "revision": {"commit": BASE, "dirty": false}}, "head": {"label": "b", "revision": {"commit": COMMIT, "dirty": false}},
         "toolchain": {"holdpoint": "0.1.0", "rustc": "x", "profile": "release", "kernel": "x"}, "elapsed_s": 1.0, "notes": [],
@@ -305,7 +305,7 @@ pub fn side_by_side(ratio: f64) -> Sides {
     let mut report =
         holdpoint_model::document::read::<holdpoint_model::AbReport>(&value.to_string()).unwrap();
     for unit in report.workloads.values_mut().flat_map(|workload| &mut workload.units) {
-        unit.x = holdpoint_gate::ab::estimate::unit(&mut unit.rounds).unwrap();
+        holdpoint_gate::ab::estimate::unit(unit).unwrap();
     }
     let mut sides = Sides { samples: serde_json::to_value(report).unwrap(), judgement: Value::Null };
     sides.judge();

@@ -11,7 +11,7 @@ mod judge;
 mod metrics;
 mod resume;
 pub(crate) mod times;
-mod unit_plan;
+pub mod unit_plan;
 
 pub use deciding::{Compared, Deciding};
 pub(crate) use evidence::Blocks;

@@ -26,8 +26,8 @@ const ROUND_S_LONG: f64 = 0.1;
 const ROUNDS_FIRST: u32 = 4;
 /// More rounds than any budget has use for.
 const ROUNDS_MAX: f64 = 1e4;
-/// A program that uses this share of the wall time of its quickest calls computes, and does not wait for anything else.
-const COMPUTES: f64 = 0.95;
+/// A program that computes, or waits for a CPU, for about all of the wall time does nothing else, and nothing in parallel.
+const COMPUTES: std::ops::Range<f64> = 0.85..1.15;
 /// Units that a decision takes without any noise, and those that noise adds for each (sd / tolerance)², by simulation.
 const UNITS_LEAST: f64 = 10.0;
 const UNITS_PER_VARIANCE: f64 = 18.0;
@@ -68,25 +68,20 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
     UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock: choose_clock(seen) }
 }
 
-/// CPU time where waits for a CPU are not known and neither side does anything but compute on one CPU: then it is the wall time
-/// without waits.
+/// CPU time where waits for a CPU are not known and both sides do nothing but compute, on one CPU at a time: then it is the
+/// wall time without waits.
 fn choose_clock(units: &[Unit]) -> Clock {
     let rounds = || units.iter().flat_map(|unit| &unit.rounds);
-    // Some samples did not wait. The most that a sample computed of its time, on a side.
-    let busiest = |side: SideName| {
-        let samples = rounds().flat_map(|round| {
-            let cpu_ns = round.times_ns(side, Clock::Cpu);
-            round.times_ns(side, Clock::Wall).zip(cpu_ns).map(|(wall_ns, cpu_ns)| cpu_ns as f64 / wall_ns as f64)
-        });
-        samples.reduce(f64::max).unwrap_or(0.0)
+    let has_cpu = |round: &PairRound, side: SideName| round.numbers(side).cpu_ns.len() == round.base_ns.len();
+    let computes = |side: SideName| {
+        let busy: Option<Vec<f64>> =
+            rounds().map(|round| round.numbers(side).busy.filter(|_| has_cpu(round, side))).collect();
+        busy.and_then(|busy| stats::median(&busy)).is_some_and(|share| COMPUTES.contains(&share))
     };
-    let computes = |side| (COMPUTES..2.0 - COMPUTES).contains(&busiest(side));
-    let is_told = |round: &PairRound| {
-        [SideName::Base, SideName::Head].iter().all(|side| round.numbers(*side).cpu_ns.len() == round.base_ns.len())
-    };
-    match rounds().any(PairRound::tells_waits) || !rounds().all(is_told) {
-        false if computes(SideName::Base) && computes(SideName::Head) => Clock::Cpu,
-        _ => Clock::Unwaited,
+    let is_told = rounds().any(PairRound::tells_waits);
+    match !is_told && computes(SideName::Base) && computes(SideName::Head) {
+        true => Clock::Cpu,
+        false => Clock::Unwaited,
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Lane<'a> {
     /// Base's and head's.
     pub specs: [&'a WorkloadSpec; 2],
     pub goes_on: bool,
+    /// Whether a unit was begun, or one is there from before.
+    had_turn: bool,
     /// Whether `calls_per_sample` has been chosen.
     pub has_batch: bool,
     pub calls_per_sample: u64,
@@ -45,6 +47,7 @@ impl<'a> Lane<'a> {
             index,
             specs,
             goes_on: true,
+            had_turn: !before.units.is_empty(),
             // A sample of a command is a call.
             has_batch: !before.units.is_empty() || is_command(&specs),
             calls_per_sample: before.calls_per_sample,
@@ -76,13 +79,14 @@ impl<'a> Lane<'a> {
         self.plan = decide.plan_unit(self.index, units, &cost);
     }
 
-    /// Whether even the shortest unit takes longer than this, by what is known.
-    pub(super) fn is_longer_than(&self, seconds: f64) -> bool {
-        self.units_count > 0 && self.spending.cost().unit_s(1, 1) > seconds
+    /// Whether it has had its turn, and even the shortest unit would take longer than what is left.
+    pub(super) fn is_over(&self, left_s: f64) -> bool {
+        self.had_turn && self.spending.cost().unit_s(1, 1) > left_s
     }
 
     /// Begins a unit.
     pub(super) fn begin(&mut self) {
+        self.had_turn |= self.plan.rounds > 0;
         self.spent_s = 0.0;
         self.rounds_taken.clear();
         self.out = None;

@@ -162,8 +162,9 @@ pub fn measure(
             }
             let is_stopped = stop();
             let left_s = (end_s - report.elapsed_s) / active.len() as f64;
-            // Should not even the shortest unit fit any more, what is left of the budget cannot be used.
-            if is_stopped || left_s <= 0.0 || active.iter().all(|lane| lane.is_longer_than(left_s)) {
+            // Where not even the shortest unit fits any more, what is left of the budget cannot be used.
+            let is_over = active.iter().all(|lane| lane.is_over(left_s));
+            if is_stopped || is_over {
                 let ended = if is_stopped { Ended::Interrupted } else { Ended::Budget };
                 active.iter().for_each(|lane| report.workloads[lane.index].ended = ended);
                 break;
@@ -173,7 +174,9 @@ pub fn measure(
             }
             runner.measure_units(&mut active, report, decide, stop);
             report.elapsed_s = elapsed_before_s + start.elapsed().as_secs_f64();
-            on_unit(report);
+            if active.iter().any(|lane| lane.plan.rounds > 0) {
+                on_unit(report);
+            }
         }
     }
     crate::jobs::sweep();

@@ -26,6 +26,8 @@ pub(crate) struct Finished {
     wall: Duration,
     /// How long it, and this thread for its end, waited for a CPU; absent where that cannot be told.
     waited_ns: Option<u64>,
+    /// How long it computed or waited for a CPU, estimated where other processes than the first did most of the work.
+    busy_ns: Option<f64>,
     resources: ResUse,
     pub(crate) stdout: Vec<u8>,
 }
@@ -73,14 +75,17 @@ impl Worker for Commands {
         let (workload, calls_per_sample) = (request.workload.clone(), request.calls_per_sample);
         let mut result = RunResult { workload, calls_per_sample, ..RunResult::default() };
         let mut printed = Printed::new(spec);
+        let mut busy_ns = Some(0.0);
         for _ in 0..request.samples_count {
-            let (mut wall, mut cpu, mut waited_ns) = (Duration::ZERO, Duration::ZERO, Some(0));
+            let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
+            let mut waited_ns = Some(0);
             for _ in 0..calls_per_sample {
                 let finished = execute(&spec.command, &self.place, self.timeout, printed.stdout())?;
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
                 waited_ns = waited_ns.zip(finished.waited_ns).map(|(sum, ns)| sum + ns);
+                busy_ns = busy_ns.zip(finished.busy_ns).map(|(sum, ns)| sum + ns);
                 result.peak_rss_bytes = result.peak_rss_bytes.max(peak::own_peak(usage.maxrss));
                 printed.read(&finished.stdout);
             }
@@ -92,6 +97,7 @@ impl Worker for Commands {
         if result.wait_ns.len() < result.elapsed_ns.len() {
             result.wait_ns.clear();
         }
+        result.busy = busy_ns.map(|ns| ns / result.elapsed_ns.iter().sum::<u64>() as f64);
         result.printed = printed.finish();
         if result.peak_rss_bytes.is_none() && spec.metrics.is_of_sides("peak_memory_mb") {
             result.peak_rss_bytes = self.small_peak(spec)?;
@@ -208,10 +214,14 @@ pub(crate) fn execute(
         return failed(FailureCause::Crashed, detail);
     }
     let cpu_ns = clock::nanos(resources.rusage.utime + resources.rusage.stime) as f64;
-    // The kernel tells the waits of the first thread only; where others did the work, they are not known.
-    let main = booked.filter(|main| main.cpu_ns as f64 >= MAIN_THREAD * cpu_ns);
-    let waited_ns = main.zip(own).map(|(main, own)| main.wait_ns + own.wait_ns);
-    Ok(Finished { wall, waited_ns, resources, stdout })
+    // The kernel tells the waits of the first thread only; where others did the work, they waited about as often.
+    let main = booked.filter(|main| main.cpu_ns > 0).zip(own);
+    let is_alone = |main: &SchedStat| main.cpu_ns as f64 >= MAIN_THREAD * cpu_ns;
+    let waited_ns = main.filter(|(main, _)| is_alone(main)).map(|(main, own)| main.wait_ns + own.wait_ns);
+    let busy_ns = main.map(|(main, own)| {
+        cpu_ns * (1.0 + main.wait_ns as f64 / main.cpu_ns as f64) + own.wait_ns as f64
+    });
+    Ok(Finished { wall, waited_ns, busy_ns, resources, stdout })
 }
 
 /// A process whose first thread used this share of its CPU time has no others that matter.

@@ -3,8 +3,10 @@
 use crate::common::{PLAN, is_gone, suite, worker};
 use crate::program::write_program;
 use holdpoint_measure::ab::{self, Decide, Sides};
-use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, FailureCause, PairRound, Side, SideName, Suite, Unit};
+use holdpoint_model::ab::{Clock, Ended};
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, FailureCause, Side, SideName, Suite, Unit, UnitCost, UnitPlan,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -14,12 +16,26 @@ struct Enough {
     units: usize,
     told: Vec<(usize, f64)>,
     out: Vec<usize>,
+    rounds: u32,
+    noise: Option<f64>,
+    costs: Vec<UnitCost>,
 }
 
 impl Decide for Enough {
-    fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64> {
+    fn plan_unit(&mut self, _: usize, _: &[Unit], cost: &UnitCost) -> UnitPlan {
+        self.costs.push(*cost);
+        UnitPlan { rounds: self.rounds, samples: 1, skip: 0, quantile: 0.0, clock: Clock::Unwaited }
+    }
+
+    fn noise(&self, _: &[Unit]) -> Option<f64> {
+        self.noise
+    }
+
+    fn estimate(&mut self, unit: &mut Unit) -> Option<f64> {
         let ns = |times: &[u64]| times.iter().min().map(|ns| (*ns as f64).ln());
-        rounds.first().and_then(|round| Some(ns(&round.head_ns)? - ns(&round.base_ns)?))
+        let round = unit.rounds.first()?;
+        unit.x = ns(&round.head_ns)? - ns(&round.base_ns)?;
+        Some(unit.x)
     }
 
     fn push(&mut self, workload: usize, unit: &Unit) -> bool {
@@ -33,7 +49,7 @@ impl Decide for Enough {
 }
 
 fn enough(units: usize) -> Enough {
-    Enough { units, told: Vec::new(), out: Vec::new() }
+    Enough { units, told: Vec::new(), out: Vec::new(), rounds: 3, noise: None, costs: Vec::new() }
 }
 
 fn plan() -> AbPlan {
@@ -45,8 +61,7 @@ fn plan() -> AbPlan {
         miss_rate: 0.01,
         units_max: 100,
         budget_s: 1_000.0,
-        rounds_per_unit: 3,
-        round_ms: 0.01,
+        clock: None,
         units_at_once: 1,
         seed: 1,
     }
@@ -132,8 +147,14 @@ fn every_unit_is_a_fresh_pair_of_processes_and_every_sample_knows_its_place() {
 fn a_workload_that_is_decided_stops_and_the_others_go_on() {
     struct Uneven(Enough);
     impl Decide for Uneven {
-        fn estimate(&mut self, rounds: &mut [PairRound]) -> Option<f64> {
-            self.0.estimate(rounds)
+        fn plan_unit(&mut self, workload: usize, units: &[Unit], cost: &UnitCost) -> UnitPlan {
+            self.0.plan_unit(workload, units, cost)
+        }
+        fn noise(&self, units: &[Unit]) -> Option<f64> {
+            self.0.noise(units)
+        }
+        fn estimate(&mut self, unit: &mut Unit) -> Option<f64> {
+            self.0.estimate(unit)
         }
         fn push(&mut self, workload: usize, unit: &Unit) -> bool {
             self.0.push(workload, unit) && workload == 1
@@ -295,14 +316,15 @@ fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() 
     let sides = Sides { base: side("", &pids), head: side("", &pids), pin: true, measure_same_code: false };
     let plan = AbPlan { units_at_once: 2, ..plan() };
     let mut report = ab::begin(&sides, plan, named("base"), named("head"));
-    let mut decide = enough(4);
+    let mut decide = enough(9);
     let mut units_after = Vec::new();
     ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |report| {
         units_after.push(report.workloads["bad"].units.len());
     });
-    // The first alone, because it chooses how long a round is; one more than was wanted, because it was under way.
+    // Four alone, then four by two; both ways take as long, so two at a time are twice as good. One more than was wanted,
+    // because it was under way.
     let at_once = std::thread::available_parallelism().unwrap().get().min(2);
-    let expected: &[usize] = if at_once == 2 { &[1, 3, 5] } else { &[1, 2, 3, 4] };
+    let expected: &[usize] = if at_once == 2 { &[1, 2, 3, 4, 6, 8, 10] } else { &[1, 2, 3, 4, 5, 6, 7, 8, 9] };
     assert_eq!(units_after, expected);
     for (index, workload) in report.workloads.values().enumerate() {
         let told: Vec<f64> = decide.told.iter().filter(|(of, _)| *of == index).map(|(_, x)| *x).collect();
@@ -343,7 +365,7 @@ fn the_budget_and_the_number_of_units_end_it() {
 }
 
 #[test]
-fn each_call_of_a_command_is_a_process_so_one_round_is_a_unit() {
+fn a_command_is_called_once_on_each_side_before_anything_is_known_about_it() {
     let of = |program: &str| {
         let text = format!(
             "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"{program}\"]\n"
@@ -352,10 +374,14 @@ fn each_call_of_a_command_is_a_process_so_one_round_is_a_unit() {
     };
     let sides = Sides { base: of("true"), head: of("true"), pin: false, measure_same_code: false };
     let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
-    ab::measure(&sides, &mut report, |_| true, &mut enough(4), &|| false, &mut |_| {});
+    let mut decide = Enough { rounds: 1, ..enough(4) };
+    ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |_| {});
     let units = &report.workloads["w"].units;
     assert_eq!(units.len(), 4);
-    assert!(units.iter().all(|unit| unit.rounds.len() == 1));
+    let calls = |unit: &Unit| unit.rounds.iter().map(|round| round.base_ns.len()).sum::<usize>();
+    assert!(units.iter().all(|unit| calls(unit) == 1), "no call is made that does not count");
+    assert_eq!(decide.costs[0].sample_s, 0.0);
+    assert!(decide.costs[1..].iter().all(|cost| cost.sample_s > 0.0 && cost.unit_s_min <= cost.unit_s_max));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Hand-built comparisons of two sides, and calibrations.
 
 use crate::values::{HOSTILE, machine};
-use holdpoint_model::ab::{AbEvidence, DisjointCiKeys, Ended, SideFailure, SideTimes};
+use holdpoint_model::ab::{AbEvidence, Clock, DisjointCiKeys, Ended, QUANTILE, SideFailure, SideTimes};
 use holdpoint_model::calibration::Visible;
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, Basis, Calibrated, Calibration, Check, CheckStatus, ComparedSides, Failure,
@@ -185,8 +185,7 @@ pub fn ab(workloads: Vec<(&str, Workload)>) -> Sides {
             miss_rate: 0.05,
             units_max: 100,
             budget_s: 10.0,
-            rounds_per_unit: ROUNDS_PER_UNIT,
-            round_ms: 5.0,
+            clock: None,
             units_at_once: 1,
             seed: 123,
         },
@@ -286,7 +285,8 @@ fn unit(process: u32, x: f64) -> Unit {
         left_out: false,
         state: MachineState::default(),
     };
-    Unit { process, x, rounds: (0..ROUNDS_PER_UNIT).map(round).collect() }
+    let rounds = (0..ROUNDS_PER_UNIT).map(round).collect();
+    Unit { process, x, skip: 0, quantile: QUANTILE, clock: Clock::Unwaited, rounds }
 }
 
 pub fn pass(base_ms: f64, ratio: f64) -> Workload {

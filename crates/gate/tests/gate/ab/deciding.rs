@@ -5,7 +5,7 @@ use holdpoint_gate::ab::Decision;
 
 /// A unit of which nothing but its number is looked at.
 fn with_x(x: f64) -> Unit {
-    Unit { process: 0, x, rounds: Vec::new() }
+    Unit { x, ..unit_of([]) }
 }
 
 /// Pushes into workload 0 until it wants no more; the units it took.

@@ -186,7 +186,7 @@ fn swapping_the_sides_swaps_the_verdicts() {
         let mut back = there.clone();
         for unit in &mut back.units {
             unit.rounds.iter_mut().for_each(|round| std::mem::swap(&mut round.base_ns, &mut round.head_ns));
-            unit.x = ab::estimate::unit(&mut unit.rounds).unwrap();
+            ab::estimate::unit(unit).unwrap();
         }
         let [there, back] =
             [there, back].map(|workload| judged(vec![workload], Policy::Sequential).checks[0].clone());

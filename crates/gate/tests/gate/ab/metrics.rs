@@ -26,7 +26,7 @@ fn unit_with(tails: [f64; 2], numbers: [SideNumbers; 2]) -> Unit {
     let round = PairRound { base_numbers, head_numbers, ..round(&times(tails[0]), &times(tails[1])) };
     let mut rounds = vec![round];
     let x = ab::estimate::unit(&mut rounds).unwrap();
-    Unit { process: 0, x, rounds }
+    Unit { x, ..unit_of(rounds) }
 }
 
 fn judged_with(units: Vec<Unit>, metrics: &[(&str, f64, Better)]) -> Judgement {

@@ -11,7 +11,7 @@ mod resume;
 use super::identity;
 use holdpoint_gate::ab::{self, Deciding};
 use holdpoint_gate::{HasExitCode, Policy, judge_sides};
-use holdpoint_model::ab::Ended;
+use holdpoint_model::ab::{Clock, Ended, QUANTILE};
 use holdpoint_model::*;
 use holdpoint_stats::random::Random;
 
@@ -28,8 +28,7 @@ pub(super) fn plan() -> AbPlan {
         miss_rate: 0.01,
         units_max: 80,
         budget_s: 60.0,
-        rounds_per_unit: ROUNDS,
-        round_ms: 100.0,
+        clock: None,
         units_at_once: 1,
         seed: 1,
     }
@@ -52,13 +51,21 @@ fn round(base_ns: &[u64], head_ns: &[u64]) -> PairRound {
     }
 }
 
+/// A unit of these rounds, without its number.
+fn unit_of(rounds: impl Into<Vec<PairRound>>) -> Unit {
+    let (skip, quantile, clock) = (0, QUANTILE, Clock::Unwaited);
+    Unit { process: 0, x: 0.0, skip, quantile, clock, rounds: rounds.into() }
+}
+
 /// A unit whose head takes e^x of base's time.
 fn unit(process: u32, x: f64) -> Unit {
     let head_ns = BASE_NS * x.exp();
     let times = |ns: f64| [ns * 1.02, ns, ns * 1.01].map(|ns| ns.round() as u64);
-    let mut rounds = vec![round(&times(BASE_NS), &times(head_ns)); ROUNDS as usize];
-    let x = ab::estimate::unit(&mut rounds).unwrap();
-    Unit { process, x, rounds }
+    let rounds = vec![round(&times(BASE_NS), &times(head_ns)); ROUNDS as usize];
+    let mut unit = unit_of(rounds);
+    unit.process = process;
+    ab::estimate::unit(&mut unit).unwrap();
+    unit
 }
 
 pub(super) fn workload(xs: &[f64]) -> AbWorkload {
