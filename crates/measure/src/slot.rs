@@ -1,6 +1,6 @@
 //! Starts a worker when it is first needed, and again after it has died.
 
-use crate::worker::{Builtin, Child, Commands, Place, Worker, WorkerError};
+use crate::worker::{Builtin, Child, Commands, Copies, Place, Worker, WorkerError};
 use holdpoint_model::protocol::{WorkerInfo, WorkloadInfo};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND};
 use holdpoint_model::{FailureCause, Suite, WorkloadSpec};
@@ -13,6 +13,7 @@ pub(crate) struct Slot<'a> {
     name: &'a str,
     /// The only CPU it may use; any where absent.
     cpu: Option<usize>,
+    copies: Copies,
     started: Option<Started>,
     starts_count: u32,
     /// Why it cannot be started: tried once, reported for all its workloads.
@@ -27,7 +28,13 @@ struct Started {
 
 impl<'a> Slot<'a> {
     pub(crate) fn new(suite: &'a Suite, name: &'a str, cpu: Option<usize>) -> Self {
-        Self { suite, name, cpu, started: None, starts_count: 0, unusable: None }
+        let copies = Copies::default();
+        Self { suite, name, cpu, copies, started: None, starts_count: 0, unusable: None }
+    }
+
+    /// Runs programs from these copies.
+    pub(crate) fn with_copies(self, copies: Copies) -> Self {
+        Self { copies, ..self }
     }
 
     /// The number of the current start, from 0; `None` if no worker is alive.
@@ -92,7 +99,7 @@ impl<'a> Slot<'a> {
 
     fn start(&self) -> Result<Started, WorkerError> {
         let timeout = Duration::from_secs_f64(self.suite.measure.timeout_ms / 1e3);
-        let place = |dir: &Option<PathBuf>| Place { dir: dir.clone(), cpu: self.cpu };
+        let place = |dir: &Option<PathBuf>| Place { dir: dir.clone(), cpu: self.cpu, copies: self.copies.clone() };
         let dir = &self.suite.dir;
         let mut worker: Box<dyn Worker> = match (self.name, self.suite.workers.get(self.name)) {
             (_, Some(spec)) => {

@@ -66,7 +66,7 @@ fn instructions(suite: &Suite, spec: &WorkloadSpec, by: CountedBy) -> Result<u64
     let logs = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = counter(by, logs.path());
     let (program, arguments) = spec.command.split_first().ok_or("there is no command")?;
-    let place = Place { dir: suite.dir.clone(), cpu: None };
+    let place = Place { dir: suite.dir.clone(), ..Place::default() };
     // The counter is looked up on the path; the program, where it runs.
     command.push(match &place.dir {
         Some(dir) => resolve_program(dir, program).to_string_lossy().into_owned(),

@@ -6,6 +6,7 @@
 mod at_once;
 mod conditions;
 mod exact;
+mod fresh;
 mod lane;
 mod numbers;
 mod pair;
@@ -15,11 +16,13 @@ pub use conditions::conditions;
 pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 
 use crate::schedule::ALIVE_MAX;
+use crate::worker::Copies;
 use crate::{clock, machine};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::{AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, Suite, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use at_once::AtOnce;
+use fresh::Fresh;
 use lane::Lane;
 use pair::{Pair, is_pinned};
 use std::time::Instant;
@@ -148,6 +151,7 @@ pub fn measure(
         process: units_before,
         reused: None,
         at_once: AtOnce::default(),
+        fresh: Fresh::new(sides),
     };
     let mut left = lanes.len();
     for lanes in lanes.chunks_mut(ALIVE_MAX) {
@@ -193,6 +197,7 @@ struct Runner<'a> {
     /// A pair that serves several units, and how many it has served.
     reused: Option<(Pair<'a>, u32)>,
     at_once: AtOnce,
+    fresh: Fresh,
 }
 
 impl<'a> Runner<'a> {
@@ -210,11 +215,13 @@ impl<'a> Runner<'a> {
         lanes.iter_mut().for_each(|lane| lane.begin());
         self.random.shuffle(&mut self.cpus);
         self.watches.resize_with(units_count.max(self.watches.len()), Watch::new);
+        let copies = self.fresh.copies(&mut self.random);
         let mut units: Vec<OneUnit<'a, '_>> = Vec::new();
         for (at, watch) in self.watches.iter_mut().take(units_count).enumerate() {
             units.push(OneUnit {
                 sides: self.sides,
                 cpu: self.cpus.get(at).copied(),
+                copies: copies.clone(),
                 random: Random::new(self.random.bits()),
                 watch,
                 lanes: lanes.iter().map(|lane| (**lane).clone()).collect(),
@@ -273,6 +280,7 @@ fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
 struct OneUnit<'a, 'w> {
     sides: &'a Sides,
     cpu: Option<usize>,
+    copies: Copies,
     random: Random,
     watch: &'w mut Watch,
     lanes: Vec<Lane<'a>>,
@@ -281,9 +289,9 @@ struct OneUnit<'a, 'w> {
 impl<'a> OneUnit<'a, '_> {
     /// A fresh pair of processes, and the rounds of each workload.
     fn measure(&mut self, reused: &mut Option<Pair<'a>>, stop: &dyn Fn() -> bool) {
-        let Self { sides, cpu, random, watch, lanes } = self;
+        let Self { sides, cpu, copies, random, watch, lanes } = self;
         let shared = Instant::now();
-        let mut pair = reused.take().unwrap_or_else(|| Pair::new(sides, *cpu));
+        let mut pair = reused.take().unwrap_or_else(|| Pair::new(sides, *cpu, copies.clone()));
         let mut order: Vec<usize> = (0..lanes.len()).collect();
         random.shuffle(&mut order);
         for at in &order {

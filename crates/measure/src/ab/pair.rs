@@ -7,7 +7,7 @@ use super::trouble::{Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
 use crate::slot::Slot;
-use crate::worker::{Prepared, WorkerError};
+use crate::worker::{Copies, Prepared, WorkerError};
 use holdpoint_model::ab::SideKernels;
 use holdpoint_model::protocol::RunResult;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
@@ -34,11 +34,12 @@ pub(super) struct Pair<'a> {
     sides: &'a Sides,
     slots: [BTreeMap<&'a str, Slot<'a>>; 2],
     cpu: Option<usize>,
+    copies: Copies,
 }
 
 impl<'a> Pair<'a> {
-    pub(super) fn new(sides: &'a Sides, cpu: Option<usize>) -> Self {
-        Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu }
+    pub(super) fn new(sides: &'a Sides, cpu: Option<usize>, copies: Copies) -> Self {
+        Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu, copies }
     }
 
     /// Starts the workload's processes in random order, unless another workload has.
@@ -46,7 +47,8 @@ impl<'a> Pair<'a> {
         for side in side_order(random) {
             let (suite, name) = (self.sides.pair()[side], lane.specs[side].worker.as_str());
             let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs));
-            let slot = self.slots[side].entry(name).or_insert_with(|| Slot::new(suite, name, cpu));
+            let fresh = || Slot::new(suite, name, cpu).with_copies(self.copies.clone());
+            let slot = self.slots[side].entry(name).or_insert_with(fresh);
             slot.worker().map_err(|error| side_failed(side, error))?;
         }
         Ok(())

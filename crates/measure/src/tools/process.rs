@@ -66,7 +66,7 @@ fn run(
     let mut input = tempfile()?;
     input.write_all(stdin.as_bytes())?;
     input.rewind()?;
-    let place = Place { dir: dir.map(Path::to_owned), cpu: None };
+    let place = Place { dir: dir.map(Path::to_owned), ..Place::default() };
     let mut starting = place.command(program);
     starting
         .args(arguments)

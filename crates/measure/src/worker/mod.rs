@@ -19,7 +19,7 @@ pub use commands::Commands;
 pub(crate) use commands::execute;
 pub use cuda::Cuda;
 pub(crate) use lines::Tail;
-pub use place::Place;
+pub use place::{Copies, Place};
 pub(crate) use place::cpus_allowed;
 pub use serve::serve;
 

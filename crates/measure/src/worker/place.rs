@@ -3,33 +3,63 @@
 use crate::builds::resolve_program;
 use crate::jobs::{self, Job};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
 
-/// In which folder, and on which CPU.
+/// In which folder, on which CPU, and from which copy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     /// The folder; this process's own where absent. A program given by a relative path is looked up there.
     pub dir: Option<PathBuf>,
     /// The only CPU it may use; any where absent.
     pub cpu: Option<usize>,
+    /// Programs that are run from a copy.
+    pub copies: Copies,
+}
+
+/// Copies of executables, by the path of the original.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Copies(Arc<BTreeMap<OsString, PathBuf>>);
+
+impl Copies {
+    pub(crate) fn new(copies: BTreeMap<OsString, PathBuf>) -> Self {
+        Self(Arc::new(copies))
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.values()
+    }
 }
 
 impl Place {
     /// A program at this place, with no secret of ours in its environment and nothing that tells places apart: the length of the environment
     /// moves the stack, and that can show in times.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = match &self.dir {
-            Some(dir) => {
-                let mut command = holdpoint_process::command(resolve_program(dir, program));
-                command.current_dir(dir);
+        let path = self.resolve(program);
+        let mut command = match self.copies.0.get(&path) {
+            Some(copy) => {
+                let mut command = holdpoint_process::command(copy);
+                command.arg0(&path);
                 command
             }
-            None => holdpoint_process::command(program),
+            None => holdpoint_process::command(&path),
         };
+        self.dir.iter().for_each(|dir| _ = command.current_dir(dir));
         command.env_remove("PWD").env_remove("OLDPWD");
         command
+    }
+
+    /// The program's path as it is started: one with a slash in it is looked up in the folder.
+    pub(crate) fn resolve(&self, program: &str) -> OsString {
+        match &self.dir {
+            Some(dir) => resolve_program(dir, program),
+            None => program.into(),
+        }
     }
 
     /// Starts it. A child inherits the CPUs of the thread that starts it.

@@ -1,0 +1,135 @@
+//! Runs executables of the sides from fresh copies, so that a verdict belongs to a program and not to one file: which pages of
+//! memory hold a file's code stays the same from process to process, and can change its speed by percents.
+//!
+//! A copy lies beside the original, where its libraries are found; the program is told the original's name. Programs that both sides
+//! share are run as they are, and so is everything else if one side's cannot be copied.
+
+use super::Sides;
+use crate::worker::{Copies, Place};
+use holdpoint_stats::random::Random;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Larger files are not copied: it would take longer than measuring.
+const BYTES_MAX: u64 = 64 << 20;
+/// Copying may take this share of the time.
+const TIME_SHARE: f64 = 0.2;
+/// Programs of the system find their parts by where they lie.
+const SYSTEM: [&str; 7] = ["/bin", "/sbin", "/usr", "/lib", "/opt", "/nix", "/snap"];
+const MARK: &str = ".holdpoint-copy-";
+
+pub(super) struct Fresh {
+    originals: Vec<OsString>,
+    copies: Copies,
+    copied: Instant,
+    copy_s: f64,
+    count: u32,
+}
+
+impl Fresh {
+    /// The executables in which the sides differ.
+    pub(super) fn new(sides: &Sides) -> Self {
+        let mut originals = Vec::new();
+        for head in &sides.head.workloads {
+            let Some(base) = super::find(&sides.base, &head.name) else { continue };
+            let programs = [(&sides.base, base), (&sides.head, head)].map(|(suite, spec)| {
+                let (command, dir) = match suite.workers.get(&spec.worker) {
+                    Some(worker) => (&worker.command, worker.dir.as_ref().or(suite.dir.as_ref())),
+                    None => (&spec.command, suite.dir.as_ref()),
+                };
+                let place = Place { dir: dir.cloned(), ..Place::default() };
+                let program = command.first().filter(|program| program.contains('/'))?;
+                Some(place.resolve(program))
+            });
+            if let [Some(base), Some(head)] = programs
+                && are_different_executables(&base, &head)
+            {
+                originals.extend([base, head]);
+            }
+        }
+        originals.sort();
+        originals.dedup();
+        originals.iter().for_each(|original| remove_left_over(Path::new(original)));
+        Self { originals, copies: Copies::default(), copied: Instant::now(), copy_s: 0.0, count: 0 }
+    }
+
+    /// The copies to run, made anew if the last ones have served for long enough.
+    pub(super) fn copies(&mut self, random: &mut Random) -> Copies {
+        let is_due = self.copied.elapsed().as_secs_f64() * TIME_SHARE >= self.copy_s;
+        if !self.originals.is_empty() && (self.count == 0 || is_due) {
+            let start = Instant::now();
+            self.remove();
+            random.shuffle(&mut self.originals);
+            self.count += 1;
+            let copies = self.originals.iter().map(|original| Some((original.clone(), copy(original, self.count)?)));
+            match copies.collect::<Option<_>>() {
+                Some(copies) => self.copies = Copies::new(copies),
+                // Both sides or none.
+                None => self.originals.clear(),
+            }
+            (self.copied, self.copy_s) = (Instant::now(), start.elapsed().as_secs_f64());
+        }
+        self.copies.clone()
+    }
+
+    fn remove(&mut self) {
+        for copy in self.copies.paths() {
+            // What cannot be removed now is removed by the next comparison.
+            let _ = fs::remove_file(copy);
+        }
+        self.copies = Copies::default();
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn are_different_executables(base: &OsString, head: &OsString) -> bool {
+    let [Some(base), Some(head)] = [base, head].map(|path| copyable(Path::new(path))) else { return false };
+    (base.dev(), base.ino()) != (head.dev(), head.ino())
+}
+
+/// The file, if it is an executable in a folder of the user's that may be written to.
+fn copyable(path: &Path) -> Option<Metadata> {
+    let real = path.canonicalize().ok()?;
+    let is_linked = fs::symlink_metadata(path).ok()?.is_symlink();
+    if is_linked || SYSTEM.iter().any(|folder| real.starts_with(folder)) {
+        return None;
+    }
+    let mut magic = [0; 4];
+    fs::File::open(path).ok()?.read_exact(&mut magic).ok()?;
+    let is_writable = rustix::fs::access(path.parent()?, rustix::fs::Access::WRITE_OK).is_ok();
+    let file = fs::metadata(path).ok()?;
+    (&magic == b"\x7fELF" && is_writable && file.is_file() && file.len() <= BYTES_MAX).then_some(file)
+}
+
+/// A copy beside the original; its name has the same length on both sides if theirs have.
+fn copy(original: &OsString, count: u32) -> Option<PathBuf> {
+    let original = Path::new(original);
+    let mut name = OsString::from(".");
+    name.push(original.file_name()?);
+    name.push(format!("{MARK}{}-{count:06}", std::process::id()));
+    let copy = original.with_file_name(name);
+    fs::copy(original, &copy).inspect_err(|_| _ = fs::remove_file(&copy)).ok()?;
+    Some(copy)
+}
+
+/// Removes copies of comparisons that were killed.
+fn remove_left_over(original: &Path) {
+    let (Some(folder), Some(name)) = (original.parent(), original.file_name()) else { return };
+    let prefix = format!(".{}{MARK}", name.to_string_lossy());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file_name = entry.file_name();
+        let process = file_name.to_str().and_then(|name| name.strip_prefix(&prefix)?.split('-').next());
+        if process.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
