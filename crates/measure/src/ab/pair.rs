@@ -17,6 +17,10 @@ use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 
 const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
+/// About what it takes to start a pair of processes and to prepare their workload.
+const QUANTILE_MS: f64 = 20.0;
+/// Ten times the least: ten samples beyond a quantile.
+const QUANTILE_FACTOR: u64 = 10;
 
 /// Why a workload takes no further part in a unit.
 #[derive(Clone)]
@@ -150,9 +154,7 @@ impl<'a> Pair<'a> {
         let fit = (plan.round_ms * 1e6 * f64::from(plan.rounds_per_unit) / sample_ns as f64) as u32;
         lane.rounds_first = if lane.is_command() { 1 } else { fit.clamp(1, plan.rounds_per_unit) };
         lane.rounds = lane.rounds_first;
-        // A quantile needs samples beyond it.
-        let samples_min = plan.samples_min(&lane.specs[1].name).div_ceil(u64::from(lane.rounds_first));
-        lane.samples_count = lane.samples_count.max(samples_min);
+        lane.samples_count = lane.samples_count.max(samples_for_quantiles(lane, plan, sample_ns));
         Ok(())
     }
 
@@ -230,6 +232,15 @@ impl<'a> Pair<'a> {
         let detail = "base's answer is checked, head's is not; times of unchecked answers are not compared";
         Err(side_failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
     }
+}
+
+/// Samples of a round that the quantiles of a unit need: some beyond them, and more where that costs little beside starting its
+/// processes. Its noise falls with their number.
+fn samples_for_quantiles(lane: &Lane, plan: &AbPlan, sample_ns: u64) -> u64 {
+    let least = plan.samples_min(&lane.specs[1].name);
+    let cheap = (QUANTILE_MS * 1e6 / sample_ns as f64) as u64;
+    let wanted = if least > 1 { cheap.clamp(least, QUANTILE_FACTOR * least) } else { 1 };
+    wanted.div_ceil(u64::from(lane.rounds_first))
 }
 
 /// Whether both sides do the same, timed by a clock that does not include the host's code.

@@ -14,27 +14,17 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Names of files that are no inputs: documents, and what compilers leave for their next run.
-const IGNORED_NAMES: &[&str] = &[
-    "*.md",
-    "LICENSE*",
-    ".git*",
-    "*.o",
-    "*.lo",
-    "*.a",
-    "*.d",
-    "*.rlib",
-    "*.rmeta",
-    "*.pyc",
-    ".ninja_log",
-    ".ninja_deps",
-];
+/// Names of documents.
+const DOCUMENTS: &[&str] = &["*.md", "LICENSE*", ".git*"];
+/// Names of files that git and compilers leave for their next run.
+const LEFTOVERS: &[&str] =
+    &[".git", "*.o", "*.lo", "*.a", "*.d", "*.rlib", "*.rmeta", "*.pyc", ".ninja_log", ".ninja_deps"];
 /// Folders, at any depth, of such files.
-const IGNORED_FOLDERS: &[&str] = &[".git", "CMakeFiles", "__pycache__"];
+const LEFTOVER_FOLDERS: &[&str] = &[".git", "CMakeFiles", "__pycache__"];
 /// Folders of cargo, in a folder `target` or below it.
-const IGNORED_IN_TARGET: &[&str] = &[".fingerprint", "incremental", "deps", "build", "examples"];
+const LEFTOVERS_IN_TARGET: &[&str] = &[".fingerprint", "incremental", "deps", "build", "examples"];
 /// Files of cargo, in a folder `target` or below it.
-const IGNORED_NAMES_IN_TARGET: &[&str] = &[".rustc_info.json", "CACHEDIR.TAG", ".cargo-lock"];
+const LEFTOVER_NAMES_IN_TARGET: &[&str] = &[".rustc_info.json", "CACHEDIR.TAG", ".cargo-lock"];
 /// Larger checkouts are measured: reading them would take longer.
 const BYTES_MAX: u64 = 2 << 30;
 /// Ignored files that are named.
@@ -49,24 +39,39 @@ pub struct Inputs<'a> {
     pub named: Vec<PathBuf>,
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// A program may read it.
+    Input,
+    /// No program reads it.
+    Document,
+    /// Of interest to compilers only.
+    Leftover,
+}
+
 impl Inputs<'_> {
-    fn is_input(&self, path: &Path) -> bool {
-        let text = path.to_string_lossy();
-        if self.ignored.iter().any(|pattern| matches(pattern, &text)) {
-            return false;
+    fn kind(&self, path: &Path) -> Kind {
+        let is_named = || self.named.iter().any(|named| path.starts_with(named));
+        match path.file_name().and_then(|name| name.to_str()) {
+            _ if self.ignored.iter().any(|pattern| matches(pattern, &path.to_string_lossy())) => {
+                Kind::Document
+            }
+            _ if is_named() => Kind::Input,
+            _ if is_leftover(path) => Kind::Leftover,
+            Some(name) if DOCUMENTS.iter().any(|pattern| matches(pattern, name)) => Kind::Document,
+            _ => Kind::Input,
         }
-        !is_ignored(path) || self.named.iter().any(|named| path.starts_with(named))
     }
 }
 
-fn is_ignored(path: &Path) -> bool {
+fn is_leftover(path: &Path) -> bool {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     let Some((name, folders)) = parts.split_last() else { return false };
     let in_target = folders.iter().position(|folder| *folder == "target").map(|at| &folders[at..]);
-    IGNORED_NAMES.iter().any(|pattern| matches(pattern, name))
-        || folders.iter().any(|folder| IGNORED_FOLDERS.contains(folder))
+    LEFTOVERS.iter().any(|pattern| matches(pattern, name))
+        || folders.iter().any(|folder| LEFTOVER_FOLDERS.contains(folder))
         || in_target.is_some_and(|below| {
-            IGNORED_NAMES_IN_TARGET.contains(name) || below.iter().any(|f| IGNORED_IN_TARGET.contains(f))
+            LEFTOVER_NAMES_IN_TARGET.contains(name) || below.iter().any(|f| LEFTOVERS_IN_TARGET.contains(f))
         })
 }
 
@@ -80,14 +85,16 @@ pub(super) fn same_build(base: &Path, head: &Path, inputs: &Inputs) -> Option<Sa
     let mut compared = Vec::new();
     for path in base_files.keys().chain(head_files.keys().filter(|path| !base_files.contains_key(*path))) {
         let sides = (base_files.get(path), head_files.get(path));
-        if inputs.is_input(path) {
-            compared.push((path, sides.0?, sides.1?));
-        } else if !is_alike(sides.0, sides.1) {
-            ignored.push(path.to_string_lossy().into_owned());
+        match inputs.kind(path) {
+            Kind::Input => compared.push((path, sides.0?, sides.1?)),
+            Kind::Document if fs::read(base.join(path)).ok() != fs::read(head.join(path)).ok() => {
+                ignored.push(path.to_string_lossy().into_owned());
+            }
+            Kind::Document | Kind::Leftover => {}
         }
     }
     let bytes: u64 = compared.iter().map(|(_, base, _)| base.len()).sum();
-    if bytes > BYTES_MAX || !compared.iter().all(|(_, base, head)| is_alike(Some(base), Some(head))) {
+    if bytes > BYTES_MAX || !compared.iter().all(|(_, base, head)| is_alike(base, head)) {
         return None;
     }
     let mut hashes = [Sha256::new(), Sha256::new()];
@@ -111,9 +118,9 @@ pub(super) fn same_build(base: &Path, head: &Path, inputs: &Inputs) -> Option<Sa
 }
 
 /// Whether two files can be the same, without reading them.
-fn is_alike(base: Option<&Metadata>, head: Option<&Metadata>) -> bool {
+fn is_alike(base: &Metadata, head: &Metadata) -> bool {
     let of = |file: &Metadata| (file.file_type(), file.len(), file.permissions().mode() & 0o111);
-    base.map(of) == head.map(of)
+    of(base) == of(head)
 }
 
 /// All files and links below a folder, by their path in it.
@@ -230,9 +237,7 @@ mod tests {
         let checkouts = Checkouts::new();
         let same = checkouts.same(&Inputs::default()).unwrap();
         assert_eq!(same.base_sha256, same.head_sha256);
-        assert_eq!(same.files_count, 2);
-        checkouts.write("head", "README.md", b"longer than before");
-        assert_eq!(checkouts.same(&Inputs::default()).unwrap().ignored, ["README.md"]);
+        assert_eq!((same.files_count, same.ignored), (2, vec!["README.md".to_owned()]));
     }
 
     #[test]
