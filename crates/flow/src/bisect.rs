@@ -11,6 +11,7 @@ use holdpoint_gate::{HasExitCode, Policy};
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built, Commit};
 use holdpoint_measure::clock;
+use holdpoint_model::suite::Metrics;
 use holdpoint_model::{
     AbReport, BisectStep, Bisection, Check, CommitInfo, Judgement, Revision, SCHEMA_VERSION, Side,
     StepOutcome, Suite, Verdict,
@@ -21,6 +22,8 @@ use std::time::Instant;
 
 pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
     let mut suite = sides::revision_suite(&args.suite)?;
+    // The hunt is for time.
+    suite.workloads.iter_mut().for_each(|workload| workload.metrics = Metrics::default());
     if let Some(name) = &args.workload {
         keep_only(&mut suite, name)?;
     }

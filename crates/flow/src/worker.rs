@@ -21,7 +21,7 @@ pub fn run(args: &WorkerArgs, input: impl BufRead, output: impl Write) -> Result
             let device = args.suite.device.unwrap_or(suite.device);
             Box::new(Cuda::new(&suite.workloads, device, &cache_dir(), args.slowdown))
         }
-        Some(_) => Box::new(Builtin::new(&suite.workloads, args.slowdown)),
+        Some(_) => Box::new(Builtin::new(&suite.workloads, args.slowdown).with_tail(args.tail)),
         None => {
             return Err(FlowError::Input(format!(
                 "suite {:?} has no built-in workloads to serve",

@@ -357,9 +357,6 @@ pub struct SideNumbers {
     /// Highest resident memory of the process in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,
-    /// Energy that the device drew during the samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub energy_j: Option<f64>,
     /// What the program printed, by metric, a number for each call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub printed: BTreeMap<String, Vec<f64>>,

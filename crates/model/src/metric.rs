@@ -16,8 +16,6 @@ pub enum Metric {
     PeakMemory,
     /// Calls per second.
     Throughput,
-    /// Energy that the device drew for a call.
-    Energy,
     /// A number that the program prints.
     Printed,
     /// The same whenever it is looked at: it needs no statistics.
@@ -48,7 +46,6 @@ pub const SIDE_METRICS: &[(&str, Metric)] = &[
     ("cpu_p50_ms", Metric::Cpu),
     ("peak_memory_mb", Metric::PeakMemory),
     ("throughput_per_s", Metric::Throughput),
-    ("energy_mj", Metric::Energy),
     ("instructions", Metric::Exact(Exact::Instructions)),
     ("file_bytes", Metric::Exact(Exact::FileBytes)),
     ("code_bytes", Metric::Exact(Exact::CodeBytes)),

@@ -200,9 +200,6 @@ pub struct RunResult {
     /// Numbers that the program printed, by metric, one for each call; absent where a call printed none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub printed: BTreeMap<String, Vec<f64>>,
-    /// Energy that the device drew during the samples, where known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub energy_j: Option<f64>,
     /// Peak resident memory of the process that ran the calls, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,

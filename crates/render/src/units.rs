@@ -145,7 +145,6 @@ pub fn metric(name: &str, v: f64) -> String {
         () if ends("_mb") => memory(v),
         () if ends("_bytes") => memory(v / 1e6),
         () if ends("_per_s") => scaled(v, PREFIXES, "/s"),
-        () if ends("_mj") => scaled(v, &[(1e3, "µ"), (1.0, "m"), (1e-3, "")], "J"),
         () if v.fract() == 0.0 && v.abs() < 1e15 => count(v as u64),
         () => rate(v),
     }

@@ -28,6 +28,7 @@ mod github;
 mod gpu_reports;
 mod help;
 mod interrupted;
+mod metrics;
 mod misbehaving;
 mod output;
 mod parallel;

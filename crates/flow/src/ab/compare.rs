@@ -6,9 +6,12 @@ use crate::error::FlowError;
 use holdpoint_gate::ab::{self as rule, Deciding};
 use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
-use holdpoint_model::ab::Ended;
+use holdpoint_model::ab::{Ended, SameBuild};
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
-use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, Unit, UnitCost, UnitPlan};
+use holdpoint_model::suite::WORKER_CUDA;
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, Calibration, Judgement, Suite, Unit, UnitCost, UnitPlan,
+};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -69,7 +72,9 @@ impl<'a> Comparison<'a> {
             return Err(refused("it is finished; read it".to_owned()));
         }
         // Whether both sides are the same code takes no time to see, and is seen again.
-        let unmeasured = report.workloads.values_mut().filter(|workload| workload.ended == Ended::SameCode);
+        let is_seen_again =
+            |workload: &&mut AbWorkload| workload.ended == Ended::SameCode && workload.same_build.is_none();
+        let unmeasured = report.workloads.values_mut().filter(is_seen_again);
         unmeasured.for_each(|workload| workload.ended = Ended::Interrupted);
         Self::from(&prepared.sides, policy, report)
     }
@@ -124,9 +129,30 @@ fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
     let metrics = workloads.map(|spec| (spec.name.clone(), spec.metrics.of_sides()));
     let plan = AbPlan { metrics: metrics.filter(|(_, metrics)| !metrics.is_empty()).collect(), ..plan };
     let mut report = ab::begin(&prepared.sides, plan, prepared.base.clone(), prepared.head.clone());
+    if let Some(same) = &prepared.same_build {
+        mark_same_build(&mut report, same, &prepared.sides.head);
+    }
     report.conditions.clone_from(&prepared.conditions);
     report.conditions.insert(rule::POLICY_CONDITION.to_owned(), policy.name().to_owned());
     report
+}
+
+/// Workloads of the same build are not measured. Kernels are compiled from the checkouts when they are prepared, and looked at then.
+fn mark_same_build(report: &mut AbReport, same: &SameBuild, suite: &Suite) {
+    let hash = same.head_sha256.get(..12).unwrap_or_default();
+    let but = match same.ignored.as_slice() {
+        [] => String::new(),
+        [one] => format!(" but {one}"),
+        [first, others @ ..] => format!(" but {first} and {} others", others.len()),
+    };
+    let reason = format!("the same build ({hash}) on both sides, all files alike{but}: not measured");
+    for spec in suite.workloads.iter().filter(|spec| spec.worker != WORKER_CUDA) {
+        if let Some(workload) = report.workloads.get_mut(&spec.name).filter(|w| w.ended != Ended::Skipped) {
+            workload.ended = Ended::SameCode;
+            workload.reason.clone_from(&reason);
+            workload.same_build = Some(same.clone());
+        }
+    }
 }
 
 /// Connects what measures with what decides.

@@ -6,6 +6,7 @@ use crate::options::{AbArgs, DecideArgs, SuiteArg};
 use crate::support::suites;
 use holdpoint_measure::ab::{Sides, conditions};
 use holdpoint_measure::builds::{BuildError, Builds, Built};
+use holdpoint_model::ab::SameBuild;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Revision, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
 use serde_json::json;
@@ -19,6 +20,8 @@ pub struct Prepared {
     pub head: Side,
     /// Everything that the units depend on apart from the plan.
     pub conditions: BTreeMap<String, String>,
+    /// The proof that both sides are the same build, where they are.
+    pub same_build: Option<SameBuild>,
     /// Keeps the checkouts from being cleared away.
     pub _builds: Option<Builds>,
 }
@@ -26,7 +29,7 @@ pub struct Prepared {
 impl Prepared {
     /// Sides that need no checkouts.
     pub fn new(sides: Sides, base: Side, head: Side) -> Self {
-        Self { conditions: conditions(&sides), sides, base, head, _builds: None }
+        Self { conditions: conditions(&sides), sides, base, head, same_build: None, _builds: None }
     }
 }
 
@@ -108,6 +111,8 @@ pub fn revisions(
         Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, watch)?,
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
+    let is_measured = matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
+    let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &suite) };
     let side = |built: Built| Suite { dir: Some(built.dir), ..suite.clone() };
     let sides = with_settings(side(base_built), side(head_built), decide);
     let of = |label: &str, commit, dirty| Side {
@@ -118,7 +123,7 @@ pub fn revisions(
     if dirty {
         prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
     }
-    Ok(Prepared { _builds: Some(builds), ..prepared })
+    Ok(Prepared { same_build, _builds: Some(builds), ..prepared })
 }
 
 /// A suite whose workloads come out of the revision that is measured.

@@ -62,7 +62,7 @@ pub struct DecideArgs {
     /// Two sides: hold all processes of a pair on one CPU, as single-threaded workers are anyway
     #[arg(long, hide = true, help_heading = "Decision")]
     pub pin: bool,
-    /// Two sides: measure CUDA workloads even if machine code, launches and inputs are the same on both sides
+    /// Two sides: measure workloads even if both sides run the same code or are the same build
     #[arg(long, hide = true, help_heading = "Decision")]
     pub measure_same_code: bool,
 }

@@ -45,4 +45,7 @@ pub struct WorkerArgs {
     /// Add this much real work to every call, to show that a slowdown is found
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = ab::share)]
     pub slowdown: f64,
+    /// Add this much real work to one sample in 32 of the CPU's ops, to show that a worse p99 is found
+    #[arg(long, value_name = "PERCENT", hide = true, default_value = "0%", value_parser = ab::share)]
+    pub tail: f64,
 }

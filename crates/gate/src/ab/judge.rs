@@ -232,11 +232,12 @@ impl Sides<'_> {
     }
 
     fn judge_metric(&self, row: usize, metric: &Compared, workload: &AbWorkload, time: &PairedKeys) -> Row {
-        let &Self { deciding, policy, .. } = self;
+        let &Self { report, deciding, policy, .. } = self;
         let known = deciding.evidence(row);
+        let ended = ended(workload, report, deciding.decision(row));
         let evidence =
             time.evidence.as_ref().zip(known).and_then(|(times, known)| evidence::of_metric(times, known));
-        let (verdict, reason) = match (unmeasured(workload, time.ended), &evidence, deciding.plan(row)) {
+        let (verdict, reason) = match (unmeasured(workload, ended), &evidence, deciding.plan(row)) {
             (Some(unmeasured), ..) => unmeasured,
             _ if policy != Policy::Sequential => {
                 let reason = format!("policy {} judges median times only", policy.name());
@@ -246,7 +247,7 @@ impl Sides<'_> {
                 let blocks = &Blocks { base: Vec::new(), head: Vec::new() };
                 let pair = Pair {
                     workload,
-                    ended: time.ended,
+                    ended,
                     evidence,
                     blocks,
                     deciding,
@@ -257,7 +258,7 @@ impl Sides<'_> {
                 let (verdict, reason, _) = policy.judge_pair(&pair);
                 (verdict, reason)
             }
-            _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(time.ended).to_owned()),
+            _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(ended).to_owned()),
             _ => (Verdict::Inconclusive, metrics::why_missing(&metric.name).to_owned()),
         };
         let sign = metric.plan.better.sign();

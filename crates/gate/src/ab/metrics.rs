@@ -13,7 +13,6 @@ const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
 const BYTES_PER_MB: f64 = 1e6;
-const MJ_PER_J: f64 = 1e3;
 
 /// Base's and head's value in a unit, for samples of one call. Absent where a side does not tell it in a round that counts, where
 /// there are too few samples for it, or where it is not above zero: ratios are compared.
@@ -25,15 +24,17 @@ pub(super) fn values(unit: &Unit, name: &str) -> Option<[f64; 2]> {
 fn side_value(unit: &Unit, side: SideName, name: &str) -> Option<f64> {
     let metric = Metric::from_name(name);
     let rounds = || unit.rounds.iter().filter(|round| !round.left_out);
-    let settled = |round: &'_ PairRound| round.times_ns(side, Clock::Unwaited).skip(unit.skip as usize).collect::<Vec<_>>();
-    let times = || rounds().flat_map(settled).map(|ns| ns as f64).collect::<Vec<_>>();
-    let each = |tell: fn(&PairRound, SideName) -> Option<f64>| {
-        rounds().map(|round| tell(round, side)).collect::<Option<Vec<f64>>>()
+    let settled = |round: &PairRound| {
+        let times = round.times_ns(side, Clock::Unwaited).skip(unit.skip as usize);
+        times.map(|ns| ns as f64).collect::<Vec<f64>>()
     };
+    let times = || rounds().flat_map(settled).collect::<Vec<_>>();
     match metric {
         Metric::Quantile(q) => {
-            let times = Some(times()).filter(|times| times.len() as u64 >= metric.samples_min())?;
-            Some(stats::percentile_floor(&times, q)? / NS_PER_MS)
+            // Of all rounds: those that are left out would leave too few samples beyond it.
+            let times: Vec<f64> = unit.rounds.iter().flat_map(settled).collect();
+            let quantile = stats::percentile_floor(&times, q);
+            Some(quantile.filter(|_| times.len() as u64 >= metric.samples_min())? / NS_PER_MS)
         }
         Metric::Mean => Some(stats::mean(&times())? / NS_PER_MS),
         Metric::Throughput => Some(NS_PER_S / stats::mean(&times())?),
@@ -44,12 +45,8 @@ fn side_value(unit: &Unit, side: SideName, name: &str) -> Option<f64> {
             Some(stats::median(&cpu_ns).filter(|_| rounds().all(is_told))? / NS_PER_MS)
         }
         Metric::PeakMemory => {
-            let bytes = each(|round, side| Some(round.numbers(side).peak_rss_bytes? as f64))?;
-            Some(bytes.into_iter().reduce(f64::max)? / BYTES_PER_MB)
-        }
-        Metric::Energy => {
-            let drawn_j: f64 = each(|round, side| round.numbers(side).energy_j)?.iter().sum();
-            Some(drawn_j * MJ_PER_J / times().len() as f64)
+            let bytes: Option<Vec<u64>> = rounds().map(|round| round.numbers(side).peak_rss_bytes).collect();
+            Some(bytes?.into_iter().max()? as f64 / BYTES_PER_MB)
         }
         Metric::Printed => {
             let printed: Option<Vec<&Vec<f64>>> =
@@ -81,9 +78,6 @@ pub(super) fn why_missing(name: &str) -> &'static str {
         Metric::Quantile(_) => "its units have too few samples: give it a longer --budget",
         Metric::Cpu => "the worker reports no CPU time",
         Metric::PeakMemory => "the peak memory of a side could not be read",
-        Metric::Energy => {
-            "the device reports no energy, or rounds were too short for its counter: give them a longer round_ms"
-        }
         Metric::Printed => "a side printed no number above 0 there",
         Metric::Mean | Metric::Throughput | Metric::Exact(_) => "it was not measured",
     }

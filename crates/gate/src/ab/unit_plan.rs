@@ -26,6 +26,8 @@ const ROUND_S_LONG: f64 = 0.1;
 const ROUNDS_FIRST: u32 = 4;
 /// More rounds than any budget has use for.
 const ROUNDS_MAX: f64 = 1e4;
+/// About what it takes to start a pair of processes and to prepare their workload.
+const QUANTILE_S: f64 = 0.02;
 /// A program that computes, or waits for a CPU, for about all of the wall time does nothing else, and nothing in parallel.
 const COMPUTES: std::ops::Range<f64> = 0.85..1.15;
 /// Units that a decision takes without any noise, and those that noise adds for each (sd / tolerance)², by simulation.
@@ -41,8 +43,8 @@ const UNITS_SEEN: usize = 32;
 const UNITS_KNOWN: usize = 6;
 const BETWEEN_FIRST: f64 = 1.0 / 16.0;
 
-/// The plan of the next unit. `line` is the logarithm of what may be slower; a unit needs `samples_min` samples of a side, in
-/// rounds of which half may be left out.
+/// The plan of the next unit. `line` is the logarithm of what may be slower; a unit needs `samples_min` samples of a
+/// side, and more where they are quick.
 pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -> UnitPlan {
     let seen = &units[units.len().saturating_sub(UNITS_SEEN)..];
     let skip = level_off(seen.iter().flat_map(|unit| &unit.rounds));
@@ -63,9 +65,18 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
     let least = fit(cost.unit_s_min - cost.fixed_s, round_s).ceil() as u32;
     let most = fit(cost.unit_s_max - cost.fixed_s, round_s).floor() as u32;
     let rounds = rounds.max(least).min(most.max(1));
-    let enough = if samples_min > 1 { (2 * samples_min).div_ceil(u64::from(samples - skip)) } else { 1 };
-    let rounds = rounds.max(u32::try_from(enough).unwrap_or(u32::MAX));
+    let rounds = rounds.max(rounds_for_quantiles(samples_min, samples - skip, cost.sample_s));
     UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock: choose_clock(seen) }
+}
+
+/// Rounds that have the samples which a quantile needs: ten times the least number, unless that takes long.
+fn rounds_for_quantiles(samples_min: u64, samples: u32, sample_s: f64) -> u32 {
+    if samples_min <= 1 {
+        return 1;
+    }
+    let in_time = (QUANTILE_S / sample_s.max(1e-9)) as u64;
+    let wanted = in_time.clamp(samples_min, 10 * samples_min);
+    u32::try_from(wanted.div_ceil(samples.into())).unwrap_or(u32::MAX)
 }
 
 /// CPU time where waits for a CPU are not known and both sides do nothing but compute, on one CPU at a time: then it is the

@@ -2,7 +2,7 @@
 //! comparison is resumed only if all of it is unchanged.
 
 use super::Sides;
-use crate::builds::resolve_program;
+use crate::builds::{SEPARATORS, resolve_program};
 use crate::machine::hex;
 use crate::run::environment_lock;
 use holdpoint_model::Suite;
@@ -16,10 +16,6 @@ use std::time::UNIX_EPOCH;
 
 /// Larger programs are identified by size and time of change; hashing this much takes a tenth of a second.
 const HASHED_BYTES_MAX: u64 = 16 << 20;
-/// Characters that separate words in a shell.
-const SEPARATORS: &[char] =
-    &[' ', '\t', '\n', ';', '|', '&', '<', '>', '(', ')', '"', '\'', '$', '`', '=', '{', '}'];
-
 /// Everything that a comparison depends on besides its plan, by name.
 pub fn conditions(sides: &Sides) -> BTreeMap<String, String> {
     let mut all = BTreeMap::from([

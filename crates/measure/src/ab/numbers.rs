@@ -19,7 +19,6 @@ pub(super) fn take(result: &mut RunResult, process_id: Option<u32>) -> SideNumbe
             Some(id) => machine::peak_rss_bytes_of(&id.to_string()),
             None => result.peak_rss_bytes,
         },
-        energy_j: result.energy_j,
         printed: std::mem::take(&mut result.printed),
     }
 }

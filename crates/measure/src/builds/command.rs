@@ -12,6 +12,10 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+/// Characters that separate words in a shell.
+pub(crate) const SEPARATORS: &[char] =
+    &[' ', '\t', '\n', ';', '|', '&', '<', '>', '(', ')', '"', '\'', '$', '`', '=', '{', '}'];
+
 const LOOK: Duration = Duration::from_millis(10);
 /// A build that prints more is in a loop, and must not fill the disk.
 const LOG_BYTES_MAX: u64 = 256 << 20;

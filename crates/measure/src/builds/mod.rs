@@ -7,16 +7,20 @@ mod cache;
 mod command;
 mod error;
 mod git;
+mod same;
 
 pub use cache::KEPT_MAX;
 pub use command::resolve_program;
-pub(crate) use command::{End, watch};
+pub(crate) use command::{End, SEPARATORS, watch};
 pub use error::BuildError;
 pub use git::Commit;
+pub use same::Inputs;
 
 use cache::{Cache, Entry};
 use command::BuildJob;
 use git::Git;
+use holdpoint_model::Suite;
+use holdpoint_model::ab::SameBuild;
 use holdpoint_model::suite::BuildSpec;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -135,6 +139,21 @@ impl Builds {
             BuildJob { what: "the work tree".to_owned(), dir: &dir, log: &log }.run(build)?;
         }
         Ok(Built { dir, cached: false, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    /// The proof that two builds are the same in all that a workload of the suite runs or can read; absent where they are not.
+    pub fn same(&self, base: &Built, head: &Built, suite: &Suite) -> Option<SameBuild> {
+        let depth = self.folder.iter().count();
+        let [base, head] = [base, head].map(|built| built.dir.ancestors().nth(depth));
+        let (base, head) = (base?.canonicalize().ok()?, head?.canonicalize().ok()?);
+        let dir = self.folder_in(&base);
+        let workers = suite.workers.values().map(|worker| &worker.command);
+        let commands = workers.chain(suite.workloads.iter().map(|workload| &workload.command));
+        let words = commands.flatten().flat_map(|word| word.split(SEPARATORS));
+        let named =
+            words.filter(|word| !word.is_empty()).filter_map(|word| dir.join(word).canonicalize().ok());
+        let named = named.filter_map(|path| Some(path.strip_prefix(&base).ok()?.to_owned())).collect();
+        same::same_build(&base, &head, &Inputs { ignored: &suite.gate.ignore_files, named })
     }
 
     fn folder_in(&self, checkout: &Path) -> PathBuf {

@@ -4,6 +4,7 @@ use super::{Computed, Prepared, Worker, WorkerError, op_request};
 use crate::schedstat::ThreadWaits;
 use crate::{clock, machine};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
+use holdpoint_model::metric::SIDE_METRICS;
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WorkloadSpec};
@@ -18,6 +19,9 @@ pub struct Builtin {
     specs: Vec<WorkloadSpec>,
     prepared: HashMap<String, PreparedWorkload>,
     slowdown: f64,
+    /// Real work added to one sample in [`TAIL_EVERY`], as a share of its time.
+    tail: f64,
+    samples_count: u64,
     waits: Option<ThreadWaits>,
     clock_resolution_ns: u64,
 }
@@ -36,9 +40,16 @@ impl Builtin {
             specs: workloads.iter().filter(|w| w.worker == WORKER_BUILTIN).cloned().collect(),
             prepared: HashMap::new(),
             slowdown,
+            tail: 0.0,
+            samples_count: 0,
             waits: ThreadWaits::of_this_thread(),
             clock_resolution_ns: clock::resolution_ns(),
         }
+    }
+
+    /// Prolongs one sample in [`TAIL_EVERY`] by this share: the median stays as it is.
+    pub fn with_tail(self, tail: f64) -> Self {
+        Self { tail, ..self }
     }
 
     fn prepared(&mut self, name: &str) -> Result<&mut PreparedWorkload, WorkerError> {
@@ -46,7 +57,10 @@ impl Builtin {
     }
 }
 
-/// Waits are reported for samples of at least this length. Reading them costs the caches a microsecond, which a short
+/// More than one in a hundred, so that it is the p99 that they raise, and less than one in twenty.
+const TAIL_EVERY: u64 = 32;
+
+/// Waits are reported for samples of at least this length, and where quantiles are compared. Reading them costs the caches a microsecond, which a short
 /// sample would show; and among many short samples some are never interrupted.
 const WAITS_FROM: Duration = Duration::from_micros(500);
 
@@ -75,13 +89,15 @@ impl Worker for Builtin {
         if self.prepared(workload)?.seed != *seed {
             self.prepare(workload, *seed)?;
         }
+        // A sample that was interrupted would be taken for a slow one.
+        let is_tail_asked = self.specs.iter().any(|spec| spec.name == *workload && has_quantile(spec));
         let prepared = self.prepared.get_mut(workload).ok_or_else(|| WorkerError::no_workload(workload))?;
         let op = &mut prepared.op;
         // An old answer must not be taken for that of the timed calls.
         op.poison();
         let start = Instant::now();
         (0..calls_per_sample).for_each(|_| op.call());
-        let waits = self.waits.as_ref().filter(|_| start.elapsed() > WAITS_FROM);
+        let waits = self.waits.as_ref().filter(|_| start.elapsed() > WAITS_FROM || is_tail_asked);
         let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
         let mut wait_ns = Vec::new();
         for _ in 0..samples_count {
@@ -91,8 +107,10 @@ impl Worker for Builtin {
                 black_box(&mut *op).call();
             }
             let mut elapsed = start.elapsed();
-            if self.slowdown > 0.0 {
-                elapsed = prolong(start, self.slowdown);
+            self.samples_count += 1;
+            let tail = if self.samples_count.is_multiple_of(TAIL_EVERY) { self.tail } else { 0.0 };
+            if self.slowdown + tail > 0.0 {
+                elapsed = prolong(start, self.slowdown + tail);
             }
             let sample_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
             elapsed_ns.push(sample_ns);
@@ -138,6 +156,12 @@ impl Worker for Builtin {
         self.prepared.remove(workload);
         Ok(())
     }
+}
+
+/// Whether two sides are compared by a quantile of its samples.
+fn has_quantile(spec: &WorkloadSpec) -> bool {
+    let quantiles = SIDE_METRICS.iter().filter(|(_, metric)| metric.samples_min() > 1);
+    quantiles.into_iter().any(|(name, _)| spec.metrics.is_of_sides(name))
 }
 
 /// Extends a sample that began at `start`, and whose calls are done, by a share of its time: 0.02 makes it 2 % longer.

@@ -42,7 +42,7 @@ pub(super) fn command_line(command: &[String], dir: Option<&Path>) -> Option<Vec
 /// Calls a program with its output discarded; its peak memory in bytes if it ends well.
 pub fn call(command: &[String]) -> Option<u64> {
     let (program, arguments) = command.split_first()?;
-    let mut child = Command::new(program).args(arguments).stdout(Stdio::null()).spawn().ok()?;
+    let child = Command::new(program).args(arguments).stdout(Stdio::null()).spawn().ok()?;
     let ended = child.wait4().ok()?;
     ended.status.success().then_some(ended.rusage.maxrss)
 }

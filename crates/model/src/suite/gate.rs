@@ -42,7 +42,7 @@ pub struct GateSettings {
     /// Two sides: hold all processes of a unit on one CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<bool>,
-    /// Two sides: measure CUDA workloads whose code is the same on both sides.
+    /// Two sides: measure workloads even if both sides run the same code or are the same build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measure_same_code: Option<bool>,
     /// A baseline: runs to add when the first is slower than allowed.
@@ -54,6 +54,10 @@ pub struct GateSettings {
     /// The metrics to gate of workloads that name none; a table is added to by a workload's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Metrics>,
+    /// Two revisions: paths of files that no workload reads when it runs, such as `src/*`; builds that differ in nothing else are not
+    /// measured. `*` stands for any characters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore_files: Vec<String>,
     /// Settings of single workloads, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub workloads: BTreeMap<String, WorkloadGate>,

@@ -165,7 +165,7 @@ impl MetricSpec {
             Some(Metric::Exact(Exact::Instructions)) if worker != WORKER_COMMAND => {
                 return refuse("is for commands");
             }
-            Some(Metric::Exact(Exact::CodeBytes | Exact::Registers | Exact::SpillBytes) | Metric::Energy)
+            Some(Metric::Exact(Exact::CodeBytes | Exact::Registers | Exact::SpillBytes))
                 if worker != WORKER_CUDA =>
             {
                 return refuse("is for workloads of worker \"cuda\"");

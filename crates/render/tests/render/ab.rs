@@ -3,8 +3,9 @@
 use crate::sides::*;
 use crate::values::HOSTILE;
 use holdpoint_model::ab::Ended;
-use holdpoint_model::{SideName, Trouble, Verdict};
-use holdpoint_render::Style;
+use holdpoint_model::metric::Better;
+use holdpoint_model::{MetricKeys, SideName, Source, Trouble, Verdict};
+use holdpoint_render::{Judged, Style, markdown, terminal};
 use insta::assert_snapshot;
 
 const PLAIN: Style = Style { color: false, width: Some(120) };
@@ -220,4 +221,47 @@ fn what_passed_without_being_measured_says_so() {
     for text in [terminal_ab(&r, PLAIN), markdown_ab(&r)] {
         assert!(text.contains("not measured") && text.contains("pass"), "{text}");
     }
+}
+
+/// A workload by its median, its p99, its memory, what it prints and its registers.
+fn by_metrics() -> (holdpoint_model::Judgement, Sides) {
+    let sides = ab(vec![("sort", pass(1.373, 1.0012))]);
+    let mut judgement = sides.judgement();
+    let median = judgement.checks[0].clone();
+    let rows = [
+        ("p99_ms", Verdict::Regressed, [2.0, 2.4], 0.2, Better::Lower, true),
+        ("peak_memory_mb", Verdict::Regressed, [50.0, 50.5], 0.01, Better::Lower, true),
+        ("tokens", Verdict::Regressed, [100.0, 90.0], 1.0 / 0.9 - 1.0, Better::Higher, true),
+        ("registers", Verdict::Pass, [32.0, 32.0], 0.0, Better::Lower, false),
+    ];
+    for (name, verdict, [base, head], worse, better, is_measured) in rows {
+        let mut check = median.clone();
+        let paired = check.paired.as_mut().expect("two sides");
+        let keys =
+            MetricKeys { name: name.to_owned(), tolerance: 0.1, better, base: Some(base), head: Some(head) };
+        (paired.metric, paired.spent_s) = (Some(keys), 0.0);
+        match &mut paired.evidence {
+            Some(evidence) if is_measured => {
+                evidence.ratio = 1.0 + worse;
+                evidence.ratio_interval = Some([1.0 + worse - 0.004, 1.0 + worse + 0.005]);
+            }
+            evidence => *evidence = None,
+        }
+        check.metric = format!("sort_{name}");
+        (check.verdict, check.regression_ratio) = (verdict, Some(worse));
+        check.reason = format!("{name} is as it is");
+        judgement.checks.push(check);
+    }
+    judgement.verdict = Verdict::Regressed;
+    (judgement, sides)
+}
+
+#[test]
+fn metrics_have_rows_with_their_own_units_and_directions() {
+    let (judgement, sides) = by_metrics();
+    let samples = sides.samples();
+    let judged = Judged::new(&judgement, Some(Source::Sides(&samples)));
+    assert_snapshot!("metrics_terminal", terminal::judgement(judged, PLAIN));
+    assert_snapshot!("metrics_markdown", markdown::judgement(judged).expect("a page"));
+    assert_snapshot!("metrics_junit", holdpoint_render::forms::junit(judged));
 }
