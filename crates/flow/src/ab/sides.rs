@@ -155,10 +155,11 @@ pub fn build(
 ) -> Result<Built, BuildError> {
     watch.progress(&format!("building {}", &commit[..commit.len().min(12)]));
     let build = suite.build.as_ref();
-    let may_reuse = match build.map(|build| build.reuse).unwrap_or_default() {
-        Reuse::Always => true,
-        Reuse::Search => purpose == Purpose::Search,
-        Reuse::Never => false,
+    let may_reuse = match build.map(|build| build.reuse) {
+        Some(Reuse::Always) => true,
+        Some(Reuse::Search) => purpose == Purpose::Search,
+        // Where nothing is built, there is nothing to save.
+        Some(Reuse::Never) | None => false,
     };
     let built = if may_reuse { builds.get_in_workshop(commit, build)? } else { builds.get(commit, build)? };
     if !built.cached {

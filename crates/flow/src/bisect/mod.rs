@@ -20,6 +20,7 @@ use std::path::Path;
 
 pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, FlowError> {
     let mut suite = sides::revision_suite(&args.suite)?;
+    let suite_sha256 = hash::json(&suite).map_err(|error| FlowError::Internal(error.to_string()))?;
     if let Some(name) = &args.workload {
         keep_only(&mut suite, name)?;
     }
@@ -28,9 +29,9 @@ pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, Flow
     holdpoint_store::check_writable(&path)?;
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
     let range = builds.range(&args.good, &args.bad)?;
-    let mut bisection = begin(args, &suite, &builds, &range)?;
+    let mut bisection = Bisection { suite_sha256, ..begin(args, &suite, &builds, &range)? };
     if args.resume {
-        bisection = resume(&path, bisection)?;
+        bisection = resume(&path, bisection, args.workload.as_deref())?;
         if let Some(workload) = &bisection.workload {
             keep_only(&mut suite, workload)?;
         }
@@ -59,7 +60,6 @@ fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Re
             args.good, args.bad, short(&base.hash), base.subject, args.good
         ));
     }
-    let suite_sha256 = hash::json(suite).map_err(|error| FlowError::Internal(error.to_string()))?;
     Ok(Bisection {
         schema_version: SCHEMA_VERSION,
         suite: suite.name.clone(),
@@ -67,7 +67,7 @@ fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Re
         workload: None,
         tolerance: args.decide.plan(&suite.gate).tolerance,
         line: None,
-        suite_sha256,
+        suite_sha256: String::new(),
         good: info(base),
         bad: info(&builds.describe(&args.bad)?),
         steps: Vec::new(),
@@ -79,13 +79,19 @@ fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Re
 }
 
 /// The search in the file, if it asks the same question as the one that `fresh` would begin.
-fn resume(path: &Path, fresh: Bisection) -> Result<Bisection, FlowError> {
+fn resume(path: &Path, fresh: Bisection, workload: Option<&str>) -> Result<Bisection, FlowError> {
     let old = holdpoint_store::read_document::<Bisection>(path)?;
+    let found = old.workload.as_deref();
     let differences = [
         ("good", old.good.commit == fresh.good.commit, short(&old.good.commit).to_owned()),
         ("bad", old.bad.commit == fresh.bad.commit, short(&old.bad.commit).to_owned()),
         ("suite", old.suite_sha256 == fresh.suite_sha256, format!("another version of {}", old.suite)),
         ("tolerance", old.tolerance == fresh.tolerance, units::setting(old.tolerance)),
+        (
+            "workload",
+            workload.is_none() || found.is_none() || workload == found,
+            found.unwrap_or_default().to_owned(),
+        ),
     ];
     let refused = |what: String| FlowError::File {
         path: path.to_owned(),

@@ -33,7 +33,7 @@ pub fn cache(listing: &CacheListing, style: Style) -> String {
     }
     let there = describe(&listing.builds);
     let (word, sentence) = if listing.removed.is_empty() {
-        ("builds", format!("{there} in {}", listing.folder))
+        ("cache", format!("{there} in {}", listing.folder))
     } else {
         ("removed", format!("{}; {there} left in {}", describe(&listing.removed), listing.folder))
     };
