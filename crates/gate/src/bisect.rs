@@ -30,3 +30,15 @@ pub fn bisect_step(judgement: &Judgement) -> StepOutcome {
         Verdict::Broken => StepOutcome::Broken,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_change_is_as_far_from_all_of_it_as_from_none() {
+        for (ratio, half) in [(1.21, 0.1), (1.10, 0.0488), (4.0, 1.0), (1.0, 0.0)] {
+            assert_eq!(half_of_change(ratio), half);
+        }
+    }
+}

@@ -161,6 +161,7 @@ impl Search<'_> {
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         };
         let prepared = self.prepare(&before, from, &culprit, to);
+        self.watch.progress(&format!("comparing {} with the commit before it", short(&culprit.commit)));
         let mut comparison = Comparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         if !self.watch.is_interrupted() {
