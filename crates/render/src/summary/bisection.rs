@@ -42,26 +42,23 @@ pub(crate) fn steps_table(b: &Bisection) -> Grid {
 /// A commit that is slower than the line while the commit before it is not, after both were compared.
 fn describe_culprit(culprit: &str, workload: &str, check: Option<&Check>) -> (&'static str, String) {
     let change = check.and_then(|check| check.regression_ratio);
-    match check.map(|check| check.verdict) {
-        Some(Verdict::Regressed) => {
-            let by = change.map_or_else(String::new, |change| format!(" by {}", units::share(change)));
-            ("found", format!("{culprit} slowed {workload}{by}"))
-        }
-        Some(Verdict::Pass | Verdict::Improved) => {
-            let change = units::number(change, units::percent);
-            let sentence = format!(
-                "{workload} passes half of its change at {culprit}, which is only {change} itself: several commits share the \
-                 change, or builds from nothing do not have it"
-            );
-            ("spread", sentence)
-        }
-        _ => {
-            let sentence = format!(
-                "{workload} became slower at {culprit}, but comparing that with the commit before it did not decide; raise \
-                 --budget and --resume"
-            );
-            ("unconfirmed", sentence)
-        }
+    let has_verdict = |of: &[Verdict]| check.is_some_and(|check| of.contains(&check.verdict));
+    if has_verdict(&[Verdict::Regressed]) {
+        let by = change.map_or_else(String::new, |change| format!(" by {}", units::share(change)));
+        ("found", format!("{culprit} slowed {workload}{by}"))
+    } else if has_verdict(&[Verdict::Pass, Verdict::Improved]) {
+        let change = units::number(change, units::percent);
+        let sentence = format!(
+            "{workload} passes half of its change at {culprit}, which is only {change} itself: several commits share the \
+             change, or builds from nothing do not have it"
+        );
+        ("spread", sentence)
+    } else {
+        let sentence = format!(
+            "{workload} became slower at {culprit}, but comparing that with the commit before it did not decide; raise \
+             --budget and --resume"
+        );
+        ("unconfirmed", sentence)
     }
 }
 
