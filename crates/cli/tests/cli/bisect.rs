@@ -56,6 +56,30 @@ fn the_line_lies_at_half_of_the_change() {
 }
 
 #[test]
+fn steps_are_built_in_one_folder_unless_the_suite_says_otherwise() {
+    let (here, hashes) = history(3, 9);
+    let suite = here.read("suite.toml");
+    let reuse = |when: &str| {
+        here.write("suite.toml", &suite.replace("[build]", &format!("[build]\nreuse = {when:?}")))
+    };
+    let builds_in_workshops_and_all = || {
+        let text = here.read("builds");
+        (text.lines().filter(|line| line.contains("/workshop")).count(), text.lines().count())
+    };
+    here.revisions(&["bisect", "--good", &hashes[0]]).ends(0);
+    // Commits 6, 4, 3 and 2; from nothing the first one, and 2 and 3 to compare them.
+    assert_eq!(builds_in_workshops_and_all(), (4, 7));
+    reuse("never");
+    here.revisions(&["bisect", "--good", &hashes[0]]).ends(0);
+    assert_eq!(builds_in_workshops_and_all(), (4, 9));
+    reuse("always");
+    here.revisions(&["gate", "--against", "HEAD~1"]).ends(0);
+    assert_eq!(builds_in_workshops_and_all(), (5, 10));
+    reuse("sometimes");
+    here.revisions(&["gate", "--against", "HEAD~1"]).refuses(64, &["sometimes", "always"]);
+}
+
+#[test]
 fn a_slowdown_that_several_commits_share_is_called_spread() {
     let here = Here::repository();
     let sleeping = |ms: u32| here.commit(&format!("{ms} ms"), Some(&format!("#!/bin/sh\nsleep 0.{ms:03}\n")));
