@@ -3,7 +3,7 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_flow::options::{
-    AbArgs, AttestArgs, BaselineArgs, BisectArgs, CalibrateArgs, CheckArgs, ChecklistArgs, CiArgs,
+    AbArgs, AttestArgs, BaselineArgs, BisectArgs, CacheArgs, CalibrateArgs, CheckArgs, ChecklistArgs, CiArgs,
     CompareArgs, DecideArgs, FuzzArgs, GateArgs, ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs,
     SanitizeArgs, TrendArgs, TuneArgs, WorkerArgs,
 };
@@ -34,7 +34,7 @@ const TASKS: &[(&str, &[&str])] = &[
     ("Check answers", &["fuzz", "replay", "sanitize"]),
     ("Baselines, history, reports", &["baseline", "calibrate", "trend", "report"]),
     ("CI and releases", &["ci", "attest", "checklist"]),
-    ("Set up", &["doctor", "worker", "completions"]),
+    ("Set up", &["doctor", "cache", "worker", "completions"]),
 ];
 
 /// The command line, with its commands grouped by task.
@@ -131,6 +131,8 @@ pub enum Command {
     Roofline(RooflineArgs),
     /// Report what this machine can measure and what is missing
     Doctor,
+    /// List and remove the builds of revisions that ab, gate and bisect keep
+    Cache(CacheArgs),
     /// Profile a suite's kernels and name the bottleneck (Nsight Compute)
     Profile(ProfileArgs),
     /// Check a suite's kernels for memory errors and races (compute-sanitizer)

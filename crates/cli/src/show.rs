@@ -16,7 +16,8 @@ use holdpoint_flow::{Decided, FlowError, Message};
 
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::{
-    Baseline, Bisection, Calibration, CheckDocument, Report, SanitizeReport, Source, Trend, Tuning,
+    Baseline, Bisection, CacheListing, Calibration, CheckDocument, Report, SanitizeReport, Source, Trend,
+    Tuning,
 };
 use holdpoint_render::{Judged, Style, terminal};
 
@@ -40,6 +41,7 @@ macro_rules! show_by {
 show_by! {
     Baseline, terminal::baseline;
     Bisection, terminal::bisection;
+    CacheListing, terminal::cache;
     Calibration, terminal::calibration;
     CheckDocument, terminal::check;
     Report, terminal::report;

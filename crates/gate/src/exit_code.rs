@@ -1,6 +1,6 @@
 //! The exit code of each document that a command leaves.
 
-use crate::Policy;
+use crate::{Policy, bisect_step};
 use holdpoint_model::fuzz::Replayed;
 use holdpoint_model::roofline::{Bottleneck, Placement};
 use holdpoint_model::{
@@ -130,13 +130,16 @@ impl HasExitCode for ReplayVerification {
     }
 }
 
-/// The first step compares `bad` with `good`: where that is not slower there is nothing to search for.
+/// The first step compares `bad` with `good`: where that is not slower there is nothing to search for. One commit was
+/// found if it is slower than the one before it.
 impl HasExitCode for Bisection {
     fn exit_code(&self) -> ExitCode {
+        let is_slower = |judgement: &Judgement| bisect_step(judgement) == StepOutcome::Slower;
+        let is_confirmed = self.judgement.as_ref().is_some_and(is_slower);
         match self.steps.first().map(|step| step.outcome) {
             None | Some(StepOutcome::NotSlower) => ExitCode::Skipped,
             Some(StepOutcome::NotBuilt | StepOutcome::Broken) => ExitCode::Broken,
-            Some(StepOutcome::Slower) if self.evidence.is_some() => ExitCode::Ok,
+            Some(StepOutcome::Slower) if is_confirmed => ExitCode::Ok,
             Some(StepOutcome::Slower | StepOutcome::Undecided) => ExitCode::Inconclusive,
         }
     }

@@ -17,7 +17,14 @@ pub struct Bisection {
     pub workload: Option<String>,
     /// How much slower is still fine.
     pub tolerance: f64,
-    /// The revision that was fast; every step is compared with it.
+    /// How much slower than `good` a commit must be to count as slower: half of the change between `good` and `bad`, in
+    /// logarithms, and at least the tolerance. Absent where that change was not found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<f64>,
+    /// Hash of the suite; a search is resumed only with the same one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub suite_sha256: String,
+    /// The revision that was fast, or the newest ancestor that it shares with `bad`; every step is compared with it.
     pub good: CommitInfo,
     /// The revision that is slow.
     pub bad: CommitInfo,
@@ -31,6 +38,9 @@ pub struct Bisection {
     /// The judgement of these samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judgement: Option<Judgement>,
+    /// Remarks for the reader, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +56,12 @@ pub struct CommitInfo {
 pub struct BisectStep {
     pub commit: CommitInfo,
     pub outcome: StepOutcome,
+    /// How much slower than `good` it had to be to count as slower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<f64>,
+    /// Time that measuring it was given, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_s: Option<f64>,
     /// Its time divided by that of the good revision.
     #[serde(default)]
     pub ratio: Option<f64>,
@@ -60,10 +76,10 @@ pub struct BisectStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepOutcome {
-    /// Slower than the tolerance.
+    /// Slower than the line.
     Slower,
     NotSlower,
-    /// Not decided within the budget: left out of the search.
+    /// Not decided within the budget: looked at again with more time if no other commit will do, else left out.
     Undecided,
     /// It does not build: left out of the search.
     NotBuilt,

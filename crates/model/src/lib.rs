@@ -7,6 +7,7 @@ pub mod ab;
 pub mod attest;
 pub mod baseline;
 pub mod bisect;
+pub mod cache;
 pub mod calibration;
 pub mod caps;
 pub mod check;
@@ -43,6 +44,7 @@ pub use ab::{
 pub use attest::{Attestation, Envelope, SignOff, Statement};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
+pub use cache::{CacheListing, CachedBuild};
 pub use calibration::{Calibrated, Calibration};
 pub use check::{CheckDocument, KernelCheck};
 pub use current::{Current, MetricValue, Unmeasured};

@@ -75,6 +75,17 @@ pub fn seconds(s: f64) -> String {
     if s.is_finite() { format!("{s:.1}") } else { MISSING.to_owned() }
 }
 
+/// How long ago something was, in its largest unit: `12 s`, `5 min`, `3 h`, `9 d`.
+pub fn age(s: f64) -> String {
+    match s {
+        ..60.0 => format!("{s:.0} s"),
+        ..3_600.0 => format!("{:.0} min", (s / 60.0).floor()),
+        ..86_400.0 => format!("{:.0} h", (s / 3_600.0).floor()),
+        _ if s.is_finite() => format!("{:.0} d", (s / 86_400.0).floor()),
+        _ => MISSING.to_owned(),
+    }
+}
+
 /// Evidence, where 1 is none: `0.02`, `8.3`, `21 500`, `1.3e6`.
 pub fn evidence(e: f64) -> String {
     match e {

@@ -11,6 +11,8 @@ fn every_command_explains_itself() {
         "ab",
         "calibrate",
         "bisect",
+        "cache",
+        "cache clean",
         "run",
         "compare",
         "baseline",

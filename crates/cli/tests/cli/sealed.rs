@@ -242,7 +242,7 @@ fn no_child_of_git_inherits_a_secret() {
         assert!(![64, 70].contains(&ran.code), "{arguments:?}: {ran:?}");
     }
     let seen = std::fs::read_to_string(here.seen()).unwrap();
-    for words in ["worktree add", "submodule --quiet update", "smudge"] {
+    for words in ["checkout --quiet --force", "submodule --quiet update", "smudge"] {
         assert!(seen.contains(words), "{words} was not run: {seen}");
     }
     assert!(!seen.contains("of-nobodys-business"), "{seen}");

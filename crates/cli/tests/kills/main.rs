@@ -151,7 +151,7 @@ impl Campaign<'_> {
     fn nothing_is_left(&self) {
         let mut files = files_below(&self.here.path("."));
         files.extend(files_below(self.here.cache()));
-        files.retain(|path| is_of_crash(&path.display().to_string()) || is_lost_worktree(path));
+        files.retain(|path| is_of_crash(&path.display().to_string()) || is_worktree(path));
         files.extend(fs::read_dir(self.here.tmp()).unwrap().flatten().map(|entry| entry.path()));
         assert_eq!(files, [""; 0].map(PathBuf::from), "{:?}", self.arguments);
     }
@@ -168,12 +168,9 @@ fn is_of_crash(path: &str) -> bool {
     path.contains("/.holdpoint-") || path.ends_with(".partial") || path.ends_with(".lock")
 }
 
-/// Whether git's books have a checkout that is not there, and that git does not remove by itself: it is locked.
-fn is_lost_worktree(path: &Path) -> bool {
-    let is_entry = path.parent().is_some_and(|folder| folder.ends_with(".git/worktrees"));
-    is_entry
-        && path.join("locked").exists()
-        && !fs::read_to_string(path.join("gitdir")).is_ok_and(|to| Path::new(to.trim()).exists())
+/// Whether the user's repository knows of a checkout: none of ours is for `git worktree list`.
+fn is_worktree(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with(".git/worktrees"))
 }
 
 /// Whether the files beside a seal are those that it was made over; true of any other file.

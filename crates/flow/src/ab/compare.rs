@@ -116,10 +116,20 @@ impl<'a> Comparison<'a> {
         );
     }
 
+    /// Asks another question of the same sides: measuring goes on from the units there are until it is decided.
+    pub fn ask(self, plan: AbPlan) -> Result<Self, FlowError> {
+        Self::from(self.sides, self.policy, AbReport { plan, ..self.report })
+    }
+
+    /// The judgement of what has been measured.
+    pub fn judge(&self) -> Result<Judgement, FlowError> {
+        judge_sides(&self.report, &self.report.plan, self.policy)
+            .map_err(|error| FlowError::Input(error.to_string()))
+    }
+
     /// The samples and their judgement.
     pub fn finish(self) -> Result<(AbReport, Judgement), FlowError> {
-        let judgement = judge_sides(&self.report, &self.report.plan, self.policy)
-            .map_err(|error| FlowError::Input(error.to_string()))?;
+        let judgement = self.judge()?;
         Ok((self.report, judgement))
     }
 }

@@ -7,7 +7,7 @@ use crate::support::suites;
 use holdpoint_measure::ab::{Sides, conditions};
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::ab::SameBuild;
-use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
+use holdpoint_model::suite::{Reuse, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Revision, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -105,10 +105,10 @@ pub fn revisions(
     if let Head::Checkout { remedy } = head {
         refuse_changes(&builds, remedy)?;
     }
-    let base_built = build(&builds, &base_commit, &suite, watch)?;
+    let base_built = build(&builds, &base_commit, &suite, Purpose::Verdict, watch)?;
     let head_built = match head {
         Head::WorkingTree => builds.build_in_place(suite.build.as_ref())?,
-        Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, watch)?,
+        Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, Purpose::Verdict, watch)?,
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let is_measured = matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
@@ -142,10 +142,31 @@ pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
     suites::runnable(arg)
 }
 
+/// What a build is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Verdict,
+    /// A step of a search: the next one may be built in its place.
+    Search,
+}
+
 /// Checks a revision out and builds it, unless that has been done before.
-pub fn build(builds: &Builds, commit: &str, suite: &Suite, watch: &dyn Watch) -> Result<Built, BuildError> {
+pub fn build(
+    builds: &Builds,
+    commit: &str,
+    suite: &Suite,
+    purpose: Purpose,
+    watch: &dyn Watch,
+) -> Result<Built, BuildError> {
     watch.progress(&format!("building {}", &commit[..commit.len().min(12)]));
-    let built = builds.get(commit, suite.build.as_ref())?;
+    let build = suite.build.as_ref();
+    let may_reuse = match build.map(|build| build.reuse) {
+        Some(Reuse::Always) => true,
+        Some(Reuse::Search) => purpose == Purpose::Search,
+        // Where nothing is built, there is nothing to save.
+        Some(Reuse::Never) | None => false,
+    };
+    let built = if may_reuse { builds.get_in_workshop(commit, build)? } else { builds.get(commit, build)? };
     if !built.cached {
         watch.progress(&format!("built {} in {:.1} s", &commit[..commit.len().min(12)], built.seconds));
     }

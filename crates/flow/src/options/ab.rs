@@ -223,7 +223,7 @@ pub struct CalibrateArgs {
 /// `holdpoint bisect`.
 #[derive(Debug, clap::Args)]
 pub struct BisectArgs {
-    /// A revision that was fast
+    /// A revision that was fast; if it is no ancestor of the slow one, their newest common ancestor stands for it
     #[arg(long, value_name = "REV")]
     pub good: String,
     /// A revision that is slow
@@ -241,6 +241,9 @@ pub struct BisectArgs {
     /// Folder for bisect.json and bisect.md
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
+    /// Continue the interrupted or undecided search in that folder
+    #[arg(long)]
+    pub resume: bool,
 }
 
 /// A share, typed as percent.

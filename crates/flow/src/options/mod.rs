@@ -2,6 +2,7 @@
 
 mod ab;
 mod baseline;
+mod cache;
 mod check;
 mod ci;
 mod comment;
@@ -21,6 +22,7 @@ pub use ab::{
     UNITS_AT_ONCE,
 };
 pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};
+pub use cache::{CacheArgs, CacheCommand};
 pub use check::CheckArgs;
 pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};
 pub use comment::{CommentArgs, NotifyArgs};

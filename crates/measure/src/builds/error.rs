@@ -23,8 +23,10 @@ pub enum BuildError {
     Shallow { revision: String, root: PathBuf },
     #[error("both revisions are {commit}, nothing lies between them; name an older or a newer one")]
     SameCommit { commit: String },
-    #[error("{good} is no ancestor of {bad}; swap them, or start from \"git merge-base {good} {bad}\"")]
-    NotAnAncestor { good: String, bad: String },
+    #[error("{good} comes after {bad}, so nothing lies between them; swap them")]
+    Swapped { good: String, bad: String },
+    #[error("{good} and {bad} have no common ancestor; name revisions of one history")]
+    Unrelated { good: String, bad: String },
     /// Git refused something that it accepts in a healthy repository.
     #[error("{}: \"git {action}\" failed: {detail}; does \"git fsck\" find anything?", root.display())]
     Git { action: &'static str, detail: String, root: PathBuf },
@@ -32,7 +34,9 @@ pub enum BuildError {
         "{}: commit {commit} cannot be checked out: {detail}; check the free space and the folder's owner",
         dir.display()
     )]
-    Worktree { commit: String, dir: PathBuf, detail: String },
+    Checkout { commit: String, dir: PathBuf, detail: String },
+    #[error("{}: all folders for builds are in use; wait until another holdpoint has ended", root.display())]
+    NoWorkshop { root: PathBuf },
     #[error(
         "{}: the submodules of commit {commit} cannot be checked out: {detail}; can this machine fetch them?",
         dir.display()
@@ -80,8 +84,14 @@ impl BuildError {
                 | Self::UnknownRevision { .. }
                 | Self::Shallow { .. }
                 | Self::SameCommit { .. }
-                | Self::NotAnAncestor { .. }
+                | Self::Swapped { .. }
+                | Self::Unrelated { .. }
         )
+    }
+
+    /// Whether the build command ended by itself and said that it failed: nothing was cut short.
+    pub(super) fn is_of_command(&self) -> bool {
+        matches!(self, Self::Failed { status, .. } if status.code().is_some())
     }
 
     /// Whether only this revision does not build: a search can skip it.

@@ -1,12 +1,11 @@
-//! Revisions of a repository, and worktrees of them. Knows nothing about builds or the cache. Uses git's plumbing and
-//! machine-readable formats only, so that no user setting changes an answer.
+//! Revisions of a repository. Knows nothing about builds or the cache. Uses git's plumbing and machine-readable formats
+//! only, so that no user setting changes an answer.
 
 use super::error::BuildError;
 use crate::machine::hex;
 use holdpoint_model::limits::clean_text;
 use holdpoint_process::git::{self, GitError};
 use sha2::{Digest, Sha256};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -90,16 +89,13 @@ impl Git {
         Ok(head.map(|head| head.changes).unwrap_or_default())
     }
 
-    /// Fails unless `good` is an ancestor of `bad`; both are full hashes.
-    pub(super) fn check_range(&self, good: &str, bad: &str) -> Result<(), BuildError> {
-        if good == bad {
-            return Err(BuildError::SameCommit { commit: good.to_owned() });
-        }
-        let output = self.ask(&["merge-base", "--is-ancestor", good, bad])?;
+    /// The newest commit that both come from: `good` itself where it is an ancestor of `bad`. Both are full hashes.
+    pub(super) fn merge_base(&self, good: &str, bad: &str) -> Result<String, BuildError> {
+        let output = self.ask(&["merge-base", good, bad])?;
         match output.status.code() {
-            Some(0) => Ok(()),
+            Some(0) => Ok(text(&output)),
             Some(1) if self.is_shallow()? => Err(self.out_of_reach(good)?),
-            Some(1) => Err(BuildError::NotAnAncestor { good: good.to_owned(), bad: bad.to_owned() }),
+            Some(1) => Err(BuildError::Unrelated { good: good.to_owned(), bad: bad.to_owned() }),
             _ => Err(self.refused("merge-base", &output)),
         }
     }
@@ -123,54 +119,11 @@ impl Git {
         Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(record).collect())
     }
 
-    pub(super) fn add_worktree(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
-        let mut command = git::checkout_command(&self.root);
-        // Forced, because git may still know the folder after it was removed by hand; twice, because it locks a
-        // checkout that was killed.
-        command.args(["worktree", "add", "--quiet", "--detach", "--force", "--force"]).arg(dir).arg(commit);
-        let output = finish(&mut command)?;
-        let (commit, dir) = (commit.to_owned(), dir.to_owned());
-        let failed = || BuildError::Worktree { commit, dir, detail: complaint(&output) };
-        output.status.success().then_some(()).ok_or_else(failed)
-    }
-
-    pub(super) fn update_submodules(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
-        if !dir.join(".gitmodules").is_file() {
-            return Ok(());
-        }
-        let mut command = git::checkout_command(dir);
-        let output = finish(command.args(["submodule", "--quiet", "update", "--init", "--recursive"]))?;
-        let (commit, dir) = (commit.to_owned(), dir.to_owned());
-        let failed = || BuildError::Submodules { commit, dir, detail: complaint(&output) };
-        output.status.success().then_some(()).ok_or_else(failed)
-    }
-
-    /// Removes a worktree, or what is left of it, from the disk and from git's records.
-    pub(super) fn remove_worktree(&self, dir: &Path) -> io::Result<()> {
-        let mut command = git::checkout_command(&self.root);
-        // Git refuses unknown or incomplete worktrees; the folder is removed below.
-        let _ = finish(command.args(["worktree", "remove", "--force", "--force"]).arg(dir));
-        match std::fs::remove_dir_all(dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether a folder is a worktree of its own with that commit checked out.
-    pub(super) fn is_checked_out(&self, dir: &Path, commit: &str) -> Result<bool, BuildError> {
-        // Otherwise git would answer for a repository around the folder.
-        if !dir.join(".git").exists() {
-            return Ok(false);
-        }
-        let output = ask(dir, &["rev-parse", "--verify", "HEAD"])?;
-        Ok(output.status.success() && text(&output) == commit)
-    }
-
     fn ask(&self, arguments: &[&str]) -> Result<Output, BuildError> {
         ask(&self.root, arguments)
     }
 
-    fn succeed(&self, action: &'static str, arguments: &[&str]) -> Result<Output, BuildError> {
+    pub(super) fn succeed(&self, action: &'static str, arguments: &[&str]) -> Result<Output, BuildError> {
         let output = self.ask(arguments)?;
         if output.status.success() { Ok(output) } else { Err(self.refused(action, &output)) }
     }
@@ -180,19 +133,19 @@ impl Git {
     }
 }
 
-fn ask(dir: &Path, arguments: &[&str]) -> Result<Output, BuildError> {
+pub(super) fn ask(dir: &Path, arguments: &[&str]) -> Result<Output, BuildError> {
     git::ask(dir, arguments).map_err(|source| BuildError::GitMissing { source })
 }
 
-fn finish(command: &mut Command) -> Result<Output, BuildError> {
+pub(super) fn finish(command: &mut Command) -> Result<Output, BuildError> {
     command.output().map_err(|source| BuildError::GitMissing { source })
 }
 
-fn text(output: &Output) -> String {
+pub(super) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn complaint(output: &Output) -> String {
+pub(super) fn complaint(output: &Output) -> String {
     clean_text(&git::complaint(output))
 }
 

@@ -1,12 +1,18 @@
-//! Revisions of the user's repository, each checked out into its own worktree and built there. Nothing here measures.
+//! Revisions of the user's repository, each checked out into a folder of its own and built there. Nothing here measures.
 //!
 //! Builds are kept in a cache outside the repository, by revision and build command: inside it, tools would find the
 //! settings of the work tree in the folders above. The user's work tree, index and branches are never touched.
+//!
+//! A revision is built from nothing, or in a workshop: a folder that goes from commit to commit, so that a build tool does
+//! only what a commit changed. A workshop keeps its path, because build tools write paths into what they build: a build copied
+//! elsewhere may compile the sources or load the libraries of the place that it came from.
 
 mod cache;
+mod checkout;
 mod command;
 mod error;
 mod git;
+mod listing;
 mod same;
 
 pub use cache::KEPT_MAX;
@@ -14,9 +20,10 @@ pub use command::resolve_program;
 pub(crate) use command::{End, SEPARATORS, watch};
 pub use error::BuildError;
 pub use git::Commit;
+pub use listing::{clean, list};
 pub use same::Inputs;
 
-use cache::{Cache, Entry};
+use cache::{Cache, CacheLock, Entry, Marker, Order};
 use command::BuildJob;
 use git::Git;
 use holdpoint_model::Suite;
@@ -26,7 +33,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 #[derive(Debug)]
@@ -35,7 +42,7 @@ pub struct Builds {
     cache: Cache,
     /// The folder within the repository that builds and workloads run in.
     folder: PathBuf,
-    /// Locked markers of builds in use, by folder: none is evicted while this is alive.
+    /// Locked markers of builds in use, by folder: none is evicted or built over while it is here.
     in_use: Mutex<BTreeMap<PathBuf, File>>,
 }
 
@@ -46,6 +53,15 @@ pub struct Built {
     pub cached: bool,
     /// Time that checkout and build took just now.
     pub seconds: f64,
+}
+
+/// The commits of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Range {
+    /// The commit that the others are compared with: `good`, or else the newest ancestor that it shares with `bad`.
+    pub base: Commit,
+    /// The commits after it, up to and including `bad`, oldest first.
+    pub commits: Vec<Commit>,
 }
 
 /// The user's cache: `$HOLDPOINT_CACHE`, else `holdpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
@@ -101,37 +117,63 @@ impl Builds {
         self.git.describe(&self.resolve(revision)?)
     }
 
-    /// The commits after `good` up to and including `bad`, oldest first, along first parents: a merged branch is
-    /// one step. If `good` is on such a branch, they begin where it left the line that leads to `bad`.
-    pub fn between(&self, good: &str, bad: &str) -> Result<Vec<Commit>, BuildError> {
+    /// The commits from `good` to `bad` along first parents: a merged branch is one step. If `good` is on such a branch,
+    /// they begin where it left the line that leads to `bad`.
+    pub fn range(&self, good: &str, bad: &str) -> Result<Range, BuildError> {
         let (good, bad) = (self.resolve(good)?, self.resolve(bad)?);
-        self.git.check_range(&good, &bad)?;
-        self.git.between(&good, &bad)
+        if good == bad {
+            return Err(BuildError::SameCommit { commit: good });
+        }
+        let base = self.git.merge_base(&good, &bad)?;
+        if base == bad {
+            return Err(BuildError::Swapped { good, bad });
+        }
+        Ok(Range { commits: self.git.between(&base, &bad)?, base: self.git.describe(&base)? })
     }
 
-    /// Checks out and builds a revision, or takes it from the cache. Waits while another process is building. A build
-    /// that fails leaves nothing that could be taken for one.
+    /// Checks out and builds a revision from nothing, or takes it from the cache. Waits while another process is building.
+    /// A build that fails leaves nothing that could be taken for one.
     pub fn get(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
         let commit = self.resolve(revision)?;
-        let entry = self.cache.entry(&commit, &self.folder, build);
-        let _lock = self.cache.lock()?;
+        let order = Order { commit: &commit, folder: &self.folder, build };
+        let _lock = self.lock()?;
         let start = Instant::now();
-        self.cache.sweep(|dir| self.git.remove_worktree(dir));
-        let cached = entry.is_marked(&commit, build) && self.git.is_checked_out(&entry.dir, &commit)?;
+        let entry = self.cache.entry(&order);
+        let cached = self.is_built(&entry, &order)?;
         if !cached {
-            self.make(&entry, &commit, build)?;
+            self.make(&entry, &order)?;
         }
-        let marker = entry.mark_in_use()?;
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.dir.clone(), marker);
-        if !cached {
-            self.cache.evict(|dir| self.git.remove_worktree(dir));
+        self.hand_out(&entry, cached, start)
+    }
+
+    /// The same, but a revision that is in no cache is built in a workshop that nobody uses, starting from what was
+    /// built there last. If that fails, it is built there from nothing.
+    pub fn get_in_workshop(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
+        let commit = self.resolve(revision)?;
+        let order = Order { commit: &commit, folder: &self.folder, build };
+        let _lock = self.lock()?;
+        let start = Instant::now();
+        let workshops = self.cache.workshops(&order);
+        for entry in [self.cache.entry(&order)].iter().chain(&workshops) {
+            if self.is_built(entry, &order)? {
+                return self.hand_out(entry, true, start);
+            }
         }
-        Ok(Built { dir: self.folder_in(&entry.dir), cached, seconds: start.elapsed().as_secs_f64() })
+        let Some(workshop) = workshops.iter().find(|entry| !entry.is_in_use()) else {
+            return Err(BuildError::NoWorkshop { root: self.cache.root.clone() });
+        };
+        self.make_in_workshop(workshop, &order)?;
+        self.hand_out(workshop, false, start)
+    }
+
+    /// The caller has done with a build: others may remove it or build in its place.
+    pub fn release(&self, built: &Built) {
+        self.in_use().retain(|dir, _| !built.dir.starts_with(dir));
     }
 
     /// Builds the work tree where it is, with its changes. Never cached.
     pub fn build_in_place(&self, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
-        let _lock = self.cache.lock()?;
+        let _lock = self.lock()?;
         let start = Instant::now();
         let dir = self.folder_in(self.root());
         if let Some(build) = build {
@@ -156,31 +198,85 @@ impl Builds {
         same::same_build(&base, &head, &Inputs { ignored: &suite.gate.ignore_files, named })
     }
 
+    /// Locks the cache and removes what killed builds and earlier versions left.
+    fn lock(&self) -> Result<CacheLock, BuildError> {
+        let lock = self.cache.lock(self.root())?;
+        for dir in self.git.known_worktrees(&self.cache.root)? {
+            let entry = self.cache.entry_at(&dir);
+            if !entry.is_in_use() {
+                entry.unmark()?;
+                self.git.remove_worktree(&dir);
+            }
+        }
+        self.cache.sweep();
+        Ok(lock)
+    }
+
+    fn in_use(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_built(&self, entry: &Entry, order: &Order) -> Result<bool, BuildError> {
+        let is_marked = entry.read_marker() == Some(order.marker());
+        Ok(is_marked && self.git.is_checked_out(&entry.dir, order.commit)?)
+    }
+
+    fn hand_out(&self, entry: &Entry, cached: bool, start: Instant) -> Result<Built, BuildError> {
+        self.in_use().insert(entry.dir.clone(), entry.mark_in_use()?);
+        if !cached {
+            self.cache.evict();
+        }
+        Ok(Built { dir: self.folder_in(&entry.dir), cached, seconds: start.elapsed().as_secs_f64() })
+    }
+
     fn folder_in(&self, checkout: &Path) -> PathBuf {
         let mut dir = checkout.to_owned();
         dir.extend(&self.folder);
         dir
     }
 
-    fn make(&self, entry: &Entry, commit: &str, build: Option<&BuildSpec>) -> Result<(), BuildError> {
-        let remove = |dir: &Path| self.git.remove_worktree(dir);
+    /// Builds from nothing.
+    fn make(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+        entry.remove()?;
+        self.git.add_checkout(&entry.dir, order.commit)?;
+        self.build(entry, order)
+    }
+
+    fn make_in_workshop(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+        let former = entry.read_marker().map(|marker| Marker { commit: None, ..marker });
         entry.unmark()?;
-        remove(&entry.dir).map_err(|error| BuildError::Worktree {
-            commit: commit.to_owned(),
-            dir: entry.dir.clone(),
-            detail: format!("what is left of a former build cannot be removed: {error}"),
-        })?;
-        self.git.add_worktree(&entry.dir, commit)?;
+        let is_usable = former == Some(order.unbuilt());
+        if !(is_usable && self.git.move_checkout(&entry.dir, order.commit).is_ok()) {
+            return self.make_first(entry, order);
+        }
+        match self.build(entry, order) {
+            // What was left of the former build may be the reason.
+            Err(error) if error.is_of_command() => self.make_first(entry, order),
+            done => done,
+        }
+    }
+
+    /// Builds from nothing in a workshop. If the build fails by itself, the next one starts from what it left.
+    fn make_first(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+        let made = self.make(entry, order);
+        if made.as_ref().is_err_and(BuildError::is_of_command) {
+            entry.mark(&order.unbuilt())?;
+        }
+        made
+    }
+
+    fn build(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
+        let commit = order.commit;
         self.git.update_submodules(&entry.dir, commit)?;
-        let dir = make_folder(&entry.dir, &self.folder).map_err(|error| BuildError::Worktree {
+        let dir = make_folder(&entry.dir, &self.folder).map_err(|error| BuildError::Checkout {
             commit: commit.to_owned(),
             dir: entry.dir.clone(),
             detail: format!("{}, the folder of the suite: {error}", self.folder.display()),
         })?;
-        if let Some(build) = build {
+        if let Some(build) = order.build {
             BuildJob { what: format!("commit {commit}"), dir: &dir, log: &entry.log }.run(build)?;
         }
-        entry.mark(commit, build)
+        entry.mark(&order.marker())
     }
 }
 

@@ -1,7 +1,7 @@
 //! A repository with a history, and build commands that leave traces.
 
 use holdpoint_measure::builds::{BuildError, Builds};
-use holdpoint_model::suite::BuildSpec;
+use holdpoint_model::suite::{BuildSpec, Reuse};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -95,7 +95,7 @@ pub fn git(dir: &Path, arguments: &[&str]) -> String {
 /// A build by the shell, with all the time it could need.
 pub fn shell(script: &str) -> BuildSpec {
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    BuildSpec { command, timeout_s: 600.0 }
+    BuildSpec { command, timeout_s: 600.0, reuse: Reuse::default() }
 }
 
 /// An error is one line that names each of these.

@@ -24,7 +24,8 @@ fn a_build_that_fails_says_how_and_the_next_revision_still_builds() {
     assert!(!builds.get(&commits[1], Some(&build)).unwrap().cached);
     assert_eq!(repo.cached(".built").len(), 1);
     // What the failed one left has gone with the next, save its log.
-    assert_eq!((repo.git(&["worktree", "list"]).lines().count(), log.exists()), (2, true));
+    let folders = fs::read_dir(repo.cache()).unwrap().filter(|file| file.as_ref().unwrap().path().is_dir());
+    assert_eq!((folders.count(), log.exists()), (1, true));
 }
 
 #[test]
@@ -68,7 +69,7 @@ fn a_command_that_cannot_be_started_is_named() {
     let (repo, _) = Repo::with_commits(1);
     let command = |words: &[&str]| BuildSpec {
         command: words.iter().map(|word| (*word).to_owned()).collect(),
-        timeout_s: 600.0,
+        ..shell("")
     };
     for words in [&["./configure"] as &[&str], &["no-such-program-anywhere"], &[]] {
         let error = repo.builds().get("HEAD", Some(&command(words))).unwrap_err();
@@ -84,7 +85,7 @@ fn a_program_of_the_revision_builds_it() {
     write_program(&make, "#!/bin/sh\npwd > where.txt\n");
     repo.commit("with a script");
     fs::remove_file(make).unwrap();
-    let build = BuildSpec { command: vec!["./make.sh".to_owned()], timeout_s: 600.0 };
+    let build = BuildSpec { command: vec!["./make.sh".to_owned()], ..shell("") };
     let dir = repo.builds().get("HEAD", Some(&build)).unwrap().dir;
     assert_eq!(fs::read_to_string(dir.join("where.txt")).unwrap(), format!("{}\n", dir.display()));
 }
@@ -128,7 +129,7 @@ fn a_link_in_place_of_the_suites_folder_is_refused() {
 #[test]
 fn a_build_is_not_told_of_the_folder_that_we_run_in() {
     let (repo, _) = Repo::with_commits(1);
-    let build = BuildSpec { command: vec!["env".to_owned()], timeout_s: 600.0 };
+    let build = BuildSpec { command: vec!["env".to_owned()], ..shell("") };
     let dir = repo.builds().get("HEAD", Some(&build)).unwrap().dir;
     let environment = fs::read_to_string(dir.with_extension("log")).unwrap();
     assert!(environment.contains("PATH="), "{environment}");
@@ -149,13 +150,13 @@ fn a_folder_that_is_in_no_repository_is_named() {
 }
 
 #[test]
-fn a_worktree_that_cannot_be_made_is_named() {
+fn a_checkout_that_cannot_be_made_is_named() {
     let (repo, commits) = Repo::with_commits(1);
-    // A file where git keeps its books of worktrees.
-    fs::write(repo.dir().join(".git/worktrees"), "").unwrap();
+    let blob = repo.git(&["rev-parse", "HEAD:src.txt"]);
+    fs::remove_file(repo.dir().join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
     let error = repo.builds().get("HEAD", None).unwrap_err();
     says(&error, &[&commits[0], ".holdpoint/builds/", "free space"]);
-    assert!(matches!(error, BuildError::Worktree { .. }), "{error:?}");
+    assert!(matches!(error, BuildError::Checkout { .. }), "{error:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use crate::common::{Repo, git, says};
-use holdpoint_measure::builds::{BuildError, Builds, Commit};
+use holdpoint_measure::builds::{BuildError, Builds, Commit, Range};
 
 fn subjects(commits: &[Commit]) -> Vec<&str> {
     commits.iter().map(|commit| commit.subject.as_str()).collect()
@@ -110,15 +110,15 @@ fn a_commit_without_a_message_has_an_empty_subject() {
     let (repo, _) = Repo::with_commits(1);
     repo.git(&["commit", "--quiet", "--allow-empty", "--allow-empty-message", "-m", ""]);
     assert_eq!(repo.builds().describe("HEAD").unwrap().subject, "");
-    assert_eq!(repo.builds().between("HEAD~1", "HEAD").unwrap().len(), 1);
+    assert_eq!(repo.builds().range("HEAD~1", "HEAD").unwrap().commits.len(), 1);
 }
 
 #[test]
 fn a_line_of_commits_is_listed_oldest_first() {
     let (repo, commits) = Repo::with_commits(5);
-    let between = repo.builds().between("HEAD~3", "main").unwrap();
+    let Range { base, commits: between } = repo.builds().range("HEAD~3", "main").unwrap();
     assert_eq!(subjects(&between), ["2", "3", "4"]);
-    assert_eq!(between[0].hash, commits[2]);
+    assert_eq!((&base.hash, &between[0].hash), (&commits[1], &commits[2]));
     assert_eq!(between[2], repo.builds().describe("main").unwrap());
 }
 
@@ -140,25 +140,37 @@ fn merged() -> Repo {
 #[test]
 fn a_merged_branch_is_one_step() {
     let repo = merged();
-    let builds = repo.builds();
-    assert_eq!(subjects(&builds.between("main~4", "main").unwrap()), ["1", "2", "merge", "3"]);
+    let commits = |good: &str, bad: &str| repo.builds().range(good, bad).unwrap().commits;
+    assert_eq!(subjects(&commits("main~4", "main")), ["1", "2", "merge", "3"]);
     // From within the branch: the line that leads to main, from where the branch left it.
-    assert_eq!(subjects(&builds.between("side", "main").unwrap()), ["1", "2", "merge", "3"]);
-    assert_eq!(subjects(&builds.between("main~4", "side").unwrap()), ["a", "b"]);
+    assert_eq!(subjects(&commits("side", "main")), ["1", "2", "merge", "3"]);
+    assert_eq!(subjects(&commits("main~4", "side")), ["a", "b"]);
 }
 
 #[test]
-fn a_range_needs_two_ends_on_one_line() {
+fn a_range_begins_where_both_ends_come_from() {
     let repo = merged();
     let builds = repo.builds();
-    for (good, bad) in [("main", "main~1"), ("main~2", "side"), ("side", "main~2")] {
-        let error = builds.between(good, bad).unwrap_err();
-        assert!(matches!(error, BuildError::NotAnAncestor { .. }) && error.is_input(), "{error:?}");
-        says(&error, &["no ancestor", "merge-base"]);
+    for (good, bad, commits) in [("main~2", "side", ["a", "b"]), ("side", "main~2", ["1", "2"])] {
+        let range = builds.range(good, bad).unwrap();
+        assert_eq!((range.base.subject.as_str(), subjects(&range.commits)), ("0", commits.to_vec()));
     }
-    let error = builds.between("main", "HEAD").unwrap_err();
+}
+
+#[test]
+fn a_range_needs_something_between_its_ends() {
+    let repo = merged();
+    let builds = repo.builds();
+    let error = builds.range("main", "main~1").unwrap_err();
+    assert!(matches!(error, BuildError::Swapped { .. }) && error.is_input(), "{error:?}");
+    says(&error, &["comes after", "swap them"]);
+    let error = builds.range("main", "HEAD").unwrap_err();
     assert!(matches!(error, BuildError::SameCommit { .. }), "{error:?}");
-    assert!(matches!(builds.between("nope", "HEAD"), Err(BuildError::UnknownRevision { .. })));
+    assert!(matches!(builds.range("nope", "HEAD"), Err(BuildError::UnknownRevision { .. })));
+    repo.git(&["switch", "--quiet", "--orphan", "other"]);
+    repo.commit("other");
+    let error = builds.range("main", "other").unwrap_err();
+    assert!(matches!(error, BuildError::Unrelated { .. }) && error.is_input(), "{error:?}");
 }
 
 #[test]
@@ -170,7 +182,7 @@ fn a_shallow_clone_says_what_it_lacks() {
     assert!(builds.get("HEAD~1", None).is_ok());
     let of_range = {
         git(&repo.outside("shallow"), &["fetch", "--quiet", "--depth=1", "origin", &commits[0]]);
-        builds.between(&commits[0], "HEAD").unwrap_err()
+        builds.range(&commits[0], "HEAD").unwrap_err()
     };
     for error in [builds.get(&commits[1], None).unwrap_err(), builds.resolve("HEAD~2").unwrap_err(), of_range]
     {

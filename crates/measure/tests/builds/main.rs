@@ -6,6 +6,8 @@ mod cache;
 mod common;
 mod failures;
 mod history;
+mod listing;
 mod outside;
 #[path = "../../../process/tests/support/program.rs"]
 mod program;
+mod workshop;

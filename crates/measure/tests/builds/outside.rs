@@ -1,7 +1,7 @@
 //! What comes from around the process: its environment, and whoever ends it. Each test runs itself again in a process
 //! of its own, because all of them share this one's.
 
-use crate::common::{Repo, shell};
+use crate::common::{Repo, git, shell};
 use crate::program::write_program;
 use holdpoint_measure::builds::{BuildError, Builds};
 use holdpoint_measure::jobs;
@@ -100,8 +100,15 @@ fn submodules_are_checked_out_with_their_revision() {
     let build = shell("cp lib/src.txt built.txt");
     let built = repo.builds().get("HEAD", Some(&build)).unwrap();
     assert_eq!(fs::read_to_string(built.dir.join("built.txt")).unwrap(), "0");
-    // Git refuses to remove worktrees with submodules, unless forced.
     fs::remove_file(built.dir.with_extension("built")).unwrap();
     assert!(!repo.builds().get("HEAD", Some(&build)).unwrap().cached);
-    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 2);
+    // A workshop takes them along from commit to commit.
+    library.commit("1");
+    git(&repo.dir().join("lib"), &["pull", "--quiet"]);
+    repo.commit("with a newer library");
+    for (revision, text) in [("HEAD", "1"), ("HEAD~1", "0")] {
+        let other = shell("cp  lib/src.txt built.txt");
+        let built = repo.builds().get_in_workshop(revision, Some(&other)).unwrap();
+        assert_eq!(fs::read_to_string(built.dir.join("built.txt")).unwrap(), text);
+    }
 }

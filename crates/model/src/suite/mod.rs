@@ -118,6 +118,27 @@ pub struct BuildSpec {
     /// How long it may take.
     #[serde(default = "default_build_timeout_s")]
     pub timeout_s: f64,
+    /// When a build may start from what an earlier one left in its folder.
+    #[serde(default, skip_serializing_if = "Reuse::is_default")]
+    pub reuse: Reuse,
+}
+
+/// When a revision's build may start from what an earlier revision's left in its folder, rather than from nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reuse {
+    /// In the steps of a search (`bisect`), whose outcome is confirmed by builds from nothing.
+    #[default]
+    Search,
+    /// In `ab` and `gate --against` as well.
+    Always,
+    Never,
+}
+
+impl Reuse {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 fn default_build_timeout_s() -> f64 {

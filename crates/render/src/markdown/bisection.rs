@@ -22,6 +22,7 @@ pub fn bisection(b: &Bisection) -> String {
         title,
         section("Steps", bisection::steps_table(b).markdown(EmptyColumns::Drop)),
         section("Left out", reasons),
+        section("Notes", b.notes.iter().map(|note| format!("- {}\n", escape::prose(note))).collect()),
         bisection::judged(b).map(sides::page).unwrap_or_default(),
     ])
 }

@@ -4,7 +4,10 @@ use crate::judged::Judged;
 use crate::paint::Ink;
 use crate::table::{Cell, Grid, names, numbers, words};
 use crate::units;
-use holdpoint_model::{BisectStep, Bisection, Check, CommitInfo, Source, StepOutcome};
+use holdpoint_model::{BisectStep, Bisection, Check, CommitInfo, Source, StepOutcome, Verdict};
+
+/// Most commits that a sentence names.
+const NAMED_MAX: usize = 8;
 
 pub(crate) fn steps_table(b: &Bisection) -> Grid {
     let mut grid = Grid::new(&[
@@ -13,6 +16,7 @@ pub(crate) fn steps_table(b: &Bisection) -> Grid {
         names("subject"),
         numbers("change"),
         numbers("95 % interval").drop(1),
+        numbers("line").drop(3),
         numbers("seconds").drop(2),
     ]);
     for step in &b.steps {
@@ -28,10 +32,34 @@ pub(crate) fn steps_table(b: &Bisection) -> Grid {
             Cell::new(&step.commit.subject),
             Cell::number(step.ratio.map(|ratio| ratio - 1.0), units::percent),
             Cell::new(interval.as_deref().unwrap_or(units::MISSING)),
+            Cell::number(step.line, units::share),
             Cell::new(&units::seconds(step.seconds)),
         ]);
     }
     grid
+}
+
+/// A commit that is slower than the line while the commit before it is not, after both were compared.
+fn describe_culprit(culprit: &str, workload: &str, check: Option<&Check>) -> (&'static str, String) {
+    let change = check.and_then(|check| check.regression_ratio);
+    let has_verdict = |of: &[Verdict]| check.is_some_and(|check| of.contains(&check.verdict));
+    if has_verdict(&[Verdict::Regressed]) {
+        let by = change.map_or_else(String::new, |change| format!(" by {}", units::share(change)));
+        ("found", format!("{culprit} slowed {workload}{by}"))
+    } else if has_verdict(&[Verdict::Pass, Verdict::Improved]) {
+        let change = units::number(change, units::percent);
+        let sentence = format!(
+            "{workload} passes half of its change at {culprit}, which is only {change} itself: several commits share the \
+             change, or builds from nothing do not have it"
+        );
+        ("spread", sentence)
+    } else {
+        let sentence = format!(
+            "{workload} became slower at {culprit}, but comparing that with the commit before it did not decide; raise \
+             --budget and --resume"
+        );
+        ("unconfirmed", sentence)
+    }
 }
 
 /// First digits of the hash.
@@ -57,14 +85,19 @@ pub(crate) fn describe_bisection(b: &Bisection) -> (&'static str, String) {
         ([culprit], _) => {
             let of_workload = |check: &&Check| check.workload.as_deref() == Some(workload);
             let check = b.judgement.as_ref().and_then(|j| j.checks.iter().find(of_workload));
-            let change = check.and_then(|check| check.regression_ratio);
-            let by = change.map_or_else(String::new, |change| format!(" by {}", units::share(change)));
-            ("found", format!("{} {} slowed {workload}{by}", short(culprit), culprit.subject))
+            describe_culprit(&format!("{} {}", short(culprit), culprit.subject), workload, check)
         }
         ([_, ..], _) => {
-            let names: Vec<&str> = b.culprits.iter().map(short).collect();
-            let sentence =
-                format!("one of {} slowed {workload}; the others could not be decided", names.join(", "));
+            let mut names: Vec<&str> = b.culprits.iter().map(short).take(NAMED_MAX).collect();
+            let more = b.culprits.len() - names.len();
+            let more = format!("{more} more");
+            if b.culprits.len() > NAMED_MAX {
+                names.push(&more);
+            }
+            let sentence = format!(
+                "one of {} slowed {workload}; the others could not be decided, raise --budget and --resume",
+                names.join(", ")
+            );
             ("narrowed", sentence)
         }
         ([], Some(StepOutcome::NotSlower)) => (

@@ -21,7 +21,7 @@ pub fn bisection(b: &Bisection, style: Style) -> String {
     paragraphs(&[
         head(b, style),
         bisection::steps_table(b).render(style),
-        reasons.collect(),
+        reasons.chain(b.notes.iter().map(|note| entry(style, Ink::Calm, "note", note))).collect(),
         bisection::judged(b).map(|judged| judgement(judged, style)).unwrap_or_default(),
         last_line(style, ink, word, &sentence),
     ])
@@ -32,6 +32,7 @@ fn head(b: &Bisection, style: Style) -> String {
         Some(format!("bisect {} → {}", bisection::short(&b.good), bisection::short(&b.bad))),
         b.workload.clone(),
         Some(format!("tolerance {}", units::setting(b.tolerance))),
+        b.line.map(|line| format!("line {}", units::share(line))),
     ];
     text::heading(style, &b.suite, &facts)
 }

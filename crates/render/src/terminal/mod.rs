@@ -2,6 +2,7 @@
 
 mod baseline;
 mod bisection;
+mod cache;
 mod calibration;
 mod caps;
 mod check;
@@ -18,6 +19,7 @@ mod tune;
 
 pub use baseline::baseline;
 pub use bisection::bisection;
+pub use cache::cache;
 pub use calibration::calibration;
 pub use caps::caps;
 pub use check::check;

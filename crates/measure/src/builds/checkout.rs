@@ -1,0 +1,108 @@
+//! Checkouts of a repository in folders of their own: made, moved to another commit, removed.
+//!
+//! A checkout shares the repository's objects, branches and settings as a worktree does, but the repository does not know it: its
+//! `.git` folder has a head and an index, and names the repository in `commondir`. So it is not in `git worktree list`, and
+//! removing the folder removes all of it.
+
+use super::error::BuildError;
+use super::git::{Git, ask, complaint, finish, text};
+use holdpoint_process::git;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+impl Git {
+    /// Checks a commit out into a new folder.
+    pub(super) fn add_checkout(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
+        let common = self.common_dir()?;
+        let git_dir = dir.join(".git");
+        let prepare = || {
+            fs::create_dir_all(&git_dir)?;
+            fs::write(git_dir.join("commondir"), [common.as_os_str().as_encoded_bytes(), b"\n"].concat())?;
+            // Where heads are not in files, git wants a folder for this one.
+            if common.join("reftable").is_dir() {
+                fs::create_dir(git_dir.join("reftable"))?;
+            }
+            fs::write(git_dir.join("HEAD"), format!("{commit}\n"))
+        };
+        prepare().map_err(|error| failed(dir, commit, error.to_string()))?;
+        self.move_checkout(dir, commit)
+    }
+
+    /// Checks another commit out in place. Only files that differ are written, so their times are newer than whatever
+    /// was built from the old ones; files that git does not track stay.
+    pub(super) fn move_checkout(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
+        let mut command = checkout_command(dir);
+        let output = finish(command.args(["checkout", "--quiet", "--force", "--detach", commit]))?;
+        if output.status.success() { Ok(()) } else { Err(failed(dir, commit, complaint(&output))) }
+    }
+
+    pub(super) fn update_submodules(&self, dir: &Path, commit: &str) -> Result<(), BuildError> {
+        if !dir.join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        let mut command = checkout_command(dir);
+        let arguments = ["submodule", "--quiet", "update", "--init", "--recursive", "--force"];
+        let output = finish(command.args(arguments))?;
+        let (commit, dir) = (commit.to_owned(), dir.to_owned());
+        let failed = || BuildError::Submodules { commit, dir, detail: complaint(&output) };
+        output.status.success().then_some(()).ok_or_else(failed)
+    }
+
+    /// Whether a folder is a checkout of its own with that commit.
+    pub(super) fn is_checked_out(&self, dir: &Path, commit: &str) -> Result<bool, BuildError> {
+        // Otherwise git would answer for a repository around the folder.
+        if !dir.join(".git").exists() {
+            return Ok(false);
+        }
+        let output = ask(dir, &["rev-parse", "--verify", "HEAD"])?;
+        Ok(output.status.success() && text(&output) == commit)
+    }
+
+    /// Worktrees below a folder that the repository knows: earlier versions of holdpoint left their builds there.
+    pub(super) fn known_worktrees(&self, below: &Path) -> Result<Vec<PathBuf>, BuildError> {
+        if !self.common_dir()?.join("worktrees").is_dir() {
+            return Ok(Vec::new());
+        }
+        let below = fs::canonicalize(below).unwrap_or_else(|_| below.to_owned());
+        let listed = self.succeed("worktree", &["worktree", "list", "--porcelain"])?;
+        let paths = String::from_utf8_lossy(&listed.stdout);
+        let paths = paths.lines().filter_map(|line| line.strip_prefix("worktree ")).map(PathBuf::from);
+        Ok(paths.filter(|path| path.starts_with(&below)).collect())
+    }
+
+    pub(super) fn remove_worktree(&self, dir: &Path) {
+        let mut command = git::checkout_command(&self.root);
+        // What git refuses to remove is removed as a folder, and forgotten by git in time.
+        let _ = finish(command.args(["worktree", "remove", "--force", "--force"]).arg(dir));
+        let _ = remove_folder(dir);
+    }
+
+    fn common_dir(&self) -> Result<PathBuf, BuildError> {
+        let asked = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let path = self.succeed("rev-parse", &asked)?.stdout;
+        Ok(PathBuf::from(OsStr::from_bytes(path.strip_suffix(b"\n").unwrap_or(&path))))
+    }
+}
+
+/// Git in a checkout, and nowhere else: without its `.git` it must not find a repository around it, which may be the user's.
+fn checkout_command(dir: &Path) -> Command {
+    let mut command = git::checkout_command(dir);
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    command.env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap_or(&dir));
+    command
+}
+
+pub(super) fn remove_folder(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn failed(dir: &Path, commit: &str, detail: String) -> BuildError {
+    BuildError::Checkout { commit: commit.to_owned(), dir: dir.to_owned(), detail }
+}
