@@ -77,6 +77,7 @@ fn as_baseline(report: &Report) -> Baseline {
     let metric = |value: MetricValue| BaselineMetric {
         value_ms: value.value_ms,
         max_regression_ratio: DEFAULT_RATIO,
+        smallest_visible_slowdown: None,
         max_regression_abs_ms: 0.0,
         workload: value.workload,
         identity: value.identity,
@@ -85,6 +86,7 @@ fn as_baseline(report: &Report) -> Baseline {
         spread: None,
     };
     Baseline {
+        alarm_rate: None,
         schema_version: SCHEMA_VERSION,
         suite: was.suite,
         baseline_notes: String::new(),

@@ -19,6 +19,8 @@ pub struct Current {
     pub environment_lock: Option<EnvironmentLock>,
     /// The revision, if its file says.
     pub revision: Option<Revision>,
+    /// Share of the machine's CPU time that other processes used meanwhile, if its file says.
+    pub others_cpu: Option<f64>,
     pub metrics: BTreeMap<String, MetricValue>,
     /// Metrics that were requested and not measured.
     pub unmeasured: BTreeMap<String, Unmeasured>,
@@ -51,6 +53,7 @@ impl From<&Report> for Current {
             machine: report.machine.clone(),
             environment_lock: report.environment_lock.clone(),
             revision: report.revision.clone(),
+            others_cpu: report.config.others_cpu,
             ..Self::default()
         };
         for (name, measurement) in &report.benchmarks {

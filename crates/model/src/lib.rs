@@ -51,7 +51,7 @@ pub use judgement::{
     Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, PairedKeys, Source,
     ThresholdKeys, Verdict,
 };
-pub use machine::{Machine, MachineState, Revision, Toolchain};
+pub use machine::{Advice, Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
 };

@@ -103,6 +103,10 @@ pub struct RunConfig {
     pub clock_resolution_ns: u64,
     /// Seconds the whole run took, set-up and checks included.
     pub elapsed_s: f64,
+    /// Share of the machine's CPU time that other processes, and other machines on its hardware, used meanwhile. Absent where
+    /// that cannot be read, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu: Option<f64>,
 }
 
 /// One workload's outcome. It never becomes a missing row. `measurement.rs` reads it.

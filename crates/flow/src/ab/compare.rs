@@ -8,7 +8,7 @@ use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
 use holdpoint_model::ab::Ended;
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
-use holdpoint_model::{AbPlan, AbReport, Calibration, Judgement, PairRound};
+use holdpoint_model::{AbPlan, AbReport, Calibrated, Calibration, Judgement, PairRound};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -155,10 +155,15 @@ pub fn add_calibration(judgement: &mut Judgement, dir: &Path) {
         return;
     }
     match holdpoint_store::read_document::<Calibration>(&path) {
+        Ok(calibration) if !calibration.is_evidence() => judgement.notes.push(format!(
+            "the calibration {} has failed trials and says nothing; calibrate again: \"holdpoint calibrate\"",
+            path.display()
+        )),
         Ok(calibration) => {
             for check in &mut judgement.checks {
                 let calibrated =
                     check.workload.as_ref().and_then(|name| calibration.workloads.get(name).cloned());
+                let calibrated = calibrated.filter(Calibrated::is_evidence);
                 if let Some(paired) = &mut check.paired {
                     paired.calibrated = calibrated;
                 }

@@ -13,5 +13,6 @@ pub(crate) mod times;
 pub use deciding::Deciding;
 pub(crate) use evidence::Blocks;
 pub use holdpoint_stats::sequential::{Decision, InvalidPlan};
+pub(crate) use judge::paired_ms;
 pub use judge::{POLICY_CONDITION, SidesError, judge_recorded, judge_sides, recorded_policy};
 pub use resume::differences;

@@ -80,8 +80,8 @@ pub(crate) fn describe_promise(judged: Judged<'_>) -> String {
 
 /// Columns of a comparison's table, after the verdict and the workload.
 pub(crate) const COLUMNS: &[Column] = &[
-    numbers("base p50").drop(2),
-    numbers("head p50").drop(3),
+    numbers("base").drop(2),
+    numbers("head").drop(3),
     numbers("change"),
     numbers("95 % interval").drop(1),
     numbers("sees").drop(4),
@@ -110,8 +110,10 @@ pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 5] {
 /// False alarms of trials, with the tolerance where that was another one.
 fn describe_calibrated(judged: Judged<'_>, check: &Check) -> String {
     let calibrated = check.paired.as_ref().and_then(|paired| paired.calibrated.as_ref());
-    let Some(seen) = calibrated.filter(|seen| seen.inject <= 0.0) else { return units::MISSING.to_owned() };
-    let alarms = out_of(seen.false_alarms, seen.trials);
+    let Some(seen) = calibrated.filter(|seen| seen.inject <= 0.0 && seen.is_evidence()) else {
+        return units::MISSING.to_owned();
+    };
+    let alarms = out_of(seen.false_alarms, seen.decided());
     if judged.plan().is_some_and(|plan| seen.tolerance == plan.tolerance) {
         alarms
     } else {
