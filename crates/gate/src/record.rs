@@ -91,6 +91,7 @@ pub fn append(mut baseline: Baseline, runs: &[Current], alarm_rate: f64) -> Resu
     baseline.runs.extend(new.runs);
     for (metric, new) in baseline.metrics.values_mut().zip(new.metrics.into_values()) {
         metric.runs_ms.extend(new.runs_ms);
+        metric.slow_stretches.extend(new.slow_stretches);
         metric.value_ms = stats::median(&metric.runs_ms).unwrap_or(metric.value_ms);
     }
     tolerance::fit(&mut baseline, alarm_rate);
@@ -235,6 +236,7 @@ fn metrics(runs: &[Current], first: &Current) -> BTreeMap<String, BaselineMetric
             answer_checked: value.answer_checked,
             spread: stats::spread(&runs_ms),
             smallest_visible_slowdown: None,
+            slow_stretches: runs.iter().filter_map(|run| run.metrics.get(name)?.slow_stretches).collect(),
             runs_ms,
         };
         Some((name.clone(), metric))

@@ -23,7 +23,7 @@ pub(crate) fn fit(baseline: &mut Baseline, alarm_rate: f64) {
     for metric in baseline.metrics.values_mut() {
         metric.spread = stats::spread(&metric.runs_ms);
         if metric.runs_ms.len() >= RUNS_MIN {
-            metric.smallest_visible_slowdown = smallest_visible(&metric.runs_ms, tail);
+            metric.smallest_visible_slowdown = smallest_visible(metric, tail);
             set(metric, TOLERANCE);
         }
     }
@@ -36,9 +36,11 @@ pub(crate) fn set(metric: &mut BaselineMetric, tolerance: f64) {
     (metric.max_regression_ratio, metric.max_regression_abs_ms) = (tolerance.max(visible), 0.0);
 }
 
-/// The smallest slowdown that unchanged code shows in the median of three runs with a probability of no more than `tail`.
-fn smallest_visible(runs_ms: &[f64], tail: f64) -> Option<f64> {
-    let logs: Vec<f64> = runs_ms.iter().map(|ms| ms.ln()).collect();
+/// The smallest slowdown that unchanged code shows in the median of three runs with a probability of no more than `tail`, but
+/// no less than what it showed for a tenth of one of the runs: a neighbour or a lower clock may stay for minutes.
+fn smallest_visible(metric: &BaselineMetric, tail: f64) -> Option<f64> {
+    let logs: Vec<f64> = metric.runs_ms.iter().map(|ms| ms.ln()).collect();
     let excess = stats::median_excess(&logs, MEDIAN_OF_THREE + SESSION_DRIFT * SESSION_DRIFT, tail)?;
-    Some(excess.exp_m1().min(TOLERANCE_MAX))
+    let stretches = metric.slow_stretches.iter().copied().fold(0.0, f64::max);
+    Some(excess.exp_m1().max(stretches).min(TOLERANCE_MAX))
 }

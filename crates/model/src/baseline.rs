@@ -77,6 +77,9 @@ pub struct BaselineMetric {
     /// The value in each run, in the order of `runs`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_ms: Vec<f64>,
+    /// How much slower than the middle one the slowest tenth of each run's stretches was. Absent in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_stretches: Vec<f64>,
     /// Whether the workload's answer was checked; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_checked: Option<bool>,
@@ -130,6 +133,7 @@ impl From<Current> for Baseline {
                 runs_ms: Vec::new(),
                 spread: None,
                 smallest_visible_slowdown: None,
+                slow_stretches: Vec::new(),
             };
             (name, value)
         });

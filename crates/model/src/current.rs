@@ -34,6 +34,8 @@ pub struct MetricValue {
     pub identity: Option<Identity>,
     /// Whether the workload's answer was checked, if the file says.
     pub answer_checked: Option<bool>,
+    /// How much slower than the middle one the slowest tenth of the run's stretches was, if the file says.
+    pub slow_stretches: Option<f64>,
 }
 
 /// Why a metric has no value.
@@ -68,7 +70,9 @@ impl From<&Report> for Current {
                             let (workload, identity) =
                                 (Some(name.clone()), Some(measurement.identity.clone()));
                             let answer_checked = Some(measured.answer.is_some());
-                            let value = MetricValue { value_ms, workload, identity, answer_checked };
+                            let slow_stretches = measured.slow_stretches;
+                            let value =
+                                MetricValue { value_ms, workload, identity, answer_checked, slow_stretches };
                             current.metrics.insert(key, value);
                             continue;
                         }

@@ -150,6 +150,10 @@ pub struct Measured {
     /// 95 % interval of the median, by how far rounds differ; absent with fewer than six rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_interval_ms: Option<[f64; 2]>,
+    /// How much slower the slowest tenth of the run's stretches was than the middle one, as a share: what a busy neighbour or
+    /// a lower clock does to the same code. Absent with few rounds, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_stretches: Option<f64>,
     /// Declared work over the median, by name: `tiles_per_s`, `gb_per_s`, `gflops`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub throughput: BTreeMap<String, f64>,

@@ -111,7 +111,13 @@ fn is_slow(current: &Current, baseline: &Baseline) -> bool {
 }
 
 fn one_run(values: impl Iterator<Item = f64>) -> Current {
-    let value = |value_ms| MetricValue { value_ms, workload: None, identity: None, answer_checked: None };
+    let value = |value_ms| MetricValue {
+        value_ms,
+        workload: None,
+        identity: None,
+        answer_checked: None,
+        slow_stretches: None,
+    };
     Current {
         suite: "simulated".to_owned(),
         status: Some("ok".to_owned()),

@@ -52,6 +52,7 @@ fn run(metrics: &[(&str, f64)]) -> Current {
         workload: Some("w".to_owned()),
         identity: Some(identity()),
         answer_checked: None,
+        slow_stretches: None,
     };
     Current {
         suite: "cpu".to_owned(),
@@ -78,6 +79,7 @@ fn baseline(metrics: &[(&str, f64, f64, f64)]) -> Baseline {
         runs_ms: Vec::new(),
         spread: None,
         smallest_visible_slowdown: None,
+        slow_stretches: Vec::new(),
     };
     Baseline {
         schema_version: 1,

@@ -73,6 +73,21 @@ fn sessions_that_differ_widen_the_tolerance() {
 }
 
 #[test]
+fn what_a_tenth_of_a_run_showed_is_not_called_a_slowdown() {
+    let with = |slow_stretches| {
+        let mut run = run(&[("m_ms", 1.0)]);
+        run.metrics.get_mut("m_ms").unwrap().slow_stretches = slow_stretches;
+        run
+    };
+    let recorded = record(&[with(Some(0.01)), with(Some(0.3)), with(None)]).unwrap();
+    let metric = &recorded.metrics["m_ms"];
+    assert_eq!(
+        (metric.slow_stretches.as_slice(), metric.max_regression_ratio),
+        ([0.01, 0.3].as_slice(), 0.3)
+    );
+}
+
+#[test]
 fn runs_of_the_same_code_are_appended() {
     let (first, later) = (runs(&[1.0, 1.1, 0.9]), runs(&[1.2, 1.0]));
     let together = record(&[first.clone(), later.clone()].concat()).unwrap();
