@@ -11,7 +11,7 @@ pub const RUNS_MIN: usize = 3;
 pub const TOLERANCE: f64 = 0.02;
 /// Standard deviation of the difference between two sessions, minutes or days apart, in units of that between the
 /// baseline's runs: an assumption, which runs in a row cannot check. See METHODOLOGY.
-pub const SESSION_DRIFT: f64 = 2.0;
+pub const SESSION_DRIFT: f64 = 1.0;
 /// The variance of the median of three normal values, in units of the variance of one: what a gate judges before it reports
 /// a slowdown.
 const MEDIAN_OF_THREE: f64 = 0.449;

@@ -52,19 +52,21 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
     })
 }
 
-/// Stretches of a run: each long enough that noise from call to call averages out, and shorter than what lasts.
-const STRETCHES: usize = 20;
+/// Stretches of a run at most, and at least: each long enough that noise from call to call averages out, and shorter than what lasts.
+const STRETCHES: [usize; 2] = [20, 10];
 
-/// How much slower the slowest tenth of the stretches was than the middle one; absent with fewer than two rounds for each.
+/// How much slower the slowest tenth of the stretches was than the middle one; absent with fewer rounds than stretches.
 fn slow_stretches(rounds_ms: &[Vec<f64>]) -> Option<f64> {
-    if rounds_ms.len() < 2 * STRETCHES {
+    let [most, least] = STRETCHES;
+    if rounds_ms.len() < least {
         return None;
     }
+    let count = rounds_ms.len().min(most);
     let stretch = |at: usize| {
-        let [begin, end] = [at, at + 1].map(|at| at * rounds_ms.len() / STRETCHES);
+        let [begin, end] = [at, at + 1].map(|at| at * rounds_ms.len() / count);
         stats::median(&rounds_ms[begin..end].concat())
     };
-    let medians: Vec<f64> = (0..STRETCHES).filter_map(stretch).collect();
+    let medians: Vec<f64> = (0..count).filter_map(stretch).collect();
     Some(stats::quantile(&medians, 0.9)? / stats::median(&medians)? - 1.0)
 }
 

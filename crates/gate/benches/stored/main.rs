@@ -9,7 +9,7 @@ mod simulate;
 use holdpoint_stats::sequential::ALARM_RATE;
 use simulate::{Noise, Outcome, Recorded, simulate};
 
-const SUITES: u32 = 4_000;
+const SUITES: u32 = 1_000;
 
 fn main() {
     // `cargo test --all-targets` runs benches too, without this flag.
