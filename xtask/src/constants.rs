@@ -1,8 +1,8 @@
 //! Generated tables between marks in pages: the constants of METHODOLOGY.md and the exit codes.
 
-use holdpoint_flow::options::UNITS_AT_ONCE;
+use holdpoint_flow::options::{RUNS_DEFAULT, UNITS_AT_ONCE};
 use holdpoint_gate::ab::{estimate, unit_plan};
-use holdpoint_gate::{THRESHOLD_PCT, disjoint_ci, record};
+use holdpoint_gate::{THRESHOLD_PCT, compare, disjoint_ci, noise, tolerance};
 use holdpoint_measure::constants as measure;
 use holdpoint_model::exit::EXIT_CODES;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
@@ -32,7 +32,7 @@ fn print_between(text: &str, name: &str, generated: &str) -> String {
 
 fn table() -> String {
     let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
-    let rows: [(&str, String, &str); 24] = [
+    let rows: [(&str, String, &str); 27] = [
         ("`ALARM_RATE`", percent(ALARM_RATE), "of unchanged suites may be called slower; `--alarm-rate`"),
         ("`MISS_RATE`", percent(MISS_RATE), "of workloads slower than the tolerance may pass; `--miss-rate`"),
         (
@@ -76,13 +76,28 @@ fn table() -> String {
             "between the medians of windows ends warm-up",
         ),
         ("`WARM_WINDOWS`", measure::WARM_WINDOWS.to_string(), "times in a row"),
-        ("`RATIO_MIN`", percent(record::RATIO_MIN), "tolerance of a recorded baseline at least"),
+        ("`TOLERANCE`", percent(tolerance::TOLERANCE), "tolerance where none is asked for; `--tolerance`"),
+        ("`RUNS_DEFAULT`", RUNS_DEFAULT.to_string(), "runs behind a baseline; `--runs`"),
+        (
+            "`RUNS_MIN`",
+            tolerance::RUNS_MIN.to_string(),
+            "runs without which it is not known how far they differ",
+        ),
+        (
+            "`SESSION_DRIFT`",
+            tolerance::SESSION_DRIFT.to_string(),
+            "assumed standard deviation of the difference between sessions, in units of that between a baseline's runs",
+        ),
+        (
+            "`BUSIER`",
+            percent(compare::BUSIER),
+            "of the CPUs more in use by others than for the baseline is busier",
+        ),
         (
             "`SPREAD_FACTOR`",
-            record::SPREAD_FACTOR.to_string(),
-            "tolerance of a recorded baseline in units of its runs' spread, and the noise band it is held against",
+            noise::SPREAD_FACTOR.to_string(),
+            "noise of a baseline that does not say what it sees, in units of its runs' spread",
         ),
-        ("`RUNS_MIN`", record::RUNS_MIN.to_string(), "runs without which there is no spread"),
         (
             "`THRESHOLD_PCT`",
             format!("{} %", THRESHOLD_PCT),

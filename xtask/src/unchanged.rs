@@ -1,26 +1,31 @@
 //! How often the stored-baseline gate calls unchanged code slower: reports of one revision, judged against each
 //! other by the gate's own rules.
 
+use holdpoint_flow::options::{CONFIRM_DEFAULT, RUNS_DEFAULT};
 use holdpoint_gate::{Allow, Policy, compare, confirm, judge, record};
 use holdpoint_model::{Baseline, Current, Verdict};
+use holdpoint_stats::sequential::ALARM_RATE;
 use std::path::Path;
 
 /// Runs behind a baseline, and runs judged together when the first is slow: the defaults of `holdpoint gate`.
-const BASELINE_RUNS: usize = 5;
-const JUDGED_RUNS: usize = 3;
+const BASELINE_RUNS: usize = RUNS_DEFAULT as usize;
+const JUDGED_RUNS: usize = CONFIRM_DEFAULT as usize + 1;
 
-/// Judges every run that a baseline of five in a row does not contain; prints a table. The problems, if any.
+/// Judges every three runs in a row that a baseline of ten in a row does not contain; prints a table. The problems, if any.
 pub fn judge_all(paths: &[String]) -> Vec<String> {
     let runs: Result<Vec<Current>, _> =
         paths.iter().map(|p| holdpoint_store::read_current(Path::new(p))).collect();
     let runs = match runs {
         Ok(runs) if runs.len() >= BASELINE_RUNS + JUDGED_RUNS => runs,
-        Ok(runs) => return vec![format!("{} reports; at least 8 are needed", runs.len())],
+        Ok(runs) => {
+            let least = BASELINE_RUNS + JUDGED_RUNS;
+            return vec![format!("{} reports; at least {least} are needed", runs.len())];
+        }
         Err(error) => return vec![error.to_string()],
     };
     let (mut judged, mut slow_once, mut slow_confirmed) = (0_u32, 0_u32, 0_u32);
     for start in 0..=runs.len() - BASELINE_RUNS {
-        let baseline = match record::record(&runs[start..start + BASELINE_RUNS]) {
+        let baseline = match record::record(&runs[start..start + BASELINE_RUNS], ALARM_RATE) {
             Ok(baseline) => baseline,
             Err(error) => return vec![error.to_string()],
         };

@@ -1,4 +1,4 @@
-//! `holdpoint baseline`: record, promote, show, template, fit.
+//! `holdpoint baseline`: record, append, promote, show, template, fit.
 
 use crate::Watch;
 use crate::done::Done;
@@ -7,17 +7,21 @@ use crate::options::{BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, Sho
 use crate::support::artifacts;
 use crate::support::suites;
 use holdpoint_gate::record::{self, RecordError};
+use holdpoint_gate::set_tolerances;
 use holdpoint_measure::machine;
+use holdpoint_model::suite::GateSettings;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
+use holdpoint_stats::sequential::ALARM_RATE;
 use holdpoint_store::{FolderLock, Scratch};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
     match &args.command {
-        BaselineCommand::Record(args) => make(args, record::record, watch),
+        BaselineCommand::Record(args) => make(args, watch, record),
+        BaselineCommand::Append(args) => append(args, watch),
         BaselineCommand::Promote(args) => crate::promote::run(args, watch),
-        BaselineCommand::Template(args) => make(args, record::template, watch),
+        BaselineCommand::Template(args) => make(args, watch, |runs, _| record::template(runs)),
         BaselineCommand::Show(args) => {
             Ok(Done::new(holdpoint_store::read_baseline(&path_of(args)?)?, ExitCode::Ok))
         }
@@ -25,7 +29,8 @@ pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
             let path = path_of(args)?;
             let _lock = lock_of(&path, watch)?;
             let mut baseline = holdpoint_store::read_baseline(&path)?;
-            record::fit_tolerances(&mut baseline)
+            let alarm_rate = baseline.alarm_rate.unwrap_or(ALARM_RATE);
+            record::fit_tolerances(&mut baseline, alarm_rate)
                 .map_err(|e| FlowError::File { path: path.clone(), what: e.to_string() })?;
             finish(&path, baseline)
         }
@@ -34,25 +39,56 @@ pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
 
 fn make(
     args: &RecordArgs,
-    rule: fn(&[Current]) -> Result<Baseline, RecordError>,
     watch: &dyn Watch,
+    rule: impl Fn(&[Current], &GateSettings) -> Result<Baseline, RecordError>,
 ) -> Result<Done<Baseline>, FlowError> {
-    let currents: Vec<Current> = if args.reports.is_empty() {
-        // Tried before measuring: a place that cannot be written to should not cost the runs.
-        holdpoint_store::check_writable(&match &args.baseline {
-            Some(path) => path.clone(),
-            None => this_machines(&suites::load(&args.suite)?, &args.baseline_dir),
-        })?;
-        measure_runs(&args.suite, args.runs, watch)?.iter().map(Current::from).collect()
-    } else {
-        args.reports.iter().map(|path| holdpoint_store::read_current(path)).collect::<Result<_, _>>()?
-    };
-    let baseline = rule(&currents).map_err(|e| FlowError::Input(format!("no baseline can be made: {e}")))?;
+    let (currents, gate) = take_runs(args, watch)?;
+    let baseline = rule(&currents, &gate).map_err(not_made)?;
     let path = match &args.baseline {
         Some(path) => path.clone(),
         None => own_path(&args.baseline_dir, &baseline)?,
     };
     finish(&path, baseline)
+}
+
+/// A baseline with the tolerances that its suite asks for.
+pub fn record(currents: &[Current], gate: &GateSettings) -> Result<Baseline, RecordError> {
+    let baseline = record::record(currents, gate.alarm_rate.unwrap_or(ALARM_RATE))?;
+    Ok(set_tolerances(baseline, None, gate))
+}
+
+fn append(args: &RecordArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let RecordArgs { baseline, suite, baseline_dir, .. } = args;
+    let (baseline, suite, baseline_dir) = (baseline.clone(), suite.clone(), baseline_dir.clone());
+    let path = path_of(&ShowArgs { baseline, suite, baseline_dir })?;
+    // Read before measuring: a bad baseline should not cost the runs. Again afterwards: others may have written it.
+    holdpoint_store::read_baseline(&path)?;
+    let (currents, gate) = take_runs(args, watch)?;
+    let _lock = lock_of(&path, watch)?;
+    let before = holdpoint_store::read_baseline(&path)?;
+    let alarm_rate = gate.alarm_rate.or(before.alarm_rate).unwrap_or(ALARM_RATE);
+    let baseline = record::append(before, &currents, alarm_rate).map_err(not_made)?;
+    finish(&path, set_tolerances(baseline, None, &gate))
+}
+
+/// The runs that were given or are made now, and the settings of their suite.
+fn take_runs(args: &RecordArgs, watch: &dyn Watch) -> Result<(Vec<Current>, GateSettings), FlowError> {
+    let suite = suites::load(&args.suite)?;
+    if args.reports.is_empty() {
+        // Tried before measuring: a place that cannot be written to should not cost the runs.
+        let own = || this_machines(&suite, &args.baseline_dir);
+        holdpoint_store::check_writable(&args.baseline.clone().unwrap_or_else(own))?;
+        let runs = measure_runs(&args.suite, args.runs, watch)?;
+        return Ok((runs.iter().map(Current::from).collect(), suite.gate));
+    }
+    let read = args.reports.iter().map(|path| holdpoint_store::read_current(path));
+    let currents = read.collect::<Result<Vec<Current>, _>>()?;
+    let is_of_suite = currents.iter().all(|run| run.suite == suite.name);
+    Ok((currents, if is_of_suite { suite.gate } else { GateSettings::default() }))
+}
+
+fn not_made(error: RecordError) -> FlowError {
+    FlowError::Input(format!("no baseline can be made: {error}"))
 }
 
 /// Keeps others from writing a baseline between reading it and writing it.

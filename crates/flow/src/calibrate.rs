@@ -11,12 +11,14 @@ use crate::support::suites;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_gate::{HasExitCode, Policy};
 use holdpoint_measure::ab::Sides;
-use holdpoint_measure::machine;
-use holdpoint_model::{AbPlan, Calibration, Side, WorkloadSpec};
+use holdpoint_measure::builds::{Builds, Built};
+use holdpoint_measure::{advice, machine};
+use holdpoint_model::{AbPlan, Calibration, Check, Judgement, Side, Suite, Verdict, WorkloadSpec};
+use std::path::Path;
 use std::time::Instant;
 
 pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>, FlowError> {
-    let prepared = sides(args)?;
+    let prepared = sides(args, watch)?;
     let machine = machine::machine();
     let suite = &prepared.sides.head;
     let own = holdpoint_store::baseline_path(&args.calibration_dir, &suite.name, &machine.fingerprint);
@@ -27,9 +29,12 @@ pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>,
         holdpoint_store::check_writable(path)?;
     }
     watch.keep_on_interrupt();
+    watch.progress("looking at this machine");
+    let advice = advice::advise();
     let start = Instant::now();
     let mut trials = Trials::new(args.inject);
     let mut calibration: Option<Calibration> = None;
+    let mut failed = None;
     for trial in 0..args.trials {
         if watch.is_interrupted() {
             break;
@@ -45,8 +50,14 @@ pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>,
             let (elapsed_s, finished) = (start.elapsed().as_secs_f64(), trials.count() == args.trials);
             calibration = trials.summarise(&report, machine.clone(), elapsed_s, finished);
         }
+        let Some(calibration) = &mut calibration else { continue };
+        calibration.advice.clone_from(&advice);
+        if !calibration.is_evidence() {
+            failed = failure(&judgement);
+            break;
+        }
         // Kept after every trial: a machine that dies loses no more than one.
-        for (path, calibration) in paths.clone().zip(calibration.iter().cycle()) {
+        for path in paths.clone() {
             crate::support::save(path, calibration)?;
         }
     }
@@ -54,18 +65,39 @@ pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>,
         return Err(FlowError::Internal("no trial was made".to_owned()));
     };
     let exit = calibration.exit_code();
-    Ok(Done::new(calibration, exit))
+    let mut done = Done::new(calibration, exit);
+    if let Some(failed) = failed {
+        // What earlier trials left is no evidence either: the suite does not always work.
+        if trials.count() > 1 {
+            paths.clone().try_for_each(|path| holdpoint_store::remove(path))?;
+        }
+        done = done.with_note(failed);
+    }
+    Ok(done)
+}
+
+/// The first workload that failed, and why.
+fn failure(judgement: &Judgement) -> Option<String> {
+    let is_failed = |check: &&Check| matches!(check.verdict, Verdict::Broken | Verdict::Skipped);
+    let check = judgement.checks.iter().find(is_failed)?;
+    Some(format!("not kept: {}: {}", check.name(), check.reason))
 }
 
 /// The suite on both sides; a slowdown can only be put into ops of our own.
-fn sides(args: &CalibrateArgs) -> Result<Prepared, FlowError> {
+fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
+    let as_written = suites::load(&args.suite)?;
+    let built = build(&as_written, watch)?;
     // Code against itself is what is to be measured here.
-    let (base, head) = (suites::separate(&args.suite, 0.0)?, suites::separate(&args.suite, args.inject)?);
+    let side = |slowdown| {
+        let suite = suites::separate(&args.suite, slowdown)?;
+        let dir = built.as_ref().map(|(_, built)| built.dir.clone());
+        Ok::<Suite, FlowError>(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
+    };
+    let (base, head) = (side(0.0)?, side(args.inject)?);
     let pin = args.decide.pin(&head.gate);
     let sides = Sides { base, head, pin, measure_same_code: true };
     let suite = &sides.head;
     // A program in place of the built-in ops knows nothing of slowdowns.
-    let as_written = suites::load(&args.suite)?;
     let is_ours = |workload: &&WorkloadSpec| suites::is_own(&as_written, &workload.worker);
     if args.inject > 0.0
         && let Some(workload) = suite.workloads.iter().find(|workload| !is_ours(workload))
@@ -80,5 +112,16 @@ fn sides(args: &CalibrateArgs) -> Result<Prepared, FlowError> {
     let percent = (args.inject * 1e6).round() / 1e4;
     let injected = if args.inject > 0.0 { format!(" +{percent} %") } else { String::new() };
     let (base, head) = (label(""), label(&injected));
-    Ok(Prepared::new(sides, base, head))
+    Ok(Prepared { _builds: built.map(|(builds, _)| builds), ..Prepared::new(sides, base, head) })
+}
+
+/// The working tree as it is, built as `ab` builds it; both sides are this one.
+fn build(suite: &Suite, watch: &dyn Watch) -> Result<Option<(Builds, Built)>, FlowError> {
+    if suite.build.is_none() {
+        return Ok(None);
+    }
+    watch.progress("building the working tree");
+    let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
+    let built = builds.build_in_place(suite.build.as_ref())?;
+    Ok(Some((builds, built)))
 }

@@ -51,7 +51,7 @@ fn judge_again(args: &CompareArgs, sides: &AbReport) -> Result<Judgement, FlowEr
 
 fn judge_report(args: &CompareArgs, baseline: &Path) -> Result<Judgement, FlowError> {
     if args.question.alarm_rate.or(args.question.miss_rate).is_some() {
-        let what = "--alarm-rate and --miss-rate are for an ab.json; a baseline has no error rates";
+        let what = "--alarm-rate and --miss-rate are for an ab.json; a baseline has the alarm rate that it was recorded for";
         return Err(FlowError::Input(what.to_owned()));
     }
     let gate = GateSettings::default();

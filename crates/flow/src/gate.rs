@@ -180,7 +180,7 @@ fn record(
     let currents: Vec<Current> = reports.iter().map(Current::from).collect();
     let last = reports.pop().ok_or_else(|| FlowError::Internal("no run was made".to_owned()))?;
     let unsealed = keep_report(artifacts, sealing, suite, &last)?;
-    let recorded = match holdpoint_gate::record::record(&currents) {
+    let recorded = match baseline::record(&currents, &suite.gate) {
         Ok(recorded) => recorded,
         Err(error) => {
             let exit = last.exit_code();

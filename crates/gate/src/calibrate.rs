@@ -23,7 +23,9 @@ pub struct Trials {
     inject: f64,
     plan: Option<Plan>,
     trials: u32,
+    decided: u32,
     false_alarms: u32,
+    suites_s: Vec<f64>,
     workloads: IndexMap<String, Vec<Trial>>,
 }
 
@@ -38,11 +40,11 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(workload: &AbWorkload, check: &Check) -> Self {
+    fn new(workload: &AbWorkload, check: &Check, share: f64) -> Self {
         let evidence = check.evidence();
         Self {
             verdict: check.verdict,
-            seconds: workload.spent_s,
+            seconds: workload.spent_s * share,
             xs: workload.units.iter().map(|unit| unit.x).collect(),
             unit_sd: evidence.and_then(|evidence| evidence.unit_sd),
             visible: evidence.and_then(|evidence| evidence.smallest_visible_slowdown),
@@ -53,7 +55,8 @@ impl Trial {
 impl Trials {
     /// None yet; `inject` is the slowdown put into head.
     pub fn new(inject: f64) -> Self {
-        Self { inject, plan: None, trials: 0, false_alarms: 0, workloads: IndexMap::new() }
+        let (workloads, suites_s) = (IndexMap::new(), Vec::new());
+        Self { inject, plan: None, trials: 0, decided: 0, false_alarms: 0, suites_s, workloads }
     }
 
     /// One more judged comparison. Samples are not kept, only what they amount to.
@@ -61,6 +64,13 @@ impl Trials {
         self.trials += 1;
         let alarmed = judgement.checks.iter().any(|check| check.verdict == Verdict::Regressed);
         self.false_alarms += u32::from(alarmed && self.inject == 0.0);
+        let is_decided =
+            |check: &Check| matches!(check.verdict, Verdict::Pass | Verdict::Improved | Verdict::Regressed);
+        self.decided += u32::from(alarmed || judgement.checks.iter().all(is_decided));
+        self.suites_s.push(report.elapsed_s);
+        // The workloads share the time that a user waits.
+        let spent_s: f64 = report.workloads.values().map(|workload| workload.spent_s).sum();
+        let share = if spent_s > 0.0 { report.elapsed_s / spent_s } else { 1.0 };
         self.plan = Some(Plan {
             tolerance: report.plan.tolerance,
             alarm_rate: report.plan.alarm_rate,
@@ -70,7 +80,8 @@ impl Trials {
         for ((name, workload), check) in report.workloads.iter().zip(&judgement.checks) {
             // A trial that was cut off says nothing.
             if workload.ended != Ended::Interrupted {
-                self.workloads.entry(name.clone()).or_default().push(Trial::new(workload, check));
+                let trials = self.workloads.entry(name.clone()).or_default();
+                trials.push(Trial::new(workload, check, share));
             }
         }
     }
@@ -102,16 +113,19 @@ impl Trials {
             alarm_rate: plan.alarm_rate,
             inject: self.inject,
             trials: self.trials,
+            decided: Some(self.decided),
             false_alarms: self.false_alarms,
             false_alarm_rate_upper: (self.inject == 0.0)
-                .then(|| binomial_upper(self.false_alarms as usize, self.trials as usize, CONFIDENCE))
+                .then(|| binomial_upper(self.false_alarms as usize, self.decided as usize, CONFIDENCE))
                 .flatten(),
             comparisons: workloads.values().map(|workload| workload.trials).sum(),
             detected: workloads.values().map(|workload| workload.detected).sum(),
             inconclusive: workloads.values().map(|workload| workload.inconclusive).sum(),
             seconds: stats::median(&all).unwrap_or(0.0),
+            suite_seconds: stats::median(&self.suites_s),
             elapsed_s,
             finished,
+            advice: Vec::new(),
             workloads,
         })
     }

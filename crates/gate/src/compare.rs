@@ -1,5 +1,6 @@
 //! Facts about each metric of a baseline: what it was, what it is, whether the two may be compared.
 
+use holdpoint_model::suite::{TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH};
 use holdpoint_model::{Allow, Baseline, BaselineMetric, Current, Identity, Machine, Revision, Unmeasured};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -36,6 +37,8 @@ pub struct Row {
     pub workload: Option<String>,
     pub baseline: BaselineMetric,
     pub found: Found,
+    /// That the machine was busier than for the baseline, where that matters to the metric.
+    pub busier: Option<String>,
 }
 
 /// A metric in the run.
@@ -58,11 +61,13 @@ pub fn compare(current: &Current, baseline: &Baseline, allow: Allow) -> Comparis
     let problem = machine_difference(current, baseline)
         .filter(|_| !allow.machine)
         .or_else(|| lock_difference(current, baseline).filter(|_| !allow.environment));
+    let busier = busier(current, baseline);
     let rows = baseline.metrics.iter().map(|(metric, was)| Row {
         metric: metric.clone(),
         workload: was.workload.clone().or_else(|| current.metrics.get(metric)?.workload.clone()),
         baseline: was.clone(),
         found: find(current, metric, was, problem.as_deref(), allow),
+        busier: busier.clone().filter(|_| !is_timed_on_device(was)),
     });
     Comparison {
         suite: current.suite.clone(),
@@ -95,6 +100,28 @@ fn find(current: &Current, metric: &str, was: &BaselineMetric, of_all: Option<&s
         }
         (None, None) => Found::Missing,
     }
+}
+
+/// Share of the machine's CPUs by which others may use more of it than they did for any run of the baseline.
+pub const BUSIER: f64 = 0.1;
+
+/// Whether other processes used more of the machine than for the baseline.
+fn busier(current: &Current, baseline: &Baseline) -> Option<String> {
+    let known: Option<Vec<f64>> = baseline.runs.iter().map(|run| run.others_cpu).collect();
+    let was = known?.into_iter().reduce(f64::max)?;
+    let is = current.others_cpu.filter(|is| *is > was + BUSIER)?;
+    Some(format!(
+        "other processes used {:.0} % of this machine's CPUs, at most {:.0} % while the baseline was recorded: end them and \
+         repeat, or compare side by side with \"holdpoint gate --against REV\"",
+        is * 100.0,
+        was * 100.0
+    ))
+}
+
+/// Times that the device takes do not depend on how busy the host is.
+fn is_timed_on_device(was: &BaselineMetric) -> bool {
+    let timer = was.identity.as_ref().map(|identity| identity.timer.as_str());
+    timer.is_some_and(|timer| [TIMER_CUDA_GRAPH, TIMER_CUDA_EVENTS].contains(&timer))
 }
 
 /// A time whose answer nobody looks at any more.

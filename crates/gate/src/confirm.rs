@@ -31,6 +31,8 @@ pub fn median_run(runs: &[Current]) -> Option<Confirmed> {
         return Some(Confirmed { current: runs[odd].clone(), odd: Some(odd) });
     }
     let mut merged = first.clone();
+    let others: Option<Vec<f64>> = runs.iter().map(|run| run.others_cpu).collect();
+    merged.others_cpu = others.and_then(|others| stats::median(&others));
     for (name, metric) in &mut merged.metrics {
         let values: Vec<f64> = runs.iter().filter_map(|run| Some(run.metrics.get(name)?.value_ms)).collect();
         metric.value_ms = stats::median(&values)?;

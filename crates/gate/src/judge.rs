@@ -23,13 +23,13 @@ pub fn judge_run(current: &Current, baseline: &Baseline, allow: Allow, policy: P
     }
 }
 
-/// A baseline with the tolerances that a flag or a suite gives in place of its own.
+/// A baseline with the tolerances that a flag or a suite gives in place of its own, but no less than what its runs let be seen.
 pub fn set_tolerances(mut baseline: Baseline, flag: Option<f64>, gate: &GateSettings) -> Baseline {
     for metric in baseline.metrics.values_mut() {
         let own = metric.workload.as_ref().and_then(|name| gate.workloads.get(name));
         let suite = own.map(|own| own.tolerance).or(gate.tolerance).map(Limit::share);
         if let Some(tolerance) = flag.or(suite) {
-            (metric.max_regression_ratio, metric.max_regression_abs_ms) = (tolerance, 0.0);
+            crate::tolerance::set(metric, tolerance);
         }
     }
     baseline
@@ -117,7 +117,7 @@ fn status_check(comparison: &Comparison) -> Option<Check> {
 /// A time that may be compared is judged by the rule; what else a run may have is the same under all of them.
 pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f64) -> Check) -> Check {
     let (status, verdict, reason) = match &row.found {
-        Found::Value(current_ms) => return rule(*current_ms),
+        Found::Value(current_ms) => return unless_busier(row, rule(*current_ms)),
         Found::Incomparable(_, problem) => {
             (CheckStatus::Inconclusive, Verdict::Inconclusive, problem.clone())
         }
@@ -135,6 +135,18 @@ pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f6
         _ => None,
     };
     Check { current_ms, allowed_max_ms, ..check_with_status(row, status, verdict, reason) }
+}
+
+/// A slowdown on a machine that was busier than for the baseline is no evidence against the code.
+fn unless_busier(row: &Row, check: Check) -> Check {
+    match &row.busier {
+        Some(busier) if check.verdict == Verdict::Regressed => {
+            let verdict = Verdict::Inconclusive;
+            let reason = format!("{}; {busier}", check.reason);
+            Check { verdict, status: status_of(verdict), reason, ..check }
+        }
+        _ => check,
+    }
 }
 
 /// The seeds' word for a verdict over times.

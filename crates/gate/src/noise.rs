@@ -1,14 +1,18 @@
 //! The smallest change that a baseline's noise can resolve. Where it cannot resolve the tolerance, a verdict would be a
 //! coin toss, and there is none.
 
-use crate::record::{RUNS_MIN, SPREAD_FACTOR};
+use crate::tolerance::RUNS_MIN;
 use holdpoint_model::{BaselineMetric, Verdict};
 use holdpoint_stats as stats;
+
+/// The noise of a baseline whose file does not say what can be seen, in units of its spread.
+pub const SPREAD_FACTOR: f64 = 3.0;
 
 /// A policy's verdict in view of the noise: the verdict itself, a milder one, or [`Verdict::Inconclusive`]
 /// with the reason.
 ///
-/// Changes within `SPREAD_FACTOR` spreads of the runs are noise. As long as that band is within the tolerance, the policy
+/// Changes below the smallest visible slowdown are noise; in files that do not name it, those within `SPREAD_FACTOR` spreads
+/// of the runs. As long as that band is within the tolerance, the policy
 /// decides. If it is wider, only what is clear anyway is decided: a change beyond the band and the tolerance is a
 /// regression; one that would be within the tolerance even if the noise had flattered it passes, and is an
 /// improvement if it lies beyond the band. Baselines with fewer runs than tell a spread, as all of the seeds', are the
@@ -19,11 +23,13 @@ pub(crate) fn weigh(
     current_ms: f64,
     ruled: Verdict,
 ) -> (Verdict, Option<String>) {
-    let Some(spread) = stats::spread(&was.runs_ms).filter(|_| was.runs_ms.len() >= RUNS_MIN) else {
+    let by_spread = || stats::spread(&was.runs_ms).map(|spread| SPREAD_FACTOR * spread);
+    let visible = was.smallest_visible_slowdown.or_else(by_spread);
+    let Some(visible) = visible.filter(|_| was.runs_ms.len() >= RUNS_MIN) else {
         return (ruled, None);
     };
-    // In milliseconds, as the tolerance is kept: a tolerance made from this very spread is then exactly the band.
-    let noisy_max_ms = was.value_ms * (1.0 + SPREAD_FACTOR * spread);
+    // In milliseconds, as the tolerance is kept: a tolerance made from these very runs is then exactly the band.
+    let noisy_max_ms = was.value_ms * (1.0 + visible);
     if noisy_max_ms <= allowed_max_ms || allowed_max_ms.is_nan() {
         return (ruled, None);
     }
@@ -34,7 +40,7 @@ pub(crate) fn weigh(
         _ => current_ms + band_ms < allowed_max_ms,
     };
     match ruled {
-        _ if !is_clear => (Verdict::Inconclusive, Some(unclear(was, spread, allowed_max_ms, current_ms))),
+        _ if !is_clear => (Verdict::Inconclusive, Some(unclear(was, visible, allowed_max_ms, current_ms))),
         Verdict::Improved if current_ms + band_ms >= was.value_ms => {
             (Verdict::Pass, Some("within the tolerance; faster, but not by more than noise".to_owned()))
         }
@@ -42,15 +48,15 @@ pub(crate) fn weigh(
     }
 }
 
-fn unclear(was: &BaselineMetric, spread: f64, allowed_max_ms: f64, current_ms: f64) -> String {
+fn unclear(was: &BaselineMetric, visible: f64, allowed_max_ms: f64, current_ms: f64) -> String {
     let change = |ms: f64| (ms / was.value_ms - 1.0) * 100.0;
     format!(
         "{:+.1} %, but runs of the baseline differ by {:.1} %: a change below {:.0} % is within the noise, the \
          tolerance is {:.1} %; widen it with \"holdpoint baseline fit\", record on a quieter machine, or compare side \
          by side with \"holdpoint gate --against REV\"",
         change(current_ms),
-        spread * 100.0,
-        SPREAD_FACTOR * spread * 100.0,
+        stats::spread(&was.runs_ms).unwrap_or(0.0) * 100.0,
+        visible * 100.0,
         change(allowed_max_ms),
     )
 }

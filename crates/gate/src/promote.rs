@@ -1,8 +1,10 @@
 //! A new baseline from reports of a revision that was merged: nothing that would make the gate weaker unseen gets in.
 
 use crate::compare::identity_difference;
-use crate::record::{RUNS_MIN, RecordError, record};
+use crate::record::{RecordError, record};
+use crate::tolerance::RUNS_MIN;
 use holdpoint_model::{Allow, Baseline, Current, Promotion};
+use holdpoint_stats::sequential::ALARM_RATE;
 
 /// A report that cannot become the baseline.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +43,8 @@ pub fn promote(
             return Err(PromoteError::Report { number: index + 1, what });
         }
     }
-    let mut baseline = record(runs)?;
+    let alarm_rate = before.and_then(|before| before.alarm_rate).unwrap_or(ALARM_RATE);
+    let mut baseline = record(runs, alarm_rate)?;
     if let Some(before) = before {
         check_before(before, &baseline).map_err(PromoteError::Lost)?;
         baseline.baseline_notes.clone_from(&before.baseline_notes);
@@ -118,6 +121,7 @@ fn keep_tolerances(baseline: &mut Baseline, before: &Baseline) {
         if let Some(was) = before.metrics.get(name) {
             metric.max_regression_ratio = was.max_regression_ratio;
             metric.max_regression_abs_ms = was.max_regression_abs_ms;
+            metric.smallest_visible_slowdown = was.smallest_visible_slowdown;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Baselines from runs: values, spread, tolerances.
 
+use crate::tolerance::{self, RUNS_MIN};
 use holdpoint_model::baseline::DEFAULT_RATIO;
 use holdpoint_model::{Baseline, BaselineMetric, BaselineRun, Current, SCHEMA_VERSION};
 use holdpoint_stats as stats;
@@ -14,6 +15,8 @@ pub enum RecordError {
     NotOk(String),
     /// Runs of different suites, machines, metrics or workloads.
     Mixed(&'static str),
+    /// A promoted baseline holds what was promoted, and nothing else.
+    Promoted,
     /// A run without metrics: a baseline of it would gate nothing.
     NoMetrics,
     /// A run of a GPU suite with none of the metrics that the seeds' template has.
@@ -36,6 +39,10 @@ impl std::fmt::Display for RecordError {
                 "the run's status is {status:?}; a baseline needs a run in which everything was measured"
             ),
             Self::Mixed(what) => write!(f, "the runs are of different {what}"),
+            Self::Promoted => f.write_str(
+                "the baseline was promoted, and names the reports that were; promote them again together with the new \
+                 ones: \"holdpoint baseline promote REPORT…\"",
+            ),
             Self::NoMetrics => f.write_str("the run has no metrics; a baseline of it would gate nothing"),
             Self::NoTemplateMetrics => f.write_str(
                 "the run has none of the metrics of the seeds' GPU template, such as \
@@ -44,7 +51,7 @@ impl std::fmt::Display for RecordError {
             Self::TooFewRuns { metric, runs_count } => write!(
                 f,
                 "{metric}: runs in the baseline: {runs_count}; their spread takes at least {RUNS_MIN}: \
-                 \"holdpoint baseline record --runs 5\""
+                 \"holdpoint baseline record\""
             ),
         }
     }
@@ -52,24 +59,42 @@ impl std::fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// Fewer runs say nothing about how far apart runs are.
-pub const RUNS_MIN: usize = 3;
-/// Tolerance that even a metric with a steady baseline gets: five runs in a row do not show what a shared machine
-/// does minutes later. See METHODOLOGY, "Against a stored baseline".
-pub const RATIO_MIN: f64 = 0.25;
-/// Tolerance in units of the spread (range over median) of the runs. The range of five runs is about 2.3
-/// standard deviations, so three ranges are about seven.
-pub const SPREAD_FACTOR: f64 = 3.0;
-
 /// A baseline from runs of one suite on one machine: the value is the median over the runs, the tolerance
-/// comes from their spread (the seeds' default where there are too few).
-pub fn record(runs: &[Current]) -> Result<Baseline, RecordError> {
+/// comes from their differences (the seeds' default where there are too few).
+pub fn record(runs: &[Current], alarm_rate: f64) -> Result<Baseline, RecordError> {
     let mut baseline = collect(runs)?;
-    for metric in baseline.metrics.values_mut() {
-        if metric.runs_ms.len() >= RUNS_MIN {
-            set_tolerance(metric);
-        }
+    tolerance::fit(&mut baseline, alarm_rate);
+    Ok(baseline)
+}
+
+/// A baseline with further runs of the same code.
+pub fn append(mut baseline: Baseline, runs: &[Current], alarm_rate: f64) -> Result<Baseline, RecordError> {
+    let new = collect(runs)?;
+    if baseline.promoted.is_some() {
+        return Err(RecordError::Promoted);
     }
+    let fingerprint = |b: &Baseline| b.machine.as_ref().map(|machine| machine.fingerprint.clone());
+    let commits = |b: &Baseline| b.runs.iter().map(|run| run.revision.clone()).collect::<Vec<_>>();
+    let identities = |b: &Baseline| b.metrics.values().map(|m| m.identity.clone()).collect::<Vec<_>>();
+    let differences = [
+        ("suites", baseline.suite != new.suite),
+        ("machines", fingerprint(&baseline) != fingerprint(&new)),
+        ("status", baseline.required_status() != new.required_status()),
+        (ENVIRONMENTS, baseline.environment_lock != new.environment_lock),
+        ("metrics", !baseline.metrics.keys().eq(new.metrics.keys())),
+        (WORKLOADS, identities(&baseline) != identities(&new)),
+        ("revisions", commits(&baseline).first() != commits(&new).first()),
+    ];
+    if let Some((what, _)) = differences.into_iter().find(|(_, differ)| *differ) {
+        return Err(RecordError::Mixed(what));
+    }
+    baseline.runs.extend(new.runs);
+    for (metric, new) in baseline.metrics.values_mut().zip(new.metrics.into_values()) {
+        metric.runs_ms.extend(new.runs_ms);
+        metric.slow_stretches.extend(new.slow_stretches);
+        metric.value_ms = stats::median(&metric.runs_ms).unwrap_or(metric.value_ms);
+    }
+    tolerance::fit(&mut baseline, alarm_rate);
     Ok(baseline)
 }
 
@@ -109,21 +134,15 @@ pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
     Ok(baseline)
 }
 
-/// Sets every tolerance from the measured spread between runs.
-pub fn fit_tolerances(baseline: &mut Baseline) -> Result<(), RecordError> {
+/// Sets every tolerance from the measured differences between runs.
+pub fn fit_tolerances(baseline: &mut Baseline, alarm_rate: f64) -> Result<(), RecordError> {
     // All or nothing: a baseline with some tolerances wide and some tight would look fitted.
     if let Some((name, metric)) = baseline.metrics.iter().find(|(_, metric)| metric.runs_ms.len() < RUNS_MIN)
     {
         return Err(RecordError::TooFewRuns { metric: name.clone(), runs_count: metric.runs_ms.len() });
     }
-    baseline.metrics.values_mut().for_each(set_tolerance);
+    tolerance::fit(baseline, alarm_rate);
     Ok(())
-}
-
-fn set_tolerance(metric: &mut BaselineMetric) {
-    metric.spread = stats::spread(&metric.runs_ms);
-    metric.max_regression_ratio = (SPREAD_FACTOR * metric.spread.unwrap_or(0.0)).max(RATIO_MIN);
-    metric.max_regression_abs_ms = 0.0;
 }
 
 /// Whether a metric is a place in the seeds' GPU report.
@@ -147,6 +166,9 @@ fn template_tolerance(metric: &str) -> (f64, f64) {
     }
 }
 
+const ENVIRONMENTS: &str = "environments (precision, determinism, threads, seeds, versions)";
+const WORKLOADS: &str = "workloads under the same names";
+
 fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
     let first = runs.first().ok_or(RecordError::NoRuns)?;
     for run in runs {
@@ -167,15 +189,13 @@ fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
             return Err(RecordError::Mixed("machines"));
         }
         if run.environment_lock != first.environment_lock {
-            return Err(RecordError::Mixed(
-                "environments (precision, determinism, threads, seeds, versions)",
-            ));
+            return Err(RecordError::Mixed(ENVIRONMENTS));
         }
         if !run.metrics.keys().eq(first.metrics.keys()) {
             return Err(RecordError::Mixed("metrics"));
         }
         if run.metrics.values().map(|m| &m.identity).ne(first.metrics.values().map(|m| &m.identity)) {
-            return Err(RecordError::Mixed("workloads under the same names"));
+            return Err(RecordError::Mixed(WORKLOADS));
         }
     }
     if first.metrics.is_empty() {
@@ -188,11 +208,13 @@ fn collect(runs: &[Current]) -> Result<Baseline, RecordError> {
         required_status: Some(first.status.clone().unwrap_or_else(|| "ok".to_owned())),
         machine: first.machine.clone(),
         environment_lock: first.environment_lock.clone(),
+        alarm_rate: None,
         runs: runs
             .iter()
             .map(|run| BaselineRun {
                 timestamp_utc: run.timestamp_utc.clone().unwrap_or_default(),
                 revision: run.revision.clone(),
+                others_cpu: run.others_cpu,
             })
             .collect(),
         promoted: None,
@@ -213,6 +235,8 @@ fn metrics(runs: &[Current], first: &Current) -> BTreeMap<String, BaselineMetric
             identity: value.identity.clone(),
             answer_checked: value.answer_checked,
             spread: stats::spread(&runs_ms),
+            smallest_visible_slowdown: None,
+            slow_stretches: runs.iter().filter_map(|run| run.metrics.get(name)?.slow_stretches).collect(),
             runs_ms,
         };
         Some((name.clone(), metric))

@@ -57,7 +57,13 @@ fn medians(report: &Report) -> Current {
             Outcome::Measured(measured) => {
                 let (workload, identity) = (Some(name.clone()), Some(measurement.identity.clone()));
                 let answer_checked = Some(measured.answer.is_some());
-                let value = MetricValue { value_ms: measured.p50_ms, workload, identity, answer_checked };
+                let value = MetricValue {
+                    value_ms: measured.p50_ms,
+                    workload,
+                    identity,
+                    answer_checked,
+                    slow_stretches: None,
+                };
                 current.metrics.insert(metric, value);
             }
             Outcome::Skipped { reason } => {
@@ -77,6 +83,8 @@ fn as_baseline(report: &Report) -> Baseline {
     let metric = |value: MetricValue| BaselineMetric {
         value_ms: value.value_ms,
         max_regression_ratio: DEFAULT_RATIO,
+        smallest_visible_slowdown: None,
+        slow_stretches: Vec::new(),
         max_regression_abs_ms: 0.0,
         workload: value.workload,
         identity: value.identity,
@@ -85,6 +93,7 @@ fn as_baseline(report: &Report) -> Baseline {
         spread: None,
     };
     Baseline {
+        alarm_rate: None,
         schema_version: SCHEMA_VERSION,
         suite: was.suite,
         baseline_notes: String::new(),

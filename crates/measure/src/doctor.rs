@@ -2,7 +2,7 @@
 
 use crate::builds::cache_dir;
 use crate::tools::{self, Permission, Tool};
-use crate::{clock, machine};
+use crate::{advice, clock, machine};
 use holdpoint_cuda::compile::{self, Nvrtc};
 use holdpoint_model::SCHEMA_VERSION;
 use holdpoint_model::caps::{
@@ -68,6 +68,7 @@ fn cpu_caps() -> CpuCaps {
         frequency: Cap::new(machine::cpu_mhz().is_none().then_some("cpu_frequency_not_readable")),
         steal: Cap::new((!machine::steal_is_readable()).then_some("proc_stat_not_readable")),
         perf_counters: perf_cap(),
+        advice: advice::advise(),
     }
 }
 

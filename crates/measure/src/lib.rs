@@ -2,6 +2,7 @@
 //! baselines, policies or verdicts.
 
 pub mod ab;
+pub mod advice;
 mod ask;
 mod audit;
 pub mod builds;

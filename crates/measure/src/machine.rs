@@ -93,7 +93,38 @@ pub struct StateReader {
 #[derive(Clone, Copy, Debug)]
 struct CpuTicks {
     all: u64,
+    idle: u64,
     steal: u64,
+}
+
+/// Counts the CPU time that others use, from now on.
+#[derive(Debug)]
+pub struct OthersCpu {
+    before: Option<(CpuTicks, u64)>,
+}
+
+impl OthersCpu {
+    pub fn begin() -> Self {
+        Self { before: cpu_ticks().zip(own_ticks()) }
+    }
+
+    /// The share of the machine's CPU time that neither this process nor the children it waited for used. Time that the
+    /// hypervisor gave to other machines counts as others'.
+    pub fn share(&self) -> Option<f64> {
+        let (before, own_before) = self.before?;
+        let (now, own_now) = cpu_ticks().zip(own_ticks())?;
+        let all = now.all.checked_sub(before.all).filter(|all| *all > 0)?;
+        let busy = all.saturating_sub(now.idle.saturating_sub(before.idle));
+        Some(busy.saturating_sub(own_now.saturating_sub(own_before)) as f64 / all as f64)
+    }
+}
+
+/// Ticks of CPU time that this process and the children it waited for used.
+fn own_ticks() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    // utime, stime, cutime and cstime are fields 14 to 17 of proc(5); the first here is the third there.
+    fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum()
 }
 
 impl StateReader {
@@ -138,7 +169,8 @@ fn cpu_ticks() -> Option<CpuTicks> {
     let ticks: Vec<u64> =
         text.lines().next()?.split_whitespace().skip(1).filter_map(|t| t.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; the rest is already counted in user and nice.
-    Some(CpuTicks { all: ticks.iter().take(8).sum(), steal: *ticks.get(7)? })
+    let idle = ticks.get(3)? + ticks.get(4)?;
+    Some(CpuTicks { all: ticks.iter().take(8).sum(), idle, steal: *ticks.get(7)? })
 }
 
 pub fn steal_is_readable() -> bool {

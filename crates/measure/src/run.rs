@@ -14,6 +14,7 @@ use std::time::Instant;
 /// becomes its outcome.
 pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
+    let others = machine::OthersCpu::begin();
     let (measurements, workers) = schedule::measure(suite, on_event);
     crate::jobs::sweep();
     let cuda = workers.values().find_map(|worker| Some(worker.device.as_ref()?.versions.clone()));
@@ -31,6 +32,7 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
             percentile_rule: stats::PERCENTILE_RULE.to_owned(),
             clock_resolution_ns: clock::resolution_ns(),
             elapsed_s: start.elapsed().as_secs_f64(),
+            others_cpu: others.share(),
         },
         machine: Some(machine::machine_for(suite)),
         revision: machine::revision(repository),

@@ -24,6 +24,9 @@ pub struct Baseline {
     /// Other conditions that must match. Absent in the files of Apex-X and cudadent42.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_lock: Option<EnvironmentLock>,
+    /// The false-alarm rate per suite that the tolerances were made for. Absent where they were not made from runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alarm_rate: Option<f64>,
     /// The runs the values come from. Absent in the seeds' files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<BaselineRun>,
@@ -51,6 +54,9 @@ pub struct BaselineRun {
     pub timestamp_utc: String,
     #[serde(default)]
     pub revision: Option<Revision>,
+    /// Share of the machine's CPU time that other processes used meanwhile; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,12 +77,19 @@ pub struct BaselineMetric {
     /// The value in each run, in the order of `runs`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_ms: Vec<f64>,
+    /// How much slower than the middle one the slowest tenth of each run's stretches was. Absent in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_stretches: Vec<f64>,
     /// Whether the workload's answer was checked; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_checked: Option<bool>,
     /// How far apart the runs were: `(max - min) / median`. Absent with fewer than two runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
+    /// The smallest slowdown that can be told from the difference between runs at `alarm_rate`. Absent with fewer than
+    /// three runs, and in files from before it was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_visible_slowdown: Option<f64>,
 }
 
 /// The seeds' tolerance where a file names none.
@@ -119,10 +132,13 @@ impl From<Current> for Baseline {
                 answer_checked: metric.answer_checked,
                 runs_ms: Vec::new(),
                 spread: None,
+                smallest_visible_slowdown: None,
+                slow_stretches: Vec::new(),
             };
             (name, value)
         });
-        let run = |timestamp_utc| BaselineRun { timestamp_utc, revision: current.revision };
+        let (revision, others_cpu) = (current.revision, current.others_cpu);
+        let run = |timestamp_utc| BaselineRun { timestamp_utc, revision, others_cpu };
         Self {
             schema_version: SCHEMA_VERSION,
             suite: current.suite,
@@ -130,6 +146,7 @@ impl From<Current> for Baseline {
             required_status: None,
             machine: current.machine,
             environment_lock: current.environment_lock,
+            alarm_rate: None,
             runs: current.timestamp_utc.map(run).into_iter().collect(),
             promoted: None,
             metrics: metrics.collect(),

@@ -1,6 +1,6 @@
 //! Error rates on a machine, from comparing code with itself, `calibration.json`.
 
-use crate::machine::{Machine, Toolchain};
+use crate::machine::{Advice, Machine, Toolchain};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,12 @@ pub struct Calibration {
     pub inject: f64,
     /// Comparisons of the whole suite.
     pub trials: u32,
+    /// Comparisons that were decided: every workload, or one of them as slower. Absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<u32>,
     /// Comparisons in which at least one workload was called slower although nothing was injected.
     pub false_alarms: u32,
-    /// With 95 % confidence the rate of false alarms per suite is at most this; absent with a slowdown injected.
+    /// Of the comparisons that were decided: with 95 % confidence the rate of false alarms per suite is at most this; absent with a slowdown injected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub false_alarm_rate_upper: Option<f64>,
     /// Workloads compared, over all trials: what `detected` and `inconclusive` are of.
@@ -34,12 +37,18 @@ pub struct Calibration {
     pub detected: u32,
     /// Workloads not decided within the budget, over all trials.
     pub inconclusive: u32,
-    /// Machine time per workload and trial, median, in seconds.
+    /// Wall time per workload and trial, median, in seconds.
     pub seconds: f64,
+    /// Wall time of a comparison of the whole suite, median, in seconds. Absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite_seconds: Option<f64>,
     /// Seconds of the whole calibration.
     pub elapsed_s: f64,
     /// Whether all trials were made; a signal may have ended them.
     pub finished: bool,
+    /// What would make times on this machine steadier; absent in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
     pub workloads: IndexMap<String, Calibrated>,
 }
 
@@ -60,7 +69,7 @@ pub struct Calibrated {
     /// Not decided within the budget.
     pub inconclusive: u32,
     pub failed: u32,
-    /// Machine time to the verdict in seconds: median and 90th percentile.
+    /// Its share of the wall time to the verdict in seconds: median and 90th percentile.
     pub seconds: f64,
     /// 90th percentile of that.
     pub seconds_p90: f64,
@@ -79,10 +88,31 @@ pub struct Calibrated {
     pub too_noisy: bool,
 }
 
+impl Calibrated {
+    /// Trials in which the workload was decided.
+    pub fn decided(&self) -> u32 {
+        [self.passed, self.faster, self.false_alarms, self.detected]
+            .iter()
+            .fold(0, |sum, n| sum.saturating_add(*n))
+    }
+
+    /// Whether it says anything about verdicts: nothing failed, and something was decided.
+    pub fn is_evidence(&self) -> bool {
+        self.failed == 0 && self.decided() > 0
+    }
+}
+
+impl Calibration {
+    /// Whether it may be kept and shown beside verdicts: a suite that fails says nothing about how it is judged.
+    pub fn is_evidence(&self) -> bool {
+        !self.workloads.is_empty() && self.workloads.values().all(|workload| workload.failed == 0)
+    }
+}
+
 /// The smallest slowdown that is detected within a given time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Visible {
-    /// Machine time for the workload.
+    /// Wall time for the workload.
     pub seconds: f64,
     /// 0.02 is 2 %; absent if no slowdown could be detected in that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! Capabilities of this machine, and why some are missing: Apex-X's runtime capability snapshot, with the CPU added.
 
+use crate::machine::Advice;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,9 @@ pub struct CpuCaps {
     pub steal: Cap,
     /// Whether hardware counters can be read.
     pub perf_counters: Cap,
+    /// What would make times on it steadier; absent in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -19,6 +19,8 @@ pub struct Current {
     pub environment_lock: Option<EnvironmentLock>,
     /// The revision, if its file says.
     pub revision: Option<Revision>,
+    /// Share of the machine's CPU time that other processes used meanwhile, if its file says.
+    pub others_cpu: Option<f64>,
     pub metrics: BTreeMap<String, MetricValue>,
     /// Metrics that were requested and not measured.
     pub unmeasured: BTreeMap<String, Unmeasured>,
@@ -32,6 +34,8 @@ pub struct MetricValue {
     pub identity: Option<Identity>,
     /// Whether the workload's answer was checked, if the file says.
     pub answer_checked: Option<bool>,
+    /// How much slower than the middle one the slowest tenth of the run's stretches was, if the file says.
+    pub slow_stretches: Option<f64>,
 }
 
 /// Why a metric has no value.
@@ -51,6 +55,7 @@ impl From<&Report> for Current {
             machine: report.machine.clone(),
             environment_lock: report.environment_lock.clone(),
             revision: report.revision.clone(),
+            others_cpu: report.config.others_cpu,
             ..Self::default()
         };
         for (name, measurement) in &report.benchmarks {
@@ -65,7 +70,9 @@ impl From<&Report> for Current {
                             let (workload, identity) =
                                 (Some(name.clone()), Some(measurement.identity.clone()));
                             let answer_checked = Some(measured.answer.is_some());
-                            let value = MetricValue { value_ms, workload, identity, answer_checked };
+                            let slow_stretches = measured.slow_stretches;
+                            let value =
+                                MetricValue { value_ms, workload, identity, answer_checked, slow_stretches };
                             current.metrics.insert(key, value);
                             continue;
                         }

@@ -56,7 +56,7 @@ pub use judgement::{
     Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, MetricKeys, PairedKeys,
     Source, ThresholdKeys, Verdict,
 };
-pub use machine::{Machine, MachineState, Revision, Toolchain};
+pub use machine::{Advice, Machine, MachineState, Revision, Toolchain};
 pub use profile::{
     KernelProfile, Profile, ProfileComparison, ProfileOutcome, SanitizeOutcome, SanitizeReport,
 };

@@ -41,6 +41,17 @@ impl Machine {
     }
 }
 
+/// Something that makes times on a machine vary, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// A code, such as `governor`.
+    pub reason: String,
+    /// What was found.
+    pub detail: String,
+    /// A command, or what else helps.
+    pub remedy: String,
+}
+
 /// The machine's state while a round ran. Absent means not readable here, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineState {

@@ -103,6 +103,10 @@ pub struct RunConfig {
     pub clock_resolution_ns: u64,
     /// Seconds the whole run took, set-up and checks included.
     pub elapsed_s: f64,
+    /// Share of the machine's CPU time that other processes, and other machines on its hardware, used meanwhile. Absent where
+    /// that cannot be read, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu: Option<f64>,
 }
 
 /// One workload's outcome. It never becomes a missing row. `measurement.rs` reads it.
@@ -146,6 +150,10 @@ pub struct Measured {
     /// 95 % interval of the median, by how far rounds differ; absent with fewer than six rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50_interval_ms: Option<[f64; 2]>,
+    /// How much slower the slowest tenth of the run's stretches was than the middle one, as a share: what a busy neighbour or
+    /// a lower clock does to the same code. Absent with few rounds, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_stretches: Option<f64>,
     /// Declared work over the median, by name: `tiles_per_s`, `gb_per_s`, `gflops`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub throughput: BTreeMap<String, f64>,

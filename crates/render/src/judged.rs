@@ -73,11 +73,7 @@ impl<'a> Judged<'a> {
 
     /// Titles of the columns of values.
     pub(crate) fn value_titles(self) -> [&'static str; 2] {
-        match (self.is_sides(), self.has_metrics()) {
-            (true, false) => ["base p50", "head p50"],
-            (true, true) => ["base", "head"],
-            (false, _) => ["baseline", "current"],
-        }
+        if self.is_sides() { ["base", "head"] } else { ["baseline", "current"] }
     }
 
     pub(crate) fn sides(self) -> Option<&'a AbReport> {

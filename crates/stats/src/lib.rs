@@ -64,6 +64,23 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     (median > 0.0).then(|| (sorted[sorted.len() - 1] - sorted[0]) / median)
 }
 
+/// How far the median of a few new values may lie above that of `values` by chance: exceeded with probability `tail`
+/// if all of them are independent draws from one normal distribution, whose variance is estimated from `values` alone.
+///
+/// `new_variance` is the variance of that median in units of the variance of a value: what the new values add, and
+/// what else the two groups may differ by. Absent with fewer than two values or a tail that is not in (0, 1/2).
+pub fn median_excess(values: &[f64], new_variance: f64, tail: f64) -> Option<f64> {
+    let (_, variance) = classic::moments(values)?;
+    let count = values.len() as f64;
+    (tail > 0.0 && tail < 0.5).then(|| {
+        let error = (new_variance + MEDIAN_VARIANCE / count).sqrt();
+        special::student_upper(tail, count - 1.0) * error * variance.sqrt()
+    })
+}
+
+/// The variance of the median of many normal values, over that of their mean: π/2. Of a few values it is less.
+const MEDIAN_VARIANCE: f64 = std::f64::consts::FRAC_PI_2;
+
 /// An interval for the median of values that come in rounds, at 95 %.
 ///
 /// Values within a round are correlated, so their number says little; the rounds are what is independent. How
@@ -136,6 +153,26 @@ mod tests {
         for (degrees, expected) in [(5.0, 2.571), (9.0, 2.262), (20.0, 2.086), (1e9, 1.960)] {
             assert!((student_t_975(degrees) / expected - 1.0).abs() < 0.01, "{degrees}");
         }
+    }
+
+    #[test]
+    fn the_excess_of_a_median_is_exceeded_at_its_rate() {
+        // The median of three normal values has a variance of 0.449.
+        let (mut random, trials, tail) = (random::Random::new(11), 40_000, 0.02);
+        for count in [3, 5, 10] {
+            let exceeded = (0..trials)
+                .filter(|_| {
+                    let values: Vec<f64> = (0..count).map(|_| random.normal()).collect();
+                    let new: Vec<f64> = (0..3).map(|_| random.normal()).collect();
+                    let excess = median_excess(&values, 0.449, tail).unwrap();
+                    median(&new).unwrap() - median(&values).unwrap() > excess
+                })
+                .count();
+            let rate = exceeded as f64 / f64::from(trials);
+            assert!((0.75 * tail..1.05 * tail).contains(&rate), "{count} values: {rate}");
+        }
+        assert_eq!(median_excess(&[1.0], 0.449, tail), None);
+        assert_eq!(median_excess(&[1.0, 2.0], 0.449, 0.5), None);
     }
 
     #[test]

@@ -86,6 +86,21 @@ pub(crate) fn student_two_sided(t: f64, degrees: f64) -> f64 {
     beta_cdf(degrees / (degrees + t * t), degrees / 2.0, 0.5)
 }
 
+/// The point that Student's t exceeds with probability `tail`, for a tail below one half: halving between bounds, since
+/// tails as small as a suite's error rate divided by its metrics are far from where expansions hold.
+pub(crate) fn student_upper(tail: f64, degrees: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while student_two_sided(high, degrees) > 2.0 * tail && high < 1e300 {
+        high *= 2.0;
+    }
+    // 60 halvings: below the last digit of a double.
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if student_two_sided(middle, degrees) > 2.0 * tail { low = middle } else { high = middle }
+    }
+    high
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,5 +127,14 @@ mod tests {
     fn students_t_agrees_with_the_tables() {
         close(student_two_sided(2.228_138_851_964_939, 10.0), 0.05);
         close(student_two_sided(1.0, 1.0), 0.5);
+    }
+
+    #[test]
+    fn the_upper_points_of_students_t_agree_with_the_tables() {
+        close(student_upper(0.025, 10.0), 2.228_138_851_964_939);
+        // One degree is Cauchy's distribution: cot(π tail).
+        close(student_upper(1e-4, 1.0), 1.0 / (PI * 1e-4).tan());
+        // Two degrees: (1 - 2 tail) / sqrt(2 tail (1 - tail)).
+        close(student_upper(1e-6, 2.0), (1.0 - 2e-6) / (2e-6_f64 * (1.0 - 1e-6)).sqrt());
     }
 }

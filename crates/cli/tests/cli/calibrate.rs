@@ -1,6 +1,7 @@
 //! `holdpoint calibrate`: a suite against itself.
 
 use crate::common::{Here, TINY};
+use crate::repository::FAST;
 use crate::scripted_worker::suite;
 use serde_json::Value;
 
@@ -93,10 +94,44 @@ fn programs_of_others_are_calibrated_by_what_they_tell() {
 }
 
 #[test]
-fn a_suite_that_does_not_run_is_broken() {
+fn a_suite_that_does_not_run_is_broken_and_leaves_no_evidence() {
     let here = Here::with_scripted_worker();
     here.write("scripted.sh", "exit 3");
-    here.run(&[&CALIBRATE[..], &["--trials", "1"]].concat()).ends(4);
+    let ran = here.run(&[&CALIBRATE[..], &["--trials", "30", "--output", "out.json"]].concat());
+    ran.ends(4)
+        .prints(&["failed: 2 of 2 comparisons failed", "1 trial"])
+        .notes(&["not kept: a: base failed"]);
+    let kept = |name: &String| name.contains("calibration/") || name == "out.json";
+    assert!(!here.files().iter().any(kept), "{:?}", here.files());
+}
+
+#[test]
+fn a_suite_is_built_before_it_is_compared_with_itself() {
+    let here = Here::repository();
+    here.commit("fast", Some(FAST));
+    let arguments = ["calibrate", "--trials", "1", "--rounds", "1", "--budget", "10", "--output", "out.json"];
+    here.revisions(&arguments).ends(0).prints(&["no false alarm in 1 trial"]);
+    let calibration = here.json("out.json");
+    assert_eq!(calibration["workloads"]["program"]["passed"], 1);
+    assert_eq!(here.builds_count(), 1);
+    here.git(&["rm", "--quiet", "prog.sh"]);
+    here.revisions(&["calibrate", "--trials", "1"]).ends(4).notes(&["building the work tree"]);
+}
+
+#[test]
+fn failed_trials_of_an_older_file_are_not_shown_beside_verdicts() {
+    let here = Here::with_scripted_worker();
+    let arguments = ["--round-ms", "0.02", "--rounds", "1", "--trials", "1", "--quiet"];
+    here.run(&[&CALIBRATE[..], &arguments].concat()).ends(0);
+    let is_kept = |name: &String| name.starts_with(".holdpoint/calibration/scripted-");
+    let kept = here.files().into_iter().find(is_kept).unwrap();
+    let suites = ["ab", "--base-suite", "suite.toml", "--head-suite", "suite.toml", "--round-ms", "0.02"];
+    here.run(&suites).ends(0).prints(&["0/1"]);
+    let mut calibration = here.json(&kept);
+    calibration["workloads"]["a"]["failed"] = 1.into();
+    here.write(&kept, &calibration.to_string());
+    here.run(&suites).ends(0).prints(&["has failed trials and says nothing"]);
+    assert!(here.ab()["workloads"]["b"].get("calibrated").is_none());
 }
 
 #[test]

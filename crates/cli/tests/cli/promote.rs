@@ -56,7 +56,7 @@ fn one_report_keeps_the_tolerances_and_notes_of_the_baseline_before() {
         here.edit(name, |other| other["timestamp_utc"] = name.into());
     }
     promote(&here, &[report, "two.json", "three.json"]).ends(0);
-    assert_eq!(here.json(&name)["metrics"]["pack_p50_ms"]["max_regression_ratio"], 0.25);
+    assert_eq!(here.json(&name)["metrics"]["pack_p50_ms"]["max_regression_ratio"], 0.02);
 }
 
 #[test]

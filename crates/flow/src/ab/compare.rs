@@ -10,7 +10,7 @@ use holdpoint_model::ab::{Ended, SameBuild};
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Calibration, Judgement, Suite, Unit, UnitCost, UnitPlan,
+    AbPlan, AbReport, AbWorkload, Calibrated, Calibration, Judgement, Suite, Unit, UnitCost, UnitPlan,
 };
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -203,10 +203,15 @@ pub fn add_calibration(judgement: &mut Judgement, dir: &Path) {
         return;
     }
     match holdpoint_store::read_document::<Calibration>(&path) {
+        Ok(calibration) if !calibration.is_evidence() => judgement.notes.push(format!(
+            "the calibration {} has failed trials and says nothing; calibrate again: \"holdpoint calibrate\"",
+            path.display()
+        )),
         Ok(calibration) => {
             for check in judgement.checks.iter_mut().filter(|check| check.metric_keys().is_none()) {
                 let calibrated =
                     check.workload.as_ref().and_then(|name| calibration.workloads.get(name).cloned());
+                let calibrated = calibrated.filter(Calibrated::is_evidence);
                 if let Some(paired) = &mut check.paired {
                     paired.calibrated = calibrated;
                 }

@@ -2,6 +2,7 @@
 
 use super::{ProfileOn, SealArgs, SuiteArg, WaiversArg, policy_parser};
 use holdpoint_gate::Policy;
+use holdpoint_gate::tolerance::TOLERANCE;
 use holdpoint_model::AbPlan;
 use holdpoint_model::ab::Clock;
 use holdpoint_model::suite::GateSettings;
@@ -67,8 +68,6 @@ pub struct DecideArgs {
     pub measure_same_code: bool,
 }
 
-/// Default tolerance of two sides.
-const TOLERANCE: f64 = 0.02;
 /// Default seconds per workload.
 const BUDGET_S: f64 = 20.0;
 /// Default number of units per workload.

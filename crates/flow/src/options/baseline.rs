@@ -22,6 +22,8 @@ pub struct BaselineArgs {
 pub enum BaselineCommand {
     /// Measure the suite several times and keep the result as the baseline
     Record(RecordArgs),
+    /// Add runs to a baseline of the same code: sessions hours or days apart show how far they differ
+    Append(RecordArgs),
     /// Show a baseline
     Show(ShowArgs),
     /// Write a baseline with Apex-X's wide template tolerances

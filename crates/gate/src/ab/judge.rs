@@ -298,13 +298,22 @@ fn ended(workload: &AbWorkload, report: &AbReport, decision: Decision) -> Ended 
     if may_be_full && is_full && decision == Decision::Undecided { Ended::UnitsMax } else { workload.ended }
 }
 
-/// The medians that were compared.
+/// The times that were compared: of two medians, those; of units, two times that differ by the units' ratio.
 fn medians_ms(keys: Option<&DisjointCiKeys>, evidence: Option<&AbEvidence>) -> [Option<f64>; 2] {
     match (keys, evidence) {
         (Some(keys), _) => [Some(keys.baseline_median_ms), Some(keys.candidate_median_ms)],
-        (None, Some(evidence)) => [Some(evidence.base.p50_ms), Some(evidence.head.p50_ms)],
+        (None, Some(evidence)) => paired_ms(evidence).map(Some),
         (None, None) => [None, None],
     }
+}
+
+/// Both sides' times as the units see them. The medians of all samples tell how long a call takes, and not which side is
+/// faster: a slow minute may hold more samples of one side. So their geometric mean is the level, and the units' ratio the
+/// difference; swapping the sides swaps the times.
+pub(crate) fn paired_ms(evidence: &AbEvidence) -> [f64; 2] {
+    let level_ms = (evidence.base.p50_ms * evidence.head.p50_ms).sqrt();
+    let half = evidence.ratio.sqrt();
+    [level_ms / half, level_ms * half]
 }
 
 /// How much slower head is, as a share: by the intervals where they decided, else by the units.

@@ -2,9 +2,12 @@
 
 use crate::compare::{Comparison, Row};
 use crate::judge::row_check;
-use crate::{noise, record};
+use crate::{noise, tolerance};
 use holdpoint_model::baseline::DEFAULT_RATIO;
 use holdpoint_model::{Check, Verdict};
+
+/// From here on a reader is told what cannot be seen.
+const COARSE: f64 = 0.1;
 
 pub(super) fn check(row: &Row, current_ms: f64) -> Check {
     let was = &row.baseline;
@@ -28,8 +31,12 @@ pub(super) fn check(row: &Row, current_ms: f64) -> Check {
 
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let default_pct = DEFAULT_RATIO * 100.0;
-    let is_wide = |row: &&Row| row.baseline.allowed_max_ms() > row.baseline.value_ms * (1.0 + DEFAULT_RATIO);
-    let is_default = |row: &Row| row.baseline.runs_ms.len() < record::RUNS_MIN && row.baseline.is_default();
+    let is_wide = |row: &&Row| {
+        row.baseline.smallest_visible_slowdown.is_none()
+            && row.baseline.allowed_max_ms() > row.baseline.value_ms * (1.0 + DEFAULT_RATIO)
+    };
+    let is_default =
+        |row: &Row| row.baseline.runs_ms.len() < tolerance::RUNS_MIN && row.baseline.is_default();
     let wide: Vec<&str> = comparison.rows.iter().filter(is_wide).map(|row| row.metric.as_str()).collect();
     let mut notes = Vec::new();
     if !comparison.rows.is_empty() && comparison.rows.iter().all(is_default) {
@@ -37,6 +44,18 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     }
     if !wide.is_empty() {
         notes.push(format!("the tolerance is over {default_pct:.0} % for {}", wide.join(", ")));
+    }
+    let coarse = comparison.rows.iter().filter_map(|row| {
+        let visible = row.baseline.smallest_visible_slowdown.filter(|visible| *visible > COARSE)?;
+        Some(format!("{} from {:.0} %", row.metric, visible * 100.0))
+    });
+    let coarse: Vec<String> = coarse.collect();
+    if !coarse.is_empty() {
+        notes.push(format!(
+            "runs of the baseline differ so much that slowdowns are seen only in {}; compare side by side to see smaller \
+             ones: \"holdpoint gate --against REV\"",
+            coarse.join(", ")
+        ));
     }
     notes
 }

@@ -1,5 +1,6 @@
 //! Comparing a document with itself judged again: the first difference is reported.
 
+use crate::ab::paired_ms;
 use crate::contradiction::is_close;
 use crate::judge::{overall_status, overall_verdict};
 use crate::waivers::covers;
@@ -74,10 +75,26 @@ pub(super) fn same_judgement(stated: &Judgement, again: &Judgement, day: Option<
             }
         }
     }
+    stated.checks.iter_mut().for_each(show_paired_times);
     for (stated, again) in stated.checks.iter().zip(&again.checks) {
         same(stated.name(), stated, again)?;
     }
     same("it", &stated, &again)
+}
+
+/// Older judgements show the medians of all samples as the times of both sides, where those of the units stand now.
+fn show_paired_times(check: &mut Check) {
+    let Some(evidence) = check.evidence() else { return };
+    let shown = [check.baseline_ms, check.current_ms];
+    if check.paired.as_ref().is_none_or(|paired| paired.disjoint_ci.is_some())
+        || shown != [Some(evidence.base.p50_ms), Some(evidence.head.p50_ms)]
+    {
+        return;
+    }
+    let [base_ms, head_ms] = paired_ms(evidence);
+    let scale = base_ms / evidence.base.p50_ms;
+    check.allowed_max_ms = check.allowed_max_ms.map(|allowed_ms| allowed_ms * scale);
+    (check.baseline_ms, check.current_ms) = (Some(base_ms), Some(head_ms));
 }
 
 /// Fails with the first place at which two values differ.

@@ -3,6 +3,7 @@
 use super::ab::{noisy, report, workload};
 use super::machine;
 
+use holdpoint_gate::HasExitCode;
 use holdpoint_gate::ab::judge_recorded;
 use holdpoint_gate::calibrate::Trials;
 use holdpoint_model::ab::{Ended, SideFailure};
@@ -86,12 +87,34 @@ fn what_was_put_in_and_found_is_detected_and_no_alarm() {
 fn times_and_units_are_medians_over_trials() {
     let mut reports = vec![trial(&[&SAME]), trial(&[&SAME]), trial(&[&SAME[..10]])];
     for (report, seconds) in reports.iter_mut().zip([1.0, 2.0, 9.0]) {
-        report.workloads[0].spent_s = seconds;
+        report.elapsed_s = seconds;
     }
     let found = summary(0.0, &reports);
     let w = &found.workloads["w0"];
     assert_eq!((found.seconds, w.seconds, w.seconds_p90, w.units), (2.0, 2.0, 2.0, 20.0));
-    assert_eq!(w.unit_sd, Some(0.0));
+    assert_eq!((w.unit_sd, found.suite_seconds), (Some(0.0), Some(2.0)));
+}
+
+#[test]
+fn workloads_share_the_time_that_a_user_waits() {
+    let mut report = trial(&[&SAME, &SAME]);
+    report.elapsed_s = 6.0;
+    (report.workloads[0].spent_s, report.workloads[1].spent_s) = (0.5, 1.0);
+    let found = summary(0.0, &[report]);
+    let seconds: Vec<f64> = found.workloads.values().map(|w| w.seconds).collect();
+    assert_eq!((seconds, found.suite_seconds), (vec![2.0, 4.0], Some(6.0)));
+}
+
+#[test]
+fn only_what_was_decided_counts() {
+    let reports = [trial(&[&SAME, &SAME]), trial(&[&SAME, &SAME[..3]]), trial(&[&SLOWER, &SAME[..3]])];
+    let found = summary(0.0, &reports);
+    assert_eq!((found.trials, found.decided, found.false_alarms), (3, Some(2), 1));
+    let two = holdpoint_stats::classic::binomial_upper(1, 2, 0.95);
+    assert_eq!((found.false_alarm_rate_upper, found.workloads["w1"].decided()), (two, 1));
+    let nothing = summary(0.0, &[trial(&[&SAME[..3]])]);
+    assert_eq!((nothing.decided, nothing.false_alarm_rate_upper), (Some(0), None));
+    assert!(nothing.is_evidence() && !nothing.workloads["w0"].is_evidence());
 }
 
 #[test]
@@ -121,6 +144,8 @@ fn failed_and_skipped_trials_are_counted_as_failed() {
     let found = summary(0.0, &[report]);
     let failed: Vec<u32> = found.workloads.values().map(|w| w.failed).collect();
     assert_eq!((failed, found.inconclusive, found.false_alarms), (vec![1, 1, 0], 0, 0));
+    assert_eq!((found.decided, found.is_evidence()), (Some(0), false));
+    assert_eq!(found.exit_code(), ExitCode::Broken);
 }
 
 #[test]
@@ -136,7 +161,7 @@ fn a_trial_that_was_cut_off_says_nothing_about_a_workload() {
 fn what_can_be_seen_grows_with_the_time_given() {
     // 100 trials of 20 units of 50 ms: a second is 20 units, ten seconds are 200.
     let mut reports: Vec<AbReport> = (0..100).map(|seed| trial(&[&noisy(seed, 20, 0.0, 0.01)])).collect();
-    reports.iter_mut().for_each(|report| report.workloads[0].spent_s = 1.0);
+    reports.iter_mut().for_each(|report| report.elapsed_s = 1.0);
     let found = summary(0.0, &reports);
     let visible = &found.workloads["w0"].visible;
     assert_eq!(visible.iter().map(|v| v.seconds).collect::<Vec<_>>(), [1.0, 3.0, 10.0]);

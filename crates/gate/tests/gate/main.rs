@@ -13,6 +13,7 @@ mod noise;
 mod profile;
 mod properties;
 mod record;
+mod stored;
 mod threshold;
 mod waive;
 
@@ -51,6 +52,7 @@ fn run(metrics: &[(&str, f64)]) -> Current {
         workload: Some("w".to_owned()),
         identity: Some(identity()),
         answer_checked: None,
+        slow_stretches: None,
     };
     Current {
         suite: "cpu".to_owned(),
@@ -59,6 +61,7 @@ fn run(metrics: &[(&str, f64)]) -> Current {
         machine: Some(machine("here")),
         environment_lock: None,
         revision: None,
+        others_cpu: None,
         metrics: metrics.iter().map(|(name, value_ms)| ((*name).to_owned(), value(*value_ms))).collect(),
         unmeasured: std::collections::BTreeMap::new(),
     }
@@ -75,6 +78,8 @@ fn baseline(metrics: &[(&str, f64, f64, f64)]) -> Baseline {
         answer_checked: None,
         runs_ms: Vec::new(),
         spread: None,
+        smallest_visible_slowdown: None,
+        slow_stretches: Vec::new(),
     };
     Baseline {
         schema_version: 1,
@@ -83,6 +88,7 @@ fn baseline(metrics: &[(&str, f64, f64, f64)]) -> Baseline {
         required_status: Some("ok".to_owned()),
         machine: Some(machine("here")),
         environment_lock: None,
+        alarm_rate: None,
         runs: Vec::new(),
         promoted: None,
         metrics: metrics.iter().map(|(name, v, r, a)| ((*name).to_owned(), metric(*v, *r, *a))).collect(),

@@ -8,8 +8,10 @@ use proptest::prelude::*;
 fn noisy(spread: f64, tolerance: f64) -> Baseline {
     let half = 50.0 * spread;
     let runs = [100.0 - half, 100.0, 100.0 + half].map(|value_ms| run(&[("m_ms", value_ms)]));
-    let mut baseline = record(&runs).unwrap();
-    baseline.metrics.get_mut("m_ms").unwrap().max_regression_ratio = tolerance;
+    let mut baseline = record(&runs, 0.001).unwrap();
+    let metric = baseline.metrics.get_mut("m_ms").unwrap();
+    // As in files that do not say what can be seen.
+    (metric.max_regression_ratio, metric.smallest_visible_slowdown) = (tolerance, None);
     baseline
 }
 
@@ -61,12 +63,63 @@ fn the_reason_has_the_figures_and_what_to_do() {
 fn a_tolerance_made_from_the_spread_resolves_it() {
     for spread in [0.001, 0.07, 0.1 + 0.2, 1.0 / 3.0] {
         let mut baseline = noisy(spread, 0.01);
-        fit_tolerances(&mut baseline).unwrap();
+        fit_tolerances(&mut baseline, 0.001).unwrap();
         let allowed_max_ms = baseline.metrics["m_ms"].allowed_max_ms();
         assert_eq!(judged(&baseline, 100.0, ALLOWED_MAX).verdict, Verdict::Pass, "{spread}");
         assert_eq!(judged(&baseline, allowed_max_ms, ALLOWED_MAX).verdict, Verdict::Pass);
         assert_eq!(judged(&baseline, allowed_max_ms.next_up(), ALLOWED_MAX).verdict, Verdict::Regressed);
     }
+}
+
+#[test]
+fn what_can_be_seen_stands_in_the_file() {
+    let mut baseline = noisy(0.15, 0.05);
+    baseline.metrics.get_mut("m_ms").unwrap().smallest_visible_slowdown = Some(0.08);
+    for (current_ms, verdict) in [(109.0, Verdict::Regressed), (107.0, Verdict::Inconclusive)] {
+        assert_eq!(judged(&baseline, current_ms, ALLOWED_MAX).verdict, verdict, "{current_ms}");
+    }
+}
+
+#[test]
+fn a_reader_is_told_what_cannot_be_seen() {
+    let runs = [100.0, 104.0, 97.0].map(|value_ms| run(&[("m_ms", value_ms)]));
+    let noisy = record(&runs, 0.001).unwrap();
+    let visible = noisy.metrics["m_ms"].smallest_visible_slowdown.unwrap();
+    let judgement = judged(&noisy, 100.0 * (1.0 + visible) - 1.0, ALLOWED_MAX);
+    assert_eq!(judgement.verdict, Verdict::Pass);
+    let note = judgement.notes.iter().find(|note| note.contains("gate --against REV")).unwrap();
+    assert!(note.contains(&format!("m_ms from {:.0} %", visible * 100.0)), "{note}");
+    let steady = record(&[1.0; 3].map(|value_ms| run(&[("m_ms", value_ms)])), 0.001).unwrap();
+    assert_eq!(judged(&steady, 1.0, ALLOWED_MAX).notes, [""; 0]);
+}
+
+#[test]
+fn a_slowdown_on_a_busier_machine_is_no_verdict() {
+    let at = |value_ms, others_cpu| Current { others_cpu, ..run(&[("m_ms", value_ms)]) };
+    let baseline = record(&[at(1.0, Some(0.02)), at(1.0, Some(0.05)), at(1.0, Some(0.0))], 0.001).unwrap();
+    let judged = |baseline: &Baseline, value_ms, others_cpu| {
+        judge(&compare(&at(value_ms, others_cpu), baseline, Allow::default()), ALLOWED_MAX)
+    };
+    for (value_ms, others_cpu, verdict) in [
+        (1.5, Some(0.9), Verdict::Inconclusive),
+        (1.5, Some(0.14), Verdict::Regressed),
+        (1.5, None, Verdict::Regressed),
+        (1.0, Some(0.9), Verdict::Pass),
+    ] {
+        assert_eq!(judged(&baseline, value_ms, others_cpu).verdict, verdict, "{value_ms} {others_cpu:?}");
+    }
+    let reason = &judged(&baseline, 1.5, Some(0.9)).checks[0].reason;
+    assert!(reason.contains("used 90 % of this machine's CPUs, at most 5 %"), "{reason}");
+    // What a device times does not depend on the host, and a run that does not say how busy it was is no excuse.
+    let mut device = baseline.clone();
+    let identity = device.metrics.get_mut("m_ms").unwrap().identity.as_mut().unwrap();
+    identity.timer = "cuda_events".to_owned();
+    let allow = Allow { timer: true, ..Allow::default() };
+    let on_device = judge(&compare(&at(1.5, Some(0.9)), &device, allow), ALLOWED_MAX);
+    assert_eq!(on_device.verdict, Verdict::Regressed);
+    let mut unknown = baseline;
+    unknown.runs[0].others_cpu = None;
+    assert_eq!(judged(&unknown, 1.5, Some(0.9)).verdict, Verdict::Regressed);
 }
 
 #[test]

@@ -1,27 +1,115 @@
 //! Baselines from runs.
 
 use super::*;
-use holdpoint_gate::record::{RATIO_MIN, RecordError, SPREAD_FACTOR, fit_tolerances, record, template};
+use holdpoint_gate::record::{RecordError, append, fit_tolerances, template};
+use holdpoint_gate::{set_tolerances, tolerance};
+use holdpoint_model::suite::GateSettings;
+
+const ALARM_RATE: f64 = 0.001;
+
+fn record(runs: &[Current]) -> Result<Baseline, RecordError> {
+    holdpoint_gate::record::record(runs, ALARM_RATE)
+}
 
 fn runs(values_ms: &[f64]) -> Vec<Current> {
     values_ms.iter().map(|value_ms| run(&[("m_ms", *value_ms)])).collect()
 }
 
 #[test]
-fn the_value_is_the_median_and_the_tolerance_comes_from_the_spread() {
-    let baseline = record(&runs(&[1.1, 0.9, 1.0, 1.05, 0.95])).unwrap();
+fn the_value_is_the_median_and_the_tolerance_comes_from_the_runs() {
+    let values = [1.1, 0.9, 1.0, 1.05, 0.95];
+    let baseline = record(&runs(&values)).unwrap();
     let metric = &baseline.metrics["m_ms"];
-    assert_eq!((metric.value_ms, metric.runs_ms.as_slice()), (1.0, [1.1, 0.9, 1.0, 1.05, 0.95].as_slice()));
+    assert_eq!((metric.value_ms, metric.runs_ms.as_slice()), (1.0, values.as_slice()));
     assert!((metric.spread.unwrap() - 0.2).abs() < 1e-12);
-    assert_eq!(metric.max_regression_ratio, SPREAD_FACTOR * metric.spread.unwrap());
-    assert_eq!(metric.max_regression_abs_ms, 0.0);
+    assert_eq!(
+        (metric.smallest_visible_slowdown, metric.max_regression_abs_ms),
+        (Some(metric.max_regression_ratio), 0.0)
+    );
+    // t with four degrees at 0.001 is 7.173; the logarithms have a standard deviation of 0.0791.
+    let expected =
+        (7.173_182 * 0.079_317 * (0.449 + tolerance::SESSION_DRIFT.powi(2) + 1.570_796 / 5.0_f64).sqrt())
+            .exp_m1();
+    assert!(
+        (metric.max_regression_ratio / expected - 1.0).abs() < 1e-3,
+        "{} {expected}",
+        metric.max_regression_ratio
+    );
     assert_eq!((metric.workload.as_deref(), &metric.identity), (Some("w"), &Some(identity())));
     assert_eq!((baseline.machine.unwrap(), baseline.runs.len()), (machine("here"), 5));
+    assert_eq!(baseline.alarm_rate, Some(ALARM_RATE));
 }
 
 #[test]
-fn a_steady_metric_still_gets_the_least_tolerance() {
-    assert_eq!(record(&runs(&[1.0; 5])).unwrap().metrics["m_ms"].max_regression_ratio, RATIO_MIN);
+fn the_rate_is_that_of_the_suite_whatever_the_number_of_metrics() {
+    let values = [1.1, 0.9, 1.0, 1.05, 0.95];
+    let two: Vec<Current> = values.iter().map(|v| run(&[("a_ms", *v), ("b_ms", *v)])).collect();
+    let of_two = record(&two).unwrap().metrics["a_ms"].max_regression_ratio;
+    let half = holdpoint_gate::record::record(&runs(&values), ALARM_RATE / 2.0).unwrap();
+    assert_eq!(of_two, half.metrics["m_ms"].max_regression_ratio);
+    assert!(of_two > record(&runs(&values)).unwrap().metrics["m_ms"].max_regression_ratio);
+}
+
+#[test]
+fn a_steady_metric_gets_the_tolerance_that_is_asked_for() {
+    let steady = record(&runs(&[1.0, 1.0001, 1.0, 1.0002, 1.0])).unwrap();
+    let ratio = |baseline: &Baseline| baseline.metrics["m_ms"].max_regression_ratio;
+    assert_eq!(ratio(&steady), tolerance::TOLERANCE);
+    assert_eq!(ratio(&set_tolerances(steady.clone(), Some(0.05), &GateSettings::default())), 0.05);
+    assert_eq!(ratio(&set_tolerances(steady.clone(), Some(0.01), &GateSettings::default())), 0.01);
+    // What cannot be seen is not asked for.
+    let visible = steady.metrics["m_ms"].smallest_visible_slowdown.unwrap();
+    assert_eq!(ratio(&set_tolerances(steady, Some(0.0), &GateSettings::default())), visible);
+    assert!(visible > 0.0 && visible < 0.01);
+}
+
+#[test]
+fn sessions_that_differ_widen_the_tolerance() {
+    let visible = |runs: &[Current]| record(runs).unwrap().metrics["m_ms"].smallest_visible_slowdown.unwrap();
+    let (first, later) = (runs(&[1.0, 1.001, 0.999]), runs(&[1.1, 1.101, 1.099]));
+    assert!(visible(&[first.clone(), later].concat()) > 0.2);
+    // More runs that agree narrow it.
+    assert!(visible(&[first.clone(), first.clone()].concat()) < visible(&first));
+}
+
+#[test]
+fn what_a_tenth_of_a_run_showed_is_not_called_a_slowdown() {
+    let with = |slow_stretches| {
+        let mut run = run(&[("m_ms", 1.0)]);
+        run.metrics.get_mut("m_ms").unwrap().slow_stretches = slow_stretches;
+        run
+    };
+    let recorded = record(&[with(Some(0.01)), with(Some(0.3)), with(None)]).unwrap();
+    let metric = &recorded.metrics["m_ms"];
+    assert_eq!(
+        (metric.slow_stretches.as_slice(), metric.max_regression_ratio),
+        ([0.01, 0.3].as_slice(), 0.3)
+    );
+}
+
+#[test]
+fn runs_of_the_same_code_are_appended() {
+    let (first, later) = (runs(&[1.0, 1.1, 0.9]), runs(&[1.2, 1.0]));
+    let together = record(&[first.clone(), later.clone()].concat()).unwrap();
+    assert_eq!(append(record(&first).unwrap(), &later, ALARM_RATE), Ok(together.clone()));
+    let mut promoted = together.clone();
+    promoted.promoted = Some(holdpoint_model::Promotion {
+        commit: String::new(),
+        by: String::new(),
+        timestamp_utc: String::new(),
+        report_sha256: Vec::new(),
+    });
+    assert_eq!(append(promoted, &later, ALARM_RATE), Err(RecordError::Promoted));
+    let other = |change: fn(&mut Current)| {
+        let mut run = later[0].clone();
+        change(&mut run);
+        append(together.clone(), &[run], ALARM_RATE)
+    };
+    assert_eq!(other(|run| run.suite = "gpu".to_owned()), Err(RecordError::Mixed("suites")));
+    assert_eq!(other(|run| run.machine = Some(machine("elsewhere"))), Err(RecordError::Mixed("machines")));
+    assert_eq!(other(|run| run.metrics.clear()), Err(RecordError::NoMetrics));
+    let revision = |run: &mut Current| run.revision = Some(Revision { commit: "b".to_owned(), dirty: false });
+    assert_eq!(other(revision), Err(RecordError::Mixed("revisions")));
 }
 
 #[test]
@@ -77,11 +165,11 @@ fn runs_that_do_not_belong_together_make_no_baseline() {
 fn fitting_takes_three_runs() {
     let mut baseline = template(&runs(&[1.0, 1.1])).unwrap();
     let before = baseline.clone();
-    let error = fit_tolerances(&mut baseline).unwrap_err();
+    let error = fit_tolerances(&mut baseline, ALARM_RATE).unwrap_err();
     assert_eq!(error, RecordError::TooFewRuns { metric: "m_ms".to_owned(), runs_count: 2 });
     assert!(error.to_string().contains("at least 3") && baseline == before);
     let mut baseline = template(&runs(&[1.0, 1.1, 1.05])).unwrap();
-    fit_tolerances(&mut baseline).unwrap();
+    fit_tolerances(&mut baseline, ALARM_RATE).unwrap();
     assert_eq!(baseline, record(&runs(&[1.0, 1.1, 1.05])).unwrap());
 }
 
@@ -90,7 +178,7 @@ fn a_baseline_that_cannot_be_fitted_is_left_as_it_was() {
     let mut baseline = template(&[run(&[("a_ms", 1.0), ("b_ms", 1.0)])]).unwrap();
     baseline.metrics.get_mut("a_ms").unwrap().runs_ms = vec![1.0; 3];
     let before = baseline.clone();
-    assert!(fit_tolerances(&mut baseline).is_err());
+    assert!(fit_tolerances(&mut baseline, ALARM_RATE).is_err());
     assert_eq!(baseline, before);
 }
 

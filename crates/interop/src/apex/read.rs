@@ -71,9 +71,10 @@ fn head(file: &Value) -> Current {
 }
 
 fn insert(current: &mut Current, name: String, value_ms: f64) {
-    current
-        .metrics
-        .insert(name, MetricValue { value_ms, workload: None, identity: None, answer_checked: None });
+    current.metrics.insert(
+        name,
+        MetricValue { value_ms, workload: None, identity: None, answer_checked: None, slow_stretches: None },
+    );
 }
 
 /// Inserts every number whose key ends in `_ms`, by its dotted path, and skip records in place of such numbers.

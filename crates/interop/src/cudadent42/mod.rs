@@ -53,7 +53,8 @@ fn result(file: &Value) -> Result<Imported, FileError> {
         shape_block.into_iter().flatten().find_map(|config| parse_identity(kernel, config))
     });
     let mut current = head(file, "cudadent42");
-    let metric = MetricValue { value_ms, workload: kernel, identity, answer_checked: None };
+    let metric =
+        MetricValue { value_ms, workload: kernel, identity, answer_checked: None, slow_stretches: None };
     current.metrics.insert("mean_time_ms".to_owned(), metric);
     Ok(Imported { current, ..Imported::default() })
 }
@@ -77,7 +78,7 @@ fn summary(file: &Value) -> Result<Imported, FileError> {
             identity.shape[0], identity.shape[1], identity.shape[2], identity.shape[3]
         );
         let (workload, identity) = (Some(name.clone()), Some(identity));
-        let metric = MetricValue { value_ms, workload, identity, answer_checked: None };
+        let metric = MetricValue { value_ms, workload, identity, answer_checked: None, slow_stretches: None };
         let name = format!("{name}_p50_ms");
         let raw = result.get("raw_latencies").and_then(Value::as_array);
         if let Some(raw) = raw {
@@ -100,7 +101,8 @@ fn ratchet(file: &Value) -> Result<Imported, FileError> {
             return value_error(format!("configs.{name}.median_ms"), "missing or not a number");
         };
         let workload = Some(name.clone());
-        let metric = MetricValue { value_ms, workload, identity: None, answer_checked: None };
+        let metric =
+            MetricValue { value_ms, workload, identity: None, answer_checked: None, slow_stretches: None };
         imported.current.metrics.insert(format!("{name}_p50_ms"), metric);
     }
     Ok(imported)

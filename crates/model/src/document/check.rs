@@ -26,8 +26,9 @@ impl Document for Baseline {
             for value_ms in &metric.runs_ms {
                 check_time(&format!("metrics.{name}.runs_ms"), *value_ms)?;
             }
-            for tolerance in [metric.max_regression_ratio, metric.max_regression_abs_ms] {
-                if !(0.0..=TOLERANCE_MAX).contains(&tolerance) {
+            let visible = metric.smallest_visible_slowdown.iter().chain(&metric.slow_stretches);
+            for tolerance in visible.chain([&metric.max_regression_ratio, &metric.max_regression_abs_ms]) {
+                if !(0.0..=TOLERANCE_MAX).contains(tolerance) {
                     let what = format!("a tolerance must not be negative, nor above {TOLERANCE_MAX:e}");
                     return value_error(format!("metrics.{name}"), &what);
                 }

@@ -68,7 +68,7 @@ pub(crate) fn workloads_table(c: &Calibration) -> Grid {
         };
         let mut row = vec![
             Cell::name(name),
-            Cell::inked(ink, &out_of(called, w.trials)),
+            Cell::inked(ink, &out_of(called, if is_injected(c) { w.trials } else { w.decided() })),
             Cell::count(w.inconclusive),
             // A column for what never happened is left out.
             if any_failed { Cell::count(w.failed) } else { Cell::new("") },
@@ -103,6 +103,7 @@ pub(crate) fn notes(c: &Calibration) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    notes.extend(c.advice.iter().map(|advice| ("advice", format!("{}: {}", advice.detail, advice.remedy))));
     if c.toolchain.profile == "debug" {
         notes.push(("warning", super::DEBUG_BUILD.to_owned()));
     }
@@ -118,14 +119,34 @@ pub(crate) fn describe_calibration(c: &Calibration) -> (String, String) {
     if c.trials == 0 || c.workloads.is_empty() {
         return ("nothing is known".to_owned(), format!("{trials} of {}", workloads(c)));
     }
+    let failed: u64 = c.workloads.values().map(|workload| u64::from(workload.failed)).sum();
+    if failed > 0 {
+        let of = format!("{} of {}", units::count(failed), plural(c.comparisons, "comparison"));
+        return (
+            "failed".to_owned(),
+            format!("{of} failed, so nothing is known about verdicts, and nothing was kept"),
+        );
+    }
     if is_injected(c) {
         return ("detected".to_owned(), detected(c));
     }
+    let trials = match c.decided {
+        Some(decided) if decided < c.trials => format!("{} that were decided", plural(decided, "trial")),
+        _ => trials,
+    };
     let alarms = match c.false_alarms {
+        0 if c.decided == Some(0) => {
+            return (
+                "nothing is known".to_owned(),
+                format!("none of {} was decided", plural(c.trials, "trial")),
+            );
+        }
         0 => format!("no false alarm in {trials}"),
         n => format!("{} in {trials}", plural(n, "false alarm")),
     };
-    let stated = format!("stated {}", units::setting(c.alarm_rate));
+    let seconds =
+        c.suite_seconds.map(|s| format!(", median {} s per trial", units::seconds(s))).unwrap_or_default();
+    let stated = format!("stated {}{seconds}", units::setting(c.alarm_rate));
     let sentence = match c.false_alarm_rate_upper {
         Some(upper) => format!(
             "the rate is at most {} per suite with 95 % confidence; {stated}",
@@ -148,5 +169,6 @@ fn detected(c: &Calibration) -> String {
         n => format!(", {} undecided", units::count(n.into())),
     };
     let [n, total] = [c.detected.into(), total].map(units::count);
-    format!("{n} of {total} ({share}){undecided}, median {} s per workload", units::seconds(c.seconds))
+    let suite = c.suite_seconds.map(|s| format!(", {} s per trial", units::seconds(s))).unwrap_or_default();
+    format!("{n} of {total} ({share}){undecided}, median {} s per workload{suite}", units::seconds(c.seconds))
 }

@@ -141,7 +141,7 @@ const BASELINE_COLUMNS: &[Column] = &[
     numbers("change"),
     numbers("allowed").drop(2),
     numbers("headroom").drop(3),
-    numbers("spread").drop(4),
+    numbers("sees").drop(4),
 ];
 const THRESHOLD_COLUMNS: &[Column] = &[
     numbers("baseline").drop(1),
@@ -168,7 +168,7 @@ fn allowed_cells(check: &Check) -> [Cell; 3] {
     [
         Cell::number(check.allowed_max_ms, units::time),
         Cell::number(headroom(check), units::percent),
-        Cell::number(check.baseline_spread, units::share).with(crate::paint::Ink::Dim),
+        Cell::number(sees(check), units::share).with(crate::paint::Ink::Dim),
     ]
 }
 
@@ -176,6 +176,12 @@ fn threshold_cells(check: &Check) -> [Cell; 2] {
     let keys = check.threshold.as_ref();
     let label = keys.map_or(MISSING, |keys| keys.label.as_str());
     [Cell::number(keys.map(|keys| keys.speedup), units::factor), Cell::new(label)]
+}
+
+/// The smallest slowdown that fails.
+fn sees(check: &Check) -> Option<f64> {
+    let (allowed, baseline) = check.allowed_max_ms.zip(check.baseline_ms)?;
+    (baseline > 0.0).then(|| allowed / baseline - 1.0)
 }
 
 /// How much slower the metric may still become, as a share of what it is; negative when it is over.

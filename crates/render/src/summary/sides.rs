@@ -113,8 +113,10 @@ pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 5] {
 /// False alarms of trials, with the tolerance where that was another one.
 fn describe_calibrated(judged: Judged<'_>, check: &Check) -> String {
     let calibrated = check.paired.as_ref().and_then(|paired| paired.calibrated.as_ref());
-    let Some(seen) = calibrated.filter(|seen| seen.inject <= 0.0) else { return units::MISSING.to_owned() };
-    let alarms = out_of(seen.false_alarms, seen.trials);
+    let Some(seen) = calibrated.filter(|seen| seen.inject <= 0.0 && seen.is_evidence()) else {
+        return units::MISSING.to_owned();
+    };
+    let alarms = out_of(seen.false_alarms, seen.decided());
     if judged.plan().is_some_and(|plan| seen.tolerance == plan.tolerance) {
         alarms
     } else {

@@ -21,6 +21,7 @@ pub fn calibration(c: &Calibration, style: Style) -> String {
 /// An alarm where nothing changed is cause for doubt; how many are too many is not for a table to say.
 fn ink(c: &Calibration) -> Ink {
     match c.false_alarms {
+        _ if !c.is_evidence() => Ink::Doubt,
         _ if calibration::is_injected(c) => Ink::Strong,
         0 if c.trials > 0 => Ink::Calm,
         _ => Ink::Doubt,

@@ -25,7 +25,7 @@ struct Row<'a> {
 
 pub fn caps(c: &RuntimeCaps, style: Style) -> String {
     let rows = rows(c);
-    paragraphs(&[table(&rows, style), remedies(&rows, style), end(c, style)])
+    paragraphs(&[table(&rows, style), remedies(&rows, style), advice(&c.cpu, style), end(c, style)])
 }
 
 fn rows(c: &RuntimeCaps) -> Vec<Row<'_>> {
@@ -161,6 +161,14 @@ fn remedies(rows: &[Row<'_>], style: Style) -> String {
         }
     }
     out
+}
+
+/// What would make times steadier.
+fn advice(cpu: &CpuCaps, style: Style) -> String {
+    let entries = cpu.advice.iter();
+    entries
+        .map(|a| entry(style, Ink::Doubt, "advice", &format!("{}: {}: {}", a.reason, a.detail, a.remedy)))
+        .collect()
 }
 
 fn end(c: &RuntimeCaps, style: Style) -> String {

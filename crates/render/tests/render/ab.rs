@@ -168,7 +168,7 @@ fn the_promise_is_of_the_plan() {
     (r.plan.tolerance, r.plan.alarm_rate) = (0.0025, 0.003);
     let text = terminal_ab(&r, Style::default());
     assert!(text.contains("tolerance 0.25 %, false alarms in at most 0.3 % of unchanged suites"), "{text}");
-    assert!(text.contains("1/200 at 1.0 %"), "{text}");
+    assert!(text.contains("1/198 at 1.0 %"), "{text}");
 }
 
 #[test]

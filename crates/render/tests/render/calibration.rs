@@ -2,7 +2,7 @@
 
 use crate::sides::*;
 use crate::values::HOSTILE;
-use holdpoint_model::Calibration;
+use holdpoint_model::{Advice, Calibration};
 use holdpoint_render::{Style, markdown, terminal};
 use insta::assert_snapshot;
 
@@ -82,4 +82,26 @@ fn hostile_text_is_neutralised() {
         assert!(!page.contains(harm), "{harm:?}");
     }
     assert_snapshot!("calibration_hostile", text + &page);
+}
+
+#[test]
+fn only_what_was_decided_is_evidence() {
+    let mut c = unchanged();
+    (c.decided, c.suite_seconds) = (Some(66), Some(6.1));
+    let advice = |reason: &str, detail: &str, remedy: &str| Advice {
+        reason: reason.to_owned(),
+        detail: detail.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    c.advice = vec![advice("governor", "2 of 2 CPUs have the governor powersave", "sudo cpupower …")];
+    assert_snapshot!("calibration_decided", terminal::calibration(&c, PLAIN));
+    c.decided = Some(0);
+    let text = terminal::calibration(&c, PLAIN);
+    assert!(text.contains("nothing is known: none of 200 trials was decided"), "{text}");
+    c.workloads[0].failed = 1;
+    let text = terminal::calibration(&c, PLAIN);
+    assert!(
+        text.contains("failed: 1 of 800 comparisons failed") && !text.contains("no false alarm"),
+        "{text}"
+    );
 }

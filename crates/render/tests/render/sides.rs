@@ -421,14 +421,17 @@ pub fn calibration(inject: f64, trials: u32, workloads: Vec<(&str, Calibrated)>)
         alarm_rate: 0.001,
         inject,
         trials,
+        decided: None,
         false_alarms: sum(|w| w.false_alarms),
         comparisons: sum(|w| w.trials),
         false_alarm_rate_upper: (inject == 0.0).then_some(0.014_867),
         detected: sum(|w| w.detected),
         inconclusive: sum(|w| w.inconclusive),
         seconds: 2.14,
+        suite_seconds: None,
         elapsed_s: 1_284.6,
         finished: true,
+        advice: Vec::new(),
         workloads: workloads.into_iter().map(|(name, w)| (name.to_owned(), w)).collect(),
     }
 }

@@ -35,7 +35,7 @@ pub fn binomial_upper(count: usize, trials_count: usize, confidence: f64) -> Opt
 }
 
 /// Mean and variance (n-1); absent with fewer than two values.
-fn moments(values: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn moments(values: &[f64]) -> Option<(f64, f64)> {
     let mean = crate::mean(values)?;
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     Some((mean, values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / degrees as f64))

@@ -1,6 +1,9 @@
 //! Verdicts, reasons and evidence.
 
 use super::*;
+use holdpoint_gate::Evidence;
+use holdpoint_gate::ab::judge_recorded;
+use holdpoint_gate::rejudge::rejudge;
 use holdpoint_model::ab::{SideFailure, SideKernels};
 use holdpoint_model::report::KernelInfo;
 
@@ -263,4 +266,41 @@ fn a_workload_may_have_a_tolerance_of_its_own() {
     let judgement = judge_sides(&report(vec![slow(), slow()]), &plan, Policy::Sequential).unwrap();
     assert_reason(&judgement.checks[0], Verdict::Regressed, &["slower than the tolerance of 1.0 %"]);
     assert_reason(&judgement.checks[1], Verdict::Pass, &["not slower than the tolerance of 10.0 %"]);
+}
+
+#[test]
+fn a_row_never_contradicts_itself() {
+    for seed in 0..50 {
+        // The second half of the units is slower on both sides, so that the medians of all samples lie anywhere between.
+        let mut workload = workload(&noisy(seed, 21, 0.0, 0.05));
+        for round in workload.units.iter_mut().skip(10).flat_map(|unit| &mut unit.rounds) {
+            round.base_ns.iter_mut().chain(&mut round.head_ns).for_each(|ns| *ns *= 2);
+        }
+        let judged = judge_recorded(&report(vec![workload])).unwrap();
+        let check = &judged.checks[0];
+        let (base_ms, head_ms) = (check.baseline_ms.unwrap(), check.current_ms.unwrap());
+        assert!(
+            (head_ms / base_ms - 1.0 - check.regression_ratio.unwrap()).abs() < 1e-9,
+            "{seed}: {check:?}"
+        );
+        let evidence = check.evidence().unwrap();
+        let level = (evidence.base.p50_ms * evidence.head.p50_ms).sqrt();
+        assert!(((base_ms * head_ms).sqrt() / level - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn times_of_older_judgements_hold() {
+    let report = report(vec![workload(&noisy(1, 21, 0.0, 0.05))]);
+    let mut stated = judge_recorded(&report).unwrap();
+    let check = &mut stated.checks[0];
+    let [base, head] =
+        [&check.evidence().unwrap().base, &check.evidence().unwrap().head].map(|times| times.p50_ms);
+    let tolerance = check.allowed_max_ms.unwrap() / check.baseline_ms.unwrap();
+    (check.baseline_ms, check.current_ms, check.allowed_max_ms) =
+        (Some(base), Some(head), Some(base * tolerance));
+    let evidence = |report: &AbReport| Ok(Some(Evidence::Sides(Box::new(report.clone()))));
+    assert_eq!(rejudge(&stated, evidence(&report), None).doubt, None);
+    stated.checks[0].current_ms = Some(head * 0.9);
+    assert!(rejudge(&stated, evidence(&report), None).doubt.is_some());
 }

@@ -175,7 +175,8 @@ fn calibration(c: &Comment<'_>) -> Option<String> {
     let fingerprint = judged.machine().map(|machine| &machine.fingerprint);
     let fits = |seen: &&Calibration| {
         let is_of_suite = judged.judgement.suite == seen.suite;
-        seen.inject <= 0.0 && is_of_suite && fingerprint == Some(&seen.machine.fingerprint)
+        let is_evidence = seen.is_evidence() && seen.decided != Some(0);
+        seen.inject <= 0.0 && is_evidence && is_of_suite && fingerprint == Some(&seen.machine.fingerprint)
     };
     if let Some(seen) = c.calibration.filter(fits) {
         let upper = seen
@@ -184,14 +185,14 @@ fn calibration(c: &Comment<'_>) -> Option<String> {
         return Some(format!(
             "{} of {} unchanged suites were called slower at a tolerance of {}{}",
             units::count(seen.false_alarms.into()),
-            units::count(seen.trials.into()),
+            units::count(seen.decided.unwrap_or(seen.trials).into()),
             units::setting(seen.tolerance),
             upper.unwrap_or_default()
         ));
     }
     let paired = judged.judgement.checks.iter().filter_map(|check| check.paired.as_ref());
-    let seen: Vec<_> =
-        paired.filter_map(|paired| paired.calibrated.as_ref()).filter(|seen| seen.inject <= 0.0).collect();
+    let seen = paired.filter_map(|paired| paired.calibrated.as_ref());
+    let seen: Vec<_> = seen.filter(|seen| seen.inject <= 0.0 && seen.is_evidence()).collect();
     let sum = |of: fn(&holdpoint_model::Calibrated) -> u32| {
         seen.iter().map(|seen| u64::from(of(seen))).sum::<u64>()
     };
@@ -201,7 +202,7 @@ fn calibration(c: &Comment<'_>) -> Option<String> {
         (n, _) => format!(
             "unchanged code was called slower in {} of {} comparisons of {} on this machine",
             units::count(sum(|seen| seen.false_alarms)),
-            units::count(sum(|seen| seen.trials)),
+            units::count(sum(holdpoint_model::Calibrated::decided)),
             plural(n, "workload"),
         ),
     })
