@@ -1,10 +1,10 @@
 #!/bin/sh
-# A search among 200 real commits of lz4 for a slowdown of 10 % that was planted in one of them:
+# A search among 200 real commits of lz4 for a slowdown of about 10 % that was planted in one of them:
 #   sh examples/bisect-lz4.sh [HOLDPOINT [LZ4]]
 # HOLDPOINT is the program (default: holdpoint), LZ4 a clone of github.com/lz4/lz4 (default: cloned here).
 #
 # The commits after v1.9.4 are made again one by one, each with its own files and subject. Commit 137 compresses a ninth of its
-# input twice, which takes 10 % longer; all later ones have that line as well. Everything happens in a temporary folder.
+# input twice, which takes about 10 % longer; all later ones have that line as well. Everything happens in a temporary folder.
 set -eu
 
 holdpoint=$(command -v "${1:-holdpoint}")
