@@ -99,6 +99,7 @@ fn report(shift_ns: u64) -> Report {
             percentile_rule: "sorted[floor(q(n-1))]".to_owned(),
             clock_resolution_ns: 20,
             elapsed_s: 600.0,
+            others_cpu: None,
         },
         machine: Some(Machine {
             fingerprint: "0123456789abcdef".repeat(4),

@@ -24,9 +24,10 @@ fn unit_with(tails: [f64; 2], numbers: [SideNumbers; 2]) -> Unit {
     };
     let [base_numbers, head_numbers] = numbers;
     let round = PairRound { base_numbers, head_numbers, ..round(&times(tails[0]), &times(tails[1])) };
-    let mut rounds = vec![round];
-    let x = ab::estimate::unit(&mut rounds).unwrap();
-    Unit { x, ..unit_of(rounds) }
+    let rounds = vec![round];
+    let mut unit = unit_of(rounds);
+    ab::estimate::unit(&mut unit).unwrap();
+    unit
 }
 
 fn judged_with(units: Vec<Unit>, metrics: &[(&str, f64, Better)]) -> Judgement {

@@ -46,7 +46,7 @@ fn everything_that_the_units_depend_on_is_named_with_both_values() {
     differs(|new| new.plan.tolerance = 0.5, "is 0.5");
     differs(|new| new.plan.alarm_rate = 0.5, "--alarm-rate was ");
     differs(|new| new.plan.miss_rate = 0.5, "--miss-rate was ");
-    differs(|new| new.plan.clock = Some(Clock::Cpu), "is Some(Cpu)");
+    differs(|new| new.plan.clock = Some(holdpoint_model::ab::Clock::Cpu), "is Some(Cpu)");
     differs(|new| new.plan.units_at_once = 77, "is 77");
     differs(|new| new.toolchain.holdpoint = "9.9".to_owned(), "9.9");
     differs(|new| new.workloads[0].identity.dtype = "f16".to_owned(), "workload w0 was ");
