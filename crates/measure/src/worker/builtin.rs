@@ -100,6 +100,7 @@ impl Worker for Builtin {
         let waits = self.waits.as_ref().filter(|_| start.elapsed() > WAITS_FROM || is_tail_asked);
         let mut elapsed_ns = Vec::with_capacity(usize::try_from(samples_count).unwrap_or(0));
         let mut wait_ns = Vec::new();
+        let loop_start = Instant::now();
         for _ in 0..samples_count {
             let waited_ns = waits.and_then(ThreadWaits::total_ns);
             let start = Instant::now();
@@ -121,6 +122,8 @@ impl Worker for Builtin {
                 .map(|(after, before)| after.saturating_sub(before));
             wait_ns.extend(waited.map(|ns| if ns < sample_ns { ns } else { 0 }));
         }
+        // Reading waits takes about as long as a short sample.
+        let untimed_ns = clock::nanos(loop_start.elapsed()).saturating_sub(elapsed_ns.iter().sum());
         prepared.has_answer = true;
         Ok(RunResult {
             workload: workload.clone(),
@@ -128,6 +131,7 @@ impl Worker for Builtin {
             elapsed_ns,
             cpu_ns: Vec::new(),
             wait_ns,
+            untimed_ns: is_tail_asked.then_some(untimed_ns),
             peak_rss_bytes: machine::peak_rss_bytes(),
             ..RunResult::default()
         })

@@ -6,7 +6,7 @@
 use crate::builds::resolve_program;
 use crate::machine;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::OnceLock;
 use wait4::Wait4;
 
@@ -42,7 +42,8 @@ pub(super) fn command_line(command: &[String], dir: Option<&Path>) -> Option<Vec
 /// Calls a program with its output discarded; its peak memory in bytes if it ends well.
 pub fn call(command: &[String]) -> Option<u64> {
     let (program, arguments) = command.split_first()?;
-    let child = Command::new(program).args(arguments).stdout(Stdio::null()).spawn().ok()?;
+    let mut command = holdpoint_process::command(program);
+    let child = command.args(arguments).stdout(Stdio::null()).spawn().ok()?;
     let ended = child.wait4().ok()?;
     ended.status.success().then_some(ended.rusage.maxrss)
 }
