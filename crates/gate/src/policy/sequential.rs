@@ -107,10 +107,12 @@ fn help(pair: &Pair<'_>) -> String {
 fn units_to_decide(pair: &Pair<'_>) -> Option<usize> {
     let known = pair.deciding.evidence(pair.index)?;
     // A change that may be noise is taken for none: luck so far is no reason to expect more of it.
-    let may_be_none = pair.evidence.ratio_interval.is_none_or(|[low, high]| low <= 1.0 && 1.0 <= high);
-    let is_steady = known.units_count() < FEW_UNITS;
-    let shift = if may_be_none && !is_steady { pair.evidence.ratio.ln() } else { 0.0 };
-    let xs: Vec<f64> = known.xs().map(|x| x - shift).collect();
+    let may_be_none = pair.evidence.ratio_interval.is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high);
+    let middle = pair.evidence.ratio.ln();
+    let xs: Vec<f64> = match may_be_none {
+        true => known.xs().flat_map(|x| [x - middle, middle - x]).collect(),
+        false => known.xs().collect(),
+    };
     let most = LONGER_MAX * known.units_count().max(pair.plan.units_count_min());
     let mut random = Random::new(xs.len() as u64);
     let mut draw = || {
@@ -121,9 +123,6 @@ fn units_to_decide(pair: &Pair<'_>) -> Option<usize> {
     counts.sort_by_key(|count| count.unwrap_or(usize::MAX));
     counts[DRAWS / 2]
 }
-
-/// With fewer units than this, no interval tells noise from change.
-const FEW_UNITS: usize = 6;
 
 /// The narrowest tolerance, of some, at which these units would have decided.
 fn tolerance_decided(pair: &Pair<'_>) -> Option<f64> {

@@ -73,6 +73,22 @@ fn what_is_undecided_says_what_would_have_been_seen_and_how_long_it_would_take()
 }
 
 #[test]
+fn the_advised_time_decides() {
+    // A unit takes 2 s.
+    for (change, sd) in [(0.0, 0.008), (0.03, 0.01), (0.1, 0.0)] {
+        let report = one(&noisy(3, 6, change, sd), Policy::Sequential);
+        let reason = &report.checks[0].reason;
+        let advised = reason.split("--budget ").nth(1).unwrap_or_else(|| panic!("{reason}"));
+        let units = advised.parse::<usize>().unwrap() / 2;
+        let decided = (0..20).filter(|seed| {
+            let report = one(&noisy(100 + seed, units, change, sd), Policy::Sequential);
+            report.verdict != Verdict::Inconclusive
+        });
+        assert!(decided.count() >= 12, "{change} {sd}: {units} units");
+    }
+}
+
+#[test]
 fn what_time_would_not_decide_is_told_a_tolerance() {
     let mut hopeless = workload(&noisy(4, 20, 0.0, 0.2));
     for round in hopeless.units.iter_mut().flat_map(|unit| &mut unit.rounds) {
@@ -83,14 +99,17 @@ fn what_time_would_not_decide_is_told_a_tolerance() {
     let mut at_the_end = workload(&noisy(3, 20, 0.0, 0.02));
     at_the_end.ended = Ended::UnitsMax;
     let report = judged(vec![at_the_end], Policy::Sequential);
-    assert_reason(&report.checks[0], Verdict::Inconclusive, &["--tolerance of", "a quieter machine"]);
-    assert!(!report.checks[0].reason.contains("--budget"));
+    assert_reason(&report.checks[0], Verdict::Inconclusive, &["--budget", "--units-max"]);
 }
 
 #[test]
-fn what_is_at_the_tolerance_is_told_so() {
-    let report = one(&noisy(5, 60, 0.01, 0.003), Policy::Sequential);
-    assert_reason(&report.checks[0], Verdict::Inconclusive, &["close to the tolerance itself"]);
+fn a_change_at_the_tolerance_gets_a_tolerance_that_decides() {
+    let xs = noisy(5, 60, 0.01, 0.003);
+    let report = one(&xs, Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Inconclusive, &["a --tolerance of 1.2 % would have been decided"]);
+    let plan = AbPlan { tolerance: 0.0125, ..plan() };
+    let again = judge_sides(&super::report(vec![workload(&xs)]), &plan, Policy::Sequential).unwrap();
+    assert_eq!(again.verdict, Verdict::Pass);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod judge;
 mod metrics;
 mod reports;
 mod resume;
+mod unit_plan;
 
 use super::identity;
 use holdpoint_gate::ab::{self, Deciding};

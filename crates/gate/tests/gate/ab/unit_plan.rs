@@ -1,0 +1,111 @@
+//! How the next unit is measured.
+
+use super::*;
+use holdpoint_gate::ab::plan_unit;
+
+/// Processes that take as long as ten rounds.
+const COST: UnitCost =
+    UnitCost { fixed_s: 0.2, round_s: 0.0, sample_s: 0.0005, unit_s_min: 0.0, unit_s_max: 100.0 };
+
+fn plan_with(units: &[Unit], cost: &UnitCost) -> UnitPlan {
+    plan_unit(units, cost, 0.01, 1)
+}
+
+/// Units of eight rounds, with noise between rounds and between units.
+fn units(within: f64, between: f64) -> Vec<Unit> {
+    let mut random = Random::new(7);
+    let mut unit = || {
+        let level = between * random.normal();
+        let mut turn = |x: f64| vec![(BASE_NS * (x + within * random.normal() / 2_f64.sqrt()).exp()) as u64];
+        let mut unit = unit_of((0..8).map(|_| round(&turn(0.0), &turn(level))).collect::<Vec<_>>());
+        ab::estimate::unit(&mut unit).unwrap();
+        unit
+    };
+    (0..24).map(|_| unit()).collect()
+}
+
+/// The same with base and head exchanged.
+fn swap(units: &[Unit]) -> Vec<Unit> {
+    let mut swapped = units.to_vec();
+    for unit in &mut swapped {
+        for round in &mut unit.rounds {
+            std::mem::swap(&mut round.base_ns, &mut round.head_ns);
+            std::mem::swap(&mut round.base_numbers, &mut round.head_numbers);
+        }
+        ab::estimate::unit(unit).unwrap();
+    }
+    swapped
+}
+
+#[test]
+fn before_anything_is_known_a_unit_is_one_call_of_each_side() {
+    let plan = plan_with(&[], &UnitCost { unit_s_max: 20.0, ..UnitCost::default() });
+    assert_eq!((plan.rounds, plan.samples, plan.skip), (1, 1, 0));
+}
+
+#[test]
+fn noise_between_rounds_asks_for_more_of_them_and_noise_between_units_for_fewer() {
+    let rounds = |within, between| plan_with(&units(within, between), &COST).rounds;
+    let (noisy_rounds, noisy_units) = (rounds(0.05, 0.0), rounds(0.002, 0.03));
+    assert!(noisy_rounds >= 12, "{noisy_rounds}");
+    assert_eq!(noisy_units, 2, "two, so that rounds can be told from units");
+    let calm = rounds(0.0005, 0.0);
+    assert_eq!(calm, 2, "a unit without noise need not be long");
+}
+
+#[test]
+fn the_plan_does_not_depend_on_which_side_is_which() {
+    for (within, between) in [(0.05, 0.0), (0.002, 0.03), (0.01, 0.01)] {
+        let units = units(within, between);
+        assert_eq!(plan_with(&units, &COST), plan_with(&swap(&units), &COST));
+    }
+}
+
+#[test]
+fn samples_are_left_out_until_they_have_levelled_off() {
+    let turn: Vec<u64> = [1_900, 1_400, 1_100, 1_010].into_iter().chain([1_000; 16]).collect();
+    let cold = unit_of(vec![round(&turn, &turn); 4]);
+    let plan = plan_with(&[cold], &COST);
+    assert_eq!((plan.skip, plan.samples), (4, 24));
+    let flat = unit_of(vec![round(&[1_000; 20], &[1_010; 20]); 4]);
+    assert_eq!(plan_with(&[flat], &COST).skip, 0);
+    // Few samples fit into a turn, so none can be spared.
+    let slow = UnitCost { sample_s: 0.02, ..COST };
+    assert_eq!(plan_with(&[unit_of(vec![round(&turn, &turn); 4])], &slow).skip, 0);
+}
+
+#[test]
+fn a_long_call_is_a_unit_by_itself_and_the_budget_is_kept_and_spent() {
+    let long = UnitCost { fixed_s: 0.0, sample_s: 5.0, unit_s_max: 9.0, ..COST };
+    assert_eq!(plan_with(&[], &long).rounds, 1);
+    let short = UnitCost { fixed_s: 0.0, sample_s: 0.0004, unit_s_min: 0.32, ..COST };
+    let plan = plan_with(&units(0.0005, 0.0), &short);
+    assert_eq!((plan.samples, plan.rounds), (20, 20), "0.32 s of rounds of 16 ms");
+    let late = UnitCost { unit_s_max: 0.26, ..COST };
+    assert_eq!(plan_with(&units(0.05, 0.0), &late).rounds, 3, "what is left of the budget has room for 3");
+}
+
+#[test]
+fn a_quantile_gets_the_samples_it_needs() {
+    let plan = plan_unit(&units(0.0005, 0.0), &UnitCost { sample_s: 0.001, ..COST }, 0.01, 100);
+    assert!(plan.rounds * plan.samples >= 100, "{plan:?}");
+}
+
+#[test]
+fn cpu_time_is_compared_where_both_sides_compute_and_their_waits_are_not_known() {
+    let with = |busy: [f64; 2], waits: bool| {
+        let mut round = round(&[100], &[100]);
+        for (numbers, busy) in [&mut round.base_numbers, &mut round.head_numbers].into_iter().zip(busy) {
+            (numbers.cpu_ns, numbers.busy) = (vec![60], Some(busy));
+        }
+        if waits {
+            (round.base_wait_ns, round.head_wait_ns) = (vec![1], vec![2]);
+        }
+        plan_with(&[unit_of([round])], &COST).clock
+    };
+    assert_eq!(with([0.97, 1.02], false), Clock::Cpu);
+    assert_eq!(with([0.97, 0.6], false), Clock::Unwaited, "head also waits for something else");
+    assert_eq!(with([1.9, 1.9], false), Clock::Unwaited, "it computes on several CPUs");
+    assert_eq!(with([0.97, 1.02], true), Clock::Unwaited, "waits are known");
+    assert_eq!(plan_with(&[unit_of([round(&[100], &[100])])], &COST).clock, Clock::Unwaited);
+}
