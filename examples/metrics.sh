@@ -13,7 +13,7 @@ count() { # metric verdict base-flag base head-flag head…
     metric=$1 verdict=$2 found=0 i=0
     shift 2
     while [ $i -lt "$trials" ]; do
-        "$holdpoint" -q ab "$@" --artifacts out
+        "$holdpoint" -q ab "$@" --budget 60 --artifacts out
         python3 - "$metric" "$verdict" <<'PY' && found=$((found + 1))
 import json, sys
 checks = json.load(open("out/comparison.json"))["checks"]
