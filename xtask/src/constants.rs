@@ -45,13 +45,21 @@ fn table() -> String {
             unit_plan::SAMPLES.to_string(),
             "samples of one side in one round that count, of which the fastest stands for the round",
         ),
-        ("`LEVEL`", percent(unit_plan::LEVEL), "above the rest of its turn, a sample has not levelled off yet"),
+        (
+            "`LEVEL`",
+            percent(unit_plan::LEVEL),
+            "above the rest of its turn, a sample has not levelled off yet",
+        ),
         (
             "`TURN_S_MAX`",
             format!("{} ms", unit_plan::TURN_S_MAX * 1e3),
             "longest turn of one side in one round, unless one sample is longer",
         ),
-        ("`ROUNDS`", "1 to 32".to_owned(), "rounds of a unit; more where a budget would not be spent otherwise"),
+        (
+            "`ROUNDS`",
+            "1 to 32".to_owned(),
+            "rounds of a unit; more where a budget would not be spent otherwise",
+        ),
         (
             "`DRIFT`",
             percent(estimate::DRIFT.exp_m1()),

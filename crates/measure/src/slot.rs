@@ -99,7 +99,8 @@ impl<'a> Slot<'a> {
 
     fn start(&self) -> Result<Started, WorkerError> {
         let timeout = Duration::from_secs_f64(self.suite.measure.timeout_ms / 1e3);
-        let place = |dir: &Option<PathBuf>| Place { dir: dir.clone(), cpu: self.cpu, copies: self.copies.clone() };
+        let place =
+            |dir: &Option<PathBuf>| Place { dir: dir.clone(), cpu: self.cpu, copies: self.copies.clone() };
         let dir = &self.suite.dir;
         let mut worker: Box<dyn Worker> = match (self.name, self.suite.workers.get(self.name)) {
             (_, Some(spec)) => {

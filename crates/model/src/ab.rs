@@ -252,7 +252,10 @@ pub enum Clock {
 
 impl Clock {
     pub fn from_name(name: &str) -> Option<Self> {
-        [("wall", Self::Wall), ("cpu", Self::Cpu)].into_iter().find(|known| known.0 == name).map(|known| known.1)
+        [("wall", Self::Wall), ("cpu", Self::Cpu)]
+            .into_iter()
+            .find(|known| known.0 == name)
+            .map(|known| known.1)
     }
 
     fn is_default(&self) -> bool {

@@ -105,7 +105,8 @@ impl Deciding {
     pub fn plan_unit(&self, index: usize, units: &[Unit], cost: &UnitCost) -> UnitPlan {
         let rows = || self.rows.iter().filter(|row| row.workload == index);
         let line = rows().find(|row| row.metric.is_none()).map_or(0.0, |row| row.plan.line());
-        let samples_min = |row: &Row| row.metric.as_ref().map_or(1, |metric| Metric::from_name(&metric.name).samples_min());
+        let samples_min =
+            |row: &Row| row.metric.as_ref().map_or(1, |metric| Metric::from_name(&metric.name).samples_min());
         let plan = super::plan_unit(units, cost, line, rows().map(samples_min).max().unwrap_or(1));
         UnitPlan { clock: self.clock.unwrap_or(plan.clock), ..plan }
     }

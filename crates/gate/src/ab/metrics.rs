@@ -3,8 +3,8 @@
 //! Each is a function of one side's rounds, the same for both: swapping the sides swaps the numbers, so the logarithm of their
 //! ratio changes its sign and nothing else. That is all that the error rates of a decision rest on.
 
-use holdpoint_model::metric::Metric;
 use holdpoint_model::ab::Clock;
+use holdpoint_model::metric::Metric;
 use holdpoint_model::{AbWorkload, PairRound, SideName, Unit};
 use holdpoint_stats as stats;
 use holdpoint_stats::sequential::Sequential;

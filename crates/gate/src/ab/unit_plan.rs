@@ -114,7 +114,9 @@ fn level_off<'a>(rounds: impl Iterator<Item = &'a PairRound>) -> u32 {
     for round in rounds {
         for side in [SideName::Base, SideName::Head] {
             let times: Vec<f64> = round.times_ns(side, Clock::Unwaited).map(|ns| ns as f64).collect();
-            let Some(level) = stats::median(&times[times.len() / 2..]).filter(|level| *level > 0.0) else { continue };
+            let Some(level) = stats::median(&times[times.len() / 2..]).filter(|level| *level > 0.0) else {
+                continue;
+            };
             for (ratios, skip) in ratios.iter_mut().zip(SKIPS) {
                 ratios.extend(times[..times.len() / 2].get(skip as usize).map(|time| time / level));
             }

@@ -88,7 +88,11 @@ fn help(pair: &Pair<'_>) -> String {
             Ended::UnitsMax => format!(" --units-max {}", (units * 1.5).ceil()),
             _ => String::new(),
         };
-        return format!("about {seconds:.0} s would decide, {:.0} s were spent: --budget {:.0}{more_units}", workload.spent_s, (seconds * 1.5).ceil());
+        return format!(
+            "about {seconds:.0} s would decide, {:.0} s were spent: --budget {:.0}{more_units}",
+            workload.spent_s,
+            (seconds * 1.5).ceil()
+        );
     }
     let quieter = match worst_trouble(workload) {
         Some(trouble) => format!("a quieter machine ({} in most rounds)", trouble.as_str()),
@@ -96,7 +100,10 @@ fn help(pair: &Pair<'_>) -> String {
     };
     match tolerance_decided(pair) {
         Some(tolerance) => {
-            format!("a --tolerance of {} would have been decided; so might this one on {quieter}", percent(tolerance))
+            format!(
+                "a --tolerance of {} would have been decided; so might this one on {quieter}",
+                percent(tolerance)
+            )
         }
         None => format!("it takes {quieter}, or a longer --budget"),
     }
@@ -127,7 +134,8 @@ fn units_to_decide(pair: &Pair<'_>) -> Option<usize> {
 /// The narrowest tolerance, of some, at which these units would have decided.
 fn tolerance_decided(pair: &Pair<'_>) -> Option<f64> {
     let known = pair.deciding.evidence(pair.index)?;
-    let tolerances = std::iter::successors(Some(pair.plan.tolerance * WIDER), |tolerance| Some(tolerance * WIDER));
+    let tolerances =
+        std::iter::successors(Some(pair.plan.tolerance * WIDER), |tolerance| Some(tolerance * WIDER));
     tolerances.take(WIDER_COUNT).find(|tolerance| {
         let mut again = Sequential::new(Plan { tolerance: *tolerance, ..*pair.plan }).ok();
         again.as_mut().is_some_and(|again| known.xs().any(|x| again.push(x) != Decision::Undecided))

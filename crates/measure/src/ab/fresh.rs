@@ -65,7 +65,8 @@ impl Fresh {
             self.remove();
             random.shuffle(&mut self.originals);
             self.count += 1;
-            let copies = self.originals.iter().map(|original| Some((original.clone(), copy(original, self.count)?)));
+            let copies =
+                self.originals.iter().map(|original| Some((original.clone(), copy(original, self.count)?)));
             match copies.collect::<Option<_>>() {
                 Some(copies) => self.copies = Copies::new(copies),
                 // Both sides or none.

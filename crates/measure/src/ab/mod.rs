@@ -18,11 +18,13 @@ pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 use crate::schedule::ALIVE_MAX;
 use crate::worker::Copies;
 use crate::{clock, machine};
-use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, Suite, Unit, UnitCost, UnitPlan, WorkloadSpec};
-use holdpoint_stats::random::Random;
 use at_once::AtOnce;
 use fresh::Fresh;
+use holdpoint_model::ab::Ended;
+use holdpoint_model::{
+    AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, Suite, Unit, UnitCost, UnitPlan, WorkloadSpec,
+};
+use holdpoint_stats::random::Random;
 use lane::Lane;
 use pair::{Pair, is_pinned};
 use std::time::Instant;

@@ -218,9 +218,8 @@ pub(crate) fn execute(
     let main = booked.filter(|main| main.cpu_ns > 0).zip(own);
     let is_alone = |main: &SchedStat| main.cpu_ns as f64 >= MAIN_THREAD * cpu_ns;
     let waited_ns = main.filter(|(main, _)| is_alone(main)).map(|(main, own)| main.wait_ns + own.wait_ns);
-    let busy_ns = main.map(|(main, own)| {
-        cpu_ns * (1.0 + main.wait_ns as f64 / main.cpu_ns as f64) + own.wait_ns as f64
-    });
+    let busy_ns = main
+        .map(|(main, own)| cpu_ns * (1.0 + main.wait_ns as f64 / main.cpu_ns as f64) + own.wait_ns as f64);
     Ok(Finished { wall, waited_ns, busy_ns, resources, stdout })
 }
 

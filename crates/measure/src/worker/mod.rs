@@ -19,8 +19,8 @@ pub use commands::Commands;
 pub(crate) use commands::execute;
 pub use cuda::Cuda;
 pub(crate) use lines::Tail;
-pub use place::{Copies, Place};
 pub(crate) use place::cpus_allowed;
+pub use place::{Copies, Place};
 pub use serve::serve;
 
 use holdpoint_model::fuzz::{Evaluated, Evaluation};

@@ -324,7 +324,8 @@ fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() 
     // Four alone, then four by two; both ways take as long, so two at a time are twice as good. One more than was wanted,
     // because it was under way.
     let at_once = std::thread::available_parallelism().unwrap().get().min(2);
-    let expected: &[usize] = if at_once == 2 { &[1, 2, 3, 4, 6, 8, 10] } else { &[1, 2, 3, 4, 5, 6, 7, 8, 9] };
+    let expected: &[usize] =
+        if at_once == 2 { &[1, 2, 3, 4, 6, 8, 10] } else { &[1, 2, 3, 4, 5, 6, 7, 8, 9] };
     assert_eq!(units_after, expected);
     for (index, workload) in report.workloads.values().enumerate() {
         let told: Vec<f64> = decide.told.iter().filter(|(of, _)| *of == index).map(|(_, x)| *x).collect();

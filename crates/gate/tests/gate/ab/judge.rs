@@ -106,7 +106,11 @@ fn what_time_would_not_decide_is_told_a_tolerance() {
 fn a_change_at_the_tolerance_gets_a_tolerance_that_decides() {
     let xs = noisy(5, 60, 0.01, 0.003);
     let report = one(&xs, Policy::Sequential);
-    assert_reason(&report.checks[0], Verdict::Inconclusive, &["a --tolerance of 1.2 % would have been decided"]);
+    assert_reason(
+        &report.checks[0],
+        Verdict::Inconclusive,
+        &["a --tolerance of 1.2 % would have been decided"],
+    );
     let plan = AbPlan { tolerance: 0.0125, ..plan() };
     let again = judge_sides(&super::report(vec![workload(&xs)]), &plan, Policy::Sequential).unwrap();
     assert_eq!(again.verdict, Verdict::Pass);
