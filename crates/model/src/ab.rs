@@ -4,6 +4,7 @@ use crate::machine::{Machine, MachineState, Revision, Toolchain};
 use crate::metric::{Metric, MetricPlan};
 use crate::report::{Failure, KernelInfo};
 use crate::suite::{Identity, metric_name};
+pub use crate::unit_plan::Clock;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -237,32 +238,6 @@ pub struct Unit {
     pub rounds: Vec<PairRound>,
 }
 
-/// Which times of a sample are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Clock {
-    /// Wall time without the time spent waiting for a CPU, if both sides tell it.
-    #[default]
-    Unwaited,
-    /// Wall time as it is.
-    Wall,
-    /// CPU time, user and system.
-    Cpu,
-}
-
-impl Clock {
-    pub fn from_name(name: &str) -> Option<Self> {
-        [("wall", Self::Wall), ("cpu", Self::Cpu)]
-            .into_iter()
-            .find(|known| known.0 == name)
-            .map(|known| known.1)
-    }
-
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Quantile of a turn's samples that stands for it, unless the noise suggests another one: nearly the fastest. What
 /// disturbs a sample only adds to it, so the fast ones are the undisturbed ones; the very fastest may be a fluke.
 pub const QUANTILE: f64 = 0.1;
@@ -277,41 +252,6 @@ fn is_usual(quantile: &f64) -> bool {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
-}
-
-/// How the next unit of a workload is to be measured; chosen before it begins.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UnitPlan {
-    pub rounds: u32,
-    /// Samples of each side in a round, those that are left out included.
-    pub samples: u32,
-    /// See [`Unit::skip`].
-    pub skip: u32,
-    /// See [`Unit::quantile`].
-    pub quantile: f64,
-    pub clock: Clock,
-}
-
-/// Seconds that the units of a workload take, as measured so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct UnitCost {
-    /// A unit without its rounds: starting processes and preparing inputs.
-    pub fixed_s: f64,
-    /// A round without its samples.
-    pub round_s: f64,
-    /// One sample; 0 as long as it is unknown.
-    pub sample_s: f64,
-    /// Units must be this long for the budget to be spent before the last one.
-    pub unit_s_min: f64,
-    /// What is left of the budget.
-    pub unit_s_max: f64,
-}
-
-impl UnitCost {
-    /// Seconds of a unit with these rounds, and samples of each side in a round.
-    pub fn unit_s(&self, rounds: u32, samples: u32) -> f64 {
-        self.fixed_s + f64::from(rounds) * (self.round_s + 2.0 * f64::from(samples) * self.sample_s)
-    }
 }
 
 /// Samples of both sides taken close together.

@@ -36,11 +36,10 @@ pub mod suite;
 pub mod toml_file;
 pub mod trend;
 pub mod tune;
+pub mod unit_plan;
 pub mod waiver;
 
-pub use ab::{
-    AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, SideNumbers, Trouble, Unit, UnitCost, UnitPlan,
-};
+pub use ab::{AbPlan, AbReport, AbWorkload, PairRound, Side, SideName, SideNumbers, Trouble, Unit};
 pub use attest::{Attestation, Envelope, SignOff, Statement};
 pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
@@ -68,6 +67,7 @@ pub use seal::{Seal, SealFacts, SealState};
 pub use suite::{Identity, Suite, WorkloadSpec};
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};
+pub use unit_plan::{UnitCost, UnitPlan};
 pub use waiver::{UsedWaiver, Waiver, WaiverState, Waivers};
 
 /// The version of every file format that holdpoint writes. It is the seeds' own version number: what

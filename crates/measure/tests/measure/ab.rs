@@ -181,7 +181,7 @@ fn a_side_that_dies_half_way_is_named_and_loses_no_samples() {
     let stop = || {
         // After the first unit has been taken the worker is to die.
         units.fetch_add(1, SeqCst);
-        if units.load(SeqCst) == 14 {
+        if units.load(SeqCst) == 18 {
             std::fs::write(&flag, "").unwrap();
         }
         false
@@ -321,12 +321,12 @@ fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() 
     ab::measure(&sides, &mut report, |_| true, &mut decide, &|| false, &mut |report| {
         units_after.push(report.workloads["bad"].units.len());
     });
-    // Four alone, then four by two; both ways take as long, so two at a time are twice as good. One more than was wanted,
-    // because it was under way.
+    // Four alone, then four by two, then whichever was better; perhaps one more than was wanted, because it was under way.
     let at_once = std::thread::available_parallelism().unwrap().get().min(2);
-    let expected: &[usize] =
-        if at_once == 2 { &[1, 2, 3, 4, 6, 8, 10] } else { &[1, 2, 3, 4, 5, 6, 7, 8, 9] };
-    assert_eq!(units_after, expected);
+    let (measured, last) = units_after.split_at(units_after.len() - 1);
+    let expected: &[usize] = if at_once == 2 { &[1, 2, 3, 4, 6, 8] } else { &[1, 2, 3, 4, 5, 6, 7, 8] };
+    assert_eq!(measured, expected);
+    assert!((9..=8 + at_once).contains(&last[0]), "{last:?}");
     for (index, workload) in report.workloads.values().enumerate() {
         let told: Vec<f64> = decide.told.iter().filter(|(of, _)| *of == index).map(|(_, x)| *x).collect();
         assert_eq!(told, workload.units.iter().map(|unit| unit.x).collect::<Vec<_>>());
