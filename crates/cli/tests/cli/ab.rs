@@ -4,8 +4,8 @@ use crate::common::Here;
 use crate::scripted_worker::{outcome, units};
 use serde_json::Value;
 
-/// One short round a unit: with constants more say nothing.
-const QUICK: [&str; 4] = ["--rounds", "1", "--round-ms", "0.02"];
+/// With constants, units at the same time say nothing more.
+const QUICK: [&str; 2] = ["--at-once", "1"];
 
 /// Commands of this length take tens of times as long as others; nothing a machine does makes up for that.
 const FAST: &str = "sleep 0.001";
@@ -87,7 +87,7 @@ fn few_units_and_little_time_are_told_as_such() {
     here.compare_scripted("2000 a b", "4000 a b", &few).ends(3);
     let report = here.ab();
     assert_eq!(units(&report, "a").len(), 2);
-    assert!(outcome(&report, "a")[2].contains("allow it more units"), "{report:#}");
+    assert!(outcome(&report, "a")[2].contains("--units-max"), "{report:#}");
     let short = [&QUICK[..], &["--budget", "0.000001"]].concat();
     here.compare_scripted("2000 a b", "4000 a b", &short).ends(3);
     let report = here.ab();
@@ -146,12 +146,9 @@ fn a_command_that_fails_is_broken_on_its_side() {
 #[test]
 fn what_was_measured_before_a_failure_is_kept() {
     let here = Here::new();
-    // Three or six calls choose the batch and one is checked; with one call a unit the tenth is in the second to sixth,
-    // which is too early for any verdict.
+    // One call is the first unit and one is checked; the tenth is in one of the next, which is too early for any verdict.
     let head = "n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; [ $n -lt 10 ] || exit 9";
-    commands(&here, "cat n 2>/dev/null; true", head, &["--round-ms", "0.001"])
-        .ends(4)
-        .prints(&["head failed", "exit status: 9"]);
+    commands(&here, "cat n 2>/dev/null; true", head, &[]).ends(4).prints(&["head failed", "exit status: 9"]);
     let report = here.ab();
     assert_eq!(outcome(&report, "command")[..2], ["broken", "failed"]);
     let kept = units(&report, "command");

@@ -3,7 +3,7 @@
 use crate::common::{Here, TINY};
 use crate::scripted_worker::{outcome, suite, units};
 
-const QUICK: [&str; 4] = ["--rounds", "1", "--round-ms", "0.02"];
+const QUICK: [&str; 2] = ["--at-once", "1"];
 
 #[test]
 fn sides_that_make_no_pair_are_refused() {
@@ -57,7 +57,6 @@ fn sides_of_different_kinds_are_refused() {
 fn numbers_that_make_no_sense_are_refused() {
     let here = Here::with_scripted_worker();
     for (flag, value, word) in [
-        ("--rounds", "0", "1..=100"),
         ("--units-max", "0", "1..=1000"),
         ("--tolerance", "1", "such as 1% or 0.5%"),
         ("--tolerance", "-1%", "such as 1% or 0.5%"),
@@ -65,7 +64,7 @@ fn numbers_that_make_no_sense_are_refused() {
         ("--alarm-rate", "2", "between 0 and 1"),
         ("--miss-rate", "0", "between 0 and 1"),
         ("--budget", "0", "above 0"),
-        ("--round-ms", "inf", "above 0"),
+        ("--metric", "energy", "wall or cpu is wanted"),
         ("--seed", "x", "invalid"),
         ("--policy", "allowed-max", "needs a baseline; for two sides choose sequential or disjoint-ci"),
     ] {

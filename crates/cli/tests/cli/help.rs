@@ -104,7 +104,7 @@ fn gate_and_ab_show_few_flags_and_all_when_asked() {
             assert!(own.len() <= FLAGS_MAX, "{command} {help}: {own:#?}");
         }
         let all = here.run(&[command, "--help-all"]).ends(0).stdout.clone();
-        for flag in ["--units-max", "--round-ms", "--measure-same-code", "--calibration-dir"] {
+        for flag in ["--units-max", "--at-once", "--measure-same-code", "--calibration-dir"] {
             assert!(all.contains(flag), "{command}: {flag}");
         }
     }

@@ -134,3 +134,64 @@ fn remove_left_over(original: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdpoint_model::Suite;
+
+    fn sides(base: &Path, head: &Path) -> Sides {
+        let side = |dir: &Path| {
+            let text =
+                "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\ncommand = [\"./prog\"]\n";
+            Suite { dir: Some(dir.to_owned()), ..Suite::parse(text).unwrap() }
+        };
+        Sides { base: side(base), head: side(head), pin: false, measure_same_code: false }
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn executables_of_the_sides_are_copied_anew_and_removed() {
+        let (base, head) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for dir in [&base, &head] {
+            fs::copy("/bin/true", dir.path().join("prog")).unwrap();
+        }
+        // Of a process that is gone.
+        fs::write(base.path().join(format!(".prog{MARK}4194305-000001")), "").unwrap();
+        let mut fresh = Fresh::new(&sides(base.path(), head.path()));
+        assert_eq!(names(base.path()), ["prog"]);
+        let mut random = Random::new(1);
+        let copies: Vec<PathBuf> = fresh.copies(&mut random).paths().cloned().collect();
+        assert_eq!(copies.len(), 2);
+        assert_eq!(copies[0].file_name(), copies[1].file_name(), "neither side's name is longer");
+        assert!(copies.iter().all(|copy| fs::metadata(copy).unwrap().len() > 0));
+        fresh.copy_s = 0.0;
+        let again: Vec<PathBuf> = fresh.copies(&mut random).paths().cloned().collect();
+        assert!(copies.iter().all(|copy| !copy.exists() && !again.contains(copy)));
+        let place =
+            Place { dir: Some(base.path().to_owned()), copies: fresh.copies.clone(), ..Place::default() };
+        assert!(again.contains(&PathBuf::from(place.command("./prog").get_program())));
+        drop(fresh);
+        assert_eq!(
+            (names(base.path()), names(head.path())),
+            (vec!["prog".to_owned()], vec!["prog".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_file_that_both_sides_share_a_script_and_a_program_of_the_system_are_run_as_they_are() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        fs::copy("/bin/true", dirs[0].path().join("prog")).unwrap();
+        let is_copied = |sides: &Sides| !Fresh::new(sides).originals.is_empty();
+        assert!(!is_copied(&sides(dirs[0].path(), dirs[0].path())));
+        fs::write(dirs[1].path().join("prog"), "#!/bin/sh\n").unwrap();
+        assert!(!is_copied(&sides(dirs[0].path(), dirs[1].path())));
+        assert!(copyable(Path::new("/bin/true")).is_none() && copyable(Path::new("/nowhere")).is_none());
+    }
+}

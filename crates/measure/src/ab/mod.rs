@@ -301,9 +301,12 @@ impl<'a> OneUnit<'a, '_> {
             lanes[*at].attempt(&mut pair, |lane, pair| pair.start(lane, random));
         }
         let mut shared_s = shared.elapsed().as_secs_f64();
+        // How many rounds one workload has must not change the order of the next.
+        let mut randoms: Vec<Random> = lanes.iter().map(|_| Random::new(random.bits())).collect();
         // One workload after the other, so that only the other side comes between a workload and its caches.
         for (position, at) in order.into_iter().enumerate() {
             let position = u32::try_from(position).unwrap_or(u32::MAX);
+            let random = &mut randoms[at];
             lanes[at].attempt(&mut pair, |lane, pair| pair.prepare(lane, random));
             Lane::pass_blame(lanes, at);
             for round in 0..lanes[at].plan.rounds {

@@ -381,6 +381,9 @@ fn a_command_is_called_once_on_each_side_before_anything_is_known_about_it() {
     assert_eq!(units.len(), 4);
     let calls = |unit: &Unit| unit.rounds.iter().map(|round| round.base_ns.len()).sum::<usize>();
     assert!(units.iter().all(|unit| calls(unit) == 1), "no call is made that does not count");
+    if Path::new("/proc/self/schedstat").exists() {
+        assert!(units.iter().flat_map(|unit| &unit.rounds).all(|round| round.tells_waits()));
+    }
     assert_eq!(decide.costs[0].sample_s, 0.0);
     assert!(decide.costs[1..].iter().all(|cost| cost.sample_s > 0.0 && cost.unit_s_min <= cost.unit_s_max));
 }
