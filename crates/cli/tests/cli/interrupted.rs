@@ -77,7 +77,7 @@ fn interrupted(name: &str, code: i32) -> (Here, Value) {
 #[test]
 fn what_was_typed_into_a_comparison_is_not_gone_on_from() {
     let here = Here::with_scripted_worker();
-    let with = |more: &[&str]| here.compare_scripted("2000 a b", "4000 a b", &[&QUICK[..4], more].concat());
+    let with = |more: &[&str]| here.compare_scripted("2000 a b", "4000 a b", &[&QUICK[..], more].concat());
     with(&["--units-max", "2"]).ends(3);
     here.edit("artifacts/ab.json", |ab| {
         ab["finished"] = false.into();
@@ -108,12 +108,8 @@ fn what_was_typed_into_a_comparison_is_not_gone_on_from() {
 fn an_interrupted_comparison_goes_on_where_it_was() {
     let (here, before) = interrupted("INT", 130);
     // More time and more units may be given.
-    here.compare_scripted(
-        "2000 a b",
-        "2000 a b",
-        &[&QUICK[..4], &["--resume", "--units-max", "90"]].concat(),
-    )
-    .ends(0);
+    here.compare_scripted("2000 a b", "2000 a b", &[&QUICK[..], &["--resume", "--units-max", "90"]].concat())
+        .ends(0);
     let after = here.ab();
     assert_eq!((&after["finished"], &after["verdict"]), (&true.into(), &"pass".into()));
     assert_eq!((&after["plan"]["units_max"], &after["plan"]["seed"]), (&90.into(), &before["plan"]["seed"]));
@@ -129,7 +125,7 @@ fn an_interrupted_comparison_goes_on_where_it_was() {
     assert!(elapsed(&after) > elapsed(&before));
     // What is finished cannot be gone on with.
     let file = here.read("artifacts/ab.json");
-    here.compare_scripted("2000 a b", "2000 a b", &[&QUICK[..4], &["--resume"]].concat())
+    here.compare_scripted("2000 a b", "2000 a b", &[&QUICK[..], &["--resume"]].concat())
         .refuses(64, &["artifacts/ab.json: cannot go on from this: it is finished", "measure anew"]);
     assert_eq!(here.read("artifacts/ab.json"), file);
 }
@@ -139,7 +135,7 @@ fn only_the_same_comparison_can_be_gone_on_with() {
     let (here, _) = interrupted("TERM", 143);
     let file = here.read("artifacts/ab.json");
     let resume = |base: &str, head: &str, more: &[&str]| {
-        here.compare_scripted(base, head, &[&QUICK[..4], &["--resume"], more].concat())
+        here.compare_scripted(base, head, &[&QUICK[..], &["--resume"], more].concat())
     };
     let recorded = "sh scripted.sh 2000 a b";
     for (base, head, side) in [("2000 a b", "3000 a b", "head"), ("3000 a b", "2000 a b", "base")] {
@@ -185,7 +181,7 @@ fn only_the_same_comparison_can_be_gone_on_with() {
 fn answers_are_checked_again_when_going_on() {
     let (here, before) = interrupted("HUP", 129);
     let sides = compare_arguments("2000 a b", "2000 a b");
-    let arguments = [&sides.each_ref().map(String::as_str)[..], &QUICK[..4], &["--resume"]].concat();
+    let arguments = [&sides.each_ref().map(String::as_str)[..], &QUICK[..], &["--resume"]].concat();
     ran(here.command(&arguments).env("WRONG", "1").output().unwrap()).ends(4).prints(&["wrong_answer"]);
     let after = here.ab();
     assert_eq!(outcome(&after, "a")[..2], ["broken", "failed"]);
