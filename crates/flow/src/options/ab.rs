@@ -58,7 +58,7 @@ pub struct DecideArgs {
     #[arg(long, value_name = "N", hide = true, help_heading = "Decision")]
     pub seed: Option<u64>,
     /// Two sides: compare wall time or CPU time [default: wall time without waiting for a CPU, or CPU time of what only computes]
-    #[arg(long, value_name = "wall|cpu", value_parser = clock, help_heading = "Decision")]
+    #[arg(long, value_name = "wall|cpu", hide = true, value_parser = clock, help_heading = "Decision")]
     pub metric: Option<Clock>,
     /// Two sides: hold all processes of a pair on one CPU, as single-threaded workers are anyway
     #[arg(long, hide = true, help_heading = "Decision")]
