@@ -94,6 +94,8 @@ pub fn revisions(
     decide: &DecideArgs,
     watch: &dyn Watch,
 ) -> Result<Prepared, FlowError> {
+    // A suite from elsewhere may name programs that neither revision has; only measuring shows it.
+    let is_from_elsewhere = suite.workdir.is_some();
     let suite = revision_suite(suite)?;
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
     let base_commit = builds.resolve(base_rev)?;
@@ -111,7 +113,8 @@ pub fn revisions(
         Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, Purpose::Verdict, watch)?,
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
-    let is_measured = matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
+    let is_measured =
+        is_from_elsewhere || matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &suite) };
     let side = |built: Built| Suite { dir: Some(built.dir), ..suite.clone() };
     let sides = with_settings(side(base_built), side(head_built), decide);
