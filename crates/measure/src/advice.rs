@@ -1,4 +1,4 @@
-//! What would make times on this machine steadier: settings of the kernel, other processes, other machines. Each piece of
+//! Advice for steadier times on this machine: settings of the kernel, other processes, other machines. Each piece of
 //! advice has the command that follows it; there is none where all is well.
 
 use crate::machine::{OthersCpu, StateReader};

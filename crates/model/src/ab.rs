@@ -1,7 +1,7 @@
 //! Samples of two sides measured in the same seconds, `ab.json`.
 
 use crate::machine::{Machine, MachineState, Revision, Toolchain};
-use crate::metric::{Metric, MetricPlan};
+use crate::metric::MetricPlan;
 use crate::report::{Failure, KernelInfo};
 use crate::suite::{Identity, metric_name};
 pub use crate::unit_plan::Clock;
@@ -91,11 +91,6 @@ impl AbPlan {
         let found = self.metrics_of(workload).find(|(name, _)| metric_name(workload, name) == metric);
         found.map_or(self.tolerance_of(workload), |(_, plan)| plan.tolerance)
     }
-
-    /// Samples of each side that a unit of a workload needs at least, for what is compared.
-    pub fn samples_min(&self, workload: &str) -> u64 {
-        self.metrics_of(workload).map(|(name, _)| Metric::from_name(name).samples_min()).max().unwrap_or(1)
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -165,7 +160,7 @@ pub struct SameBuild {
     pub ignored: Vec<String>,
 }
 
-/// What was counted on each side, in order; more than once where it may not repeat.
+/// Exact counts of each side, in order; more than once where it may not repeat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExactValues {
     #[serde(default)]
@@ -300,7 +295,7 @@ pub struct SideNumbers {
     /// Highest resident memory of the process in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,
-    /// What the program printed, by metric, a number for each call.
+    /// Numbers that the program printed, by metric, a number for each call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub printed: BTreeMap<String, Vec<f64>>,
 }

@@ -46,7 +46,7 @@ pub struct Calibration {
     pub elapsed_s: f64,
     /// Whether all trials were made; a signal may have ended them.
     pub finished: bool,
-    /// What would make times on this machine steadier; absent in older files.
+    /// Advice for steadier times on this machine; absent in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
     pub workloads: IndexMap<String, Calibrated>,

@@ -49,7 +49,7 @@ pub struct CpuCaps {
     pub steal: Cap,
     /// Whether hardware counters can be read.
     pub perf_counters: Cap,
-    /// What would make times on it steadier; absent in older files.
+    /// Advice for steadier times on it; absent in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
 }

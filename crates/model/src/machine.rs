@@ -46,7 +46,7 @@ impl Machine {
 pub struct Advice {
     /// A code, such as `governor`.
     pub reason: String,
-    /// What was found.
+    /// The finding.
     pub detail: String,
     /// A command, or what else helps.
     pub remedy: String,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a metric is of. Everything but [`Metric::Exact`] is measured in every unit and decided by evidence.
+/// Kinds of metrics. Everything but [`Metric::Exact`] is measured in every unit and decided by evidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
     /// A quantile of the times of a unit's samples.

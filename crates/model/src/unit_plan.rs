@@ -53,7 +53,7 @@ pub struct UnitCost {
     pub sample_s: f64,
     /// Units must be this long for the budget to be spent before the last one.
     pub unit_s_min: f64,
-    /// What is left of the budget.
+    /// Remaining budget.
     pub unit_s_max: f64,
 }
 

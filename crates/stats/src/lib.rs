@@ -40,6 +40,16 @@ fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
 /// Name of the rule of [`percentile_floor`], written into every report.
 pub const PERCENTILE_RULE: &str = "sorted[floor(q(n-1))]";
 
+/// Makes the median absolute deviation of a normal its standard deviation.
+pub const NORMAL: f64 = 1.482_602_218_505_602;
+
+/// The median absolute deviation as a standard deviation: outliers hardly change it.
+pub fn robust_sd(values: &[f64]) -> Option<f64> {
+    let middle = median(values)?;
+    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    Some(NORMAL * median(&deviations)?)
+}
+
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

@@ -145,7 +145,7 @@ pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
     suites::runnable(arg)
 }
 
-/// What a build is for.
+/// Purpose of a build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Verdict,

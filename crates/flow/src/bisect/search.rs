@@ -90,7 +90,7 @@ impl Search<'_> {
         slowest.map_or(Ok(()), |name| keep_only(&mut self.suite, &name))
     }
 
-    /// What the steps so far say about each commit.
+    /// Outcome of each commit by the steps so far.
     fn replay(&self, commits: &[Commit]) -> Candidates {
         let mut candidates = Candidates::new(commits.len());
         let budget_s = self.plan(0.0, Effort::Whole).budget_s;

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// `holdpoint cache`.
 #[derive(Debug, clap::Args)]
 pub struct CacheArgs {
-    /// What to do [default: list the builds]
+    /// Action on the cache [default: list the builds]
     #[command(subcommand)]
     pub command: Option<CacheCommand>,
 }

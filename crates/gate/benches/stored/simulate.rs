@@ -30,7 +30,7 @@ pub struct Recorded {
     pub runs: usize,
 }
 
-/// What came of many suites.
+/// Outcomes of many suites.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub suites: u32,

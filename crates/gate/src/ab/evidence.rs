@@ -9,8 +9,6 @@ use holdpoint_stats::sequential::Sequential;
 
 /// Of the intervals shown.
 const CONFIDENCE: f64 = 0.95;
-/// Makes the median of absolute deviations of a normal its standard deviation.
-const NORMAL: f64 = 1.482_602_218_505_602;
 
 /// Both sides' times per call in milliseconds, a block for each unit.
 pub(crate) struct Blocks {
@@ -49,8 +47,8 @@ pub(super) fn evidence(workload: &AbWorkload, blocks: &Blocks, known: &Sequentia
     })
 }
 
-/// Of a metric: the evidence about it, beside the workload's times.
-pub(super) fn of_metric(times: &AbEvidence, known: &Sequential) -> Option<AbEvidence> {
+/// The evidence about a metric, beside the workload's times.
+pub(super) fn metric_evidence(times: &AbEvidence, known: &Sequential) -> Option<AbEvidence> {
     Some(AbEvidence {
         ratio: known.median_ratio()?,
         ratio_interval: known.median_ratio_interval(CONFIDENCE),
@@ -69,10 +67,7 @@ pub(super) fn of_metric(times: &AbEvidence, known: &Sequential) -> Option<AbEvid
 
 /// Robust: the median absolute deviation as a standard deviation. One unit does not tell how far units vary.
 fn unit_sd(known: &Sequential) -> Option<f64> {
-    let xs = known.sorted();
-    let middle = stats::median(xs).filter(|_| xs.len() > 1)?;
-    let deviations: Vec<f64> = xs.iter().map(|x| (x - middle).abs()).collect();
-    Some(NORMAL * stats::median(&deviations)?)
+    stats::robust_sd(known.sorted()).filter(|_| known.units_count() > 1)
 }
 
 fn count(count: usize) -> u32 {

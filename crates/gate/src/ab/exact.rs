@@ -5,7 +5,7 @@ use holdpoint_model::metric::{Exact, Metric, MetricPlan};
 use holdpoint_model::report::KernelInfo;
 use holdpoint_model::{AbWorkload, Verdict};
 
-/// What is to be said about one of them.
+/// Verdict and reason for one of them.
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) reason: String,

@@ -235,8 +235,11 @@ impl Sides<'_> {
         let &Self { report, deciding, policy, .. } = self;
         let known = deciding.evidence(row);
         let ended = ended(workload, report, deciding.decision(row));
-        let evidence =
-            time.evidence.as_ref().zip(known).and_then(|(times, known)| evidence::of_metric(times, known));
+        let evidence = time
+            .evidence
+            .as_ref()
+            .zip(known)
+            .and_then(|(times, known)| evidence::metric_evidence(times, known));
         let (verdict, reason) = match (unmeasured(workload, ended), &evidence, deciding.plan(row)) {
             (Some(unmeasured), ..) => unmeasured,
             _ if policy != Policy::Sequential => {

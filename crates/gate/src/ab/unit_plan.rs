@@ -35,8 +35,6 @@ const UNITS_LEAST: f64 = 10.0;
 const UNITS_PER_VARIANCE: f64 = 18.0;
 /// The variance of a median over that of a mean, π/2.
 const MEDIAN_VARIANCE: f64 = std::f64::consts::FRAC_PI_2;
-/// Makes the median absolute deviation of a normal its standard deviation.
-const NORMAL: f64 = 1.482_602_218_505_602;
 /// Units that are looked at, the latest ones.
 const UNITS_SEEN: usize = 32;
 /// Units without which nothing is known about how they differ; until then a quarter of what rounds do.
@@ -149,18 +147,12 @@ fn noise(units: &[Unit]) -> Option<Noise> {
         steps.extend(changes.chunks_exact(2).map(|pair| (pair[1] - pair[0]).abs()));
         counts.push(changes.len() as f64);
     }
-    let within = (NORMAL * stats::median(&steps)?).powi(2) / 2.0;
+    let within = (stats::NORMAL * stats::median(&steps)?).powi(2) / 2.0;
     let explained = MEDIAN_VARIANCE * within / stats::median(&counts)?.max(1.0);
     let xs: Vec<f64> = units.iter().map(|unit| unit.x).collect();
-    let between = match robust_variance(&xs).filter(|_| xs.len() >= UNITS_KNOWN) {
-        Some(variance) => (variance - explained).max(0.0),
+    let between = match stats::robust_sd(&xs).filter(|_| xs.len() >= UNITS_KNOWN) {
+        Some(sd) => (sd.powi(2) - explained).max(0.0),
         None => within * BETWEEN_FIRST,
     };
     Some(Noise { within, between })
-}
-
-fn robust_variance(values: &[f64]) -> Option<f64> {
-    let middle = stats::median(values)?;
-    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    Some((NORMAL * stats::median(&deviations)?).powi(2))
 }

@@ -212,7 +212,7 @@ pub(super) struct Spending {
 }
 
 impl Spending {
-    /// What the samples of earlier units tell.
+    /// Restores it from the samples of earlier units.
     fn resume(before: &AbWorkload) -> Self {
         let mut spending = Self::default();
         before.units.iter().flat_map(|unit| &unit.rounds).for_each(|round| spending.add_samples(round));

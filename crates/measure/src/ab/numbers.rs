@@ -10,7 +10,7 @@ pub(super) fn reset_peak(process_id: u32) {
     let _ = fs::write(format!("/proc/{process_id}/clear_refs"), "5");
 }
 
-/// What a side reported. The memory of a worker is read from outside: its own word is not needed.
+/// The numbers that a side reported. The memory of a worker is read from outside: its own word is not needed.
 pub(super) fn take(result: &mut RunResult, process_id: Option<u32>) -> SideNumbers {
     SideNumbers {
         cpu_ns: std::mem::take(&mut result.cpu_ns),

@@ -55,7 +55,7 @@ pub(super) struct Marker {
     pub(super) folder: String,
 }
 
-/// What is to be built: a commit by a command in a folder of the repository.
+/// An order to build: a commit by a command in a folder of the repository.
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub(super) commit: &'a str,
@@ -177,7 +177,7 @@ impl Cache {
 }
 
 impl Entry {
-    /// What is built in it. Names are truncated hashes, so the marker has the full text.
+    /// Commit and command built in it. Names are truncated hashes, so the marker has the full text.
     pub(super) fn read_marker(&self) -> Option<Marker> {
         serde_json::from_str(&fs::read_to_string(&self.marker).ok()?).ok()
     }

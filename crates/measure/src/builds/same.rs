@@ -30,7 +30,7 @@ const BYTES_MAX: u64 = 2 << 30;
 /// Ignored files that are named.
 const NAMED_MAX: usize = 20;
 
-/// What the suite says about files.
+/// Files that the suite names or ignores.
 #[derive(Debug, Default)]
 pub struct Inputs<'a> {
     /// Patterns of paths within the checkout that no workload reads.

@@ -34,7 +34,7 @@ pub struct MetricSpec {
     /// Whether more of a printed number is better.
     #[serde(skip_serializing_if = "Better::is_lower")]
     pub better: Better,
-    /// What counts `instructions`: `perf` (default), the kernel's counters, or `valgrind`.
+    /// Tool that counts `instructions`: `perf` (default), the kernel's counters, or `valgrind`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<CountedBy>,
 }
@@ -117,7 +117,7 @@ impl Metrics {
         self.0.iter().filter_map(plan).collect()
     }
 
-    /// What a command is to print, by metric.
+    /// Numbers that a command prints, by metric.
     pub fn printed(&self) -> impl Iterator<Item = (&String, &MetricSpec)> {
         self.0.iter().filter(|(_, spec)| spec.is_printed())
     }
@@ -127,7 +127,7 @@ impl Metrics {
         self.0.get(name).is_some_and(|spec| spec.tolerance.is_some())
     }
 
-    /// What makes no sense for a workload of this worker.
+    /// Refuses metrics that a workload of this worker cannot have.
     pub(super) fn check(&self, worker: &str) -> Result<(), String> {
         if self.is_empty() {
             return Err(format!("metrics is empty; choose from {}", METRICS.join(", ")));

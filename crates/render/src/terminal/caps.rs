@@ -163,7 +163,7 @@ fn remedies(rows: &[Row<'_>], style: Style) -> String {
     out
 }
 
-/// What would make times steadier.
+/// Advice for steadier times.
 fn advice(cpu: &CpuCaps, style: Style) -> String {
     let entries = cpu.advice.iter();
     entries

@@ -1,7 +1,6 @@
 //! The scale of the noise, estimated from the units so far; the next bet is scaled by it.
 
-/// Makes the median of absolute deviations of a normal its standard deviation.
-const NORMAL: f64 = 1.482_602_218_505_602;
+use crate::NORMAL;
 
 /// A millionth: below what any clock here resolves, so that a scale is never zero.
 const SCALE_MIN: f64 = 1e-6;
