@@ -137,10 +137,15 @@ pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f6
     Check { current_ms, allowed_max_ms, ..check_with_status(row, status, verdict, reason) }
 }
 
+/// Up to this many times the baseline may be the work of other processes: they share caches, memory and cores with
+/// it. Times are without waits for a CPU, so that more than this is the code's.
+const BUSIER_TIMES: f64 = 3.0;
+
 /// A slowdown on a machine that was busier than for the baseline is no evidence against the code.
 fn unless_busier(row: &Row, check: Check) -> Check {
+    let may_be_theirs = check.current_ms.is_some_and(|is| is < row.baseline.value_ms * BUSIER_TIMES);
     match &row.busier {
-        Some(busier) if check.verdict == Verdict::Regressed => {
+        Some(busier) if check.verdict == Verdict::Regressed && may_be_theirs => {
             let verdict = Verdict::Inconclusive;
             let reason = format!("{}; {busier}", check.reason);
             Check { verdict, status: status_of(verdict), reason, ..check }

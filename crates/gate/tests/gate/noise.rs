@@ -102,6 +102,7 @@ fn a_slowdown_on_a_busier_machine_is_no_verdict() {
     };
     for (value_ms, others_cpu, verdict) in [
         (1.5, Some(0.9), Verdict::Inconclusive),
+        (3.1, Some(0.9), Verdict::Regressed),
         (1.5, Some(0.14), Verdict::Regressed),
         (1.5, None, Verdict::Regressed),
         (1.0, Some(0.9), Verdict::Pass),
