@@ -40,7 +40,7 @@ pub fn run(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Done<Calibration>,
             break;
         }
         watch.progress(&format!("trial {} of {}", trial + 1, args.trials));
-        let plan = args.decide.plan(&prepared.sides.head.gate);
+        let plan = args.decide.plan(&prepared.sides.head.gate, Policy::Sequential);
         let plan = AbPlan { seed: plan.seed.wrapping_add(u64::from(trial)), ..plan };
         let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, watch);

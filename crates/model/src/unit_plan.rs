@@ -51,8 +51,6 @@ pub struct UnitCost {
     pub round_s: f64,
     /// One sample; 0 as long as it is unknown.
     pub sample_s: f64,
-    /// Units must be this long for the budget to be spent before the last one.
-    pub unit_s_min: f64,
     /// Remaining budget.
     pub unit_s_max: f64,
 }

@@ -57,7 +57,7 @@ fn sides_of_different_kinds_are_refused() {
 fn numbers_that_make_no_sense_are_refused() {
     let here = Here::with_scripted_worker();
     for (flag, value, word) in [
-        ("--units-max", "0", "1..=1000"),
+        ("--units-max", "0", "1..=10000"),
         ("--tolerance", "1", "such as 1% or 0.5%"),
         ("--tolerance", "-1%", "such as 1% or 0.5%"),
         ("--tolerance", "nan%", "such as 1% or 0.5%"),

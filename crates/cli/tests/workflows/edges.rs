@@ -117,7 +117,7 @@ fn a_push_by_force_whose_past_is_gone_is_held_against_its_parent() {
 
 #[test]
 fn a_merge_queue_is_judged_before_it_merges() {
-    for (time, result, says) in [("2000", "success", "pass"), ("4000", "failure", "regressed")] {
+    for (time, result, says) in [("2000", "success", "pass"), ("9000", "failure", "regressed")] {
         let origin = Origin::new();
         let base = origin.head();
         origin.branch("gh-readonly-queue/main/pr-42");
@@ -152,7 +152,7 @@ fn a_branch_that_is_released_from_is_judged_too() {
     let origin = Origin::new();
     let base = origin.head();
     origin.branch("fix");
-    let head = origin.commit("4000");
+    let head = origin.commit("9000");
     let mut event = pull_request("pull_request", &head, &base);
     event.payload["pull_request"]["base"]["ref"] = "release/1.x".into();
     let run = run(&gpu, &event, &origin);

@@ -62,7 +62,7 @@ fn merged(time: &str, change: impl FnOnce(&mut Started)) -> Ended {
 fn a_merge_request_ends_by_its_verdict_and_its_evidence_is_kept() {
     for (time, result, says, code) in [
         ("2000", "success", "pass", "0\n"),
-        ("4000", "failure", "regressed", "1\n"),
+        ("9000", "failure", "regressed", "1\n"),
         ("skip", "failure", "skipped", "2\n"),
         ("die", "failure", "broken", "4\n"),
     ] {
@@ -119,7 +119,7 @@ fn by_hand(run_mode: &str, time: &str) -> (Ended, String) {
 #[test]
 fn a_maintainer_measures_a_fork_by_its_full_hash_and_is_answered_on_its_merge_request() {
     for (time, result, says) in
-        [("2000", "success", "pass"), ("4000", "failure", "regressed"), ("die", "failure", "broken")]
+        [("2000", "success", "pass"), ("9000", "failure", "regressed"), ("die", "failure", "broken")]
     {
         let (ended, head) = by_hand("self-hosted-gpu", time);
         ends(&ended, "holdpoint-guard-gpu", "success", &format!("run: started by hand for {head}"));
@@ -137,7 +137,7 @@ fn a_maintainer_measures_a_fork_by_its_full_hash_and_is_answered_on_its_merge_re
 #[test]
 fn a_note_of_its_own_is_written_over_and_a_strangers_is_not() {
     for (author, told) in [(7, "--request PUT"), (8, "--form")] {
-        let ended = merged("4000", |started| {
+        let ended = merged("9000", |started| {
             started.given.push(("HOLDPOINT_GITLAB_TOKEN", "glpat-comment"));
             let notes = ["cpu", "gpu"].map(|key| {
                 json!({"id": 12, "author": {"id": author}, "body": format!("<!-- holdpoint:comment:{key} -->\nold")})
@@ -231,9 +231,9 @@ fn a_waived_run_is_not_proposed_as_the_baseline() {
 fn people_are_told_of_what_did_not_pass_on_the_default_branch() {
     let config = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"SLACK_WEBHOOK_URL\"\n";
     for (source, schedule, time, told) in [
-        ("push", "", "4000", &["holdpoint-notify-cpu", "holdpoint-notify-gpu"][..]),
-        ("schedule", "weekly", "4000", &["holdpoint-notify-cpu", "holdpoint-notify-gpu"]),
-        ("schedule", "nightly", "4000", &["holdpoint-notify-gpu"]),
+        ("push", "", "9000", &["holdpoint-notify-cpu", "holdpoint-notify-gpu"][..]),
+        ("schedule", "weekly", "9000", &["holdpoint-notify-cpu", "holdpoint-notify-gpu"]),
+        ("schedule", "nightly", "9000", &["holdpoint-notify-gpu"]),
         ("push", "", "2000", &[]),
     ] {
         let origin = Origin::new();

@@ -131,7 +131,7 @@ fn a_waived_run_is_not_proposed_as_the_baseline() {
 #[test]
 fn people_are_told_of_a_push_that_did_not_pass() {
     let config = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"SLACK_WEBHOOK_URL\"\n";
-    for (time, told) in [("4000", "failure"), ("2000", "skipped")] {
+    for (time, told) in [("9000", "failure"), ("2000", "skipped")] {
         let origin = Origin::new();
         let base = origin.commit_file(".holdpoint/notify.toml", config);
         let head = origin.commit(time);
@@ -159,7 +159,7 @@ fn a_pull_request_that_is_not_slower_passes() {
 
 #[test]
 fn a_slower_pull_request_fails_and_its_evidence_is_kept() {
-    let run = pulled("4000", &[]);
+    let run = pulled("9000", &[]);
     ends(&run, "gpu", "success", "regressed");
     ends(&run, REQUIRED, "failure", "regressed: slower than allowed");
     assert!(run.artifacts.join("perf-gpu-regression-artifacts/ab.json").exists());
@@ -216,7 +216,7 @@ fn a_fork_never_reaches_the_gpu_and_does_not_pass_by_that() {
 fn the_cpu_gate_ends_by_the_same_rules() {
     for (time, result, says) in [
         ("2000", "success", "pass"),
-        ("4000", "failure", "regressed"),
+        ("9000", "failure", "regressed"),
         ("die", "failure", "broken"),
         ("skip", "failure", "skipped"),
     ] {
@@ -231,7 +231,7 @@ fn the_cpu_gate_ends_by_the_same_rules() {
     // What is merged is compared with what was there before: the forge's machines have no baseline.
     let origin = Origin::new();
     let base = origin.head();
-    let head = origin.commit("4000");
+    let head = origin.commit("9000");
     let payload = event("push", &head, &base);
     let push = Event::new("push", payload, &head);
     ends(&workflow("perf_cpu.yml", &[], &push, &origin), "perf-regression", "failure", "regressed");
@@ -281,7 +281,7 @@ fn a_change_cannot_loosen_the_gate_that_judges_it() {
         "perf-gpu.toml",
         "schema_version = 1\nname = \"easy\"\n[[workload]]\nname = \"true\"\ncommand = [\"true\"]\n",
     );
-    let head = origin.commit("4000");
+    let head = origin.commit("9000");
     let run = workflow("perf_gpu.yml", &[], &pull_request("pull_request", &head, &base), &origin);
     ends(&run, REQUIRED, "failure", "regressed");
 }

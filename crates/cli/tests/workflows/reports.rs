@@ -21,7 +21,7 @@ fn commented(time: &str, change: impl FnOnce(&mut Value)) -> (Run, String) {
 fn a_maintainers_perf_measures_a_fork_and_sets_the_status() {
     for (time, state, what) in [
         ("2000", "success", "not slower"),
-        ("4000", "failure", "regressed"),
+        ("9000", "failure", "regressed"),
         ("die", "failure", "broken"),
         ("skip", "failure", "skipped"),
     ] {
@@ -134,7 +134,7 @@ fn what_a_pull_request_left_becomes_one_comment() {
     let origin = Origin::new();
     let base = origin.head();
     origin.branch("wider-loads");
-    let head = origin.commit("4000");
+    let head = origin.commit("9000");
     let measured = workflow("perf_gpu.yml", &[], &pull_request("pull_request", &head, &base), &origin);
     let answers = [event("api_pull_fork", &head, &base), Value::Null];
     let evidence = Some(measured.artifacts.join("perf-gpu-regression-artifacts"));

@@ -173,9 +173,7 @@ struct Decider<'d> {
 
 impl Decide for Decider<'_> {
     fn plan_unit(&mut self, workload: usize, units: &[Unit], cost: &UnitCost) -> UnitPlan {
-        // A rule of a fixed number of units takes as long as these take.
-        let unit_s_min = if self.policy.is_fixed_length() { 0.0 } else { cost.unit_s_min };
-        self.deciding.plan_unit(workload, units, &UnitCost { unit_s_min, ..*cost })
+        self.deciding.plan_unit(workload, units, cost)
     }
 
     fn noise(&self, units: &[Unit]) -> Option<f64> {

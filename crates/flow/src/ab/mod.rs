@@ -42,8 +42,8 @@ pub fn decide(
     holdpoint_store::check_writable(&path)?;
     watch.keep_on_interrupt();
     let gate = &prepared.sides.head.gate;
-    let plan = how.plan(gate);
     let policy = PolicyArgs::policy_of_sides(policy, gate)?;
+    let plan = how.plan(gate, policy);
     let mut has_lost_key = false;
     let mut comparison = if files.resume {
         let lost = sealing.resume(&path, prepared.head.revision.as_ref())?;

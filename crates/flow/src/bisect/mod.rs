@@ -10,7 +10,7 @@ use crate::error::FlowError;
 use crate::options::BisectArgs;
 use crate::support::artifacts;
 use holdpoint_evidence::hash;
-use holdpoint_gate::{HasExitCode, is_search_finished};
+use holdpoint_gate::{HasExitCode, Policy, is_search_finished};
 use holdpoint_measure::builds::{Builds, Commit, Range};
 use holdpoint_measure::clock;
 use holdpoint_model::suite::Metrics;
@@ -68,7 +68,7 @@ fn begin(args: &BisectArgs, suite: &Suite, builds: &Builds, range: &Range) -> Re
         suite: suite.name.clone(),
         timestamp_utc: clock::timestamp_utc(),
         workload: None,
-        tolerance: args.decide.plan(&suite.gate).tolerance,
+        tolerance: args.decide.plan(&suite.gate, Policy::Sequential).tolerance,
         line: None,
         suite_sha256: String::new(),
         good: info(base),

@@ -61,7 +61,7 @@ impl Search<'_> {
     fn measure_change(&mut self, bad: &Commit) -> Result<(), FlowError> {
         let start = Instant::now();
         let Some(built) = self.build_step(bad, start)? else { return Ok(()) };
-        let mut plan = self.args.decide.plan(&self.suite.gate);
+        let mut plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
         let prepared = self.prepare(&self.bisection.good, self.good_built.clone(), &info(bad), built.clone());
         let mut comparison = Comparison::new(&prepared, plan.clone(), Policy::Sequential)?;
         comparison.measure(None, self.watch);
@@ -172,7 +172,7 @@ impl Search<'_> {
     }
 
     fn plan(&self, line: f64, effort: Effort) -> AbPlan {
-        let plan = self.args.decide.plan(&self.suite.gate);
+        let plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
         let share = if effort == Effort::Short { SHORT_EFFORT } else { 1.0 };
         AbPlan { tolerance: line, tolerances: Default::default(), budget_s: plan.budget_s * share, ..plan }
     }

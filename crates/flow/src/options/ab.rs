@@ -48,8 +48,8 @@ pub struct DecideArgs {
     /// Two sides: seconds per workload; time that decided workloads leave goes to the others [default: 20]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Decision")]
     pub budget: Option<f64>,
-    /// Two sides: most fresh pairs of processes per workload [default: 400]
-    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Decision")]
+    /// Two sides: most fresh pairs of processes per workload [default: 10000; policy disjoint-ci: 400]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Decision")]
     pub units_max: Option<u32>,
     /// Two sides: pairs of processes measured at the same time, each on a CPU of its own [default: 2]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Decision")]
@@ -70,8 +70,10 @@ pub struct DecideArgs {
 
 /// Default seconds per workload.
 const BUDGET_S: f64 = 20.0;
-/// Default number of units per workload.
-const UNITS_MAX: u32 = 400;
+/// Default for the most units of a workload: the budget is over first.
+const UNITS_MAX: u32 = 10_000;
+/// Default number of units where the policy takes them all.
+const UNITS_FIXED: u32 = 400;
 
 impl DecideArgs {
     /// The flags that mean nothing without two sides, as clap names them.
@@ -82,7 +84,8 @@ impl DecideArgs {
     }
 
     /// The plan that the flags and the suite mean.
-    pub fn plan(&self, gate: &GateSettings) -> AbPlan {
+    pub fn plan(&self, gate: &GateSettings, policy: Policy) -> AbPlan {
+        let units_max = if policy.is_fixed_length() { UNITS_FIXED } else { UNITS_MAX };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.question.apply(AbPlan {
             tolerance: gate.tolerance.map_or(TOLERANCE, Limit::share),
@@ -90,7 +93,7 @@ impl DecideArgs {
             metrics: BTreeMap::new(),
             alarm_rate: gate.alarm_rate.unwrap_or(ALARM_RATE),
             miss_rate: gate.miss_rate.unwrap_or(MISS_RATE),
-            units_max: self.units_max.or(gate.units_max).unwrap_or(UNITS_MAX),
+            units_max: self.units_max.or(gate.units_max).unwrap_or(units_max),
             budget_s: self.budget.or(gate.budget).unwrap_or(BUDGET_S),
             clock: self.metric.or(gate.metric),
             units_at_once: self.at_once.or(gate.at_once).unwrap_or(UNITS_AT_ONCE),

@@ -16,7 +16,7 @@ use holdpoint_model::{
 use holdpoint_stats::sequential::{Decision, InvalidPlan};
 
 /// More than a plan can ask for.
-const UNITS_MAX: usize = 2_000;
+const UNITS_MAX: usize = 20_000;
 
 /// The policy among the conditions of a comparison.
 pub const POLICY_CONDITION: &str = "--policy";

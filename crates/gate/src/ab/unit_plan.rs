@@ -60,9 +60,8 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
         None if round_s > ROUND_S_LONG || cost.sample_s == 0.0 => 1,
         None => ROUNDS_FIRST,
     };
-    let least = fit(cost.unit_s_min - cost.fixed_s, round_s).ceil() as u32;
     let most = fit(cost.unit_s_max - cost.fixed_s, round_s).floor() as u32;
-    let rounds = rounds.max(least).min(most.max(1));
+    let rounds = rounds.min(most.max(1));
     let rounds = rounds.max(rounds_for_quantiles(samples_min, samples - skip, cost.sample_s));
     UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock: choose_clock(seen) }
 }

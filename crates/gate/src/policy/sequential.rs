@@ -7,8 +7,9 @@ use holdpoint_model::{AbWorkload, Trouble, Verdict};
 use holdpoint_stats::random::Random;
 use holdpoint_stats::sequential::{Decision, Plan, Sequential};
 
-/// Nobody waits for more than this many times what they gave.
+/// Nobody waits for more than this many times what they gave, or this many units.
 const LONGER_MAX: usize = 10;
+const UNITS_MAX: usize = 10_000;
 /// Continuations that are drawn to see how long a decision would take.
 const DRAWS: usize = 15;
 /// Tolerances that are tried to find one that would have been decided, each this much wider than the one before.
@@ -120,7 +121,7 @@ fn units_to_decide(pair: &Pair<'_>) -> Option<usize> {
         true => known.xs().flat_map(|x| [x - middle, middle - x]).collect(),
         false => known.xs().collect(),
     };
-    let most = LONGER_MAX * known.units_count().max(pair.plan.units_count_min());
+    let most = (LONGER_MAX * known.units_count().max(pair.plan.units_count_min())).min(UNITS_MAX);
     let mut random = Random::new(xs.len() as u64);
     let mut draw = || {
         let mut continued = known.clone();

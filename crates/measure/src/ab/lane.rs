@@ -9,9 +9,6 @@ use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use std::time::Instant;
 
-/// Units that are never lengthened only to spend the budget.
-const UNITS_FIRST: usize = 32;
-
 /// A workload while it is compared. Units measured at the same time each have a copy.
 #[derive(Clone)]
 pub(super) struct Lane<'a> {
@@ -76,12 +73,7 @@ impl<'a> Lane<'a> {
             return;
         }
         let units = &report.workloads[self.index].units;
-        let units_left = (report.plan.units_max as usize).saturating_sub(units.len()).max(1);
-        let unit_s = report.workloads[self.index].spent_s / units.len().max(1) as f64;
-        // Plain cases are decided by then; later units grow step by step.
-        let unit_s_min =
-            if units.len() < UNITS_FIRST { 0.0 } else { (left_s / units_left as f64).min(2.0 * unit_s) };
-        let cost = UnitCost { unit_s_min, unit_s_max: left_s, ..self.spending.cost() };
+        let cost = UnitCost { unit_s_max: left_s, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
     }
 

@@ -385,7 +385,7 @@ fn a_command_is_called_once_on_each_side_before_anything_is_known_about_it() {
         assert!(units.iter().flat_map(|unit| &unit.rounds).all(|round| round.tells_waits()));
     }
     assert_eq!(decide.costs[0].sample_s, 0.0);
-    assert!(decide.costs[1..].iter().all(|cost| cost.sample_s > 0.0 && cost.unit_s_min <= cost.unit_s_max));
+    assert!(decide.costs[1..].iter().all(|cost| cost.sample_s > 0.0 && cost.unit_s_max > 0.0));
 }
 
 #[test]

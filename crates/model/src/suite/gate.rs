@@ -98,7 +98,7 @@ impl GateSettings {
         };
         positive("budget", self.budget)?;
         let ranges = [
-            ("units_max", self.units_max, 1..=1000),
+            ("units_max", self.units_max, 1..=10_000),
             ("at_once", self.at_once, 1..=64),
             ("confirm", self.confirm, 0..=100),
             ("runs", self.runs, 1..=100),
