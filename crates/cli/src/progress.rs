@@ -1,9 +1,7 @@
 //! A line that moves, on a terminal only.
 
-use holdpoint_flow::Progress;
+use holdpoint_flow::{Estimate, Progress};
 use holdpoint_measure::Event;
-use holdpoint_model::ab::Ended;
-use holdpoint_model::{AbReport, AbWorkload};
 use holdpoint_render::{Style, for_terminal, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -45,17 +43,51 @@ impl Progress for Bar {
         }
     }
 
-    fn on_unit(&self, report: &AbReport) {
-        let is_open = |w: &&AbWorkload| w.ended == Ended::Interrupted;
-        let open_count = report.workloads.values().filter(is_open).count();
-        self.bar.set_position((report.workloads.len() - open_count) as u64);
-        let units = report.workloads.values().map(|w| w.units.len()).max().unwrap_or(0);
-        self.show(&format!("pair {units}, {open_count} undecided"));
+    fn on_unit(&self, now: &Estimate) {
+        self.bar.set_position(now.decided_count as u64);
+        self.show(&line(now));
     }
+}
+
+/// `sort +2.1 %, +0.4 … +3.8 % · slower 63 %, not slower 0 % · 3 of 20 s`, of the evidence that each answer needs.
+fn line(now: &Estimate) -> String {
+    let change = units::percent(now.ratio - 1.0);
+    let interval = now.interval.map(|[low, high]| units::percent_interval(low - 1.0, high - 1.0));
+    let interval = interval.map(|interval| format!(", {interval}")).unwrap_or_default();
+    format!(
+        "{} {change}{interval} · slower {:.0} %, not slower {:.0} % · {:.0} of {:.0} s",
+        now.workload,
+        now.slower * 100.0,
+        now.not_slower * 100.0,
+        now.elapsed_s,
+        now.budget_s
+    )
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_tells_the_estimate_the_evidence_and_the_time() {
+        let mut now = Estimate {
+            workload: "sort",
+            ratio: 1.021,
+            interval: Some([1.004, 1.038]),
+            slower: 0.63,
+            not_slower: 0.0,
+            decided_count: 3,
+            elapsed_s: 3.2,
+            budget_s: 140.0,
+        };
+        assert_eq!(line(&now), "sort +2.1 %, +0.4 … +3.8 % · slower 63 %, not slower 0 % · 3 of 140 s");
+        now.interval = None;
+        assert_eq!(line(&now), "sort +2.1 % · slower 63 %, not slower 0 % · 3 of 140 s");
     }
 }

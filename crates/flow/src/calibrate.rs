@@ -107,7 +107,7 @@ fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError>
             workload.name, workload.worker
         )));
     }
-    let label = |what: &str| Side { label: format!("{}{what}", suite.name), revision: None };
+    let label = |what: &str| Side { label: format!("{}{what}", suite.name), ..Side::default() };
     // Rounded, since 0.07 · 100 is a little more than 7.
     let percent = (args.inject * 1e6).round() / 1e4;
     let injected = if args.inject > 0.0 { format!(" +{percent} %") } else { String::new() };

@@ -35,4 +35,4 @@ pub mod worker;
 pub use decided::Decided;
 pub use done::{Done, Message};
 pub use error::FlowError;
-pub use watch::{Progress, Unwatched, Watch};
+pub use watch::{Estimate, Progress, Unwatched, Watch};

@@ -1,7 +1,6 @@
 //! Whoever watches a command while it runs.
 
 use holdpoint_measure::Event;
-use holdpoint_model::AbReport;
 
 /// Hears notes and progress, and may call a command off. Everything but the documents of a command goes here.
 pub trait Watch: Sync {
@@ -26,7 +25,23 @@ pub trait Progress {
     /// After each step of a run.
     fn on_event(&self, _event: Event) {}
     /// After each unit of two sides.
-    fn on_unit(&self, _report: &AbReport) {}
+    fn on_unit(&self, _estimate: &Estimate) {}
+}
+
+/// What is known of a workload after a unit of it.
+pub struct Estimate<'a> {
+    pub workload: &'a str,
+    /// The median of head's time over base's, and its interval.
+    pub ratio: f64,
+    pub interval: Option<[f64; 2]>,
+    /// Shares of the evidence that each answer needs.
+    pub slower: f64,
+    pub not_slower: f64,
+    /// Workloads that need no more units.
+    pub decided_count: usize,
+    pub elapsed_s: f64,
+    /// For all workloads.
+    pub budget_s: f64,
 }
 
 /// Nobody watches.

@@ -48,7 +48,7 @@ fn pass(report: &AbReport, policy: Policy) -> f64 {
 
 fn report() -> AbReport {
     let mut random = Random::new(1);
-    let side = |label: &str| Side { label: label.to_owned(), revision: None };
+    let side = |label: &str| Side { label: label.to_owned(), ..Side::default() };
     let workloads = (0..WORKLOADS).map(|index| (format!("workload_{index}"), workload(&mut random)));
     AbReport {
         schema_version: SCHEMA_VERSION,

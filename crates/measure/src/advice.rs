@@ -91,6 +91,9 @@ fn ticks_by_process() -> Ticks {
     entries.filter_map(read).collect()
 }
 
+/// Whether stack, heap and libraries of each process lie elsewhere.
+const LAYOUT: &str = "proc/sys/kernel/randomize_va_space";
+
 /// Settings that make times vary, below `root`.
 fn from_settings(root: &Path, usable_cpus: usize) -> Vec<Advice> {
     let read = |path: &str| Some(fs::read_to_string(root.join(path)).ok()?.trim().to_owned());
@@ -126,6 +129,12 @@ fn from_settings(root: &Path, usable_cpus: usize) -> Vec<Advice> {
         let pair = read(&format!("{CPUS}/cpu0/topology/thread_siblings_list")).unwrap_or_default();
         let detail = format!("two CPUs share a core (such as {pair}), and each slows the other down");
         all.push(advice("smt", detail, format!("echo off | sudo tee /{CPUS}/smt/control")));
+    }
+    if read(LAYOUT).is_some_and(|value| value != "2") {
+        let detail = format!(
+            "every process has the same layout in memory (/{LAYOUT}): a verdict may belong to it instead of the program"
+        );
+        all.push(advice("fixed_layout", detail, format!("echo 2 | sudo tee /{LAYOUT}")));
     }
     match usable_cpus {
         0 => {
@@ -190,6 +199,7 @@ mod tests {
             ("sys/fs/cgroup/cpu.max", "max 100000\n"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
             ("proc/cpuinfo", "flags\t\t: fpu sse2\n"),
+            ("proc/sys/kernel/randomize_va_space", "2\n"),
         ];
         assert_eq!(reasons(&well, 2), [""; 0]);
     }
@@ -204,6 +214,7 @@ mod tests {
             ("sys/fs/cgroup/cpu.max", "150000 100000\n", "cpu_quota"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n", "huge_pages"),
             ("proc/cpuinfo", "flags\t\t: fpu hypervisor sse2\n", "virtual_machine"),
+            ("proc/sys/kernel/randomize_va_space", "0\n", "fixed_layout"),
         ] {
             assert_eq!(reasons(&[(path, text)], 2), [reason]);
         }

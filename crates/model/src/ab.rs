@@ -93,10 +93,16 @@ impl AbPlan {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
     /// The revision, command or file, as given by the user.
     pub label: String,
+    /// What the user calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The flags of a command beside it, each as a name and a value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<[String; 2]>,
     #[serde(default)]
     pub revision: Option<Revision>,
 }

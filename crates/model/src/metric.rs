@@ -16,6 +16,8 @@ pub enum Metric {
     PeakMemory,
     /// Calls per second.
     Throughput,
+    /// Energy of the device per call, told by the worker.
+    Energy,
     /// A number that the program prints.
     Printed,
     /// The same whenever it is looked at: it needs no statistics.
@@ -46,6 +48,7 @@ pub const SIDE_METRICS: &[(&str, Metric)] = &[
     ("cpu_p50_ms", Metric::Cpu),
     ("peak_memory_mb", Metric::PeakMemory),
     ("throughput_per_s", Metric::Throughput),
+    (METRIC_ENERGY, Metric::Energy),
     ("instructions", Metric::Exact(Exact::Instructions)),
     ("file_bytes", Metric::Exact(Exact::FileBytes)),
     ("code_bytes", Metric::Exact(Exact::CodeBytes)),
@@ -53,6 +56,8 @@ pub const SIDE_METRICS: &[(&str, Metric)] = &[
     ("spill_bytes", Metric::Exact(Exact::SpillBytes)),
 ];
 
+/// Name of the energy of a device per call, in millijoules.
+pub const METRIC_ENERGY: &str = "energy_mj";
 /// Name of the metric that every workload has: the median time.
 pub const METRIC_TIME: &str = "p50_ms";
 

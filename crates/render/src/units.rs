@@ -154,6 +154,7 @@ pub fn metric(name: &str, v: f64) -> String {
     match () {
         () if ends("_ms") => time(v),
         () if ends("_mb") => memory(v),
+        () if ends("_mj") => format!("{} mJ", digits(v)),
         () if ends("_bytes") => memory(v / 1e6),
         () if ends("_per_s") => scaled(v, PREFIXES, "/s"),
         () if v.fract() == 0.0 && v.abs() < 1e15 => count(v as u64),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ab;
+mod ab_commands;
 mod ab_sides;
 mod against;
 mod attest;

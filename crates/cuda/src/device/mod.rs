@@ -144,6 +144,11 @@ impl Device {
         self.state.read()
     }
 
+    /// Millijoules since the driver was loaded.
+    pub fn energy_mj(&self) -> Option<u64> {
+        self.state.energy_mj()
+    }
+
     /// Fails with the seeds' reason code where it has no 8-bit floats.
     pub fn fp8(&self) -> Result<(), &'static str> {
         fp8(self.capability.0)

@@ -67,6 +67,11 @@ impl StateReader {
         })
     }
 
+    /// Millijoules since the driver was loaded.
+    pub fn energy_mj(&self) -> Option<u64> {
+        self.nvml.as_ref()?.device_by_index(self.index).ok()?.total_energy_consumption().ok()
+    }
+
     /// Joules since the driver was loaded, unless they were read just now.
     fn energy_j(&self, device: &nvml_wrapper::Device<'_>) -> Option<f64> {
         if self.energy_read.get().is_some_and(|at| at.elapsed() < ENERGY_EVERY) {

@@ -1,8 +1,8 @@
 //! One comparison of two sides, from the first unit to the verdict.
 
 use super::sides::Prepared;
-use crate::Watch;
 use crate::error::FlowError;
+use crate::watch::{Estimate, Progress, Watch};
 use holdpoint_gate::ab::{self as rule, Deciding};
 use holdpoint_gate::{Policy, judge_sides};
 use holdpoint_measure::ab::{self, Decide, Sides};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How often what has been measured so far is written: a machine that dies loses no more than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
+/// Of the intervals that are shown while it runs.
+const CONFIDENCE: f64 = 0.95;
 
 /// A comparison under way.
 pub struct Comparison<'a> {
@@ -96,7 +98,16 @@ impl<'a> Comparison<'a> {
             Ended::Failed | Ended::Skipped | Ended::SameCode => false,
             _ => policy.is_fixed_length() || before.wants_more(index),
         };
-        let mut decider = Decider { deciding: &mut self.deciding, policy: self.policy };
+        let names: Vec<String> = self.report.workloads.keys().cloned().collect();
+        let mut decider = Decider {
+            decided_count: (0..names.len()).filter(|index| !wanted(*index)).count(),
+            budget_s: self.report.plan.budget_s * names.len() as f64,
+            names,
+            start: Instant::now(),
+            deciding: &mut self.deciding,
+            policy,
+            progress: &*progress,
+        };
         ab::measure(
             self.sides,
             &mut self.report,
@@ -104,7 +115,6 @@ impl<'a> Comparison<'a> {
             &mut decider,
             &|| watch.is_interrupted(),
             &mut |report| {
-                progress.on_unit(report);
                 if let Some(path) = checkpoint
                     && saved.elapsed() > SAVE_EVERY
                 {
@@ -147,19 +157,11 @@ fn begin(prepared: &Prepared, plan: AbPlan, policy: Policy) -> AbReport {
     report
 }
 
-/// Workloads of the same build are not measured. Kernels are compiled from the checkouts when they are prepared, and looked at then.
+/// Workloads of the same build are called once and not measured. Kernels are compiled from the checkouts when they are
+/// prepared, and looked at then.
 fn mark_same_build(report: &mut AbReport, same: &SameBuild, suite: &Suite) {
-    let hash = same.head_sha256.get(..12).unwrap_or_default();
-    let but = match same.ignored.as_slice() {
-        [] => String::new(),
-        [one] => format!(" but {one}"),
-        [first, others @ ..] => format!(" but {first} and {} others", others.len()),
-    };
-    let reason = format!("the same build ({hash}) on both sides, all files alike{but}: not measured");
     for spec in suite.workloads.iter().filter(|spec| spec.worker != WORKER_CUDA) {
         if let Some(workload) = report.workloads.get_mut(&spec.name).filter(|w| w.ended != Ended::Skipped) {
-            workload.ended = Ended::SameCode;
-            workload.reason.clone_from(&reason);
             workload.same_build = Some(same.clone());
         }
     }
@@ -169,6 +171,31 @@ fn mark_same_build(report: &mut AbReport, same: &SameBuild, suite: &Suite) {
 struct Decider<'d> {
     deciding: &'d mut Deciding,
     policy: Policy,
+    progress: &'d dyn Progress,
+    names: Vec<String>,
+    decided_count: usize,
+    start: Instant,
+    /// For all workloads.
+    budget_s: f64,
+}
+
+impl Decider<'_> {
+    fn show(&self, workload: usize) {
+        let Some((known, name)) = self.deciding.evidence(workload).zip(self.names.get(workload)) else {
+            return;
+        };
+        let [slower, not_slower] = known.shares();
+        self.progress.on_unit(&Estimate {
+            workload: name,
+            ratio: known.median_ratio().unwrap_or(1.0),
+            interval: known.median_ratio_interval(CONFIDENCE),
+            slower,
+            not_slower,
+            decided_count: self.decided_count,
+            elapsed_s: self.start.elapsed().as_secs_f64(),
+            budget_s: self.budget_s,
+        });
+    }
 }
 
 impl Decide for Decider<'_> {
@@ -185,10 +212,14 @@ impl Decide for Decider<'_> {
     }
 
     fn push(&mut self, workload: usize, unit: &Unit) -> bool {
-        self.deciding.push(workload, unit) || self.policy.is_fixed_length()
+        let wants_more = self.deciding.push(workload, unit) || self.policy.is_fixed_length();
+        self.decided_count += usize::from(!wants_more);
+        self.show(workload);
+        wants_more
     }
 
     fn drop_out(&mut self, workload: usize) {
+        self.decided_count += 1;
         self.deciding.drop_out(workload);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Watch;
 use crate::error::FlowError;
-use crate::options::{AbArgs, DecideArgs, SuiteArg};
+use crate::options::{AbArgs, CommandArgs, DecideArgs, SuiteArg};
 use crate::support::suites;
 use holdpoint_measure::ab::{Sides, conditions};
 use holdpoint_measure::builds::{BuildError, Builds, Built};
@@ -11,7 +11,7 @@ use holdpoint_model::suite::{Reuse, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA,
 use holdpoint_model::{Revision, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Two sides that can be started.
 pub struct Prepared {
@@ -36,8 +36,7 @@ impl Prepared {
 /// The sides that the flags mean.
 pub fn prepare(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> {
     if let (Some(base), Some(head)) = (&args.base, &args.head) {
-        let sides = with_settings(command_suite(base)?, command_suite(head)?, &args.decide);
-        return Ok(Prepared::new(sides, labelled(base), labelled(head)));
+        return commands(base, head, args);
     }
     if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
         let suite =
@@ -63,6 +62,31 @@ pub fn prepare(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> 
         None => Head::Checkout { remedy: ", or --head-rev HEAD to leave it out" },
     };
     revisions(&args.suite, base_rev, head, &args.decide, watch)
+}
+
+/// Two command lines.
+fn commands(base: &str, head: &str, args: &AbArgs) -> Result<Prepared, FlowError> {
+    let given = &args.command;
+    if !matches!(given.names.len(), 0 | 2) {
+        return Err(FlowError::Input("give -n twice: a name for base, then one for head".to_owned()));
+    }
+    let suite = |text, dir: &Option<PathBuf>| command_suite(text, dir.as_deref(), given);
+    let sides = with_settings(suite(base, &given.base_dir)?, suite(head, &given.head_dir)?, &args.decide);
+    let folder = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.display().to_string());
+    let side = |text: &str, at: usize, flags: &[(&str, Option<String>)]| {
+        let name = given.names.get(at).cloned();
+        let flags = flags.iter().cloned().chain([("-n", name.clone())]);
+        let flags = flags.filter_map(|(flag, value)| Some([flag.to_owned(), value?])).collect();
+        Side { name, flags, ..labelled(text) }
+    };
+    let of_base = [
+        ("--setup", given.setup.clone()),
+        ("--prepare", given.prepare.clone()),
+        ("--stdin", given.stdin.clone()),
+        ("--base-dir", folder(&given.base_dir)),
+    ];
+    let of_head = [("--head-dir", folder(&given.head_dir))];
+    Ok(Prepared::new(sides, side(base, 0, &of_base), side(head, 1, &of_head)))
 }
 
 /// Both sides, measured as the flags and head's suite say.
@@ -94,8 +118,6 @@ pub fn revisions(
     decide: &DecideArgs,
     watch: &dyn Watch,
 ) -> Result<Prepared, FlowError> {
-    // A suite from elsewhere may name programs that neither revision has; only measuring shows it.
-    let is_from_elsewhere = suite.workdir.is_some();
     let suite = revision_suite(suite)?;
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
     let base_commit = builds.resolve(base_rev)?;
@@ -113,14 +135,14 @@ pub fn revisions(
         Head::Checkout { .. } | Head::Rev(_) => build(&builds, &commit, &suite, Purpose::Verdict, watch)?,
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
-    let is_measured =
-        is_from_elsewhere || matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
+    let is_measured = matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &suite) };
     let side = |built: Built| Suite { dir: Some(built.dir), ..suite.clone() };
     let sides = with_settings(side(base_built), side(head_built), decide);
     let of = |label: &str, commit, dirty| Side {
         label: label.to_owned(),
         revision: Some(Revision { commit, dirty }),
+        ..Side::default()
     };
     let mut prepared = Prepared::new(sides, of(base_rev, base_commit, false), of(label, commit, dirty));
     if dirty {
@@ -192,24 +214,72 @@ fn refuse_changes(builds: &Builds, remedy: &str) -> Result<(), FlowError> {
 }
 
 fn labelled(label: &str) -> Side {
-    Side { label: label.to_owned(), revision: None }
+    Side { label: label.to_owned(), ..Side::default() }
 }
 
 /// A suite of the one workload that a command line is.
-fn command_suite(text: &str) -> Result<Suite, FlowError> {
-    let workload = json!({"name": "command", "command": words(text)});
-    Suite::from_json(json!({"schema_version": SCHEMA_VERSION, "name": "command", "workload": [workload]}))
-        .map_err(|error| FlowError::Input(format!("command {text:?}: {error}")))
+fn command_suite(text: &str, dir: Option<&Path>, given: &CommandArgs) -> Result<Suite, FlowError> {
+    let line = CommandLine::parse(text);
+    // What is run beside it has its environment.
+    let beside = |text: &Option<String>| text.as_deref().map(|text| CommandLine::parse(text).into_words());
+    let mut workload = json!({"name": "command", "command": line.words, "env": line.env});
+    for (key, words) in [("setup", beside(&given.setup)), ("prepare", beside(&given.prepare))] {
+        words.into_iter().for_each(|words| workload[key] = json!(words));
+    }
+    if let Some(file) = &given.stdin {
+        // What was typed is relative to the current folder.
+        let path = std::path::absolute(file).map_err(|error| FlowError::Input(format!("{file}: {error}")))?;
+        workload["stdin"] = json!(path);
+    }
+    let suite = json!({"schema_version": SCHEMA_VERSION, "name": "command", "workload": [workload]});
+    let suite =
+        Suite::from_json(suite).map_err(|error| FlowError::Input(format!("command {text:?}: {error}")))?;
+    match dir {
+        Some(dir) if !dir.is_dir() => Err(FlowError::Input(format!("there is no folder {}", dir.display()))),
+        _ => Ok(Suite { dir: dir.and_then(|dir| std::path::absolute(dir).ok()), ..suite }),
+    }
 }
 
-/// A command line as program and arguments; one that needs a shell gets one.
-fn words(text: &str) -> Vec<String> {
-    let plain = |c: char| c.is_alphanumeric() || " /._-+=,:@%^".contains(c);
-    if text.chars().all(plain) {
-        text.split_whitespace().map(str::to_owned).collect()
-    } else {
-        ["sh", "-c", text].map(str::to_owned).to_vec()
+/// A command line as a person types it.
+#[derive(Debug, PartialEq)]
+struct CommandLine {
+    env: BTreeMap<String, String>,
+    /// Program and arguments.
+    words: Vec<String>,
+}
+
+impl CommandLine {
+    /// One that needs a shell gets one.
+    fn parse(text: &str) -> Self {
+        let plain = |c: char| c.is_alphanumeric() || " /._-+=,:@%^".contains(c);
+        if !text.chars().all(plain) {
+            return Self { env: BTreeMap::new(), words: ["sh", "-c", text].map(str::to_owned).to_vec() };
+        }
+        let mut words = text.split_whitespace().peekable();
+        let mut env = BTreeMap::new();
+        while let Some((name, value)) = words.peek().and_then(|word| assignment(word)) {
+            env.insert(name.to_owned(), value.to_owned());
+            words.next();
+        }
+        Self { env, words: words.map(str::to_owned).collect() }
     }
+
+    /// For where only words will do.
+    fn into_words(self) -> Vec<String> {
+        if self.env.is_empty() {
+            return self.words;
+        }
+        let set = self.env.iter().map(|(name, value)| format!("{name}={value}"));
+        std::iter::once("env".to_owned()).chain(set).chain(self.words).collect()
+    }
+}
+
+/// `NAME=value` before a command, as in a shell.
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then_some((name, value))
 }
 
 /// A suite with this program in place of every worker but `command`.
@@ -234,7 +304,12 @@ fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, FlowError> {
         };
         suite.workers.insert(
             name,
-            WorkerSpec { command: words(program), single_threaded, units_per_process, dir: dir.clone() },
+            WorkerSpec {
+                command: CommandLine::parse(program).into_words(),
+                single_threaded,
+                units_per_process,
+                dir: dir.clone(),
+            },
         );
     }
     Ok(suite)
@@ -246,9 +321,22 @@ mod tests {
 
     #[test]
     fn a_shell_is_used_only_where_one_is_needed() {
+        let words = |text| CommandLine::parse(text).into_words();
         assert_eq!(words("./a --n 3 x=1"), ["./a", "--n", "3", "x=1"]);
         assert_eq!(words("seq 3 | wc -l"), ["sh", "-c", "seq 3 | wc -l"]);
         assert_eq!(words("a 'b c'"), ["sh", "-c", "a 'b c'"]);
         assert!(words(" ").is_empty());
+    }
+
+    #[test]
+    fn variables_before_a_command_are_its_environment() {
+        let line = CommandLine::parse("A=1 _b2=x=y ./a C=3");
+        assert_eq!(line.words, ["./a", "C=3"]);
+        assert_eq!(
+            line.env.into_iter().collect::<Vec<_>>(),
+            [("A", "1"), ("_b2", "x=y")].map(|(n, v)| (n.to_owned(), v.to_owned()))
+        );
+        assert_eq!(CommandLine::parse("A=1 ./a").into_words(), ["env", "A=1", "./a"]);
+        assert_eq!(CommandLine::parse("./a=b/c 2=3").into_words(), ["./a=b/c", "2=3"]);
     }
 }

@@ -188,6 +188,7 @@ impl Search<'_> {
         let side = |commit: &CommitInfo| Side {
             label: commit.subject.clone(),
             revision: Some(Revision { commit: commit.commit.clone(), dirty: false }),
+            ..Side::default()
         };
         let sides = Sides {
             base: at(base_built),

@@ -131,6 +131,9 @@ pub struct AbArgs {
     /// Head as a command line
     #[arg(long, value_name = "COMMAND", requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
     pub head: Option<String>,
+    /// Commands: what else they need.
+    #[command(flatten)]
+    pub command: CommandArgs,
     /// Base as a git revision, built by the suite's build command
     #[arg(long, value_name = "REV", conflicts_with_all = ["base", "base_worker", "base_suite"], help_heading = "Sides")]
     pub base_rev: Option<String>,
@@ -174,6 +177,36 @@ pub struct AbArgs {
     /// Show the familiar statistics as well
     #[arg(long, hide = true)]
     pub evidence: bool,
+}
+
+/// What two commands need beside their command lines.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct CommandArgs {
+    /// Commands: what to call them, given twice: base, then head
+    #[arg(
+        short = 'n',
+        long = "name",
+        value_name = "NAME",
+        hide = true,
+        requires = "base",
+        help_heading = "Sides"
+    )]
+    pub names: Vec<String>,
+    /// Commands: run once before each side is measured
+    #[arg(long, value_name = "COMMAND", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    pub setup: Option<String>,
+    /// Commands: run before each call, untimed
+    #[arg(long, value_name = "COMMAND", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    pub prepare: Option<String>,
+    /// Commands: file that each call reads from stdin
+    #[arg(long, value_name = "FILE", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    pub stdin: Option<String>,
+    /// Folder in which the base command runs
+    #[arg(long, value_name = "DIR", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    pub base_dir: Option<PathBuf>,
+    /// Folder in which the head command runs
+    #[arg(long, value_name = "DIR", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    pub head_dir: Option<PathBuf>,
 }
 
 /// Where a side-by-side comparison leaves its files.

@@ -17,7 +17,9 @@ mod roofline;
 mod run;
 mod trend;
 
-pub use ab::{AbArgs, AbFiles, BisectArgs, CalibrateArgs, DecideArgs, QuestionArgs, UNITS_AT_ONCE};
+pub use ab::{
+    AbArgs, AbFiles, BisectArgs, CalibrateArgs, CommandArgs, DecideArgs, QuestionArgs, UNITS_AT_ONCE,
+};
 pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};
 pub use cache::{CacheArgs, CacheCommand};
 pub use check::CheckArgs;

@@ -48,7 +48,7 @@ fn side_value(unit: &Unit, side: SideName, name: &str) -> Option<f64> {
             let bytes: Option<Vec<u64>> = rounds().map(|round| round.numbers(side).peak_rss_bytes).collect();
             Some(bytes?.into_iter().max()? as f64 / BYTES_PER_MB)
         }
-        Metric::Printed => {
+        Metric::Printed | Metric::Energy => {
             let printed: Option<Vec<&Vec<f64>>> =
                 rounds().map(|round| round.numbers(side).printed.get(name)).collect();
             stats::median(&printed?.into_iter().flatten().copied().collect::<Vec<f64>>())
@@ -66,7 +66,7 @@ pub(super) fn typical(workload: &AbWorkload, name: &str, sign: f64, known: &Sequ
     let calls = workload.calls_per_sample.max(1) as f64;
     let per_call = match Metric::from_name(name) {
         Metric::Throughput => calls,
-        Metric::PeakMemory | Metric::Printed | Metric::Exact(_) => 1.0,
+        Metric::PeakMemory | Metric::Printed | Metric::Energy | Metric::Exact(_) => 1.0,
         _ => 1.0 / calls,
     };
     Some([(level - half).exp() * per_call, (level + half).exp() * per_call])
@@ -78,6 +78,7 @@ pub(super) fn why_missing(name: &str) -> &'static str {
         Metric::Quantile(_) => "its units have too few samples: give it a longer --budget",
         Metric::Cpu => "the worker reports no CPU time",
         Metric::PeakMemory => "the peak memory of a side could not be read",
+        Metric::Energy => "the device or the worker of a side does not tell its energy",
         Metric::Printed => "a side printed no number above 0 there",
         Metric::Mean | Metric::Throughput | Metric::Exact(_) => "it was not measured",
     }

@@ -1,5 +1,5 @@
 //! Whether measuring several units at the same time pays, by measurement: two units may slow down or disturb each other,
-//! depending on the caches and memory that they share.
+//! depending on the caches and memory that they share. What pays for most workloads may not for those that are left.
 
 use super::Decide;
 use super::lane::Lane;
@@ -19,21 +19,21 @@ pub(super) struct AtOnce {
 #[derive(Default)]
 struct Way {
     units_count: usize,
-    seconds: f64,
-    /// By workload.
-    units: BTreeMap<usize, Vec<Unit>>,
-    /// ln of variance, summed over workloads.
-    noise: f64,
+    /// By workload, with their seconds.
+    units: BTreeMap<usize, (Vec<Unit>, f64)>,
+    /// ln of the time to a given precision, by workload.
+    slowness: BTreeMap<usize, f64>,
 }
 
 impl AtOnce {
-    /// How many units are measured next, `most` or one.
-    pub(super) fn choose(&self, most: usize) -> usize {
+    /// How many units of these workloads are measured next, `most` or one.
+    pub(super) fn choose(&self, lanes: &[&mut Lane], most: usize) -> usize {
         let is_known = |way: &Way| way.units_count >= UNITS_EACH;
+        let slowness = |way: &Way| lanes.iter().filter_map(|lane| way.slowness.get(&lane.index)).sum::<f64>();
         match (is_known(&self.alone), is_known(&self.together)) {
             (false, _) => 1,
             (true, false) => most,
-            (true, true) if self.together.slowness() <= self.alone.slowness() => most,
+            (true, true) if slowness(&self.together) <= slowness(&self.alone) => most,
             (true, true) => 1,
         }
     }
@@ -45,7 +45,6 @@ impl AtOnce {
         report: &AbReport,
         decide: &dyn Decide,
         units_count: usize,
-        seconds: f64,
     ) {
         let way = if units_count == 1 { &mut self.alone } else { &mut self.together };
         let is_open = way.units_count < UNITS_EACH && lanes.iter().all(|lane| lane.plan.rounds > 0);
@@ -53,22 +52,19 @@ impl AtOnce {
             return;
         }
         way.units_count += units_count;
-        way.seconds += seconds;
         for lane in lanes {
             let units = &report.workloads[lane.index].units;
             let latest = &units[units.len().saturating_sub(units_count)..];
-            way.units.entry(lane.index).or_default().extend_from_slice(latest);
+            let (of_lane, seconds) = way.units.entry(lane.index).or_default();
+            of_lane.extend_from_slice(latest);
+            *seconds += lane.spent_s * units_count as f64;
         }
         if way.units_count >= UNITS_EACH {
-            let noises = way.units.values().filter_map(|units| decide.noise(units));
-            way.noise = noises.map(|noise| noise.max(f64::MIN_POSITIVE).ln()).sum();
+            let slowness = |(index, (units, seconds)): (&usize, &(Vec<Unit>, f64))| {
+                let noise = decide.noise(units)?.max(f64::MIN_POSITIVE);
+                Some((*index, (noise * seconds).ln()))
+            };
+            way.slowness = way.units.iter().filter_map(slowness).collect();
         }
-    }
-}
-
-impl Way {
-    /// ln of the time to a given precision, summed over workloads.
-    fn slowness(&self) -> f64 {
-        self.noise + self.units.len() as f64 * (self.seconds / self.units_count.max(1) as f64).ln()
     }
 }

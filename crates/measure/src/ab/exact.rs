@@ -75,7 +75,7 @@ fn instructions(suite: &Suite, spec: &WorkloadSpec, by: CountedBy) -> Result<u64
     command.extend_from_slice(arguments);
     let timeout = Duration::from_secs_f64(suite.measure.timeout_ms / 1e3);
     let failed = |error: WorkerError| [vec![error.detail], error.stderr_tail].concat().join("; ");
-    execute(&command, &place, timeout, Stdio::null()).map_err(failed)?;
+    execute(&command, spec, &place, timeout, Stdio::null()).map_err(failed)?;
     let files = fs::read_dir(logs.path()).map_err(|error| error.to_string())?;
     let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
     let counts: Vec<u64> = texts.filter_map(|text| read_count(by, &text)).collect();

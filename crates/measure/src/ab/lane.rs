@@ -4,7 +4,7 @@ use super::Decide;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
-use holdpoint_model::ab::{Ended, QUANTILE, SideFailure, SideKernels};
+use holdpoint_model::ab::{Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
 use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use std::time::Instant;
@@ -27,6 +27,8 @@ pub(super) struct Lane<'a> {
     pub spending: Spending,
     units_count: usize,
     pub is_verified: bool,
+    /// Whether both sides are the same build: then one call is enough.
+    pub is_same_build: bool,
     /// Of this unit's inputs, base's and head's.
     pub seeds: [Seeds; 2],
     /// Base's and head's.
@@ -56,6 +58,7 @@ impl<'a> Lane<'a> {
             units_count: before.units.len(),
             // Again after a resume: the signal may have come before the answers were checked.
             is_verified: false,
+            is_same_build: before.same_build.is_some(),
             seeds: [Seeds::fixed(0); 2],
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
@@ -171,6 +174,10 @@ impl<'a> Lane<'a> {
                 self.end(workload, Ended::SameCode, reason, decide);
                 workload.kernels = Some(*kernels);
             }
+            Some(Stop::SameBuild) => {
+                let reason = workload.same_build.as_ref().map(same_build).unwrap_or_default();
+                self.end(workload, Ended::SameCode, reason, decide);
+            }
             Some(Stop::ThisUnit) | None => {}
         }
         if self.goes_on && workload.units.len() >= units_max {
@@ -184,6 +191,16 @@ impl<'a> Lane<'a> {
         (workload.ended, workload.reason) = (ended, reason);
         decide.drop_out(self.index);
     }
+}
+
+fn same_build(same: &SameBuild) -> String {
+    let hash = same.head_sha256.get(..12).unwrap_or_default();
+    let but = match same.ignored.as_slice() {
+        [] => String::new(),
+        [one] => format!(" but {one}"),
+        [first, others @ ..] => format!(" but {first} and {} others", others.len()),
+    };
+    format!("the same build ({hash}) on both sides, all files alike{but}: called once, not measured")
 }
 
 /// Every call of a command is a process of its own.

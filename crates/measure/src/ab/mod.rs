@@ -16,13 +16,14 @@ pub use conditions::conditions;
 pub use trouble::{CLOCK_STEP_NS, FREQUENCY, STEAL, WAIT};
 
 use crate::schedule::ALIVE_MAX;
-use crate::worker::Copies;
+use crate::worker::{Copies, Place};
 use crate::{clock, machine};
 use at_once::AtOnce;
 use fresh::Fresh;
-use holdpoint_model::ab::Ended;
+use holdpoint_model::ab::{Ended, SideFailure};
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, Suite, Unit, UnitCost, UnitPlan, WorkloadSpec,
+    AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, SideName, Suite, Unit, UnitCost, UnitPlan,
+    WorkloadSpec,
 };
 use holdpoint_stats::random::Random;
 use lane::Lane;
@@ -135,12 +136,14 @@ pub fn measure(
     on_unit: &mut dyn FnMut(&AbReport),
 ) {
     // Not on the budget: it is for units.
+    set_up(sides, report, &wanted, decide);
     exact::count(sides, report, stop);
     let (start, elapsed_before_s) = (Instant::now(), report.elapsed_s);
     let mut lanes: Vec<Lane> = Vec::new();
     for (index, (name, workload)) in report.workloads.iter().enumerate() {
         let specs = (find(&sides.base, name), find(&sides.head, name));
-        if let (Some(base), Some(head), true) = (specs.0, specs.1, wanted(index)) {
+        let goes_on = wanted(index) && workload.ended != Ended::Failed;
+        if let (Some(base), Some(head), true) = (specs.0, specs.1, goes_on) {
             lanes.push(Lane::new(index, [base, head], workload));
         }
     }
@@ -188,6 +191,22 @@ pub fn measure(
     }
     crate::jobs::sweep();
     report.finished = !stop();
+}
+
+/// Runs what the workloads of either side need run once.
+fn set_up(sides: &Sides, report: &mut AbReport, wanted: &dyn Fn(usize) -> bool, decide: &mut dyn Decide) {
+    let workloads = report.workloads.iter_mut().enumerate().filter(|(index, _)| wanted(*index));
+    for (index, (name, workload)) in workloads {
+        let prepared = [(SideName::Base, &sides.base), (SideName::Head, &sides.head)].map(|(side, suite)| {
+            let place = Place { dir: suite.dir.clone(), ..Place::default() };
+            let ran = find(suite, name).map_or(Ok(()), |spec| crate::worker::set_up(spec, &place));
+            ran.err().map(|error| SideFailure { side, failure: error.into() })
+        });
+        if let Some(failure) = prepared.into_iter().flatten().next() {
+            (workload.ended, workload.failure) = (Ended::Failed, Some(failure));
+            decide.drop_out(index);
+        }
+    }
 }
 
 struct Runner<'a> {
@@ -261,7 +280,7 @@ impl<'a> Runner<'a> {
             }
             self.process = self.process.saturating_add(u32::from(pair.is_none()));
         }
-        self.at_once.push(lanes, report, decide, units_count, start.elapsed().as_secs_f64());
+        self.at_once.push(lanes, report, decide, units_count);
         self.reused = pair.map(|pair| (pair, if is_first { 0 } else { served + 1 }));
     }
 
@@ -269,7 +288,7 @@ impl<'a> Runner<'a> {
     fn units_at_once(&self, lanes: &[&mut Lane], plan: &AbPlan) -> usize {
         let alone = lanes.iter().any(|lane| !lane.has_batch || !is_pinned(self.sides, &lane.specs));
         let most = (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1));
-        if alone { 1 } else { self.at_once.choose(most) }
+        if alone { 1 } else { self.at_once.choose(lanes, most) }
     }
 }
 

@@ -8,10 +8,11 @@ use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{MetricSpec, TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::mpsc;
+use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use wait4::{ResUse, Wait4};
 
@@ -47,12 +48,21 @@ impl Commands {
         self.specs.iter().find(|spec| spec.name == name).ok_or_else(|| WorkerError::no_workload(name))
     }
 
+    /// Calls a workload's command line, or another in its place, and before it what the workload needs run before each call.
+    fn call(&self, spec: &WorkloadSpec, command: &[String], stdout: Stdio) -> Result<Finished, WorkerError> {
+        if !spec.prepare.is_empty() {
+            execute(&spec.prepare, spec, &self.place, self.timeout, Stdio::null())
+                .map_err(|error| error.during("prepare"))?;
+        }
+        execute(command, spec, &self.place, self.timeout, stdout)
+    }
+
     /// The peak of a program that stays below our own, by one more call.
     fn small_peak(&self, spec: &WorkloadSpec) -> Result<Option<u64>, WorkerError> {
         let Some(command) = peak::command_line(&spec.command, self.place.dir.as_deref()) else {
             return Ok(None);
         };
-        let finished = execute(&command, &self.place, self.timeout, Stdio::piped())?;
+        let finished = self.call(spec, &command, Stdio::piped())?;
         Ok(String::from_utf8_lossy(&finished.stdout).trim().parse().ok())
     }
 }
@@ -67,7 +77,9 @@ impl Worker for Commands {
     }
 
     fn prepare(&mut self, workload: &str, _seed: u64) -> Result<Prepared, WorkerError> {
-        Ok(Prepared::ready(self.spec(workload)?.work.clone(), None))
+        let spec = self.spec(workload)?;
+        set_up(spec, &self.place)?;
+        Ok(Prepared::ready(spec.work.clone(), None))
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
@@ -80,7 +92,7 @@ impl Worker for Commands {
             let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
             let mut waited_ns = Some(0);
             for _ in 0..calls_per_sample {
-                let finished = execute(&spec.command, &self.place, self.timeout, printed.stdout())?;
+                let finished = self.call(spec, &spec.command, printed.stdout())?;
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
@@ -109,9 +121,9 @@ impl Worker for Commands {
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
         let spec = self.spec(workload)?;
         let Some(expected) = &spec.expect_stdout else {
-            return execute(&spec.command, &self.place, self.timeout, Stdio::null()).map(|_| None);
+            return self.call(spec, &spec.command, Stdio::null()).map(|_| None);
         };
-        let finished = execute(&spec.command, &self.place, self.timeout, Stdio::piped())?;
+        let finished = self.call(spec, &spec.command, Stdio::piped())?;
         let printed = String::from_utf8_lossy(&finished.stdout);
         let passed = printed.trim_end() == expected.trim_end();
         let clip = |text: &str| clean_text(text.trim_end()).chars().take(200).collect::<String>();
@@ -158,8 +170,28 @@ impl<'a> Printed<'a> {
     }
 }
 
+/// Runs what a workload needs run once, unless that has been done in its folder. It may take as long as it likes.
+pub(crate) fn set_up(spec: &WorkloadSpec, place: &Place) -> Result<(), WorkerError> {
+    /// Folder, command line and environment of what has been run.
+    type Done = HashSet<(Option<PathBuf>, Vec<String>, BTreeMap<String, String>)>;
+    static DONE: LazyLock<Mutex<Done>> = LazyLock::new(Mutex::default);
+    if spec.setup.is_empty() {
+        return Ok(());
+    }
+    // Units at the same time wait for the one that came first.
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (place.dir.clone(), spec.setup.clone(), spec.env.clone());
+    if !done.contains(&key) {
+        execute(&spec.setup, spec, place, SETUP_MAX, Stdio::null()).map_err(|error| error.during("setup"))?;
+        done.insert(key);
+    }
+    Ok(())
+}
+
+/// Runs a command line at a place, with a workload's environment and stdin.
 pub(crate) fn execute(
     command: &[String],
+    spec: &WorkloadSpec,
     place: &Place,
     timeout: Duration,
     stdout: Stdio,
@@ -168,7 +200,13 @@ pub(crate) fn execute(
     let (program, arguments) =
         command.split_first().ok_or_else(|| not_started("empty command".to_owned()))?;
     let mut starting = place.command(program);
-    starting.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
+    starting.args(arguments).envs(&spec.env).stdout(stdout).stderr(Stdio::piped());
+    starting.stdin(match &spec.stdin {
+        Some(file) => {
+            place.open(file).map(Stdio::from).map_err(|e| not_started(format!("stdin {file:?}: {e}")))?
+        }
+        None => Stdio::null(),
+    });
 
     let (start, own_before) = (Instant::now(), SchedStat::read_this_thread());
     let (mut child, job) = place
@@ -225,6 +263,8 @@ pub(crate) fn execute(
 
 /// A process whose first thread used this share of its CPU time has no others that matter.
 const MAIN_THREAD: f64 = 0.95;
+/// How long what is run once may take: a build, say.
+const SETUP_MAX: Duration = Duration::from_secs(3600);
 /// How long a killed process may take to end.
 const KILL_MAX: Duration = Duration::from_secs(5);
 /// How long stdout may stay open after the program and its group are gone.

@@ -8,6 +8,7 @@ use crate::fuzz::own;
 use crate::machine;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
+use holdpoint_model::metric::METRIC_ENERGY;
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{
@@ -16,12 +17,18 @@ use holdpoint_model::suite::{
 use holdpoint_model::{FailureCause, FuzzCase};
 use holdpoint_ops::cuda::{self, Gpu, PrepareError};
 use holdpoint_ops::{Domain, Element, Request, Tensor};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A sample lasts a thousand of these: events step by half a microsecond.
 const EVENT_RESOLUTION_NS: u64 = 500;
+
+/// How long calls go on between two looks at the device's energy.
+const ENERGY_BATCH_NS: u64 = 5_000_000;
+/// How long calls go on for a figure of their energy, and when to give up.
+const ENERGY_LEAST: Duration = Duration::from_millis(300);
+const ENERGY_MAX: Duration = Duration::from_secs(3);
 
 /// The built-in ops on a CUDA device.
 pub struct Cuda {
@@ -42,6 +49,26 @@ impl Cuda {
             slowdown,
         }
     }
+}
+
+/// Millijoules of a call. The device counts in steps of some ten milliseconds, so that calls are counted from one step to another;
+/// absent where it does not count.
+fn energy_per_call(
+    gpu: &mut Gpu,
+    call: &mut dyn FnMut(&mut Gpu) -> Result<u64, WorkerError>,
+) -> Result<Option<f64>, WorkerError> {
+    let Some(mut seen_mj) = gpu.energy_mj() else { return Ok(None) };
+    let (start, mut calls, mut first) = (Instant::now(), 0, None);
+    while start.elapsed() < ENERGY_MAX {
+        calls += call(gpu)?;
+        let Some(now_mj) = gpu.energy_mj().filter(|now_mj| *now_mj > seen_mj) else { continue };
+        seen_mj = now_mj;
+        let (at, first_mj, first_calls) = *first.get_or_insert((Instant::now(), now_mj, calls));
+        if at.elapsed() >= ENERGY_LEAST {
+            return Ok(Some((now_mj - first_mj) as f64 / (calls - first_calls) as f64));
+        }
+    }
+    Ok(None)
 }
 
 pub(crate) fn choose_timing(spec: &WorkloadSpec) -> (Timing, Cache) {
@@ -118,7 +145,25 @@ impl Worker for Cuda {
             return Err(WorkerError::no_workload(workload));
         };
         let times = prepared.run(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
+        let wants_energy =
+            self.specs.iter().any(|spec| spec.name == *workload && spec.metrics.is_of_sides(METRIC_ENERGY));
+        let (mut printed, mut untimed_ns) = (BTreeMap::new(), None);
+        if wants_energy {
+            let start = Instant::now();
+            let sample_ns = times.elapsed_ns.iter().min().copied().unwrap_or(1).max(1);
+            let samples = ENERGY_BATCH_NS.div_ceil(sample_ns);
+            let mut call = |gpu: &mut Gpu| {
+                prepared.run(gpu, *timing, samples, *calls_per_sample, self.slowdown)?;
+                Ok(samples * calls_per_sample)
+            };
+            if let Some(energy_mj) = energy_per_call(gpu, &mut call)? {
+                printed.insert(METRIC_ENERGY.to_owned(), vec![energy_mj]);
+            }
+            untimed_ns = Some(nanos(start.elapsed()));
+        }
         Ok(RunResult {
+            printed,
+            untimed_ns,
             workload: workload.clone(),
             calls_per_sample: *calls_per_sample,
             elapsed_ns: times.elapsed_ns,

@@ -16,7 +16,7 @@ mod serve;
 pub use builtin::Builtin;
 pub use child::Child;
 pub use commands::Commands;
-pub(crate) use commands::execute;
+pub(crate) use commands::{execute, set_up};
 pub use cuda::Cuda;
 pub(crate) use lines::Tail;
 pub(crate) use place::cpus_allowed;
@@ -165,6 +165,11 @@ impl WorkerError {
 
     pub fn fatal(cause: FailureCause, detail: impl Into<String>) -> Self {
         Self { fatal: true, ..Self::new(cause, detail) }
+    }
+
+    /// The same failure, of what is run beside a workload.
+    fn during(self, step: &str) -> Self {
+        Self { detail: format!("{step}: {}", self.detail), ..self }
     }
 
     pub(crate) fn no_workload(name: &str) -> Self {

@@ -5,9 +5,10 @@ use crate::jobs::{self, Job};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::Arc;
 
@@ -60,6 +61,11 @@ impl Place {
             Some(dir) => resolve_program(dir, program),
             None => program.into(),
         }
+    }
+
+    /// Opens a file, looked up in the folder.
+    pub(crate) fn open(&self, file: &str) -> io::Result<File> {
+        File::open(self.dir.as_deref().unwrap_or(Path::new("")).join(file))
     }
 
     /// Starts it. A child inherits the CPUs of the thread that starts it.

@@ -77,7 +77,7 @@ fn side(script: &str, pids: &Path) -> Suite {
 }
 
 fn named(label: &str) -> Side {
-    Side { label: label.to_owned(), revision: None }
+    Side { label: label.to_owned(), ..Side::default() }
 }
 
 struct Ran {

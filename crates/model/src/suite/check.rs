@@ -135,8 +135,21 @@ impl Suite {
         if workload.op.is_empty() {
             return invalid(place, "needs an `op`, or a `command`");
         }
-        if workload.expect_stdout.is_some() && !is_command {
-            return invalid(place, "`expect_stdout` is for `command` workloads");
+        let of_commands = [
+            ("expect_stdout", workload.expect_stdout.is_some()),
+            ("setup", !workload.setup.is_empty()),
+            ("prepare", !workload.prepare.is_empty()),
+            ("stdin", workload.stdin.is_some()),
+            ("env", !workload.env.is_empty()),
+        ];
+        if let Some((key, _)) = of_commands.iter().find(|(_, is_given)| *is_given && !is_command) {
+            return invalid(place, format!("`{key}` is for `command` workloads"));
+        }
+        let is_bad = |(name, value): &(&String, &String)| {
+            name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+        };
+        if let Some((name, _)) = workload.env.iter().find(is_bad) {
+            return invalid(place, format!("env: {name:?} cannot be an environment variable"));
         }
         let is_built_in = [WORKER_BUILTIN, WORKER_CUDA].contains(&workload.worker.as_str());
         if !is_command && !is_built_in && !self.workers.contains_key(&workload.worker) {

@@ -162,6 +162,9 @@ impl MetricSpec {
             Some(Metric::Cpu) if [WORKER_BUILTIN, WORKER_CUDA].contains(&worker) => {
                 return Err("cpu_p50_ms is for commands, and for workers that report CPU time".to_owned());
             }
+            Some(Metric::Energy) if [WORKER_BUILTIN, WORKER_COMMAND].contains(&worker) => {
+                return refuse("is for workloads of worker \"cuda\", and for workers that report it");
+            }
             Some(Metric::Exact(Exact::Instructions)) if worker != WORKER_COMMAND => {
                 return refuse("is for commands");
             }

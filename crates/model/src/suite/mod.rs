@@ -197,6 +197,18 @@ pub struct WorkloadSpec {
     /// Text that a `command` workload must print on stdout; its exit status must always be 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_stdout: Option<String>,
+    /// Program and arguments that a `command` workload needs run once before its first call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+    /// Program and arguments that a `command` workload needs run before each call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
+    /// File that a `command` workload reads from stdin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// Environment variables of a `command` workload, beside those that holdpoint has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// Shape of the main input.
     #[serde(default)]
     pub shape: Vec<usize>,

@@ -51,6 +51,11 @@ impl Gpu {
         self.device.state()
     }
 
+    /// Millijoules since the driver was loaded.
+    pub fn energy_mj(&self) -> Option<u64> {
+        self.device.energy_mj()
+    }
+
     /// The units compiled for ops so far.
     pub fn units(&self) -> impl Iterator<Item = &Unit> {
         self.modules.values().map(|(unit, _)| unit)

@@ -6,7 +6,7 @@ use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, clip_middle, revision};
 use crate::units;
 use holdpoint_model::ab::AbEvidence;
-use holdpoint_model::{Check, PairRound, Side, SideName};
+use holdpoint_model::{Check, ComparedSides, PairRound, Side, SideName};
 use std::collections::BTreeMap;
 
 /// The policy that decides by cudadent42's rule, which promises no error rate.
@@ -38,14 +38,38 @@ pub(crate) fn is_disjoint_ci(judged: Judged<'_>) -> bool {
     judged.judgement.policy == DISJOINT_CI
 }
 
-/// The side as the user named it, and its revision, short.
-fn describe_side(side: &Side) -> String {
-    let label = side.label.trim();
+/// A side by its label, and its revision, short.
+fn describe_side(side: &Side, label: &str) -> String {
     match &side.revision {
         None => clip_middle(label, LABEL_CHARS),
         Some(at) if label.is_empty() || is_commit(label, &at.commit) => revision(at),
         Some(at) => format!("{} {}", clip_middle(label, LABEL_CHARS), revision(at)),
     }
+}
+
+/// The sides as the user named them. Of long command lines that share words, the program and the words that differ.
+fn labels(base: &Side, head: &Side) -> [String; 2] {
+    let [base, head] = [base, head].map(|side| side.name.as_deref().unwrap_or(&side.label).trim());
+    let is_long = |label: &str| label.chars().count() > LABEL_CHARS;
+    if base == head || !is_long(base) && !is_long(head) {
+        return [base.to_owned(), head.to_owned()];
+    }
+    let words = [base, head].map(|label| label.split_whitespace().collect::<Vec<_>>());
+    let least = words[0].len().min(words[1].len());
+    let same = |at: &usize| words[0][*at] == words[1][*at];
+    let before = (0..least).take_while(same).count();
+    let same_from_end = |at: &usize| words[0][words[0].len() - at] == words[1][words[1].len() - at];
+    let after = (1..=least - before).take_while(same_from_end).count();
+    words.map(|words| {
+        let mut shown: Vec<&str> = match before {
+            0 => Vec::new(),
+            1 => vec![words[0]],
+            _ => vec![words[0], "…"],
+        };
+        shown.extend(&words[before..words.len() - after]);
+        shown.extend((after > 0).then_some("…"));
+        shown.join(" ")
+    })
 }
 
 fn is_commit(label: &str, commit: &str) -> bool {
@@ -55,9 +79,11 @@ fn is_commit(label: &str, commit: &str) -> bool {
 /// `main 0a1b2c3d4e5f → HEAD 4f2c9e1d07ab`.
 pub(crate) fn describe_sides(judged: Judged<'_>) -> String {
     let sides = judged.judgement.sides.as_ref();
-    sides
-        .map(|sides| format!("{} → {}", describe_side(&sides.base), describe_side(&sides.head)))
-        .unwrap_or_default()
+    let describe = |ComparedSides { base, head, .. }: &ComparedSides| {
+        let labels = labels(base, head);
+        format!("{} → {}", describe_side(base, &labels[0]), describe_side(head, &labels[1]))
+    };
+    sides.map(describe).unwrap_or_default()
 }
 
 /// The tolerance and the error rate that the policy promises.

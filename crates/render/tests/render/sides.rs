@@ -198,7 +198,11 @@ pub fn ab(workloads: Vec<(&str, Workload)>) -> Sides {
 }
 
 pub fn side(label: &str, commit: &str, dirty: bool) -> Side {
-    Side { label: label.to_owned(), revision: Some(Revision { commit: commit.to_owned(), dirty }) }
+    Side {
+        label: label.to_owned(),
+        revision: Some(Revision { commit: commit.to_owned(), dirty }),
+        ..Side::default()
+    }
 }
 
 fn toolchain() -> Toolchain {

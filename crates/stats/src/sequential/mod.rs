@@ -111,6 +111,12 @@ impl Sequential {
         self.slower.e()
     }
 
+    /// Shares of the evidence that is needed to call head slower, and to call it not slower: 1 is enough.
+    pub fn shares(&self) -> [f64; 2] {
+        let share = |e: f64, needed: f64| (e.ln() / needed.ln()).clamp(0.0, 1.0);
+        [share(self.e_slower(), self.plan.alarm_e()), share(self.e_not_slower(), self.plan.pass_e())]
+    }
+
     /// Evidence that head is not slower than the tolerance.
     pub fn e_not_slower(&self) -> f64 {
         self.not_slower.e()

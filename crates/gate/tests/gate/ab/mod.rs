@@ -85,7 +85,7 @@ pub(super) fn workload(xs: &[f64]) -> AbWorkload {
 }
 
 pub(super) fn report(workloads: Vec<AbWorkload>) -> AbReport {
-    let side = |label: &str| Side { label: label.to_owned(), revision: None };
+    let side = |label: &str| Side { label: label.to_owned(), ..Side::default() };
     AbReport {
         schema_version: SCHEMA_VERSION,
         suite: "cpu".to_owned(),

@@ -10,7 +10,7 @@ use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
 use crate::text::{clip, plural};
 use crate::units;
 use holdpoint_model::judgement::STATUS_METRIC;
-use holdpoint_model::{AbPlan, Calibration, Judgement, Revision, Verdict};
+use holdpoint_model::{AbPlan, Calibration, Judgement, Revision, Side, Verdict};
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
 const STDERR_LINES: usize = 5;
@@ -250,11 +250,15 @@ fn command(judged: Judged<'_>, trust: Trust) -> Option<String> {
     let is_command = j.suite == "command" && trust == Trust::Own;
     let quoted = |label: &str| format!("'{}'", label.replace('\'', "'\\''"));
     let is_plain = |label: &str| {
-        label.len() <= 200 && label.chars().all(|c| (c == ' ' || c.is_ascii_graphic()) && c != '`')
+        label.len() <= 220 && label.chars().all(|c| (c == ' ' || c.is_ascii_graphic()) && c != '`')
     };
-    let (base, head) = (&sides.base.label, &sides.head.label);
-    (is_command && is_plain(base) && is_plain(head) && !base.contains("##[") && !head.contains("##["))
-        .then(|| format!("holdpoint ab --base {} --head {} {flags}", quoted(base), quoted(head)))
+    let given = |flag: &str, side: &Side| {
+        let words = side.flags.iter().map(|[flag, value]| format!(" {flag} {}", quoted(value)));
+        format!("{flag} {}{}", quoted(&side.label), words.collect::<String>())
+    };
+    let sides = [given("--base", &sides.base), given("--head", &sides.head)];
+    (is_command && sides.iter().all(|side| is_plain(side) && !side.contains("##[")))
+        .then(|| format!("holdpoint ab {} {flags}", sides.join(" ")))
 }
 
 /// The flags of `gate` that make it decide by the same rule; absent where none do.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A search among 200 real commits of lz4 for a slowdown of about 10 % that was planted in one of them:
-#   sh examples/bisect-lz4.sh [HOLDPOINT [LZ4]]
+#   sh campaigns/bisect-lz4.sh [HOLDPOINT [LZ4]]
 # HOLDPOINT is the program (default: holdpoint), LZ4 a clone of github.com/lz4/lz4 (default: cloned here).
 #
 # The commits after v1.9.4 are made again one by one, each with its own files and subject. Commit 137 compresses a ninth of its

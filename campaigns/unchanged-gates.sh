@@ -2,7 +2,7 @@
 # Gates unchanged code against a stored baseline again and again, and counts the verdicts: the rate of false alarms on this
 # machine. The first gate records the baseline. With LOAD=n, n busy loops run beside every second gate.
 #
-#   LOAD=2 examples/unchanged-gates.sh GATES PAUSE_S holdpoint gate --suite cpu
+#   LOAD=2 campaigns/unchanged-gates.sh GATES PAUSE_S holdpoint gate --suite cpu
 #
 # 100 gates over an hour: GATES=100, PAUSE_S=25. Use a copy of a release build, which nothing rebuilds meanwhile.
 set -eu

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Shows on this machine what metrics beside the median find: examples/metrics.sh [TRIALS]
+# Shows on this machine what metrics beside the median find: campaigns/metrics.sh [TRIALS]
 # Give it a copy of a release build as HOLDPOINT; put load beside it yourself.
 set -u
 holdpoint=$(command -v "${HOLDPOINT:-holdpoint}") || { echo "put holdpoint on the PATH, or name it in HOLDPOINT" >&2; exit 64; }
@@ -25,8 +25,8 @@ PY
 }
 
 # One sample in 32 takes five times as long on base, six times as long on head: the p99 is 20 % worse, the median the same.
-worker="$holdpoint worker --suite $here/metrics.toml --tail"
-count infer_p99_ms regressed --suite "$here/metrics.toml" --base-worker "$worker 400%" --head-worker "$worker 500%"
+worker="$holdpoint worker --suite $here/../examples/metrics.toml --tail"
+count infer_p99_ms regressed --suite "$here/../examples/metrics.toml" --base-worker "$worker 400%" --head-worker "$worker 500%"
 
 # One percent more memory, in a program that uses 60 MB.
 for side in "base 50000000" "head 50700000"; do
@@ -45,4 +45,4 @@ done
 count memory_peak_memory_mb regressed --base-suite base.toml --head-suite head.toml
 
 # Unchanged code: false alarms over time, p99 and memory together.
-"$holdpoint" calibrate --suite "$here/metrics.toml" --trials "$trials" --calibration-dir calibration
+"$holdpoint" calibrate --suite "$here/../examples/metrics.toml" --trials "$trials" --calibration-dir calibration
