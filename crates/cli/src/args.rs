@@ -112,7 +112,7 @@ pub enum Command {
     /// Measure a suite, compare it with this machine's baseline or with a revision, decide
     Gate(GateArgs),
     /// Compare two revisions, workers, suites or commands, measured side by side
-    Ab(AbArgs),
+    Ab(Box<AbArgs>),
     /// Compare a suite with itself: false-alarm rate here, smallest visible slowdown
     Calibrate(CalibrateArgs),
     /// Find the commit that slowed a workload

@@ -204,16 +204,49 @@ impl Timer {
         let stream = &device.stream;
         self.stamps[0].enqueue(device)?;
         self.start.record(stream)?;
-        match &timed.graph {
-            Some((_, graph)) if as_graph => graph.launch(stream)?,
-            _ => timed.call.enqueue(device)?,
-        }
+        self.queue_calls(device, timed, as_graph)?;
+        self.stop.record(stream)?;
+        self.stamps[1].enqueue(device)
+    }
+
+    /// Queues a graph or a call; returns how many calls that is.
+    fn queue_calls(
+        &self,
+        device: &Device,
+        timed: &mut TimedCall<'_>,
+        as_graph: bool,
+    ) -> Result<u64, CudaError> {
+        let calls = match &timed.graph {
+            Some((calls, graph)) if as_graph => {
+                graph.launch(&device.stream)?;
+                *calls
+            }
+            _ => {
+                timed.call.enqueue(device)?;
+                1
+            }
+        };
         if self.slow_ns > 0 {
             let arguments = Arguments::new().int(self.slow_ns as usize);
             self.spin.launch(1, 1, arguments).enqueue(device)?;
         }
-        self.stop.record(stream)?;
-        self.stamps[1].enqueue(device)
+        Ok(calls)
+    }
+
+    /// Makes at least this many calls, one right after the other, untimed; returns how many. [`Timer::ready`] comes first.
+    pub fn repeat(
+        &self,
+        device: &Device,
+        timed: &mut TimedCall<'_>,
+        timing: Timing,
+        calls_count: u64,
+    ) -> Result<u64, CudaError> {
+        let mut calls = 0;
+        while calls < calls_count {
+            calls += self.queue_calls(device, timed, timing == Timing::Graph)?;
+        }
+        device.synchronize()?;
+        Ok(calls)
     }
 
     fn stamp(&self, at: usize) -> Result<[u64; 3], CudaError> {

@@ -150,12 +150,9 @@ impl Worker for Cuda {
         let (mut printed, mut untimed_ns) = (BTreeMap::new(), None);
         if wants_energy {
             let start = Instant::now();
-            let sample_ns = times.elapsed_ns.iter().min().copied().unwrap_or(1).max(1);
-            let samples = ENERGY_BATCH_NS.div_ceil(sample_ns);
-            let mut call = |gpu: &mut Gpu| {
-                prepared.run(gpu, *timing, samples, *calls_per_sample, self.slowdown)?;
-                Ok(samples * calls_per_sample)
-            };
+            let call_ns = times.elapsed_ns.iter().min().copied().unwrap_or(0) / (*calls_per_sample).max(1);
+            let calls_count = (ENERGY_BATCH_NS / call_ns.max(1)).max(1);
+            let mut call = |gpu: &mut Gpu| Ok(prepared.go_on(gpu, timing.0, calls_count)?);
             if let Some(energy_mj) = energy_per_call(gpu, &mut call)? {
                 printed.insert(METRIC_ENERGY.to_owned(), vec![energy_mj]);
             }
