@@ -333,7 +333,7 @@ impl PairRound {
             SideName::Base => (&self.base_ns, &self.base_wait_ns),
             SideName::Head => (&self.head_ns, &self.head_wait_ns),
         };
-        let times = if clock == Clock::Cpu { &self.numbers(side).cpu_ns } else { times };
+        let times = if clock.is_cpu() { &self.numbers(side).cpu_ns } else { times };
         let waited = move |i: usize| if takes_off { waits[i] } else { 0 };
         times.iter().enumerate().map(move |(i, ns)| ns.saturating_sub(waited(i)))
     }

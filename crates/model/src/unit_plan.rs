@@ -14,6 +14,8 @@ pub enum Clock {
     Wall,
     /// CPU time, user and system.
     Cpu,
+    /// CPU time of both sides while they take turns on one CPU, as the kernel's scheduler gives them out: a few milliseconds each.
+    Tandem,
 }
 
 impl Clock {
@@ -22,6 +24,10 @@ impl Clock {
             .into_iter()
             .find(|known| known.0 == name)
             .map(|known| known.1)
+    }
+
+    pub fn is_cpu(self) -> bool {
+        matches!(self, Self::Cpu | Self::Tandem)
     }
 
     pub(crate) fn is_default(&self) -> bool {

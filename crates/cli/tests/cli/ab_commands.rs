@@ -88,3 +88,34 @@ fn of_long_commands_the_words_that_differ_are_shown() {
     let ran = here.run(&["ab", "--base", &line("3"), "--head", &line("4"), "--units-max", "2"]);
     ran.prints(&["sh … 3 … → sh … 4 …"]);
 }
+
+/// Computes for some tens of milliseconds.
+const LOOP: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+
+#[test]
+fn long_commands_that_compute_share_a_cpu_unless_told_otherwise() {
+    let here = Here::new();
+    here.write("loop.sh", LOOP);
+    let both = ["ab", "--base", "sh loop.sh", "--head", "sh loop.sh", "--tolerance", "900%"];
+    here.run(&both).ends(0);
+    let clocks = |here: &Here| {
+        let report = here.json("artifacts/ab.json");
+        let units = report["workloads"]["command"]["units"].as_array().unwrap().clone();
+        units.iter().map(|unit| unit["clock"].as_str().unwrap_or("unwaited").to_owned()).collect::<Vec<_>>()
+    };
+    let found = clocks(&here);
+    assert!(found[0] != "tandem" && found.iter().any(|clock| clock == "tandem"), "{found:?}");
+    here.run(&[&both[..], &["--at-once", "1"]].concat()).ends(0);
+    assert!(clocks(&here).iter().all(|clock| clock != "tandem"));
+}
+
+#[test]
+fn commands_that_cannot_run_at_the_same_time_take_turns() {
+    let here = Here::new();
+    here.write("locked.sh", &format!("mkdir lock || exit 1\n{LOOP}\nrmdir lock\n"));
+    let ran = here.run(&["ab", "--base", "sh locked.sh", "--head", "sh locked.sh", "--tolerance", "900%"]);
+    ran.ends(0).prints(&["pass"]);
+    let report = here.json("artifacts/ab.json");
+    let units = report["workloads"]["command"]["units"].as_array().unwrap();
+    assert!(units.iter().all(|unit| unit["clock"] != "tandem"), "{units:#?}");
+}

@@ -16,6 +16,8 @@ pub struct Deciding {
     alarm_rate: f64,
     units_max: usize,
     clock: Option<Clock>,
+    /// Whether anything may be measured at the same time.
+    may_overlap: bool,
     workloads_count: usize,
     rows: Vec<Row>,
 }
@@ -82,6 +84,7 @@ impl Deciding {
             alarm_rate: plan.alarm_rate,
             units_max: plan.units_max as usize,
             clock: plan.clock,
+            may_overlap: plan.units_at_once > 1,
             workloads_count: names.len(),
             rows: questions.into_iter().map(row).collect::<Result<_, _>>()?,
         })
@@ -107,7 +110,10 @@ impl Deciding {
         let line = rows().find(|row| row.metric.is_none()).map_or(0.0, |row| row.plan.line());
         let samples_min =
             |row: &Row| row.metric.as_ref().map_or(1, |metric| Metric::from_name(&metric.name).samples_min());
-        let plan = super::plan_unit(units, cost, line, rows().map(samples_min).max().unwrap_or(1));
+        // A program that shares its CPU has other latencies, and prints other rates.
+        let may_overlap = self.may_overlap && rows().all(|row| row.metric.is_none());
+        let samples_min = rows().map(samples_min).max().unwrap_or(1);
+        let plan = super::plan_unit(units, cost, line, samples_min, may_overlap);
         UnitPlan { clock: self.clock.unwrap_or(plan.clock), ..plan }
     }
 

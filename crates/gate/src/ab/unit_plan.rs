@@ -30,6 +30,8 @@ const ROUNDS_MAX: f64 = 1e4;
 const QUANTILE_S: f64 = 0.02;
 /// A program that computes, or waits for a CPU, for about all of the wall time does nothing else, and nothing in parallel.
 const COMPUTES: std::ops::Range<f64> = 0.85..1.15;
+/// A call of at least this length sees several turns of the kernel's scheduler.
+const TANDEM_S: f64 = 0.02;
 /// Units that a decision takes without any noise, and those that noise adds for each (sd / tolerance)², by simulation.
 const UNITS_LEAST: f64 = 10.0;
 const UNITS_PER_VARIANCE: f64 = 18.0;
@@ -42,8 +44,14 @@ const UNITS_KNOWN: usize = 6;
 const BETWEEN_FIRST: f64 = 1.0 / 16.0;
 
 /// The plan of the next unit. `line` is the logarithm of what may be slower; a unit needs `samples_min` samples of a
-/// side, and more where they are quick.
-pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -> UnitPlan {
+/// side, and more where they are quick. Sides run at the same time only where they `may_overlap`.
+pub fn plan_unit(
+    units: &[Unit],
+    cost: &UnitCost,
+    line: f64,
+    samples_min: u64,
+    may_overlap: bool,
+) -> UnitPlan {
     let seen = &units[units.len().saturating_sub(UNITS_SEEN)..];
     let skip = level_off(seen.iter().flat_map(|unit| &unit.rounds));
     let fit = |seconds: f64, each_s: f64| match seconds / each_s {
@@ -63,7 +71,8 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
     let most = fit(cost.unit_s_max - cost.fixed_s, round_s).floor() as u32;
     let rounds = rounds.min(most.max(1));
     let rounds = rounds.max(rounds_for_quantiles(samples_min, samples - skip, cost.sample_s));
-    UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock: choose_clock(seen) }
+    let is_long = cost.sample_s >= TANDEM_S;
+    UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock: choose_clock(seen, may_overlap && is_long) }
 }
 
 /// Rounds that have the samples which a quantile needs: ten times the least number, unless that takes long.
@@ -76,9 +85,10 @@ fn rounds_for_quantiles(samples_min: u64, samples: u32, sample_s: f64) -> u32 {
     u32::try_from(wanted.div_ceil(samples.into())).unwrap_or(u32::MAX)
 }
 
-/// CPU time where waits for a CPU are not known and both sides do nothing but compute, on one CPU at a time: then it is the
-/// wall time without waits.
-fn choose_clock(units: &[Unit]) -> Clock {
+/// CPU time where both sides do nothing but compute, on one CPU at a time: then it is the wall time without waits. If they may
+/// run at the same time, they do: what slows the CPU down for a moment slows down both. Else it is used where waits for a CPU are
+/// not known.
+fn choose_clock(units: &[Unit], may_overlap: bool) -> Clock {
     let rounds = || units.iter().flat_map(|unit| &unit.rounds);
     let has_cpu = |round: &PairRound, side: SideName| round.numbers(side).cpu_ns.len() == round.base_ns.len();
     let computes = |side: SideName| {
@@ -87,9 +97,11 @@ fn choose_clock(units: &[Unit]) -> Clock {
         busy.and_then(|busy| stats::median(&busy)).is_some_and(|share| COMPUTES.contains(&share))
     };
     let is_told = rounds().any(PairRound::tells_waits);
-    match !is_told && computes(SideName::Base) && computes(SideName::Head) {
-        true => Clock::Cpu,
-        false => Clock::Unwaited,
+    let compute = computes(SideName::Base) && computes(SideName::Head);
+    match () {
+        () if compute && may_overlap => Clock::Tandem,
+        () if compute && !is_told => Clock::Cpu,
+        () => Clock::Unwaited,
     }
 }
 

@@ -57,7 +57,7 @@ fn seen(pair: &Pair<'_>) -> String {
     let interval = interval.map(|[low, high]| format!(" [{low:+.1}, {high:+.1}]")).unwrap_or_default();
     let clock = pair.workload.units.last().map(|unit| unit.clock).filter(|_| pair.metric.is_none());
     let clock = match clock {
-        Some(Clock::Cpu) => " of CPU time",
+        Some(Clock::Cpu | Clock::Tandem) => " of CPU time",
         Some(Clock::Wall) => " of wall time",
         _ => "",
     };

@@ -4,7 +4,7 @@ use super::Decide;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
-use holdpoint_model::ab::{Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
+use holdpoint_model::ab::{Clock, Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
 use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
 use std::time::Instant;
@@ -29,6 +29,8 @@ pub(super) struct Lane<'a> {
     pub is_verified: bool,
     /// Whether both sides are the same build: then one call is enough.
     pub is_same_build: bool,
+    /// Whether its sides fail when they run at the same time.
+    pub is_one_by_one: bool,
     /// Of this unit's inputs, base's and head's.
     pub seeds: [Seeds; 2],
     /// Base's and head's.
@@ -59,6 +61,7 @@ impl<'a> Lane<'a> {
             // Again after a resume: the signal may have come before the answers were checked.
             is_verified: false,
             is_same_build: before.same_build.is_some(),
+            is_one_by_one: false,
             seeds: [Seeds::fixed(0); 2],
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
@@ -78,6 +81,9 @@ impl<'a> Lane<'a> {
         let units = &report.workloads[self.index].units;
         let cost = UnitCost { unit_s_max: left_s, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
+        if self.plan.clock == Clock::Tandem && self.is_one_by_one {
+            self.plan.clock = Clock::Cpu;
+        }
     }
 
     /// Whether it has had its turn, and even the shortest unit would take longer than what is left.
@@ -224,7 +230,9 @@ impl Spending {
     /// Restores it from the samples of earlier units.
     fn resume(before: &AbWorkload) -> Self {
         let mut spending = Self::default();
-        before.units.iter().flat_map(|unit| &unit.rounds).for_each(|round| spending.add_samples(round));
+        for unit in &before.units {
+            unit.rounds.iter().for_each(|round| spending.add_samples(round, unit.clock == Clock::Tandem));
+        }
         spending.rounds_s = spending.samples_s;
         spending
     }
@@ -234,15 +242,17 @@ impl Spending {
         self.fixed_s += seconds;
     }
 
-    pub(super) fn add_round(&mut self, round: &PairRound, seconds: f64) {
-        self.add_samples(round);
+    pub(super) fn add_round(&mut self, round: &PairRound, is_tandem: bool, seconds: f64) {
+        self.add_samples(round, is_tandem);
         self.rounds_s += seconds;
     }
 
-    fn add_samples(&mut self, round: &PairRound) {
+    fn add_samples(&mut self, round: &PairRound, is_tandem: bool) {
         self.rounds += 1.0;
         self.samples += (round.base_ns.len() + round.head_ns.len()) as f64;
-        self.samples_s += round.base_ns.iter().chain(&round.head_ns).map(|ns| *ns as f64 / 1e9).sum::<f64>();
+        let wall_s = round.base_ns.iter().chain(&round.head_ns).map(|ns| *ns as f64 / 1e9).sum::<f64>();
+        // At the same time, both take as long as one after the other.
+        self.samples_s += if is_tandem { wall_s / 2.0 } else { wall_s };
     }
 
     /// One sample, as seen before the first round.

@@ -20,7 +20,7 @@ use crate::worker::{Copies, Place};
 use crate::{clock, machine};
 use at_once::AtOnce;
 use fresh::Fresh;
-use holdpoint_model::ab::{Ended, SideFailure};
+use holdpoint_model::ab::{Clock, Ended, SideFailure};
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, SideName, Suite, Unit, UnitCost, UnitPlan,
     WorkloadSpec,
@@ -286,7 +286,8 @@ impl<'a> Runner<'a> {
 
     /// One, if a unit is not pinned or the length of a sample is not chosen yet.
     fn units_at_once(&self, lanes: &[&mut Lane], plan: &AbPlan) -> usize {
-        let alone = lanes.iter().any(|lane| !lane.has_batch || !is_pinned(self.sides, &lane.specs));
+        let is_held = |lane: &Lane| is_pinned(self.sides, &lane.specs) || lane.plan.clock == Clock::Tandem;
+        let alone = lanes.iter().any(|lane| !lane.has_batch || !is_held(lane));
         let most = (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1));
         if alone { 1 } else { self.at_once.choose(lanes, most) }
     }

@@ -7,14 +7,14 @@ use super::trouble::{Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
 use crate::slot::Slot;
-use crate::worker::{Copies, Prepared, WorkerError};
-use holdpoint_model::ab::SideKernels;
-use holdpoint_model::protocol::RunResult;
+use crate::worker::{Commands, Copies, Place, Prepared, Worker, WorkerError};
+use holdpoint_model::ab::{Clock, SideKernels};
+use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
 use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
 
@@ -170,7 +170,16 @@ impl<'a> Pair<'a> {
         let mut results = [RunResult::default(), RunResult::default()];
         let mut numbers = [SideNumbers::default(), SideNumbers::default()];
         watch.begin(&processes, self.cpu);
-        for side in turns {
+        let tandem = if lane.plan.clock == Clock::Tandem { self.tandem(lane, turns) } else { None };
+        let is_tandem = tandem.is_some();
+        if let Some(together) = tandem {
+            results = together;
+            numbers = results.each_mut().map(|result| numbers::take(result, None));
+        } else if lane.plan.clock == Clock::Tandem {
+            // They disturb each other, or one of them fails anyway: that shows by itself.
+            (lane.is_one_by_one, lane.plan.clock) = (true, Clock::Cpu);
+        }
+        for side in turns.into_iter().filter(|_| !is_tandem) {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
             let process_id = self.slot(lane, side)?.process_id();
             process_id.into_iter().for_each(numbers::reset_peak);
@@ -200,9 +209,36 @@ impl<'a> Pair<'a> {
             left_out: false,
             state,
         };
-        lane.spending.add_round(&round, start.elapsed().as_secs_f64());
+        lane.spending.add_round(&round, is_tandem, start.elapsed().as_secs_f64());
         lane.rounds_taken.push(round);
         Ok(())
+    }
+
+    /// Both sides at the same time on this unit's CPU; absent where that does not work.
+    fn tandem(&self, lane: &Lane<'a>, turns: [usize; 2]) -> Option<[RunResult; 2]> {
+        let (cpu, copies, suites) = (Some(self.cpu?), &self.copies, self.sides.pair());
+        let request = RunRequest {
+            workload: lane.specs[0].name.clone(),
+            seed: 0,
+            samples_count: lane.plan.samples.into(),
+            calls_per_sample: lane.calls_per_sample,
+        };
+        let run = |side: usize| {
+            let suite: &Suite = suites[side];
+            let place = Place { dir: suite.dir.clone(), cpu, copies: copies.clone() };
+            let timeout = Duration::from_secs_f64(suite.measure.timeout_ms / 1e3);
+            Commands::new(&suite.workloads, place, timeout).run(&request)
+        };
+        let run = &run;
+        let mut results = [None, None];
+        std::thread::scope(|scope| {
+            let threads = turns.map(|side| (side, scope.spawn(move || run(side))));
+            for (side, thread) in threads {
+                results[side] = thread.join().ok().and_then(Result::ok);
+            }
+        });
+        let [base, head] = results;
+        Some([base?, head?])
     }
 
     fn processes(&mut self, lane: &Lane<'a>) -> Vec<u32> {

@@ -7,7 +7,7 @@ use holdpoint_gate::ab::plan_unit;
 const COST: UnitCost = UnitCost { fixed_s: 0.2, round_s: 0.0, sample_s: 0.0005, unit_s_max: 100.0 };
 
 fn plan_with(units: &[Unit], cost: &UnitCost) -> UnitPlan {
-    plan_unit(units, cost, 0.01, 1)
+    plan_unit(units, cost, 0.01, 1, false)
 }
 
 /// Units of eight rounds, with noise between rounds and between units.
@@ -83,7 +83,7 @@ fn a_long_call_is_a_unit_by_itself_and_the_budget_is_kept() {
 
 #[test]
 fn a_quantile_gets_the_samples_it_needs() {
-    let plan = plan_unit(&units(0.0005, 0.0), &UnitCost { sample_s: 0.001, ..COST }, 0.01, 100);
+    let plan = plan_unit(&units(0.0005, 0.0), &UnitCost { sample_s: 0.001, ..COST }, 0.01, 100, false);
     assert!(plan.rounds * plan.samples >= 100, "{plan:?}");
 }
 
@@ -97,11 +97,30 @@ fn cpu_time_is_compared_where_both_sides_compute_and_their_waits_are_not_known()
         if waits {
             (round.base_wait_ns, round.head_wait_ns) = (vec![1], vec![2]);
         }
-        plan_with(&[unit_of([round])], &COST).clock
+        plan_with(&[unit_of([round.clone()])], &COST).clock
     };
     assert_eq!(with([0.97, 1.02], false), Clock::Cpu);
     assert_eq!(with([0.97, 0.6], false), Clock::Unwaited, "head also waits for something else");
     assert_eq!(with([1.9, 1.9], false), Clock::Unwaited, "it computes on several CPUs");
     assert_eq!(with([0.97, 1.02], true), Clock::Unwaited, "waits are known");
     assert_eq!(plan_with(&[unit_of([round(&[100], &[100])])], &COST).clock, Clock::Unwaited);
+}
+
+#[test]
+fn long_calls_that_only_compute_run_at_the_same_time() {
+    let unit = |busy: [f64; 2]| {
+        let mut round = round(&[100], &[100]);
+        for (numbers, busy) in [&mut round.base_numbers, &mut round.head_numbers].into_iter().zip(busy) {
+            (numbers.cpu_ns, numbers.busy) = (vec![60], Some(busy));
+        }
+        (round.base_wait_ns, round.head_wait_ns) = (vec![1], vec![2]);
+        [unit_of([round])]
+    };
+    let long = UnitCost { sample_s: 0.05, ..COST };
+    let clock = |busy, cost: &UnitCost, may_overlap| plan_unit(&unit(busy), cost, 0.01, 1, may_overlap).clock;
+    assert_eq!(clock([0.97, 1.02], &long, true), Clock::Tandem);
+    assert_eq!(clock([0.97, 1.02], &long, false), Clock::Unwaited, "not asked for");
+    assert_eq!(clock([0.97, 1.02], &COST, true), Clock::Unwaited, "too short");
+    assert_eq!(clock([0.97, 0.6], &long, true), Clock::Unwaited, "head also waits for something else");
+    assert_eq!(plan_unit(&[], &long, 0.01, 1, true).clock, Clock::Unwaited, "nothing is known");
 }
