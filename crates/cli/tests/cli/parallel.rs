@@ -80,7 +80,8 @@ fn a_killed_gate_keeps_nobody_waiting() {
     }
     first.kill().unwrap();
     first.wait().unwrap();
-    assert!(!is_locked());
+    // A process that it was just starting holds the lock too, until it has become another program.
+    assert!(FolderLock::acquire(&here.path("artifacts"), Duration::from_secs(10), || {}).is_ok());
 }
 
 #[test]
