@@ -254,10 +254,15 @@ pub(crate) fn execute(
     let cpu_ns = clock::nanos(resources.rusage.utime + resources.rusage.stime) as f64;
     // The kernel tells the waits of the first thread only; where others did the work, they waited about as often.
     let main = booked.filter(|main| main.cpu_ns > 0).zip(own);
+    // While the program had a CPU, it did not matter that this thread had none.
+    let main = main.map(|(main, own)| {
+        let rest_ns = clock::nanos(wall).saturating_sub(main.cpu_ns + main.wait_ns);
+        (main, own.wait_ns.min(rest_ns))
+    });
     let is_alone = |main: &SchedStat| main.cpu_ns as f64 >= MAIN_THREAD * cpu_ns;
-    let waited_ns = main.filter(|(main, _)| is_alone(main)).map(|(main, own)| main.wait_ns + own.wait_ns);
-    let busy_ns = main
-        .map(|(main, own)| cpu_ns * (1.0 + main.wait_ns as f64 / main.cpu_ns as f64) + own.wait_ns as f64);
+    let waited_ns = main.filter(|(main, _)| is_alone(main)).map(|(main, own_ns)| main.wait_ns + own_ns);
+    let busy_ns =
+        main.map(|(main, own_ns)| cpu_ns * (1.0 + main.wait_ns as f64 / main.cpu_ns as f64) + own_ns as f64);
     Ok(Finished { wall, waited_ns, busy_ns, resources, stdout })
 }
 
