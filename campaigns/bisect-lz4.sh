@@ -9,7 +9,7 @@ set -eu
 
 holdpoint=$(command -v "${1:-holdpoint}")
 case $holdpoint in /*) ;; *) holdpoint=$PWD/$holdpoint ;; esac
-examples=$(cd "$(dirname "$0")" && pwd)
+examples=$(cd "$(dirname "$0")/../examples" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export HOLDPOINT_CACHE="$dir/cache"

@@ -28,7 +28,7 @@ pub trait Progress {
     fn on_unit(&self, _estimate: &Estimate) {}
 }
 
-/// What is known of a workload after a unit of it.
+/// The state of a workload after a unit of it.
 pub struct Estimate<'a> {
     pub workload: &'a str,
     /// The median of head's time over base's, and its interval.

@@ -8,8 +8,7 @@ use holdpoint_gate::Policy;
 use holdpoint_gate::ab::{self, judge_sides};
 use holdpoint_model::ab::{Clock, Ended};
 use holdpoint_model::{
-    AbPlan, AbReport, AbWorkload, Identity, MachineState, PairRound, SCHEMA_VERSION, Side, SideName,
-    Toolchain, Unit,
+    AbPlan, AbReport, AbWorkload, Identity, PairRound, SCHEMA_VERSION, Side, Toolchain, Unit,
 };
 use holdpoint_stats::random::Random;
 use std::process::ExitCode;
@@ -113,17 +112,9 @@ fn unit(random: &mut Random, process: u32) -> Unit {
     let rounds: Vec<PairRound> = (0..ROUNDS)
         .map(|round| PairRound {
             round,
-            order: 0,
-            first: SideName::Base,
             base_ns: side(levels[0]),
             head_ns: side(levels[1]),
-            base_wait_ns: Vec::new(),
-            head_wait_ns: Vec::new(),
-            base_numbers: Default::default(),
-            head_numbers: Default::default(),
-            trouble: Vec::new(),
-            left_out: false,
-            state: MachineState::default(),
+            ..PairRound::default()
         })
         .collect();
     let mut unit = Unit { process, x: 0.0, skip: 0, quantile: 0.0, clock: Clock::Unwaited, rounds };

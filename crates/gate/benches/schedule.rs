@@ -7,7 +7,7 @@
 
 use holdpoint_gate::ab::{Deciding, Decision, estimate};
 use holdpoint_model::ab::Clock;
-use holdpoint_model::{AbPlan, PairRound, SideName, Unit, UnitCost, UnitPlan};
+use holdpoint_model::{AbPlan, PairRound, Unit, UnitCost, UnitPlan};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ const FAMILIES: [Noise; 8] = [
     Noise { name: "processes of 0.5 s", fixed_s: 0.5, process: 0.005, turn: 0.02, ..PLAIN },
 ];
 
-/// Who says how a unit is measured.
+/// Ways to plan a unit.
 #[derive(Clone, Copy)]
 enum Schedule {
     /// By the noise so far.
@@ -135,6 +135,7 @@ fn compare(noise: &Noise, schedule: Schedule, slowdown: f64, random: &mut Random
             round_s: ROUND_S,
             sample_s: noise.call_s,
             unit_s_max: BUDGET_S - spent_s,
+            may_overlap: false,
         };
         let how = match schedule {
             Schedule::Planned => deciding.plan_unit(0, &units, &cost),
@@ -172,17 +173,9 @@ fn measure(noise: &Noise, how: UnitPlan, slowdown: f64, level: f64, random: &mut
     };
     let rounds = (0..how.rounds).map(|round| PairRound {
         round,
-        order: 0,
-        first: SideName::Base,
         base_ns: turn(process[0]),
         head_ns: turn(process[1]),
-        base_wait_ns: Vec::new(),
-        head_wait_ns: Vec::new(),
-        base_numbers: Default::default(),
-        head_numbers: Default::default(),
-        trouble: Vec::new(),
-        left_out: false,
-        state: Default::default(),
+        ..PairRound::default()
     });
     let UnitPlan { skip, quantile, clock, .. } = how;
     Unit { process: 0, x: 0.0, skip, quantile, clock, rounds: rounds.collect() }

@@ -97,7 +97,7 @@ impl AbPlan {
 pub struct Side {
     /// The revision, command or file, as given by the user.
     pub label: String,
-    /// What the user calls it.
+    /// The user's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The flags of a command beside it, each as a name and a value.
@@ -107,10 +107,11 @@ pub struct Side {
     pub revision: Option<Revision>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SideName {
     /// The side that head is compared with.
+    #[default]
     Base,
     /// The side under test.
     Head,
@@ -256,7 +257,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 /// Samples of both sides taken close together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairRound {
     /// Which round of its unit, from 0.
     pub round: u32,
@@ -458,18 +459,11 @@ mod tests {
 
     fn round(base_wait_ns: &[u64], head_wait_ns: &[u64]) -> PairRound {
         PairRound {
-            round: 0,
-            order: 0,
-            first: SideName::Base,
             base_ns: vec![100, 200],
             head_ns: vec![110, 210],
             base_wait_ns: base_wait_ns.to_vec(),
             head_wait_ns: head_wait_ns.to_vec(),
-            base_numbers: SideNumbers::default(),
-            head_numbers: SideNumbers::default(),
-            trouble: Vec::new(),
-            left_out: false,
-            state: MachineState::default(),
+            ..PairRound::default()
         }
     }
 

@@ -59,6 +59,8 @@ pub struct UnitCost {
     pub sample_s: f64,
     /// Remaining budget.
     pub unit_s_max: f64,
+    /// Whether both sides can run at the same time.
+    pub may_overlap: bool,
 }
 
 impl UnitCost {

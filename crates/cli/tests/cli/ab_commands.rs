@@ -76,7 +76,10 @@ fn what_makes_no_sense_for_commands_is_refused() {
     let both = ["ab", "--base", "true", "--head", "true"];
     here.run(&[&both[..], &["-n", "one"]].concat()).refuses(64, &["give -n twice"]);
     here.run(&[&both[..], &["--base-dir", "gone"]].concat()).refuses(64, &["there is no folder gone"]);
-    here.run(&["ab", "--base-worker", "a", "--head-worker", "b", "--setup", "make"]).ends(64);
+    for flags in [&["--setup", "make"][..], &["-n", "a", "-n", "b"]] {
+        here.run(&[&["ab", "--base-worker", "a", "--head-worker", "b"], flags].concat()).ends(64);
+        here.run(&[&["ab"], flags].concat()).ends(64);
+    }
 }
 
 #[test]

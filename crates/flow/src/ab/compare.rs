@@ -12,13 +12,12 @@ use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, Calibrated, Calibration, Judgement, Suite, Unit, UnitCost, UnitPlan,
 };
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often what has been measured so far is written: a machine that dies loses no more than this.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
-/// Of the intervals that are shown while it runs.
-const CONFIDENCE: f64 = 0.95;
 
 /// A comparison under way.
 pub struct Comparison<'a> {
@@ -100,7 +99,7 @@ impl<'a> Comparison<'a> {
         };
         let names: Vec<String> = self.report.workloads.keys().cloned().collect();
         let mut decider = Decider {
-            decided_count: (0..names.len()).filter(|index| !wanted(*index)).count(),
+            decided: (0..names.len()).filter(|index| !wanted(*index)).collect(),
             budget_s: self.report.plan.budget_s * names.len() as f64,
             names,
             start: Instant::now(),
@@ -173,7 +172,8 @@ struct Decider<'d> {
     policy: Policy,
     progress: &'d dyn Progress,
     names: Vec<String>,
-    decided_count: usize,
+    /// Workloads that need no more units.
+    decided: BTreeSet<usize>,
     start: Instant,
     /// For all workloads.
     budget_s: f64,
@@ -188,10 +188,10 @@ impl Decider<'_> {
         self.progress.on_unit(&Estimate {
             workload: name,
             ratio: known.median_ratio().unwrap_or(1.0),
-            interval: known.median_ratio_interval(CONFIDENCE),
+            interval: known.median_ratio_interval(rule::CONFIDENCE),
             slower,
             not_slower,
-            decided_count: self.decided_count,
+            decided_count: self.decided.len(),
             elapsed_s: self.start.elapsed().as_secs_f64(),
             budget_s: self.budget_s,
         });
@@ -213,13 +213,16 @@ impl Decide for Decider<'_> {
 
     fn push(&mut self, workload: usize, unit: &Unit) -> bool {
         let wants_more = self.deciding.push(workload, unit) || self.policy.is_fixed_length();
-        self.decided_count += usize::from(!wants_more);
+        // Units that were under way come in after the one that decided.
+        if !wants_more {
+            self.decided.insert(workload);
+        }
         self.show(workload);
         wants_more
     }
 
     fn drop_out(&mut self, workload: usize) {
-        self.decided_count += 1;
+        self.decided.insert(workload);
         self.deciding.drop_out(workload);
     }
 }

@@ -179,33 +179,27 @@ pub struct AbArgs {
     pub evidence: bool,
 }
 
-/// What two commands need beside their command lines.
+/// Needs of two commands beside their command lines.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[group(requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"])]
 pub struct CommandArgs {
     /// Commands: what to call them, given twice: base, then head
-    #[arg(
-        short = 'n',
-        long = "name",
-        value_name = "NAME",
-        hide = true,
-        requires = "base",
-        help_heading = "Sides"
-    )]
+    #[arg(short = 'n', long = "name", value_name = "NAME", hide = true, help_heading = "Sides")]
     pub names: Vec<String>,
     /// Commands: run once before each side is measured
-    #[arg(long, value_name = "COMMAND", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    #[arg(long, value_name = "COMMAND", hide = true, help_heading = "Sides")]
     pub setup: Option<String>,
     /// Commands: run before each call, untimed
-    #[arg(long, value_name = "COMMAND", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    #[arg(long, value_name = "COMMAND", hide = true, help_heading = "Sides")]
     pub prepare: Option<String>,
     /// Commands: file that each call reads from stdin
-    #[arg(long, value_name = "FILE", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    #[arg(long, value_name = "FILE", hide = true, help_heading = "Sides")]
     pub stdin: Option<String>,
     /// Folder in which the base command runs
-    #[arg(long, value_name = "DIR", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    #[arg(long, value_name = "DIR", hide = true, help_heading = "Sides")]
     pub base_dir: Option<PathBuf>,
     /// Folder in which the head command runs
-    #[arg(long, value_name = "DIR", hide = true, requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"], help_heading = "Sides")]
+    #[arg(long, value_name = "DIR", hide = true, help_heading = "Sides")]
     pub head_dir: Option<PathBuf>,
 }
 

@@ -111,9 +111,9 @@ impl Deciding {
         let samples_min =
             |row: &Row| row.metric.as_ref().map_or(1, |metric| Metric::from_name(&metric.name).samples_min());
         // A program that shares its CPU has other latencies, and prints other rates.
-        let may_overlap = self.may_overlap && rows().all(|row| row.metric.is_none());
+        let may_overlap = cost.may_overlap && self.may_overlap && rows().all(|row| row.metric.is_none());
         let samples_min = rows().map(samples_min).max().unwrap_or(1);
-        let plan = super::plan_unit(units, cost, line, samples_min, may_overlap);
+        let plan = super::plan_unit(units, &UnitCost { may_overlap, ..*cost }, line, samples_min);
         UnitPlan { clock: self.clock.unwrap_or(plan.clock), ..plan }
     }
 

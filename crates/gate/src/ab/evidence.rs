@@ -8,7 +8,7 @@ use holdpoint_stats::classic;
 use holdpoint_stats::sequential::Sequential;
 
 /// Of the intervals shown.
-const CONFIDENCE: f64 = 0.95;
+pub const CONFIDENCE: f64 = 0.95;
 
 /// Both sides' times per call in milliseconds, a block for each unit.
 pub(crate) struct Blocks {

@@ -44,14 +44,8 @@ const UNITS_KNOWN: usize = 6;
 const BETWEEN_FIRST: f64 = 1.0 / 16.0;
 
 /// The plan of the next unit. `line` is the logarithm of what may be slower; a unit needs `samples_min` samples of a
-/// side, and more where they are quick. Sides run at the same time only where they `may_overlap`.
-pub fn plan_unit(
-    units: &[Unit],
-    cost: &UnitCost,
-    line: f64,
-    samples_min: u64,
-    may_overlap: bool,
-) -> UnitPlan {
+/// side, and more where they are quick.
+pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -> UnitPlan {
     let seen = &units[units.len().saturating_sub(UNITS_SEEN)..];
     let skip = level_off(seen.iter().flat_map(|unit| &unit.rounds));
     let fit = |seconds: f64, each_s: f64| match seconds / each_s {
@@ -71,8 +65,8 @@ pub fn plan_unit(
     let most = fit(cost.unit_s_max - cost.fixed_s, round_s).floor() as u32;
     let rounds = rounds.min(most.max(1));
     let rounds = rounds.max(rounds_for_quantiles(samples_min, samples - skip, cost.sample_s));
-    let is_long = cost.sample_s >= TANDEM_S;
-    UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock: choose_clock(seen, may_overlap && is_long) }
+    let clock = choose_clock(seen, cost.may_overlap && cost.sample_s >= TANDEM_S);
+    UnitPlan { rounds, samples, skip, quantile: QUANTILE, clock }
 }
 
 /// Rounds that have the samples which a quantile needs: ten times the least number, unless that takes long.

@@ -79,11 +79,9 @@ impl<'a> Lane<'a> {
             return;
         }
         let units = &report.workloads[self.index].units;
-        let cost = UnitCost { unit_s_max: left_s, ..self.spending.cost() };
+        let may_overlap = is_command(&self.specs) && !self.is_one_by_one;
+        let cost = UnitCost { unit_s_max: left_s, may_overlap, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
-        if self.plan.clock == Clock::Tandem && self.is_one_by_one {
-            self.plan.clock = Clock::Cpu;
-        }
     }
 
     /// Whether it has had its turn, and even the shortest unit would take longer than what is left.

@@ -5,8 +5,8 @@ use holdpoint_model::ab::{AbEvidence, Clock, DisjointCiKeys, Ended, QUANTILE, Si
 use holdpoint_model::calibration::Visible;
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, Basis, Calibrated, Calibration, Check, CheckStatus, ComparedSides, Failure,
-    FailureCause, Identity, Judgement, MachineState, PairRound, PairedKeys, Revision, Side, SideName, Source,
-    Toolchain, Trouble, Unit, UsedWaiver, Verdict,
+    FailureCause, Identity, Judgement, PairRound, PairedKeys, Revision, Side, SideName, Source, Toolchain,
+    Trouble, Unit, UsedWaiver, Verdict,
 };
 use holdpoint_render::{Judged, Style, markdown, terminal};
 
@@ -281,13 +281,7 @@ fn unit(process: u32, x: f64) -> Unit {
         first: if round % 2 == 0 { SideName::Base } else { SideName::Head },
         base_ns: vec![1_000_000],
         head_ns: vec![1_000_000],
-        base_wait_ns: Vec::new(),
-        head_wait_ns: Vec::new(),
-        base_numbers: Default::default(),
-        head_numbers: Default::default(),
-        trouble: Vec::new(),
-        left_out: false,
-        state: MachineState::default(),
+        ..PairRound::default()
     };
     let rounds = (0..ROUNDS_PER_UNIT).map(round).collect();
     Unit { process, x, skip: 0, quantile: QUANTILE, clock: Clock::Unwaited, rounds }

@@ -36,20 +36,7 @@ pub(super) fn plan() -> AbPlan {
 }
 
 fn round(base_ns: &[u64], head_ns: &[u64]) -> PairRound {
-    PairRound {
-        round: 0,
-        order: 0,
-        first: SideName::Base,
-        base_ns: base_ns.to_vec(),
-        head_ns: head_ns.to_vec(),
-        base_wait_ns: Vec::new(),
-        head_wait_ns: Vec::new(),
-        base_numbers: SideNumbers::default(),
-        head_numbers: SideNumbers::default(),
-        trouble: Vec::new(),
-        left_out: false,
-        state: MachineState::default(),
-    }
+    PairRound { base_ns: base_ns.to_vec(), head_ns: head_ns.to_vec(), ..PairRound::default() }
 }
 
 /// A unit of these rounds, without its number.

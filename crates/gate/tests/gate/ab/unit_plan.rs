@@ -4,10 +4,11 @@ use super::*;
 use holdpoint_gate::ab::plan_unit;
 
 /// Processes that take as long as ten rounds.
-const COST: UnitCost = UnitCost { fixed_s: 0.2, round_s: 0.0, sample_s: 0.0005, unit_s_max: 100.0 };
+const COST: UnitCost =
+    UnitCost { fixed_s: 0.2, round_s: 0.0, sample_s: 0.0005, unit_s_max: 100.0, may_overlap: false };
 
 fn plan_with(units: &[Unit], cost: &UnitCost) -> UnitPlan {
-    plan_unit(units, cost, 0.01, 1, false)
+    plan_unit(units, cost, 0.01, 1)
 }
 
 /// Units of eight rounds, with noise between rounds and between units.
@@ -83,7 +84,7 @@ fn a_long_call_is_a_unit_by_itself_and_the_budget_is_kept() {
 
 #[test]
 fn a_quantile_gets_the_samples_it_needs() {
-    let plan = plan_unit(&units(0.0005, 0.0), &UnitCost { sample_s: 0.001, ..COST }, 0.01, 100, false);
+    let plan = plan_unit(&units(0.0005, 0.0), &UnitCost { sample_s: 0.001, ..COST }, 0.01, 100);
     assert!(plan.rounds * plan.samples >= 100, "{plan:?}");
 }
 
@@ -97,7 +98,7 @@ fn cpu_time_is_compared_where_both_sides_compute_and_their_waits_are_not_known()
         if waits {
             (round.base_wait_ns, round.head_wait_ns) = (vec![1], vec![2]);
         }
-        plan_with(&[unit_of([round.clone()])], &COST).clock
+        plan_with(&[unit_of([round])], &COST).clock
     };
     assert_eq!(with([0.97, 1.02], false), Clock::Cpu);
     assert_eq!(with([0.97, 0.6], false), Clock::Unwaited, "head also waits for something else");
@@ -116,11 +117,11 @@ fn long_calls_that_only_compute_run_at_the_same_time() {
         (round.base_wait_ns, round.head_wait_ns) = (vec![1], vec![2]);
         [unit_of([round])]
     };
-    let long = UnitCost { sample_s: 0.05, ..COST };
-    let clock = |busy, cost: &UnitCost, may_overlap| plan_unit(&unit(busy), cost, 0.01, 1, may_overlap).clock;
-    assert_eq!(clock([0.97, 1.02], &long, true), Clock::Tandem);
-    assert_eq!(clock([0.97, 1.02], &long, false), Clock::Unwaited, "not asked for");
-    assert_eq!(clock([0.97, 1.02], &COST, true), Clock::Unwaited, "too short");
-    assert_eq!(clock([0.97, 0.6], &long, true), Clock::Unwaited, "head also waits for something else");
-    assert_eq!(plan_unit(&[], &long, 0.01, 1, true).clock, Clock::Unwaited, "nothing is known");
+    let long = UnitCost { sample_s: 0.05, may_overlap: true, ..COST };
+    let clock = |busy, cost: &UnitCost| plan_with(&unit(busy), cost).clock;
+    assert_eq!(clock([0.97, 1.02], &long), Clock::Tandem);
+    assert_eq!(clock([0.97, 1.02], &UnitCost { may_overlap: false, ..long }), Clock::Unwaited);
+    assert_eq!(clock([0.97, 1.02], &UnitCost { sample_s: 0.001, ..long }), Clock::Unwaited, "too short");
+    assert_eq!(clock([0.97, 0.6], &long), Clock::Unwaited, "head also waits for something else");
+    assert_eq!(plan_with(&[], &long).clock, Clock::Unwaited, "nothing is known");
 }
