@@ -233,8 +233,8 @@ impl Timer {
         Ok(calls)
     }
 
-    /// Makes at least this many calls, one right after the other, untimed; returns how many. [`Timer::ready`] comes first.
-    pub fn repeat(
+    /// Queues at least this many calls, one right after the other, untimed; returns how many. [`Timer::ready`] comes first.
+    pub fn queue_untimed(
         &self,
         device: &Device,
         timed: &mut TimedCall<'_>,
@@ -245,7 +245,6 @@ impl Timer {
         while calls < calls_count {
             calls += self.queue_calls(device, timed, timing == Timing::Graph)?;
         }
-        device.synchronize()?;
         Ok(calls)
     }
 

@@ -29,6 +29,8 @@ const ENERGY_BATCH_NS: u64 = 5_000_000;
 /// How long calls go on for a figure of their energy, and when to give up.
 const ENERGY_LEAST: Duration = Duration::from_millis(300);
 const ENERGY_MAX: Duration = Duration::from_secs(3);
+/// Rest after calls that may have drawn more power than the device may draw for long: it lowers its clock for a while.
+const ENERGY_REST: Duration = Duration::from_millis(100);
 
 /// The built-in ops on a CUDA device.
 pub struct Cuda {
@@ -51,17 +53,19 @@ impl Cuda {
     }
 }
 
-/// Millijoules of a call. The device counts in steps of some ten milliseconds, so that calls are counted from one step to another;
-/// absent where it does not count.
+/// Millijoules of a call. The device counts in steps of a tenth of a second, so that calls are counted from one step to another,
+/// and reading the count takes milliseconds, in which the device works on what `queue` gave it. Absent where it does not count.
 fn energy_per_call(
     gpu: &mut Gpu,
-    call: &mut dyn FnMut(&mut Gpu) -> Result<u64, WorkerError>,
+    queue: &mut dyn FnMut(&mut Gpu) -> Result<u64, CudaError>,
 ) -> Result<Option<f64>, WorkerError> {
     let Some(mut seen_mj) = gpu.energy_mj() else { return Ok(None) };
     let (start, mut calls, mut first) = (Instant::now(), 0, None);
     while start.elapsed() < ENERGY_MAX {
-        calls += call(gpu)?;
-        let Some(now_mj) = gpu.energy_mj().filter(|now_mj| *now_mj > seen_mj) else { continue };
+        calls += queue(gpu)?;
+        let now_mj = gpu.energy_mj();
+        gpu.synchronize()?;
+        let Some(now_mj) = now_mj.filter(|now_mj| *now_mj > seen_mj) else { continue };
         seen_mj = now_mj;
         let (at, first_mj, first_calls) = *first.get_or_insert((Instant::now(), now_mj, calls));
         if at.elapsed() >= ENERGY_LEAST {
@@ -145,6 +149,7 @@ impl Worker for Cuda {
             return Err(WorkerError::no_workload(workload));
         };
         let times = prepared.run(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
+        let device = gpu.state();
         let wants_energy =
             self.specs.iter().any(|spec| spec.name == *workload && spec.metrics.is_of_sides(METRIC_ENERGY));
         let (mut printed, mut untimed_ns) = (BTreeMap::new(), None);
@@ -152,10 +157,11 @@ impl Worker for Cuda {
             let start = Instant::now();
             let call_ns = times.elapsed_ns.iter().min().copied().unwrap_or(0) / (*calls_per_sample).max(1);
             let calls_count = (ENERGY_BATCH_NS / call_ns.max(1)).max(1);
-            let mut call = |gpu: &mut Gpu| Ok(prepared.go_on(gpu, timing.0, calls_count)?);
-            if let Some(energy_mj) = energy_per_call(gpu, &mut call)? {
+            let mut queue = |gpu: &mut Gpu| prepared.queue_untimed(gpu, timing.0, calls_count);
+            if let Some(energy_mj) = energy_per_call(gpu, &mut queue)? {
                 printed.insert(METRIC_ENERGY.to_owned(), vec![energy_mj]);
             }
+            std::thread::sleep(ENERGY_REST);
             untimed_ns = Some(nanos(start.elapsed()));
         }
         Ok(RunResult {
@@ -167,7 +173,7 @@ impl Worker for Cuda {
             peak_rss_bytes: machine::peak_rss_bytes(),
             sm_mhz: times.sm_mhz,
             peak_device_bytes: prepared.peak_bytes(gpu),
-            device: gpu.state(),
+            device,
             ..RunResult::default()
         })
     }

@@ -56,6 +56,11 @@ impl Gpu {
         self.device.energy_mj()
     }
 
+    /// Returns when all that is queued is done.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        self.device.synchronize()
+    }
+
     /// The units compiled for ops so far.
     pub fn units(&self) -> impl Iterator<Item = &Unit> {
         self.modules.values().map(|(unit, _)| unit)

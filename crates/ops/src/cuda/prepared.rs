@@ -163,10 +163,15 @@ impl Prepared {
         Ok(times)
     }
 
-    /// Goes on with the calls of the last run, at least so many, and does nothing else on the device; returns how many.
-    pub fn go_on(&mut self, gpu: &mut Gpu, timing: Timing, calls_count: u64) -> Result<u64, CudaError> {
+    /// Queues more calls like those of the last run, at least so many, and nothing else; returns how many.
+    pub fn queue_untimed(
+        &mut self,
+        gpu: &mut Gpu,
+        timing: Timing,
+        calls_count: u64,
+    ) -> Result<u64, CudaError> {
         let mut timed = TimedCall { call: &mut self.program, graph: &mut self.graph };
-        gpu.timer.repeat(&gpu.device, &mut timed, timing, calls_count)
+        gpu.timer.queue_untimed(&gpu.device, &mut timed, timing, calls_count)
     }
 
     /// A value that is still poison was not written by the call.
