@@ -296,9 +296,6 @@ pub struct SideNumbers {
     /// CPU time of each sample, user and system.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_ns: Vec<u64>,
-    /// Share of the time in which the samples computed or waited for a CPU, as far as can be told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub busy: Option<f64>,
     /// Highest resident memory of the process in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,

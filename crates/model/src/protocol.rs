@@ -190,10 +190,6 @@ pub struct RunResult {
     /// For how long of each sample it was ready to run and had no CPU, where known: others' doing, not the code's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wait_ns: Vec<u64>,
-    /// Share of the time in which the calls computed or waited for a CPU, where it can be estimated: the rest was spent
-    /// blocked, for example in I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub busy: Option<f64>,
     /// Time spent on other work than the calls, all samples together: flushing caches, checking answers between samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed_ns: Option<u64>,

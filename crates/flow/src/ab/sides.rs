@@ -251,17 +251,17 @@ struct CommandLine {
 impl CommandLine {
     /// One that needs a shell gets one.
     fn parse(text: &str) -> Self {
-        let plain = |c: char| c.is_alphanumeric() || " /._-+=,:@%^".contains(c);
-        if !text.chars().all(plain) {
+        let words = Some(text).filter(|text| !needs_shell(text)).and_then(shlex::split);
+        let Some(words) = words else {
             return Self { env: BTreeMap::new(), words: ["sh", "-c", text].map(str::to_owned).to_vec() };
-        }
-        let mut words = text.split_whitespace().peekable();
+        };
+        let mut words = words.into_iter().peekable();
         let mut env = BTreeMap::new();
         while let Some((name, value)) = words.peek().and_then(|word| assignment(word)) {
             env.insert(name.to_owned(), value.to_owned());
             words.next();
         }
-        Self { env, words: words.map(str::to_owned).collect() }
+        Self { env, words: words.collect() }
     }
 
     /// For where only words will do.
@@ -272,6 +272,23 @@ impl CommandLine {
         let set = self.env.iter().map(|(name, value)| format!("{name}={value}"));
         std::iter::once("env".to_owned()).chain(set).chain(self.words).collect()
     }
+}
+
+/// Whether a command line has more than words and quotes.
+fn needs_shell(text: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || " /._-+=,:@%^".contains(c);
+    let mut quote = None;
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some('"') if "$`\\".contains(c) => return true,
+            Some(_) => {}
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None if is_plain(c) => {}
+            None => return true,
+        }
+    }
+    false
 }
 
 /// `NAME=value` before a command, as in a shell.
@@ -324,7 +341,10 @@ mod tests {
         let words = |text| CommandLine::parse(text).into_words();
         assert_eq!(words("./a --n 3 x=1"), ["./a", "--n", "3", "x=1"]);
         assert_eq!(words("seq 3 | wc -l"), ["sh", "-c", "seq 3 | wc -l"]);
-        assert_eq!(words("a 'b c'"), ["sh", "-c", "a 'b c'"]);
+        assert_eq!(words("a 'b | $c' \"d;\n\"e"), ["a", "b | $c", "d;\ne"]);
+        for text in ["a \"$b\"", "a 'b' *", "a 'b", "a \"\\\"\""] {
+            assert_eq!(words(text), ["sh", "-c", text]);
+        }
         assert!(words(" ").is_empty());
     }
 

@@ -83,20 +83,33 @@ fn rounds_for_quantiles(samples_min: u64, samples: u32, sample_s: f64) -> u32 {
 /// run at the same time, they do: what slows the CPU down for a moment slows down both. Else it is used where waits for a CPU are
 /// not known.
 fn choose_clock(units: &[Unit], may_overlap: bool) -> Clock {
-    let rounds = || units.iter().flat_map(|unit| &unit.rounds);
-    let has_cpu = |round: &PairRound, side: SideName| round.numbers(side).cpu_ns.len() == round.base_ns.len();
-    let computes = |side: SideName| {
-        let busy: Option<Vec<f64>> =
-            rounds().map(|round| round.numbers(side).busy.filter(|_| has_cpu(round, side))).collect();
-        busy.and_then(|busy| stats::median(&busy)).is_some_and(|share| COMPUTES.contains(&share))
-    };
-    let is_told = rounds().any(PairRound::tells_waits);
-    let compute = computes(SideName::Base) && computes(SideName::Head);
-    match () {
-        () if compute && may_overlap => Clock::Tandem,
-        () if compute && !is_told => Clock::Cpu,
-        () => Clock::Unwaited,
+    if may_overlap && units.last().is_some_and(|unit| unit.clock == Clock::Tandem) {
+        return Clock::Tandem;
     }
+    let in_turns = || units.iter().filter(|unit| unit.clock != Clock::Tandem).flat_map(|unit| &unit.rounds);
+    let is_told = in_turns().all(PairRound::tells_waits);
+    let computes = |side| {
+        let shares: Option<Vec<f64>> = in_turns().map(|round| computing_share(round, side)).collect();
+        let share = shares.and_then(|shares| match is_told {
+            true => stats::median(&shares),
+            // Waits for a CPU count as anything else here; the round with the fewest shows what is left.
+            false => shares.into_iter().max_by(f64::total_cmp),
+        });
+        share.is_some_and(|share| COMPUTES.contains(&share))
+    };
+    match computes(SideName::Base) && computes(SideName::Head) {
+        true if may_overlap => Clock::Tandem,
+        true if !is_told => Clock::Cpu,
+        _ => Clock::Unwaited,
+    }
+}
+
+/// Share of a round's time in which a side computed or, as far as is told, waited for a CPU; more than 1 on several CPUs.
+fn computing_share(round: &PairRound, side: SideName) -> Option<f64> {
+    let cpu_ns = &round.numbers(side).cpu_ns;
+    let wall_ns: u64 = round.times_ns(side, Clock::Unwaited).sum();
+    (cpu_ns.len() == round.base_ns.len() && wall_ns > 0)
+        .then(|| cpu_ns.iter().sum::<u64>() as f64 / wall_ns as f64)
 }
 
 /// The rounds by which a decision is expected soonest.

@@ -14,7 +14,6 @@ pub(super) fn reset_peak(process_id: u32) {
 pub(super) fn take(result: &mut RunResult, process_id: Option<u32>) -> SideNumbers {
     SideNumbers {
         cpu_ns: std::mem::take(&mut result.cpu_ns),
-        busy: result.busy,
         peak_rss_bytes: match process_id {
             Some(id) => machine::peak_rss_bytes_of(&id.to_string()),
             None => result.peak_rss_bytes,

@@ -27,8 +27,6 @@ pub(crate) struct Finished {
     wall: Duration,
     /// How long it, and this thread for its end, waited for a CPU; absent where that cannot be told.
     waited_ns: Option<u64>,
-    /// How long it computed or waited for a CPU, estimated where other processes than the first did most of the work.
-    busy_ns: Option<f64>,
     resources: ResUse,
     pub(crate) stdout: Vec<u8>,
 }
@@ -87,17 +85,17 @@ impl Worker for Commands {
         let (workload, calls_per_sample) = (request.workload.clone(), request.calls_per_sample);
         let mut result = RunResult { workload, calls_per_sample, ..RunResult::default() };
         let mut printed = Printed::new(spec);
-        let mut busy_ns = Some(0.0);
-        for _ in 0..request.samples_count {
+        let mut seeded = spec.clone();
+        for sample in 0..request.samples_count {
+            draw_hash_seed(&mut seeded.env, &spec.env, request.seed.wrapping_add(sample.into()));
             let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
             let mut waited_ns = Some(0);
             for _ in 0..calls_per_sample {
-                let finished = self.call(spec, &spec.command, printed.stdout())?;
+                let finished = self.call(&seeded, &spec.command, printed.stdout())?;
                 wall += finished.wall;
                 let usage = finished.resources.rusage;
                 cpu += usage.utime + usage.stime;
                 waited_ns = waited_ns.zip(finished.waited_ns).map(|(sum, ns)| sum + ns);
-                busy_ns = busy_ns.zip(finished.busy_ns).map(|(sum, ns)| sum + ns);
                 result.peak_rss_bytes = result.peak_rss_bytes.max(peak::own_peak(usage.maxrss));
                 printed.read(&finished.stdout);
             }
@@ -109,7 +107,6 @@ impl Worker for Commands {
         if result.wait_ns.len() < result.elapsed_ns.len() {
             result.wait_ns.clear();
         }
-        result.busy = busy_ns.map(|ns| ns / result.elapsed_ns.iter().sum::<u64>() as f64);
         result.printed = printed.finish();
         if result.peak_rss_bytes.is_none() && spec.metrics.is_of_sides("peak_memory_mb") {
             result.peak_rss_bytes = self.small_peak(spec)?;
@@ -139,6 +136,19 @@ impl Worker for Commands {
 
     fn release(&mut self, _workload: &str) -> Result<(), WorkerError> {
         Ok(())
+    }
+}
+
+/// Variables from which languages read the seed of their hash tables, instead of drawing one at each start.
+const HASH_SEEDS: [&str; 2] = ["PYTHONHASHSEED", "PERL_HASH_SEED"];
+
+/// Gives a call the seed of its hash tables, unless the user does. Both sides of a comparison draw the same ones: how well a seed
+/// suits a program is worth several per cent, and belongs to neither.
+fn draw_hash_seed(env: &mut BTreeMap<String, String>, given: &BTreeMap<String, String>, seed: u64) {
+    for name in HASH_SEEDS {
+        if !given.contains_key(name) && std::env::var_os(name).is_none() {
+            env.insert(name.to_owned(), (seed as u32).to_string());
+        }
     }
 }
 
@@ -252,18 +262,14 @@ pub(crate) fn execute(
         return failed(FailureCause::Crashed, detail);
     }
     let cpu_ns = clock::nanos(resources.rusage.utime + resources.rusage.stime) as f64;
-    // The kernel tells the waits of the first thread only; where others did the work, they waited about as often.
-    let main = booked.filter(|main| main.cpu_ns > 0).zip(own);
-    // While the program had a CPU, it did not matter that this thread had none.
-    let main = main.map(|(main, own)| {
+    // The kernel tells the waits of the first thread only.
+    let main = booked.filter(|main| main.cpu_ns as f64 >= MAIN_THREAD * cpu_ns);
+    let waited_ns = main.zip(own).map(|(main, own)| {
+        // While the program had a CPU, it did not matter that this thread had none.
         let rest_ns = clock::nanos(wall).saturating_sub(main.cpu_ns + main.wait_ns);
-        (main, own.wait_ns.min(rest_ns))
+        main.wait_ns + own.wait_ns.min(rest_ns)
     });
-    let is_alone = |main: &SchedStat| main.cpu_ns as f64 >= MAIN_THREAD * cpu_ns;
-    let waited_ns = main.filter(|(main, _)| is_alone(main)).map(|(main, own_ns)| main.wait_ns + own_ns);
-    let busy_ns =
-        main.map(|(main, own_ns)| cpu_ns * (1.0 + main.wait_ns as f64 / main.cpu_ns as f64) + own_ns as f64);
-    Ok(Finished { wall, waited_ns, busy_ns, resources, stdout })
+    Ok(Finished { wall, waited_ns, resources, stdout })
 }
 
 /// A process whose first thread used this share of its CPU time has no others that matter.

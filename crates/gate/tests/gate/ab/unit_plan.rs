@@ -88,40 +88,45 @@ fn a_quantile_gets_the_samples_it_needs() {
     assert!(plan.rounds * plan.samples >= 100, "{plan:?}");
 }
 
+/// A round of one call a side, of 100 ms of wall time, with its CPU times and, if told, its waits.
+fn call(cpu_ms: [u64; 2], waits_ms: Option<[u64; 2]>) -> PairRound {
+    let mut round = round(&[100_000_000], &[100_000_000]);
+    round.base_numbers.cpu_ns = vec![cpu_ms[0] * 1_000_000];
+    round.head_numbers.cpu_ns = vec![cpu_ms[1] * 1_000_000];
+    if let Some([base, head]) = waits_ms {
+        (round.base_wait_ns, round.head_wait_ns) = (vec![base * 1_000_000], vec![head * 1_000_000]);
+    }
+    round
+}
+
 #[test]
 fn cpu_time_is_compared_where_both_sides_compute_and_their_waits_are_not_known() {
-    let with = |busy: [f64; 2], waits: bool| {
-        let mut round = round(&[100], &[100]);
-        for (numbers, busy) in [&mut round.base_numbers, &mut round.head_numbers].into_iter().zip(busy) {
-            (numbers.cpu_ns, numbers.busy) = (vec![60], Some(busy));
-        }
-        if waits {
-            (round.base_wait_ns, round.head_wait_ns) = (vec![1], vec![2]);
-        }
-        plan_with(&[unit_of([round])], &COST).clock
-    };
-    assert_eq!(with([0.97, 1.02], false), Clock::Cpu);
-    assert_eq!(with([0.97, 0.6], false), Clock::Unwaited, "head also waits for something else");
-    assert_eq!(with([1.9, 1.9], false), Clock::Unwaited, "it computes on several CPUs");
-    assert_eq!(with([0.97, 1.02], true), Clock::Unwaited, "waits are known");
-    assert_eq!(plan_with(&[unit_of([round(&[100], &[100])])], &COST).clock, Clock::Unwaited);
+    let clock = |rounds: &[PairRound]| plan_with(&[unit_of(rounds.to_vec())], &COST).clock;
+    assert_eq!(clock(&[call([97, 99], None)]), Clock::Cpu);
+    assert_eq!(clock(&[call([50, 60], None), call([97, 99], None)]), Clock::Cpu, "it waited for a CPU once");
+    assert_eq!(clock(&[call([97, 60], None)]), Clock::Unwaited, "head also waits for something else");
+    assert_eq!(clock(&[call([190, 190], None)]), Clock::Unwaited, "it computes on several CPUs");
+    assert_eq!(clock(&[call([57, 59], Some([41, 40]))]), Clock::Unwaited, "waits are known");
+    assert_eq!(clock(&[round(&[100], &[100])]), Clock::Unwaited, "CPU time is not known");
 }
 
 #[test]
 fn long_calls_that_only_compute_run_at_the_same_time() {
-    let unit = |busy: [f64; 2]| {
-        let mut round = round(&[100], &[100]);
-        for (numbers, busy) in [&mut round.base_numbers, &mut round.head_numbers].into_iter().zip(busy) {
-            (numbers.cpu_ns, numbers.busy) = (vec![60], Some(busy));
-        }
-        (round.base_wait_ns, round.head_wait_ns) = (vec![1], vec![2]);
-        [unit_of([round])]
-    };
     let long = UnitCost { sample_s: 0.05, may_overlap: true, ..COST };
-    let clock = |busy, cost: &UnitCost| plan_with(&unit(busy), cost).clock;
-    assert_eq!(clock([0.97, 1.02], &long), Clock::Tandem);
-    assert_eq!(clock([0.97, 1.02], &UnitCost { may_overlap: false, ..long }), Clock::Unwaited);
-    assert_eq!(clock([0.97, 1.02], &UnitCost { sample_s: 0.001, ..long }), Clock::Unwaited, "too short");
-    assert_eq!(clock([0.97, 0.6], &long), Clock::Unwaited, "head also waits for something else");
+    let clock = |round: PairRound, cost: &UnitCost| plan_with(&[unit_of([round])], cost).clock;
+    let computes = || call([57, 59], Some([41, 40]));
+    assert_eq!(clock(computes(), &long), Clock::Tandem);
+    assert_eq!(clock(call([97, 99], None), &long), Clock::Tandem);
+    assert_eq!(clock(computes(), &UnitCost { may_overlap: false, ..long }), Clock::Unwaited);
+    assert_eq!(clock(computes(), &UnitCost { sample_s: 0.001, ..long }), Clock::Unwaited, "too short");
+    assert_eq!(
+        clock(call([57, 30], Some([41, 40])), &long),
+        Clock::Unwaited,
+        "head waits for something else"
+    );
     assert_eq!(plan_with(&[], &long).clock, Clock::Unwaited, "nothing is known");
+    // At the same time each has half a CPU, which says nothing about what it waits for.
+    let tandem = Unit { clock: Clock::Tandem, ..unit_of([call([50, 50], None)]) };
+    assert_eq!(plan_with(std::slice::from_ref(&tandem), &long).clock, Clock::Tandem);
+    assert_eq!(plan_with(&[tandem], &UnitCost { may_overlap: false, ..long }).clock, Clock::Unwaited);
 }
