@@ -3,8 +3,8 @@
 
     campaigns/command-pairs.py target/release/holdpoint [REPETITIONS] [BUSY_LOOPS]
 
-Prints a line for each pair: what is true, the verdicts, the median seconds, and what hyperfine's means and deviations say in the
-same seconds: slower if the means differ by more than the tolerance and by more than both deviations together.
+Prints a line for each pair: what is true, the verdicts, the median seconds, and, for every fourth repetition, what hyperfine's
+means and deviations say: slower if the means differ by more than the tolerance and by more than both deviations together.
 """
 
 import json
@@ -78,7 +78,7 @@ def ours(holdpoint: str, folder: Path, base: str, head: str) -> tuple[str, float
 
 def hyperfine(folder: Path, base: str, head: str) -> str:
     export = folder / "hyperfine.json"
-    line = ["hyperfine", "-N", "--warmup", "1", "--export-json", str(export), base, head]
+    line = ["hyperfine", "-N", "--warmup", "1", "--min-runs", "3", "--export-json", str(export), base, head]
     subprocess.run(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     was, now = json.loads(export.read_text())["results"]
     both = was["stddev"] + now["stddev"]
@@ -105,8 +105,8 @@ def main() -> None:
                 line = f"{title}: {truth}; right {kinds.count('right')}, wrong {kinds.count('wrong')}, open {kinds.count('open')}"
                 line += f"; {statistics.median(seconds for _, seconds in found):.1f} s"
                 if shutil.which("hyperfine"):
-                    called = [hyperfine(folder, base, head) for _ in range(repetitions)]
-                    line += f"; hyperfine: slower {called.count('slower')} of {repetitions}"
+                    called = [hyperfine(folder, base, head) for _ in range((repetitions + 3) // 4)]
+                    line += f"; hyperfine: slower {called.count('slower')} of {len(called)}"
                 print(line, flush=True)
     finally:
         for loop in loops:
