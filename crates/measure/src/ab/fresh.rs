@@ -62,7 +62,6 @@ impl Fresh {
         let is_due = self.copied.elapsed().as_secs_f64() * TIME_SHARE >= self.copy_s;
         if !self.originals.is_empty() && (self.count == 0 || is_due) {
             let start = Instant::now();
-            self.remove();
             random.shuffle(&mut self.originals);
             self.count += 1;
             let copies =
@@ -70,25 +69,14 @@ impl Fresh {
             match copies.collect::<Option<_>>() {
                 Some(copies) => self.copies = Copies::new(copies),
                 // Both sides or none.
-                None => self.originals.clear(),
+                None => {
+                    self.originals.clear();
+                    self.copies = Copies::default();
+                }
             }
             (self.copied, self.copy_s) = (Instant::now(), start.elapsed().as_secs_f64());
         }
         self.copies.clone()
-    }
-
-    fn remove(&mut self) {
-        for copy in self.copies.paths() {
-            // What cannot be removed now is removed by the next comparison.
-            let _ = fs::remove_file(copy);
-        }
-        self.copies = Copies::default();
-    }
-}
-
-impl Drop for Fresh {
-    fn drop(&mut self) {
-        self.remove();
     }
 }
 
@@ -167,17 +155,20 @@ mod tests {
         let mut fresh = Fresh::new(&sides(base.path(), head.path()));
         assert_eq!(names(base.path()), ["prog"]);
         let mut random = Random::new(1);
-        let copies: Vec<PathBuf> = fresh.copies(&mut random).paths().cloned().collect();
+        let in_use = fresh.copies(&mut random);
+        let copies: Vec<PathBuf> = in_use.paths().cloned().collect();
         assert_eq!(copies.len(), 2);
         assert_eq!(copies[0].file_name(), copies[1].file_name(), "neither side's name is longer");
         assert!(copies.iter().all(|copy| fs::metadata(copy).unwrap().len() > 0));
         fresh.copy_s = 0.0;
         let again: Vec<PathBuf> = fresh.copies(&mut random).paths().cloned().collect();
-        assert!(copies.iter().all(|copy| !copy.exists() && !again.contains(copy)));
+        assert!(copies.iter().all(|copy| copy.exists() && !again.contains(copy)), "a unit still runs them");
+        drop(in_use);
+        assert!(copies.iter().all(|copy| !copy.exists()));
         let place =
             Place { dir: Some(base.path().to_owned()), copies: fresh.copies.clone(), ..Place::default() };
         assert!(again.contains(&PathBuf::from(place.command("./prog").get_program())));
-        drop(fresh);
+        drop((fresh, place));
         assert_eq!(
             (names(base.path()), names(head.path())),
             (vec!["prog".to_owned()], vec!["prog".to_owned()])

@@ -217,9 +217,10 @@ impl<'a> Pair<'a> {
     /// Both sides at the same time on this unit's CPU; absent where that does not work.
     fn tandem(&self, lane: &Lane<'a>, turns: [usize; 2]) -> Option<[RunResult; 2]> {
         let (cpu, copies, suites) = (Some(self.cpu?), &self.copies, self.sides.pair());
+        let mut seeds = lane.seeds[0];
         let request = RunRequest {
             workload: lane.specs[0].name.clone(),
-            seed: 0,
+            seed: seeds.draw(),
             samples_count: lane.plan.samples.into(),
             calls_per_sample: lane.calls_per_sample,
         };

@@ -23,17 +23,30 @@ pub struct Place {
     pub copies: Copies,
 }
 
-/// Copies of executables, by the path of the original.
+/// Copies of executables, by the path of the original. They are there as long as anybody may run them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Copies(Arc<BTreeMap<OsString, PathBuf>>);
+pub struct Copies(Arc<CopiedFiles>);
+
+#[derive(Debug, Default, PartialEq)]
+struct CopiedFiles(BTreeMap<OsString, PathBuf>);
 
 impl Copies {
     pub(crate) fn new(copies: BTreeMap<OsString, PathBuf>) -> Self {
-        Self(Arc::new(copies))
+        Self(Arc::new(CopiedFiles(copies)))
     }
 
+    #[cfg(test)]
     pub(crate) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.values()
+        self.0.0.values()
+    }
+}
+
+impl Drop for CopiedFiles {
+    fn drop(&mut self) {
+        for copy in self.0.values() {
+            // What cannot be removed now is removed by the next comparison.
+            let _ = std::fs::remove_file(copy);
+        }
     }
 }
 
@@ -42,7 +55,7 @@ impl Place {
     /// moves the stack, and that can show in times.
     pub(crate) fn command(&self, program: &str) -> Command {
         let path = self.resolve(program);
-        let mut command = match self.copies.0.get(&path) {
+        let mut command = match self.copies.0.0.get(&path) {
             Some(copy) => {
                 let mut command = holdpoint_process::command(copy);
                 command.arg0(&path);
