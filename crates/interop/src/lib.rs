@@ -4,13 +4,22 @@
 //! samples where the format has them. Nothing here decides.
 
 pub mod apex;
+pub mod criterion;
 pub mod cudadent42;
+pub mod go_test;
+pub mod google_benchmark;
+#[cfg(test)]
+mod harness_tests;
+pub mod hyperfine;
 pub mod ncu;
+pub mod pytest_benchmark;
 pub mod sanitizer;
+mod series;
 mod source;
 #[cfg(test)]
 mod tests;
 
+pub use series::Series;
 pub use source::Source;
 
 use holdpoint_model::document::{self, Head, check_time};
@@ -19,7 +28,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Every format whose times can be compared, tried in this order. A further one is a folder and a line here.
-const FORMATS: &[Format] = &[cudadent42::FORMAT, apex::FORMAT];
+const FORMATS: &[Format] = &[
+    criterion::FORMAT,
+    google_benchmark::FORMAT,
+    pytest_benchmark::FORMAT,
+    hyperfine::FORMAT,
+    go_test::FORMAT,
+    cudadent42::FORMAT,
+    apex::FORMAT,
+];
 
 /// How to recognise and read a format.
 pub struct Format {

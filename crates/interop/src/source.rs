@@ -3,8 +3,7 @@
 use crate::Imported;
 use holdpoint_model::document::Head;
 use holdpoint_model::limits::clean_text;
-use holdpoint_model::{FileError, Kind, json};
-use serde_json::Value;
+use holdpoint_model::{FileError, Kind};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +34,8 @@ impl Source {
     pub(crate) fn read_each(
         &self,
         matches: fn(&Head<'_>) -> bool,
-        read: fn(&Head<'_>, &Value) -> Result<Imported, FileError>,
+        read: fn(&str) -> Result<Imported, FileError>,
     ) -> Result<Imported, FileError> {
-        let read = |text: &str| read(&Head::parse(text)?, &json::parse(text)?);
         let Self::Folder(files) = self else { return read(self.single().unwrap_or_default()) };
         let mut all = Imported::default();
         let matches = |text: &str| Head::parse(text).is_ok_and(|head| !is_own(&head) && matches(&head));

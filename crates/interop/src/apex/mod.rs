@@ -12,6 +12,8 @@ pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
 pub use profile::{ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment};
 
 use crate::Format;
+use holdpoint_model::document::Head;
+use holdpoint_model::json;
 use indexmap::IndexMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,7 +22,9 @@ use std::collections::BTreeMap;
 pub(crate) const FORMAT: Format = Format {
     words: "a report of Apex-X",
     matches: |source| source.any_head(read::matches),
-    read: |source| source.read_each(read::matches, read::read),
+    read: |source| {
+        source.read_each(read::matches, |text| read::read(&Head::parse(text)?, &json::parse(text)?))
+    },
 };
 
 /// Apex-X's name of the suite.

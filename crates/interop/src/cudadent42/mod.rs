@@ -1,10 +1,10 @@
 //! cudadent42's result files: times of one attention kernel, with its shape but no version and no machine.
 
 use crate::{Format, Imported, text_at};
-use holdpoint_model::FileError;
 use holdpoint_model::current::{Current, MetricValue};
 use holdpoint_model::document::{Head, value_error};
 use holdpoint_model::suite::Identity;
+use holdpoint_model::{FileError, json};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(crate) const FORMAT: Format = Format {
     words: "a file of cudadent42",
     matches: |source| source.any_head(matches),
-    read: |source| source.read_each(matches, read),
+    read: |source| source.read_each(matches, |text| read(&Head::parse(text)?, &json::parse(text)?)),
 };
 
 fn matches(head: &Head<'_>) -> bool {

@@ -1,0 +1,49 @@
+//! pytest-benchmark's JSON (`--benchmark-json`): the seconds of each round, where it was told to keep them.
+
+use crate::Format;
+use crate::series::{self, Series};
+use holdpoint_model::document::{Head, value_error};
+use holdpoint_model::{FileError, json};
+use serde::Deserialize;
+
+pub(crate) const FORMAT: Format = Format {
+    words: "a file of pytest-benchmark",
+    matches: |source| source.any_head(matches),
+    read: |source| source.read_each(matches, |text| series::import("pytest_benchmark", read(text)?)),
+};
+
+fn matches(head: &Head<'_>) -> bool {
+    head.has("benchmarks") && head.has("machine_info") && head.has("commit_info")
+}
+
+#[derive(Deserialize)]
+struct File {
+    benchmarks: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    fullname: String,
+    stats: Stats,
+}
+
+#[derive(Deserialize)]
+struct Stats {
+    median: f64,
+    /// Seconds per call of each round; absent from saved files unless asked for.
+    data: Option<Vec<f64>>,
+}
+
+/// The rounds of each benchmark; where a file has none, their median.
+pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
+    let file: File = json::parse(text)?;
+    let mut all: Vec<Series> = Vec::new();
+    for Row { fullname, stats } in file.benchmarks {
+        let seconds = stats.data.filter(|data| !data.is_empty()).unwrap_or_else(|| vec![stats.median]);
+        if all.iter().any(|series| series.name == fullname) {
+            return value_error(fullname, "is there twice");
+        }
+        all.push(Series { name: fullname, times_ms: seconds.iter().map(|s| s * 1e3).collect() });
+    }
+    Ok(all)
+}
