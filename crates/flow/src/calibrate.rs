@@ -91,7 +91,7 @@ fn sides(args: &CalibrateArgs, watch: &dyn Watch) -> Result<Prepared, FlowError>
     let side = |slowdown| {
         let suite = suites::separate(&args.suite, slowdown)?;
         let dir = built.as_ref().map(|(_, built)| built.dir.clone());
-        Ok::<Suite, FlowError>(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
+        suites::with_benches(Suite { dir: dir.or_else(|| suite.dir.clone()), ..suite })
     };
     let (base, head) = (side(0.0)?, side(args.inject)?);
     let pin = args.decide.pin(&head.gate);

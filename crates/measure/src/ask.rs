@@ -18,6 +18,8 @@ pub const STEPS_PER_SAMPLE: u64 = 1_000;
 const SAMPLES_FIRST: u64 = 3;
 /// A sample of this length is long enough for any clock, whatever slowed it down.
 const LONG_NS: u64 = 10_000_000;
+/// How long a sample of a harness is, in nanoseconds: a step of one is a hundredth of a per cent.
+const SCALED_NS: u64 = 10_000;
 /// Close looks at a worker take about this long at most, unless one alone takes longer.
 const LOOKS_NS_MAX: u64 = 2_000_000_000;
 /// Most close looks at a worker. On a machine that is busy in every one of them nothing can be seen, and the worker is
@@ -52,7 +54,7 @@ impl Seeds {
         Self { next: seed.wrapping_add(1), step: 1 }
     }
 
-    fn draw(&mut self) -> u64 {
+    pub(crate) fn draw(&mut self) -> u64 {
         let seed = self.next;
         self.next = self.next.wrapping_add(self.step);
         seed
@@ -92,12 +94,17 @@ impl Requester<'_, '_> {
         let result = worker.run(&request)?;
         let wall_ns = start.elapsed().as_nanos();
         let seen = observer.map(Observer::end);
+        // The calls of a harness are its own, and its times scaled to those asked for.
+        let wall_ns = if self.spec.bench.is_some() { u128::MAX / 2 } else { wall_ns };
         check_result(&result, &request, wall_ns)?;
         Ok((result, seen))
     }
 
     /// Finds how many calls make a sample long enough for the clock, starting from `calls_first`.
     pub(crate) fn choose_batch(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
+        if self.spec.bench.is_some() {
+            return self.choose_scale(calls_first);
+        }
         let resolution_ns = self.slot.info().map_or(1, |info| info.clock_resolution_ns.max(1));
         let target_ns = resolution_ns.saturating_mul(STEPS_PER_SAMPLE);
         let (mut calls, mut samples_count) = (calls_first, 1);
@@ -121,6 +128,17 @@ impl Requester<'_, '_> {
                 return Err(WorkerError::new(FailureCause::BadTime, detail));
             }
         }
+    }
+
+    /// How many calls a harness's times are scaled to, so that whole nanoseconds are fine enough.
+    fn choose_scale(&mut self, calls_first: u64) -> Result<Batch, WorkerError> {
+        if calls_first > 1 {
+            return Ok(Batch { calls_per_sample: calls_first, sample_ns: SCALED_NS });
+        }
+        let result = self.run(1, SCALED_NS)?;
+        let call_ns = result.elapsed_ns.iter().copied().min().unwrap_or(1) as f64 / SCALED_NS as f64;
+        let calls_per_sample = (SCALED_NS as f64 / call_ns).ceil().clamp(1.0, 1e9) as u64;
+        Ok(Batch { calls_per_sample, sample_ns: (call_ns * calls_per_sample as f64) as u64 })
     }
 
     /// Measures what a request costs besides its samples, and whether more samples take as much longer as the worker

@@ -9,6 +9,7 @@ pub mod builds;
 pub mod clock;
 pub mod doctor;
 pub mod fuzz;
+pub mod harness;
 pub mod jobs;
 pub mod machine;
 mod physics;

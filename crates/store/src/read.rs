@@ -136,7 +136,9 @@ pub fn read_source(path: &Path) -> Result<Source, StoreError> {
 }
 
 pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {
-    Suite::parse(&read_text(path)?).map_err(|source| StoreError::Toml { path: path.to_owned(), source })
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    Suite::parse_named(&read_text(path)?, &name)
+        .map_err(|source| StoreError::Toml { path: path.to_owned(), source })
 }
 
 pub fn read_waivers(path: &Path) -> Result<Waivers, StoreError> {

@@ -27,6 +27,7 @@ mod fuzz_workers;
 mod gate;
 mod github;
 mod gpu_reports;
+mod harness;
 mod help;
 mod interrupted;
 mod metrics;

@@ -136,9 +136,10 @@ pub fn revisions(
     };
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let is_measured = matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
-    let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &suite) };
-    let side = |built: Built| Suite { dir: Some(built.dir), ..suite.clone() };
-    let sides = with_settings(side(base_built), side(head_built), decide);
+    let side = |built: &Built| suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() });
+    let (base_suite, head_suite) = (side(&base_built)?, side(&head_built)?);
+    let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
+    let sides = with_settings(base_suite, head_suite, decide);
     let of = |label: &str, commit, dirty| Side {
         label: label.to_owned(),
         revision: Some(Revision { commit, dirty }),
@@ -164,7 +165,7 @@ pub fn revision_suite(arg: &SuiteArg) -> Result<Suite, FlowError> {
             suite.name, workload.name
         )));
     }
-    suites::runnable(arg)
+    suites::unbuilt(arg)
 }
 
 /// Purpose of a build.

@@ -111,6 +111,10 @@ fn resume(path: &Path, fresh: Bisection, workload: Option<&str>) -> Result<Bisec
 }
 
 fn keep_only(suite: &mut Suite, name: &str) -> Result<(), FlowError> {
+    if let Some(harness) = &mut suite.harness {
+        harness.workload = Some(name.to_owned());
+        return Ok(());
+    }
     let names: Vec<String> = suite.workloads.iter().map(|workload| workload.name.clone()).collect();
     suite.workloads.retain(|workload| workload.name == name);
     if suite.workloads.is_empty() {

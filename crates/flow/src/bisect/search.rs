@@ -7,6 +7,7 @@ use crate::ab::compare::Comparison;
 use crate::ab::sides::{self, Prepared, Purpose};
 use crate::error::FlowError;
 use crate::options::BisectArgs;
+use crate::support::suites;
 use holdpoint_gate::{Policy, bisect_step, half_of_change};
 use holdpoint_measure::ab::Sides;
 use holdpoint_measure::builds::{Builds, Built, Commit};
@@ -62,7 +63,8 @@ impl Search<'_> {
         let start = Instant::now();
         let Some(built) = self.build_step(bad, start)? else { return Ok(()) };
         let mut plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
-        let prepared = self.prepare(&self.bisection.good, self.good_built.clone(), &info(bad), built.clone());
+        let prepared =
+            self.prepare(&self.bisection.good, self.good_built.clone(), &info(bad), built.clone())?;
         let mut comparison = Comparison::new(&prepared, plan.clone(), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let mut judgement = comparison.judge()?;
@@ -111,7 +113,7 @@ impl Search<'_> {
         let plan = self.plan(line, effort);
         let budget_s = plan.budget_s;
         let prepared =
-            self.prepare(&self.bisection.good, self.good_built.clone(), &info(commit), built.clone());
+            self.prepare(&self.bisection.good, self.good_built.clone(), &info(commit), built.clone())?;
         let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let judgement = comparison.judge()?;
@@ -160,7 +162,7 @@ impl Search<'_> {
             }
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         };
-        let prepared = self.prepare(&before, from, &culprit, to);
+        let prepared = self.prepare(&before, from, &culprit, to)?;
         self.watch.progress(&format!("comparing {} with the commit before it", short(&culprit.commit)));
         let mut comparison = Comparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
         comparison.measure(None, self.watch);
@@ -183,20 +185,20 @@ impl Search<'_> {
         base_built: Built,
         head: &CommitInfo,
         head_built: Built,
-    ) -> Prepared {
-        let at = |built: Built| Suite { dir: Some(built.dir), ..self.suite.clone() };
+    ) -> Result<Prepared, FlowError> {
+        let at = |built: Built| suites::with_benches(Suite { dir: Some(built.dir), ..self.suite.clone() });
         let side = |commit: &CommitInfo| Side {
             label: commit.subject.clone(),
             revision: Some(Revision { commit: commit.commit.clone(), dirty: false }),
             ..Side::default()
         };
         let sides = Sides {
-            base: at(base_built),
-            head: at(head_built),
+            base: at(base_built)?,
+            head: at(head_built)?,
             pin: self.args.decide.pin(&self.suite.gate),
             measure_same_code: self.args.decide.measure_same_code(&self.suite.gate),
         };
-        Prepared::new(sides, side(base), side(head))
+        Ok(Prepared::new(sides, side(base), side(head)))
     }
 
     fn keep(&mut self, step: BisectStep) -> Result<(), FlowError> {

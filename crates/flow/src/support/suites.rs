@@ -2,7 +2,7 @@
 
 use crate::error::FlowError;
 use crate::options::SuiteArg;
-use holdpoint_measure::worker;
+use holdpoint_measure::{harness, worker};
 use holdpoint_model::Suite;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,22 @@ const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
 
 /// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
 pub fn runnable(arg: &SuiteArg) -> Result<Suite, FlowError> {
+    with_benches(unbuilt(arg)?)
+}
+
+/// The same before its harness, if it has one, was asked for its benchmarks: that takes a build.
+pub fn unbuilt(arg: &SuiteArg) -> Result<Suite, FlowError> {
     in_processes(arg, &[WORKER_CUDA], 0.0)
+}
+
+/// A suite with the benchmarks of its harness, built in the suite's folder.
+pub fn with_benches(suite: Suite) -> Result<Suite, FlowError> {
+    let dir = suite.dir.clone();
+    harness::expand(suite).map_err(|error| {
+        let place = dir.map_or_else(String::new, |dir| format!(" (in {})", dir.display()));
+        let said = error.stderr_tail.last().map_or_else(String::new, |line| format!("; it says: {line}"));
+        FlowError::Input(format!("{error}{place}{said}"))
+    })
 }
 
 /// A suite all of whose own ops run in processes of their own, with a slowdown put into them.

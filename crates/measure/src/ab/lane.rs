@@ -209,7 +209,7 @@ fn same_build(same: &SameBuild) -> String {
 
 /// Every call of a command is a process of its own.
 fn is_command(specs: &[&WorkloadSpec; 2]) -> bool {
-    specs.iter().all(|spec| spec.worker == WORKER_COMMAND)
+    specs.iter().all(|spec| spec.worker == WORKER_COMMAND && spec.bench.is_none())
 }
 
 /// Where the time of a workload's units went.

@@ -2,15 +2,16 @@
 
 use super::{Place, Prepared, Tail, Worker, WorkerError, peak};
 use crate::clock;
+use crate::harness::Turn;
 use crate::schedstat::SchedStat;
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::{MetricSpec, TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
+use holdpoint_model::suite::{BenchSpec, MetricSpec, TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -55,6 +56,31 @@ impl Commands {
         execute(command, spec, &self.place, self.timeout, stdout)
     }
 
+    /// Lets a harness take the samples. Its calls are its own; its times are scaled to as many as were asked for.
+    fn run_turn(
+        &self,
+        spec: &WorkloadSpec,
+        bench: &BenchSpec,
+        request: &RunRequest,
+    ) -> Result<RunResult, WorkerError> {
+        let turn = Turn::new(bench)?;
+        let mut seeded = spec.clone();
+        draw_hash_seed(&mut seeded.env, &spec.env, request.seed);
+        seeded.env.extend([turn.env()]);
+        let command = turn.command(&spec.command, request.samples_count);
+        let dir = self.place.dir.as_deref().unwrap_or(Path::new(".")).join(&bench.folder);
+        let place = Place { dir: Some(dir), ..self.place.clone() };
+        let finished = execute(&command, &seeded, &place, self.timeout, Stdio::piped())?;
+        let times_ns = turn.read(&finished.stdout, request.samples_count)?;
+        let calls_per_sample = request.calls_per_sample;
+        Ok(RunResult {
+            workload: request.workload.clone(),
+            calls_per_sample,
+            elapsed_ns: times_ns.iter().map(|ns| (ns * calls_per_sample as f64).round() as u64).collect(),
+            ..RunResult::default()
+        })
+    }
+
     /// The peak of a program that stays below our own, by one more call.
     fn small_peak(&self, spec: &WorkloadSpec) -> Result<Option<u64>, WorkerError> {
         let Some(command) = peak::command_line(&spec.command, self.place.dir.as_deref()) else {
@@ -82,12 +108,15 @@ impl Worker for Commands {
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
         let spec = self.spec(&request.workload)?;
+        if let Some(bench) = &spec.bench {
+            return self.run_turn(spec, bench, request);
+        }
         let (workload, calls_per_sample) = (request.workload.clone(), request.calls_per_sample);
         let mut result = RunResult { workload, calls_per_sample, ..RunResult::default() };
         let mut printed = Printed::new(spec);
         let mut seeded = spec.clone();
         for sample in 0..request.samples_count {
-            draw_hash_seed(&mut seeded.env, &spec.env, request.seed.wrapping_add(sample.into()));
+            draw_hash_seed(&mut seeded.env, &spec.env, request.seed.wrapping_add(sample));
             let (mut wall, mut cpu) = (Duration::ZERO, Duration::ZERO);
             let mut waited_ns = Some(0);
             for _ in 0..calls_per_sample {
@@ -117,6 +146,10 @@ impl Worker for Commands {
     /// Checks the exit status, and stdout if the suite names the expected text.
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
         let spec = self.spec(workload)?;
+        if spec.bench.is_some() {
+            // A benchmark that fails has failed its turn.
+            return Ok(None);
+        }
         let Some(expected) = &spec.expect_stdout else {
             return self.call(spec, &spec.command, Stdio::null()).map(|_| None);
         };

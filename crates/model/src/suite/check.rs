@@ -1,8 +1,8 @@
 //! Reading a suite, and what makes no sense in one.
 
 use super::{
-    Cache, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN, WORKER_COMMAND,
-    WORKER_CUDA, WorkloadSpec,
+    Cache, HarnessSpec, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN,
+    WORKER_COMMAND, WORKER_CUDA, WorkloadSpec,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
 use crate::toml_file::{TomlError, invalid, parse};
@@ -12,7 +12,23 @@ use std::collections::HashSet;
 impl Suite {
     /// Reads and checks a suite.
     pub fn parse(text: &str) -> Result<Self, TomlError> {
-        parse::<Self>(text)?.completed()
+        Self::parse_named(text, "")
+    }
+
+    /// Reads and checks a suite, which has this name where it gives none.
+    pub fn parse_named(text: &str, name: &str) -> Result<Self, TomlError> {
+        let mut suite: Self = parse(text)?;
+        if suite.name.is_empty() {
+            suite.name = name.to_owned();
+        }
+        suite.completed()
+    }
+
+    /// The suite with these benchmarks of its harness as workloads.
+    pub fn with_benches(mut self, benches: Vec<WorkloadSpec>) -> Result<Self, TomlError> {
+        self.workloads.extend(benches);
+        self.harness = None;
+        self.completed()
     }
 
     /// Makes a suite of the keys that its file would have.
@@ -27,6 +43,8 @@ impl Suite {
         for workload in &mut self.workloads {
             fill_defaults(workload, &metrics);
         }
+        let build = self.harness.as_mut().and_then(HarnessSpec::complete);
+        self.build = self.build.or(build);
         self.check()?;
         Ok(self)
     }
@@ -48,7 +66,10 @@ impl Suite {
             );
         }
         check_name("name", &self.name)?;
-        if self.workloads.is_empty() {
+        if self.harness.as_ref().is_some_and(|harness| harness.command.is_empty()) {
+            return invalid("harness", "needs `command`: the program that runs the benchmarks");
+        }
+        if self.workloads.is_empty() && self.harness.is_none() {
             return invalid("workload", "the suite has none; add a [[workload]] table");
         }
         if self.workloads.len() > WORKLOADS_MAX {

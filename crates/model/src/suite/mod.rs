@@ -3,6 +3,7 @@
 mod check;
 mod fuzz;
 mod gate;
+mod harness;
 mod kernel;
 mod metrics;
 mod op;
@@ -10,6 +11,7 @@ mod size;
 
 pub use fuzz::FuzzLimits;
 pub use gate::{GateSettings, WorkloadGate};
+pub use harness::{BenchSpec, HarnessKind, HarnessSpec};
 pub use kernel::{KernelCompiler, KernelSpec};
 pub use metrics::{CountedBy, MetricSpec, Metrics, Tolerance};
 pub use op::OpSpec;
@@ -24,8 +26,10 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
+    #[serde(default = "default_version")]
     pub schema_version: u32,
-    /// Name of the suite; baselines and trends are kept by it.
+    /// Name of the suite; baselines and trends are kept by it. That of its file where absent.
+    #[serde(default)]
     pub name: String,
     /// The suite's purpose.
     #[serde(default)]
@@ -45,6 +49,9 @@ pub struct Suite {
     /// How a revision is built before it is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildSpec>,
+    /// A benchmark harness whose benchmarks are the workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<HarnessSpec>,
     /// Programs that speak the worker protocol, by name; `builtin` replaces the built-in ops by a program that has them.
     #[serde(default)]
     pub workers: BTreeMap<String, WorkerSpec>,
@@ -77,6 +84,10 @@ impl Suite {
 
 fn is_first(device: &u32) -> bool {
     *device == 0
+}
+
+fn default_version() -> u32 {
+    crate::SCHEMA_VERSION
 }
 
 /// The seeds' default.
@@ -209,6 +220,9 @@ pub struct WorkloadSpec {
     /// Environment variables of a `command` workload, beside those that holdpoint has.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// The benchmark that a call of its command runs, where a harness takes the times.
+    #[serde(skip)]
+    pub bench: Option<BenchSpec>,
     /// Shape of the main input.
     #[serde(default)]
     pub shape: Vec<usize>,
@@ -345,8 +359,11 @@ impl WorkloadSpec {
         if self.cache == Cache::Cold {
             params.insert("cache".to_owned(), Value::from("cold"));
         }
-        if !self.command.is_empty() {
-            params.insert("command".to_owned(), Value::from(self.command.clone()));
+        match &self.bench {
+            // Where a harness is built differs between revisions.
+            Some(bench) => _ = params.insert("benchmark".to_owned(), Value::from(bench.id.clone())),
+            None if self.command.is_empty() => {}
+            None => _ = params.insert("command".to_owned(), Value::from(self.command.clone())),
         }
         Identity {
             op: self.op.clone(),
@@ -362,7 +379,7 @@ impl WorkloadSpec {
         match (self.worker.as_str(), &self.timer) {
             (_, Some(timer)) => timer,
             (WORKER_CUDA, None) => TIMER_CUDA_GRAPH,
-            (WORKER_COMMAND, None) => TIMER_PROCESS,
+            (WORKER_COMMAND, None) => self.bench.as_ref().map_or(TIMER_PROCESS, |bench| bench.kind.as_str()),
             (_, None) => TIMER_HOST,
         }
     }

@@ -1,0 +1,87 @@
+//! Benchmarks of a harness as workloads: a program with the documented options and output of Google Benchmark.
+
+use crate::common::Here;
+use crate::program::write_program;
+use crate::scripted_worker::outcome;
+
+/// Everything a suite needs; its name is the file's.
+const SUITE: &str = "[harness]\nkind = \"google-benchmark\"\ncommand = [\"./bench.sh\"]\n";
+
+/// A harness whose benchmarks take the nanoseconds given, some more from one repetition to the next.
+fn bench(benchmarks: &[(&str, u32)]) -> String {
+    let list: Vec<&str> = benchmarks.iter().map(|(name, _)| *name).collect();
+    let times: String = benchmarks.iter().map(|(name, ns)| format!("  '^{name}$') ns={ns} ;;\n")).collect();
+    format!(
+        r#"#!/bin/sh
+for word; do case $word in
+  --benchmark_list_tests=true) printf '%s\n' {}; exit ;;
+  --benchmark_filter=*) filter=${{word#*=}} ;;
+  --benchmark_repetitions=*) count=${{word#*=}} ;;
+  --benchmark_out=*) out=${{word#*=}} ;;
+esac; done
+case $filter in
+{times}  *) echo "no benchmark $filter" >&2; exit 1 ;;
+esac
+name=${{filter#^}}; name=${{name%?}}
+{{ printf '{{"context": {{"library_build_type": "release"}}, "benchmarks": ['
+for i in $(seq $count); do
+  printf '%s{{"name": "%s", "run_name": "%s", "run_type": "iteration", "real_time": %s.%s, "time_unit": "ns"}}' \
+    "$comma" "$name" "$name" "$ns" "$i$$"; comma=,
+done; printf ']}}'; }} > "$out"
+"#,
+        list.join(" ")
+    )
+}
+
+fn commit(here: &Here, subject: &str, benchmarks: &[(&str, u32)]) {
+    write_program(&here.path("bench.sh"), bench(benchmarks));
+    here.git(&["add", "--all", "--", "bench.sh"]);
+    here.git(&["commit", "--quiet", "--message", subject]);
+}
+
+fn repository() -> Here {
+    let here = Here::repository();
+    here.write("perf.toml", SUITE);
+    here
+}
+
+#[test]
+fn every_benchmark_of_a_harness_is_compared_between_revisions() {
+    let here = repository();
+    commit(&here, "first", &[("parse/10", 1000), ("print", 2000), ("gone", 10)]);
+    commit(&here, "second", &[("parse/10", 1500), ("print", 2000), ("new", 10)]);
+    let ran = here.run(&["gate", "--against", "HEAD~1", "--suite", "perf.toml", "--tolerance", "10%"]);
+    ran.ends(1).prints(&["perf · ", "regressed", "parse_10", "+50", "new is new in head", "was it removed"]);
+    let report = here.ab();
+    assert_eq!(outcome(&report, "parse_10")[..2], ["regressed", "decided"]);
+    assert_eq!(outcome(&report, "print")[..2], ["pass", "decided"]);
+    assert_eq!(report["workloads"]["parse_10"]["identity"]["params"]["benchmark"], "parse/10");
+}
+
+#[test]
+fn a_harness_is_measured_and_calibrated_like_any_other_suite() {
+    let here = repository();
+    commit(&here, "first", &[("a", 1000), ("b", 100)]);
+    let quick = "[measure]\nrounds_min = 6\nrounds_max = 6\nwarmup_ms_max = 20.0\n";
+    here.write("perf.toml", &format!("{SUITE}only = [\"a\"]\n{quick}"));
+    here.run(&["run", "--suite", "perf.toml"]).ends(0).prints(&["a", "1.0"]);
+    let report = here.json("artifacts/report.json");
+    assert_eq!(report["benchmarks"].as_object().unwrap().keys().collect::<Vec<_>>(), ["a"]);
+    let ran = here.run(&["calibrate", "--suite", "perf.toml", "--trials", "1", "--tolerance", "50%"]);
+    ran.ends(0).prints(&["0/1"]);
+}
+
+#[test]
+fn a_harness_that_cannot_be_driven_is_named_with_its_cause() {
+    let here = repository();
+    commit(&here, "first", &[("a", 1000)]);
+    here.write("perf.toml", &format!("{SUITE}only = [\"x\", \"y\"]\n"));
+    here.run(&["run", "--suite", "perf.toml"])
+        .refuses(64, &["google-benchmark: it has no benchmark whose name contains x or y"]);
+    here.write("perf.toml", "[harness]\nkind = \"google-benchmark\"\n");
+    here.run(&["run", "--suite", "perf.toml"]).refuses(64, &["harness: needs `command`"]);
+    here.write("perf.toml", "[harness]\nkind = \"stopwatch\"\n");
+    here.run(&["run", "--suite", "perf.toml"]).refuses(64, &["unknown variant `stopwatch`", "criterion"]);
+    here.write("perf.toml", "[harness]\nkind = \"google-benchmark\"\ncommand = [\"./no-such\"]\n");
+    here.run(&["run", "--suite", "perf.toml"]).refuses(64, &["google-benchmark: cannot start", "no-such"]);
+}

@@ -1,0 +1,66 @@
+//! `go test -bench`, with each package's test program built once.
+
+use super::{Asked, Bench, Harness, exactly};
+use crate::worker::WorkerError;
+use holdpoint_interop::{Series, go_test};
+use holdpoint_model::FileError;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Below the suite's folder, where test programs are built.
+const PROGRAMS: &str = ".holdpoint/go";
+
+pub(super) struct Go;
+
+impl Harness for Go {
+    /// Runs each benchmark once: those inside others are known by then only.
+    fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
+        let (packages, flags): (Vec<&String>, Vec<&String>) =
+            asked.spec.command.iter().skip(2).partition(|word| !word.starts_with('-'));
+        let words = |words: &[&str], rest: &[&String]| -> Vec<String> {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .chain(rest.iter().map(|word| (*word).clone()))
+                .collect()
+        };
+        let go = asked.spec.command.first().map_or("go", String::as_str);
+        let listed = asked.run(&words(&[go, "list", "-f", "{{.ImportPath}} {{.Dir}}"], &packages), "")?;
+        let mut all = Vec::new();
+        for (number, line) in listed.lines().enumerate() {
+            let Some((package, dir)) = line.split_once(' ') else { continue };
+            let program = asked.dir.join(PROGRAMS).join(format!("{number}.test")).display().to_string();
+            let mut build = words(&[go, "test", "-c", "-o", &program], &flags);
+            build.push(package.to_owned());
+            asked.run(&build, "")?;
+            // A package without tests makes no program.
+            if !Path::new(&program).exists() {
+                continue;
+            }
+            let (command, folder) = (words(&[&program, "-test.run=^$"], &[]), asked.below(Path::new(dir)));
+            let once = words(&["-test.bench=.", "-test.benchtime=1x"], &[]);
+            let found = go_test::read(&asked.run(&[command.clone(), once].concat(), &folder)?);
+            let bench = |series: Series| Bench {
+                id: series.name,
+                command: command.clone(),
+                folder: folder.clone(),
+                env: BTreeMap::new(),
+            };
+            all.extend(found.into_iter().map(bench));
+        }
+        Ok(all)
+    }
+
+    fn turn(&self, id: &str, samples: u64, _: &Path) -> Vec<String> {
+        let pattern: Vec<String> = id.split('/').map(exactly).collect();
+        vec![
+            format!("-test.bench={}", pattern.join("/")),
+            "-test.benchtime=2ms".to_owned(),
+            format!("-test.count={samples}"),
+        ]
+    }
+
+    fn read(&self, _: &Path, stdout: &str) -> Result<Vec<Series>, FileError> {
+        Ok(go_test::read(stdout))
+    }
+}

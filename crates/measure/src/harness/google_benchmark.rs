@@ -1,0 +1,41 @@
+//! Google Benchmark.
+
+use super::{Asked, Bench, Harness, exactly, read_left};
+use crate::worker::WorkerError;
+use holdpoint_interop::{Series, google_benchmark};
+use holdpoint_model::FileError;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const LEFT: &str = "turn.json";
+
+pub(super) struct GoogleBenchmark;
+
+impl Harness for GoogleBenchmark {
+    fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
+        let listed = asked.run(&asked.command_with(&["--benchmark_list_tests=true"]), "")?;
+        let bench = |id: &str| Bench {
+            id: id.to_owned(),
+            command: asked.spec.command.clone(),
+            folder: String::new(),
+            env: BTreeMap::new(),
+        };
+        Ok(listed.lines().map(str::trim).filter(|id| !id.is_empty()).map(bench).collect())
+    }
+
+    fn turn(&self, id: &str, samples: u64, out: &Path) -> Vec<String> {
+        vec![
+            format!("--benchmark_filter={}", exactly(id)),
+            // Short turns: what disturbs the machine for a tenth of a second is to hit both sides.
+            "--benchmark_min_time=0.002".to_owned(),
+            format!("--benchmark_repetitions={samples}"),
+            "--benchmark_report_aggregates_only=false".to_owned(),
+            format!("--benchmark_out={}", out.join(LEFT).display()),
+            "--benchmark_out_format=json".to_owned(),
+        ]
+    }
+
+    fn read(&self, out: &Path, _: &str) -> Result<Vec<Series>, FileError> {
+        google_benchmark::read(&read_left(&out.join(LEFT))?)
+    }
+}

@@ -1,0 +1,218 @@
+//! Benchmark harnesses: which benchmarks they have, and a turn of one of them.
+//!
+//! A turn is a process of the harness that runs one benchmark, made short by the harness's own options. Its samples are read from
+//! what it writes for machines.
+
+mod criterion;
+mod go;
+mod google_benchmark;
+mod pytest_benchmark;
+
+use crate::worker::{Place, WorkerError, execute};
+use holdpoint_interop::Series;
+use holdpoint_model::limits::NAME_CHARS_MAX;
+use holdpoint_model::suite::{BenchSpec, HarnessKind, HarnessSpec};
+use holdpoint_model::{FailureCause, FileError, Suite, WorkloadSpec};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long asking for benchmarks may take: a harness may have to be linked, or run once.
+const LIST_MAX: Duration = Duration::from_secs(1800);
+
+/// One kind of harness.
+trait Harness {
+    /// Its benchmarks, with the command line that runs them.
+    fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError>;
+
+    /// The options of a turn of at least so many samples, which leaves its files in `out`.
+    fn turn(&self, id: &str, samples: u64, out: &Path) -> Vec<String>;
+
+    /// The times that a turn left in `out` or printed.
+    fn read(&self, out: &Path, stdout: &str) -> Result<Vec<Series>, FileError>;
+}
+
+fn harness(kind: HarnessKind) -> &'static dyn Harness {
+    match kind {
+        HarnessKind::Criterion => &criterion::Criterion,
+        HarnessKind::GoogleBenchmark => &google_benchmark::GoogleBenchmark,
+        HarnessKind::PytestBenchmark => &pytest_benchmark::PytestBenchmark,
+        HarnessKind::Go => &go::Go,
+    }
+}
+
+/// A benchmark as its harness lists it.
+struct Bench {
+    id: String,
+    command: Vec<String>,
+    /// Below the suite's folder.
+    folder: String,
+    env: BTreeMap<String, String>,
+}
+
+/// A harness that is asked for its benchmarks.
+struct Asked<'a> {
+    spec: &'a HarnessSpec,
+    dir: &'a Path,
+}
+
+impl Asked<'_> {
+    /// Runs a command line in a folder below the suite's, and returns what it prints.
+    fn run(&self, command: &[String], folder: &str) -> Result<String, WorkerError> {
+        let place = Place { dir: Some(self.dir.join(folder)), ..Place::default() };
+        let finished = execute(command, &blank("list", command)?, &place, LIST_MAX, Stdio::piped())?;
+        Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
+    }
+
+    /// Its command line and these words.
+    fn command_with(&self, words: &[&str]) -> Vec<String> {
+        self.spec.command.iter().cloned().chain(words.iter().map(|word| (*word).to_owned())).collect()
+    }
+
+    /// A folder below the suite's, as its name from there.
+    fn below(&self, folder: &Path) -> String {
+        let [folder, dir] =
+            [folder, self.dir].map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        folder.strip_prefix(&dir).map_or(folder.display().to_string(), |below| below.display().to_string())
+    }
+}
+
+/// A suite with the benchmarks of its harness as workloads; as it is where it has none.
+pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
+    let Some(spec) = suite.harness.clone() else { return Ok(suite) };
+    let dir = suite.dir.clone().unwrap_or_else(|| ".".into());
+    let failed =
+        |what: String| WorkerError::new(FailureCause::WorkerError, format!("{}: {what}", spec.kind.as_str()));
+    let found = harness(spec.kind).list(&Asked { spec: &spec, dir: &dir }).map_err(|error| WorkerError {
+        detail: format!("{}: {}", spec.kind.as_str(), error.detail),
+        ..error
+    })?;
+    let mut names: BTreeSet<String> = suite.workloads.iter().map(|workload| workload.name.clone()).collect();
+    let mut workloads = Vec::new();
+    for bench in found.into_iter().filter(|bench| spec.wants(&bench.id)) {
+        let mut workload = blank(&new_name(&bench.id, &mut names), &bench.command)?;
+        workload.env = bench.env;
+        workload.bench = Some(BenchSpec { kind: spec.kind, id: bench.id, folder: bench.folder });
+        workloads.push(workload);
+    }
+    workloads.retain(|workload| spec.workload.as_ref().is_none_or(|wanted| workload.name == *wanted));
+    if workloads.is_empty() {
+        return Err(failed(match &spec.workload {
+            Some(name) => format!("it has no benchmark {name:?}"),
+            None if spec.only.is_empty() => "it has no benchmarks".to_owned(),
+            None => format!("it has no benchmark whose name contains {}", spec.only.join(" or ")),
+        }));
+    }
+    suite.with_benches(workloads).map_err(|error| failed(error.to_string()))
+}
+
+fn blank(name: &str, command: &[String]) -> Result<WorkloadSpec, WorkerError> {
+    let keys = json!({"name": name, "command": command, "worker": "command", "op": "benchmark"});
+    serde_json::from_value(keys)
+        .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
+}
+
+/// A benchmark's name as a workload has it, and no other does.
+fn new_name(id: &str, names: &mut BTreeSet<String>) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let plain: String = id.trim().chars().map(plain).take(NAME_CHARS_MAX - 4).collect();
+    let plain = if plain.is_empty() { "_".to_owned() } else { plain };
+    let numbered = (2..).map(|n: u32| format!("{plain}_{n}"));
+    let name = std::iter::once(plain.clone()).chain(numbered).find(|name| !names.contains(name));
+    let name = name.unwrap_or(plain);
+    names.insert(name.clone());
+    name
+}
+
+/// A turn about to be run.
+pub(crate) struct Turn<'a> {
+    bench: &'a BenchSpec,
+    out: TempDir,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(bench: &'a BenchSpec) -> Result<Self, WorkerError> {
+        let out = TempDir::new().map_err(|error| {
+            WorkerError::new(FailureCause::NotStarted, format!("cannot make a folder for a harness: {error}"))
+        })?;
+        Ok(Self { bench, out })
+    }
+
+    /// The command line of a turn of at least so many samples.
+    pub(crate) fn command(&self, command: &[String], samples: u64) -> Vec<String> {
+        let options = harness(self.bench.kind).turn(&self.bench.id, samples, self.out.path());
+        command.iter().cloned().chain(options).collect()
+    }
+
+    /// Where Criterion writes.
+    pub(crate) fn env(&self) -> (String, String) {
+        ("CRITERION_HOME".to_owned(), self.out.path().display().to_string())
+    }
+
+    /// Nanoseconds per call of exactly so many samples: medians of as many stretches where the harness took more.
+    pub(crate) fn read(&self, stdout: &[u8], samples: u64) -> Result<Vec<f64>, WorkerError> {
+        let BenchSpec { kind, id, .. } = self.bench;
+        let failed = |what: String| {
+            WorkerError::new(FailureCause::Mismatch, format!("{}, benchmark {id:?}: {what}", kind.as_str()))
+        };
+        let all = harness(*kind)
+            .read(self.out.path(), &String::from_utf8_lossy(stdout))
+            .map_err(|error| failed(error.to_string()))?;
+        let series = all.into_iter().find(|series| series.name == *id);
+        let times_ms = series.ok_or_else(|| failed("a turn of it left no times".to_owned()))?.times_ms;
+        if (times_ms.len() as u64) < samples || samples == 0 {
+            return Err(failed(format!("asked for {samples} samples, got {}", times_ms.len())));
+        }
+        let (count, len) = (samples as usize, times_ms.len());
+        let stretch = |i: usize| &times_ms[i * len / count..(i + 1) * len / count];
+        let median_ns = |i: usize| holdpoint_stats::median(stretch(i)).unwrap_or(f64::NAN) * 1e6;
+        let times_ns: Vec<f64> = (0..count).map(median_ns).collect();
+        match times_ns.iter().all(|ns| ns.is_finite() && *ns > 0.0) {
+            true => Ok(times_ns),
+            false => Err(failed("a sample took no time".to_owned())),
+        }
+    }
+}
+
+/// The text of a file that a turn left.
+fn read_left(path: &Path) -> Result<String, FileError> {
+    std::fs::read_to_string(path).map_err(|error| FileError::Unknown {
+        wanted: "a turn of a harness",
+        what: format!("it left no file: {error}"),
+    })
+}
+
+/// A regular expression that matches this text alone.
+fn exactly(text: &str) -> String {
+    let mut pattern = String::from("^");
+    for c in text.chars() {
+        if r"\.+*?()|[]{}^$".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('$');
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_benchmarks_become_names_of_workloads() {
+        let mut names = BTreeSet::new();
+        assert_eq!(new_name("fib 20/recursive", &mut names), "fib_20_recursive");
+        assert_eq!(new_name("fib_20.recursive", &mut names), "fib_20_recursive_2");
+        assert_eq!(new_name("", &mut names), "_");
+        assert!(new_name(&"ä".repeat(1000), &mut names).len() <= NAME_CHARS_MAX);
+    }
+
+    #[test]
+    fn a_benchmark_is_asked_for_by_its_whole_name() {
+        assert_eq!(exactly("a/b (1.5)"), r"^a/b \(1\.5\)$");
+    }
+}

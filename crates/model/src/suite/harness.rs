@@ -1,0 +1,82 @@
+//! Benchmark harnesses, whose benchmarks become workloads.
+
+use super::{BuildSpec, Reuse, default_build_timeout_s};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A benchmark harness. Its benchmarks are asked for once it is built, and each becomes a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HarnessSpec {
+    pub kind: HarnessKind,
+    /// Program and arguments that run the benchmarks: `cargo bench` (criterion), `python3 -m pytest` (pytest-benchmark) and
+    /// `go test ./...` (go) where absent. google-benchmark needs one: the program that was built.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Measures only benchmarks whose names contain one of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+    /// The one workload that is wanted, once benchmarks have become workloads.
+    #[serde(skip)]
+    pub workload: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HarnessKind {
+    /// Rust's Criterion.
+    Criterion,
+    GoogleBenchmark,
+    PytestBenchmark,
+    /// `go test -bench`.
+    Go,
+}
+
+impl HarnessKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Criterion => "criterion",
+            Self::GoogleBenchmark => "google-benchmark",
+            Self::PytestBenchmark => "pytest-benchmark",
+            Self::Go => "go",
+        }
+    }
+
+    fn default_command(self) -> &'static [&'static str] {
+        match self {
+            Self::Criterion => &["cargo", "bench"],
+            Self::GoogleBenchmark => &[],
+            Self::PytestBenchmark => &["python3", "-m", "pytest"],
+            Self::Go => &["go", "test", "./..."],
+        }
+    }
+}
+
+impl HarnessSpec {
+    /// Fills in the command of its kind, and returns how that is built where it can be told.
+    pub(super) fn complete(&mut self) -> Option<BuildSpec> {
+        if self.command.is_empty() {
+            self.command = self.kind.default_command().iter().map(|word| (*word).to_owned()).collect();
+        }
+        (self.kind == HarnessKind::Criterion).then(|| BuildSpec {
+            command: self.command.iter().cloned().chain(["--no-run".to_owned()]).collect(),
+            timeout_s: default_build_timeout_s(),
+            reuse: Reuse::default(),
+        })
+    }
+
+    /// Whether a benchmark of this name is wanted.
+    pub fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+}
+
+/// A benchmark that a harness has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BenchSpec {
+    pub kind: HarnessKind,
+    /// As the harness calls it.
+    pub id: String,
+    /// The folder that it runs in, below the suite's.
+    pub folder: String,
+}
