@@ -13,7 +13,7 @@ use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 
-const SUITES: u64 = 2_000;
+const SUITES: u64 = 300;
 const TOLERANCE: f64 = 0.01;
 const SLOWER: f64 = 0.02;
 const BUDGET_S: f64 = 20.0;
