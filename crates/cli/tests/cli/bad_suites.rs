@@ -22,7 +22,7 @@ fn malformed_toml_is_shown_with_its_line() {
     refused(&TINY[..TINY.len() - 3], &["TOML parse error at line 17"]);
     refused(&TINY.replace("round_ms", "rounds_max"), &["TOML parse error at line 7", "duplicate key"]);
     refused(&TINY.replace("round_ms", "round_msec"), &["line 7", "unknown field `round_msec`"]);
-    refused("", &["missing field `schema_version`"]);
+    refused("", &["the suite has none"]);
 }
 
 #[test]
@@ -76,5 +76,5 @@ fn a_suite_that_is_not_there_is_told_apart_from_a_wrong_name() {
         .refuses(64, &["no suite \"nosuch\"", "built-in suites: cpu", "./nosuch.toml"]);
     here.run(&["run", "--suite", "nosuch.toml"]).refuses(64, &["nosuch.toml: cannot be read: no such file"]);
     here.run(&["run", "--suite", "."]).refuses(64, &["it is a directory; name a file"]);
-    here.run(&["run", "--suite", "/dev/null"]).ends(64).notes(&["/dev/null", "missing field"]);
+    here.run(&["run", "--suite", "/dev/null"]).ends(64).notes(&["/dev/null", "the suite has none"]);
 }

@@ -179,10 +179,8 @@ impl<'a> Turn<'a> {
 
 /// The text of a file that a turn left.
 fn read_left(path: &Path) -> Result<String, FileError> {
-    std::fs::read_to_string(path).map_err(|error| FileError::Unknown {
-        wanted: "a turn of a harness",
-        what: format!("it left no file: {error}"),
-    })
+    holdpoint_store::read_text(path)
+        .map_err(|error| FileError::Unknown { wanted: "a turn of a harness", what: error.to_string() })
 }
 
 /// A regular expression that matches this text alone.

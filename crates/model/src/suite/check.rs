@@ -70,7 +70,7 @@ impl Suite {
             return invalid("harness", "needs `command`: the program that runs the benchmarks");
         }
         if self.workloads.is_empty() && self.harness.is_none() {
-            return invalid("workload", "the suite has none; add a [[workload]] table");
+            return invalid("workload", "the suite has none; add a [[workload]] table, or a [harness]");
         }
         if self.workloads.len() > WORKLOADS_MAX {
             return invalid(
