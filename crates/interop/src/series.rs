@@ -15,25 +15,11 @@ pub struct Series {
     pub times_ms: Vec<f64>,
 }
 
-impl Series {
-    /// The middle of its times; absent where there are none.
-    fn median_ms(&self) -> Option<f64> {
-        let mut sorted = self.times_ms.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        match sorted.len() {
-            0 => None,
-            n if n % 2 == 1 => Some(sorted[middle]),
-            _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-        }
-    }
-}
-
-/// Adds a sample to the benchmark of this name, which may be new. Tools write the samples of one benchmark next to each other.
-pub(crate) fn push(all: &mut Vec<Series>, name: &str, times_ms: impl IntoIterator<Item = f64>) {
-    match all.last_mut() {
-        Some(last) if last.name == name => last.times_ms.extend(times_ms),
-        _ => all.push(Series { name: name.to_owned(), times_ms: times_ms.into_iter().collect() }),
+/// Adds a sample to the benchmark of this name, which may be new. Tools mostly write the samples of one next to each other.
+pub(crate) fn push(all: &mut Vec<Series>, name: &str, time_ms: f64) {
+    match all.iter_mut().rev().find(|series| series.name == name) {
+        Some(series) => series.times_ms.push(time_ms),
+        None => all.push(Series { name: name.to_owned(), times_ms: vec![time_ms] }),
     }
 }
 
@@ -42,7 +28,7 @@ pub(crate) fn import(suite: &str, all: Vec<Series>) -> Result<Imported, FileErro
     let current = Current { suite: suite.to_owned(), ..Current::default() };
     let mut imported = Imported { current, ..Imported::default() };
     for series in all {
-        let Some(value_ms) = series.median_ms() else {
+        let Some(value_ms) = holdpoint_stats::median(&series.times_ms) else {
             return value_error(series.name, "has no times");
         };
         series.times_ms.iter().try_for_each(|ms| check_time(&series.name, *ms))?;

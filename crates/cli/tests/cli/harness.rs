@@ -72,6 +72,19 @@ fn a_harness_is_measured_and_calibrated_like_any_other_suite() {
 }
 
 #[test]
+fn the_commit_that_made_a_benchmark_slower_is_found() {
+    let here = repository();
+    commit(&here, "first", &[("a", 1000), ("b", 100)]);
+    commit(&here, "second", &[("a", 1010), ("b", 100)]);
+    commit(&here, "third", &[("a", 2000), ("b", 100)]);
+    commit(&here, "fourth", &[("a", 2010), ("b", 101)]);
+    let ran = here.run(&["bisect", "--suite", "perf.toml", "--good", "HEAD~3", "--tolerance", "10%"]);
+    ran.prints(&["third"]);
+    let bisection = here.json("artifacts/bisect.json");
+    assert_eq!((&bisection["workload"], &bisection["culprit"]["subject"]), (&"a".into(), &"third".into()));
+}
+
+#[test]
 fn a_harness_that_cannot_be_driven_is_named_with_its_cause() {
     let here = repository();
     commit(&here, "first", &[("a", 1000)]);

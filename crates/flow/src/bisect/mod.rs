@@ -24,6 +24,7 @@ pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, Flow
     // The hunt is for time.
     suite.workloads.iter_mut().for_each(|workload| workload.metrics = Metrics::default());
     let suite_sha256 = hash::json(&suite).map_err(|error| FlowError::Internal(error.to_string()))?;
+    suite.gate.metrics = None;
     if let Some(name) = &args.workload {
         keep_only(&mut suite, name)?;
     }

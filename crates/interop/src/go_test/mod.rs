@@ -14,13 +14,9 @@ pub(crate) const FORMAT: Format = Format {
 
 /// The runs of each benchmark. The number of CPUs behind a name, such as `-8`, is left out, as benchstat does.
 pub fn read(text: &str) -> Vec<Series> {
-    let mut all: Vec<Series> = Vec::new();
+    let mut all = Vec::new();
     for (name, ns) in text.lines().filter_map(parse_line) {
-        let time_ms = ns / 1e6;
-        match all.iter_mut().find(|series| series.name == name) {
-            Some(series) => series.times_ms.push(time_ms),
-            None => all.push(Series { name: name.to_owned(), times_ms: vec![time_ms] }),
-        }
+        series::push(&mut all, name, ns / 1e6);
     }
     all
 }

@@ -1,4 +1,4 @@
-//! Google Benchmark's JSON (`--benchmark_out`), also written by nvbench's relatives: a row for each repetition.
+//! Google Benchmark's JSON (`--benchmark_out`): a row for each repetition.
 
 use crate::Format;
 use crate::series::{self, Series};
@@ -50,7 +50,7 @@ pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
             Some(_) => return value_error(row.name.clone(), "time_unit must be ns, us, ms or s"),
         };
         let Some(time) = row.real_time else { return value_error(row.name.clone(), "real_time is missing") };
-        series::push(&mut all, row.run_name.as_ref().unwrap_or(&row.name), [time * factor]);
+        series::push(&mut all, row.run_name.as_ref().unwrap_or(&row.name), time * factor);
     }
     Ok(all)
 }

@@ -2,7 +2,7 @@
 
 use crate::Format;
 use crate::series::{self, Series};
-use holdpoint_model::document::{Head, value_error};
+use holdpoint_model::document::Head;
 use holdpoint_model::{FileError, json};
 use serde::Deserialize;
 
@@ -37,13 +37,9 @@ struct Stats {
 /// The rounds of each benchmark; where a file has none, their median.
 pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
     let file: File = json::parse(text)?;
-    let mut all: Vec<Series> = Vec::new();
-    for Row { fullname, stats } in file.benchmarks {
+    let series = |Row { fullname, stats }: Row| {
         let seconds = stats.data.filter(|data| !data.is_empty()).unwrap_or_else(|| vec![stats.median]);
-        if all.iter().any(|series| series.name == fullname) {
-            return value_error(fullname, "is there twice");
-        }
-        all.push(Series { name: fullname, times_ms: seconds.iter().map(|s| s * 1e3).collect() });
-    }
-    Ok(all)
+        Series { name: fullname, times_ms: seconds.iter().map(|s| s * 1e3).collect() }
+    };
+    Ok(file.benchmarks.into_iter().map(series).collect())
 }

@@ -105,8 +105,10 @@ fn find<'a>(suite: &'a Suite, name: &str) -> Option<&'a WorkloadSpec> {
 /// Why two workloads of the same name cannot be compared. Their parameters may differ: that is a reason to compare
 /// suites.
 fn incomparable(base: &WorkloadSpec, head: &WorkloadSpec) -> Option<String> {
-    let [base, head] =
-        [base, head].map(|spec| format!("{} {:?} {} by {}", spec.op, spec.shape, spec.dtype, spec.timer()));
+    let [base, head] = [base, head].map(|spec| {
+        let op = spec.bench.as_ref().map_or(&spec.op, |bench| &bench.id);
+        format!("{op} {:?} {} by {}", spec.shape, spec.dtype, spec.timer())
+    });
     (base != head).then(|| format!("not the same work: base is {base}, head is {head}"))
 }
 

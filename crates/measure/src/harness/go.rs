@@ -32,8 +32,9 @@ impl Harness for Go {
             let program = asked.dir.join(PROGRAMS).join(format!("{number}.test")).display().to_string();
             let mut build = words(&[go, "test", "-c", "-o", &program], &flags);
             build.push(package.to_owned());
+            // A package without tests makes no program, and leaves an earlier one's.
+            let _ = std::fs::remove_file(&program);
             asked.run(&build, "")?;
-            // A package without tests makes no program.
             if !Path::new(&program).exists() {
                 continue;
             }

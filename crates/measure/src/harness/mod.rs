@@ -93,7 +93,7 @@ pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
     let mut names: BTreeSet<String> = suite.workloads.iter().map(|workload| workload.name.clone()).collect();
     let mut workloads = Vec::new();
     for bench in found.into_iter().filter(|bench| spec.wants(&bench.id)) {
-        let mut workload = blank(&new_name(&bench.id, &mut names), &bench.command)?;
+        let mut workload = blank(&new_name(&bench.folder, &bench.id, &mut names), &bench.command)?;
         workload.env = bench.env;
         workload.bench = Some(BenchSpec { kind: spec.kind, id: bench.id, folder: bench.folder });
         workloads.push(workload);
@@ -115,10 +115,12 @@ fn blank(name: &str, command: &[String]) -> Result<WorkloadSpec, WorkerError> {
         .map_err(|error| WorkerError::new(FailureCause::WorkerError, error.to_string()))
 }
 
-/// A benchmark's name as a workload has it, and no other does.
-fn new_name(id: &str, names: &mut BTreeSet<String>) -> String {
+/// A benchmark's name as a workload has it, and no other does. Packages may have benchmarks of the same name.
+fn new_name(folder: &str, id: &str, names: &mut BTreeSet<String>) -> String {
+    let folder = if Path::new(folder).is_absolute() { "" } else { folder };
+    let id = [folder, id.trim()].join(if folder.is_empty() { "" } else { "/" });
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let plain: String = id.trim().chars().map(plain).take(NAME_CHARS_MAX - 4).collect();
+    let plain: String = id.chars().map(plain).take(NAME_CHARS_MAX - 4).collect();
     let plain = if plain.is_empty() { "_".to_owned() } else { plain };
     let numbered = (2..).map(|n: u32| format!("{plain}_{n}"));
     let name = std::iter::once(plain.clone()).chain(numbered).find(|name| !names.contains(name));
@@ -203,10 +205,11 @@ mod tests {
     #[test]
     fn names_of_benchmarks_become_names_of_workloads() {
         let mut names = BTreeSet::new();
-        assert_eq!(new_name("fib 20/recursive", &mut names), "fib_20_recursive");
-        assert_eq!(new_name("fib_20.recursive", &mut names), "fib_20_recursive_2");
-        assert_eq!(new_name("", &mut names), "_");
-        assert!(new_name(&"ä".repeat(1000), &mut names).len() <= NAME_CHARS_MAX);
+        assert_eq!(new_name("", "fib 20/recursive", &mut names), "fib_20_recursive");
+        assert_eq!(new_name("/elsewhere", "fib_20.recursive", &mut names), "fib_20_recursive_2");
+        assert_eq!(new_name("crates/parser", "fib", &mut names), "crates_parser_fib");
+        assert_eq!(new_name("", "", &mut names), "_");
+        assert!(new_name("", &"ä".repeat(1000), &mut names).len() <= NAME_CHARS_MAX);
     }
 
     #[test]
