@@ -81,7 +81,10 @@ fn the_commit_that_made_a_benchmark_slower_is_found() {
     let ran = here.run(&["bisect", "--suite", "perf.toml", "--good", "HEAD~3", "--tolerance", "10%"]);
     ran.prints(&["third"]);
     let bisection = here.json("artifacts/bisect.json");
-    assert_eq!((&bisection["workload"], &bisection["culprit"]["subject"]), (&"a".into(), &"third".into()));
+    assert_eq!(
+        (&bisection["workload"], &bisection["culprits"][0]["subject"]),
+        (&"a".into(), &"third".into())
+    );
 }
 
 #[test]
