@@ -22,8 +22,12 @@ const UNSEEN_SHARE: f64 = 0.3;
 const UNSEEN_NS: f64 = 2e6;
 /// The same, for requests that cost a lot.
 const COST_SHARE: f64 = 0.25;
-/// Total sample time of a close look: a clock at half speed stands out, and not every look is interrupted.
-pub(crate) const CLOSE_LOOK_NS: u64 = 5_000_000;
+/// The same, for calls before the first sample while caches are cold: so many samples' time, and no more than this. Two and a
+/// half samples, 2.3 ms, were seen.
+const COLD_SAMPLES: f64 = 4.0;
+const COLD_NS_MAX: f64 = 8e6;
+/// Total sample time of a close look: a clock at half speed stands out from cold caches, and not every look is interrupted.
+pub(crate) const CLOSE_LOOK_NS: u64 = 10_000_000;
 /// Clear looks that a worker must pass: one or two may overestimate what a request costs.
 const TRUSTED_FROM: u32 = 3;
 /// In a clear look, the worker waited for a CPU for at most this share of the time.
@@ -112,8 +116,9 @@ impl Audit {
             return Some(doubt);
         }
         let (cost, overhead, reported) = (self.cost?, request.overhead(), request.reported());
+        let samples = request.result.elapsed_ns.len();
         let unseen_ns = overhead.wall_ns - cost.wall_ns;
-        if is_too_much(unseen_ns, reported.wall_ns, cost.wall_ns) {
+        if is_too_much(unseen_ns, reported.wall_ns, samples, cost.wall_ns) {
             return Some(format!(
                 "the worker reported {} for its samples, {} were seen to pass; what it does between samples it must report \
                  as untimed_ns",
@@ -124,7 +129,7 @@ impl Audit {
         let reported_ns = reported.cpu_ns?;
         let cost_ns = cost.cpu_ns?;
         let unseen_ns = overhead.cpu_ns? - cost_ns;
-        is_too_much(unseen_ns, reported_ns, cost_ns).then(|| {
+        is_too_much(unseen_ns, reported_ns, samples, cost_ns).then(|| {
             format!(
                 "the worker reported {} of CPU time for its samples, its process used {}",
                 millis(reported_ns),
@@ -142,8 +147,10 @@ impl Overhead {
     }
 }
 
-fn is_too_much(unseen_ns: f64, reported_ns: f64, cost_ns: f64) -> bool {
-    unseen_ns > UNSEEN_NS.max(COST_SHARE * cost_ns) && unseen_ns > UNSEEN_SHARE * (reported_ns + unseen_ns)
+fn is_too_much(unseen_ns: f64, reported_ns: f64, samples: usize, cost_ns: f64) -> bool {
+    let cold_ns = (COLD_SAMPLES * reported_ns / samples.max(1) as f64).min(COLD_NS_MAX);
+    unseen_ns > UNSEEN_NS.max(COST_SHARE * cost_ns).max(cold_ns)
+        && unseen_ns > UNSEEN_SHARE * (reported_ns + unseen_ns)
 }
 
 impl AuditedRun<'_> {
@@ -241,6 +248,15 @@ mod tests {
                 assert_eq!(found.is_some(), is_caught, "{share} of {samples} samples: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_slow_call_before_a_single_long_sample_is_not_held_against_it() {
+        let one = RunResult { calls_per_sample: 1, elapsed_ns: vec![3_000_000], ..RunResult::default() };
+        let late = Observation { wall_ns: 11_500_000, ..seen(1, 0) };
+        assert_eq!(accuse(&mut audit(1.0), &one, late), None);
+        let hidden = RunResult { elapsed_ns: vec![100_000], ..one };
+        assert!(accuse(&mut audit(1.0), &hidden, late).is_some(), "a hundredth of the time is");
     }
 
     #[test]

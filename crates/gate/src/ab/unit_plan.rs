@@ -17,8 +17,12 @@ pub const SAMPLES: u32 = 20;
 const SKIPS: [u32; 6] = [0, 1, 2, 4, 8, 16];
 /// A sample has levelled off when it is at most this much slower than the rest of its turn.
 pub const LEVEL: f64 = 0.02;
-/// A turn is at most this long, unless one sample is longer.
+/// A turn is at most this long, unless one sample or changing sides is longer.
 pub const TURN_S_MAX: f64 = 0.03;
+/// Every so many units a turn has twice the samples that seem best, to see what more of them would do.
+const UNITS_PER_LOOK: usize = 8;
+/// Steps from round to round without which nothing is said about turns of so many samples.
+const STEPS_MIN: usize = 4;
 /// Rounds to choose from. A single round says nothing about how rounds differ, so there are two unless they are long.
 const ROUNDS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 const ROUND_S_LONG: f64 = 0.1;
@@ -53,16 +57,19 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
         count if !count.is_finite() => 0.0,
         count => count.clamp(0.0, ROUNDS_MAX),
     };
-    let samples = (fit(TURN_S_MAX, cost.sample_s) as u32).clamp(1, skip + SAMPLES);
-    // In a turn of few samples none can be spared.
-    let skip = if samples > 2 * skip { skip } else { 0 };
-    let round_s = cost.unit_s(1, samples) - cost.fixed_s;
-    let rounds = match noise(seen) {
-        Some(noise) => rounds(&noise, cost, samples, line),
-        None if round_s > ROUND_S_LONG || cost.sample_s == 0.0 => 1,
-        None => ROUNDS_FIRST,
+    let turn_s = TURN_S_MAX.max(cost.round_s / 2.0);
+    let longest = (fit(turn_s, cost.sample_s) as u32).clamp(1, skip + SAMPLES);
+    let round_s = |samples: u32| cost.unit_s(1, samples) - cost.fixed_s;
+    let (rounds, samples) = match soonest(seen, cost, longest, line) {
+        Some((rounds, samples)) if units.len().is_multiple_of(UNITS_PER_LOOK) => {
+            (rounds, longest.min(2 * samples))
+        }
+        Some(best) => best,
+        None if round_s(longest) > ROUND_S_LONG || cost.sample_s == 0.0 => (1, longest),
+        None => (ROUNDS_FIRST, longest),
     };
-    let most = fit(cost.unit_s_max - cost.fixed_s, round_s).floor() as u32;
+    let skip = skip_in(samples, skip);
+    let most = fit(cost.unit_s_max - cost.fixed_s, round_s(samples)).floor() as u32;
     let rounds = rounds.min(most.max(1));
     let rounds = rounds.max(rounds_for_quantiles(samples_min, samples - skip, cost.sample_s));
     let clock = choose_clock(seen, cost.may_overlap && cost.sample_s >= TANDEM_S);
@@ -112,16 +119,29 @@ fn computing_share(round: &PairRound, side: SideName) -> Option<f64> {
         .then(|| cpu_ns.iter().sum::<u64>() as f64 / wall_ns as f64)
 }
 
-/// The rounds by which a decision is expected soonest.
-fn rounds(noise: &Noise, cost: &UnitCost, samples: u32, line: f64) -> u32 {
-    let seconds = |rounds: u32| {
-        let variance = noise.between + MEDIAN_VARIANCE * noise.within / f64::from(rounds);
+/// The rounds, and the samples of a turn, by which a decision is expected soonest. Turns of fewer samples than were taken are
+/// known from the first ones.
+fn soonest(units: &[Unit], cost: &UnitCost, longest: u32, line: f64) -> Option<(u32, u32)> {
+    let between = noise(units)?.between;
+    let halves = std::iter::successors(Some(longest), |samples| Some(samples / 2).filter(|half| *half > 0));
+    let known = halves.filter_map(|samples| Some((samples, within(units, samples as usize)?)));
+    let seconds = |rounds: u32, samples: u32, within: f64| {
+        let variance = between + MEDIAN_VARIANCE * within / f64::from(rounds);
         let units = UNITS_LEAST + UNITS_PER_VARIANCE * variance / line.powi(2).max(1e-8);
         units * cost.unit_s(rounds, samples)
     };
-    let is_short = cost.unit_s(1, samples) - cost.fixed_s < ROUND_S_LONG;
-    let from = usize::from(is_short);
-    ROUNDS[from..].iter().copied().min_by(|a, b| seconds(*a).total_cmp(&seconds(*b))).unwrap_or(1)
+    let plans = known.flat_map(|(samples, within)| {
+        let is_short = cost.unit_s(1, samples) - cost.fixed_s < ROUND_S_LONG;
+        let rounds = ROUNDS[usize::from(is_short)..].iter();
+        rounds.map(move |rounds| (seconds(*rounds, samples, within), *rounds, samples))
+    });
+    let (_, rounds, samples) = plans.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((rounds, samples))
+}
+
+/// In a turn of few samples none can be spared.
+fn skip_in(samples: u32, skip: u32) -> u32 {
+    if samples > 2 * skip { skip } else { 0 }
 }
 
 /// How many samples of a turn come before they have levelled off, judging by all turns of both sides.
@@ -147,6 +167,23 @@ pub fn noise_within(units: &[Unit]) -> Option<f64> {
     noise(units).map(|noise| noise.within)
 }
 
+/// The same if turns had no more than so many samples.
+fn within(units: &[Unit], samples: usize) -> Option<f64> {
+    let fastest = |times: &mut dyn Iterator<Item = u64>| {
+        let first = times.take(samples).enumerate();
+        let (count, ns) = first.fold((0, u64::MAX), |(_, least), (at, ns)| (at + 1, least.min(ns)));
+        (count == samples && ns > 0).then(|| (ns as f64).ln())
+    };
+    let change = |round: &PairRound, clock| {
+        let [base, head] =
+            [SideName::Base, SideName::Head].map(|side| fastest(&mut round.times_ns(side, clock)));
+        Some(head? - base?)
+    };
+    let steps: Vec<f64> =
+        units.iter().flat_map(|unit| steps(unit, |round| change(round, unit.clock)).1).collect();
+    variance(&steps).filter(|_| steps.len() >= STEPS_MIN)
+}
+
 /// Variances of `ln(head / base)`, robust.
 struct Noise {
     /// Between the rounds of a unit.
@@ -156,16 +193,13 @@ struct Noise {
 }
 
 fn noise(units: &[Unit]) -> Option<Noise> {
-    let (mut steps, mut counts) = (Vec::new(), Vec::new());
+    let (mut all, mut counts) = (Vec::new(), Vec::new());
     for unit in units {
-        let kept = unit.rounds.iter().filter(|round| !round.left_out);
-        let changes = kept.filter_map(|round| ln_times(unit, round)).map(|[base, head]| head - base);
-        let changes: Vec<f64> = changes.collect();
-        // Steps from round to round: what changes slowly does not count.
-        steps.extend(changes.chunks_exact(2).map(|pair| (pair[1] - pair[0]).abs()));
-        counts.push(changes.len() as f64);
+        let (count, steps) = steps(unit, |round| ln_times(unit, round).map(|[base, head]| head - base));
+        all.extend(steps);
+        counts.push(count as f64);
     }
-    let within = (stats::NORMAL * stats::median(&steps)?).powi(2) / 2.0;
+    let within = variance(&all)?;
     let explained = MEDIAN_VARIANCE * within / stats::median(&counts)?.max(1.0);
     let xs: Vec<f64> = units.iter().map(|unit| unit.x).collect();
     let between = match stats::robust_sd(&xs).filter(|_| xs.len() >= UNITS_KNOWN) {
@@ -173,4 +207,15 @@ fn noise(units: &[Unit]) -> Option<Noise> {
         None => within * BETWEEN_FIRST,
     };
     Some(Noise { within, between })
+}
+
+/// How many rounds of a unit count and have a change, and its steps from round to round: what changes slowly does not count.
+fn steps(unit: &Unit, change: impl Fn(&PairRound) -> Option<f64>) -> (usize, Vec<f64>) {
+    let kept = unit.rounds.iter().filter(|round| !round.left_out);
+    let changes: Vec<f64> = kept.filter_map(change).collect();
+    (changes.len(), changes.chunks_exact(2).map(|pair| (pair[1] - pair[0]).abs()).collect())
+}
+
+fn variance(steps: &[f64]) -> Option<f64> {
+    Some((stats::NORMAL * stats::median(steps)?).powi(2) / 2.0)
 }

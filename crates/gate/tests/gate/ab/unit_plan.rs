@@ -13,15 +13,24 @@ fn plan_with(units: &[Unit], cost: &UnitCost) -> UnitPlan {
 
 /// Units of eight rounds, with noise between rounds and between units.
 fn units(within: f64, between: f64) -> Vec<Unit> {
+    units_with(within, between, 0.0)
+}
+
+/// The same, and samples that take up to so much longer.
+fn units_with(within: f64, between: f64, longer: f64) -> Vec<Unit> {
     let mut random = Random::new(7);
     let mut unit = || {
         let level = between * random.normal();
-        let mut turn = |x: f64| vec![(BASE_NS * (x + within * random.normal() / 2_f64.sqrt()).exp()) as u64];
+        let mut turn = |x: f64| {
+            let turn = x + within * random.normal() / 2_f64.sqrt();
+            let mut sample = || (BASE_NS * (turn + longer * random.uniform()).exp()) as u64;
+            (0..20).map(|_| sample()).collect::<Vec<_>>()
+        };
         let mut unit = unit_of((0..8).map(|_| round(&turn(0.0), &turn(level))).collect::<Vec<_>>());
         ab::estimate::unit(&mut unit).unwrap();
         unit
     };
-    (0..24).map(|_| unit()).collect()
+    (0..25).map(|_| unit()).collect()
 }
 
 /// The same with base and head exchanged.
@@ -54,6 +63,18 @@ fn noise_between_rounds_asks_for_more_of_them_and_noise_between_units_for_fewer(
 }
 
 #[test]
+fn noisy_samples_ask_for_more_of_them_and_noisy_turns_for_more_turns() {
+    let plan = |units: &[Unit]| plan_with(units, &UnitCost { round_s: 0.0002, fixed_s: 0.02, ..COST });
+    let noisy_turns = plan(&units(0.05, 0.0));
+    assert_eq!(noisy_turns.samples, 1, "all samples of a turn are alike");
+    let noisy_samples = plan(&units_with(0.001, 0.0, 0.1));
+    assert!(noisy_samples.samples >= 5, "{noisy_samples:?}");
+    assert!(noisy_samples.rounds < noisy_turns.rounds, "{noisy_samples:?} {noisy_turns:?}");
+    // Now and then a look at what more samples would do.
+    assert_eq!(plan(&units(0.05, 0.0)[1..]).samples, 2);
+}
+
+#[test]
 fn the_plan_does_not_depend_on_which_side_is_which() {
     for (within, between) in [(0.05, 0.0), (0.002, 0.03), (0.01, 0.01)] {
         let units = units(within, between);
@@ -78,7 +99,7 @@ fn samples_are_left_out_until_they_have_levelled_off() {
 fn a_long_call_is_a_unit_by_itself_and_the_budget_is_kept() {
     let long = UnitCost { fixed_s: 0.0, sample_s: 5.0, unit_s_max: 9.0, ..COST };
     assert_eq!(plan_with(&[], &long).rounds, 1);
-    let late = UnitCost { unit_s_max: 0.26, ..COST };
+    let late = UnitCost { unit_s_max: 0.2035, ..COST };
     assert_eq!(plan_with(&units(0.05, 0.0), &late).rounds, 3, "what is left of the budget has room for 3");
 }
 
