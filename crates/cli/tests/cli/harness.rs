@@ -88,6 +88,51 @@ fn the_commit_that_made_a_benchmark_slower_is_found() {
 }
 
 #[test]
+fn a_commit_whose_harness_does_not_work_is_passed_over_in_a_search() {
+    let here = repository();
+    commit(&here, "first", &[("a", 1000)]);
+    commit(&here, "second", &[("b", 1000)]);
+    write_program(&here.path("bench.sh"), "#!/bin/sh\necho no library >&2; exit 1\n");
+    here.git(&["commit", "--quiet", "--all", "--message", "third"]);
+    commit(&here, "fourth", &[("a", 2000)]);
+    commit(&here, "fifth", &[("a", 2010)]);
+    here.run(&["bisect", "--suite", "perf.toml", "--good", "HEAD~4", "--tolerance", "10%"]);
+    let bisection = here.json("artifacts/bisect.json");
+    let step = bisection["steps"].as_array().unwrap().iter().find(|step| step["outcome"] == "not_built");
+    assert!(step.unwrap()["reason"].as_str().unwrap().contains("google-benchmark"), "{step:?}");
+    let culprits = bisection["culprits"].as_array().unwrap();
+    assert!(culprits.iter().any(|commit| commit["subject"] == "fourth"), "{culprits:?}");
+}
+
+#[test]
+fn benchmarks_that_are_newer_than_base_are_taken_from_head() {
+    let here = repository();
+    here.write("code", "1000");
+    here.git(&["add", "code"]);
+    here.git(&["commit", "--quiet", "--message", "without benchmarks"]);
+    here.write("code", "1500");
+    write_program(&here.path("bench.sh"), bench(&[("a", 0)]).replace("ns=0", "ns=$(cat code)"));
+    here.git(&["add", "code", "bench.sh"]);
+    here.git(&["commit", "--quiet", "--message", "with"]);
+    let gate = ["gate", "--against", "HEAD~1", "--suite", "perf.toml", "--tolerance", "10%"];
+    here.run(&gate).refuses(64, &["base: ", "harness_from = \"head\""]);
+    here.write("perf.toml", &format!("{SUITE}harness_from = \"head\"\n"));
+    here.run(&gate).refuses(64, &["harness_from` needs `harness_files"]);
+    here.write("perf.toml", &format!("{SUITE}harness_from = \"head\"\nharness_files = [\"bench.sh\"]\n"));
+    here.run(&gate).ends(1).prints(&["regressed", "+50"]);
+}
+
+#[test]
+fn a_command_that_is_a_harness_is_pointed_out() {
+    let here = Here::repository();
+    // Ends at once, whatever its arguments.
+    write_program(&here.path("cargo"), "#!/bin/sh\n");
+    let command = ["ab", "--base", "./cargo bench", "--head", "./cargo bench", "--budget", "1"];
+    here.run(&command)
+        .notes(&["./cargo bench looks like benchmarks of criterion", "[harness] kind = \"criterion\""]);
+}
+
+#[test]
 fn a_harness_that_cannot_be_driven_is_named_with_its_cause() {
     let here = repository();
     commit(&here, "first", &[("a", 1000)]);

@@ -7,7 +7,7 @@ use crate::support::suites;
 use holdpoint_measure::ab::{Sides, conditions};
 use holdpoint_measure::builds::{BuildError, Builds, Built};
 use holdpoint_model::ab::SameBuild;
-use holdpoint_model::suite::{Reuse, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
+use holdpoint_model::suite::{HarnessFrom, Reuse, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Revision, SCHEMA_VERSION, Side, Suite, WorkloadSpec};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -129,6 +129,7 @@ pub fn revisions(
     if let Head::Checkout { remedy } = head {
         refuse_changes(&builds, remedy)?;
     }
+    let builds = with_benches_of(builds, &commit, &suite);
     let base_built = build(&builds, &base_commit, &suite, Purpose::Verdict, watch)?;
     let head_built = match head {
         Head::WorkingTree => builds.build_in_place(suite.build.as_ref())?,
@@ -137,7 +138,8 @@ pub fn revisions(
     let dirty = matches!(head, Head::WorkingTree) && !builds.changes()?.is_empty();
     let is_measured = matches!(head, Head::WorkingTree) || decide.measure_same_code(&suite.gate);
     let side = |built: &Built| suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() });
-    let (base_suite, head_suite) = (side(&base_built)?, side(&head_built)?);
+    let base_suite = side(&base_built).map_err(|error| of_base(error, &suite))?;
+    let head_suite = side(&head_built)?;
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
     let sides = with_settings(base_suite, head_suite, decide);
     let of = |label: &str, commit, dirty| Side {
@@ -150,6 +152,26 @@ pub fn revisions(
         prepared.conditions.insert("uncommitted changes".to_owned(), builds.changes_sha256()?);
     }
     Ok(Prepared { same_build, _builds: Some(builds), ..prepared })
+}
+
+/// Builds in which every revision has head's benchmarks, if the suite says so.
+pub fn with_benches_of(builds: Builds, head: &str, suite: &Suite) -> Builds {
+    match &suite.harness {
+        Some(harness) => builds.with_files_of(head, &harness.files_of_head()),
+        None => builds,
+    }
+}
+
+/// Base's benchmarks may be older than the harness.
+fn of_base(error: FlowError, suite: &Suite) -> FlowError {
+    match (error, &suite.harness) {
+        (FlowError::Input(what), Some(harness)) if harness.harness_from == HarnessFrom::Each => {
+            FlowError::Input(format!(
+                "base: {what}; if its benchmarks are newer than base, set harness_from = \"head\" under [harness]"
+            ))
+        }
+        (error, _) => error,
+    }
 }
 
 /// A suite whose workloads come out of the revision that is measured.

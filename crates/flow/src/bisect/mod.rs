@@ -32,6 +32,8 @@ pub fn run(args: &BisectArgs, watch: &dyn Watch) -> Result<Done<Bisection>, Flow
     let _lock = artifacts::lock(&args.artifacts, watch)?;
     holdpoint_store::check_writable(&path)?;
     let builds = Builds::open(Path::new("."))?.in_folder(suite.dir.as_deref());
+    let bad = builds.resolve(&args.bad)?;
+    let builds = sides::with_benches_of(builds, &bad, &suite);
     let range = builds.range(&args.good, &args.bad)?;
     let mut bisection = Bisection { suite_sha256, ..begin(args, &suite, &builds, &range)? };
     if args.resume {

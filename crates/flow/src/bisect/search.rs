@@ -61,10 +61,10 @@ impl Search<'_> {
     /// The first step: by how much `bad` is slower than `good`, and so where the line for all others lies.
     fn measure_change(&mut self, bad: &Commit) -> Result<(), FlowError> {
         let start = Instant::now();
-        let Some(built) = self.build_step(bad, start)? else { return Ok(()) };
+        let Some((built, suite)) = self.build_step(bad, start)? else { return Ok(()) };
         let mut plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
-        let prepared =
-            self.prepare(&self.bisection.good, self.good_built.clone(), &info(bad), built.clone())?;
+        let good = self.suite_at(&self.good_built)?;
+        let prepared = self.prepare((&self.bisection.good, good), (&info(bad), suite));
         let mut comparison = Comparison::new(&prepared, plan.clone(), Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let mut judgement = comparison.judge()?;
@@ -109,11 +109,13 @@ impl Search<'_> {
     /// Compares a commit with the good one. None if it was interrupted.
     fn step(&mut self, commit: &Commit, line: f64, effort: Effort) -> Result<Option<StepOutcome>, FlowError> {
         let start = Instant::now();
-        let Some(built) = self.build_step(commit, start)? else { return Ok(Some(StepOutcome::NotBuilt)) };
+        let Some((built, suite)) = self.build_step(commit, start)? else {
+            return Ok(Some(StepOutcome::NotBuilt));
+        };
         let plan = self.plan(line, effort);
         let budget_s = plan.budget_s;
-        let prepared =
-            self.prepare(&self.bisection.good, self.good_built.clone(), &info(commit), built.clone())?;
+        let good = self.suite_at(&self.good_built)?;
+        let prepared = self.prepare((&self.bisection.good, good), (&info(commit), suite));
         let mut comparison = Comparison::new(&prepared, plan, Policy::Sequential)?;
         comparison.measure(None, self.watch);
         let judgement = comparison.judge()?;
@@ -126,25 +128,37 @@ impl Search<'_> {
         Ok(Some(outcome))
     }
 
-    /// Builds a commit that is to be measured. None if it does not build, which is a step.
-    fn build_step(&mut self, commit: &Commit, start: Instant) -> Result<Option<Built>, FlowError> {
-        match sides::build(self.builds, &commit.hash, &self.suite, Purpose::Search, self.watch) {
-            Ok(built) => Ok(Some(built)),
-            Err(error) if error.is_of_one_revision() && !self.watch.is_interrupted() => {
-                self.keep(BisectStep {
-                    commit: info(commit),
-                    outcome: StepOutcome::NotBuilt,
-                    line: None,
-                    budget_s: None,
-                    ratio: None,
-                    ratio_interval: None,
-                    reason: error.to_string(),
-                    seconds: start.elapsed().as_secs_f64(),
-                })?;
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
-        }
+    /// Builds a commit that is to be measured, and asks for its benchmarks. None if one of these fails, which is a step.
+    fn build_step(&mut self, commit: &Commit, start: Instant) -> Result<Option<(Built, Suite)>, FlowError> {
+        let built = sides::build(self.builds, &commit.hash, &self.suite, Purpose::Search, self.watch);
+        let reason = match built {
+            Ok(built) => match self.suite_at(&built) {
+                Ok(suite) => return Ok(Some((built, suite))),
+                Err(FlowError::Input(reason)) if !self.watch.is_interrupted() => {
+                    self.builds.release(&built);
+                    reason
+                }
+                Err(error) => return Err(error),
+            },
+            Err(error) if error.is_of_one_revision() && !self.watch.is_interrupted() => error.to_string(),
+            Err(error) => return Err(error.into()),
+        };
+        self.keep(BisectStep {
+            commit: info(commit),
+            outcome: StepOutcome::NotBuilt,
+            line: None,
+            budget_s: None,
+            ratio: None,
+            ratio_interval: None,
+            reason,
+            seconds: start.elapsed().as_secs_f64(),
+        })?;
+        Ok(None)
+    }
+
+    /// The suite as it runs in a build.
+    fn suite_at(&self, built: &Built) -> Result<Suite, FlowError> {
+        suites::with_benches(Suite { dir: Some(built.dir.clone()), ..self.suite.clone() })
     }
 
     /// Compares the culprit with the commit before it, both built from nothing.
@@ -162,7 +176,7 @@ impl Search<'_> {
             }
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         };
-        let prepared = self.prepare(&before, from, &culprit, to)?;
+        let prepared = self.prepare((&before, self.suite_at(&from)?), (&culprit, self.suite_at(&to)?));
         self.watch.progress(&format!("comparing {} with the commit before it", short(&culprit.commit)));
         let mut comparison = Comparison::new(&prepared, self.plan(line, Effort::Whole), Policy::Sequential)?;
         comparison.measure(None, self.watch);
@@ -179,26 +193,19 @@ impl Search<'_> {
         AbPlan { tolerance: line, tolerances: Default::default(), budget_s: plan.budget_s * share, ..plan }
     }
 
-    fn prepare(
-        &self,
-        base: &CommitInfo,
-        base_built: Built,
-        head: &CommitInfo,
-        head_built: Built,
-    ) -> Result<Prepared, FlowError> {
-        let at = |built: Built| suites::with_benches(Suite { dir: Some(built.dir), ..self.suite.clone() });
+    fn prepare(&self, base: (&CommitInfo, Suite), head: (&CommitInfo, Suite)) -> Prepared {
         let side = |commit: &CommitInfo| Side {
             label: commit.subject.clone(),
             revision: Some(Revision { commit: commit.commit.clone(), dirty: false }),
             ..Side::default()
         };
         let sides = Sides {
-            base: at(base_built)?,
-            head: at(head_built)?,
+            base: base.1,
+            head: head.1,
             pin: self.args.decide.pin(&self.suite.gate),
             measure_same_code: self.args.decide.measure_same_code(&self.suite.gate),
         };
-        Ok(Prepared::new(sides, side(base), side(head)))
+        Prepared::new(sides, side(base.0), side(head.0))
     }
 
     fn keep(&mut self, step: BisectStep) -> Result<(), FlowError> {

@@ -53,6 +53,9 @@ pub(super) struct Marker {
     pub(super) command: Option<Vec<String>>,
     #[serde(default)]
     pub(super) folder: String,
+    /// Hash of the files that were taken from another commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) taken: Option<String>,
 }
 
 /// An order to build: a commit by a command in a folder of the repository.
@@ -61,17 +64,28 @@ pub(super) struct Order<'a> {
     pub(super) commit: &'a str,
     pub(super) folder: &'a Path,
     pub(super) build: Option<&'a BuildSpec>,
+    pub(super) taken: Option<&'a Taken>,
+}
+
+/// Files that are taken from another commit.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) commit: String,
+    pub(super) paths: Vec<String>,
+    /// Of paths and contents.
+    pub(super) sha256: String,
 }
 
 impl Order<'_> {
     pub(super) fn marker(&self) -> Marker {
-        Marker { commit: Some(self.commit.to_owned()), ..self.unbuilt() }
+        let taken = self.taken.map(|taken| taken.sha256.clone());
+        Marker { commit: Some(self.commit.to_owned()), taken, ..self.unbuilt() }
     }
 
     /// The marker of a workshop for this in which nothing is built.
     pub(super) fn unbuilt(&self) -> Marker {
         let command = self.build.map(|build| build.command.clone());
-        Marker { commit: None, command, folder: self.folder.to_string_lossy().into_owned() }
+        Marker { commit: None, command, folder: self.folder.to_string_lossy().into_owned(), taken: None }
     }
 
     /// Digits for command and folder: builds with the same ones can start from each other.
@@ -109,7 +123,11 @@ impl Cache {
     /// The files of a revision built from nothing. All names have the same length: a path's length can move the stack
     /// of what is measured.
     pub(super) fn entry(&self, order: &Order) -> Entry {
-        self.entry_named(&format!("{}-{}", order.commit.get(..16).unwrap_or(order.commit), order.digits()))
+        let digits = match order.taken {
+            Some(taken) => short_hash(format!("{} {}", order.digits(), taken.sha256).as_bytes()),
+            None => order.digits(),
+        };
+        self.entry_named(&format!("{}-{digits}", order.commit.get(..16).unwrap_or(order.commit)))
     }
 
     /// The workshops of a command: folders that go from commit to commit, each build starting from the one before.

@@ -4,9 +4,11 @@
 //! `.git` folder has a head and an index, and names the repository in `commondir`. So it is not in `git worktree list`, and
 //! removing the folder removes all of it.
 
+use super::cache::Taken;
 use super::error::BuildError;
 use super::git::{Git, ask, complaint, finish, text};
 use holdpoint_process::git;
+use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -50,6 +52,32 @@ impl Git {
         let (commit, dir) = (commit.to_owned(), dir.to_owned());
         let failed = || BuildError::Submodules { commit, dir, detail: complaint(&output) };
         output.status.success().then_some(()).ok_or_else(failed)
+    }
+
+    /// Files of another commit that these patterns name, as far as `commit` has them otherwise or not at all.
+    pub(super) fn differing(
+        &self,
+        commit: &str,
+        from: &str,
+        patterns: &[String],
+    ) -> Result<Option<Taken>, BuildError> {
+        let options =
+            ["diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-filter=AMT", commit, from, "--"];
+        let arguments: Vec<&str> = options.into_iter().chain(patterns.iter().map(String::as_str)).collect();
+        let listed = self.succeed("diff", &arguments)?.stdout;
+        // What became of a file, then its path.
+        let parts = listed.split(|byte| *byte == 0).skip(1).step_by(2);
+        let paths: Vec<String> = parts.map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        let sha256 = Sha256::digest(&listed).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok((!paths.is_empty()).then(|| Taken { commit: from.to_owned(), paths, sha256 }))
+    }
+
+    /// Puts files of another commit into a checkout.
+    pub(super) fn take(&self, dir: &Path, taken: &Taken) -> Result<(), BuildError> {
+        let mut command = checkout_command(dir);
+        command.args(["--literal-pathspecs", "checkout", "--quiet", &taken.commit, "--"]).args(&taken.paths);
+        let output = finish(&mut command)?;
+        if output.status.success() { Ok(()) } else { Err(failed(dir, &taken.commit, complaint(&output))) }
     }
 
     /// Whether a folder is a checkout of its own with that commit.

@@ -23,7 +23,7 @@ pub use git::Commit;
 pub use listing::{clean, list};
 pub use same::Inputs;
 
-use cache::{Cache, CacheLock, Entry, Marker, Order};
+use cache::{Cache, CacheLock, Entry, Marker, Order, Taken};
 use command::BuildJob;
 use git::Git;
 use holdpoint_model::Suite;
@@ -42,6 +42,8 @@ pub struct Builds {
     cache: Cache,
     /// The folder within the repository that builds and workloads run in.
     folder: PathBuf,
+    /// A commit, and which of its files every revision gets.
+    given: Option<(String, Vec<String>)>,
     /// Locked markers of builds in use, by folder: none is evicted or built over while it is here.
     in_use: Mutex<BTreeMap<PathBuf, File>>,
 }
@@ -77,20 +79,32 @@ impl Builds {
     pub fn open(dir: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
         let root = cache_dir().join(cache::short_hash(git.root.as_os_str().as_encoded_bytes()));
-        Ok(Self { git, cache: Cache { root }, folder: PathBuf::new(), in_use: Mutex::default() })
+        Ok(Self { git, cache: Cache { root }, folder: PathBuf::new(), given: None, in_use: Mutex::default() })
     }
 
     /// Uses another cache folder.
     pub fn open_with(dir: &Path, cache: &Path) -> Result<Self, BuildError> {
         let git = Git::open(dir)?;
         let cache = Cache { root: cache.to_owned() };
-        Ok(Self { git, cache, folder: PathBuf::new(), in_use: Mutex::default() })
+        Ok(Self { git, cache, folder: PathBuf::new(), given: None, in_use: Mutex::default() })
     }
 
     /// Builds and runs in the folder of a suite; at the root if that is outside of the repository.
     pub fn in_folder(self, dir: Option<&Path>) -> Self {
         let folder = dir.and_then(|dir| dir.strip_prefix(&self.git.root).ok()).unwrap_or(Path::new(""));
         Self { folder: folder.to_owned(), ..self }
+    }
+
+    /// From now on every revision gets these files of a commit, in place of its own: patterns below the folder of the suite.
+    pub fn with_files_of(self, commit: &str, files: &[&str]) -> Self {
+        let pattern = |file: &&str| {
+            // Git wants `/` between folders, and none at the end of nothing.
+            let parts = self.folder.iter().map(|part| part.to_string_lossy());
+            let path = parts.chain([(*file).into()]).collect::<Vec<_>>().join("/");
+            format!(":(top,glob){path}")
+        };
+        let given = (!files.is_empty()).then(|| (commit.to_owned(), files.iter().map(pattern).collect()));
+        Self { given, ..self }
     }
 
     /// The root of the repository's work tree.
@@ -135,7 +149,8 @@ impl Builds {
     /// A build that fails leaves nothing that could be taken for one.
     pub fn get(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
         let commit = self.resolve(revision)?;
-        let order = Order { commit: &commit, folder: &self.folder, build };
+        let taken = self.taken(&commit)?;
+        let order = Order { commit: &commit, folder: &self.folder, build, taken: taken.as_ref() };
         let _lock = self.lock()?;
         let start = Instant::now();
         let entry = self.cache.entry(&order);
@@ -150,7 +165,8 @@ impl Builds {
     /// built there last. If that fails, it is built there from nothing.
     pub fn get_in_workshop(&self, revision: &str, build: Option<&BuildSpec>) -> Result<Built, BuildError> {
         let commit = self.resolve(revision)?;
-        let order = Order { commit: &commit, folder: &self.folder, build };
+        let taken = self.taken(&commit)?;
+        let order = Order { commit: &commit, folder: &self.folder, build, taken: taken.as_ref() };
         let _lock = self.lock()?;
         let start = Instant::now();
         let workshops = self.cache.workshops(&order);
@@ -212,6 +228,14 @@ impl Builds {
         Ok(lock)
     }
 
+    /// What a commit gets from another one: files that it has otherwise, or not at all.
+    fn taken(&self, commit: &str) -> Result<Option<Taken>, BuildError> {
+        match &self.given {
+            Some((from, patterns)) => self.git.differing(commit, from, patterns),
+            None => Ok(None),
+        }
+    }
+
     fn in_use(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -243,7 +267,7 @@ impl Builds {
     }
 
     fn make_in_workshop(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
-        let former = entry.read_marker().map(|marker| Marker { commit: None, ..marker });
+        let former = entry.read_marker().map(|marker| Marker { commit: None, taken: None, ..marker });
         entry.unmark()?;
         let is_usable = former == Some(order.unbuilt());
         if !(is_usable && self.git.move_checkout(&entry.dir, order.commit).is_ok()) {
@@ -268,6 +292,9 @@ impl Builds {
     fn build(&self, entry: &Entry, order: &Order) -> Result<(), BuildError> {
         let commit = order.commit;
         self.git.update_submodules(&entry.dir, commit)?;
+        if let Some(taken) = order.taken {
+            self.git.take(&entry.dir, taken)?;
+        }
         let dir = make_folder(&entry.dir, &self.folder).map_err(|error| BuildError::Checkout {
             commit: commit.to_owned(),
             dir: entry.dir.clone(),

@@ -69,6 +69,12 @@ impl Suite {
         if self.harness.as_ref().is_some_and(|harness| harness.command.is_empty()) {
             return invalid("harness", "needs `command`: the program that runs the benchmarks");
         }
+        if self.harness.as_ref().is_some_and(HarnessSpec::lacks_files) {
+            return invalid(
+                "harness",
+                "`harness_from` needs `harness_files`: where the benchmarks are, such as [\"bench\"]",
+            );
+        }
         if self.workloads.is_empty() && self.harness.is_none() {
             return invalid("workload", "the suite has none; add a [[workload]] table, or a [harness]");
         }

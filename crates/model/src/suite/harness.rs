@@ -16,6 +16,13 @@ pub struct HarnessSpec {
     /// Measures only benchmarks whose names contain one of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
+    /// Whose benchmarks are measured.
+    #[serde(default, skip_serializing_if = "HarnessFrom::is_each")]
+    pub harness_from: HarnessFrom,
+    /// Files and folders of the benchmarks, taken from head by `harness_from = "head"`; wildcards are git's. Where absent: `benches`,
+    /// `Cargo.toml` and `Cargo.lock` (criterion), `*_test.go`, `go.mod` and `go.sum` (go), in any folder below the suite's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub harness_files: Vec<String>,
     /// The one workload that is wanted, once benchmarks have become workloads.
     #[serde(skip)]
     pub workload: Option<String>,
@@ -30,6 +37,23 @@ pub enum HarnessKind {
     PytestBenchmark,
     /// `go test -bench`.
     Go,
+}
+
+/// Whose benchmarks are measured, where revisions are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HarnessFrom {
+    /// Each revision's own.
+    #[default]
+    Each,
+    /// Head's in both, for benchmarks that are newer than the base.
+    Head,
+}
+
+impl HarnessFrom {
+    fn is_each(&self) -> bool {
+        *self == Self::Each
+    }
 }
 
 impl HarnessKind {
@@ -52,7 +76,32 @@ impl HarnessKind {
     }
 }
 
+impl HarnessKind {
+    /// Where the benchmarks of this kind are, by convention.
+    fn default_files(self) -> &'static [&'static str] {
+        match self {
+            Self::Criterion => &["**/benches/**", "**/Cargo.toml", "**/Cargo.lock"],
+            Self::Go => &["**/*_test.go", "**/go.mod", "**/go.sum"],
+            Self::GoogleBenchmark | Self::PytestBenchmark => &[],
+        }
+    }
+}
+
 impl HarnessSpec {
+    /// Files that both revisions take from head; none where each has its own.
+    pub fn files_of_head(&self) -> Vec<&str> {
+        match (self.harness_from, self.harness_files.is_empty()) {
+            (HarnessFrom::Each, _) => Vec::new(),
+            (HarnessFrom::Head, true) => self.kind.default_files().to_vec(),
+            (HarnessFrom::Head, false) => self.harness_files.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Whether `harness_from` leaves open which files it means.
+    pub(super) fn lacks_files(&self) -> bool {
+        self.harness_from == HarnessFrom::Head && self.files_of_head().is_empty()
+    }
+
     /// Fills in the command of its kind, and returns how that is built where it can be told.
     pub(super) fn complete(&mut self) -> Option<BuildSpec> {
         if self.command.is_empty() {

@@ -11,7 +11,7 @@ mod size;
 
 pub use fuzz::FuzzLimits;
 pub use gate::{GateSettings, WorkloadGate};
-pub use harness::{BenchSpec, HarnessKind, HarnessSpec};
+pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
 pub use kernel::{KernelCompiler, KernelSpec};
 pub use metrics::{CountedBy, MetricSpec, Metrics, Tolerance};
 pub use op::OpSpec;
