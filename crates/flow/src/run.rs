@@ -97,6 +97,7 @@ fn begin(path: &Path, watch: &dyn Watch) -> Result<Option<FolderLock>, FlowError
 
 /// Measures with progress on a terminal.
 pub fn measure(suite: &Suite, watch: &dyn Watch) -> Report {
+    suites::note_harnesses(suite, watch);
     let progress = watch.start(suite.workloads.len());
     run_suite(suite, Path::new("."), &mut |event| progress.on_event(event))
 }

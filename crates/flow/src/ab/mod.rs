@@ -11,6 +11,7 @@ use crate::options::{AbArgs, AbFiles, DecideArgs, PolicyArgs, ProfileOn};
 use crate::profile;
 use crate::support::artifacts::{self, Writer};
 use crate::support::sealing::{self, Origins, Sealing};
+use crate::support::suites;
 use crate::support::waivers::InForce;
 use compare::Comparison;
 use holdpoint_gate::{HasExitCode, Policy};
@@ -41,6 +42,7 @@ pub fn decide(
     let waivers = InForce::read(&files.waivers)?;
     holdpoint_store::check_writable(&path)?;
     watch.keep_on_interrupt();
+    suites::note_harnesses(&prepared.sides.head, watch);
     let gate = &prepared.sides.head.gate;
     let policy = PolicyArgs::policy_of_sides(policy, gate)?;
     let plan = how.plan(gate, policy);

@@ -1,10 +1,11 @@
 //! Finding a suite: built in, or a file.
 
+use crate::Watch;
 use crate::error::FlowError;
 use crate::options::SuiteArg;
 use holdpoint_measure::{harness, worker};
-use holdpoint_model::Suite;
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};
+use holdpoint_model::{Suite, WorkloadSpec};
 use std::path::{Path, PathBuf};
 
 /// The suites that come with the binary.
@@ -77,6 +78,21 @@ pub fn with_benches(suite: Suite) -> Result<Suite, FlowError> {
         let said = error.stderr_tail.last().map_or_else(String::new, |line| format!("; it says: {line}"));
         FlowError::Input(format!("{error}{place}{said}"))
     })
+}
+
+/// Points out commands that are harnesses.
+pub fn note_harnesses(suite: &Suite, watch: &dyn Watch) {
+    let dir = suite.dir.as_deref().unwrap_or(Path::new("."));
+    let is_command = |workload: &&WorkloadSpec| !workload.command.is_empty() && workload.bench.is_none();
+    for workload in suite.workloads.iter().filter(is_command) {
+        if let Some(kind) = harness::recognise(&workload.command, dir) {
+            let (program, kind) = (workload.command.join(" "), kind.as_str());
+            watch.note(&format!(
+                "{program} looks like benchmarks of {kind}: as a command, the time that the harness gives itself is \
+                 measured; a suite with `[harness] kind = \"{kind}\"` measures its benchmarks (docs/harness.md)"
+            ));
+        }
+    }
 }
 
 /// A suite all of whose own ops run in processes of their own, with a slowdown put into them.

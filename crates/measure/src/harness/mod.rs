@@ -7,6 +7,9 @@ mod criterion;
 mod go;
 mod google_benchmark;
 mod pytest_benchmark;
+mod recognise;
+
+pub use recognise::recognise;
 
 use crate::worker::{Place, WorkerError, execute};
 use holdpoint_interop::Series;
