@@ -9,6 +9,7 @@ use holdpoint_model::report::{Answer, KernelInfo, Stopped, Warmup};
 use holdpoint_model::suite::{Identity, MeasurePlan, WORKER_BUILTIN, Work};
 use holdpoint_model::{Failure, FailureCause, Measurement, Outcome, Round, Samples, WorkloadSpec};
 use holdpoint_stats as stats;
+use std::time::Duration;
 
 /// Why a workload was not measured.
 pub(super) enum NotMeasured {
@@ -87,14 +88,18 @@ impl<'a> Active<'a> {
         stats::median(&self.times_ns.concat()).map(|ns| ns / 1e6)
     }
 
-    /// Adds a round; `own` is the worker's process, if it has one.
-    pub(super) fn push(&mut self, round: Round, own: Option<u32>, plan: &MeasurePlan) {
+    /// Adds a round that took so long; `own` is the worker's process, if it has one.
+    pub(super) fn push(&mut self, round: Round, took: Duration, own: Option<u32>, plan: &MeasurePlan) {
         if let Some(device) = &round.state.device {
             let is_known = own.is_some_and(|own| device.processes.contains(&own));
             self.troubled[0] += usize::from(device.is_throttled());
             self.troubled[1] += usize::from(is_known && device.strangers(own.as_slice()) > 0);
         }
-        self.spent_ns += round.elapsed_ns.iter().map(|ns| u128::from(*ns)).sum::<u128>();
+        self.spent_ns += match &self.spec.bench {
+            // Its harness spends most of a turn on other things than the samples.
+            Some(_) => took.as_nanos(),
+            None => round.elapsed_ns.iter().map(|ns| u128::from(*ns)).sum(),
+        };
         self.times_ns.push(round.per_call_ns(self.calls_per_sample).collect());
         self.rounds.push(round);
         self.end = self.stopped(plan).map(Ok);
@@ -171,6 +176,7 @@ fn failed(error: WorkerError, samples: Option<Samples>) -> Outcome {
 mod tests {
     use super::*;
     use holdpoint_model::machine::DeviceState;
+    use holdpoint_model::suite::{BenchSpec, HarnessKind};
     use holdpoint_model::{MachineState, Suite};
 
     /// Six rounds. The device is throttled in the first `throttled`, and shared in the first `shared` of them.
@@ -186,7 +192,7 @@ mod tests {
             };
             let state = MachineState { device: Some(device), ..MachineState::default() };
             let round = Round { elapsed_ns: vec![1000], state, ..round() };
-            active.push(round, Some(7), &suite.measure);
+            active.push(round, Duration::ZERO, Some(7), &suite.measure);
         }
         active.end = Some(Ok(Stopped::RoundsMax));
         match active.finish().outcome {
@@ -197,6 +203,26 @@ mod tests {
 
     fn round() -> Round {
         serde_json::from_str(r#"{"process": 0, "round": 0, "order": 0, "elapsed_ns": []}"#).unwrap()
+    }
+
+    #[test]
+    fn the_time_budget_of_a_benchmark_is_spent_by_its_harness() {
+        let mut suite = Suite::parse(
+            "schema_version = 1\nname = \"s\"\n[measure]\nrounds_min = 2\n[[workload]]\nname = \"w\"\ncommand = [\"bench\"]\n",
+        )
+        .unwrap();
+        let stopped = |suite: &Suite| {
+            let mut active = Active::new(&suite.workloads[0], 1);
+            for ns in [1000, 2000] {
+                let round = Round { elapsed_ns: vec![ns], ..round() };
+                active.push(round, Duration::from_secs(1), None, &suite.measure);
+            }
+            active.end.map(|end| end.is_ok_and(|stopped| stopped == Stopped::TimeBudget))
+        };
+        assert_eq!(stopped(&suite), None);
+        suite.workloads[0].bench =
+            Some(BenchSpec { kind: HarnessKind::Criterion, id: String::new(), folder: String::new() });
+        assert_eq!(stopped(&suite), Some(true));
     }
 
     #[test]

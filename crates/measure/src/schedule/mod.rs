@@ -199,7 +199,9 @@ impl<'a> Scheduler<'a, '_> {
         if active.process != before {
             self.warm_up(active)?;
         }
+        let start = Instant::now();
         let result = self.run(active, active.samples_next(&self.suite.measure))?;
+        let took = start.elapsed();
         let round = Round {
             process: active.process.unwrap_or(0),
             round,
@@ -212,7 +214,7 @@ impl<'a> Scheduler<'a, '_> {
             state: MachineState { device: result.device, ..self.state.read() },
         };
         let own = self.slot(active.spec).process_id();
-        active.push(round, own, &self.suite.measure);
+        active.push(round, took, own, &self.suite.measure);
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
         if active.end.is_some() {
