@@ -4,8 +4,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_flow::options::{
     AbArgs, AttestArgs, BaselineArgs, BisectArgs, CacheArgs, CalibrateArgs, CheckArgs, ChecklistArgs, CiArgs,
-    CompareArgs, DecideArgs, FuzzArgs, GateArgs, ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs,
-    SanitizeArgs, TrendArgs, TuneArgs, WorkerArgs,
+    CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs, ProfileArgs, ReplayArgs, ReportArgs,
+    RooflineArgs, RunArgs, SanitizeArgs, TrendArgs, TuneArgs, WorkerArgs,
 };
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
@@ -34,7 +34,7 @@ const TASKS: &[(&str, &[&str])] = &[
     ("Check answers", &["fuzz", "replay", "sanitize"]),
     ("Baselines, history, reports", &["baseline", "calibrate", "trend", "report"]),
     ("CI and releases", &["ci", "attest", "checklist"]),
-    ("Set up", &["doctor", "cache", "worker", "completions"]),
+    ("Set up", &["init", "doctor", "cache", "worker", "completions"]),
 ];
 
 /// The command line, with its commands grouped by task.
@@ -129,6 +129,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Show how close workloads come to the hardware's limits, and their bottleneck
     Roofline(RooflineArgs),
+    /// Write a first suite for this repository, and try it
+    Init(FirstSuiteArgs),
     /// Report what this machine can measure and what is missing
     Doctor,
     /// List and remove the builds of revisions that ab, gate and bisect keep

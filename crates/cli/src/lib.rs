@@ -85,6 +85,7 @@ fn run(command: Command, output: &Output) -> Result<ExitCode, FlowError> {
         Command::Report(args) => show(flow::report::run(&args, output)?, output),
         Command::Roofline(args) => show(flow::roofline::run(&args, output)?, output),
         Command::Cache(args) => show(flow::cache::run(&args)?, output),
+        Command::Init(args) => show(flow::init::run(&args, output)?, output),
         Command::Doctor => show(Done::new(doctor::runtime_caps(), ExitCode::Ok), output),
         Command::Profile(args) => show(flow::profile::run(&args, output)?, output),
         Command::Sanitize(args) => show(flow::sanitize::run(&args, output)?, output),

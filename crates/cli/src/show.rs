@@ -6,6 +6,7 @@ use holdpoint_flow::checklist::Filled;
 use holdpoint_flow::ci::CiResult;
 use holdpoint_flow::fuzz::Fuzzed;
 use holdpoint_flow::gate::Gated;
+use holdpoint_flow::init::Started;
 use holdpoint_flow::profile::Profiled;
 use holdpoint_flow::release::Verified;
 use holdpoint_flow::replay::Replay;
@@ -61,6 +62,14 @@ impl<T: Show> Show for Option<T> {
 impl Show for Message {
     fn show(&self, output: &Output) -> Result<(), FlowError> {
         output.result(&self.json, |_| self.text.clone())
+    }
+}
+
+impl Show for Started {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        let report =
+            |style| self.report.as_ref().map_or_else(String::new, |report| terminal::report(report, style));
+        output.result(self, |style| format!("{}:\n\n{}\n{}", self.path, self.suite, report(style)))
     }
 }
 

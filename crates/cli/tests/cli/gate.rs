@@ -1,6 +1,6 @@
 //! `holdpoint gate`: the whole flow.
 
-use crate::common::{Here, TINY, keys};
+use crate::common::{Here, TINY, keys, ran};
 
 #[test]
 fn the_first_gate_records_a_baseline_and_says_what_next() {
@@ -216,4 +216,23 @@ fn a_report_names_everything_it_is_made_of() {
     ];
     assert_eq!(keys(&report), expected);
     assert_eq!(keys(&report["metrics"]), ["pack_p50_ms", "true_p50_ms"]);
+}
+
+#[test]
+fn the_suite_of_a_repository_is_found_from_its_folders_and_no_other() {
+    let here = Here::new();
+    here.write("perf.toml", &TINY.replace("\"tiny\"", "\"above\""));
+    std::fs::create_dir_all(here.path("own/.git")).unwrap();
+    std::fs::create_dir_all(here.path("own/src/deep")).unwrap();
+    let name = |folder: &str| {
+        let run = ["run", "--output", "report.json"];
+        ran(here.command(&run).current_dir(here.path(folder)).output().unwrap()).ends(0);
+        here.json(&format!("{folder}/report.json"))["suite"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(name("."), "above");
+    here.write("own/perf.toml", &TINY.replace("\"tiny\"", "\"own\""));
+    assert_eq!(name("own/src/deep"), "own");
+    std::fs::remove_file(here.path("own/perf.toml")).unwrap();
+    let shown = here.command(&["baseline", "show"]).current_dir(here.path("own/src")).output().unwrap();
+    ran(shown).notes(&["\"cpu\""]);
 }

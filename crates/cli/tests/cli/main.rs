@@ -29,6 +29,7 @@ mod github;
 mod gpu_reports;
 mod harness;
 mod help;
+mod init;
 mod interrupted;
 mod metrics;
 mod misbehaving;

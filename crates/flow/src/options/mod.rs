@@ -10,6 +10,7 @@ mod compare;
 mod evidence;
 mod fuzz;
 mod gate;
+mod init;
 mod inspect;
 mod policy;
 mod report;
@@ -32,6 +33,7 @@ pub use evidence::{
 };
 pub use fuzz::{FuzzArgs, FuzzCommand};
 pub use gate::{CONFIRM_DEFAULT, GateArgs, RUNS_DEFAULT};
+pub use init::FirstSuiteArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 use policy::policy_parser;
 pub use policy::{Difference, PolicyArgs};
@@ -40,14 +42,15 @@ pub use roofline::RooflineArgs;
 pub use run::{RunArgs, TuneArgs, WorkerArgs};
 pub use trend::{TrendArgs, TrendCommand};
 
+use crate::support::suites;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Which suite.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SuiteArg {
-    /// Name of a built-in suite, or a suite file
-    #[arg(long, value_name = "NAME|FILE", default_value = "cpu")]
+    /// Name of a built-in suite, or a suite file [default: perf.toml, here or above; else cpu]
+    #[arg(long, value_name = "NAME|FILE", default_value_t = suites::default_name(), hide_default_value = true)]
     pub suite: String,
     /// The CUDA device of `cuda` workloads, counted from 0 [default: the suite's, or 0]
     #[arg(long, value_name = "N")]

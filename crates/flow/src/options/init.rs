@@ -1,0 +1,15 @@
+//! Options of `init`.
+
+use std::path::PathBuf;
+
+/// `holdpoint init`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  holdpoint init                    writes perf.toml here, and tries it")]
+pub struct FirstSuiteArgs {
+    /// The repository
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Write over a perf.toml that is there
+    #[arg(long)]
+    pub force: bool,
+}
