@@ -188,7 +188,7 @@ impl Source {
             Self::Synthetic(noise) => (noise.fixed_s, noise.call_s),
             Self::Recorded(recorded) => (FIXED_S, recorded.sample_s),
         };
-        UnitCost { fixed_s, round_s: ROUND_S, sample_s, unit_s_max: BUDGET_S, may_overlap: false }
+        UnitCost { fixed_s, round_s: ROUND_S, sample_s, unit_s_max: BUDGET_S, ..UnitCost::default() }
     }
 }
 

@@ -49,6 +49,76 @@ fn files_of_harnesses_are_read_with_their_samples() {
 }
 
 #[test]
+fn files_of_further_harnesses_are_read_with_what_they_have() {
+    for (name, metric, ms, samples) in [
+        ("pyperf.json", "count_p50_ms", 0.298_960_492_187_916_3, 6),
+        ("divan.txt", "words::count::200_p50_ms", 1.561e-3, 1),
+        ("divan.txt", "words::longest_p50_ms", 15.99e-3, 1),
+        ("catch2-2.xml", "longest/inner, section/longest_p50_ms", 8432.1e-6, 1),
+        ("catch2-2.xml", "words, counted/count 2000_p50_ms", 69_768.8e-6, 1),
+        ("nvbench.json", "copy/T=I32/Elements=65536_p50_ms", 2.5e-3, 1),
+    ] {
+        let found = metrics(&file(name));
+        let one = found.iter().find(|found| found.0 == metric).unwrap_or_else(|| panic!("{found:?}"));
+        assert!((one.1 / ms - 1.0).abs() < 1e-9 && one.2 == samples, "{one:?} should be {ms} ms");
+    }
+    let names = |name: &str| metrics(&file(name)).into_iter().map(|found| found.0).collect::<Vec<_>>();
+    assert_eq!(names("pyperf.json"), ["count_p50_ms", "longest_p50_ms"]);
+    assert_eq!(names("divan.txt").len(), 3);
+    assert_eq!(names("catch2-2.xml").len(), 4);
+    let expected = ["words, counted/count 2000_p50_ms", "words, counted/count 200_p50_ms"];
+    assert_eq!(names("catch2-3.xml"), expected);
+    assert_eq!(names("hyperfine-scan.json"), ["nap (n = 1)_p50_ms", "nap (n = 2)_p50_ms"]);
+    assert_eq!(names("nvbench.json").len(), 1, "what was skipped has no time");
+}
+
+#[test]
+fn scores_of_jmh_become_times_in_every_mode() {
+    let found = jmh::read(&text("jmh.json")).unwrap();
+    let name = |method: &str| format!("org.sample.Words.{method}:kind=x,words=200");
+    let names: Vec<&str> = found.iter().map(|series| series.name.as_str()).collect();
+    let expected = [name("longest"), name("count"), name("sampled"), format!("{}:ss", name("sampled"))];
+    assert_eq!(names, expected);
+    assert!(found.iter().all(|series| series.times_ms.len() == 3), "{found:?}");
+    // 0.0106 operations per microsecond.
+    assert!((found[0].times_ms[0] - 1e-3 / 0.010_615_754_136_127_977).abs() < 1e-12);
+    assert_eq!(metrics(&file("jmh.json")).len(), 4);
+}
+
+#[test]
+fn broken_files_of_further_harnesses_are_named_by_place_and_cause() {
+    let (pyperf, jmh, catch2) = (text("pyperf.json"), text("jmh.json"), text("catch2-2.xml"));
+    let nvbench = text("nvbench.json");
+    for (text, expected) in [
+        (pyperf.replace("\"second\"", "\"byte\""), "count: unit must be second"),
+        (pyperf.replace("\"name\"", "\"title\""), "benchmarks: one has no name"),
+        (pyperf.replace("\"values\"", "\"valued\""), "count: has no times"),
+        (jmh.replace("ops/us", "ops/fortnight"), "scoreUnit must be a time/op or ops/time"),
+        (jmh.replace("\"mode\"", "\"node\""), "missing field `mode`"),
+        (jmh.replace("0.010615754136127977", "0.0"), "beyond reason"),
+        (
+            catch2.replace("value=\"10667.2\"", "value=\"much\""),
+            "words, counted/count 200: its mean is missing",
+        ),
+        (
+            catch2.replace("<mean value=\"10667.2\"", "<failed message=\"no heap\"/><mean value=\"1\""),
+            "no heap",
+        ),
+        (catch2[..catch2.len() / 2].to_owned(), "a file of Catch2"),
+        (text("divan.txt").replace("1.561 µs", "1.561 jiffies"), "words::count::200: its time must be"),
+        (text("divan.txt").replace("1.561 µs", "-1 µs"), "not a time"),
+        (
+            nvbench.replace("time/gpu/mean", "time/gpu/noise"),
+            "copy/T=I32/Elements=65536: has no median or mean",
+        ),
+        (nvbench.replace("2.5e-06", "1e300"), "beyond reason"),
+    ] {
+        let error = import(&Source::File(text)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error} should contain {expected:?}");
+    }
+}
+
+#[test]
 fn broken_files_of_harnesses_are_named_by_place_and_cause() {
     let google = text("google-benchmark.json");
     for (text, expected) in [

@@ -4,14 +4,19 @@
 //! samples where the format has them. Nothing here decides.
 
 pub mod apex;
+pub mod catch2;
 pub mod criterion;
 pub mod cudadent42;
+pub mod divan;
 pub mod go_test;
 pub mod google_benchmark;
 #[cfg(test)]
 mod harness_tests;
 pub mod hyperfine;
+pub mod jmh;
 pub mod ncu;
+pub mod nvbench;
+pub mod pyperf;
 pub mod pytest_benchmark;
 pub mod sanitizer;
 mod series;
@@ -32,7 +37,12 @@ const FORMATS: &[Format] = &[
     criterion::FORMAT,
     google_benchmark::FORMAT,
     pytest_benchmark::FORMAT,
+    pyperf::FORMAT,
     hyperfine::FORMAT,
+    jmh::FORMAT,
+    nvbench::FORMAT,
+    catch2::FORMAT,
+    divan::FORMAT,
     go_test::FORMAT,
     cudadent42::FORMAT,
     apex::FORMAT,

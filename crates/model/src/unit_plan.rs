@@ -61,6 +61,8 @@ pub struct UnitCost {
     pub unit_s_max: f64,
     /// Whether both sides can run at the same time.
     pub may_overlap: bool,
+    /// Whether a turn is to have a single sample, as each takes a process of its own.
+    pub one_sample: bool,
 }
 
 impl UnitCost {

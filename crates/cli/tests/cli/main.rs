@@ -28,6 +28,7 @@ mod gate;
 mod github;
 mod gpu_reports;
 mod harness;
+mod harness_kinds;
 mod help;
 mod init;
 mod interrupted;

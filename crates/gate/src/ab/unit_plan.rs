@@ -58,7 +58,8 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
         count => count.clamp(0.0, ROUNDS_MAX),
     };
     let turn_s = TURN_S_MAX.max(cost.round_s / 2.0);
-    let longest = (fit(turn_s, cost.sample_s) as u32).clamp(1, skip + SAMPLES);
+    let samples_max = if cost.one_sample { 1 } else { skip + SAMPLES };
+    let longest = (fit(turn_s, cost.sample_s) as u32).clamp(1, samples_max);
     let round_s = |samples: u32| cost.unit_s(1, samples) - cost.fixed_s;
     let (rounds, samples) = match soonest(seen, cost, longest, line) {
         Some((rounds, samples)) if units.len().is_multiple_of(UNITS_PER_LOOK) => {

@@ -4,6 +4,7 @@ use super::Decide;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
+use crate::harness::has_one_sample;
 use holdpoint_model::ab::{Clock, Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
 use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
@@ -80,7 +81,8 @@ impl<'a> Lane<'a> {
         }
         let units = &report.workloads[self.index].units;
         let may_overlap = is_command(&self.specs) && !self.is_one_by_one;
-        let cost = UnitCost { unit_s_max: left_s, may_overlap, ..self.spending.cost() };
+        let one_sample = self.specs.iter().any(|spec| spec.bench.as_ref().is_some_and(has_one_sample));
+        let cost = UnitCost { unit_s_max: left_s, may_overlap, one_sample, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
     }
 

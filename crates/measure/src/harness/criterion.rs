@@ -1,11 +1,9 @@
 //! Rust's Criterion, driven through its own executables.
 
-use super::{Asked, Bench, Harness, exactly};
+use super::{Asked, Bench, Harness, cargo, exactly};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, criterion};
 use holdpoint_model::FileError;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Criterion takes no fewer samples.
@@ -15,20 +13,10 @@ pub(super) struct Criterion;
 
 impl Harness for Criterion {
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
-        let built = asked.run(&asked.command_with(&["--no-run", "--message-format=json"]), "")?;
         let mut all = Vec::new();
-        for (program, package) in built.lines().filter_map(executable) {
-            let folder = asked.below(Path::new(&package));
-            let command = vec![program, "--bench".to_owned()];
-            let list = [command.clone(), vec!["--list".to_owned()]].concat();
-            let env = BTreeMap::from([("CARGO_MANIFEST_DIR".to_owned(), package)]);
-            for id in parse_list(&asked.run(&list, &folder)?) {
-                all.push(Bench {
-                    id: id.to_owned(),
-                    command: command.clone(),
-                    folder: folder.clone(),
-                    env: env.clone(),
-                });
+        for target in cargo::bench_targets(asked)? {
+            for id in parse_list(&target.run(asked, "--list")?) {
+                all.push(target.bench(id));
             }
         }
         Ok(all)
@@ -54,16 +42,6 @@ impl Harness for Criterion {
     }
 }
 
-/// The executable of a benchmark and its package's folder, from a line of cargo's messages.
-fn executable(line: &str) -> Option<(String, String)> {
-    let message: Value = serde_json::from_str(line).ok()?;
-    let kinds = message.get("target")?.get("kind")?.as_array()?;
-    let is_bench = message.get("reason")? == "compiler-artifact" && kinds.iter().any(|kind| kind == "bench");
-    let program = message.get("executable")?.as_str().filter(|_| is_bench)?;
-    let package = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
-    Some((program.to_owned(), package.display().to_string()))
-}
-
 /// The benchmarks of one executable; none of one that uses Rust's own harness, whose list ends with a count.
 fn parse_list(text: &str) -> Vec<&str> {
     let counts = |line: &str| line.contains(" tests, ") || line.contains(" test, ");
@@ -84,13 +62,5 @@ mod tests {
         assert_eq!(parse_list("fib 20: benchmark\ngroup/a: bench\n"), ["fib 20", "group/a"]);
         assert!(parse_list("a: benchmark\n\n0 tests, 1 benchmark\n").is_empty());
         assert!(parse_list("").is_empty());
-    }
-
-    #[test]
-    fn executables_are_found_among_cargos_messages() {
-        let line = r#"{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{"kind":["bench"]},"executable":"/w/target/release/deps/a-1"}"#;
-        assert_eq!(executable(line), Some(("/w/target/release/deps/a-1".to_owned(), "/w/a".to_owned())));
-        assert_eq!(executable(&line.replace("bench", "lib")), None);
-        assert_eq!(executable("not JSON"), None);
     }
 }

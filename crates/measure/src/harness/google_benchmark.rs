@@ -4,7 +4,6 @@ use super::{Asked, Bench, Harness, exactly, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, google_benchmark};
 use holdpoint_model::FileError;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 const LEFT: &str = "turn.json";
@@ -14,12 +13,7 @@ pub(super) struct GoogleBenchmark;
 impl Harness for GoogleBenchmark {
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let listed = asked.run(&asked.command_with(&["--benchmark_list_tests=true"]), "")?;
-        let bench = |id: &str| Bench {
-            id: id.to_owned(),
-            command: asked.spec.command.clone(),
-            folder: String::new(),
-            env: BTreeMap::new(),
-        };
+        let bench = |id: &str| Bench::new(id.to_owned(), asked.spec.command.clone());
         Ok(listed.lines().map(str::trim).filter(|id| !id.is_empty()).map(bench).collect())
     }
 

@@ -3,9 +3,16 @@
 //! A turn is a process of the harness that runs one benchmark, made short by the harness's own options. Its samples are read from
 //! what it writes for machines.
 
+mod cargo;
+mod catch2;
 mod criterion;
+mod divan;
 mod go;
 mod google_benchmark;
+mod hyperfine;
+mod jmh;
+mod nvbench;
+mod pyperf;
 mod pytest_benchmark;
 mod recognise;
 
@@ -36,6 +43,11 @@ trait Harness {
 
     /// The times that a turn left in `out` or printed.
     fn read(&self, out: &Path, stdout: &str) -> Result<Vec<Series>, FileError>;
+
+    /// Whether a process gives one number only, so that each sample takes a process of its own.
+    fn has_one_sample(&self) -> bool {
+        false
+    }
 }
 
 fn harness(kind: HarnessKind) -> &'static dyn Harness {
@@ -44,7 +56,18 @@ fn harness(kind: HarnessKind) -> &'static dyn Harness {
         HarnessKind::GoogleBenchmark => &google_benchmark::GoogleBenchmark,
         HarnessKind::PytestBenchmark => &pytest_benchmark::PytestBenchmark,
         HarnessKind::Go => &go::Go,
+        HarnessKind::Pyperf => &pyperf::Pyperf,
+        HarnessKind::Divan => &divan::Divan,
+        HarnessKind::Catch2 => &catch2::Catch2,
+        HarnessKind::Hyperfine => &hyperfine::Hyperfine,
+        HarnessKind::Jmh => &jmh::Jmh,
+        HarnessKind::Nvbench => &nvbench::Nvbench,
     }
+}
+
+/// Whether each sample of this benchmark takes a process of its own.
+pub(crate) fn has_one_sample(bench: &BenchSpec) -> bool {
+    harness(bench.kind).has_one_sample()
 }
 
 /// A benchmark as its harness lists it.
@@ -54,6 +77,13 @@ struct Bench {
     /// Below the suite's folder.
     folder: String,
     env: BTreeMap<String, String>,
+}
+
+impl Bench {
+    /// One that runs in the suite's folder.
+    fn new(id: String, command: Vec<String>) -> Self {
+        Self { id, command, folder: String::new(), env: BTreeMap::new() }
+    }
 }
 
 /// A harness that is asked for its benchmarks.
@@ -70,9 +100,21 @@ impl Asked<'_> {
         Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
     }
 
+    /// Runs a command line that writes to a folder, which `words` add to it, and reads what it left there.
+    fn run_into<T>(
+        &self,
+        words: impl FnOnce(&Path) -> Vec<String>,
+        read: impl FnOnce(&Path) -> Result<T, FileError>,
+    ) -> Result<T, WorkerError> {
+        let failed = |what: String| WorkerError::new(FailureCause::WorkerError, what);
+        let out = TempDir::new().map_err(|error| failed(error.to_string()))?;
+        self.run(&words(out.path()), "")?;
+        read(out.path()).map_err(|error| failed(error.to_string()))
+    }
+
     /// Its command line and these words.
     fn command_with(&self, words: &[&str]) -> Vec<String> {
-        self.spec.command.iter().cloned().chain(words.iter().map(|word| (*word).to_owned())).collect()
+        [self.spec.command.clone(), owned(words)].concat()
     }
 
     /// A folder below the suite's, as its name from there.
@@ -110,6 +152,11 @@ pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
         }));
     }
     suite.with_benches(workloads).map_err(|error| failed(error.to_string()))
+}
+
+/// These words as a command line has them.
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 fn blank(name: &str, command: &[String]) -> Result<WorkloadSpec, WorkerError> {

@@ -3,8 +3,7 @@
 use super::{Asked, Bench, Harness, read_left};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, pytest_benchmark};
-use holdpoint_model::{FailureCause, FileError};
-use std::collections::BTreeMap;
+use holdpoint_model::FileError;
 use std::path::Path;
 
 const LEFT: &str = "turn.json";
@@ -16,19 +15,9 @@ pub(super) struct PytestBenchmark;
 impl Harness for PytestBenchmark {
     /// Runs each benchmark as shortly as possible: which tests are benchmarks is known by then only.
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
-        let failed = |what: String| WorkerError::new(FailureCause::WorkerError, what);
-        let out = tempfile::TempDir::new().map_err(|error| failed(error.to_string()))?;
-        let mut words = asked.command_with(&QUIET);
-        words.extend(options(out.path(), 1, "0"));
-        asked.run(&words, "")?;
-        let left = read_left(&out.path().join(LEFT)).map_err(|error| failed(error.to_string()))?;
-        let all = pytest_benchmark::read(&left).map_err(|error| failed(error.to_string()))?;
-        let bench = |series: Series| Bench {
-            id: series.name,
-            command: asked.command_with(&QUIET),
-            folder: String::new(),
-            env: BTreeMap::new(),
-        };
+        let words = |out: &Path| [asked.command_with(&QUIET), options(out, 1, "0")].concat();
+        let all = asked.run_into(words, |out| self.read(out, ""))?;
+        let bench = |series: Series| Bench::new(series.name, asked.command_with(&QUIET));
         Ok(all.into_iter().map(bench).collect())
     }
 

@@ -7,6 +7,7 @@ mod active;
 
 use crate::ask::{self, Batch, Requester};
 use crate::audit::Audit;
+use crate::harness::has_one_sample;
 use crate::machine::StateReader;
 use crate::slot::Slot;
 use crate::worker::Prepared;
@@ -169,7 +170,8 @@ impl<'a> Scheduler<'a, '_> {
         active.calls_per_sample = calls_per_sample;
         let plan = &self.suite.measure;
         let samples = (plan.round_ms * 1e6 / sample_ns as f64) as u64;
-        active.samples_per_round = samples.clamp(1, SAMPLES_PER_ROUND_MAX);
+        let is_one = active.spec.bench.as_ref().is_some_and(has_one_sample);
+        active.samples_per_round = samples.clamp(1, if is_one { 1 } else { SAMPLES_PER_ROUND_MAX });
         // A quarter of a request's timeout: the estimate is rough and the machine may slow down.
         active.samples_per_request_max = ((plan.timeout_ms * 1e6 / 4.0 / sample_ns as f64) as u64).max(1);
         Ok(())

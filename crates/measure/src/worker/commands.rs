@@ -2,7 +2,7 @@
 
 use super::{Place, Prepared, Tail, Worker, WorkerError, peak};
 use crate::clock;
-use crate::harness::Turn;
+use crate::harness::{Turn, has_one_sample};
 use crate::schedstat::SchedStat;
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
@@ -63,15 +63,22 @@ impl Commands {
         bench: &BenchSpec,
         request: &RunRequest,
     ) -> Result<RunResult, WorkerError> {
-        let turn = Turn::new(bench)?;
-        let mut seeded = spec.clone();
-        draw_hash_seed(&mut seeded.env, &spec.env, request.seed);
-        seeded.env.extend([turn.env()]);
-        let command = turn.command(&spec.command, request.samples_count);
+        let (processes, samples) = match has_one_sample(bench) {
+            true => (request.samples_count, 1),
+            false => (1, request.samples_count),
+        };
         let dir = self.place.dir.as_deref().unwrap_or(Path::new(".")).join(&bench.folder);
         let place = Place { dir: Some(dir), ..self.place.clone() };
-        let finished = execute(&command, &seeded, &place, self.timeout, Stdio::piped())?;
-        let times_ns = turn.read(&finished.stdout, request.samples_count)?;
+        let mut times_ns = Vec::new();
+        for process in 0..processes {
+            let turn = Turn::new(bench)?;
+            let mut seeded = spec.clone();
+            draw_hash_seed(&mut seeded.env, &spec.env, request.seed.wrapping_add(process));
+            seeded.env.extend([turn.env()]);
+            let command = turn.command(&spec.command, samples);
+            let finished = execute(&command, &seeded, &place, self.timeout, Stdio::piped())?;
+            times_ns.extend(turn.read(&finished.stdout, samples)?);
+        }
         let calls_per_sample = request.calls_per_sample;
         Ok(RunResult {
             workload: request.workload.clone(),

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct HarnessSpec {
     pub kind: HarnessKind,
-    /// Program and arguments that run the benchmarks: `cargo bench` (criterion), `python3 -m pytest` (pytest-benchmark) and
-    /// `go test ./...` (go) where absent. google-benchmark needs one: the program that was built.
+    /// Program and arguments that run the benchmarks: `cargo bench` (criterion, divan), `python3 -m pytest` (pytest-benchmark),
+    /// `go test ./...` (go) and `java -jar target/benchmarks.jar` (jmh) where absent. Others need one: the program that was built,
+    /// the script, or hyperfine with its commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Measures only benchmarks whose names contain one of these.
@@ -20,7 +21,7 @@ pub struct HarnessSpec {
     #[serde(default, skip_serializing_if = "HarnessFrom::is_each")]
     pub harness_from: HarnessFrom,
     /// Files and folders of the benchmarks, taken from head by `harness_from = "head"`; wildcards are git's. Where absent: `benches`,
-    /// `Cargo.toml` and `Cargo.lock` (criterion), `*_test.go`, `go.mod` and `go.sum` (go), in any folder below the suite's.
+    /// `Cargo.toml` and `Cargo.lock` (criterion, divan), `*_test.go`, `go.mod` and `go.sum` (go), in any folder below the suite's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub harness_files: Vec<String>,
     /// The one workload that is wanted, once benchmarks have become workloads.
@@ -37,6 +38,17 @@ pub enum HarnessKind {
     PytestBenchmark,
     /// `go test -bench`.
     Go,
+    /// A Python script with a `pyperf.Runner`.
+    Pyperf,
+    /// Rust's divan.
+    Divan,
+    /// C++'s Catch2, with its `BENCHMARK` macros.
+    Catch2,
+    Hyperfine,
+    /// Java's JMH.
+    Jmh,
+    /// NVIDIA's nvbench.
+    Nvbench,
 }
 
 /// Whose benchmarks are measured, where revisions are compared.
@@ -63,15 +75,22 @@ impl HarnessKind {
             Self::GoogleBenchmark => "google-benchmark",
             Self::PytestBenchmark => "pytest-benchmark",
             Self::Go => "go",
+            Self::Pyperf => "pyperf",
+            Self::Divan => "divan",
+            Self::Catch2 => "catch2",
+            Self::Hyperfine => "hyperfine",
+            Self::Jmh => "jmh",
+            Self::Nvbench => "nvbench",
         }
     }
 
     fn default_command(self) -> &'static [&'static str] {
         match self {
-            Self::Criterion => &["cargo", "bench"],
-            Self::GoogleBenchmark => &[],
+            Self::Criterion | Self::Divan => &["cargo", "bench"],
             Self::PytestBenchmark => &["python3", "-m", "pytest"],
             Self::Go => &["go", "test", "./..."],
+            Self::Jmh => &["java", "-jar", "target/benchmarks.jar"],
+            Self::GoogleBenchmark | Self::Pyperf | Self::Catch2 | Self::Hyperfine | Self::Nvbench => &[],
         }
     }
 }
@@ -80,9 +99,9 @@ impl HarnessKind {
     /// Where the benchmarks of this kind are, by convention.
     fn default_files(self) -> &'static [&'static str] {
         match self {
-            Self::Criterion => &["**/benches/**", "**/Cargo.toml", "**/Cargo.lock"],
+            Self::Criterion | Self::Divan => &["**/benches/**", "**/Cargo.toml", "**/Cargo.lock"],
             Self::Go => &["**/*_test.go", "**/go.mod", "**/go.sum"],
-            Self::GoogleBenchmark | Self::PytestBenchmark => &[],
+            _ => &[],
         }
     }
 }
@@ -107,7 +126,7 @@ impl HarnessSpec {
         if self.command.is_empty() {
             self.command = self.kind.default_command().iter().map(|word| (*word).to_owned()).collect();
         }
-        (self.kind == HarnessKind::Criterion).then(|| BuildSpec {
+        matches!(self.kind, HarnessKind::Criterion | HarnessKind::Divan).then(|| BuildSpec {
             command: self.command.iter().cloned().chain(["--no-run".to_owned()]).collect(),
             timeout_s: default_build_timeout_s(),
             reuse: Reuse::default(),

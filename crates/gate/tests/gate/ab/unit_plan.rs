@@ -4,8 +4,14 @@ use super::*;
 use holdpoint_gate::ab::plan_unit;
 
 /// Processes that take as long as ten rounds.
-const COST: UnitCost =
-    UnitCost { fixed_s: 0.2, round_s: 0.0, sample_s: 0.0005, unit_s_max: 100.0, may_overlap: false };
+const COST: UnitCost = UnitCost {
+    fixed_s: 0.2,
+    round_s: 0.0,
+    sample_s: 0.0005,
+    unit_s_max: 100.0,
+    may_overlap: false,
+    one_sample: false,
+};
 
 fn plan_with(units: &[Unit], cost: &UnitCost) -> UnitPlan {
     plan_unit(units, cost, 0.01, 1)
@@ -44,6 +50,15 @@ fn swap(units: &[Unit]) -> Vec<Unit> {
         ab::estimate::unit(unit).unwrap();
     }
     swapped
+}
+
+#[test]
+fn a_turn_has_one_sample_where_each_takes_a_process() {
+    let cost = UnitCost { one_sample: true, ..COST };
+    let plan = plan_with(&[], &cost);
+    assert_eq!((plan.samples, plan.skip), (1, 0));
+    assert!(plan.rounds > 1, "{plan:?}");
+    assert_eq!(plan_with(&units(0.0005, 0.0), &cost).samples, 1);
 }
 
 #[test]
