@@ -24,8 +24,10 @@ impl Harness for Go {
                 .chain(rest.iter().map(|word| (*word).clone()))
                 .collect()
         };
+        let no_env = BTreeMap::new();
         let go = asked.spec.command.first().map_or("go", String::as_str);
-        let listed = asked.run(&words(&[go, "list", "-f", "{{.ImportPath}} {{.Dir}}"], &packages), "")?;
+        let listed =
+            asked.run(&words(&[go, "list", "-f", "{{.ImportPath}} {{.Dir}}"], &packages), "", &no_env)?;
         let mut all = Vec::new();
         for (number, line) in listed.lines().enumerate() {
             let Some((package, dir)) = line.split_once(' ') else { continue };
@@ -34,13 +36,13 @@ impl Harness for Go {
             build.push(package.to_owned());
             // A package without tests makes no program, and leaves an earlier one's.
             let _ = std::fs::remove_file(&program);
-            asked.run(&build, "")?;
+            asked.run(&build, "", &no_env)?;
             if !Path::new(&program).exists() {
                 continue;
             }
             let (command, folder) = (words(&[&program, "-test.run=^$"], &[]), asked.below(Path::new(dir)));
             let once = words(&["-test.bench=.", "-test.benchtime=1x"], &[]);
-            let found = go_test::read(&asked.run(&[command.clone(), once].concat(), &folder)?);
+            let found = go_test::read(&asked.run(&[command.clone(), once].concat(), &folder, &no_env)?);
             let bench = |series: Series| Bench {
                 id: series.name,
                 command: command.clone(),

@@ -13,7 +13,8 @@ pub(super) struct GoogleBenchmark;
 
 impl Harness for GoogleBenchmark {
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
-        let listed = asked.run(&asked.command_with(&["--benchmark_list_tests=true"]), "")?;
+        let listed =
+            asked.run(&asked.command_with(&["--benchmark_list_tests=true"]), "", &BTreeMap::new())?;
         let bench = |id: &str| Bench {
             id: id.to_owned(),
             command: asked.spec.command.clone(),

@@ -20,7 +20,7 @@ impl Harness for PytestBenchmark {
         let out = tempfile::TempDir::new().map_err(|error| failed(error.to_string()))?;
         let mut words = asked.command_with(&QUIET);
         words.extend(options(out.path(), 1, "0"));
-        asked.run(&words, "")?;
+        asked.run(&words, "", &BTreeMap::new())?;
         let left = read_left(&out.path().join(LEFT)).map_err(|error| failed(error.to_string()))?;
         let all = pytest_benchmark::read(&left).map_err(|error| failed(error.to_string()))?;
         let bench = |series: Series| Bench {
