@@ -123,6 +123,32 @@ fn benchmarks_that_are_newer_than_base_are_taken_from_head() {
 }
 
 #[test]
+fn a_benchmark_that_is_set_to_few_repetitions_is_compared_by_those() {
+    let here = repository();
+    let few = |ns: u32| bench(&[("a", ns)]).replace("case $filter in", "count=3\ncase $filter in");
+    for (subject, ns) in [("first", 1000), ("second", 1500)] {
+        write_program(&here.path("bench.sh"), few(ns));
+        here.git(&["add", "bench.sh"]);
+        here.git(&["commit", "--quiet", "--message", subject]);
+    }
+    let ran = here.run(&["gate", "--against", "HEAD~1", "--suite", "perf.toml", "--tolerance", "10%"]);
+    ran.ends(1).prints(&["regressed", "+50"]);
+    let unit = &here.ab()["workloads"]["a"]["units"][1]["rounds"][0];
+    assert_eq!([&unit["base_ns"], &unit["head_ns"]].map(|times| times.as_array().unwrap().len()), [3, 3]);
+}
+
+#[test]
+fn two_suites_with_a_harness_are_compared() {
+    let here = Here::new();
+    for (file, ns) in [("base", 1000), ("head", 1500)] {
+        write_program(&here.path(&format!("{file}.sh")), bench(&[("a", ns)]));
+        here.write(&format!("{file}.toml"), &SUITE.replace("bench.sh", &format!("{file}.sh")));
+    }
+    let suites = ["ab", "--base-suite", "base.toml", "--head-suite", "head.toml", "--tolerance", "10%"];
+    here.run(&suites).ends(1).prints(&["regressed", "+50"]);
+}
+
+#[test]
 fn a_command_that_is_a_harness_is_pointed_out() {
     let here = Here::repository();
     // Ends at once, whatever its arguments.

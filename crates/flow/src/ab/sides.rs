@@ -39,8 +39,10 @@ pub fn prepare(args: &AbArgs, watch: &dyn Watch) -> Result<Prepared, FlowError> 
         return commands(base, head, args);
     }
     if let (Some(base), Some(head)) = (&args.base_suite, &args.head_suite) {
-        let suite =
-            |name: &str| suites::separate(&SuiteArg { suite: name.to_owned(), ..args.suite.clone() }, 0.0);
+        let suite = |name: &str| {
+            let arg = SuiteArg { suite: name.to_owned(), ..args.suite.clone() };
+            suites::with_benches(suites::separate(&arg, 0.0)?)
+        };
         let sides = with_settings(suite(base)?, suite(head)?, &args.decide);
         return Ok(Prepared::new(sides, labelled(base), labelled(head)));
     }

@@ -25,6 +25,8 @@ pub(super) struct Lane<'a> {
     pub calls_per_sample: u64,
     /// How this unit is measured.
     pub plan: UnitPlan,
+    /// The most samples that a turn has: a benchmark's own settings may allow fewer than are planned.
+    samples_max: u32,
     pub spending: Spending,
     units_count: usize,
     pub is_verified: bool,
@@ -57,6 +59,7 @@ impl<'a> Lane<'a> {
             has_batch: !before.units.is_empty() || is_command(&specs),
             calls_per_sample: before.calls_per_sample,
             plan: UnitPlan { rounds: 1, samples: 1, skip: 0, quantile: QUANTILE, clock: Default::default() },
+            samples_max: u32::MAX,
             spending,
             units_count: before.units.len(),
             // Again after a resume: the signal may have come before the answers were checked.
@@ -84,6 +87,16 @@ impl<'a> Lane<'a> {
         let one_sample = self.specs.iter().any(|spec| spec.bench.as_ref().is_some_and(has_one_sample));
         let cost = UnitCost { unit_s_max: left_s, may_overlap, one_sample, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
+        self.limit_samples(self.samples_max);
+    }
+
+    /// Plans turns of no more samples than these, from now on. In turns of few samples none can be left out.
+    pub(super) fn limit_samples(&mut self, samples: u32) {
+        self.samples_max = samples;
+        self.plan.samples = self.plan.samples.min(samples);
+        if self.plan.samples <= 2 * self.plan.skip {
+            self.plan.skip = 0;
+        }
     }
 
     /// Whether it has had its turn, and even the shortest unit would take longer than what is left.

@@ -188,6 +188,7 @@ impl<'a> Pair<'a> {
             numbers[side] = numbers::take(&mut results[side], process_id);
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
+        limit_to_shorter(&mut results, lane);
         trouble
             .extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &processes));
         trouble.sort_unstable();
@@ -269,6 +270,16 @@ impl<'a> Pair<'a> {
         }
         let detail = "base's answer is checked, head's is not; times of unchecked answers are not compared";
         Err(side_failed(1, WorkerError::new(FailureCause::WrongAnswer, detail)))
+    }
+}
+
+/// Benchmarks may take fewer samples than were asked for. The fastest of more would be faster, so both sides have as many.
+fn limit_to_shorter(results: &mut [RunResult; 2], lane: &mut Lane) {
+    let count = results.iter().map(|result| result.elapsed_ns.len()).min().unwrap_or(0);
+    let samples = u32::try_from(count).unwrap_or(u32::MAX);
+    if samples < lane.plan.samples {
+        results.iter_mut().for_each(|result| result.elapsed_ns.truncate(count));
+        lane.limit_samples(samples);
     }
 }
 

@@ -16,7 +16,7 @@ impl Harness for Criterion {
         let mut all = Vec::new();
         for target in cargo::bench_targets(asked)? {
             for id in parse_list(&target.run(asked, "--list")?) {
-                all.push(target.bench(id));
+                all.push(target.bench(asked, id));
             }
         }
         Ok(all)
@@ -29,6 +29,12 @@ impl Harness for Criterion {
         let samples = samples.max(SAMPLES_LEAST).to_string();
         let chosen = ["--sample-size".to_owned(), samples, exactly(id)];
         options.iter().map(|word| (*word).to_owned()).chain(chosen).collect()
+    }
+
+    /// Settings of a group in the code go before the command line's; only this option goes before them.
+    fn quick_turn(&self, id: &str, _: &Path) -> Option<Vec<String>> {
+        let options = ["--noplot", "--quick", "--nresamples", "2"].map(str::to_owned);
+        Some(options.into_iter().chain([exactly(id)]).collect())
     }
 
     fn read(&self, out: &Path, _: &str) -> Result<Vec<Series>, FileError> {

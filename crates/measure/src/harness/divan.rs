@@ -15,7 +15,7 @@ impl Harness for Divan {
         let mut all = Vec::new();
         for target in cargo::bench_targets(asked)? {
             let names = divan::read_names(&target.run(asked, "--test")?);
-            all.extend(names.iter().map(|name| target.bench(name)));
+            all.extend(names.iter().map(|name| target.bench(asked, name)));
         }
         Ok(all)
     }

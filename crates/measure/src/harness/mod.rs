@@ -12,10 +12,12 @@ mod google_benchmark;
 mod hyperfine;
 mod jmh;
 mod nvbench;
+mod pace;
 mod pyperf;
 mod pytest_benchmark;
 mod recognise;
 
+pub(crate) use pace::{Pace, decide_pace, pace_of};
 pub use recognise::recognise;
 
 use crate::worker::{Place, WorkerError, execute};
@@ -40,6 +42,12 @@ trait Harness {
 
     /// The options of a turn of at least so many samples, which leaves its files in `out`.
     fn turn(&self, id: &str, samples: u64, out: &Path) -> Vec<String>;
+
+    /// The options of a turn in the harness's own quick mode, where it has one: short whatever the benchmark's settings are, and of
+    /// few samples.
+    fn quick_turn(&self, _id: &str, _out: &Path) -> Option<Vec<String>> {
+        None
+    }
 
     /// The times that a turn left in `out` or printed.
     fn read(&self, out: &Path, stdout: &str) -> Result<Vec<Series>, FileError>;
@@ -95,8 +103,19 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Runs a command line in a folder below the suite's, and returns what it prints.
     fn run(&self, command: &[String], folder: &str) -> Result<String, WorkerError> {
+        self.run_with(command, folder, BTreeMap::new())
+    }
+
+    /// The same, with these variables.
+    fn run_with(
+        &self,
+        command: &[String],
+        folder: &str,
+        env: BTreeMap<String, String>,
+    ) -> Result<String, WorkerError> {
         let place = Place { dir: Some(self.dir.join(folder)), ..Place::default() };
-        let finished = execute(command, &blank("list", command)?, &place, LIST_MAX, Stdio::piped())?;
+        let spec = WorkloadSpec { env, ..blank("list", command)? };
+        let finished = execute(command, &spec, &place, LIST_MAX, Stdio::piped())?;
         Ok(String::from_utf8_lossy(&finished.stdout).into_owned())
     }
 
@@ -193,9 +212,11 @@ impl<'a> Turn<'a> {
         Ok(Self { bench, out })
     }
 
-    /// The command line of a turn of at least so many samples.
-    pub(crate) fn command(&self, command: &[String], samples: u64) -> Vec<String> {
-        let options = harness(self.bench.kind).turn(&self.bench.id, samples, self.out.path());
+    /// The command line of a turn of at least so many samples, if the benchmark's own settings allow.
+    pub(crate) fn command(&self, command: &[String], samples: u64, pace: Pace) -> Vec<String> {
+        let (harness, id, out) = (harness(self.bench.kind), &self.bench.id, self.out.path());
+        let quick = Some(pace).filter(|pace| *pace == Pace::Quick).and_then(|_| harness.quick_turn(id, out));
+        let options = quick.unwrap_or_else(|| harness.turn(id, samples, out));
         command.iter().cloned().chain(options).collect()
     }
 
@@ -204,7 +225,8 @@ impl<'a> Turn<'a> {
         ("CRITERION_HOME".to_owned(), self.out.path().display().to_string())
     }
 
-    /// Nanoseconds per call of exactly so many samples: medians of as many stretches where the harness took more.
+    /// Nanoseconds per call of so many samples: medians of as many stretches where the harness took more, and all it took where
+    /// the benchmark's own settings made it take fewer.
     pub(crate) fn read(&self, stdout: &[u8], samples: u64) -> Result<Vec<f64>, WorkerError> {
         let BenchSpec { kind, id, .. } = self.bench;
         let failed = |what: String| {
@@ -215,10 +237,10 @@ impl<'a> Turn<'a> {
             .map_err(|error| failed(error.to_string()))?;
         let series = all.into_iter().find(|series| series.name == *id);
         let times_ms = series.ok_or_else(|| failed("a turn of it left no times".to_owned()))?.times_ms;
-        if (times_ms.len() as u64) < samples || samples == 0 {
-            return Err(failed(format!("asked for {samples} samples, got {}", times_ms.len())));
+        if times_ms.is_empty() || samples == 0 {
+            return Err(failed("a turn of it took no samples".to_owned()));
         }
-        let (count, len) = (samples as usize, times_ms.len());
+        let (count, len) = (times_ms.len().min(samples as usize), times_ms.len());
         let stretch = |i: usize| &times_ms[i * len / count..(i + 1) * len / count];
         let median_ns = |i: usize| holdpoint_stats::median(stretch(i)).unwrap_or(f64::NAN) * 1e6;
         let times_ns: Vec<f64> = (0..count).map(median_ns).collect();

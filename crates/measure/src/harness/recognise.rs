@@ -77,7 +77,7 @@ fn by_words(command: &[String]) -> Option<HarnessKind> {
     }
 }
 
-fn by_content(program: &Path) -> Option<HarnessKind> {
+pub(super) fn by_content(program: &Path) -> Option<HarnessKind> {
     let mut start = [0; 4];
     File::open(program).ok()?.read_exact(&mut start).ok()?;
     if start != *b"\x7fELF" || program.metadata().ok()?.len() > BYTES_MAX {

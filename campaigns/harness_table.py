@@ -1,0 +1,135 @@
+"""The projects that `harness-projects.py` gates: where they come from, their suites, and what is slowed down in them."""
+
+import os
+from dataclasses import dataclass
+
+# Google Benchmark comes from the system, not from the submodule that snappy's own build expects.
+SNAPPY_BUILD = (
+    "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release -DSNAPPY_BUILD_TESTS=OFF -DSNAPPY_BUILD_BENCHMARKS=OFF && make -C build && "
+    "g++ -O2 -DNDEBUG -DHAVE_CONFIG_H -Ibuild -I. snappy_benchmark.cc snappy-test.cc snappy_test_data.cc build/libsnappy.a "
+    "-lbenchmark_main -lbenchmark -lz -lpthread -o bench"
+)
+CRITERION_RULE = "Criterion: regressed"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project, and one function of it that is made slower by replacing a piece of its text."""
+
+    name: str
+    source: str
+    commit: str
+    suite: str
+    kind: str
+    # Its own benchmarks that are compared, as the harness selects them.
+    own_filter: str
+    file: str
+    old: str
+    new: str
+    # The workload that the slowed function is measured by.
+    slowed: str
+    rule: str
+    comment: str = "\n// Unchanged.\n"
+    command: tuple[str, ...] = ()
+    build: str = ""
+    # Taken out of the base commit: submodules that the build does not need.
+    without: tuple[str, ...] = ()
+    path: str = ""
+
+    def environment(self) -> dict[str, str]:
+        """Of every process: Python finds the package in the checkout that it runs in."""
+        return {**os.environ, "PYTHONPATH": self.path} if self.path else dict(os.environ)
+
+
+def criterion(only: list[str]) -> str:
+    return f'[harness]\nkind = "criterion"\nonly = {only}\n'.replace("'", '"')
+
+
+ALL = [
+    Project(
+        name="itoa",
+        source="dtolnay/itoa",
+        commit="1577ed901354d0d7448ac162328f9dbf5183124c",
+        suite=criterion(["u64[max]", "u128[max]"]),
+        kind="criterion",
+        own_filter=r"^u(64|128)\[max\]",
+        file="src/lib.rs",
+        old="        let (quot_1e16, mod_1e16) = div_rem_1e16(self);\n",
+        new="        core::hint::black_box(div_rem_1e16(core::hint::black_box(self)));\n"
+        "        let (quot_1e16, mod_1e16) = div_rem_1e16(self);\n",
+        slowed="u128_max__itoa",
+        rule=CRITERION_RULE,
+    ),
+    Project(
+        name="unicode-segmentation",
+        source="unicode-rs/unicode-segmentation",
+        commit="3874b9a64103caa7581753283f5ff3794f62e152",
+        suite=criterion(["words/grapheme/arabic", "words/grapheme/russian", "words/scalar/arabic", "words/scalar/russian"]),
+        kind="criterion",
+        own_filter="^words/(grapheme|scalar)/(arabic|russian)$",
+        file="src/word.rs",
+        old="        // If extend/format/zwj were skipped. Handles precedence of WB3d over WB4\n",
+        new="        for i in 0..32 {\n            core::hint::black_box(i);\n        }\n",
+        slowed="words_grapheme_russian",
+        rule=CRITERION_RULE,
+    ),
+    Project(
+        name="itertools",
+        source="rust-itertools/itertools",
+        commit="af6d17d3f4a963c087e81b327b957966e1169ff5",
+        suite=criterion(["comb c3", "comb c4", "comb for3", "comb for4"]),
+        kind="criterion",
+        own_filter="^comb (c|for)[34]$",
+        file="src/combinations.rs",
+        old="    fn next(&mut self) -> Option<Self::Item> {\n        let done = if self.first {",
+        new="    fn next(&mut self) -> Option<Self::Item> {\n        core::hint::black_box(self.first);\n        let done = if self.first {",
+        slowed="comb_c3",
+        rule=CRITERION_RULE,
+    ),
+    Project(
+        name="snappy",
+        source="google/snappy",
+        commit="6281a07b7e08629884ec93a89fea6e05c62e599c",
+        suite=f'[harness]\nkind = "google-benchmark"\ncommand = ["./bench"]\nonly = ["BM_UFlat/0/1", "BM_ZFlat/0/1", "BM_ZFlat/3/1", "BM_UValidate/0/1"]\n[build]\ncommand = ["sh", "-c", "{SNAPPY_BUILD}"]\n',
+        kind="google-benchmark",
+        own_filter="^BM_(UFlat/0/1|ZFlat/0/1|ZFlat/3/1|UValidate/0/1)$",
+        file="snappy.cc",
+        old="      const char* next_emit = ip++;\n      uint64_t data = LittleEndian::Load64(ip);\n      // The body of this loop calls EmitLiteral once and then EmitCopy one or",
+        new="      const char* next_emit = ip++;\n      for (volatile int i = 0; i < 5; ++i) {\n      }\n      uint64_t data = LittleEndian::Load64(ip);\n      // The body of this loop calls EmitLiteral once and then EmitCopy one or",
+        slowed="BM_ZFlat_0_1",
+        rule="compare.py: p < 0.05 and slower",
+        command=("./bench",),
+        build=SNAPPY_BUILD,
+        without=(".gitmodules", "third_party"),
+    ),
+    Project(
+        name="cattrs",
+        source="python-attrs/cattrs",
+        commit="82b02c07ca535a1ba656b935767d819eac9d383b",
+        suite='[harness]\nkind = "pytest-benchmark"\ncommand = ["python3", "-m", "pytest", "bench"]\nonly = ["attrs_primitives[UnstructureStrategy.AS_DICT-BaseConverter]", "attrs_primitives[UnstructureStrategy.AS_DICT-Converter]"]\n',
+        kind="pytest-benchmark",
+        own_filter="attrs_primitives and AS_DICT",
+        file="src/cattrs/converters.py",
+        old="        rv = self._dict_factory()\n        for a in attrs:\n            name = a.name\n",
+        new="        rv = self._dict_factory()\n        for a in attrs:\n            name = a.name.strip()\n",
+        slowed="bench_test_attrs_primitives_py__test_unstructure_attrs_primitives_UnstructureStrategy_AS_DICT-BaseConverter_",
+        rule="--benchmark-compare-fail=min:2%",
+        comment="\n# Unchanged.\n",
+        command=("python3", "-m", "pytest", "bench"),
+        path="src",
+    ),
+    Project(
+        name="uniseg",
+        source="rivo/uniseg",
+        commit="087b3e4194c1feb0856b68d0e7c425c0994829cf",
+        suite='[harness]\nkind = "go"\nonly = ["Word", "Sentence"]\n',
+        kind="go",
+        own_filter="Word|Sentence",
+        file="wordrules.go",
+        old="\tnextProperty := property(workBreakCodePoints, r)\n\n\t// \"Replacing Ignore Rules\".",
+        new="\tnextProperty := property(workBreakCodePoints, r)\n\tfor i := 0; i < 4; i++ {\n\t\tif nextProperty == -1-i {\n\t\t\treturn 0, false\n\t\t}\n\t}\n\n\t// \"Replacing Ignore Rules\".",
+        slowed="BenchmarkWordFunctionString",
+        rule="benchstat's: p < 0.05 and slower",
+    ),
+]
+PROJECTS = {project.name: project for project in ALL}

@@ -1,0 +1,62 @@
+//! Which benchmarks are run in their harness's quick mode: those whose own settings make a turn long, whatever its options say.
+//!
+//! That is decided by the first turn of a benchmark, of either side, and holds for both.
+
+use holdpoint_model::suite::BenchSpec;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A turn that takes longer is tried in quick mode. One of ours takes a tenth of a second, if a call takes less than 2 ms.
+const LONG: Duration = Duration::from_secs(1);
+/// Quick mode must be this many times quicker, because it takes fewer samples.
+const GAIN: u32 = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// As our options say.
+    Ours,
+    /// The harness's quick mode.
+    Quick,
+}
+
+/// By folder and name.
+static PACES: LazyLock<Mutex<BTreeMap<(String, String), Pace>>> = LazyLock::new(Mutex::default);
+
+fn key(bench: &BenchSpec) -> (String, String) {
+    (bench.folder.clone(), bench.id.clone())
+}
+
+/// The pace of a benchmark; absent before its first turn.
+pub(crate) fn pace_of(bench: &BenchSpec) -> Option<Pace> {
+    PACES.lock().unwrap_or_else(PoisonError::into_inner).get(&key(bench)).copied()
+}
+
+/// Decides the pace of a benchmark from the length of its first turn, and of a quick one if that is worth a try.
+pub(crate) fn decide_pace(bench: &BenchSpec, turn: Duration, quick_turn: impl FnOnce() -> Option<Duration>) {
+    let is_quicker = turn > LONG && quick_turn().is_some_and(|quick| quick * GAIN < turn);
+    let pace = if is_quicker { Pace::Quick } else { Pace::Ours };
+    PACES.lock().unwrap_or_else(PoisonError::into_inner).insert(key(bench), pace);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdpoint_model::suite::HarnessKind;
+
+    #[test]
+    fn only_long_turns_are_run_in_quick_mode_and_only_where_it_helps() {
+        let seconds = Duration::from_secs;
+        let decided = |id: &str, turn, quick: Option<Duration>| {
+            let (id, folder) = (id.to_owned(), "pace".to_owned());
+            let bench = BenchSpec { kind: HarnessKind::Criterion, id, folder };
+            assert_eq!(pace_of(&bench), None);
+            decide_pace(&bench, turn, || quick);
+            pace_of(&bench)
+        };
+        assert_eq!(decided("long", seconds(8), Some(seconds(1))), Some(Pace::Quick));
+        assert_eq!(decided("long set-up", seconds(8), Some(seconds(7))), Some(Pace::Ours));
+        assert_eq!(decided("no quick mode", seconds(8), None), Some(Pace::Ours));
+        assert_eq!(decided("short", seconds(1), Some(seconds(0))), Some(Pace::Ours));
+    }
+}
