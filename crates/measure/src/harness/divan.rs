@@ -21,8 +21,8 @@ impl Harness for Divan {
     }
 
     fn turn(&self, id: &str, _: u64, _: &Path) -> Vec<String> {
-        let mut words =
-            owned(&["--color", "never", "--sample-count", "1000", "--max-time", "0.02", "--exact"]);
+        // A shorter limit would end at the first sample, a cold one, where the machine is busy.
+        let mut words = owned(&["--color", "never", "--sample-count", "100", "--max-time", "0.3", "--exact"]);
         words.push(id.to_owned());
         // Numbers of threads are leaves of the tree, though filters do not know them.
         let threads = id.rsplit_once("::t=").filter(|(_, count)| count.parse::<u32>().is_ok());
