@@ -60,7 +60,7 @@ fn benchmarks_of_pyperf_are_run_by_its_workers() {
 /// Builds nothing, and names the program that `cargo bench` would have built.
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in *--no-run*--message-format=json*)
-  printf '{"reason":"compiler-artifact","manifest_path":"%s/Cargo.toml","target":{"kind":["bench"]},"executable":"%s/divan.sh"}\n' "$PWD" "$PWD"
+  printf '{"reason":"compiler-artifact","manifest_path":"%s/Cargo.toml","target":{"kind":["bench"],"name":"words"},"executable":"%s/divan.sh"}\n' "$PWD" "$PWD"
 esac
 "#;
 const DIVAN: &str = r#"#!/bin/sh
