@@ -4,28 +4,49 @@
 //! samples where the format has them. Nothing here decides.
 
 pub mod apex;
+mod asv;
+mod benchmark_tools;
+mod bmf;
 pub mod criterion;
+mod csv;
 pub mod cudadent42;
+mod github_action_benchmark;
 pub mod go_test;
 pub mod google_benchmark;
 #[cfg(test)]
 mod harness_tests;
 pub mod hyperfine;
+#[cfg(test)]
+mod import_tests;
+mod imported;
+mod loose;
 pub mod ncu;
+mod probe;
 pub mod pytest_benchmark;
 pub mod sanitizer;
 mod series;
+mod serving;
+mod sglang;
 mod source;
+mod table;
 #[cfg(test)]
 mod tests;
+mod torch_benchmark;
+mod triton_testing;
+mod tritonbench;
+mod trtexec;
+mod unit;
+mod values;
+mod vllm;
 
+pub use imported::Imported;
+pub use probe::Probe;
 pub use series::Series;
 pub use source::Source;
 
-use holdpoint_model::document::{self, Head, check_time};
+use holdpoint_model::document::{self, Head};
 use holdpoint_model::{Baseline, Current, FileError, Kind, Report};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// Every format whose times can be compared, tried in this order. A further one is a folder and a line here.
 const FORMATS: &[Format] = &[
@@ -34,8 +55,19 @@ const FORMATS: &[Format] = &[
     pytest_benchmark::FORMAT,
     hyperfine::FORMAT,
     go_test::FORMAT,
+    asv::FORMAT,
+    benchmark_tools::FORMAT,
+    trtexec::FORMAT,
+    torch_benchmark::FORMAT,
+    vllm::FORMAT,
+    sglang::FORMAT,
+    github_action_benchmark::FORMAT,
     cudadent42::FORMAT,
     apex::FORMAT,
+    bmf::FORMAT,
+    tritonbench::FORMAT,
+    triton_testing::FORMAT,
+    csv::FORMAT,
 ];
 
 /// How to recognise and read a format.
@@ -43,18 +75,8 @@ pub struct Format {
     /// The name in sentences, such as "a report of Apex-X".
     pub words: &'static str,
     /// Whether these files look like the format.
-    pub matches: fn(&Source) -> bool,
+    pub matches: fn(&Probe<'_>) -> bool,
     pub read: fn(&Source) -> Result<Imported, FileError>,
-}
-
-/// Another tool's measurements.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Imported {
-    pub current: Current,
-    /// The raw times behind a metric, in the order they were taken, where the format has them.
-    pub samples_ms: BTreeMap<String, Vec<f64>>,
-    /// Whether it can only be a baseline: no single run had all these values.
-    pub is_baseline: bool,
 }
 
 /// Reads a file or a folder of another tool.
@@ -63,18 +85,16 @@ pub fn import(source: &Source) -> Result<Imported, FileError> {
 }
 
 fn import_as(source: &Source) -> Result<(&'static Format, Imported), FileError> {
-    let Some(format) = FORMATS.iter().find(|format| (format.matches)(source)) else {
+    let json = loose::as_json(source);
+    let probe = Probe::new(&json);
+    let Some(format) = FORMATS.iter().find(|format| (format.matches)(&probe)) else {
         let what = match source.single() {
             Some(text) => Head::parse(text)?.describe(),
             None => "no file of the folder is of a known format".to_owned(),
         };
         return Err(FileError::Unknown { wanted: "a report or baseline", what });
     };
-    let imported = (format.read)(source)?;
-    for (name, metric) in &imported.current.metrics {
-        check_time(name, metric.value_ms)?;
-    }
-    Ok((format, imported))
+    Ok((format, (format.read)(&json)?.finish()?))
 }
 
 fn own_kind(source: &Source) -> Result<Option<Kind>, FileError> {

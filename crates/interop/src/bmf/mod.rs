@@ -1,0 +1,51 @@
+//! Bencher Metric Format: for each benchmark its measures, each one number, perhaps with bounds. Bencher gives its measures
+//! `latency`, `throughput` and `build-time` their units; others have none in the file.
+
+use crate::unit::Unit;
+use crate::{Format, Imported};
+use holdpoint_model::document::{Head, value_error};
+use holdpoint_model::{FileError, json};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+pub(crate) const FORMAT: Format = Format {
+    words: "a file in Bencher Metric Format",
+    matches: |probe| probe.any_head(matches),
+    read: |source| source.read_each(matches, read),
+};
+
+/// Measures of one benchmark, by name.
+type Measures = BTreeMap<String, Measure>;
+
+#[derive(Deserialize)]
+struct Measure {
+    value: f64,
+}
+
+fn matches(head: &Head<'_>) -> bool {
+    let first = head.keys().next().and_then(|key| head.get::<Measures>(key));
+    first.is_some_and(|measures| !measures.is_empty())
+}
+
+fn read(text: &str) -> Result<Imported, FileError> {
+    let benchmarks: BTreeMap<String, Measures> = json::parse(text)?;
+    let mut imported = Imported::new("bmf");
+    for (name, measures) in benchmarks {
+        for (measure, Measure { value }) in measures {
+            let (unit, statistic) = match measure.as_str() {
+                "latency" => (Unit::Time(1e-6), ""),
+                "build-time" => (Unit::Time(1e3), "build_time"),
+                "throughput" => (Unit::Rate("operation".to_owned()), ""),
+                _ => {
+                    imported.leave_out(&name, &measure);
+                    continue;
+                }
+            };
+            let Some(ms) = unit.to_ms(value) else {
+                return value_error(format!("{name}.{measure}"), "a rate must be above 0");
+            };
+            imported.add(&name, &unit.metric(statistic), ms, Vec::new())?;
+        }
+    }
+    Ok(imported)
+}
