@@ -84,9 +84,10 @@ impl Columns {
         let mut parts: Vec<String> = Vec::new();
         for key in &self.keys {
             let cell = cells[key.index].trim();
+            let is_plain = key.header == "metric" && cell == PLAIN_METRIC;
             if !key.is_name {
                 parts.push(format!("{}={}", key.header, plain_number(cell)));
-            } else if !cell.is_empty() && !(key.header == "metric" && cell == PLAIN_METRIC) {
+            } else if !cell.is_empty() && !is_plain {
                 parts.push(cell.to_owned());
             }
         }

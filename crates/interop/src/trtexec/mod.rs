@@ -40,16 +40,18 @@ struct Inference {
     end_enq_ms: Option<f64>,
 }
 
+/// One of the times of an inference, where the file has it.
+type Time = fn(&Inference) -> Option<f64>;
+
 fn read_times(text: &str) -> Result<Imported, FileError> {
     let all: Vec<Inference> = json::parse(text)?;
     let mut imported = Imported::new("trtexec");
-    let enqueue = |one: &Inference| one.end_enq_ms.zip(one.start_enq_ms).map(|(end, start)| end - start);
-    let columns: [(&str, &dyn Fn(&Inference) -> Option<f64>); 5] = [
-        ("latency", &|one| Some(one.latency_ms)),
-        ("gpu_compute", &|one| Some(one.compute_ms)),
-        ("h2d", &|one| one.h2d_ms),
-        ("d2h", &|one| one.d2h_ms),
-        ("enqueue", &enqueue),
+    let columns: [(&str, Time); 5] = [
+        ("latency", |one| Some(one.latency_ms)),
+        ("gpu_compute", |one| Some(one.compute_ms)),
+        ("h2d", |one| one.h2d_ms),
+        ("d2h", |one| one.d2h_ms),
+        ("enqueue", |one| Some(one.end_enq_ms? - one.start_enq_ms?)),
     ];
     for (name, time) in columns {
         let times_ms: Vec<f64> = all.iter().filter_map(time).collect();
