@@ -6,6 +6,7 @@ use holdpoint_model::document::{check_time, value_error};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::suite::metric_name;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Names in a note.
 const NAMES_SHOWN: usize = 4;
@@ -14,7 +15,7 @@ const NAMES_SHOWN: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
     pub current: Current,
-    /// The raw times behind a metric, in the order they were taken, where the format has them.
+    /// The raw times behind a metric, in the order they were taken, where the file has more than one.
     pub samples_ms: BTreeMap<String, Vec<f64>>,
     /// Whether it can only be a baseline: no single run had all these values.
     pub is_baseline: bool,
@@ -32,21 +33,32 @@ impl Imported {
     /// Adds a metric of a benchmark, with the samples behind it; fewer than two are as good as none.
     pub(crate) fn add(
         &mut self,
-        name: &str,
+        name: impl Into<String>,
         metric: &str,
         value_ms: f64,
         samples_ms: Vec<f64>,
     ) -> Result<(), FileError> {
-        check_time(name, value_ms)?;
-        samples_ms.iter().try_for_each(|ms| check_time(name, *ms))?;
-        let key = flat_name(name, metric);
-        let (workload, identity) = (Some(name.to_owned()), None);
-        let value = MetricValue { value_ms, workload, identity, answer_checked: None, slow_stretches: None };
-        if self.current.metrics.insert(key.clone(), value).is_some() {
-            return value_error(name.to_owned(), "is there twice");
+        let name = name.into();
+        check_time(&name, value_ms)?;
+        samples_ms.iter().try_for_each(|ms| check_time(&name, *ms))?;
+        let key = flat_name(&name, metric);
+        if samples_ms.len() > 1 {
+            self.samples_ms.insert(key.clone(), samples_ms);
+        } else {
+            self.single_values += 1;
         }
-        self.single_values += usize::from(samples_ms.len() < 2);
-        self.samples_ms.insert(key, samples_ms);
+        let place = self.current.metrics.entry(key);
+        if matches!(place, Entry::Occupied(_)) {
+            return value_error(name, "is there twice");
+        }
+        let (workload, identity) = (Some(name), None);
+        place.or_insert(MetricValue {
+            value_ms,
+            workload,
+            identity,
+            answer_checked: None,
+            slow_stretches: None,
+        });
         Ok(())
     }
 
@@ -101,7 +113,7 @@ impl Imported {
 
 /// The name of a metric. Dots would make it a place in a GPU report.
 pub(crate) fn flat_name(name: &str, metric: &str) -> String {
-    metric_name(&name.replace('.', "_"), metric)
+    if name.contains('.') { metric_name(&name.replace('.', "_"), metric) } else { metric_name(name, metric) }
 }
 
 fn shorten(names: &[String]) -> String {

@@ -83,37 +83,33 @@ pub struct Format {
 
 /// Reads a file or a folder of another tool.
 pub fn import(source: &Source) -> Result<Imported, FileError> {
-    import_as(source).map(|(_, imported)| imported)
+    let json = loose::as_json(source);
+    import_as(source, &json, &Probe::new(&json)).map(|(_, imported)| imported)
 }
 
-fn import_as(source: &Source) -> Result<(&'static Format, Imported), FileError> {
-    let json = loose::as_json(source);
-    let probe = Probe::new(&json);
-    let Some(format) = FORMATS.iter().find(|format| (format.matches)(&probe)) else {
+fn import_as(
+    source: &Source,
+    json: &Source,
+    probe: &Probe<'_>,
+) -> Result<(&'static Format, Imported), FileError> {
+    let Some(format) = FORMATS.iter().find(|format| (format.matches)(probe)) else {
         let what = match source.single() {
             Some(text) => Head::parse(text)?.describe(),
             None => "no file of the folder is of a known format".to_owned(),
         };
         return Err(FileError::Unknown { wanted: "a report or baseline", what });
     };
-    Ok((format, (format.read)(&json)?.finish()?))
-}
-
-fn own_kind(source: &Source) -> Result<Option<Kind>, FileError> {
-    match source.single().map(document::kind) {
-        Some(Ok(kind)) => Ok(kind.filter(|kind| *kind != Kind::Check)),
-        // Other tools' files need not be JSON.
-        None | Some(Err(FileError::Json(_))) => Ok(None),
-        Some(Err(error)) => Err(error),
-    }
+    Ok((format, (format.read)(json)?.finish()?))
 }
 
 /// Reads whatever can be compared with a baseline: a report of ours or another tool's.
 pub fn read_current(source: &Source) -> Result<Current, FileError> {
-    match (own_kind(source)?, source.single()) {
+    let json = loose::as_json(source);
+    let probe = Probe::new(&json);
+    match (probe.own_kind()?, source.single()) {
         (Some(Kind::Report), Some(text)) => Ok(Current::from(&document::read::<Report>(text)?)),
         (Some(found), _) => Err(FileError::OtherKind { found, wanted: Kind::Report }),
-        (None, _) => match import_as(source)? {
+        (None, _) => match import_as(source, &json, &probe)? {
             (format, Imported { is_baseline: true, .. }) => {
                 Err(FileError::Unknown { wanted: "a report", what: format!("it is {}", format.words) })
             }
@@ -124,11 +120,13 @@ pub fn read_current(source: &Source) -> Result<Current, FileError> {
 
 /// Reads a baseline, or any file that [`read_current`] reads, whose values then become the baseline's with the default tolerance.
 pub fn read_baseline(source: &Source) -> Result<Baseline, FileError> {
-    match (own_kind(source)?, source.single()) {
+    let json = loose::as_json(source);
+    let probe = Probe::new(&json);
+    match (probe.own_kind()?, source.single()) {
         (Some(Kind::Baseline), Some(text)) => document::read(text),
         (Some(Kind::Report), Some(text)) => Ok(Current::from(&document::read::<Report>(text)?).into()),
         (Some(found), _) => Err(FileError::OtherKind { found, wanted: Kind::Baseline }),
-        (None, _) => Ok(import(source)?.current.into()),
+        (None, _) => Ok(import_as(source, &json, &probe)?.1.current.into()),
     }
 }
 

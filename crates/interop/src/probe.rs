@@ -3,21 +3,32 @@
 use crate::Source;
 use crate::source::is_own;
 use holdpoint_model::document::Head;
+use holdpoint_model::{FileError, Kind};
 use std::collections::BTreeMap;
 
 pub struct Probe<'a> {
     source: &'a Source,
     /// The top levels of the files that are JSON and none of ours.
     heads: Vec<Head<'a>>,
+    /// The top level of a single file of ours.
+    own: Option<Head<'a>>,
 }
 
 impl<'a> Probe<'a> {
     pub(crate) fn new(source: &'a Source) -> Self {
-        let heads = match source {
-            Source::File(text) => foreign_head(text).into_iter().collect(),
-            Source::Folder(files) => files.values().filter_map(|text| foreign_head(text)).collect(),
+        let heads: Vec<Head<'a>> = match source {
+            Source::File(text) => head(text).into_iter().collect(),
+            Source::Folder(files) => files.values().filter_map(|text| head(text)).collect(),
         };
-        Self { source, heads }
+        let (mut own, heads): (Vec<Head<'a>>, _) = heads.into_iter().partition(is_own);
+        Self { source, heads, own: own.pop().filter(|_| source.single().is_some()) }
+    }
+
+    /// The kind of a single file of ours, of a version that is known.
+    pub(crate) fn own_kind(&self) -> Result<Option<Kind>, FileError> {
+        let single = self.own.iter().chain(self.source.single().and(self.heads.first())).next();
+        single.map_or(Ok(()), Head::check_version)?;
+        Ok(self.own.as_ref().and_then(Head::kind))
     }
 
     /// The text, where it is a single file.
@@ -49,12 +60,16 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// The top level of a JSON file of another tool; of a file with a JSON object on each line, that of the first.
+/// The top level of a JSON file of another tool.
 pub(crate) fn foreign_head(text: &str) -> Option<Head<'_>> {
+    head(text).filter(|head| !is_own(head))
+}
+
+/// The top level of a JSON file; of a file with a JSON object on each line, that of the first.
+fn head(text: &str) -> Option<Head<'_>> {
     let first_line = || Head::parse(text.trim_start().lines().next().unwrap_or_default());
     if !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
-    let head = Head::parse(text).or_else(|_| first_line()).ok()?;
-    (!is_own(&head)).then_some(head)
+    Head::parse(text).or_else(|_| first_line()).ok()
 }

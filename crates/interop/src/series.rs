@@ -3,7 +3,7 @@
 use crate::Imported;
 use holdpoint_model::FileError;
 use holdpoint_model::document::value_error;
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
 /// The times of one benchmark.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,29 +17,31 @@ pub struct Series {
 /// Series in the order in which their names first came, found by name.
 #[derive(Debug, Default)]
 pub(crate) struct ByName {
-    all: Vec<Series>,
-    places: HashMap<String, usize>,
+    all: IndexMap<String, Vec<f64>>,
+    /// Of the sample before: tools mostly write the samples of one next to each other.
+    last: usize,
 }
 
 impl ByName {
     /// Adds a sample to the benchmark of this name, which may be new.
     pub fn push(&mut self, name: &str, time_ms: f64) {
-        // Tools mostly write the samples of one next to each other.
-        if let Some(last) = self.all.last_mut().filter(|last| last.name == name) {
-            last.times_ms.push(time_ms);
-            return;
-        }
-        match self.places.get(name) {
-            Some(place) => self.all[*place].times_ms.push(time_ms),
-            None => {
-                self.places.insert(name.to_owned(), self.all.len());
-                self.all.push(Series { name: name.to_owned(), times_ms: vec![time_ms] });
-            }
+        match self.all.get_index_mut(self.last) {
+            Some((last, times_ms)) if last == name => times_ms.push(time_ms),
+            _ => match self.all.get_full_mut(name) {
+                Some((place, _, times_ms)) => {
+                    times_ms.push(time_ms);
+                    self.last = place;
+                }
+                None => {
+                    self.last = self.all.len();
+                    self.all.insert(name.to_owned(), vec![time_ms]);
+                }
+            },
         }
     }
 
     pub fn into_series(self) -> Vec<Series> {
-        self.all
+        self.all.into_iter().map(|(name, times_ms)| Series { name, times_ms }).collect()
     }
 }
 
@@ -58,6 +60,6 @@ impl Imported {
         let Some(value_ms) = holdpoint_stats::median(&series.times_ms) else {
             return value_error(series.name, "has no times");
         };
-        self.add(&series.name, "p50_ms", value_ms, series.times_ms)
+        self.add(series.name, "p50_ms", value_ms, series.times_ms)
     }
 }

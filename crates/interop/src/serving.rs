@@ -2,7 +2,7 @@
 //! and with their option for details the seconds of every request. A file may hold several runs, one JSON object on each line.
 
 use crate::Imported;
-use crate::unit::Unit;
+use crate::imported::flat_name;
 use holdpoint_model::document::Head;
 use holdpoint_model::suite::Identity;
 use holdpoint_model::{FileError, json};
@@ -50,37 +50,97 @@ const SETTINGS: &[&str] = &[
 
 pub(crate) fn read(text: &str, tool: &str) -> Result<Imported, FileError> {
     let runs = parse_runs(text)?;
-    let differing = differing_settings(&runs);
-    let mut values: BTreeMap<(String, &str), Vec<f64>> = BTreeMap::new();
-    let (mut samples, mut settings) = (BTreeMap::new(), BTreeMap::new());
+    let (differing, keys) = (differing_settings(&runs), keys());
+    let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
     let mut imported = Imported::new(tool);
     for run in &runs {
-        let prefix = prefix(run, &differing);
         note_failures(&mut imported, run);
-        for (name, metric, ms) in metrics(run) {
-            let name = format!("{prefix}{name}");
-            settings.insert(name.clone(), run_settings(run));
-            if ms == 0.0 {
-                imported.leave_out(&name, "0: not measured");
-            } else {
-                values.entry((name, metric)).or_default().push(ms);
-            }
-        }
-        for (name, key) in LATENCIES.iter().filter_map(|(name, key)| Some((name, (*key)?))) {
-            let all: &mut Vec<f64> = samples.entry(format!("{prefix}{name}")).or_default();
-            all.extend(request_times_ms(run, key));
-        }
+        groups.entry(prefix(run, &differing)).or_default().add(run, &keys);
     }
-    for ((name, metric), values) in values {
-        // Without the times of requests, the runs of one setting are the samples.
-        let median = holdpoint_stats::median(&values).unwrap_or_default();
-        let requests = samples.get(&name).filter(|all| metric == "p50_ms" && !all.is_empty());
-        imported.add(&name, metric, median, requests.unwrap_or(&values).clone())?;
-    }
-    for (name, params) in settings {
-        set_identity(&mut imported, &name, tool, &params);
+    for (prefix, group) in groups {
+        group.import(&prefix, tool, &mut imported)?;
     }
     Ok(imported)
+}
+
+/// A number of a result that is compared.
+struct Key {
+    key: String,
+    name: String,
+    metric: &'static str,
+    /// Whether it is a rate, to be turned into the time per item.
+    is_rate: bool,
+}
+
+/// Every latency and rate.
+fn keys() -> Vec<Key> {
+    let latency = |(name, _): &(&str, Option<&str>)| {
+        let name = (*name).to_owned();
+        STATISTICS.map(|(before, metric)| Key {
+            key: format!("{before}_{name}_ms"),
+            name: name.clone(),
+            metric,
+            is_rate: false,
+        })
+    };
+    let rate = |(key, item): &(&str, &str)| Key {
+        key: (*key).to_owned(),
+        name: format!("time_per_{item}"),
+        metric: "ms",
+        is_rate: true,
+    };
+    LATENCIES.iter().flat_map(latency).chain(RATES.iter().map(rate)).collect()
+}
+
+/// The runs of one setting.
+#[derive(Default)]
+struct Group<'a> {
+    settings: Option<Map<String, Value>>,
+    /// By name and metric, a value for each run.
+    values: BTreeMap<(&'a str, &'static str), Vec<f64>>,
+    /// The times of requests by name.
+    requests: BTreeMap<&'static str, Vec<f64>>,
+}
+
+impl<'a> Group<'a> {
+    fn add(&mut self, run: &Map<String, Value>, keys: &'a [Key]) {
+        self.settings.get_or_insert_with(|| run_settings(run));
+        for key in keys {
+            let Some(value) = run.get(&key.key).and_then(Value::as_f64) else { continue };
+            let ms = if key.is_rate && value > 0.0 { 1e3 / value } else { value };
+            self.values.entry((&key.name, key.metric)).or_default().push(ms);
+        }
+        for (name, key) in LATENCIES.iter().filter_map(|(name, key)| Some((name, (*key)?))) {
+            self.requests.entry(name).or_default().extend(request_times_ms(run, key));
+        }
+    }
+
+    fn import(self, prefix: &str, tool: &str, imported: &mut Imported) -> Result<(), FileError> {
+        let identity = Identity {
+            op: "serve".to_owned(),
+            shape: Vec::new(),
+            dtype: String::new(),
+            timer: tool.to_owned(),
+            // Settings go with the metrics, so that another load is not compared by mistake.
+            params: self.settings.unwrap_or_default(),
+        };
+        for ((name, metric), values) in self.values {
+            let median = holdpoint_stats::median(&values).unwrap_or_default();
+            let full_name = format!("{prefix}{name}");
+            if median == 0.0 {
+                imported.leave_out(&full_name, "0: not measured");
+                continue;
+            }
+            // Without the times of requests, the runs of one setting are the samples.
+            let requests = self.requests.get(name).filter(|all| metric == "p50_ms" && !all.is_empty());
+            let samples = requests.cloned().unwrap_or(values);
+            imported.add(full_name.as_str(), metric, median, samples)?;
+            if let Some(value) = imported.current.metrics.get_mut(&flat_name(&full_name, metric)) {
+                value.identity = Some(identity.clone());
+            }
+        }
+        Ok(())
+    }
 }
 
 fn parse_runs(text: &str) -> Result<Vec<Map<String, Value>>, FileError> {
@@ -107,23 +167,6 @@ fn prefix(run: &Map<String, Value>, differing: &BTreeSet<&str>) -> String {
     };
     let settings: Vec<String> = differing.iter().map(setting).collect();
     if settings.is_empty() { String::new() } else { format!("{}/", settings.join(",")) }
-}
-
-/// Every latency and rate of a run in milliseconds; a rate as the time per item.
-fn metrics(run: &Map<String, Value>) -> Vec<(String, &'static str, f64)> {
-    let number = |key: &str| run.get(key).and_then(Value::as_f64);
-    let mut all = Vec::new();
-    for (name, _) in LATENCIES {
-        for (before, metric) in STATISTICS {
-            all.extend(number(&format!("{before}_{name}_ms")).map(|ms| (name.to_owned(), metric, ms)));
-        }
-    }
-    for (key, item) in RATES {
-        let unit = Unit::Rate(item.to_owned());
-        let ms = number(key).map(|value| unit.to_ms(value).unwrap_or_default());
-        all.extend(ms.map(|ms| (format!("time_per_{item}"), "ms", ms)));
-    }
-    all
 }
 
 /// The times of the requests that succeeded; of the gaps between tokens, those of each.
@@ -155,18 +198,4 @@ fn note_failures(imported: &mut Imported, run: &Map<String, Value>) {
 fn run_settings(run: &Map<String, Value>) -> Map<String, Value> {
     let is_known = |key: &&&str| run.get(**key).is_some_and(|value| !value.is_null());
     SETTINGS.iter().filter(is_known).map(|key| ((*key).to_owned(), run[*key].clone())).collect()
-}
-
-/// The settings of a run go with its metrics, so that another load is not compared by mistake.
-fn set_identity(imported: &mut Imported, name: &str, tool: &str, params: &Map<String, Value>) {
-    let metrics = imported.current.metrics.values_mut();
-    for metric in metrics.filter(|metric| metric.workload.as_deref() == Some(name)) {
-        metric.identity = Some(Identity {
-            op: "serve".to_owned(),
-            shape: Vec::new(),
-            dtype: String::new(),
-            timer: tool.to_owned(),
-            params: params.clone(),
-        });
-    }
 }

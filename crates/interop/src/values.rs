@@ -37,7 +37,7 @@ impl Values {
             let unit = if item.is_empty() { Unit::Time(1.0) } else { Unit::Rate(item) };
             for Series { name, times_ms } in series.into_series() {
                 let median = holdpoint_stats::median(&times_ms).unwrap_or_default();
-                imported.add(&name, &unit.metric(statistic), median, times_ms)?;
+                imported.add(name, &unit.metric(statistic), median, times_ms)?;
             }
         }
         for (name, unit) in self.others {

@@ -29,6 +29,7 @@ mod github;
 mod gpu_reports;
 mod harness;
 mod help;
+mod imports;
 mod interrupted;
 mod metrics;
 mod misbehaving;

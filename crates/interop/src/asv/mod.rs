@@ -73,7 +73,7 @@ fn read(text: &str, units: &Units) -> Result<Imported, FileError> {
             match value {
                 Value::Number(value) => {
                     let samples = samples.iter().map(|sample| sample * factor).collect();
-                    imported.add(&name, "p50_ms", value * factor, samples)?;
+                    imported.add(name, "p50_ms", value * factor, samples)?;
                 }
                 Value::NotApplicable => {
                     imported.add_unmeasured(

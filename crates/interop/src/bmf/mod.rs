@@ -44,7 +44,7 @@ fn read(text: &str) -> Result<Imported, FileError> {
             let Some(ms) = unit.to_ms(value) else {
                 return value_error(format!("{name}.{measure}"), "a rate must be above 0");
             };
-            imported.add(&name, &unit.metric(statistic), ms, Vec::new())?;
+            imported.add(name.as_str(), &unit.metric(statistic), ms, Vec::new())?;
         }
     }
     Ok(imported)

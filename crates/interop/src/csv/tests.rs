@@ -5,7 +5,11 @@ fn metrics(text: &str) -> Vec<(String, f64, usize)> {
     assert!(matches(text), "{text}");
     let imported = read(text, "csv").unwrap();
     let metrics = imported.current.metrics.iter();
-    metrics.map(|(name, metric)| (name.clone(), metric.value_ms, imported.samples_ms[name].len())).collect()
+    metrics
+        .map(|(name, metric)| {
+            (name.clone(), metric.value_ms, imported.samples_ms.get(name).map_or(1, Vec::len))
+        })
+        .collect()
 }
 
 fn refused(text: &str) -> String {

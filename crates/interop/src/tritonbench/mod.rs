@@ -70,7 +70,7 @@ fn add_row(
         if number.is_empty() {
             imported.add_unmeasured(&name, metric, Unmeasured::Skipped("its cell is empty".to_owned()));
         } else if number.starts_with(|c: char| c.is_ascii_digit()) {
-            imported.add(&name, metric, records.number(column, number)?, Vec::new())?;
+            imported.add(name, metric, records.number(column, number)?, Vec::new())?;
         } else {
             // Tritonbench writes the message of a kernel that failed in place of its first number.
             imported.add_unmeasured(&name, metric, Unmeasured::Failed(clean_text(cell)));

@@ -11,11 +11,7 @@ pub(crate) const FORMAT: Format = Format {
     matches: |probe| probe.any_head(matches),
     read: |source| {
         source.read_each(matches, |text| {
-            if Head::parse(text).is_ok_and(|head| is_times(&head)) {
-                read_times(text)
-            } else {
-                read_profile(text)
-            }
+            if text.contains("\"latencyMs\"") { read_times(text) } else { read_profile(text) }
         })
     },
 };
@@ -81,8 +77,8 @@ fn read_profile(text: &str) -> Result<Imported, FileError> {
         let Some(name) = layer.name else { continue };
         match (layer.median_ms, layer.average_ms) {
             (Some(ms), _) | (None, Some(ms)) if ms == 0.0 => imported.leave_out(&name, "0 ms"),
-            (Some(ms), _) => imported.add(&name, "p50_ms", ms, Vec::new())?,
-            (None, Some(ms)) => imported.add(&name, "mean_ms", ms, Vec::new())?,
+            (Some(ms), _) => imported.add(name, "p50_ms", ms, Vec::new())?,
+            (None, Some(ms)) => imported.add(name, "mean_ms", ms, Vec::new())?,
             (None, None) => return value_error(name, "has no averageMs"),
         }
     }
