@@ -84,7 +84,11 @@ pub struct Format {
 /// Reads a file or a folder of another tool.
 pub fn import(source: &Source) -> Result<Imported, FileError> {
     let json = loose::as_json(source);
-    import_as(source, &json, &Probe::new(&json)).map(|(_, imported)| imported)
+    let probe = Probe::new(&json);
+    match probe.own_kind()? {
+        Some(found) => Err(FileError::OtherKind { found, wanted: Kind::Report }),
+        None => import_as(source, &json, &probe).map(|(_, imported)| imported),
+    }
 }
 
 fn import_as(
