@@ -8,24 +8,25 @@ use crate::support::waivers::InForce;
 use holdpoint_gate::ab::{judge_sides, recorded_policy};
 use holdpoint_gate::{HasExitCode, Policy, compare_reports_disjoint_ci, judge_run, set_tolerances};
 use holdpoint_measure::clock;
-use holdpoint_model::document::AnyDocument;
 use holdpoint_model::suite::GateSettings;
-use holdpoint_model::{AbReport, Judgement, Report, Trend};
+use holdpoint_model::{AbReport, Current, FileError, Judgement, Kind, Report, Trend};
+use holdpoint_store::StoreError;
 use std::path::Path;
 
 pub fn run(args: &CompareArgs) -> Result<Done<Decided>, FlowError> {
     let waivers = InForce::read(&args.waivers)?;
-    let sides = match (&args.baseline, holdpoint_store::read_any(&args.report)) {
-        (None, Ok(AnyDocument::Ab(sides))) => Some(sides),
-        (Some(_), Ok(AnyDocument::Ab(_))) => {
+    let current = holdpoint_store::read_current(&args.report);
+    let sides = match (&args.baseline, is_sides(&current)) {
+        (None, true) => Some(holdpoint_store::read_document::<AbReport>(&args.report)?),
+        (Some(_), true) => {
             let what = "it holds both sides already; leave out --baseline";
             return Err(FlowError::File { path: args.report.clone(), what: what.to_owned() });
         }
-        _ => None,
+        (_, false) => None,
     };
     let mut judgement = match (&sides, &args.baseline) {
         (Some(sides), _) => judge_again(args, sides)?,
-        (None, Some(baseline)) => judge_report(args, baseline)?,
+        (None, Some(baseline)) => judge_report(args, current, baseline)?,
         (None, None) => {
             let what = "a report is compared with --baseline FILE; an ab.json needs none";
             return Err(FlowError::Input(what.to_owned()));
@@ -39,7 +40,7 @@ pub fn run(args: &CompareArgs) -> Result<Done<Decided>, FlowError> {
         holdpoint_store::write_json(path, &trend(&judgement))?;
     }
     let exit = judgement.exit_code();
-    Ok(Done::new(Decided { judgement, sides: sides.map(|sides| *sides), report: None }, exit))
+    Ok(Done::new(Decided { judgement, sides, report: None }, exit))
 }
 
 /// Judges two sides by their own question or another one.
@@ -49,7 +50,17 @@ fn judge_again(args: &CompareArgs, sides: &AbReport) -> Result<Judgement, FlowEr
         .map_err(|error| FlowError::File { path: args.report.clone(), what: error.to_string() })
 }
 
-fn judge_report(args: &CompareArgs, baseline: &Path) -> Result<Judgement, FlowError> {
+/// Whether a file was refused as a run because it holds two sides.
+fn is_sides(current: &Result<Current, StoreError>) -> bool {
+    let found = if let Err(StoreError::Format { source, .. }) = current { Some(source) } else { None };
+    matches!(found, Some(FileError::OtherKind { found: Kind::Ab, .. }))
+}
+
+fn judge_report(
+    args: &CompareArgs,
+    current: Result<Current, StoreError>,
+    baseline: &Path,
+) -> Result<Judgement, FlowError> {
     if args.question.alarm_rate.or(args.question.miss_rate).is_some() {
         let what = "--alarm-rate and --miss-rate are for an ab.json; a baseline has the alarm rate that it was recorded for";
         return Err(FlowError::Input(what.to_owned()));
@@ -63,7 +74,7 @@ fn judge_report(args: &CompareArgs, baseline: &Path) -> Result<Judgement, FlowEr
         return Ok(compare_reports_disjoint_ci(&baseline, &current, args.policy.allow()));
     }
     let policy = baseline_policy(&args.policy, &gate)?;
-    let current = holdpoint_store::read_current(&args.report)?;
+    let current = current?;
     let baseline = set_tolerances(holdpoint_store::read_baseline(baseline)?, args.question.tolerance, &gate);
     Ok(judge_run(&current, &baseline, args.policy.allow(), policy))
 }

@@ -4,9 +4,11 @@ use crate::Watch;
 use crate::decided::Decided;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{ReportArgs, ReportForm};
+use crate::options::{ExportForm, ReportArgs, ReportForm};
 use crate::support::artifacts;
 use crate::support::ceilings;
+use crate::support::exports;
+use crate::support::imports;
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
 use holdpoint_gate::Evidence;
 use holdpoint_gate::ab::judge_recorded;
@@ -14,6 +16,7 @@ use holdpoint_interop::apex::ApexGpuReport;
 use holdpoint_model::document::AnyDocument;
 use holdpoint_model::{AbReport, Bisection, Calibration, Current, ExitCode, Judgement, Report, json};
 use holdpoint_render::{forms, html, json_for_terminal, markdown, svg};
+use holdpoint_store::StoreError;
 use std::path::Path;
 
 /// A document that is shown again, and why its judgement does not hold.
@@ -53,11 +56,18 @@ pub struct ApexPage {
 pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     match args.form {
         Some(ReportForm::ApexGpu) => return run_apex_gpu(args, watch),
-        Some(form) => return run_form(args, form, watch),
+        Some(form) => match form.export() {
+            Some(form) => return run_export(args, form, watch),
+            None => return run_form(args, form, watch),
+        },
         None => {}
     }
-    match holdpoint_store::read_any(&args.report)? {
-        AnyDocument::Report(report) => run_report(args, *report, watch),
+    let document = match holdpoint_store::read_any(&args.report) {
+        Ok(document) => document,
+        Err(error) => return run_imported(args, error, watch),
+    };
+    match document {
+        AnyDocument::Report(report) => run_report(args, *report, &[], watch),
         AnyDocument::Ab(_) | AnyDocument::Judgement(_) => run_judgement(args, watch),
         AnyDocument::Calibration(calibration) => {
             let page = markdown::calibration(&calibration).into();
@@ -68,6 +78,14 @@ pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowErro
             show(args, Document::Bisection(bisection), &page, None, watch)
         }
     }
+}
+
+/// A file of another tool, as a report.
+fn run_imported(args: &ReportArgs, error: StoreError, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    let imported = imports::read_report(&args.report);
+    let (report, notes) = imported.map_err(|foreign| imports::clearer(error, foreign))?;
+    let done = run_report(args, report, &notes, watch)?;
+    Ok(notes.into_iter().fold(done, |done, note| done.with_note(format!("note: {note}"))))
 }
 
 /// A judgement, judged again, with the samples beside it.
@@ -134,13 +152,18 @@ impl Problem {
     }
 }
 
-fn run_report(args: &ReportArgs, report: Report, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+fn run_report(
+    args: &ReportArgs,
+    report: Report,
+    notes: &[String],
+    watch: &dyn Watch,
+) -> Result<Done<Shown>, FlowError> {
     let stated =
         args.comparison.as_ref().map(|path| holdpoint_store::read_document::<Judgement>(path)).transpose()?;
     let rejudged = stated.map(|stated| rejudge_with(&stated, &report, args));
     let problem = rejudged.as_ref().and_then(Problem::new);
     let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.judgement);
-    let mut page = Page::from(markdown::report(&report, judgement.as_ref()));
+    let mut page = Page::from(markdown::report(&report, judgement.as_ref()) + &markdown::remarks(notes));
     add_roofline(&mut page, args, &report)?;
     show(args, Document::Report(Box::new(JudgedReport { report, judgement })), &page, problem, watch)
 }
@@ -189,6 +212,26 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
     Ok(())
 }
 
+/// The numbers in the form of a program that keeps or draws them.
+fn run_export(args: &ReportArgs, form: ExportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    if form == ExportForm::Parquet && args.output.is_none() {
+        return Err(FlowError::Input(
+            "a Parquet file is not text; say where to write it with --output FILE".to_owned(),
+        ));
+    }
+    let (bytes, notes) = exports::export(&args.report, form)?;
+    let document = match &args.output {
+        Some(path) => {
+            holdpoint_store::write_binary(path, &bytes)?;
+            watch.note(&format!("report: {}", path.display()));
+            Document::Written
+        }
+        None => Document::Form(String::from_utf8_lossy(&bytes).into_owned()),
+    };
+    let done = end(args, document, None);
+    Ok(notes.into_iter().fold(done, |done, note| done.with_note(format!("note: {note}"))))
+}
+
 /// A comparison in the form of a program that shows what was found.
 fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
     let loaded = Loaded::read(&args.report)?;
@@ -200,7 +243,7 @@ fn run_form(args: &ReportArgs, form: ReportForm, watch: &dyn Watch) -> Result<Do
     let text = match form {
         ReportForm::Github => forms::github(judged, location),
         ReportForm::Junit => forms::junit(judged),
-        ReportForm::Sarif | ReportForm::ApexGpu => json::to_pretty(&forms::sarif(judged, location))
+        _ => json::to_pretty(&forms::sarif(judged, location))
             .map(|text| json_for_terminal(&text))
             .map_err(|error| FlowError::Internal(error.to_string()))?,
     };

@@ -4,6 +4,7 @@ use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::{TrendArgs, TrendCommand};
+use crate::support::imports;
 use holdpoint_model::{ExitCode, Trend};
 use holdpoint_store::Appended;
 
@@ -12,7 +13,7 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<Vec<Trend>
     match &args.command {
         TrendCommand::Append { trends, dir } => {
             for path in trends {
-                let trend = holdpoint_store::read_document::<Trend>(path)?;
+                let trend = imports::read_trend(path)?;
                 let (file, appended) = holdpoint_store::append_trend(dir, &trend)?;
                 let done = match appended {
                     Appended::Added => "appended to",

@@ -232,5 +232,6 @@ fn notes(current: &Current, baseline: &Baseline, allow: Allow) -> Vec<String> {
     if baseline.suite != current.suite {
         notes.push(format!("the baseline is of suite {:?}, the run of {:?}", baseline.suite, current.suite));
     }
+    notes.extend(current.notes.iter().cloned());
     notes
 }

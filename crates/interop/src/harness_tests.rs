@@ -1,6 +1,7 @@
 //! Files of benchmark harnesses, as the tools wrote them.
 
 use super::*;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 fn file(name: &str) -> Source {

@@ -4,33 +4,56 @@
 //! samples where the format has them. Nothing here decides.
 
 pub mod apex;
+mod asv;
+mod benchmark_tools;
+mod bmf;
 pub mod catch2;
 pub mod criterion;
+mod csv;
 pub mod cudadent42;
 pub mod divan;
+pub mod export;
+mod github_action_benchmark;
 pub mod go_test;
 pub mod google_benchmark;
 #[cfg(test)]
 mod harness_tests;
 pub mod hyperfine;
+#[cfg(test)]
+mod import_tests;
+mod imported;
 pub mod jmh;
+mod loose;
 pub mod ncu;
 pub mod nvbench;
+mod probe;
 pub mod pyperf;
 pub mod pytest_benchmark;
+mod report;
 pub mod sanitizer;
 mod series;
+mod serving;
+mod sglang;
 mod source;
+mod table;
 #[cfg(test)]
 mod tests;
+mod torch_benchmark;
+mod triton_testing;
+mod tritonbench;
+mod trtexec;
+mod unit;
+mod values;
+mod vllm;
 
+pub use imported::Imported;
+pub use probe::Probe;
 pub use series::Series;
 pub use source::Source;
 
-use holdpoint_model::document::{self, Head, check_time};
+use holdpoint_model::document::{self, Head};
 use holdpoint_model::{Baseline, Current, FileError, Kind, Report};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// Every format whose times can be compared, tried in this order. A further one is a folder and a line here.
 const FORMATS: &[Format] = &[
@@ -44,8 +67,19 @@ const FORMATS: &[Format] = &[
     catch2::FORMAT,
     divan::FORMAT,
     go_test::FORMAT,
+    asv::FORMAT,
+    benchmark_tools::FORMAT,
+    trtexec::FORMAT,
+    torch_benchmark::FORMAT,
+    vllm::FORMAT,
+    sglang::FORMAT,
+    github_action_benchmark::FORMAT,
     cudadent42::FORMAT,
     apex::FORMAT,
+    bmf::FORMAT,
+    tritonbench::FORMAT,
+    triton_testing::FORMAT,
+    csv::FORMAT,
 ];
 
 /// How to recognise and read a format.
@@ -53,55 +87,43 @@ pub struct Format {
     /// The name in sentences, such as "a report of Apex-X".
     pub words: &'static str,
     /// Whether these files look like the format.
-    pub matches: fn(&Source) -> bool,
+    pub matches: fn(&Probe<'_>) -> bool,
     pub read: fn(&Source) -> Result<Imported, FileError>,
-}
-
-/// Another tool's measurements.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Imported {
-    pub current: Current,
-    /// The raw times behind a metric, in the order they were taken, where the format has them.
-    pub samples_ms: BTreeMap<String, Vec<f64>>,
-    /// Whether it can only be a baseline: no single run had all these values.
-    pub is_baseline: bool,
 }
 
 /// Reads a file or a folder of another tool.
 pub fn import(source: &Source) -> Result<Imported, FileError> {
-    import_as(source).map(|(_, imported)| imported)
+    let json = loose::as_json(source);
+    let probe = Probe::new(&json);
+    match probe.own_kind()? {
+        Some(found) => Err(FileError::OtherKind { found, wanted: Kind::Report }),
+        None => import_as(source, &json, &probe).map(|(_, imported)| imported),
+    }
 }
 
-fn import_as(source: &Source) -> Result<(&'static Format, Imported), FileError> {
-    let Some(format) = FORMATS.iter().find(|format| (format.matches)(source)) else {
+fn import_as(
+    source: &Source,
+    json: &Source,
+    probe: &Probe<'_>,
+) -> Result<(&'static Format, Imported), FileError> {
+    let Some(format) = FORMATS.iter().find(|format| (format.matches)(probe)) else {
         let what = match source.single() {
             Some(text) => Head::parse(text)?.describe(),
             None => "no file of the folder is of a known format".to_owned(),
         };
         return Err(FileError::Unknown { wanted: "a report or baseline", what });
     };
-    let imported = (format.read)(source)?;
-    for (name, metric) in &imported.current.metrics {
-        check_time(name, metric.value_ms)?;
-    }
-    Ok((format, imported))
-}
-
-fn own_kind(source: &Source) -> Result<Option<Kind>, FileError> {
-    match source.single().map(document::kind) {
-        Some(Ok(kind)) => Ok(kind.filter(|kind| *kind != Kind::Check)),
-        // Other tools' files need not be JSON.
-        None | Some(Err(FileError::Json(_))) => Ok(None),
-        Some(Err(error)) => Err(error),
-    }
+    Ok((format, (format.read)(json)?.finish()?))
 }
 
 /// Reads whatever can be compared with a baseline: a report of ours or another tool's.
 pub fn read_current(source: &Source) -> Result<Current, FileError> {
-    match (own_kind(source)?, source.single()) {
+    let json = loose::as_json(source);
+    let probe = Probe::new(&json);
+    match (probe.own_kind()?, source.single()) {
         (Some(Kind::Report), Some(text)) => Ok(Current::from(&document::read::<Report>(text)?)),
         (Some(found), _) => Err(FileError::OtherKind { found, wanted: Kind::Report }),
-        (None, _) => match import_as(source)? {
+        (None, _) => match import_as(source, &json, &probe)? {
             (format, Imported { is_baseline: true, .. }) => {
                 Err(FileError::Unknown { wanted: "a report", what: format!("it is {}", format.words) })
             }
@@ -112,11 +134,13 @@ pub fn read_current(source: &Source) -> Result<Current, FileError> {
 
 /// Reads a baseline, or any file that [`read_current`] reads, whose values then become the baseline's with the default tolerance.
 pub fn read_baseline(source: &Source) -> Result<Baseline, FileError> {
-    match (own_kind(source)?, source.single()) {
+    let json = loose::as_json(source);
+    let probe = Probe::new(&json);
+    match (probe.own_kind()?, source.single()) {
         (Some(Kind::Baseline), Some(text)) => document::read(text),
         (Some(Kind::Report), Some(text)) => Ok(Current::from(&document::read::<Report>(text)?).into()),
         (Some(found), _) => Err(FileError::OtherKind { found, wanted: Kind::Baseline }),
-        (None, _) => Ok(import(source)?.current.into()),
+        (None, _) => Ok(import_as(source, &json, &probe)?.1.current.into()),
     }
 }
 

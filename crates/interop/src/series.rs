@@ -2,9 +2,8 @@
 
 use crate::Imported;
 use holdpoint_model::FileError;
-use holdpoint_model::current::{Current, MetricValue};
-use holdpoint_model::document::{check_time, value_error};
-use holdpoint_model::suite::metric_name;
+use holdpoint_model::document::value_error;
+use indexmap::IndexMap;
 
 /// The times of one benchmark.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,35 +14,52 @@ pub struct Series {
     pub times_ms: Vec<f64>,
 }
 
-/// Adds a sample to the benchmark of this name, which may be new. Tools mostly write the samples of one next to each other.
-pub(crate) fn push(all: &mut Vec<Series>, name: &str, time_ms: f64) {
-    match all.iter_mut().rev().find(|series| series.name == name) {
-        Some(series) => series.times_ms.push(time_ms),
-        None => all.push(Series { name: name.to_owned(), times_ms: vec![time_ms] }),
+/// Series in the order in which their names first came, found by name.
+#[derive(Debug, Default)]
+pub(crate) struct ByName {
+    all: IndexMap<String, Vec<f64>>,
+    /// Of the sample before: tools mostly write the samples of one next to each other.
+    last: usize,
+}
+
+impl ByName {
+    /// Adds a sample to the benchmark of this name, which may be new.
+    pub fn push(&mut self, name: &str, time_ms: f64) {
+        match self.all.get_index_mut(self.last) {
+            Some((last, times_ms)) if last == name => times_ms.push(time_ms),
+            _ => match self.all.get_full_mut(name) {
+                Some((place, _, times_ms)) => {
+                    times_ms.push(time_ms);
+                    self.last = place;
+                }
+                None => {
+                    self.last = self.all.len();
+                    self.all.insert(name.to_owned(), vec![time_ms]);
+                }
+            },
+        }
+    }
+
+    pub fn into_series(self) -> Vec<Series> {
+        self.all.into_iter().map(|(name, times_ms)| Series { name, times_ms }).collect()
     }
 }
 
 /// The medians of these benchmarks as metrics, with their samples beside them.
 pub(crate) fn import(suite: &str, all: Vec<Series>) -> Result<Imported, FileError> {
-    let current = Current { suite: suite.to_owned(), ..Current::default() };
-    let mut imported = Imported { current, ..Imported::default() };
+    let mut imported = Imported::new(suite);
     for series in all {
+        imported.add_series(series)?;
+    }
+    Ok(imported)
+}
+
+impl Imported {
+    /// The median of a benchmark as a metric, with its samples beside it.
+    pub(crate) fn add_series(&mut self, series: Series) -> Result<(), FileError> {
         let Some(value_ms) = holdpoint_stats::median(&series.times_ms) else {
             return value_error(series.name, "has no times");
         };
-        series.times_ms.iter().try_for_each(|ms| check_time(&series.name, *ms))?;
-        let key = metric_name(&series.name.replace('.', "_"), "p50_ms");
-        let metric = MetricValue {
-            value_ms,
-            workload: Some(series.name.clone()),
-            identity: None,
-            answer_checked: None,
-            slow_stretches: None,
-        };
-        if imported.current.metrics.insert(key.clone(), metric).is_some() {
-            return value_error(series.name, "is there twice");
-        }
-        imported.samples_ms.insert(key, series.times_ms);
+        self.add(series.name, "p50_ms", value_ms, series.times_ms)
     }
-    Ok(imported)
 }

@@ -1,5 +1,6 @@
 use super::*;
 use holdpoint_model::{Judgement, SCHEMA_VERSION, Trend};
+use std::collections::BTreeMap;
 
 fn current(text: &str) -> Result<Current, FileError> {
     read_current(&text.into())
@@ -84,7 +85,7 @@ fn bad_files_are_named_by_place_and_cause() {
         ("{\"metrics\": {\"a_ms\": 0}}", "a_ms: 0.0 is not a time"),
         ("{\"metrics\": {\"a_ms\": 1e300}}", "a_ms: 1e300 is beyond reason"),
         ("{\"metrics\": {\"a_ms\": 1e-300}}", "a_ms: 1e-300 is beyond reason"),
-        ("{\"metrics\": {\"a_ms\": NaN}}", "expected value at line 1"),
+        ("{\"metrics\": {\"a_ms\": NaN}}", "metrics.a_ms: must be a number"),
         ("{\"metrics\": {\"a_ms\": true}}", "metrics.a_ms: must be a number"),
         ("{\"metrics\": {\"a_ms\": 1e999}}", "number out of range"),
         ("{\"performance\": {}}", "performance.mean_time_ms: missing"),

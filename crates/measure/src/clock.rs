@@ -39,7 +39,12 @@ pub fn days_since(timestamp_utc: &str) -> Option<f64> {
 
 /// Now in ISO 8601, UTC, to the millisecond.
 pub fn timestamp_utc() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+    format_utc(SystemTime::now())
+}
+
+/// A time in ISO 8601, UTC, to the millisecond.
+pub fn format_utc(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
 }
 
 #[cfg(test)]

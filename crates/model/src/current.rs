@@ -24,6 +24,8 @@ pub struct Current {
     pub metrics: BTreeMap<String, MetricValue>,
     /// Metrics that were requested and not measured.
     pub unmeasured: BTreeMap<String, Unmeasured>,
+    /// What the reader of a comparison should know about the file, in sentences.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -10,6 +10,7 @@ use crate::limits::clean_text;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::thread;
 
 /// JSON that cannot be used; the text is one line and names line and column.
 #[derive(Debug)]
@@ -50,12 +51,21 @@ impl From<serde_json::Error> for JsonError {
     }
 }
 
+/// From this size on duplicate keys are looked for beside reading, on another core.
+const LARGE_BYTES: usize = 1 << 23;
+
 /// Reads one JSON document, refusing duplicate keys and anything after its end.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, JsonError> {
-    let value = serde_json::from_str(text);
+    let (value, unique) = match text.len() {
+        0..LARGE_BYTES => (serde_json::from_str(text), None),
+        _ => thread::scope(|scope| {
+            let unique = scope.spawn(|| duplicates::refuse(text));
+            (serde_json::from_str(text), unique.join().ok())
+        }),
+    };
     // Serde notices some duplicates itself, as errors of form; here all are told in one way.
     if !matches!(&value, Err(error) if !error.is_data()) {
-        duplicates::refuse(text)?;
+        unique.unwrap_or_else(|| duplicates::refuse(text))?;
     }
     Ok(value?)
 }

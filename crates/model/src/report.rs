@@ -39,6 +39,13 @@ pub struct Report {
     pub benchmarks: IndexMap<String, Measurement>,
 }
 
+impl Report {
+    /// Whether another tool measured it. Its machine, settings and versions are not known then.
+    pub fn is_imported(&self) -> bool {
+        self.toolchain.holdpoint.is_empty()
+    }
+}
+
 /// Whether a run can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

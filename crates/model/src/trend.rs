@@ -1,8 +1,12 @@
 //! One point of a suite's history, in exactly the seeds' normalised schema.
 
+use crate::current::{Current, MetricValue};
 use crate::judgement::Judgement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The status of a run that was compared with nothing, and of its metrics.
+pub const UNJUDGED: &str = "unjudged";
 
 /// One run as a point of a trend, `trend.json`.
 // It carries no `kind`: readers of Apex-X's histories expect exactly these keys.
@@ -12,7 +16,7 @@ pub struct Trend {
     pub suite: String,
     /// When the run began, ISO-8601 in UTC ending in `Z`.
     pub timestamp_utc: String,
-    /// `pass` or `fail`.
+    /// `pass` or `fail`; `unjudged` for a run that was compared with nothing.
     pub overall_status: String,
     pub total_metrics: usize,
     /// Number of metrics whose status is not `pass`.
@@ -57,6 +61,28 @@ impl Trend {
             overall_status: judgement.status.clone(),
             total_metrics: metrics.len(),
             failed_metrics: metrics.iter().filter(|m| m.status != "pass").count(),
+            metrics,
+        }
+    }
+
+    /// The trend point of a run that was compared with nothing.
+    pub fn unjudged(current: &Current, timestamp_utc: &str) -> Self {
+        let metric = |(name, value): (&String, &MetricValue)| TrendMetric {
+            metric: name.clone(),
+            status: UNJUDGED.to_owned(),
+            baseline_ms: None,
+            allowed_max_ms: None,
+            current_ms: Some(value.value_ms),
+            regression_ratio: None,
+        };
+        let metrics: Vec<TrendMetric> = current.metrics.iter().map(metric).collect();
+        Self {
+            schema_version: crate::SCHEMA_VERSION,
+            suite: current.suite.clone(),
+            timestamp_utc: current.timestamp_utc.clone().unwrap_or_else(|| timestamp_utc.to_owned()),
+            overall_status: UNJUDGED.to_owned(),
+            total_metrics: metrics.len(),
+            failed_metrics: 0,
             metrics,
         }
     }

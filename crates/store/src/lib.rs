@@ -14,7 +14,7 @@ pub use error::StoreError;
 pub use lock::FolderLock;
 pub use read::{
     list_names, read_any, read_baseline, read_binary, read_chunks, read_current, read_document,
-    read_release_policy, read_source, read_suite, read_text, read_waivers,
+    read_imported, read_release_policy, read_source, read_suite, read_text, read_waivers,
 };
 pub use temporary::{Scratch, sweep};
 pub use trend::{Appended, append_trend, read_trends, trend_path};

@@ -1,7 +1,7 @@
 //! Reading: bounded, as text, with the file's name in every error.
 
 use crate::error::StoreError;
-use holdpoint_interop::Source;
+use holdpoint_interop::{Imported, Source};
 use holdpoint_model::document::{self, AnyDocument, Document, FileError};
 use holdpoint_model::limits::{ARTIFACT_BYTES_MAX, FILE_BYTES_MAX};
 use holdpoint_model::{Baseline, Current, ReleasePolicy, Suite, Waivers};
@@ -97,6 +97,12 @@ pub fn read_current(path: &Path) -> Result<Current, StoreError> {
         .map_err(|source| StoreError::Format { path: path.to_owned(), source })
 }
 
+/// Reads a file or folder of another tool, with its samples.
+pub fn read_imported(path: &Path) -> Result<Imported, StoreError> {
+    let source = read_source(path)?;
+    holdpoint_interop::import(&source).map_err(|source| StoreError::Format { path: path.to_owned(), source })
+}
+
 /// Reads a baseline, or anything that [`read_current`] reads, whose values then become one.
 pub fn read_baseline(path: &Path) -> Result<Baseline, StoreError> {
     let source = read_source(path)?;
@@ -107,7 +113,7 @@ pub fn read_baseline(path: &Path) -> Result<Baseline, StoreError> {
 /// Reads a file, or the text files of a folder and those below it, as readers of other tools' formats take them.
 pub fn read_source(path: &Path) -> Result<Source, StoreError> {
     if !path.is_dir() {
-        return Ok(Source::File(read_text(path)?));
+        return Ok(Source::File(without_mark(read_text(path)?)));
     }
     let mut files = BTreeMap::new();
     let (mut folders, mut size_bytes) = (vec![path.to_owned()], 0);
@@ -125,7 +131,7 @@ pub fn read_source(path: &Path) -> Result<Source, StoreError> {
                 }
                 let below = file.strip_prefix(path).unwrap_or(&file).display().to_string();
                 match read_text(&file) {
-                    Ok(text) => drop(files.insert(below, text)),
+                    Ok(text) => drop(files.insert(below, without_mark(text))),
                     Err(StoreError::NotText { .. }) => {}
                     Err(error) => return Err(error),
                 }
@@ -133,6 +139,14 @@ pub fn read_source(path: &Path) -> Result<Source, StoreError> {
         }
     }
     Ok(Source::Folder(files))
+}
+
+/// The text without the byte order mark that some editors put before it.
+fn without_mark(mut text: String) -> String {
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    text
 }
 
 pub fn read_suite(path: &Path) -> Result<Suite, StoreError> {

@@ -30,6 +30,7 @@ mod gpu_reports;
 mod harness;
 mod harness_kinds;
 mod help;
+mod imports;
 mod init;
 mod interrupted;
 mod metrics;

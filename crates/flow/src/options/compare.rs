@@ -6,10 +6,10 @@ use std::path::PathBuf;
 /// `holdpoint compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The samples to judge: a report, an ab.json, or a result file of Apex-X or cudadent42
+    /// The samples to judge: a report, an ab.json, or results of another tool (docs/imports.md)
     #[arg(value_name = "FILE")]
     pub report: PathBuf,
-    /// The baseline or report to compare a report with; an ab.json holds both sides
+    /// The baseline, report or results of another tool to compare with; an ab.json holds both sides
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
     /// How to decide.

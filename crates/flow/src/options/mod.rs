@@ -37,7 +37,7 @@ pub use init::FirstSuiteArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 use policy::policy_parser;
 pub use policy::{Difference, PolicyArgs};
-pub use report::{ReportArgs, ReportForm};
+pub use report::{ExportForm, ReportArgs, ReportForm};
 pub use roofline::RooflineArgs;
 pub use run::{RunArgs, TuneArgs, WorkerArgs};
 pub use trend::{TrendArgs, TrendCommand};

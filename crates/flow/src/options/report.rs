@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("page").args(["markdown", "html"]).multiple(true)))]
 pub struct ReportArgs {
-    /// A report, a comparison, a side-by-side comparison, a calibration or a search
+    /// A report, a comparison, an ab.json, a calibration, a search, or results of another tool
     #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
     pub report: PathBuf,
     /// Its comparison, to be shown with it
@@ -43,4 +43,44 @@ pub enum ReportForm {
     Junit,
     /// SARIF 2.1.0, from a comparison
     Sarif,
+    /// Bencher Metric Format
+    Bmf,
+    /// The input of github-action-benchmark, customSmallerIsBetter
+    GithubActionBenchmark,
+    /// OpenMetrics text, for Prometheus
+    Openmetrics,
+    /// A table with a row for each sample
+    Csv,
+    /// The same table as Parquet; needs --output
+    Parquet,
+}
+
+/// The forms of programs that keep or draw numbers (docs/imports.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportForm {
+    Bmf,
+    GithubActionBenchmark,
+    Openmetrics,
+    Csv,
+    Parquet,
+}
+
+impl ExportForm {
+    /// Whether it holds samples and nothing else.
+    pub fn is_samples(self) -> bool {
+        matches!(self, Self::Csv | Self::Parquet)
+    }
+}
+
+impl ReportForm {
+    pub fn export(self) -> Option<ExportForm> {
+        Some(match self {
+            Self::Bmf => ExportForm::Bmf,
+            Self::GithubActionBenchmark => ExportForm::GithubActionBenchmark,
+            Self::Openmetrics => ExportForm::Openmetrics,
+            Self::Csv => ExportForm::Csv,
+            Self::Parquet => ExportForm::Parquet,
+            Self::ApexGpu | Self::Github | Self::Junit | Self::Sarif => return None,
+        })
+    }
 }

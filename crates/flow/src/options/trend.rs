@@ -14,7 +14,7 @@ pub struct TrendArgs {
 pub enum TrendCommand {
     /// Append trend points to their suite's NDJSON file
     Append {
-        /// Trend files
+        /// Trend files; also reports and results of other tools (docs/imports.md)
         #[arg(value_name = "TREND", default_value = "artifacts/trend.json")]
         trends: Vec<PathBuf>,
         /// Folder with one NDJSON file per suite

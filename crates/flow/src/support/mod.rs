@@ -2,6 +2,8 @@
 
 pub mod artifacts;
 pub mod ceilings;
+pub mod exports;
+pub mod imports;
 pub mod sealing;
 pub mod suites;
 pub mod waivers;

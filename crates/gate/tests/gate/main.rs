@@ -64,6 +64,7 @@ fn run(metrics: &[(&str, f64)]) -> Current {
         others_cpu: None,
         metrics: metrics.iter().map(|(name, value_ms)| ((*name).to_owned(), value(*value_ms))).collect(),
         unmeasured: std::collections::BTreeMap::new(),
+        notes: Vec::new(),
     }
 }
 

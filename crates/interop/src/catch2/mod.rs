@@ -1,6 +1,6 @@
 //! Catch2's XML (`--reporter xml`): the mean of each benchmark's samples, which the file leaves out.
 
-use crate::series::{self, Series};
+use crate::series::{self, ByName, Series};
 use crate::{Format, Source};
 use holdpoint_model::FileError;
 use holdpoint_model::document::value_error;
@@ -42,11 +42,11 @@ impl Found {
 
 /// The mean of each benchmark.
 pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
-    let mut all = Vec::new();
+    let mut all = ByName::default();
     for found in read_places(text)? {
-        series::push(&mut all, &found.full_name(), found.mean_ms);
+        all.push(&found.full_name(), found.mean_ms);
     }
-    Ok(all)
+    Ok(all.into_series())
 }
 
 /// The benchmarks with the test cases they are in.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The folder of a whole run.
 pub(crate) const FORMAT: Format = Format {
     words: "a folder of Criterion",
-    matches: |source| matches!(source, Source::Folder(files) if files.keys().any(|path| is_sample(path))),
+    matches: |probe| probe.folder().is_some_and(|files| files.keys().any(|path| is_sample(path))),
     read: |source| match source {
         Source::Folder(files) => series::import("criterion", read(files)?),
         Source::File(_) => value_error("file".to_owned(), "Criterion writes a folder, target/criterion"),

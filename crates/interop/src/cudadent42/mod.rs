@@ -86,7 +86,7 @@ fn summary(file: &Value) -> Result<Imported, FileError> {
         }
         current.metrics.insert(name, metric);
     }
-    Ok(Imported { current, samples_ms, is_baseline: false })
+    Ok(Imported { current, samples_ms, ..Imported::default() })
 }
 
 /// The ratchet's baseline: the best time ever of each configuration.

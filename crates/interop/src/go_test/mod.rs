@@ -1,6 +1,6 @@
 //! The text of `go test -bench`: a line for each run of a benchmark, as benchstat reads them.
 
-use crate::series::{self, Series};
+use crate::series::{self, ByName, Series};
 use crate::{Format, Source};
 
 pub(crate) const FORMAT: Format = Format {
@@ -14,11 +14,11 @@ pub(crate) const FORMAT: Format = Format {
 
 /// The runs of each benchmark. The number of CPUs behind a name, such as `-8`, is left out, as benchstat does.
 pub fn read(text: &str) -> Vec<Series> {
-    let mut all = Vec::new();
+    let mut all = ByName::default();
     for (name, ns) in text.lines().filter_map(parse_line) {
-        series::push(&mut all, name, ns / 1e6);
+        all.push(name, ns / 1e6);
     }
-    all
+    all.into_series()
 }
 
 /// `BenchmarkName-8   1000   1234 ns/op   …`

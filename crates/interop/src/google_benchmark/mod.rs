@@ -1,7 +1,7 @@
 //! Google Benchmark's JSON (`--benchmark_out`): a row for each repetition.
 
 use crate::Format;
-use crate::series::{self, Series};
+use crate::series::{self, ByName, Series};
 use holdpoint_model::document::{Head, value_error};
 use holdpoint_model::{FileError, json};
 use serde::Deserialize;
@@ -37,7 +37,7 @@ struct Row {
 /// The repetitions of each benchmark.
 pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
     let file: File = json::parse(text)?;
-    let mut all = Vec::new();
+    let mut all = ByName::default();
     for row in file.benchmarks.iter().filter(|row| row.run_type.as_deref() != Some("aggregate")) {
         if let Some(error) = &row.error_message {
             return value_error(row.name.clone(), error);
@@ -50,7 +50,7 @@ pub fn read(text: &str) -> Result<Vec<Series>, FileError> {
             Some(_) => return value_error(row.name.clone(), "time_unit must be ns, us, ms or s"),
         };
         let Some(time) = row.real_time else { return value_error(row.name.clone(), "real_time is missing") };
-        series::push(&mut all, row.run_name.as_ref().unwrap_or(&row.name), time * factor);
+        all.push(row.run_name.as_ref().unwrap_or(&row.name), time * factor);
     }
-    Ok(all)
+    Ok(all.into_series())
 }

@@ -5,7 +5,7 @@ use crate::series::{self, Series};
 use holdpoint_model::document::Head;
 use holdpoint_model::{FileError, json};
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 
 pub(crate) const FORMAT: Format = Format {
@@ -15,8 +15,14 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn matches(head: &Head<'_>) -> bool {
-    let results: Option<Vec<Value>> = head.get("results");
-    results.is_some_and(|rows| rows.iter().all(|row| row.get("command").is_some()) && !rows.is_empty())
+    let results: Option<Vec<Named>> = head.get("results");
+    results.is_some_and(|rows| rows.iter().all(|row| row.command.is_some()) && !rows.is_empty())
+}
+
+/// A row by its name, its times unread.
+#[derive(Deserialize)]
+struct Named {
+    command: Option<IgnoredAny>,
 }
 
 /// Values by their names.

@@ -136,6 +136,19 @@ fn read_documents() -> Vec<Document> {
                 "dent-legacy-result.json",
                 "dent-result.json",
                 "dent-summary.json",
+                "tools/asv/runner/8578dec4-existing-py_python3.json",
+                "tools/benchmark-tools.json",
+                "tools/bmf.json",
+                "tools/github-action-benchmark-data.js",
+                "tools/github-action-benchmark.json",
+                "tools/hyperfine.json",
+                "tools/torch-benchmark.json",
+                "tools/trtexec-profile.json",
+                "tools/trtexec-times.json",
+                "tools/vllm-latency.json",
+                "tools/vllm-serve-detailed.json",
+                "tools/vllm-serve.json",
+                "tools/vllm-throughput.json",
             ],
             |text| accepted(bodies::current(text)),
             bodies::report_json,
@@ -242,7 +255,23 @@ fn read_documents() -> Vec<Document> {
             bodies::sanitizer_log,
         )
     };
-    files.chain(requests).chain(responses).chain([suite, waivers, policy, notify, page, log]).collect()
+    // Half of a table, or of several runs, is a smaller one.
+    let tables = ["sglang-serving.jsonl", "samples.csv", "tritonbench.csv", "triton-testing/builtins.csv"];
+    let tables = tables.into_iter().map(|name| Document {
+        is_closed: false,
+        ..line(
+            name,
+            &data(&format!("tools/{name}")),
+            |text| accepted(bodies::current(text)),
+            bodies::report_json,
+        )
+    });
+    files
+        .chain(tables)
+        .chain(requests)
+        .chain(responses)
+        .chain([suite, waivers, policy, notify, page, log])
+        .collect()
 }
 
 fn accepted<T, E: std::fmt::Display>(outcome: Result<T, E>) -> Result<(), String> {

@@ -85,6 +85,17 @@ fn deep_nesting_is_refused_and_does_not_exhaust_the_stack() {
         format!("{{\"schema_version\": {}}}", repeated("[", "", "]")),
         format!("{{\"benchmarks\": {}}}", repeated("{\"a\":", "1", "}")),
         format!("{{\"performance\": {{\"mean_time_ms\": 1.0}}, \"x\": {}}}", repeated("[", "", "]")),
+        format!(
+            "[{{\"BenchmarkTools\": \"1\", \"Julia\": \"1\"}}, {}]",
+            repeated("[\"BenchmarkGroup\", ", "1", "]")
+        ),
+        format!(
+            "{{\"result_columns\": [\"result\"], \"results\": {{\"a.time_b\": {}}}}}",
+            repeated("[", "", "]")
+        ),
+        format!("[{{\"name\": \"a\", \"unit\": \"ms\", \"value\": {}}}]", repeated("[", "", "]")),
+        format!("window.BENCHMARK_DATA = {}", repeated("{\"entries\":", "1", "}")),
+        format!("name,value\n{}", repeated("\"", "1", ",")),
         format!("{{\"type\": \"hello\", \"protocol\": {}}}", repeated("[", "", "]")),
         format!("{head}params = {}", repeated("{ a = ", "1", " }")),
         format!("{head}params = {{ a = {} }}", repeated("[", "", "]")),
@@ -207,7 +218,7 @@ proptest! {
     }
 }
 
-const TOKENS: [&str; 34] = [
+const TOKENS: [&str; 42] = [
     "{",
     "}",
     "[",
@@ -242,6 +253,14 @@ const TOKENS: [&str; 34] = [
     "schema_version = 1\nname = \"a\"\n",
     "op = \"x\"\n",
     "{\"schema_version\": 1,",
+    "name,value,unit\n",
+    "latency_ms,",
+    "NaN",
+    "\"raw_times\"",
+    "\"result_columns\"",
+    "\"request_throughput\"",
+    "window.BENCHMARK_DATA =",
+    "\u{feff}",
 ];
 
 #[test]

@@ -36,6 +36,11 @@ impl<'a> Head<'a> {
         self.0.contains_key(key)
     }
 
+    /// The keys, sorted.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// The value of a key.
     pub fn get<T: Deserialize<'a>>(&self, key: &str) -> Option<T> {
         serde_json::from_str(self.0.get(key)?.get()).ok()

@@ -77,7 +77,8 @@ fn decoded(quoted: &str) -> Cow<'_, str> {
     if quoted.contains('\\') {
         return serde_json::from_str(quoted).map_or(Cow::Borrowed(quoted), Cow::Owned);
     }
-    Cow::Borrowed(quoted.trim_matches('"'))
+    let inner = quoted.strip_prefix('"').unwrap_or(quoted);
+    Cow::Borrowed(inner.strip_suffix('"').unwrap_or(inner))
 }
 
 fn error(text: &str, key: &str, offset: usize) -> JsonError {

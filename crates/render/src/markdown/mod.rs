@@ -31,8 +31,8 @@ pub fn report(r: &Report, j: Option<&Judgement>) -> String {
         section("Failed", failed(r)),
         section("Skipped", skipped(r)),
         section("Notes", notes(r, j)),
-        section("Where and with what", tables::provenance(r)),
-        section("Reproduce", reproduce(r)),
+        section("Where and with what", if r.is_imported() { String::new() } else { tables::provenance(r) }),
+        section("Reproduce", if r.is_imported() { String::new() } else { reproduce(r) }),
     ];
     joined(&sections)
 }
@@ -48,6 +48,11 @@ pub fn judgement(judged: Judged<'_>) -> Option<String> {
 /// A warning to put before a page whose evidence has a problem.
 pub fn problem(problem: &str) -> String {
     format!("> **problem**: {}\n\n", escape::prose(&crate::text::clip(problem, 600)))
+}
+
+/// What the reader of a page should know, below it.
+pub fn remarks(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("\n> {}\n", escape::prose(&crate::text::clip(note, 600)))).collect()
 }
 
 /// Sections with an empty line between them; empty ones are left out.

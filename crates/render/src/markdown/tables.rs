@@ -36,7 +36,7 @@ pub(super) fn measurements(r: &Report) -> String {
             Cell::new(&if rates.is_empty() { MISSING.to_owned() } else { rates.join(", ") }),
             Cell::count(m.samples.rounds.len() as u64),
             Cell::count(samples_count(m)),
-            Cell::new(stopped(m.stopped)),
+            Cell::new(if r.is_imported() { MISSING } else { stopped(m.stopped) }),
         ]);
     }
     grid.markdown(EmptyColumns::Keep)

@@ -113,6 +113,10 @@ pub(crate) fn stopped(stopped: Stopped) -> &'static str {
 }
 
 fn stops(r: &Report, style: Style) -> String {
+    // Only the tool that took the samples knows why it stopped.
+    if r.is_imported() {
+        return String::new();
+    }
     let whys = [Stopped::TargetWidth, Stopped::Iterations, Stopped::TimeBudget, Stopped::RoundsMax];
     let groups = whys.map(|why| (why, names_where(r, |m| m.stopped == why)));
     let total = measured(r).count();

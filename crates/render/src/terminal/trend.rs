@@ -6,6 +6,7 @@ use crate::summary::group;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{self, plural};
 use crate::units;
+use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{Trend, TrendMetric};
 use std::collections::BTreeMap;
 
@@ -40,11 +41,18 @@ fn suite_trend(suite: &str, points: &[&Trend], style: Style) -> String {
         [first, .., last] => format!("{} to {}", first.timestamp_utc, last.timestamp_utc),
         _ => points.iter().map(|point| point.timestamp_utc.clone()).collect(),
     };
-    let failed = points.iter().filter(|point| point.overall_status != "pass").count();
-    let sentence = match failed {
-        0 => format!("{}, all passed", plural(points.len(), "run")),
+    let count =
+        |wanted: fn(&str) -> bool| points.iter().filter(|point| wanted(&point.overall_status)).count();
+    let unjudged = count(|status| status == UNJUDGED);
+    let failed = count(|status| status != "pass") - unjudged;
+    let mut sentence = match failed {
+        0 if unjudged == 0 => format!("{}, all passed", plural(points.len(), "run")),
+        0 => plural(points.len(), "run"),
         n => format!("{}, {} did not pass", plural(points.len(), "run"), units::count(n as u64)),
     };
+    if unjudged > 0 {
+        sentence += &format!(", {} not judged", units::count(unjudged as u64));
+    }
     paragraphs(&[
         text::heading(style, suite, &[Some("trend".to_owned()), Some(span)]),
         table(points, style),
@@ -74,7 +82,7 @@ fn row(name: &str, metrics: &[Option<&TrendMetric>]) -> [Cell; 6] {
     let last = values.iter().flatten().next_back().copied();
     let change = first.zip(last).map(|(first, last)| last / first - 1.0);
     let ink = match metrics.iter().flatten().next_back() {
-        Some(metric) if metric.status != "pass" => Ink::Bad,
+        Some(metric) if metric.status != "pass" && metric.status != UNJUDGED => Ink::Bad,
         _ => Ink::Plain,
     };
     [
