@@ -219,12 +219,13 @@ mod tests {
     fn of(files: &[(&str, &str)]) -> Proposal {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
         let proposal = propose(&files);
-        Suite::parse(&proposal.text).unwrap_or_else(|error| panic!("{error}\n{}", proposal.text));
+        Suite::parse_named(&proposal.text, "perf")
+            .unwrap_or_else(|error| panic!("{error}\n{}", proposal.text));
         proposal
     }
 
     fn suite(files: &[(&str, &str)]) -> Suite {
-        Suite::parse(&of(files).text).unwrap()
+        Suite::parse_named(&of(files).text, "perf").unwrap()
     }
 
     #[test]
