@@ -2,6 +2,7 @@
 //! refuses them by name, and one that knows what they mean can ask.
 
 use crate::Source;
+use holdpoint_model::json::end_of_string;
 use std::borrow::Cow;
 
 /// The words, and what stands for them in JSON.
@@ -50,19 +51,6 @@ fn quote_words(text: &str) -> Cow<'_, str> {
     }
     changed += &text[kept..];
     Cow::Owned(changed)
-}
-
-/// Just behind the closing quote of the string that opens at `start`.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 #[cfg(test)]

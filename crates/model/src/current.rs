@@ -24,7 +24,7 @@ pub struct Current {
     pub metrics: BTreeMap<String, MetricValue>,
     /// Metrics that were requested and not measured.
     pub unmeasured: BTreeMap<String, Unmeasured>,
-    /// What the reader of a comparison should know about the file, in sentences.
+    /// Remarks about the file for the reader of a comparison, in sentences.
     pub notes: Vec<String>,
 }
 

@@ -6,6 +6,8 @@
 mod duplicates;
 mod layout;
 
+pub use duplicates::end_of_string;
+
 use crate::limits::clean_text;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -87,7 +87,7 @@ fn reports_are_exported_for_other_programs() {
     here.run(&["report", &data("comparison-v1.json"), "--as", "bmf"]).ends(0).prints(&["latency"]);
 }
 
-/// What is done to a file, and whether it is then refused.
+/// A mutation of a file, and whether the file is then refused.
 fn hostile(text: &str, is_closed: bool) -> Vec<(&'static str, Vec<u8>, bool)> {
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     let utf16 = |bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();

@@ -1,4 +1,4 @@
-//! What a repository has to measure, told from its files: a harness with benchmarks, or how it is built. Pure.
+//! Proposes a suite from a repository's files: the harness whose benchmarks are there, or its build and a program. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

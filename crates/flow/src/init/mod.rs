@@ -27,7 +27,7 @@ const PASSED_OVER: [&str; 9] =
 /// Workloads that are tried at most: the trial shows that the suite runs, not how fast it is.
 const TRIED_MAX: usize = 5;
 
-/// What was written, and how the trial came out.
+/// The new suite file, and the result of its trial.
 #[derive(Debug, Serialize)]
 pub struct Started {
     pub path: String,

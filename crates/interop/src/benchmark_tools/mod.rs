@@ -22,7 +22,7 @@ fn matches(head: &Head<'_>) -> bool {
 /// A value with the name of its type before it.
 type Typed = (String, Body);
 
-/// What any of the types has of these.
+/// The fields that are used, of any of the types.
 #[derive(Deserialize)]
 struct Body {
     /// Of a group.

@@ -19,7 +19,7 @@ use holdpoint_model::report::{Measured, Outcome, Report};
 use holdpoint_model::{AbReport, Judgement};
 use holdpoint_stats as stats;
 
-/// What is exported.
+/// The values and samples of a document, for any exporter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Export<'a> {
     pub suite: &'a str,

@@ -228,7 +228,7 @@ impl Builds {
         Ok(lock)
     }
 
-    /// What a commit gets from another one: files that it has otherwise, or not at all.
+    /// The files that a commit takes from another one: those that it lacks, or has with other content.
     fn taken(&self, commit: &str) -> Result<Option<Taken>, BuildError> {
         match &self.given {
             Some((from, patterns)) => self.git.differing(commit, from, patterns),

@@ -55,7 +55,7 @@ fn twice<'k, 'a>(keys: &'k mut [Key<'a>]) -> Option<&'k Key<'a>> {
 }
 
 /// Just behind the closing quote of the string that opens at `start`.
-fn end_of_string(bytes: &[u8], start: usize) -> usize {
+pub fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {
         match byte {

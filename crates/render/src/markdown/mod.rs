@@ -50,7 +50,7 @@ pub fn problem(problem: &str) -> String {
     format!("> **problem**: {}\n\n", escape::prose(&crate::text::clip(problem, 600)))
 }
 
-/// What the reader of a page should know, below it.
+/// Remarks below a page.
 pub fn remarks(notes: &[String]) -> String {
     notes.iter().map(|note| format!("\n> {}\n", escape::prose(&crate::text::clip(note, 600)))).collect()
 }
