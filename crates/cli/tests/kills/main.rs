@@ -2,8 +2,8 @@
 //! leaves nothing behind.
 //!
 //! `HOLDPOINT_KILLS=1000 cargo test -p holdpoint --test kills -- --nocapture` is the whole campaign, a line for each command;
-//! without the variable it takes seconds. `tune` is not here: without a GPU it writes nothing. Nor is `roofline --measure`,
-//! which takes half a minute a run and measures and writes as `run` does.
+//! without the variable it takes seconds. `tune` is killed only where there is a GPU: without one it writes nothing. Nor is
+//! `roofline --measure` here, which takes half a minute a run and measures and writes as `run` does.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -56,7 +56,8 @@ struct Campaign<'a> {
 impl Campaign<'_> {
     fn run(&self) {
         let wanted = std::env::var("HOLDPOINT_KILLS").ok().map(|text| text.parse::<u32>().unwrap());
-        let mut random = Random::new(self.arguments.concat().len() as u64);
+        // Each process its own moments, so that a campaign can be split over several.
+        let mut random = Random::new(std::process::id().into());
         let (begin, mut takes, mut kills) = (Instant::now(), self.start_and_end(), 0);
         while kills < wanted.unwrap_or(KILLS) {
             let is_killed = self.kill_after(moment(takes, &mut random));
@@ -379,6 +380,20 @@ fn killed_searches_for_a_commit_leave_nothing() {
     }
     here.commit("third", Some(&format!("{SLOW}# 3\n")));
     survives(&here, &["bisect", "--good", "HEAD~2", "--suite", "suite.toml", "--tolerance", "100%"]);
+}
+
+#[test]
+fn killed_tunings_leave_nothing() {
+    if !Path::new("/dev/nvidiactl").exists() {
+        println!("tune: no GPU, nothing to kill");
+        return;
+    }
+    let here = Here::new();
+    here.write(
+        "gate.toml",
+        "[[workload]]\nname = \"gate\"\nop = \"fusion_gate\"\nworker = \"cuda\"\nshape = [1, 64, 32, 32]\n",
+    );
+    survives(&here, &["tune", "--suite", "gate.toml"]);
 }
 
 /// A command with stand-ins for the profiler and the sanitizer.
