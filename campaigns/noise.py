@@ -28,7 +28,8 @@ WORKLOADS = {
 
 def merit(xs: list[float], seconds: float) -> float:
     middle = statistics.median(xs)
-    sd = 1.4826 * statistics.median(abs(x - middle) for x in xs)
+    # Where most runs agree to the nanosecond, the median deviation is 0.
+    sd = 1.4826 * statistics.median(abs(x - middle) for x in xs) or max(statistics.stdev(xs), 1e-6)
     return sd * math.sqrt(seconds)
 
 

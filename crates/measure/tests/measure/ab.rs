@@ -358,6 +358,22 @@ fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
 }
 
 #[test]
+fn one_workload_takes_no_more_than_eight_shares_of_the_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let sides = Sides { base: side("", &pids), head: side("", &pids), pin: false, measure_same_code: false };
+    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+    let mut units_after = |spent_shares: f64, units: usize| {
+        report.workloads["bad"].spent_s = spent_shares * report.plan.budget_s;
+        ab::measure(&sides, &mut report, |index| index == 0, &mut enough(units), &|| false, &mut |_| {});
+        (report.workloads["bad"].units.len(), report.workloads["bad"].ended)
+    };
+    assert_eq!(units_after(0.0, 1), (1, Ended::Decided));
+    assert_eq!(units_after(7.9, 1), (2, Ended::Decided));
+    assert_eq!(units_after(8.0, 1), (2, Ended::Budget));
+}
+
+#[test]
 fn the_budget_and_the_number_of_units_end_it() {
     let ran = compare_with(AbPlan { units_max: 2, ..plan() }, "", "", 9, &|| false);
     assert!(ran.report.workloads.values().all(|w| w.ended == Ended::UnitsMax && w.units.len() == 2));
