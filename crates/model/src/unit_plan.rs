@@ -63,6 +63,8 @@ pub struct UnitCost {
     pub may_overlap: bool,
     /// Whether a turn is to have a single sample, as each takes a process of its own.
     pub one_sample: bool,
+    /// Whether turns may be long: a harness does more for a sample than time it.
+    pub long_turns: bool,
 }
 
 impl UnitCost {

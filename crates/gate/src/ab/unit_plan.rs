@@ -19,6 +19,8 @@ const SKIPS: [u32; 6] = [0, 1, 2, 4, 8, 16];
 pub const LEVEL: f64 = 0.02;
 /// A turn is at most this long, unless one sample or changing sides is longer.
 pub const TURN_S_MAX: f64 = 0.03;
+/// The same for a harness.
+const LONG_TURN_S_MAX: f64 = 0.5;
 /// Every so many units a turn has twice the samples that seem best, to see what more of them would do.
 const UNITS_PER_LOOK: usize = 8;
 /// Steps from round to round without which nothing is said about turns of so many samples.
@@ -57,7 +59,7 @@ pub fn plan_unit(units: &[Unit], cost: &UnitCost, line: f64, samples_min: u64) -
         count if !count.is_finite() => 0.0,
         count => count.clamp(0.0, ROUNDS_MAX),
     };
-    let turn_s = TURN_S_MAX.max(cost.round_s / 2.0);
+    let turn_s = if cost.long_turns { LONG_TURN_S_MAX } else { TURN_S_MAX }.max(cost.round_s / 2.0);
     let samples_max = if cost.one_sample { 1 } else { skip + SAMPLES };
     let longest = (fit(turn_s, cost.sample_s) as u32).clamp(1, samples_max);
     let round_s = |samples: u32| cost.unit_s(1, samples) - cost.fixed_s;

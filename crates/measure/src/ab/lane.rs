@@ -85,7 +85,9 @@ impl<'a> Lane<'a> {
         let units = &report.workloads[self.index].units;
         let may_overlap = is_command(&self.specs) && !self.is_one_by_one;
         let one_sample = self.specs.iter().any(|spec| spec.bench.as_ref().is_some_and(has_one_sample));
-        let cost = UnitCost { unit_s_max: left_s, may_overlap, one_sample, ..self.spending.cost() };
+        let long_turns = self.specs.iter().any(|spec| spec.bench.is_some());
+        let cost =
+            UnitCost { unit_s_max: left_s, may_overlap, one_sample, long_turns, ..self.spending.cost() };
         self.plan = decide.plan_unit(self.index, units, &cost);
         self.limit_samples(self.samples_max);
     }
@@ -237,6 +239,8 @@ pub(super) struct Spending {
     rounds_s: f64,
     samples: f64,
     samples_s: f64,
+    /// Of a harness.
+    turns: Option<Turns>,
 }
 
 impl Spending {
@@ -258,6 +262,8 @@ impl Spending {
     pub(super) fn add_round(&mut self, round: &PairRound, is_tandem: bool, seconds: f64) {
         self.add_samples(round, is_tandem);
         self.rounds_s += seconds;
+        let samples = round.base_ns.len() as f64;
+        self.turns.iter_mut().for_each(|turns| turns.add(samples, seconds / 2.0));
     }
 
     fn add_samples(&mut self, round: &PairRound, is_tandem: bool) {
@@ -273,17 +279,77 @@ impl Spending {
         (self.samples, self.samples_s) = (1.0, sample_ns as f64 / 1e9);
     }
 
+    /// A turn of a harness with one sample, as seen before the first round.
+    pub(super) fn set_turn(&mut self, turn_s: f64) {
+        self.turns = Some(Turns::default());
+        self.turns.iter_mut().for_each(|turns| turns.add(1.0, turn_s));
+    }
+
     /// The mean sample; 0 as long as there is none.
     pub(super) fn sample_s(&self) -> f64 {
         self.samples_s / self.samples.max(1.0)
     }
 
     pub(super) fn cost(&self) -> UnitCost {
-        UnitCost {
-            fixed_s: self.fixed_s / self.units.max(1.0),
-            round_s: ((self.rounds_s - self.samples_s) / self.rounds.max(1.0)).max(0.0),
-            sample_s: self.sample_s(),
-            ..UnitCost::default()
-        }
+        let fixed_s = self.fixed_s / self.units.max(1.0);
+        let (round_s, sample_s) = match self.turns {
+            Some(turns) => {
+                let sample_s = turns.sample_s().max(self.sample_s());
+                (2.0 * turns.rest_s(sample_s), sample_s)
+            }
+            None => ((self.rounds_s - self.samples_s) / self.rounds.max(1.0), self.sample_s()),
+        };
+        UnitCost { fixed_s, round_s: round_s.max(0.0), sample_s, ..UnitCost::default() }
+    }
+}
+
+/// How long turns of a harness were with so many samples. It may do more for each sample than time it: collect garbage, or look for
+/// the number of calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turns {
+    count: f64,
+    samples: f64,
+    seconds: f64,
+    samples_squared: f64,
+    samples_seconds: f64,
+}
+
+impl Turns {
+    fn add(&mut self, samples: f64, seconds: f64) {
+        self.count += 1.0;
+        self.samples += samples;
+        self.seconds += seconds;
+        self.samples_squared += samples * samples;
+        self.samples_seconds += samples * seconds;
+    }
+
+    /// By how much one more sample lengthens a turn, by least squares; 0 as long as all turns had as many.
+    fn sample_s(&self) -> f64 {
+        let spread = self.count * self.samples_squared - self.samples * self.samples;
+        let together = self.count * self.samples_seconds - self.samples * self.seconds;
+        if spread > 0.0 { together / spread } else { 0.0 }
+    }
+
+    /// A turn without its samples.
+    fn rest_s(&self, sample_s: f64) -> f64 {
+        (self.seconds - self.samples * sample_s) / self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sample_of_a_harness_takes_shows_in_turns_of_different_length() {
+        let mut spending = Spending::default();
+        // 10 µs of 20 ms: the rest is the harness's.
+        spending.set_sample(10_000);
+        spending.set_turn(0.03);
+        assert_eq!(spending.cost().sample_s, 1e-5);
+        let round = PairRound { base_ns: vec![10_000; 4], head_ns: vec![10_000; 4], ..PairRound::default() };
+        spending.add_round(&round, false, 0.18);
+        let UnitCost { round_s, sample_s, .. } = spending.cost();
+        assert!((sample_s - 0.02).abs() < 1e-9 && (round_s - 0.02).abs() < 1e-9, "{round_s} {sample_s}");
     }
 }

@@ -143,16 +143,20 @@ impl<'a> Pair<'a> {
             self.check_answers(lane, "without timing")?;
             return Err(Stop::SameCode(Box::new(kernels)));
         }
-        let mut sample_ns = 1;
+        let (mut sample_ns, mut turn_s) = (1, 0.0);
         // The first side again, so that both use the number of calls of the side that needs more.
         for side in side_order(random).into_iter().cycle().take(3) {
-            let calls = lane.calls_per_sample;
+            let (calls, start) = (lane.calls_per_sample, Instant::now());
             let batch = self.requester(lane, side)?.choose_batch(calls);
+            turn_s = start.elapsed().as_secs_f64().max(turn_s);
             let batch = batch.map_err(|error| side_failed(side, error))?;
             lane.calls_per_sample = batch.calls_per_sample;
             sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
         }
         lane.spending.set_sample(sample_ns);
+        if lane.specs.iter().all(|spec| spec.bench.is_some()) {
+            lane.spending.set_turn(turn_s);
+        }
         lane.has_batch = true;
         Ok(())
     }

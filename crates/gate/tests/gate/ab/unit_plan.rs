@@ -11,6 +11,7 @@ const COST: UnitCost = UnitCost {
     unit_s_max: 100.0,
     may_overlap: false,
     one_sample: false,
+    long_turns: false,
 };
 
 fn plan_with(units: &[Unit], cost: &UnitCost) -> UnitPlan {
