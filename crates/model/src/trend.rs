@@ -1,7 +1,8 @@
-//! One point of a suite's history, in exactly the seeds' normalised schema.
+//! One point of a suite's history: the seeds' normalised schema, and the revision beside it.
 
 use crate::current::{Current, MetricValue};
 use crate::judgement::Judgement;
+use crate::machine::Revision;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const UNJUDGED: &str = "unjudged";
 
 /// One run as a point of a trend, `trend.json`.
-// It carries no `kind`: readers of Apex-X's histories expect exactly these keys.
+// It carries no `kind`: readers of Apex-X's histories expect these keys. `revision` is beside them, and last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trend {
     pub schema_version: u32,
@@ -23,6 +24,9 @@ pub struct Trend {
     pub failed_metrics: usize,
     /// The metrics, sorted by name.
     pub metrics: Vec<TrendMetric>,
+    /// The revision of the run, where it is known; Apex-X's histories have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
 }
 
 /// One metric of a trend point; absent numbers are null.
@@ -62,6 +66,7 @@ impl Trend {
             total_metrics: metrics.len(),
             failed_metrics: metrics.iter().filter(|m| m.status != "pass").count(),
             metrics,
+            revision: judgement.revision.clone(),
         }
     }
 
@@ -84,6 +89,7 @@ impl Trend {
             total_metrics: metrics.len(),
             failed_metrics: 0,
             metrics,
+            revision: current.revision.clone(),
         }
     }
 }

@@ -25,6 +25,7 @@ fn point(second: usize) -> Trend {
                 regression_ratio: None,
             })
             .collect(),
+        revision: None,
     }
 }
 
