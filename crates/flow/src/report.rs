@@ -9,6 +9,7 @@ use crate::support::artifacts;
 use crate::support::ceilings;
 use crate::support::exports;
 use crate::support::imports;
+use crate::support::links;
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
 use holdpoint_gate::Evidence;
 use holdpoint_gate::ab::judge_recorded;
@@ -37,6 +38,19 @@ pub enum Document {
     Form(String),
     /// In the form of another program, in a file.
     Written,
+}
+
+impl Document {
+    /// A commit that it is about.
+    fn commit(&self) -> Option<&str> {
+        let revision = match self {
+            Self::Report(judged) => judged.report.revision.as_ref(),
+            Self::Decided(decided) => decided.judgement.revision.as_ref(),
+            Self::Bisection(bisection) => return Some(&bisection.bad.commit),
+            Self::Calibration(_) | Self::ApexGpu(_) | Self::Form(_) | Self::Written => None,
+        };
+        revision.map(|revision| revision.commit.as_str())
+    }
 }
 
 /// A report, and its comparison where one was given.
@@ -163,7 +177,8 @@ fn run_report(
     let rejudged = stated.map(|stated| rejudge_with(&stated, &report, args));
     let problem = rejudged.as_ref().and_then(Problem::new);
     let judgement: Option<Judgement> = rejudged.map(|rejudged| rejudged.judgement);
-    let mut page = Page::from(markdown::report(&report, judgement.as_ref()) + &markdown::remarks(notes));
+    let mut page = Page::from(markdown::report(&report, judgement.as_ref()));
+    page.appendix = markdown::remarks(notes);
     add_roofline(&mut page, args, &report)?;
     show(args, Document::Report(Box::new(JudgedReport { report, judgement })), &page, problem, watch)
 }
@@ -182,6 +197,8 @@ fn rejudge_with(stated: &Judgement, report: &Report, args: &ReportArgs) -> Rejud
 /// A page of Markdown, and the picture it may have, beside it or in it.
 struct Page {
     text: String,
+    /// Markdown below it, in which the picture is named.
+    appendix: String,
     picture: Option<Picture>,
 }
 
@@ -192,7 +209,7 @@ struct Picture {
 
 impl From<String> for Page {
     fn from(text: String) -> Self {
-        Self { text, picture: None }
+        Self { text, appendix: String::new(), picture: None }
     }
 }
 
@@ -207,7 +224,7 @@ fn add_roofline(page: &mut Page, args: &ReportArgs, report: &Report) -> Result<(
     let name = path.with_extension("roofline.svg");
     let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = Some(name).filter(|_| svg::has_points(&roofline));
-    page.text += &format!("\n{}", markdown::roofline(&roofline, name.as_deref()));
+    page.appendix += &format!("\n{}", markdown::roofline(&roofline, name.as_deref()));
     page.picture = name.map(|name| Picture { name, svg: svg::roofline(&roofline) });
     Ok(())
 }
@@ -280,7 +297,7 @@ fn show(
     watch: &dyn Watch,
 ) -> Result<Done<Shown>, FlowError> {
     let first = problem.as_ref().map(|problem| markdown::problem(&problem.what)).unwrap_or_default();
-    let text_of_page = format!("{first}{}", page.text);
+    let text_of_page = format!("{first}{}{}", page.text, page.appendix);
     if let Some(path) = &args.markdown {
         if let Some(Picture { name, svg }) = &page.picture {
             let picture = path.with_file_name(name);
@@ -291,11 +308,28 @@ fn show(
         watch.note(&format!("markdown: {}", path.display()));
     }
     if let Some(path) = &args.html {
-        let picture = page.picture.as_ref().map(|picture| (&*picture.name, &*picture.svg));
-        holdpoint_store::write_text(path, &html::page(&text_of_page, picture))?;
+        let extras = html::Extras {
+            links: links::find(args.repository.as_deref(), document.commit())?,
+            problem: problem.as_ref().map(|problem| problem.what.as_str()),
+            appendix: &page.appendix,
+            picture: page.picture.as_ref().map(|picture| (&*picture.name, &*picture.svg)),
+        };
+        let html = page_html(&document, &extras).unwrap_or_else(|| html::page(&text_of_page, extras.picture));
+        holdpoint_store::write_text(path, &html)?;
         watch.note(&format!("html: {}", path.display()));
     }
     Ok(end(args, document, problem))
+}
+
+/// The page of a document that has one of its own.
+fn page_html(document: &Document, extras: &html::Extras<'_>) -> Option<String> {
+    match document {
+        Document::Report(judged) => Some(html::report(&judged.report, judged.judgement.as_ref(), extras)),
+        Document::Decided(decided) => html::judgement(decided.judged(), extras),
+        Document::Calibration(calibration) => Some(html::calibration(calibration, extras)),
+        Document::Bisection(bisection) => Some(html::bisection(bisection, extras)),
+        Document::ApexGpu(_) | Document::Form(_) | Document::Written => None,
+    }
 }
 
 /// An edited file is bad input, but is shown.

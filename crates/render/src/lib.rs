@@ -4,6 +4,7 @@
 //! from the judgement as it stands. Text that came from outside is neutralised on its way in, so that a
 //! worker can neither paint on a terminal nor write HTML or Markdown of its own.
 
+mod charts;
 pub mod forms;
 pub mod html;
 pub mod judged;

@@ -53,6 +53,19 @@ impl From<Verdict> for Ink {
     }
 }
 
+/// The sign before a verdict's word, so that its colour is never all there is.
+pub(crate) fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Improved => "★",
+        Verdict::Pass => "✔",
+        Verdict::Waived => "◇",
+        Verdict::Skipped => "○",
+        Verdict::Inconclusive => "?",
+        Verdict::Regressed => "▲",
+        Verdict::Broken => "✖",
+    }
+}
+
 impl Style {
     /// The text in this ink, or as it is where colour is not wanted.
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {

@@ -29,6 +29,11 @@ pub fn time_interval(low_ms: f64, high_ms: f64) -> String {
     format!("{} – {} {unit}", digits(low_ms * per_ms), digits(high_ms * per_ms))
 }
 
+/// The unit for an axis of times up to this one: how many of it are a millisecond, and its name.
+pub(crate) fn axis_unit(high_ms: f64) -> (f64, &'static str) {
+    fitting_unit(high_ms, TIME_UNITS)
+}
+
 /// A change as a signed percentage: `+1.3 %`, `-20.0 %`, `0.0 %`, `+134 %`.
 pub fn percent(ratio: f64) -> String {
     signed(ratio, "+")

@@ -18,6 +18,10 @@ pub struct ReportArgs {
     /// Also write the same page as HTML, one file that needs nothing else
     #[arg(long, value_name = "FILE", conflicts_with = "form")]
     pub html: Option<PathBuf>,
+    /// With --html: the repository whose commits are linked, such as `https://host/owner/name` [default: the remote `origin` of the
+    /// repository here, if it has the commit and is on a forge that is known]
+    #[arg(long, value_name = "URL", requires = "html")]
+    pub repository: Option<String>,
     /// With --markdown or --html: ceilings from this report of a ceilings suite
     #[arg(long, value_name = "REPORT", requires = "page", conflicts_with = "form")]
     pub ceilings: Option<PathBuf>,

@@ -4,6 +4,7 @@ pub mod artifacts;
 pub mod ceilings;
 pub mod exports;
 pub mod imports;
+pub mod links;
 pub mod sealing;
 pub mod suites;
 pub mod waivers;

@@ -1,13 +1,148 @@
-//! A page of our Markdown as HTML: one file that needs nothing else, with the picture in it.
+//! Pages of HTML: one file that needs nothing else, for light and dark, phone and print.
+//!
+//! A page says the same as the Markdown of its document, in the same order and words, with the verdict in colour and charts
+//! beside it. Foreign text is escaped by whoever puts it in; [`markup`] takes our own Markdown, in which it is escaped already.
 
-use crate::text::escape_html;
+mod bisection;
+mod calibration;
+mod links;
+mod report;
+mod rows;
+mod sides;
+mod trend;
+
+pub use bisection::bisection;
+pub use calibration::calibration;
+pub use links::Links;
+pub use report::{judgement, report};
+pub(crate) use trend::picture as trend_picture;
+pub use trend::trend;
+
+use crate::charts::Chart;
+use crate::paint::{Ink, mark};
+use crate::svg;
+use crate::text::{clean, escape_html};
+use holdpoint_model::Verdict;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-const STYLE: &str = include_str!("html.css");
+const STYLE: &str = include_str!("page.css");
 
-/// The page. A picture is put where the Markdown names it.
+/// Everything beside the document that a page shows.
+#[derive(Clone, Debug, Default)]
+pub struct Extras<'a> {
+    pub links: Links,
+    /// Why the document cannot be trusted.
+    pub problem: Option<&'a str>,
+    /// Our own Markdown below everything else.
+    pub appendix: &'a str,
+    /// A picture that the appendix names: its name and its SVG.
+    pub picture: Option<(&'a str, &'a str)>,
+}
+
+/// The first lines of a page.
+struct Banner<'a> {
+    title: String,
+    /// Class and mark of the word.
+    ink: &'a str,
+    mark: &'a str,
+    word: &'a str,
+    sentence: &'a str,
+    /// What was compared, where and by which rule.
+    facts: Vec<String>,
+}
+
+impl<'a> Banner<'a> {
+    fn of_verdict(suite: &str, verdict: Verdict, sentence: &'a str, facts: Vec<String>) -> Self {
+        Self {
+            title: format!("holdpoint: {suite}"),
+            ink: verdict.as_str(),
+            mark: mark(verdict),
+            word: verdict.as_str(),
+            sentence,
+            facts,
+        }
+    }
+
+    fn html(&self, extras: &Extras<'_>, commits: &[&str]) -> String {
+        let [title, word, sentence] = [self.title.as_str(), self.word, self.sentence].map(escape);
+        let facts = self.facts.iter().filter(|fact| !fact.is_empty());
+        let facts: Vec<String> = facts.map(|fact| extras.links.in_text(&escape(fact), commits)).collect();
+        let problem = extras.problem.map(|problem| {
+            format!("<p class=\"problem\"><strong>✖ problem</strong>: {}</p>\n", escape(problem))
+        });
+        let mark = if self.mark.is_empty() {
+            String::new()
+        } else {
+            format!("<span aria-hidden=\"true\">{}</span> ", self.mark)
+        };
+        let facts = facts.iter().map(|fact| format!("<li>{fact}</li>")).collect::<String>();
+        format!(
+            "<header>\n<h1>{title}</h1>\n{}<div class=\"banner {}\"><p class=\"word\">{mark}{word}</p>\n<p>{}</p></div>\n<ul class=\"facts\">{facts}</ul>\n</header>\n",
+            problem.unwrap_or_default(),
+            self.ink,
+            extras.links.in_text(&sentence, commits),
+        )
+    }
+}
+
+/// The class of what is no verdict.
+fn ink_class(ink: Ink) -> &'static str {
+    match ink {
+        Ink::Good => "improved",
+        Ink::Calm => "pass",
+        Ink::Doubt => "inconclusive",
+        Ink::Bad => "regressed",
+        Ink::Plain | Ink::Strong | Ink::Dim => "plain",
+    }
+}
+
+/// A page of our Markdown. A picture is put where the Markdown names it.
 pub fn page(markdown: &str, picture: Option<(&str, &str)>) -> String {
     let title = markdown.lines().next().unwrap_or_default().trim_start_matches('#').trim();
+    document(&plain(title), &format!("<main>\n{}</main>\n", markup(markdown, picture)))
+}
+
+/// The banner, the parts below it, and the appendix.
+fn banner_page(banner: &Banner<'_>, parts: &[String], extras: &Extras<'_>, commits: &[&str]) -> String {
+    let appendix = markup(extras.appendix, extras.picture);
+    let body: String = parts.iter().map(String::as_str).chain([appendix.as_str()]).collect();
+    document(&escape(&banner.title), &format!("{}<main>\n{body}</main>\n", banner.html(extras, commits)))
+}
+
+fn document(title: &str, body: &str) -> String {
+    let chart_style = svg::STYLE;
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}{chart_style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    )
+}
+
+/// Foreign text between tags or inside an attribute.
+fn escape(text: &str) -> String {
+    escape_html(&clean(text)).replace('"', "&quot;")
+}
+
+/// A section, unless it is empty.
+fn section(title: &str, body: &str) -> String {
+    if body.is_empty() { String::new() } else { format!("<h2>{}</h2>\n{body}", escape(title)) }
+}
+
+/// A chart with its caption.
+fn figure(chart: &Chart, name: &str) -> String {
+    let svg = chart.plot.inline(&format!("{name}: {}", chart.caption));
+    format!("<figure>{svg}<figcaption>{}</figcaption></figure>\n", escape(&chart.caption))
+}
+
+/// Charts beside each other where there is room.
+fn figures<'a>(charts: impl IntoIterator<Item = &'a Chart>, name: &str) -> String {
+    let all: String = charts.into_iter().map(|chart| figure(chart, name)).collect();
+    if all.is_empty() { all } else { format!("<div class=\"charts\">\n{all}</div>\n") }
+}
+
+/// Our own Markdown as HTML.
+fn markup(markdown: &str, picture: Option<(&str, &str)>) -> String {
     let mut body = String::new();
     // Inside a picture that is put in, its description is left out.
     let mut is_inside = false;
@@ -25,15 +160,34 @@ pub fn page(markdown: &str, picture: Option<(&str, &str)>) -> String {
             (event, _) => Some(event),
         });
     html::push_html(&mut body, events);
-    // Wide tables are moved under the eye, not the page.
-    let body = body.replace("<table>", "<div class=\"wide\"><table>").replace("</table>", "</table></div>");
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
-        plain(title)
-    )
+    // Wide tables are moved under the eye, not the page; by the keyboard too.
+    let body = body
+        .replace("<table>", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>")
+        .replace("</table>", "</table></div>")
+        .replace("<pre>", "<pre tabindex=\"0\">");
+    colour_verdicts(body)
+}
+
+/// Cells that hold nothing but a verdict, in its colour and with its mark.
+fn colour_verdicts(mut body: String) -> String {
+    for verdict in [
+        Verdict::Improved,
+        Verdict::Pass,
+        Verdict::Waived,
+        Verdict::Skipped,
+        Verdict::Inconclusive,
+        Verdict::Regressed,
+        Verdict::Broken,
+    ] {
+        let (word, mark) = (verdict.as_str(), mark(verdict));
+        let coloured = format!(
+            "<td><span class=\"v {word}\"><span aria-hidden=\"true\">{mark}</span> {word}</span></td>"
+        );
+        for cell in [format!("<td>{word}</td>"), format!("<td><strong>{word}</strong></td>")] {
+            body = body.replace(&cell, &coloured);
+        }
+    }
+    body
 }
 
 /// A picture without the line that only a file of its own may have.

@@ -7,8 +7,12 @@ use crate::units;
 use holdpoint_model::Calibration;
 
 pub fn calibration(c: &Calibration) -> String {
+    joined(&[title(c), calibration_sections(c)])
+}
+
+/// The page without its title.
+pub(crate) fn calibration_sections(c: &Calibration) -> String {
     joined(&[
-        title(c),
         section("Workloads", workloads_table(c).markdown(EmptyColumns::Drop)),
         section("Notes", describe_notes(c)),
         section("Where and with what", provenance(c)),

@@ -13,8 +13,11 @@ mod tables;
 pub use apex::apex_gpu;
 pub use attestation::{attestation, checklist_block};
 pub use bisection::bisection;
+pub(crate) use bisection::bisection_sections;
 pub use calibration::calibration;
+pub(crate) use calibration::calibration_sections;
 pub use roofline::roofline;
+pub(crate) use sides::sections as sides_sections;
 
 use crate::judged::Judged;
 use crate::summary::judgement::{checks_table, reasons};
@@ -24,8 +27,13 @@ use holdpoint_model::{Failure, Judgement, Outcome, Report, Source};
 
 pub fn report(r: &Report, j: Option<&Judgement>) -> String {
     let judged = j.map(|j| Judged::new(j, Some(Source::Run(r))));
+    joined(&[title(r, judged), report_sections(r, j)])
+}
+
+/// The page of a run without its title.
+pub(crate) fn report_sections(r: &Report, j: Option<&Judgement>) -> String {
+    let judged = j.map(|j| Judged::new(j, Some(Source::Run(r))));
     let sections = [
-        title(r, judged),
         judged.map(checks).unwrap_or_default(),
         section("Measurements", tables::measurements(r)),
         section("Failed", failed(r)),

@@ -10,11 +10,15 @@ use holdpoint_model::{Machine, Side};
 
 /// Base against head: one line per workload, the reasons, and the evidence.
 pub(super) fn page(judged: Judged<'_>) -> String {
+    joined(&[title(judged), sections(judged)])
+}
+
+/// The page without its title.
+pub(crate) fn sections(judged: Judged<'_>) -> String {
     let table = checks_table(judged).markdown(EmptyColumns::Drop);
     let evidence = evidence(judged, &table);
     let policy = escape::prose(&judged.judgement.policy);
     joined(&[
-        title(judged),
         section(&format!("Workloads (policy {policy})"), explained(table, judged)),
         section("Failed", failed(judged)),
         section("Notes", describe_notes(judged)),

@@ -5,6 +5,7 @@ pub(crate) mod calibration;
 pub(crate) mod judgement;
 mod report;
 pub(crate) mod sides;
+pub(crate) mod trend;
 
 pub(crate) use judgement::describe_judgement;
 pub(crate) use report::describe_run;

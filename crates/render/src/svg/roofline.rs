@@ -62,7 +62,7 @@ pub fn roofline(r: &Roofline) -> String {
     );
     let _ =
         write!(out, "<style>{STYLE}</style>\n<rect class=\"bg\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n");
-    out + &canvas.0 + "</svg>\n"
+    out + &canvas.body + "</svg>\n"
 }
 
 struct Point<'a> {

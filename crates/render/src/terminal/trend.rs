@@ -3,8 +3,9 @@
 use super::{last_line, paragraphs};
 use crate::paint::{Ink, Style};
 use crate::summary::group;
+use crate::summary::trend::{describe_trend, series};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
-use crate::text::{self, plural};
+use crate::text;
 use crate::units;
 use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{Trend, TrendMetric};
@@ -41,35 +42,16 @@ fn suite_trend(suite: &str, points: &[&Trend], style: Style) -> String {
         [first, .., last] => format!("{} to {}", first.timestamp_utc, last.timestamp_utc),
         _ => points.iter().map(|point| point.timestamp_utc.clone()).collect(),
     };
-    let count =
-        |wanted: fn(&str) -> bool| points.iter().filter(|point| wanted(&point.overall_status)).count();
-    let unjudged = count(|status| status == UNJUDGED);
-    let failed = count(|status| status != "pass") - unjudged;
-    let mut sentence = match failed {
-        0 if unjudged == 0 => format!("{}, all passed", plural(points.len(), "run")),
-        0 => plural(points.len(), "run"),
-        n => format!("{}, {} did not pass", plural(points.len(), "run"), units::count(n as u64)),
-    };
-    if unjudged > 0 {
-        sentence += &format!(", {} not judged", units::count(unjudged as u64));
-    }
     paragraphs(&[
         text::heading(style, suite, &[Some("trend".to_owned()), Some(span)]),
         table(points, style),
-        last_line(style, Ink::Strong, "trend", &sentence),
+        last_line(style, Ink::Strong, "trend", &describe_trend(points)),
     ])
 }
 
 fn table(points: &[&Trend], style: Style) -> String {
-    let mut series: BTreeMap<&str, Vec<Option<&TrendMetric>>> = BTreeMap::new();
-    for (i, point) in points.iter().enumerate() {
-        for metric in &point.metrics {
-            let row = series.entry(&metric.metric).or_insert_with(|| vec![None; points.len()]);
-            row[i] = Some(metric);
-        }
-    }
     let mut grid = Grid::new(COLUMNS);
-    for (name, metrics) in series {
+    for (name, metrics) in series(points) {
         grid.push(row(name, &metrics));
     }
     grid.render(style)

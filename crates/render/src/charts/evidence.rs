@@ -1,0 +1,51 @@
+//! The evidence about a workload, growing unit by unit towards a decision.
+
+use super::{Chart, SIZE, count_ticks, describe_step, thin_out};
+use crate::svg::{Frame, Plot, Scale};
+use holdpoint_stats::sequential::{Plan, Sequential};
+
+/// The highest share of the needed evidence that is drawn.
+const SHARE_MAX: f64 = 1.2;
+/// From this share on the evidence for "faster" is worth a line.
+const FASTER_MIN: f64 = 0.25;
+
+/// The shares of the evidence that a decision needs, after each unit. Nothing is decided here: the numbers are those of the judgement.
+pub(crate) fn evidence(plan: Plan, xs: impl Iterator<Item = f64>, max: usize) -> Option<Chart> {
+    let mut known = Sequential::new(plan).ok()?;
+    let share = |e: f64, needed: f64| (e.ln() / needed.ln()).clamp(0.0, SHARE_MAX);
+    let shares: Vec<[f64; 3]> = xs
+        .map(|x| {
+            known.push(x);
+            [
+                share(known.e_slower(), plan.alarm_e()),
+                share(known.e_not_slower(), plan.pass_e()),
+                share(known.e_faster(), plan.alarm_e()),
+            ]
+        })
+        .collect();
+    let count = shares.len();
+    let last = *shares.last()?;
+    let (mut places, step) = thin_out(shares.iter().enumerate().collect::<Vec<_>>(), max);
+    // The end is what decided.
+    if places.last().is_some_and(|(i, _)| i + 1 < count) {
+        places.push((count - 1, &last));
+    }
+    let frame = Frame {
+        size: SIZE,
+        x: Scale::new(0.0, count as f64 + 1.0),
+        y: Scale::new(0.0, SHARE_MAX),
+        lane: 0.0,
+    };
+    let mut plot = Plot::new(frame);
+    let ticks = [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")].map(|(at, text)| (at, text.to_owned()));
+    plot.axes(&count_ticks(count), &ticks, ["evidence", "unit"]);
+    plot.level("level", 1.0, "enough to decide");
+    let has_faster = shares.iter().any(|[_, _, faster]| *faster >= FASTER_MIN);
+    let classes = [("slower", "━ slower"), ("passed", "╌ not slower"), ("faster", "┈ faster")];
+    let shown = &classes[..if has_faster { 3 } else { 2 }];
+    for (i, (class, _)) in shown.iter().enumerate() {
+        plot.line(class, places.iter().map(|(at, shares)| Some([*at as f64 + 1.0, shares[i]])));
+    }
+    plot.legend(shown);
+    Some(Chart { plot, caption: format!("Evidence, of what a decision needs{}", describe_step(step, count)) })
+}

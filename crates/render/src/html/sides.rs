@@ -1,0 +1,138 @@
+//! The page of a comparison of two sides.
+
+use super::rows::{self, ListRow};
+use super::{Banner, Extras, banner_page, figures, markup};
+use crate::charts::{self, RowMark, Samples};
+use crate::judged::{Judged, Row};
+use crate::markdown::sides_sections;
+use crate::paint::mark;
+use crate::summary::sides::{describe_promise, describe_sides, is_disjoint_ci};
+use crate::units;
+use holdpoint_model::metric::Metric;
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, Machine, SideName, Verdict};
+use holdpoint_stats::sequential::Plan;
+
+/// Workloads with charts; the worst come first, and the table has all.
+const CHARTS_MAX: usize = 60;
+/// Points of all charts of one kind together, and of one chart: a page stays below 300 kB.
+const POINTS_MAX: usize = 2_000;
+const POINTS_OF_CHART: std::ops::RangeInclusive<usize> = 36..=160;
+
+const READING: &str = "Each line is the 95 % interval of the change, the dot its middle; the shaded band is the tolerance and the dashed line its limit. \
+    Unfolded: base and head as they were measured, in pairs, above the machine's load (✕ red: left out, yellow: troubled and kept); \
+    the evidence after each unit, which decides at 100 %; and how often which time was seen.";
+
+pub(super) fn sides(judged: Judged<'_>, extras: &Extras<'_>) -> String {
+    let sentence = judged.sentence();
+    let facts = vec![
+        describe_sides(judged),
+        judged.machine().map(Machine::describe).unwrap_or_default(),
+        describe_promise(judged),
+        judged.began().map(str::to_owned).unwrap_or_default(),
+    ];
+    let banner = Banner::of_verdict(&judged.judgement.suite, judged.judgement.verdict, &sentence, facts);
+    let commits = commits(judged);
+    banner_page(&banner, &body(judged, extras, &commits), extras, &commits)
+}
+
+/// All below the banner.
+pub(super) fn body(judged: Judged<'_>, extras: &Extras<'_>, commits: &[&str]) -> Vec<String> {
+    let sections = extras.links.in_text(&markup(&sides_sections(judged), None), commits);
+    vec![list(judged), sections]
+}
+
+/// The commits that the sides are at.
+pub(super) fn commits(judged: Judged<'_>) -> Vec<&str> {
+    let sides = judged.judgement.sides.iter().flat_map(|sides| [&sides.base, &sides.head]);
+    sides.filter_map(|side| side.revision.as_ref()).map(|at| at.commit.as_str()).collect()
+}
+
+fn list(judged: Judged<'_>) -> String {
+    let rows = judged.rows();
+    let drawn = rows.len().clamp(1, CHARTS_MAX);
+    let points = (POINTS_MAX / drawn).clamp(*POINTS_OF_CHART.start(), *POINTS_OF_CHART.end());
+    let (marked, axis) = match charts::changes(judged, rows) {
+        Some(drawn) => drawn,
+        None => {
+            let rows = judged.rows().into_iter();
+            (rows.map(|row| RowMark { row, svg: String::new() }).collect(), String::new())
+        }
+    };
+    let more = marked.len().saturating_sub(CHARTS_MAX);
+    let listed: Vec<ListRow> = marked
+        .into_iter()
+        .take(CHARTS_MAX)
+        .map(|RowMark { row, svg }| ListRow { body: charts_of(judged, &row, points), ..list_row(&row, svg) })
+        .collect();
+    let more = match more {
+        0 => String::new(),
+        n => format!(" {} more are in the table only.", units::count(n as u64)),
+    };
+    rows::list(&listed, &axis, &format!("{READING}{more}"))
+}
+
+/// A row of a judgement without its charts.
+pub(super) fn list_row(row: &Row<'_>, strip: String) -> ListRow {
+    ListRow {
+        class: row.verdict.as_str(),
+        mark: mark(row.verdict),
+        word: row.verdict.as_str().to_owned(),
+        name: crate::judged::shown_name(row.name()).to_owned(),
+        number: units::number(row.change, units::percent),
+        strip,
+        body: String::new(),
+        wants_attention: row.verdict > Verdict::Pass,
+    }
+}
+
+fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
+    let found = judged.sides().and_then(|report| {
+        let workload = report.workloads.get(row.check.workload.as_ref()?)?;
+        (row.check.metric_keys().is_none() && !workload.units.is_empty()).then_some((report, workload))
+    });
+    let Some((report, workload)) = found else { return String::new() };
+    let cpus = report.machine.as_ref().map_or(1.0, |machine| f64::from(machine.cpus));
+    let (pairs, word) = charts::pair_points(workload, cpus, points);
+    let all = [
+        charts::rounds(pairs, word, points, None),
+        evidence(judged, report, row, workload, points),
+        charts::distribution(&samples(workload), None, None),
+    ];
+    figures(all.iter().flatten(), row.name())
+}
+
+/// The samples of both sides as they are compared.
+fn samples(workload: &AbWorkload) -> [Samples; 2] {
+    [(SideName::Base, "base"), (SideName::Head, "head")].map(|(side, class)| {
+        let per_call = 1e-6 / workload.calls_per_sample.max(1) as f64;
+        let rounds =
+            workload.units.iter().flat_map(|unit| unit.rounds.iter().map(move |round| (unit, round)));
+        let times = rounds.flat_map(|(unit, round)| round.times_ns(side, unit.clock));
+        Samples { class, times_ms: times.map(|ns| ns as f64 * per_call).collect() }
+    })
+}
+
+/// The evidence of the rule that decides unit by unit; other rules have none.
+fn evidence(
+    judged: Judged<'_>,
+    report: &AbReport,
+    row: &Row<'_>,
+    workload: &AbWorkload,
+    points: usize,
+) -> Option<charts::Chart> {
+    let plan = judged.plan().filter(|_| !is_disjoint_ci(judged))?;
+    let plan = Plan {
+        tolerance: plan.tolerance_of(row.check.workload.as_deref()?),
+        alarm_rate: plan.alarm_rate,
+        miss_rate: plan.miss_rate,
+        workloads_count: questions_count(plan, report),
+    };
+    charts::evidence(plan, workload.units.iter().map(|unit| unit.x), points)
+}
+
+/// Rows that share the alarm rate: the median times, and other metrics that are decided by evidence.
+fn questions_count(plan: &AbPlan, report: &AbReport) -> usize {
+    let is_decided = |name: &str| !matches!(Metric::from_name(name), Metric::Exact(_));
+    let metrics = |workload: &String| plan.metrics_of(workload).filter(|(name, _)| is_decided(name)).count();
+    report.workloads.len() + report.workloads.keys().map(metrics).sum::<usize>()
+}
