@@ -30,7 +30,7 @@ impl Output {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0);
-        Style { color: terminal && !no_color, width }
+        Style { color: terminal && !no_color, width, ascii: is_ascii_locale(|name| std::env::var(name).ok()) }
     }
 
     /// The result: a document or a text, as asked for.
@@ -91,6 +91,14 @@ impl Watch for Output {
     }
 }
 
+/// Whether the locale names a character set other than UTF-8. Without a locale nothing is known, and UTF-8 is usual.
+fn is_ascii_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let named = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| variable(name).filter(|value| !value.is_empty()));
+    named.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
+}
+
 /// Writes a page for people or programs to stdout, without colours.
 pub fn print(text: &str) -> Result<(), FlowError> {
     write_stdout(&for_terminal(text, Style::default()))
@@ -110,5 +118,23 @@ fn write_stdout(text: &str) -> Result<(), FlowError> {
             Err(FlowError::Internal(format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drawings_follow_the_locale_that_counts() {
+        let locale = |all: &'static str, lang: &'static str| {
+            is_ascii_locale(move |name| match name {
+                "LC_ALL" => Some(all.to_owned()),
+                "LANG" => Some(lang.to_owned()),
+                _ => None,
+            })
+        };
+        assert!(!locale("", "") && !locale("", "de_DE.UTF-8") && !locale("C.utf8", "C"));
+        assert!(locale("C", "en_US.UTF-8") && locale("", "POSIX") && locale("", "de_DE.ISO-8859-1"));
     }
 }

@@ -9,6 +9,8 @@ pub struct Style {
     pub color: bool,
     /// Columns of the terminal, if known; without it nothing is wrapped.
     pub width: Option<u16>,
+    /// Whether drawings have to do without characters beyond ASCII.
+    pub ascii: bool,
 }
 
 /// The meaning of a piece of text; its colour follows.

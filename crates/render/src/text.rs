@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn only_our_own_colours_reach_a_terminal() {
-        let (plain, colored) = (Style::default(), Style { color: true, width: None });
+        let (plain, colored) = (Style::default(), Style { color: true, width: None, ascii: false });
         let own = colored.paint(Ink::Bad, "regressed");
         assert_eq!(for_terminal(&own, colored), own);
         assert_eq!(for_terminal(&own, plain), "\\u{1b}[1;31mregressed\\u{1b}[0m");

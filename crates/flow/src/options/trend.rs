@@ -32,5 +32,15 @@ pub enum TrendCommand {
         /// Folder with one NDJSON file per suite
         #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
         dir: PathBuf,
+        /// Also write a page with a chart per metric, one file that needs nothing else
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
+        /// Also write the charts as one SVG picture
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+        /// With --html or --svg: the repository whose commits are linked, such as `https://host/owner/name` [default: the remote
+        /// `origin` of the repository here, if it has the newest commit and is on a forge that is known]
+        #[arg(long, value_name = "URL")]
+        repository: Option<String>,
     },
 }

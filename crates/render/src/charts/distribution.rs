@@ -5,7 +5,7 @@ use crate::svg::{Frame, Plot, Scale, nice_ticks};
 use crate::{text, units};
 use holdpoint_stats as stats;
 
-const BINS: usize = 28;
+const BINS: usize = 26;
 /// Times beyond these quantiles are counted, not drawn: one hiccup would squeeze all others into a bin.
 const QUANTILES: [f64; 2] = [0.001, 0.98];
 
@@ -42,12 +42,8 @@ pub(crate) fn distribution(
     }
     for (i, (side, shares)) in sides.iter().zip(&counts).enumerate() {
         let sign = if i == 0 { 1.0 } else { -1.0 };
-        let bars = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
-        let bars = bars.map(|(bin, share)| {
-            let left = from + bin as f64 * width;
-            ([left, left + width], sign * share / highest)
-        });
-        plot.bars(&format!("fill {}", side.class), 0.0, bars);
+        let heights: Vec<f64> = shares.iter().map(|share| sign * share / highest).collect();
+        plot.steps(&format!("fill {}", side.class), 0.0, from, width, &heights);
         if let Some(median) = stats::median(&side.times_ms) {
             plot.spans("ci", [(median, [0.0, sign * 1.08])]);
         }

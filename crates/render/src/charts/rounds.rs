@@ -111,7 +111,7 @@ pub(crate) fn rounds(
         plot.lane("load", numbered().filter_map(|(x, point)| Some((x, point.load? / 2.0))));
         plot.crosses("x", numbered().filter(|(_, point)| point.is_left_out).map(|(x, _)| x));
         let troubled = |point: &RoundPoint| point.is_troubled && !point.is_left_out;
-        plot.crosses("t", numbered().filter(|(_, point)| troubled(point)).map(|(x, _)| x));
+        plot.lane_dots("t", numbered().filter(|(_, point)| troubled(point)).map(|(x, _)| x));
         plot.lane_name("load");
     }
     let what = if is_pairs { "Base and head in pairs" } else { "Times in order" };

@@ -1,19 +1,19 @@
 //! The page of a search for a slow commit.
 
-use super::{Banner, Extras, banner_page, figure, ink_class, markup, section, sides};
+use super::{Banner, Extras, banner_page, figure, markup, section, sides};
 use crate::charts;
 use crate::markdown::bisection_sections;
-use crate::paint::{Ink, mark};
+use crate::paint::mark;
 use crate::summary::bisection::{describe_bisection, judged, short};
 use crate::units;
 use holdpoint_model::{Bisection, Verdict};
 
 pub fn bisection(b: &Bisection, extras: &Extras<'_>) -> String {
     let (word, sentence) = describe_bisection(b);
-    let (ink, mark) = match (b.culprits.as_slice(), word) {
-        ([_], "found") => (Ink::Bad, mark(Verdict::Regressed)),
-        ([], "not slower") => (Ink::Calm, mark(Verdict::Pass)),
-        _ => (Ink::Doubt, mark(Verdict::Inconclusive)),
+    let ink = match (b.culprits.as_slice(), word) {
+        ([_], "found") => Verdict::Regressed,
+        ([], "not slower") => Verdict::Pass,
+        _ => Verdict::Inconclusive,
     };
     let line = b.line.map(|line| format!("line {}", units::share(line)));
     let facts = vec![
@@ -24,7 +24,7 @@ pub fn bisection(b: &Bisection, extras: &Extras<'_>) -> String {
         b.timestamp_utc.clone(),
     ];
     let title = format!("holdpoint: {}, bisect", b.suite);
-    let banner = Banner { title, ink: ink_class(ink), mark, word, sentence: &sentence, facts };
+    let banner = Banner { title, ink: ink.as_str(), word, sentence: &sentence, facts };
     let mut commits: Vec<&str> = b
         .steps
         .iter()
@@ -38,14 +38,14 @@ pub fn bisection(b: &Bisection, extras: &Extras<'_>) -> String {
     commits.sort_unstable();
     commits.dedup();
     let chart = charts::commits(b, &extras.links);
-    let chart = chart.map(|chart| format!("<div class=\"broad\">{}</div>\n", figure(&chart, "commits")));
+    let chart = chart.map(|chart| format!("<div class=\"broad\">{}</div>\n", figure(&chart)));
     let mut parts = vec![
         chart.unwrap_or_default(),
         extras.links.in_text(&markup(&bisection_sections(b), None), &commits),
     ];
     if let Some(judged) = judged {
         let verdict = judged.judgement.verdict;
-        let sentence = format!("{} {}: {}", crate::paint::mark(verdict), verdict.as_str(), judged.sentence());
+        let sentence = format!("{} {}: {}", mark(verdict), verdict.as_str(), judged.sentence());
         let body: String = sides::body(judged, extras, &commits).concat();
         parts.push(section(
             "The culprit and the commit before it",

@@ -1,10 +1,9 @@
 //! The page of a calibration.
 
 use super::rows::{self, ListRow};
-use super::{Banner, Extras, banner_page, figures, ink_class, markup, section};
+use super::{Banner, Extras, banner_page, figures, markup, section};
 use crate::charts;
 use crate::markdown::calibration_sections;
-use crate::paint::{Ink, mark};
 use crate::summary::calibration::{describe_calibration, facts};
 use crate::summary::sides::out_of;
 use crate::units;
@@ -18,14 +17,9 @@ pub fn calibration(c: &Calibration, extras: &Extras<'_>) -> String {
     all_facts.extend([c.machine.describe(), c.timestamp_utc.clone()]);
     let is_alarmed = c.inject <= 0.0 && c.false_alarms > 0;
     let is_known = c.decided != Some(0);
-    let (ink, mark) = match () {
-        () if is_alarmed => (Ink::Doubt, mark(Verdict::Inconclusive)),
-        () if is_known => (Ink::Calm, mark(Verdict::Pass)),
-        () => (Ink::Doubt, mark(Verdict::Inconclusive)),
-    };
+    let ink = if is_known && !is_alarmed { Verdict::Pass } else { Verdict::Inconclusive }.as_str();
     let title = format!("holdpoint: {}, calibration", c.suite);
-    let banner =
-        Banner { title, ink: ink_class(ink), mark, word: &word, sentence: &sentence, facts: all_facts };
+    let banner = Banner { title, ink, word: &word, sentence: &sentence, facts: all_facts };
     let parts = [
         section("Seconds to a verdict", &seconds(c)),
         section("Noise: standard deviation of a unit", &noise(c)),
@@ -39,7 +33,7 @@ fn list(
     values: &[(Option<f64>, Option<f64>)],
     limit: Option<f64>,
     format: fn(f64) -> String,
-    body: impl Fn(&str, &Calibrated) -> String,
+    body: impl Fn(&Calibrated) -> String,
     caption: &str,
 ) -> String {
     let names: Vec<String> = c
@@ -55,28 +49,24 @@ fn list(
         .zip(strips)
         .zip(values)
         .map(|(((name, workload), strip), (value, _))| {
-            let (class, mark, word) = describe(c, workload);
+            let (class, word) = describe(c, workload);
             let number = units::number(*value, format);
-            let body = body(name, workload);
-            ListRow { class, mark, word, name: name.clone(), number, strip, body, wants_attention: false }
+            let body = body(workload);
+            ListRow { class, word, name: name.clone(), number, strip, body, wants_attention: false }
         })
         .collect();
     rows::list(&listed, &axis, caption)
 }
 
 /// False alarms, or what was detected, of the trials that were decided.
-fn describe(c: &Calibration, w: &Calibrated) -> (&'static str, &'static str, String) {
+fn describe(c: &Calibration, w: &Calibrated) -> (&'static str, String) {
     let decided = w.decided();
     match () {
-        () if w.failed > 0 => ("broken", mark(Verdict::Broken), "failed".to_owned()),
-        () if w.too_noisy => ("inconclusive", mark(Verdict::Inconclusive), "too noisy".to_owned()),
-        () if c.inject > 0.0 => {
-            ("pass", mark(Verdict::Pass), format!("{} seen", out_of(w.detected, w.trials)))
-        }
-        () if w.false_alarms > 0 => {
-            ("regressed", mark(Verdict::Regressed), format!("{} alarms", out_of(w.false_alarms, decided)))
-        }
-        () => ("pass", mark(Verdict::Pass), format!("{} alarms", out_of(0, decided))),
+        () if w.failed > 0 => ("broken", "failed".to_owned()),
+        () if w.too_noisy => ("inconclusive", "too noisy".to_owned()),
+        () if c.inject > 0.0 => ("pass", format!("{} seen", out_of(w.detected, w.trials))),
+        () if w.false_alarms > 0 => ("regressed", format!("{} alarms", out_of(w.false_alarms, decided))),
+        () => ("pass", format!("{} alarms", out_of(0, decided))),
     }
 }
 
@@ -86,14 +76,7 @@ fn seconds(c: &Calibration) -> String {
     let caption = format!(
         "{READING} The line reaches to the 90th percentile. Unfolded: the smallest slowdown that is detected in a given time."
     );
-    list(
-        c,
-        &values,
-        None,
-        seconds,
-        |name, w| figures(&charts::visible(&w.visible, w.tolerance), name),
-        &caption,
-    )
+    list(c, &values, None, seconds, |w| figures(&charts::visible(&w.visible, w.tolerance)), &caption)
 }
 
 fn noise(c: &Calibration) -> String {
@@ -102,5 +85,5 @@ fn noise(c: &Calibration) -> String {
         "{READING} The dashed line is the tolerance of {}: noise beyond it takes many units to see through.",
         units::setting(c.tolerance)
     );
-    list(c, &values, Some(c.tolerance), units::small_share, |_, _| String::new(), &caption)
+    list(c, &values, Some(c.tolerance), units::small_share, |_| String::new(), &caption)
 }

@@ -19,7 +19,7 @@ pub(crate) use trend::picture as trend_picture;
 pub use trend::trend;
 
 use crate::charts::Chart;
-use crate::paint::{Ink, mark};
+use crate::paint::mark;
 use crate::svg;
 use crate::text::{clean, escape_html};
 use holdpoint_model::Verdict;
@@ -42,9 +42,8 @@ pub struct Extras<'a> {
 /// The first lines of a page.
 struct Banner<'a> {
     title: String,
-    /// Class and mark of the word.
+    /// Class of the word, which has a colour and a mark in the style.
     ink: &'a str,
-    mark: &'a str,
     word: &'a str,
     sentence: &'a str,
     /// What was compared, where and by which rule.
@@ -56,7 +55,6 @@ impl<'a> Banner<'a> {
         Self {
             title: format!("holdpoint: {suite}"),
             ink: verdict.as_str(),
-            mark: mark(verdict),
             word: verdict.as_str(),
             sentence,
             facts,
@@ -70,29 +68,13 @@ impl<'a> Banner<'a> {
         let problem = extras.problem.map(|problem| {
             format!("<p class=\"problem\"><strong>✖ problem</strong>: {}</p>\n", escape(problem))
         });
-        let mark = if self.mark.is_empty() {
-            String::new()
-        } else {
-            format!("<span aria-hidden=\"true\">{}</span> ", self.mark)
-        };
         let facts = facts.iter().map(|fact| format!("<li>{fact}</li>")).collect::<String>();
         format!(
-            "<header>\n<h1>{title}</h1>\n{}<div class=\"banner {}\"><p class=\"word\">{mark}{word}</p>\n<p>{}</p></div>\n<ul class=\"facts\">{facts}</ul>\n</header>\n",
+            "<header>\n<h1>{title}</h1>\n{}<div class=\"banner {}\"><p class=\"word v\">{word}</p>\n<p>{}</p></div>\n<ul class=\"facts\">{facts}</ul>\n</header>\n",
             problem.unwrap_or_default(),
             self.ink,
             extras.links.in_text(&sentence, commits),
         )
-    }
-}
-
-/// The class of what is no verdict.
-fn ink_class(ink: Ink) -> &'static str {
-    match ink {
-        Ink::Good => "improved",
-        Ink::Calm => "pass",
-        Ink::Doubt => "inconclusive",
-        Ink::Bad => "regressed",
-        Ink::Plain | Ink::Strong | Ink::Dim => "plain",
     }
 }
 
@@ -109,13 +91,28 @@ fn banner_page(banner: &Banner<'_>, parts: &[String], extras: &Extras<'_>, commi
     document(&escape(&banner.title), &format!("{}<main>\n{body}</main>\n", banner.html(extras, commits)))
 }
 
+/// Every verdict, to be written before its word by the style, so that its colour is never all there is.
+const VERDICTS: [Verdict; 7] = [
+    Verdict::Improved,
+    Verdict::Pass,
+    Verdict::Waived,
+    Verdict::Skipped,
+    Verdict::Inconclusive,
+    Verdict::Regressed,
+    Verdict::Broken,
+];
+
 fn document(title: &str, body: &str) -> String {
     let chart_style = svg::STYLE;
+    let mark = |verdict: Verdict| {
+        format!(".{0}.v::before,.{0}>.v::before{{content:'{1} '}}", verdict.as_str(), mark(verdict))
+    };
+    let marks: String = VERDICTS.map(mark).concat();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}{chart_style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+         <title>{title}</title>\n<style>\n{STYLE}{marks}\n{chart_style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )
 }
 
@@ -130,14 +127,14 @@ fn section(title: &str, body: &str) -> String {
 }
 
 /// A chart with its caption.
-fn figure(chart: &Chart, name: &str) -> String {
-    let svg = chart.plot.inline(&format!("{name}: {}", chart.caption));
+fn figure(chart: &Chart) -> String {
+    let svg = chart.plot.inline(&chart.caption);
     format!("<figure>{svg}<figcaption>{}</figcaption></figure>\n", escape(&chart.caption))
 }
 
 /// Charts beside each other where there is room.
-fn figures<'a>(charts: impl IntoIterator<Item = &'a Chart>, name: &str) -> String {
-    let all: String = charts.into_iter().map(|chart| figure(chart, name)).collect();
+fn figures<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> String {
+    let all: String = charts.into_iter().map(figure).collect();
     if all.is_empty() { all } else { format!("<div class=\"charts\">\n{all}</div>\n") }
 }
 
@@ -164,25 +161,18 @@ fn markup(markdown: &str, picture: Option<(&str, &str)>) -> String {
     let body = body
         .replace("<table>", "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"table\"><table>")
         .replace("</table>", "</table></div>")
-        .replace("<pre>", "<pre tabindex=\"0\">");
+        .replace("<pre>", "<pre tabindex=\"0\">")
+        // A short class for every number; to the left is where words are anyway.
+        .replace(" style=\"text-align: right\"", " class=\"r\"")
+        .replace(" style=\"text-align: left\"", "");
     colour_verdicts(body)
 }
 
 /// Cells that hold nothing but a verdict, in its colour and with its mark.
 fn colour_verdicts(mut body: String) -> String {
-    for verdict in [
-        Verdict::Improved,
-        Verdict::Pass,
-        Verdict::Waived,
-        Verdict::Skipped,
-        Verdict::Inconclusive,
-        Verdict::Regressed,
-        Verdict::Broken,
-    ] {
-        let (word, mark) = (verdict.as_str(), mark(verdict));
-        let coloured = format!(
-            "<td><span class=\"v {word}\"><span aria-hidden=\"true\">{mark}</span> {word}</span></td>"
-        );
+    for verdict in VERDICTS {
+        let word = verdict.as_str();
+        let coloured = format!("<td><span class=\"v {word}\">{word}</span></td>");
         for cell in [format!("<td>{word}</td>"), format!("<td><strong>{word}</strong></td>")] {
             body = body.replace(&cell, &coloured);
         }

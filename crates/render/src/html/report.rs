@@ -1,11 +1,10 @@
 //! The page of a run, with or without its comparison with a baseline.
 
 use super::rows::{self, ListRow};
-use super::{Banner, Extras, banner_page, figures, ink_class, markup, sides};
+use super::{Banner, Extras, banner_page, figures, markup, sides};
 use crate::charts::{self, RowMark, Samples};
 use crate::judged::Judged;
 use crate::markdown::report_sections;
-use crate::paint::{Ink, mark};
 use crate::svg::{Mark, Scale, Strips};
 use crate::{summary, text, units};
 use holdpoint_model::{Judgement, Machine, Measured, Outcome, Report, RunStatus, Source, Verdict};
@@ -44,13 +43,13 @@ pub fn report(r: &Report, j: Option<&Judgement>, extras: &Extras<'_>) -> String 
     let banner = match j {
         Some(j) => Banner::of_verdict(&r.suite, j.verdict, &sentence, facts),
         None => {
-            let (ink, mark) = match r.status {
-                RunStatus::Ok => (Ink::Strong, ""),
-                RunStatus::Partial | RunStatus::Skipped => (Ink::Doubt, mark(Verdict::Skipped)),
-                RunStatus::Failed => (Ink::Bad, mark(Verdict::Broken)),
+            let ink = match r.status {
+                RunStatus::Ok => "plain",
+                RunStatus::Partial | RunStatus::Skipped => Verdict::Skipped.as_str(),
+                RunStatus::Failed => Verdict::Broken.as_str(),
             };
             let (word, title) = (r.status.as_str(), format!("holdpoint: {}", r.suite));
-            Banner { title, ink: ink_class(ink), mark, word, sentence: &sentence, facts }
+            Banner { title, ink, word, sentence: &sentence, facts }
         }
     };
     let commits: Vec<&str> = commit.map(|at| at.commit.as_str()).into_iter().collect();
@@ -68,10 +67,9 @@ fn changes(r: &Report, judged: Judged<'_>) -> String {
         .take(CHARTS_MAX)
         .map(|RowMark { row, svg }| {
             let workload = row.check.workload.as_deref().filter(|workload| drawn.insert(workload));
-            let measured = workload.and_then(|workload| Some((workload, measured(r, workload)?)));
+            let measured = workload.and_then(|workload| measured(r, workload));
             let limit = row.check.allowed_max_ms.map(|limit| (limit, "allowed"));
-            let body = measured
-                .map(|(name, m)| charts_of(r, name, m, limit, baseline_range(judged, &row.check.metric)));
+            let body = measured.map(|m| charts_of(r, m, limit, baseline_range(judged, &row.check.metric)));
             ListRow { body: body.unwrap_or_default(), ..sides::list_row(&row, svg) }
         })
         .collect();
@@ -111,12 +109,11 @@ fn spreads(r: &Report) -> String {
             let described = format!("{name}: 90 % of samples within {}", units::percent_interval(low, high));
             ListRow {
                 class: "plain",
-                mark: "",
                 word: "measured".to_owned(),
                 name: name.to_owned(),
                 number: units::time(m.p50_ms),
                 strip: strips.row(&mark, &described),
-                body: charts_of(r, name, m, None, None),
+                body: charts_of(r, m, None, None),
                 wants_attention: false,
             }
         })
@@ -141,18 +138,12 @@ fn times_ms(m: &Measured) -> Vec<f64> {
         .collect()
 }
 
-fn charts_of(
-    r: &Report,
-    name: &str,
-    m: &Measured,
-    limit_ms: Option<(f64, &str)>,
-    before_ms: Option<[f64; 2]>,
-) -> String {
+fn charts_of(r: &Report, m: &Measured, limit_ms: Option<(f64, &str)>, before_ms: Option<[f64; 2]>) -> String {
     let cpus = r.machine.as_ref().map_or(1.0, |machine| f64::from(machine.cpus));
     let side = Samples { class: "base", times_ms: times_ms(m) };
     let all = [
         charts::distribution(&[side], limit_ms, before_ms),
         charts::rounds(charts::run_points(m, cpus), "round", POINTS_MAX, limit_ms),
     ];
-    figures(all.iter().flatten(), name)
+    figures(all.iter().flatten())
 }

@@ -7,9 +7,8 @@ const OPEN_MAX: usize = 3;
 
 /// One row, its text already escaped.
 pub(super) struct ListRow {
-    /// Class of the word.
+    /// Class of the word, which has a colour and a mark in the style.
     pub(super) class: &'static str,
-    pub(super) mark: &'static str,
     pub(super) word: String,
     pub(super) name: String,
     pub(super) number: String,
@@ -27,15 +26,10 @@ pub(super) fn list(rows: &[ListRow], axis: &str, caption: &str) -> String {
     let mut open = 0;
     let mut out = String::from("<div class=\"rows\">\n");
     for row in rows {
-        let ListRow { class, mark, word, name, number, strip, body, .. } = row;
+        let ListRow { class, word, name, number, strip, body, .. } = row;
         let (word, name, number) = (escape(word), escape(name), escape(number));
-        let mark = if mark.is_empty() {
-            String::new()
-        } else {
-            format!("<span aria-hidden=\"true\">{mark}</span> ")
-        };
         let line = format!(
-            "<span class=\"v {class}\">{mark}{word}</span><span class=\"name\">{name}</span><span class=\"n\">{number}</span>{strip}"
+            "<span class=\"v {class}\">{word}</span><span class=\"name\">{name}</span><span class=\"n\">{number}</span>{strip}"
         );
         if body.is_empty() {
             out.push_str(&format!("<div class=\"row\">{line}</div>\n"));

@@ -5,7 +5,6 @@ use super::{Banner, Extras, banner_page, figures, markup};
 use crate::charts::{self, RowMark, Samples};
 use crate::judged::{Judged, Row};
 use crate::markdown::sides_sections;
-use crate::paint::mark;
 use crate::summary::sides::{describe_promise, describe_sides, is_disjoint_ci};
 use crate::units;
 use holdpoint_model::metric::Metric;
@@ -15,11 +14,11 @@ use holdpoint_stats::sequential::Plan;
 /// Workloads with charts; the worst come first, and the table has all.
 const CHARTS_MAX: usize = 60;
 /// Points of all charts of one kind together, and of one chart: a page stays below 300 kB.
-const POINTS_MAX: usize = 2_000;
-const POINTS_OF_CHART: std::ops::RangeInclusive<usize> = 36..=160;
+const POINTS_MAX: usize = 1_200;
+const POINTS_OF_CHART: std::ops::RangeInclusive<usize> = 24..=160;
 
 const READING: &str = "Each line is the 95 % interval of the change, the dot its middle; the shaded band is the tolerance and the dashed line its limit. \
-    Unfolded: base and head as they were measured, in pairs, above the machine's load (✕ red: left out, yellow: troubled and kept); \
+    Unfolded: base and head as they were measured, in pairs, above the machine's load (✕: left out, ●: troubled and kept); \
     the evidence after each unit, which decides at 100 %; and how often which time was seen.";
 
 pub(super) fn sides(judged: Judged<'_>, extras: &Extras<'_>) -> String {
@@ -75,7 +74,6 @@ fn list(judged: Judged<'_>) -> String {
 pub(super) fn list_row(row: &Row<'_>, strip: String) -> ListRow {
     ListRow {
         class: row.verdict.as_str(),
-        mark: mark(row.verdict),
         word: row.verdict.as_str().to_owned(),
         name: crate::judged::shown_name(row.name()).to_owned(),
         number: units::number(row.change, units::percent),
@@ -98,7 +96,7 @@ fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
         evidence(judged, report, row, workload, points),
         charts::distribution(&samples(workload), None, None),
     ];
-    figures(all.iter().flatten(), row.name())
+    figures(all.iter().flatten())
 }
 
 /// The samples of both sides as they are compared.

@@ -1,8 +1,7 @@
 //! The page and the picture of a suite's history.
 
-use super::{Banner, Extras, Links, banner_page, escape, figure, ink_class};
+use super::{Banner, Extras, Links, banner_page, escape, figure};
 use crate::charts::{self, Chart};
-use crate::paint::{Ink, mark};
 use crate::summary::{group, trend as summary};
 use crate::svg::Plot;
 use crate::{text, units};
@@ -21,32 +20,25 @@ pub fn trend(points: &[Trend], extras: &Extras<'_>) -> String {
     let last_failed = suites.iter().any(|(_, points)| {
         points.last().is_some_and(|point| !["pass", UNJUDGED].contains(&point.overall_status.as_str()))
     });
-    let (ink, mark, word) = match points.last() {
-        None => (Ink::Doubt, mark(Verdict::Skipped), "nothing"),
-        Some(_) if last_failed => (Ink::Bad, mark(Verdict::Regressed), "the last run did not pass"),
-        Some(last) if last.overall_status == UNJUDGED => (Ink::Strong, "", "trend"),
-        Some(_) => (Ink::Calm, mark(Verdict::Pass), "the last run passed"),
+    let (ink, word) = match points.last() {
+        None => (Verdict::Skipped.as_str(), "nothing"),
+        Some(_) if last_failed => (Verdict::Regressed.as_str(), "the last run did not pass"),
+        Some(last) if last.overall_status == UNJUDGED => ("plain", "trend"),
+        Some(_) => (Verdict::Pass.as_str(), "the last run passed"),
     };
     let sentences: Vec<String> = suites.iter().map(|(_, points)| summary::describe_trend(points)).collect();
     let sentence = if points.is_empty() { "no points yet".to_owned() } else { sentences.join("; ") };
     let span = points.first().zip(points.last());
     let facts = span.map(|(first, last)| format!("{} to {}", first.timestamp_utc, last.timestamp_utc));
     let title = format!("holdpoint: {}, trend", text::list(&names, 3));
-    let banner = Banner {
-        title,
-        ink: ink_class(ink),
-        mark,
-        word,
-        sentence: &sentence,
-        facts: facts.into_iter().collect(),
-    };
+    let banner = Banner { title, ink, word, sentence: &sentence, facts: facts.into_iter().collect() };
     let parts: Vec<String> = suites
         .iter()
         .map(|(suite, points)| {
             let charts = charts_of(points, &extras.links);
             let figures: String = charts
                 .iter()
-                .map(|(name, chart)| format!("<section><h3>{}</h3>\n{}</section>\n", escape(name), figure(chart, name)))
+                .map(|(name, chart)| format!("<section><h3>{}</h3>\n{}</section>\n", escape(name), figure(chart)))
                 .collect();
             format!(
                 "<h2>{}</h2>\n<div class=\"charts\">\n{figures}</div>\n<p class=\"reading\">The line joins the runs; the shaded band reaches from the baseline to what was allowed; a ring marks a run that did not pass. A dot leads to its commit, where that is known.</p>\n{}",
@@ -91,10 +83,10 @@ fn runs_table(points: &[&Trend], links: &Links) -> String {
             links.in_text(&words, &[at.commit.as_str()])
         });
         let is_fine = ["pass", UNJUDGED].contains(&point.overall_status.as_str());
-        let (class, mark) = match () {
-            () if !is_fine => ("regressed", mark(Verdict::Regressed)),
-            () if point.overall_status == UNJUDGED => ("plain", ""),
-            () => ("pass", mark(Verdict::Pass)),
+        let class = match () {
+            () if !is_fine => Verdict::Regressed.as_str(),
+            () if point.overall_status == UNJUDGED => "plain",
+            () => Verdict::Pass.as_str(),
         };
         let status = escape(&point.overall_status);
         let failed = match point.failed_metrics {
@@ -102,7 +94,7 @@ fn runs_table(points: &[&Trend], links: &Links) -> String {
             n => units::count(n as u64),
         };
         rows.push_str(&format!(
-            "<tr><td>{}</td><td><span class=\"v {class}\">{mark} {status}</span></td><td>{}</td><td>{}</td><td>{failed}</td></tr>\n",
+            "<tr><td>{}</td><td><span class=\"v {class}\">{status}</span></td><td>{}</td><td>{}</td><td>{failed}</td></tr>\n",
             escape(&point.timestamp_utc),
             commit.unwrap_or_else(|| units::MISSING.to_owned()),
             units::count(point.total_metrics as u64),

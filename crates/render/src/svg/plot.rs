@@ -18,6 +18,77 @@ pub(crate) struct Frame {
     pub(crate) lane: f64,
 }
 
+/// Writes a path in steps of whole units: pages hold thousands of places, and half a unit is not to be seen.
+#[derive(Default)]
+struct Pen {
+    commands: String,
+    at: Option<[i32; 2]>,
+}
+
+impl Pen {
+    /// Lifts the pen and goes there.
+    fn go(&mut self, place: [f64; 2]) -> &mut Self {
+        let to = place.map(|part| part.round() as i32);
+        match self.at {
+            Some(at) => self.step("m", [to[0] - at[0], to[1] - at[1]]),
+            None => self.step("M", to),
+        }
+        self.at = Some(to);
+        self
+    }
+
+    /// Goes there, drawing. Level pieces in a row become one.
+    fn draw(&mut self, place: [f64; 2]) {
+        let to = place.map(|part| part.round() as i32);
+        let Some(at) = self.at.replace(to) else { return };
+        match [to[0] - at[0], to[1] - at[1]] {
+            [across, 0] => {
+                let before = self
+                    .commands
+                    .rfind('h')
+                    .and_then(|at| Some((at, self.commands[at + 1..].parse::<i32>().ok()?)));
+                let (kept, before) = before.unwrap_or((self.commands.len(), 0));
+                self.commands.truncate(kept);
+                let _ = write!(self.commands, "h{}", before + across);
+            }
+            step => self.step("l", step),
+        }
+    }
+
+    fn step(&mut self, command: &str, [x, y]: [i32; 2]) {
+        let between = if y < 0 { "" } else { " " };
+        let _ = write!(self.commands, "{command}{x}{between}{y}");
+    }
+
+    /// Draws where it is.
+    fn mark(&mut self, commands: &str) {
+        self.commands.push_str(commands);
+    }
+
+    /// Draws an upright line and stays at its end.
+    fn up_to(&mut self, y: f64) {
+        let Some([x, from]) = self.at else { return };
+        let to = y.round() as i32;
+        if to != from {
+            let _ = write!(self.commands, "v{}", to - from);
+        }
+        self.at = Some([x, to]);
+    }
+
+    /// Draws a level line and stays at its end.
+    fn right_to(&mut self, x: f64) {
+        let Some([from, y]) = self.at else { return };
+        let to = x.round() as i32;
+        let _ = write!(self.commands, "h{}", to - from);
+        self.at = Some([to, y]);
+    }
+
+    fn cross(&mut self) {
+        self.commands.push_str("l6 6m0-6l-6 6");
+        self.at = self.at.map(|[x, y]| [x, y + 6]);
+    }
+}
+
 /// A picture as it grows. Places are values on its axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Plot {
@@ -44,19 +115,23 @@ impl Plot {
         let Area { x: left, .. } = self.area;
         let (right, bottom) = (self.area.right(), self.area.bottom() + self.frame.lane);
         let mut grid = String::new();
+        // Numbers share their class in a group: a page has thousands.
+        self.canvas.body.push_str("<g class=\"e\">");
         for (value, text) in y.iter().filter(|(value, _)| self.frame.y.holds(*value)) {
-            let [_, at] = self.at(0.0, *value);
+            let at = self.at(0.0, *value)[1].round();
             let _ = write!(grid, "M{} {}H{}", short(left), short(at), short(right));
-            self.canvas.text("e", [left - 5.0, at + 4.0], text);
+            self.canvas.text("", [left - 5.0, at + 4.0], text);
         }
-        self.canvas.path("g", &grid);
+        self.canvas.body.push_str("</g>\n<g class=\"m\">");
         for (value, text) in x.iter().filter(|(value, _)| self.frame.x.holds(*value)) {
             let [at, _] = self.at(*value, 0.0);
             // No number leaves the picture.
             let half = text_width(text) / 2.0;
             let at = at.clamp(half, (self.frame.size[0] - half).max(half));
-            self.canvas.text("m", [at, bottom + 14.0], text);
+            self.canvas.text("", [at.round(), bottom + 14.0], text);
         }
+        self.canvas.body.push_str("</g>\n");
+        self.canvas.path("g", &grid);
         self.canvas.path("a", &format!("M{} {}H{}", short(left), short(self.area.bottom()), short(right)));
         self.canvas.text("", [2.0, 11.0], titles[0]);
         self.canvas.text("m", [left + self.area.width / 2.0, bottom + 29.0], titles[1]);
@@ -66,18 +141,16 @@ impl Plot {
     pub(crate) fn legend(&mut self, entries: &[(&str, &str)]) {
         let mut right = self.area.right();
         for (class, words) in entries.iter().rev() {
-            self.canvas.text(&format!("e {class}"), [right, 11.0], words);
+            self.canvas.text(format!("e {class}").trim_end(), [right.round(), 11.0], words);
             right -= text_width(words) + 18.0;
         }
     }
 
     /// One round or square dot for each place, by the style of the class.
     pub(crate) fn dots(&mut self, class: &str, places: impl IntoIterator<Item = [f64; 2]>) {
-        let mut commands = String::new();
-        for [x, y] in places.into_iter().map(|[x, y]| self.at(x, y)) {
-            let _ = write!(commands, "M{} {}h0", short(x), short(y));
-        }
-        self.canvas.path(&format!("d {class}"), &commands);
+        let mut pen = Pen::default();
+        places.into_iter().for_each(|[x, y]| pen.go(self.at(x, y)).mark("h0"));
+        self.canvas.path(&format!("d {class}"), &pen.commands);
     }
 
     /// A dot that has something to say, and perhaps somewhere to lead.
@@ -101,24 +174,25 @@ impl Plot {
 
     /// Upright lines from one value to another.
     pub(crate) fn spans(&mut self, class: &str, spans: impl IntoIterator<Item = (f64, [f64; 2])>) {
-        let mut commands = String::new();
+        let mut pen = Pen::default();
         for (x, [low, high]) in spans {
-            let ([x, from], [_, to]) = (self.at(x, low), self.at(x, high));
-            let _ = write!(commands, "M{} {}V{}", short(x), short(from), short(to));
+            pen.go(self.at(x, low)).up_to(self.at(x, high)[1]);
         }
-        self.canvas.path(class, &commands);
+        self.canvas.path(class, &pen.commands);
     }
 
     /// A line through places; a gap where there is none.
     pub(crate) fn line(&mut self, class: &str, places: impl IntoIterator<Item = Option<[f64; 2]>>) {
-        let (mut commands, mut is_drawing) = (String::new(), false);
+        let (mut pen, mut is_drawing) = (Pen::default(), false);
         for place in places {
-            if let Some([x, y]) = place.map(|[x, y]| self.at(x, y)) {
-                let _ = write!(commands, "{}{} {}", if is_drawing { "L" } else { "M" }, short(x), short(y));
+            match place.map(|[x, y]| self.at(x, y)) {
+                Some(at) if is_drawing => pen.draw(at),
+                Some(at) => drop(pen.go(at)),
+                None => {}
             }
             is_drawing = place.is_some();
         }
-        self.canvas.path(&format!("l {class}"), &commands);
+        self.canvas.path(&format!("l {class}"), &pen.commands);
     }
 
     /// Everything between two values of the y axis, over a part of the x axis.
@@ -152,38 +226,44 @@ impl Plot {
         self.canvas.text(&format!("m {class}"), [x, (y - 9.0).max(TOP - 1.0)], words);
     }
 
-    /// Bars from a level, each over a part of the x axis.
-    pub(crate) fn bars(&mut self, class: &str, level: f64, bars: impl IntoIterator<Item = ([f64; 2], f64)>) {
-        let mut commands = String::new();
-        for ([from, to], value) in bars {
-            let ([x, y], [right, top]) = (self.at(from, level), self.at(to, value));
-            let _ =
-                write!(commands, "M{} {}V{}H{}V{}z", short(x), short(y), short(top), short(right), short(y));
+    /// A filled outline of steps: from a value on the x axis, each so wide, to values of the y axis, on a level.
+    pub(crate) fn steps(&mut self, class: &str, level: f64, from: f64, width: f64, values: &[f64]) {
+        let mut pen = Pen::default();
+        pen.go(self.at(from, level));
+        for (i, value) in values.iter().enumerate() {
+            pen.up_to(self.at(from, *value)[1]);
+            pen.right_to(self.at(from + (i + 1) as f64 * width, level)[0]);
         }
-        self.canvas.path(class, &commands);
+        pen.up_to(self.at(from, level)[1]);
+        pen.mark("z");
+        self.canvas.path(class, &pen.commands);
     }
 
     /// A lane below the axis: upright lines of a height from 0 to 1.
     pub(crate) fn lane(&mut self, class: &str, heights: impl IntoIterator<Item = (f64, f64)>) {
         let bottom = self.area.bottom() + self.frame.lane;
-        let mut commands = String::new();
+        let mut pen = Pen::default();
         for (x, height) in heights {
-            let [x, _] = self.at(x, 0.0);
             let height = height.clamp(0.0, 1.0) * (self.frame.lane - 5.0);
-            let _ = write!(commands, "M{} {}v{}", short(x), short(bottom), short(-height.max(0.5)));
+            pen.go([self.at(x, 0.0)[0], bottom]).up_to(bottom - height.max(1.0));
         }
-        self.canvas.path(class, &commands);
+        self.canvas.path(class, &pen.commands);
     }
 
     /// Small crosses in the lane.
     pub(crate) fn crosses(&mut self, class: &str, places: impl IntoIterator<Item = f64>) {
         let y = self.area.bottom() + self.frame.lane / 2.0 - 3.0;
-        let mut commands = String::new();
-        for x in places {
-            let [x, _] = self.at(x, 0.0);
-            let _ = write!(commands, "M{} {}l6 6m0-6l-6 6", short(x - 3.0), short(y));
-        }
-        self.canvas.path(class, &commands);
+        let mut pen = Pen::default();
+        places.into_iter().for_each(|x| pen.go([self.at(x, 0.0)[0] - 3.0, y]).cross());
+        self.canvas.path(class, &pen.commands);
+    }
+
+    /// Small dots in the lane.
+    pub(crate) fn lane_dots(&mut self, class: &str, places: impl IntoIterator<Item = f64>) {
+        let y = self.area.bottom() + self.frame.lane / 2.0;
+        let mut pen = Pen::default();
+        places.into_iter().for_each(|x| pen.go([self.at(x, 0.0)[0], y]).mark("h0"));
+        self.canvas.path(&format!("d {class}"), &pen.commands);
     }
 
     /// The name of the lane, beside it.

@@ -10,6 +10,7 @@ mod devices;
 mod evidence;
 mod fuzz;
 mod judgement;
+mod plot;
 mod profile;
 mod report;
 mod roofline;

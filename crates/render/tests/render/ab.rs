@@ -8,9 +8,9 @@ use holdpoint_model::{MetricKeys, SideName, Source, Trouble, Verdict};
 use holdpoint_render::{Judged, Style, markdown, terminal};
 use insta::assert_snapshot;
 
-const PLAIN: Style = Style { color: false, width: Some(120) };
-const COLOR: Style = Style { color: true, width: Some(120) };
-const NARROW: Style = Style { color: false, width: Some(80) };
+const PLAIN: Style = Style { color: false, width: Some(120), ascii: false };
+const COLOR: Style = Style { color: true, width: Some(120), ascii: false };
+const NARROW: Style = Style { color: false, width: Some(80), ascii: false };
 
 /// A pass on a machine that was calibrated.
 fn passing() -> Sides {
@@ -127,7 +127,7 @@ fn eighty_columns_keep_what_matters() {
 #[test]
 fn a_terminal_of_any_width_gets_something() {
     for width in [0, 1, 7, 20, 40, u16::MAX] {
-        let style = Style { color: true, width: Some(width) };
+        let style = Style { color: true, width: Some(width), ascii: false };
         assert!(!terminal_ab(&mixed(), style).is_empty() && !terminal_evidence(&mixed(), style).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use holdpoint_model::{Advice, Calibration};
 use holdpoint_render::{Style, markdown, terminal};
 use insta::assert_snapshot;
 
-const PLAIN: Style = Style { color: false, width: Some(120) };
+const PLAIN: Style = Style { color: false, width: Some(120), ascii: false };
 
 fn unchanged() -> Calibration {
     calibration(
@@ -48,7 +48,7 @@ fn code_compared_with_itself_made_slower() {
 #[test]
 fn a_calibration_in_eighty_columns_and_in_colour() {
     for (name, color) in [("calibration_80", false), ("calibration_80_color", true)] {
-        let text = terminal::calibration(&unchanged(), Style { color, width: Some(80) });
+        let text = terminal::calibration(&unchanged(), Style { color, width: Some(80), ascii: false });
         assert!(color || text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_snapshot!(name, text);
     }

@@ -6,7 +6,7 @@ use holdpoint_render::{Style, markdown, terminal};
 use insta::assert_snapshot;
 use serde_json::json;
 
-const PLAIN: Style = Style { color: false, width: Some(120) };
+const PLAIN: Style = Style { color: false, width: Some(120), ascii: false };
 
 fn attestation() -> Attestation {
     let mut a = document::read::<Attestation>(include_str!("../../../model/tests/data/attestation-v1.json"))
@@ -21,7 +21,7 @@ fn attestation() -> Attestation {
 fn base_and_head_are_named_in_full_wherever_a_gate_is_shown() {
     let mut a = attestation();
     let words = format!("base {} with uncommitted changes, head {}", "b".repeat(40), "a".repeat(40));
-    let wide = Style { color: false, width: None };
+    let wide = Style { color: false, width: None, ascii: false };
     let gates =
         |a: &Attestation| markdown::checklist_block("gates", a, &[], &str::to_owned, "[ ]").expect("a block");
     for text in [terminal::attestation(&a, wide), markdown::attestation(&a), gates(&a)] {

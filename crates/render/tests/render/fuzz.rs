@@ -7,8 +7,8 @@ use holdpoint_render::{Style, terminal};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-const WIDE: Style = Style { color: false, width: Some(120) };
-const NARROW: Style = Style { color: false, width: Some(60) };
+const WIDE: Style = Style { color: false, width: Some(120), ascii: false };
+const NARROW: Style = Style { color: false, width: Some(60), ascii: false };
 
 fn kernel(op: &str, dtype: &str, passed: u64, failures: Value) -> Value {
     json!({

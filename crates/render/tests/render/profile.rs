@@ -6,7 +6,7 @@ use holdpoint_render::{Style, terminal};
 use insta::assert_snapshot;
 use serde_json::json;
 
-const NARROW: Style = Style { color: false, width: Some(80) };
+const NARROW: Style = Style { color: false, width: Some(80), ascii: false };
 
 fn profile(name: &str) -> Profile {
     let kernel = |kernel: &str, launches: u32| {

@@ -6,7 +6,7 @@ use holdpoint_model::{Report, Roofline};
 use holdpoint_render::{Style, markdown, svg, terminal};
 use insta::assert_snapshot;
 
-const PLAIN: Style = Style { color: false, width: Some(120) };
+const PLAIN: Style = Style { color: false, width: Some(120), ascii: false };
 
 fn read(name: &str) -> Report {
     let path = format!("{}/../../docs/h200/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -22,7 +22,7 @@ fn gpu() -> Roofline {
 #[test]
 fn a_table_says_what_holds_each_workload_back_and_by_which_number() {
     assert_snapshot!(terminal::roofline(&gpu(), PLAIN));
-    let text = terminal::roofline(&gpu(), Style { color: false, width: Some(70) });
+    let text = terminal::roofline(&gpu(), Style { color: false, width: Some(70), ascii: false });
     assert!(text.lines().all(|line| line.chars().count() <= 70), "{text}");
     assert_snapshot!(terminal::ceilings(&gpu().ceilings, PLAIN));
 }

@@ -6,8 +6,8 @@ use holdpoint_render::{Judged, Style, terminal};
 use insta::assert_snapshot;
 use serde_json::json;
 
-const PLAIN: Style = Style { color: false, width: Some(100) };
-const COLOR: Style = Style { color: true, width: Some(100) };
+const PLAIN: Style = Style { color: false, width: Some(100), ascii: false };
+const COLOR: Style = Style { color: true, width: Some(100), ascii: false };
 
 fn mixed_checks() -> Vec<holdpoint_model::Check> {
     vec![
@@ -58,7 +58,8 @@ fn without_colour_there_is_no_escape() {
 #[test]
 fn a_narrow_terminal_keeps_the_columns_that_matter() {
     let j = judgement(Verdict::Regressed, mixed_checks());
-    let text = terminal::judgement(Judged::new(&j, None), Style { color: false, width: Some(60) });
+    let text =
+        terminal::judgement(Judged::new(&j, None), Style { color: false, width: Some(60), ascii: false });
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     assert_snapshot!(text);
 }
@@ -68,7 +69,11 @@ fn a_terminal_of_any_width_gets_something() {
     let j = judgement(Verdict::Regressed, mixed_checks());
     for width in [0, 1, 7, 20, 40, u16::MAX] {
         assert!(
-            !terminal::judgement(Judged::new(&j, None), Style { color: true, width: Some(width) }).is_empty()
+            !terminal::judgement(
+                Judged::new(&j, None),
+                Style { color: true, width: Some(width), ascii: false }
+            )
+            .is_empty()
         );
     }
 }

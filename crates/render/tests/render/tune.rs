@@ -6,7 +6,7 @@ use holdpoint_render::{Style, terminal};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-const PLAIN: Style = Style { color: false, width: Some(120) };
+const PLAIN: Style = Style { color: false, width: Some(120), ascii: false };
 
 fn tunings(value: Value) -> Vec<Tuning> {
     serde_json::from_value(value).expect("tunings")
@@ -38,7 +38,7 @@ fn mixed() -> Vec<Tuning> {
 #[test]
 fn winners_and_what_could_not_be_tried() {
     assert_snapshot!(terminal::tune(&mixed(), PLAIN));
-    let text = terminal::tune(&mixed(), Style { color: false, width: Some(60) });
+    let text = terminal::tune(&mixed(), Style { color: false, width: Some(60), ascii: false });
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
 }
 

@@ -2,7 +2,8 @@
 
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::{
-    Baseline, Check, CheckStatus, Judgement, Machine, Report, Revision, ThresholdKeys, Trend, Verdict,
+    Baseline, Bisection, Check, CheckStatus, Judgement, Machine, Report, Revision, ThresholdKeys, Trend,
+    Verdict,
 };
 use serde_json::{Value, json};
 
@@ -350,4 +351,30 @@ pub fn caps(has_gpu: bool) -> RuntimeCaps {
         "any_gpu_runtime": has_gpu,
     });
     serde_json::from_value(value).expect("a snapshot")
+}
+
+/// A search that found its culprit, with a commit that does not build on the way.
+pub fn bisection() -> Bisection {
+    let commit = |i: usize, subject: &str| {
+        json!({
+            "commit": format!("{i:040x}"), "date": format!("2025-03-{:02}T12:00:00Z", i + 1), "subject": subject,
+        })
+    };
+    let step = |i: usize, outcome: &str, ratio: Option<f64>| {
+        json!({
+            "commit": commit(i, &format!("change {i}")), "outcome": outcome, "line": 0.09, "ratio": ratio,
+            "ratio_interval": ratio.map(|ratio| [ratio - 0.02, ratio + 0.03]), "reason": "as measured", "seconds": 3.4,
+        })
+    };
+    let value = json!({
+        "schema_version": 1, "kind": "bisection", "suite": "cpu", "timestamp_utc": "2025-03-10T12:00:00Z",
+        "workload": "infer", "tolerance": 0.02, "line": 0.09,
+        "good": commit(0, "start"), "bad": commit(8, "change 8"),
+        "steps": [
+            step(8, "slower", Some(1.19)), step(4, "not_built", None), step(5, "slower", Some(1.2)),
+            step(2, "not_slower", Some(1.004)), step(3, "not_slower", Some(0.998)),
+        ],
+        "culprits": [commit(5, "change 5")], "evidence": null, "judgement": null,
+    });
+    serde_json::from_value(value).expect("a search")
 }
