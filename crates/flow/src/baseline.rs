@@ -3,14 +3,18 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, ShowArgs, SuiteArg};
+use crate::options::{
+    BaselineArgs, BaselineCommand, BaselineDir, RecordArgs, ShowArgs, ShowPageArgs, SuiteArg,
+};
 use crate::support::artifacts;
+use crate::support::links;
 use crate::support::suites;
 use holdpoint_gate::record::{self, RecordError};
 use holdpoint_gate::set_tolerances;
 use holdpoint_measure::machine;
 use holdpoint_model::suite::GateSettings;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, RunStatus, Suite};
+use holdpoint_render::html;
 use holdpoint_stats::sequential::ALARM_RATE;
 use holdpoint_store::{FolderLock, Scratch};
 use std::path::{Path, PathBuf};
@@ -22,9 +26,7 @@ pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
         BaselineCommand::Append(args) => append(args, watch),
         BaselineCommand::Promote(args) => crate::promote::run(args, watch),
         BaselineCommand::Template(args) => make(args, watch, |runs, _| record::template(runs)),
-        BaselineCommand::Show(args) => {
-            Ok(Done::new(holdpoint_store::read_baseline(&path_of(args)?)?, ExitCode::Ok))
-        }
+        BaselineCommand::Show(args) => show(args, watch),
         BaselineCommand::Fit(args) => {
             let path = path_of(args)?;
             let _lock = lock_of(&path, watch)?;
@@ -35,6 +37,18 @@ pub fn run(args: &BaselineArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flo
             finish(&path, baseline)
         }
     }
+}
+
+fn show(args: &ShowPageArgs, watch: &dyn Watch) -> Result<Done<Baseline>, FlowError> {
+    let baseline = holdpoint_store::read_baseline(&path_of(&args.which)?)?;
+    if let Some(path) = &args.html {
+        let newest = baseline.runs.iter().rev().find_map(|run| run.revision.as_ref());
+        let links = links::find(args.repository.as_deref(), newest.map(|revision| revision.commit.as_str()))?;
+        let extras = html::Extras { links, ..html::Extras::default() };
+        holdpoint_store::write_text(path, &html::baseline(&baseline, &extras))?;
+        watch.note(&format!("html: {}", path.display()));
+    }
+    Ok(Done::new(baseline, ExitCode::Ok))
 }
 
 fn make(

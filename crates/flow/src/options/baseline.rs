@@ -25,7 +25,7 @@ pub enum BaselineCommand {
     /// Add runs to a baseline of the same code: sessions hours or days apart show how far they differ
     Append(RecordArgs),
     /// Show a baseline
-    Show(ShowArgs),
+    Show(ShowPageArgs),
     /// Write a baseline with Apex-X's wide template tolerances
     Template(RecordArgs),
     /// Make reports of a revision, such as what was merged, the new baseline
@@ -67,6 +67,20 @@ pub struct ShowArgs {
     /// Where baselines are kept.
     #[command(flatten)]
     pub baseline_dir: BaselineDir,
+}
+
+/// `holdpoint baseline show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowPageArgs {
+    #[command(flatten)]
+    pub which: ShowArgs,
+    /// Also write a page with its runs against its tolerances, one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// With --html: the repository whose commits are linked, such as `https://host/owner/name` [default: the remote `origin` of the
+    /// repository here, if it has the commit and is on a forge that is known]
+    #[arg(long, value_name = "URL", requires = "html")]
+    pub repository: Option<String>,
 }
 
 /// `holdpoint baseline promote`.

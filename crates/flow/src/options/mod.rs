@@ -21,7 +21,9 @@ mod trend;
 pub use ab::{
     AbArgs, AbFiles, BisectArgs, CalibrateArgs, CommandArgs, DecideArgs, QuestionArgs, UNITS_AT_ONCE,
 };
-pub use baseline::{BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs};
+pub use baseline::{
+    BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs, ShowPageArgs,
+};
 pub use cache::{CacheArgs, CacheCommand};
 pub use check::CheckArgs;
 pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};

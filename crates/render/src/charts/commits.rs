@@ -7,7 +7,7 @@ use crate::svg::{Frame, Plot, Scale, nice_ticks};
 use crate::units;
 use holdpoint_model::{BisectStep, Bisection, CommitInfo, StepOutcome};
 
-const WIDTH_MIN: f64 = 440.0;
+const WIDTH_MIN: f64 = 640.0;
 const WIDTH_MAX: f64 = 1000.0;
 /// A commit's place along the axis: seven digits and a gap.
 const COMMIT_WIDTH: f64 = 62.0;

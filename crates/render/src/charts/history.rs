@@ -19,8 +19,10 @@ pub(crate) fn history(series: Series<'_>, links: &Links, max: usize) -> Option<C
     let value = |metric: &TrendMetric| metric.current_ms.filter(|ms| ms.is_finite());
     let values: Vec<f64> = series.iter().filter_map(|(_, metric)| value((*metric)?)).collect();
     let middle = holdpoint_stats::median(&values)?;
-    let highest = values.iter().copied().fold(middle, f64::max);
-    let near = |ms: &f64| ms.is_finite() && *ms < 2.0 * highest;
+    let (lowest, highest) =
+        values.iter().fold((middle, middle), |(low, high), value| (low.min(*value), high.max(*value)));
+    // A limit far above leaves no height for the values: the band then reaches to the top.
+    let near = |ms: &f64| ms.is_finite() && *ms < highest + 3.0 * (highest - lowest).max(middle * SPAN_MIN);
     let limits = series.iter().filter_map(|(_, metric)| *metric);
     let limits: Vec<f64> =
         limits.flat_map(|m| [m.baseline_ms, m.allowed_max_ms]).flatten().filter(near).collect();
@@ -82,12 +84,13 @@ fn allowed_pieces(series: &Series<'_>, top: f64) -> Vec<(std::ops::RangeInclusiv
     pieces
 }
 
-/// The day of the first, the middle and the last run.
+/// The day of the first, the middle and the last run; the time where all are of one day.
 fn day_ticks(series: &Series<'_>, place: impl Fn(usize) -> f64) -> Vec<(f64, String)> {
-    let day = |i: usize| {
-        let time = &series[i].0.timestamp_utc;
-        (place(i), time.get(..10).unwrap_or(time).to_owned())
-    };
+    let part = |i: usize, part: std::ops::Range<usize>| series[i].0.timestamp_utc.get(part);
+    let last = series.len().saturating_sub(1);
+    let is_one_day = last > 0 && part(0, 0..10) == part(last, 0..10);
+    let shown = if is_one_day { 11..16 } else { 0..10 };
+    let day = |i: usize| (place(i), part(i, shown.clone()).unwrap_or_default().to_owned());
     let mut ticks: Vec<(f64, String)> = match series.len() {
         0 => Vec::new(),
         1 => vec![day(0)],

@@ -13,7 +13,7 @@ pub(crate) use distribution::{Samples, distribution};
 pub(crate) use evidence::evidence;
 pub(crate) use history::history;
 pub(crate) use overview::{RowMark, changes, dots, whole_percent};
-pub(crate) use rounds::{pair_points, rounds, run_points};
+pub(crate) use rounds::{pair_points, rounds, run_points, value_points};
 pub(crate) use visible::visible;
 
 /// Size of a chart, of which a phone shows one beside nothing and a wide screen several beside each other.

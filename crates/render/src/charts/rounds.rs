@@ -15,10 +15,44 @@ const QUANTILES: [f64; 2] = [0.02, 0.98];
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundPoint {
     pub(crate) times_ms: Vec<f64>,
-    /// Load of the machine per CPU, or the share of the time that the process waited for one.
-    load: Option<f64>,
+    state: Option<LaneValue>,
     is_troubled: bool,
     is_left_out: bool,
+}
+
+/// The machine's state at a point, drawn below it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum LaneValue {
+    /// Load average per CPU.
+    Load(f64),
+    /// The device's clock as a share of the highest it can go.
+    Clock(f64),
+}
+
+impl LaneValue {
+    /// A device's clock tells more about its kernels than the load of its host.
+    fn read(state: &MachineState, cpus: f64) -> Option<Self> {
+        let clock = state.device.as_ref().and_then(|device| Some((device.sm_mhz?, device.sm_mhz_max?)));
+        let clock = clock.map(|(mhz, max)| Self::Clock(f64::from(mhz) / f64::from(max.max(1))));
+        clock
+            .or_else(|| Some(Self::Load(state.load1? / cpus.max(1.0))))
+            .filter(|value| value.height().is_finite())
+    }
+
+    /// From 0 to 1: of the load two per CPU fill the lane.
+    fn height(self) -> f64 {
+        match self {
+            Self::Load(load) => load / 2.0,
+            Self::Clock(share) => share,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Load(_) => "load",
+            Self::Clock(_) => "clock",
+        }
+    }
 }
 
 /// A point for each round, or for each unit where there are more rounds than `max`; and the word for it.
@@ -48,7 +82,7 @@ fn pair_point(w: &AbWorkload, unit: &Unit, rounds: &[&PairRound], cpus: f64) -> 
     };
     Some(RoundPoint {
         times_ms: vec![time_ms(SideName::Base)?, time_ms(SideName::Head)?],
-        load: rounds.iter().filter_map(|round| load(&round.state, cpus)).reduce(f64::max),
+        state: rounds.iter().find_map(|round| LaneValue::read(&round.state, cpus)),
         is_troubled: rounds.iter().any(|round| !round.trouble.is_empty()),
         is_left_out: rounds.iter().all(|round| round.left_out),
     })
@@ -60,7 +94,7 @@ pub(crate) fn run_points(m: &Measured, cpus: f64) -> Vec<RoundPoint> {
         let times: Vec<f64> = round.per_call_ns(m.samples.calls_per_sample.max(1)).collect();
         Some(RoundPoint {
             times_ms: vec![stats::median(&times)? / 1e6],
-            load: load(&round.state, cpus),
+            state: LaneValue::read(&round.state, cpus),
             is_troubled: round.state.device.as_ref().is_some_and(|device| device.is_throttled()),
             is_left_out: false,
         })
@@ -68,8 +102,11 @@ pub(crate) fn run_points(m: &Measured, cpus: f64) -> Vec<RoundPoint> {
     m.samples.rounds.iter().filter_map(point).collect()
 }
 
-fn load(state: &MachineState, cpus: f64) -> Option<f64> {
-    state.load1.map(|load| load / cpus.max(1.0)).filter(|load| load.is_finite())
+/// Values of runs, of which nothing else is known.
+pub(crate) fn value_points(values_ms: &[f64]) -> Vec<RoundPoint> {
+    let point =
+        |ms: &f64| RoundPoint { times_ms: vec![*ms], state: None, is_troubled: false, is_left_out: false };
+    values_ms.iter().map(point).collect()
 }
 
 /// The points, of two sides joined in pairs; a limit across them, where there is one.
@@ -86,7 +123,7 @@ pub(crate) fn rounds(
     let [low, high] = QUANTILES.map(|q| stats::quantile(&all, q).unwrap_or(middle));
     let ends = [low, high].into_iter().chain(limit_ms.map(|(limit, _)| limit).filter(|l| *l < 2.0 * high));
     let y = Scale::over(ends, middle * SPAN_MIN);
-    let has_lane = points.iter().any(|point| point.load.is_some() || point.is_troubled);
+    let has_lane = points.iter().any(|point| point.state.is_some() || point.is_troubled);
     let lane = if has_lane { 24.0 } else { 0.0 };
     let frame = Frame { size: [SIZE[0], SIZE[1] + lane], x: Scale::new(0.0, count as f64 + 1.0), y, lane };
     let mut plot = Plot::new(frame);
@@ -108,11 +145,11 @@ pub(crate) fn rounds(
         plot.dots(class, numbered().filter_map(|(x, point)| Some([x, *point.times_ms.get(side)?])));
     }
     if has_lane {
-        plot.lane("load", numbered().filter_map(|(x, point)| Some((x, point.load? / 2.0))));
+        plot.lane("load", numbered().filter_map(|(x, point)| Some((x, point.state?.height()))));
         plot.crosses("x", numbered().filter(|(_, point)| point.is_left_out).map(|(x, _)| x));
         let troubled = |point: &RoundPoint| point.is_troubled && !point.is_left_out;
         plot.lane_dots("t", numbered().filter(|(_, point)| troubled(point)).map(|(x, _)| x));
-        plot.lane_name("load");
+        plot.lane_name(points.iter().find_map(|point| point.state).map_or("state", LaneValue::name));
     }
     let what = if is_pairs { "Base and head in pairs" } else { "Times in order" };
     let caption = format!("{what}, by {word}{}", describe_step(step, count));

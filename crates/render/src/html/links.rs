@@ -65,17 +65,22 @@ impl Links {
             .collect();
         let mut out = String::with_capacity(html.len());
         let mut rest = html;
+        // A part of a path or of a longer number is no name of a commit.
+        let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+        let mut before = None;
         'text: while let Some(c) = rest.chars().next() {
-            for (short, full, url) in &commits {
-                if rest.starts_with(short.as_str()) {
-                    let length = if rest.starts_with(full) { full.len() } else { short.len() };
+            for (short, full, url) in commits.iter().filter(|_| !is_part(before)) {
+                let length = if rest.starts_with(full) { full.len() } else { short.len() };
+                let after = rest.get(length..).and_then(|rest| rest.chars().next());
+                let is_whole = !after.is_some_and(|c| c.is_ascii_alphanumeric());
+                if is_whole && rest.starts_with(short.as_str()) {
                     out.push_str(&format!("<a href=\"{url}\">{}</a>", &rest[..length]));
-                    rest = &rest[length..];
+                    (rest, before) = (&rest[length..], Some('0'));
                     continue 'text;
                 }
             }
             out.push(c);
-            rest = &rest[c.len_utf8()..];
+            (rest, before) = (&rest[c.len_utf8()..], Some(c));
         }
         out
     }
@@ -127,6 +132,9 @@ mod tests {
             text,
             format!("a <a href=\"https://github.com/o/n/commit/{COMMIT}\">0123456789ab</a> → b")
         );
+        for other in ["/x/0123456789ab.log", "0123456789abc", "f0123456789ab"] {
+            assert_eq!(links.in_text(other, &[COMMIT]), other);
+        }
         assert_eq!(Links::default().in_text("0123456789ab", &[COMMIT]), "0123456789ab");
     }
 }

@@ -3,6 +3,7 @@
 //! A page says the same as the Markdown of its document, in the same order and words, with the verdict in colour and charts
 //! beside it. Foreign text is escaped by whoever puts it in; [`markup`] takes our own Markdown, in which it is escaped already.
 
+mod baseline;
 mod bisection;
 mod calibration;
 mod links;
@@ -11,6 +12,7 @@ mod rows;
 mod sides;
 mod trend;
 
+pub use baseline::baseline;
 pub use bisection::bisection;
 pub use calibration::calibration;
 pub use links::Links;

@@ -5,10 +5,10 @@ use super::{Banner, Extras, banner_page, figures, markup};
 use crate::charts::{self, RowMark, Samples};
 use crate::judged::{Judged, Row};
 use crate::markdown::sides_sections;
-use crate::summary::sides::{describe_promise, describe_sides, is_disjoint_ci};
+use crate::summary::sides::{causes, describe_promise, describe_sides, is_disjoint_ci};
 use crate::units;
 use holdpoint_model::metric::Metric;
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, Machine, SideName, Verdict};
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, Machine, PairRound, SideName, Verdict};
 use holdpoint_stats::sequential::Plan;
 
 /// Workloads with charts; the worst come first, and the table has all.
@@ -18,7 +18,7 @@ const POINTS_MAX: usize = 1_200;
 const POINTS_OF_CHART: std::ops::RangeInclusive<usize> = 24..=160;
 
 const READING: &str = "Each line is the 95 % interval of the change, the dot its middle; the shaded band is the tolerance and the dashed line its limit. \
-    Unfolded: base and head as they were measured, in pairs, above the machine's load (✕: left out, ●: troubled and kept); \
+    Unfolded: base and head as they were measured, in pairs, above the machine's load or the device's clock (✕: left out, ●: troubled and kept); \
     the evidence after each unit, which decides at 100 %; and how often which time was seen.";
 
 pub(super) fn sides(judged: Judged<'_>, extras: &Extras<'_>) -> String {
@@ -91,12 +91,29 @@ fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
     let Some((report, workload)) = found else { return String::new() };
     let cpus = report.machine.as_ref().map_or(1.0, |machine| f64::from(machine.cpus));
     let (pairs, word) = charts::pair_points(workload, cpus, points);
+    let pairs = charts::rounds(pairs, word, points, None).map(|chart| {
+        let caption = chart.caption + &describe_trouble(workload);
+        charts::Chart { caption, ..chart }
+    });
     let all = [
-        charts::rounds(pairs, word, points, None),
+        pairs,
         evidence(judged, report, row, workload, points),
         charts::distribution(&samples(workload), None, None),
     ];
     figures(all.iter().flatten())
+}
+
+/// `; 3 rounds left out: competing 2, steal 1`, where the machine was troubled.
+fn describe_trouble(workload: &AbWorkload) -> String {
+    let rounds = || workload.units.iter().flat_map(|unit| &unit.rounds);
+    let left_out: Vec<&PairRound> = rounds().filter(|round| round.left_out).collect();
+    let kept: Vec<&PairRound> =
+        rounds().filter(|round| !round.left_out && !round.trouble.is_empty()).collect();
+    let all = [(left_out, "left out"), (kept, "troubled and kept")];
+    let texts = all.iter().filter(|(rounds, _)| !rounds.is_empty());
+    texts
+        .map(|(rounds, word)| format!("; {} {word}{}", units::count(rounds.len() as u64), causes(rounds)))
+        .collect()
 }
 
 /// The samples of both sides as they are compared.

@@ -90,7 +90,7 @@ fn reproduce(r: &Report) -> String {
 
 fn title(r: &Report, judged: Option<Judged<'_>>) -> String {
     match judged {
-        Some(judged) => tables::title(&r.suite, judged.judgement.verdict.as_str(), &judged.sentence()),
+        Some(judged) => tables::verdict_title(judged),
         None => tables::title(&r.suite, r.status.as_str(), &summary::describe_run(r)),
     }
 }

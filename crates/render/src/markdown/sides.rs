@@ -34,7 +34,7 @@ fn title(judged: Judged<'_>) -> String {
         Some(sides::describe_promise(judged)),
     ];
     let facts: Vec<String> = facts.iter().flatten().map(|fact| escape::prose(fact)).collect();
-    let title = tables::title(&judged.judgement.suite, judged.judgement.verdict.as_str(), &judged.sentence());
+    let title = tables::verdict_title(judged);
     format!("{title}\n{}\n", facts.join(" · "))
 }
 

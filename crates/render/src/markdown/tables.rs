@@ -1,6 +1,8 @@
 //! The tables of `report.md`.
 
 use super::escape;
+use crate::judged::Judged;
+use crate::paint::mark;
 use crate::table::{Cell, EmptyColumns, Grid, names, numbers, words};
 use crate::terminal::{measured, samples_count, stopped};
 use crate::units::{self, MISSING};
@@ -62,6 +64,18 @@ pub(super) fn provenance(r: &Report) -> String {
 pub(super) fn title(suite: &str, word: &str, sentence: &str) -> String {
     let [suite, word, sentence] = [suite, word, sentence].map(escape::prose);
     format!("# holdpoint: {suite}\n\n**{word}**: {sentence}\n")
+}
+
+/// The first lines of a page about a judgement.
+pub(super) fn verdict_title(judged: Judged<'_>) -> String {
+    let suite = escape::prose(&judged.judgement.suite);
+    format!("# holdpoint: {suite}\n\n{}\n", verdict_line(judged, &escape::prose(&judged.sentence())))
+}
+
+/// `▲ **regressed**: `, and the sentence, which is escaped already.
+pub(super) fn verdict_line(judged: Judged<'_>, sentence: &str) -> String {
+    let verdict = judged.judgement.verdict;
+    format!("{} **{}**: {sentence}", mark(verdict), verdict.as_str())
 }
 
 /// The whole commit, and whether it was changed.

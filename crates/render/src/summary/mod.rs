@@ -1,5 +1,6 @@
 //! The one sentence that says how it came out, and the choice of what to show. Not yet neutralised.
 
+pub(crate) mod baseline;
 pub(crate) mod bisection;
 pub(crate) mod calibration;
 pub(crate) mod judgement;

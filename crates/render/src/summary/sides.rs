@@ -181,7 +181,7 @@ pub(super) fn describe_troubled_rounds(judged: Judged<'_>) -> Vec<(&'static str,
 }
 
 /// `: competing 30, drift 8`. A round with several troubles counts for the first, which is the most certain one.
-fn causes(rounds: &[&PairRound]) -> String {
+pub(crate) fn causes(rounds: &[&PairRound]) -> String {
     let mut counts: BTreeMap<_, u64> = BTreeMap::new();
     for trouble in rounds.iter().filter_map(|round| round.trouble.iter().min()) {
         *counts.entry(trouble).or_default() += 1;

@@ -2,7 +2,7 @@
 
 use super::{last_line, paragraphs};
 use crate::judged::Judged;
-use crate::paint::{Ink, Style};
+use crate::paint::{Ink, Style, mark};
 use crate::summary::judgement::{Failed, checks_table, failures, notes, reasons};
 use crate::summary::{NAMES_SHOWN, sides};
 use crate::text::{self, entry, list, quote};
@@ -19,8 +19,15 @@ pub fn judgement(judged: Judged<'_>, style: Style) -> String {
         head(judged, style),
         checks_table(judged).render(style),
         explain(judged, style) + &describe_failures(judged, style) + &describe_notes(judged, style),
-        last_line(style, verdict.into(), verdict.as_str(), &judged.sentence()),
+        last_line(style, verdict.into(), &word(judged, style), &judged.sentence()),
     ])
+}
+
+/// The verdict's word, with its mark where somebody looks; in a file or a log the word is enough.
+fn word(judged: Judged<'_>, style: Style) -> String {
+    let verdict = judged.judgement.verdict;
+    let has_mark = style.color && !style.ascii;
+    if has_mark { format!("{} {}", mark(verdict), verdict.as_str()) } else { verdict.as_str().to_owned() }
 }
 
 fn head(judged: Judged<'_>, style: Style) -> String {

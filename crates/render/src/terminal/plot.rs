@@ -133,11 +133,8 @@ mod tests {
     fn a_line_goes_from_the_bottom_to_the_top_and_marks_its_end() {
         let plain = draw(&[1.0, 2.0, 3.0], true);
         assert!(plain.is_ascii(), "{plain}");
-        let expected =
-            "3 +          **\n  |        **\n  |      **----\n  |   ***\n  |***\n1 +*\n             !";
-        let rows = |text: &str| text.lines().count();
-        assert_eq!(rows(&plain), rows(expected), "{plain}");
-        assert!(plain.starts_with("3 +") && plain.ends_with('!') && plain.contains("-"), "{plain}");
+        assert_eq!(plain.lines().count(), ROWS + 1);
+        assert!(plain.starts_with("3 +") && plain.ends_with('!') && plain.contains('-'), "{plain}");
         let braille = draw(&[1.0, 2.0, 3.0], false);
         assert!(braille.contains('▲') && braille.contains('┄') && !braille.contains('*'), "{braille}");
     }

@@ -1,5 +1,6 @@
 //! The sections of the comment.
 
+use super::super::tables::verdict_line;
 use super::super::{details, escape, joined};
 use super::{Budget, Comment, Trust, picture};
 use crate::judged::{Judged, Row, shown_name};
@@ -60,12 +61,11 @@ fn titled(title: &str, body: String) -> String {
 
 fn head(judged: Judged<'_>, budget: Budget) -> String {
     let prose = |text: &str| escape::prose(&clip(text, budget.chars));
-    let verdict = judged.judgement.verdict.as_str();
     let sentence = escape::prose(&clip(&judged.sentence(), 2 * budget.chars));
     let mut facts =
         vec![format!("suite {}", escape::name(&clip(&judged.judgement.suite, budget.chars.min(120))))];
     facts.extend(judged.facts().iter().map(|fact| prose(fact)));
-    format!("**{verdict}**: {sentence}\n\n{}\n", facts.join(" · "))
+    format!("{}\n\n{}\n", verdict_line(judged, &sentence), facts.join(" · "))
 }
 
 fn clip_name(row: &Row<'_>, budget: Budget) -> String {
