@@ -36,6 +36,7 @@ mod interrupted;
 mod metrics;
 mod misbehaving;
 mod output;
+mod pages;
 mod parallel;
 mod profile;
 #[path = "../../../process/tests/support/program.rs"]

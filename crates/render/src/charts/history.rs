@@ -33,7 +33,8 @@ pub(crate) fn history(series: Series<'_>, links: &Links, max: usize) -> Option<C
     let half = step as f64 / 2.0;
     for (i, (baseline, allowed)) in allowed_pieces(&series, y.ends()[1]) {
         let (from, to) = (place(*i.start()) - half, place(*i.end()) + half);
-        plot.band("band", [from, to], [baseline, allowed]);
+        plot.band("band", [from, to], [y.ends()[0], allowed]);
+        plot.line("level", [Some([from, baseline]), Some([to, baseline])]);
     }
     let (per_ms, unit) = units::axis_unit(y.ends()[1]);
     let ticks = nice_ticks(y.ends().map(|end| end * per_ms), 4).into_iter();

@@ -1,6 +1,6 @@
 //! The page of a search for a slow commit.
 
-use super::{Banner, Extras, banner_page, figure, markup, section, sides};
+use super::{Banner, Extras, banner_page, broad, figure, markup, section, sides};
 use crate::charts;
 use crate::markdown::bisection_sections;
 use crate::paint::mark;
@@ -38,7 +38,7 @@ pub fn bisection(b: &Bisection, extras: &Extras<'_>) -> String {
     commits.sort_unstable();
     commits.dedup();
     let chart = charts::commits(b, &extras.links);
-    let chart = chart.map(|chart| format!("<div class=\"broad\">{}</div>\n", figure(&chart)));
+    let chart = chart.map(|chart| broad("div", &figure(&chart)));
     let mut parts = vec![
         chart.unwrap_or_default(),
         extras.links.in_text(&markup(&bisection_sections(b), None), &commits),

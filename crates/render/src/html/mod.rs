@@ -149,7 +149,7 @@ fn markup(markdown: &str, picture: Option<(&str, &str)>) -> String {
         Parser::new_ext(markdown, Options::ENABLE_TABLES).filter_map(|event| match (event, picture) {
             (Event::Start(Tag::Image { dest_url, .. }), Some((name, svg))) if *dest_url == *name => {
                 is_inside = true;
-                Some(Event::InlineHtml(CowStr::from(inline(svg))))
+                Some(Event::InlineHtml(CowStr::from(broad("span", inline(svg)))))
             }
             (Event::End(TagEnd::Image), _) if is_inside => {
                 is_inside = false;
@@ -180,6 +180,13 @@ fn colour_verdicts(mut body: String) -> String {
         }
     }
     body
+}
+
+/// A picture that is moved under the eye where the page is narrow; by the keyboard too.
+fn broad(element: &str, picture: &str) -> String {
+    format!(
+        "<{element} class=\"broad\" tabindex=\"0\" role=\"group\" aria-label=\"picture\">{picture}</{element}>\n"
+    )
 }
 
 /// A picture without the line that only a file of its own may have.

@@ -41,7 +41,7 @@ pub fn trend(points: &[Trend], extras: &Extras<'_>) -> String {
                 .map(|(name, chart)| format!("<section><h3>{}</h3>\n{}</section>\n", escape(name), figure(chart)))
                 .collect();
             format!(
-                "<h2>{}</h2>\n<div class=\"charts\">\n{figures}</div>\n<p class=\"reading\">The line joins the runs; the shaded band reaches from the baseline to what was allowed; a ring marks a run that did not pass. A dot leads to its commit, where that is known.</p>\n{}",
+                "<h2>{}</h2>\n<div class=\"charts\">\n{figures}</div>\n<p class=\"reading\">The line joins the runs; the shaded band is what was allowed and the dashed line the baseline; a ring marks a run that did not pass. A dot leads to its commit, where that is known.</p>\n{}",
                 escape(suite),
                 runs_table(points, &extras.links)
             )

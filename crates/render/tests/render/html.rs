@@ -2,7 +2,9 @@
 
 use crate::apex::h200;
 use crate::sides::*;
-use crate::values::{HOSTILE, bisection, judgement, pass as passing, regressed as slower, trend_points};
+use crate::values::{
+    HOSTILE, baseline, bisection, judgement, pass as passing, regressed as slower, trend_points,
+};
 use holdpoint_model::{MachineState, Revision, Source, Trouble, Verdict};
 use holdpoint_render::html::{self, Extras, Links};
 use holdpoint_render::{Judged, markdown, svg};
@@ -226,6 +228,13 @@ fn a_trend_has_a_chart_per_metric_and_leads_to_its_commits() {
     assert_eq!(parsed.root_element().tag_name().name(), "svg");
     assert!(svg::trend(&[], &Links::default()).is_none());
     assert!(html::trend(&[], &Extras::default()).contains("no points yet"));
+}
+
+#[test]
+fn a_baseline_shows_its_runs_against_its_tolerances() {
+    let page = html::baseline(&baseline(), &linked());
+    assert!(page.contains("<p class=\"word v\">baseline</p>") && page.contains("2 runs"), "{page}");
+    assert!(assert_pictures(&page) >= 3);
 }
 
 #[test]
