@@ -1,8 +1,9 @@
 //! The page of a baseline.
 
 use super::rows::{self, ListRow};
-use super::{Banner, Extras, banner_page, escape, figures, markup, section};
+use super::{Banner, Extras, banner_page, escape, figures, ink_class, markup, section};
 use crate::charts;
+use crate::paint::Ink;
 use crate::summary::baseline::{describe_baseline, metrics_table};
 use crate::svg::{Mark, Scale, Strips};
 use crate::table::EmptyColumns;
@@ -27,7 +28,7 @@ pub fn baseline(b: &Baseline, extras: &Extras<'_>) -> String {
     commits.dedup();
     let banner = Banner {
         title: format!("holdpoint: {}, baseline", b.suite),
-        ink: "plain",
+        ink: ink_class(Ink::Plain),
         word: "baseline",
         sentence: &sentence,
         facts: vec![b.machine.as_ref().map(Machine::describe).unwrap_or_default(), b.baseline_notes.clone()],
@@ -74,7 +75,7 @@ fn list(b: &Baseline) -> String {
                 .filter(|runs| runs.len() > 1)
                 .and_then(|runs| charts::rounds(charts::value_points(runs), "run", RUNS_MAX, allowed));
             ListRow {
-                class: "plain",
+                class: ink_class(Ink::Plain),
                 word,
                 name: name.clone(),
                 number: units::time(metric.value_ms),

@@ -1,19 +1,19 @@
 //! The page of a search for a slow commit.
 
-use super::{Banner, Extras, banner_page, broad, figure, markup, section, sides};
+use super::{Banner, Extras, banner_page, broad, figure, ink_class, markup, section, sides};
 use crate::charts;
 use crate::markdown::bisection_sections;
-use crate::paint::mark;
+use crate::paint::{Ink, mark};
 use crate::summary::bisection::{describe_bisection, judged, short};
 use crate::units;
-use holdpoint_model::{Bisection, Verdict};
+use holdpoint_model::Bisection;
 
 pub fn bisection(b: &Bisection, extras: &Extras<'_>) -> String {
     let (word, sentence) = describe_bisection(b);
     let ink = match (b.culprits.as_slice(), word) {
-        ([_], "found") => Verdict::Regressed,
-        ([], "not slower") => Verdict::Pass,
-        _ => Verdict::Inconclusive,
+        ([_], "found") => Ink::Bad,
+        ([], "not slower") => Ink::Calm,
+        _ => Ink::Doubt,
     };
     let line = b.line.map(|line| format!("line {}", units::share(line)));
     let facts = vec![
@@ -24,7 +24,7 @@ pub fn bisection(b: &Bisection, extras: &Extras<'_>) -> String {
         b.timestamp_utc.clone(),
     ];
     let title = format!("holdpoint: {}, bisect", b.suite);
-    let banner = Banner { title, ink: ink.as_str(), word, sentence: &sentence, facts };
+    let banner = Banner { title, ink: ink_class(ink), word, sentence: &sentence, facts };
     let mut commits: Vec<&str> = b
         .steps
         .iter()

@@ -1,13 +1,14 @@
 //! The page of a calibration.
 
 use super::rows::{self, ListRow};
-use super::{Banner, Extras, banner_page, figures, markup, section};
+use super::{Banner, Extras, banner_page, figures, ink_class, markup, section};
 use crate::charts;
 use crate::markdown::calibration_sections;
+use crate::paint::Ink;
 use crate::summary::calibration::{describe_calibration, facts};
 use crate::summary::sides::out_of;
 use crate::units;
-use holdpoint_model::{Calibrated, Calibration, Verdict};
+use holdpoint_model::{Calibrated, Calibration};
 
 const READING: &str = "The dot is the median over the trials.";
 
@@ -17,7 +18,7 @@ pub fn calibration(c: &Calibration, extras: &Extras<'_>) -> String {
     all_facts.extend([c.machine.describe(), c.timestamp_utc.clone()]);
     let is_alarmed = c.inject <= 0.0 && c.false_alarms > 0;
     let is_known = c.decided != Some(0);
-    let ink = if is_known && !is_alarmed { Verdict::Pass } else { Verdict::Inconclusive }.as_str();
+    let ink = ink_class(if is_known && !is_alarmed { Ink::Calm } else { Ink::Doubt });
     let title = format!("holdpoint: {}, calibration", c.suite);
     let banner = Banner { title, ink, word: &word, sentence: &sentence, facts: all_facts };
     let parts = [
@@ -62,11 +63,13 @@ fn list(
 fn describe(c: &Calibration, w: &Calibrated) -> (&'static str, String) {
     let decided = w.decided();
     match () {
-        () if w.failed > 0 => ("broken", "failed".to_owned()),
-        () if w.too_noisy => ("inconclusive", "too noisy".to_owned()),
-        () if c.inject > 0.0 => ("pass", format!("{} seen", out_of(w.detected, w.trials))),
-        () if w.false_alarms > 0 => ("regressed", format!("{} alarms", out_of(w.false_alarms, decided))),
-        () => ("pass", format!("{} alarms", out_of(0, decided))),
+        () if w.failed > 0 => (ink_class(Ink::Bad), "failed".to_owned()),
+        () if w.too_noisy => (ink_class(Ink::Doubt), "too noisy".to_owned()),
+        () if c.inject > 0.0 => (ink_class(Ink::Calm), format!("{} seen", out_of(w.detected, w.trials))),
+        () if w.false_alarms > 0 => {
+            (ink_class(Ink::Bad), format!("{} alarms", out_of(w.false_alarms, decided)))
+        }
+        () => (ink_class(Ink::Calm), format!("{} alarms", out_of(0, decided))),
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) use trend::picture as trend_picture;
 pub use trend::trend;
 
 use crate::charts::Chart;
-use crate::paint::mark;
+use crate::paint::{Ink, mark};
 use crate::svg;
 use crate::text::{clean, escape_html};
 use holdpoint_model::Verdict;
@@ -77,6 +77,17 @@ impl<'a> Banner<'a> {
             self.ink,
             extras.links.in_text(&sentence, commits),
         )
+    }
+}
+
+/// The class of a word that is no verdict.
+fn ink_class(ink: Ink) -> &'static str {
+    match ink {
+        Ink::Good => "good",
+        Ink::Calm => "calm",
+        Ink::Doubt => "doubt",
+        Ink::Bad => "bad",
+        Ink::Plain | Ink::Strong | Ink::Dim => "plain",
     }
 }
 

@@ -1,13 +1,14 @@
 //! The page of a run, with or without its comparison with a baseline.
 
 use super::rows::{self, ListRow};
-use super::{Banner, Extras, banner_page, figures, markup, sides};
+use super::{Banner, Extras, banner_page, figures, ink_class, markup, sides};
 use crate::charts::{self, RowMark, Samples};
 use crate::judged::Judged;
 use crate::markdown::report_sections;
+use crate::paint::Ink;
 use crate::svg::{Mark, Scale, Strips};
 use crate::{summary, text, units};
-use holdpoint_model::{Judgement, Machine, Measured, Outcome, Report, RunStatus, Source, Verdict};
+use holdpoint_model::{Judgement, Machine, Measured, Outcome, Report, RunStatus, Source};
 use holdpoint_stats as stats;
 use std::collections::HashSet;
 
@@ -44,12 +45,12 @@ pub fn report(r: &Report, j: Option<&Judgement>, extras: &Extras<'_>) -> String 
         Some(j) => Banner::of_verdict(&r.suite, j.verdict, &sentence, facts),
         None => {
             let ink = match r.status {
-                RunStatus::Ok => "plain",
-                RunStatus::Partial | RunStatus::Skipped => Verdict::Skipped.as_str(),
-                RunStatus::Failed => Verdict::Broken.as_str(),
+                RunStatus::Ok => Ink::Plain,
+                RunStatus::Partial | RunStatus::Skipped => Ink::Doubt,
+                RunStatus::Failed => Ink::Bad,
             };
             let (word, title) = (r.status.as_str(), format!("holdpoint: {}", r.suite));
-            Banner { title, ink, word, sentence: &sentence, facts }
+            Banner { title, ink: ink_class(ink), word, sentence: &sentence, facts }
         }
     };
     let commits: Vec<&str> = commit.map(|at| at.commit.as_str()).into_iter().collect();
@@ -108,7 +109,7 @@ fn spreads(r: &Report) -> String {
             let [low, high] = ends;
             let described = format!("{name}: 90 % of samples within {}", units::percent_interval(low, high));
             ListRow {
-                class: "plain",
+                class: ink_class(Ink::Plain),
                 word: "measured".to_owned(),
                 name: name.to_owned(),
                 number: units::time(m.p50_ms),

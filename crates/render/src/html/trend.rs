@@ -1,12 +1,13 @@
 //! The page and the picture of a suite's history.
 
-use super::{Banner, Extras, Links, banner_page, escape, figure};
+use super::{Banner, Extras, Links, banner_page, escape, figure, ink_class};
 use crate::charts::{self, Chart};
+use crate::paint::Ink;
 use crate::summary::{group, trend as summary};
 use crate::svg::Plot;
 use crate::{text, units};
+use holdpoint_model::Trend;
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Trend, Verdict};
 
 /// Runs drawn per metric, and listed.
 const RUNS_DRAWN: usize = 120;
@@ -21,17 +22,18 @@ pub fn trend(points: &[Trend], extras: &Extras<'_>) -> String {
         points.last().is_some_and(|point| !["pass", UNJUDGED].contains(&point.overall_status.as_str()))
     });
     let (ink, word) = match points.last() {
-        None => (Verdict::Skipped.as_str(), "nothing"),
-        Some(_) if last_failed => (Verdict::Regressed.as_str(), "the last run did not pass"),
-        Some(last) if last.overall_status == UNJUDGED => ("plain", "trend"),
-        Some(_) => (Verdict::Pass.as_str(), "the last run passed"),
+        None => (Ink::Doubt, "nothing"),
+        Some(_) if last_failed => (Ink::Bad, "the last run did not pass"),
+        Some(last) if last.overall_status == UNJUDGED => (Ink::Plain, "trend"),
+        Some(_) => (Ink::Calm, "the last run passed"),
     };
     let sentences: Vec<String> = suites.iter().map(|(_, points)| summary::describe_trend(points)).collect();
     let sentence = if points.is_empty() { "no points yet".to_owned() } else { sentences.join("; ") };
     let span = points.first().zip(points.last());
     let facts = span.map(|(first, last)| format!("{} to {}", first.timestamp_utc, last.timestamp_utc));
     let title = format!("holdpoint: {}, trend", text::list(&names, 3));
-    let banner = Banner { title, ink, word, sentence: &sentence, facts: facts.into_iter().collect() };
+    let banner =
+        Banner { title, ink: ink_class(ink), word, sentence: &sentence, facts: facts.into_iter().collect() };
     let parts: Vec<String> = suites
         .iter()
         .map(|(suite, points)| {
@@ -83,11 +85,12 @@ fn runs_table(points: &[&Trend], links: &Links) -> String {
             links.in_text(&words, &[at.commit.as_str()])
         });
         let is_fine = ["pass", UNJUDGED].contains(&point.overall_status.as_str());
-        let class = match () {
-            () if !is_fine => Verdict::Regressed.as_str(),
-            () if point.overall_status == UNJUDGED => "plain",
-            () => Verdict::Pass.as_str(),
+        let ink = match () {
+            () if !is_fine => Ink::Bad,
+            () if point.overall_status == UNJUDGED => Ink::Plain,
+            () => Ink::Calm,
         };
+        let class = ink_class(ink);
         let status = escape(&point.overall_status);
         let failed = match point.failed_metrics {
             0 => units::MISSING.to_owned(),

@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 300_000;
 const COMMIT: &str = "4f2c9e1d07ab35c8e6610f9b2a7d4c3e5f6a7b8c";
 
 fn linked() -> Extras<'static> {
-    Extras { links: Links::new("https://github.com/o/n").unwrap(), ..Extras::default() }
+    Extras { links: Links::new("https://github.com/o/n").expect("an address"), ..Extras::default() }
 }
 
 /// Pictures are XML inside of a page: each must be well-formed, named, and drawn in numbers.
