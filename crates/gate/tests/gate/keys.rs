@@ -64,8 +64,11 @@ fn a_judgement_by_threshold_has_the_second_seeds_keys_at_the_top() {
 }
 
 #[test]
-fn a_trend_has_exactly_the_seeds_keys() {
-    let trend = Trend::new(&everything(ALLOWED_MAX), "2026-02-14T10:00:00Z");
+fn a_trend_has_the_seeds_keys_and_the_revision_beside_them() {
+    let mut trend = Trend::new(&everything(ALLOWED_MAX), "2026-02-14T10:00:00Z");
+    let value = json(&trend);
+    assert!(names(&value).contains(&"revision"));
+    trend.revision = None;
     let value = json(&trend);
     let mut keys = names(&value);
     keys.sort_unstable();
