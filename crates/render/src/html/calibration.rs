@@ -5,7 +5,7 @@ use super::{Banner, Extras, banner_page, figures, ink_class, markup, section};
 use crate::charts;
 use crate::markdown::calibration_sections;
 use crate::paint::Ink;
-use crate::summary::calibration::{describe_calibration, facts};
+use crate::summary::calibration::{describe_calibration, facts, ink};
 use crate::summary::sides::out_of;
 use crate::units;
 use holdpoint_model::{Calibrated, Calibration};
@@ -16,9 +16,7 @@ pub fn calibration(c: &Calibration, extras: &Extras<'_>) -> String {
     let (word, sentence) = describe_calibration(c);
     let mut all_facts = Vec::from(facts(c));
     all_facts.extend([c.machine.describe(), c.timestamp_utc.clone()]);
-    let is_alarmed = c.inject <= 0.0 && c.false_alarms > 0;
-    let is_known = c.decided != Some(0);
-    let ink = ink_class(if is_known && !is_alarmed { Ink::Calm } else { Ink::Doubt });
+    let ink = ink_class(ink(c));
     let title = format!("holdpoint: {}, calibration", c.suite);
     let banner = Banner { title, ink, word: &word, sentence: &sentence, facts: all_facts };
     let parts = [

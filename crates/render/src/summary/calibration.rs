@@ -157,6 +157,16 @@ pub(crate) fn describe_calibration(c: &Calibration) -> (String, String) {
     (alarms, sentence)
 }
 
+/// An alarm where nothing changed is cause for doubt; how many are too many is not for a page to say.
+pub(crate) fn ink(c: &Calibration) -> Ink {
+    match c.false_alarms {
+        _ if !c.is_evidence() => Ink::Doubt,
+        _ if is_injected(c) => Ink::Strong,
+        0 if c.trials > 0 => Ink::Calm,
+        _ => Ink::Doubt,
+    }
+}
+
 fn workloads(c: &Calibration) -> String {
     plural(c.workloads.len(), "workload")
 }

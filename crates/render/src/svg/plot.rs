@@ -300,7 +300,7 @@ impl Plot {
             top += height + 42.0;
         }
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hp\" viewBox=\"-8 0 {} {top}\" width=\"{}\" role=\"img\">\n\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"hp\" viewBox=\"-8 0 {} {top}\" width=\"{}\" height=\"{top}\" role=\"img\">\n\
              <title>{}</title>\n<style>{STYLE}</style>\n<rect class=\"bg\" x=\"-8\" width=\"100%\" height=\"100%\"/>\n{body}</svg>\n",
             width + 16.0,
             width + 16.0,

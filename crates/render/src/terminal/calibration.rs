@@ -14,18 +14,8 @@ pub fn calibration(c: &Calibration, style: Style) -> String {
         head(c, style),
         workloads_table(c).render(style),
         notes.collect(),
-        last_line(style, ink(c), &word, &sentence),
+        last_line(style, calibration::ink(c), &word, &sentence),
     ])
-}
-
-/// An alarm where nothing changed is cause for doubt; how many are too many is not for a table to say.
-fn ink(c: &Calibration) -> Ink {
-    match c.false_alarms {
-        _ if !c.is_evidence() => Ink::Doubt,
-        _ if calibration::is_injected(c) => Ink::Strong,
-        0 if c.trials > 0 => Ink::Calm,
-        _ => Ink::Doubt,
-    }
 }
 
 fn head(c: &Calibration, style: Style) -> String {
