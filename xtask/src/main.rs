@@ -2,11 +2,13 @@
 //! when they are out of date, `cargo xtask tidy` checks the rules of CONTRIBUTING.md that a program can check and that
 //! commands in the documentation exist,
 //! `cargo xtask kernels` compiles every kernel and compares its registers and spills with those recorded,
+//! `cargo xtask dist` makes the files of a release,
 //! `cargo xtask unchanged REPORT…` counts false alarms among reports of one revision.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
 mod constants;
+mod dist;
 mod generate;
 mod kernels;
 mod tidy;
@@ -24,9 +26,11 @@ fn main() -> ExitCode {
         "check" => generate::check(&root),
         "tidy" => [tidy::check(&root), commands::check(&root)].concat(),
         "kernels" => kernels::check(&root, &arguments),
+        "dist" => dist::make(&root),
         "unchanged" => unchanged::judge_all(&arguments),
         _ => vec![
-            "usage: cargo xtask gen|check|tidy|kernels [--record] [--require]|unchanged REPORT…".to_owned(),
+            "usage: cargo xtask gen|check|tidy|kernels [--record] [--require]|dist|unchanged REPORT…"
+                .to_owned(),
         ],
     };
     for problem in &problems {
