@@ -4,6 +4,7 @@
 use clap_complete::Shell;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -56,14 +57,16 @@ fn make_archive(root: &Path, dist: &Path, wheel: &Path) -> Result<PathBuf, Strin
     let folder = dist.join("unpacked").join(&name);
     let parts = ["completions", "man"].map(|part| folder.join(part));
     parts.iter().try_for_each(|part| fs::create_dir_all(part)).map_err(|error| error.to_string())?;
-    let script = format!("holdpoint-{VERSION}.data/scripts/holdpoint");
-    let arguments =
-        [OsStr::new("-joq"), wheel.as_os_str(), OsStr::new(&script), OsStr::new("-d"), folder.as_os_str()];
-    run(dist, "unzip", arguments)?;
+    let opened = dist.join("unpacked/wheel");
+    let words = ["-m", "zipfile", "-e"].map(OsStr::new).into_iter();
+    run(dist, "python3", words.chain([wheel.as_os_str(), opened.as_os_str()]))?;
+    let script = opened.join(format!("holdpoint-{VERSION}.data/scripts/holdpoint"));
+    let (mode, binary) = (fs::Permissions::from_mode(0o755), folder.join("holdpoint"));
+    fs::copy(script, &binary).and_then(|_| fs::set_permissions(&binary, mode)).map_err(|e| e.to_string())?;
     for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
         fs::copy(root.join(file), folder.join(file)).map_err(|error| format!("{file}: {error}"))?;
     }
-    let mut command = holdpoint_cli::args::command();
+    let mut command = without_help(holdpoint_cli::args::command());
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
         clap_complete::generate_to(shell, &mut command, "holdpoint", &parts[0])
             .map_err(|error| error.to_string())?;
@@ -76,6 +79,11 @@ fn make_archive(root: &Path, dist: &Path, wheel: &Path) -> Result<PathBuf, Strin
     let words = ["-c", pack, "pack", &name].map(OsStr::new).into_iter().chain([archive.as_os_str()]);
     run(&dist.join("unpacked"), "sh", words)?;
     Ok(archive)
+}
+
+/// A page for `gate`, none for `help gate`.
+fn without_help(command: clap::Command) -> clap::Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
 /// An attestation of the files by the binary itself, from what it sees here. A release job adds its gates and signs it.
