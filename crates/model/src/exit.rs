@@ -11,6 +11,16 @@ macro_rules! exit_codes {
             $(#[doc = $meaning] $name = $code,)*
         }
 
+        impl ExitCode {
+            /// The code of a number, if it is one of ours.
+            pub fn from_number(number: i32) -> Option<Self> {
+                match number {
+                    $($code => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+        }
+
         /// Every exit code and its meaning, in order. Signals end a process with 128 and their number.
         pub const EXIT_CODES: &[(&str, &str)] = &[
             $((stringify!($code), $meaning),)*

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a suite is judged. Each key has a flag of the same name, which overrides it.
+/// How a suite is judged. Each key but those of CI has a flag of the same name, which overrides it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateSettings {
@@ -58,9 +58,26 @@ pub struct GateSettings {
     /// measured. `*` stands for any characters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore_files: Vec<String>,
+    /// In CI: globs of the files that matter for speed, from the root of the repository, such as `src/**`; a change that touches none of
+    /// them passes without being measured. Where absent, every file but documents (`*.md`, `LICENSE*`) matters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// In CI: the check of a change whose evidence does not suffice; neutral where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_inconclusive: Option<OnInconclusive>,
     /// Settings of single workloads, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub workloads: BTreeMap<String, WorkloadGate>,
+}
+
+/// How a check ends when the evidence does not suffice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnInconclusive {
+    /// It does not fail, and says what would decide.
+    #[default]
+    Neutral,
+    Fail,
 }
 
 /// How one workload is judged.
@@ -109,9 +126,22 @@ impl GateSettings {
                 return invalid("gate", format!("{key} is {value}; {low} to {high} are wanted"));
             }
         }
+        if let Some((path, why)) = self.paths.iter().find_map(|path| Some((path, find_path_problem(path)?))) {
+            return invalid("gate", format!("paths: {path:?} matches nothing: {why}"));
+        }
         match self.workloads.keys().find(|name| !names.contains(&name.as_str())) {
             Some(name) => invalid("gate.workloads", format!("the suite has no workload {name:?}")),
             None => Ok(()),
         }
     }
+}
+
+/// Why a glob would never match a file of git's, if so.
+pub fn find_path_problem(path: &str) -> Option<&'static str> {
+    let is_bad = |part: &str| matches!(part, "" | "." | "..");
+    if path.split('/').any(is_bad) {
+        return Some("it has a part that is empty, . or .., which no file of git's has; give it as src/**");
+    }
+    let is_odd = path.starts_with([':', '!', '-']) || path.chars().any(char::is_control);
+    is_odd.then_some("globs begin with a name or a star, at the repository's root")
 }

@@ -10,7 +10,7 @@ mod op;
 mod size;
 
 pub use fuzz::FuzzLimits;
-pub use gate::{GateSettings, WorkloadGate};
+pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
 pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
 pub use kernel::{KernelCompiler, KernelSpec};
 pub use metrics::{CountedBy, MetricSpec, Metrics, Tolerance};
