@@ -9,10 +9,17 @@ pub use secrets::{hide_from_children, is_secret};
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// A program to start, with this process's environment less its secrets.
+/// Files by which a step of GitHub Actions speaks to its runner: nothing that it starts speaks for it.
+const STEP_FILES: [&str; 5] =
+    ["GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"];
+
+/// A program to start, with this process's environment less its secrets and the files of the CI step.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_secret(name)) {
+        command.env_remove(name);
+    }
+    for name in STEP_FILES {
         command.env_remove(name);
     }
     command

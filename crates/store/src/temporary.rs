@@ -32,14 +32,18 @@ pub struct Scratch {
 impl Scratch {
     /// A new folder among the system's temporary files.
     pub fn new() -> Result<Self, StoreError> {
-        let folder = std::env::temp_dir();
-        sweep_once(&folder);
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    /// A new folder in this one.
+    pub fn new_in(folder: &Path) -> Result<Self, StoreError> {
+        sweep_once(folder);
         let made = hold_new(|| {
-            let dir = builder().tempdir_in(&folder)?;
+            let dir = builder().tempdir_in(folder)?;
             let file = File::open(dir.path())?;
             Ok((is_held(&file, dir.path())?, Self { dir, _lock: file }))
         });
-        made.map_err(StoreError::write(&folder))
+        made.map_err(StoreError::write(folder))
     }
 
     pub fn path(&self) -> &Path {
