@@ -4,8 +4,10 @@
 //! elsewhere. Secrets are taken from the caller and are in no error and no output.
 
 pub mod github;
+pub mod gitlab;
 pub mod guard;
 mod http;
 pub mod notify;
+pub mod outcome;
 mod redact;
 pub mod workflows;

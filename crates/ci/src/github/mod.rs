@@ -1,10 +1,13 @@
 //! GitHub's API, with retries, and with the missing permission named in errors.
 
+mod check;
 mod comment;
 mod error;
 mod event;
+mod propose;
 mod pulls;
 
+pub use check::Check;
 pub use comment::{Author, Posted};
 pub use error::ApiError;
 pub use event::{Event, EventError};
