@@ -1,10 +1,10 @@
 //! The workflows that `ci init` writes: templates and settings in, files out. Pure.
 //!
-//! A template holds `@@NAME@@` for a setting, and lines `#@ part NAME=VALUE …` where a part of `templates/parts`, or a
-//! script of `templates/gitlab`, is inserted at the same depth. Settings that would not be plain text in YAML or in a shell are
-//! refused.
+//! A template holds `@@NAME@@` for a setting, and lines from `#@if NAME …` to `#@end` that are written where all of these parts are asked
+//! for. Settings that would not be plain text in YAML or in a shell are refused. Lines between [`YOURS`] and [`END`] are the
+//! maintainer's: they may differ, and are kept.
 
-use crate::guard::find_path_problem;
+use holdpoint_model::suite::find_path_problem;
 use std::collections::BTreeMap;
 
 /// Actions, by the commit that the tag named when it was looked up. Dependabot reads and moves both.
@@ -20,34 +20,22 @@ macro_rules! template {
     };
 }
 
-const GITHUB: &[(&str, &str)] = &[
-    (".github/workflows/perf_cpu.yml", template!("github/perf_cpu.yml")),
-    (".github/workflows/perf_gpu.yml", template!("github/perf_gpu.yml")),
-    (".github/workflows/perf_command.yml", template!("github/perf_command.yml")),
-    (".github/workflows/perf_report.yml", template!("github/perf_report.yml")),
-    (".github/workflows/perf_trend_weekly.yml", template!("github/perf_trend_weekly.yml")),
+/// Files of GitHub, and the part that asks for each.
+const GITHUB: &[(&str, Option<Part>, &str)] = &[
+    (".github/workflows/perf.yml", None, template!("github/perf.yml")),
+    (".github/workflows/perf-gpu.yml", Some(Part::Gpu), template!("github/perf-gpu.yml")),
+    (".github/workflows/perf-weekly.yml", Some(Part::Weekly), template!("github/perf-weekly.yml")),
+    (".github/workflows/perf-promote.yml", Some(Part::Promote), template!("github/perf-promote.yml")),
+    (".github/workflows/perf-notify.yml", Some(Part::Notify), template!("github/perf-notify.yml")),
 ];
 
-const GITLAB: &[(&str, &str)] = &[(".gitlab/holdpoint.yml", template!("gitlab/holdpoint.yml"))];
+const GITLAB: &[(&str, Option<Part>, &str)] =
+    &[(".gitlab/holdpoint.yml", None, template!("gitlab/holdpoint.yml"))];
 
-const PARTS: &[(&str, &str)] = &[
-    ("install", template!("parts/install.yml")),
-    ("head", template!("parts/head.yml")),
-    ("base", template!("parts/base.yml")),
-    ("gate", template!("parts/gate.yml")),
-    ("decide", template!("parts/decide.yml")),
-    ("trend", template!("parts/trend.yml")),
-    ("notify", template!("parts/notify.yml")),
-    ("status", template!("parts/status.yml")),
-    ("gitlab_gate", template!("gitlab/gate.yml")),
-    ("gitlab_comment", template!("gitlab/comment.yml")),
-    ("gitlab_promote", template!("gitlab/promote.yml")),
-    ("gitlab_notify", template!("gitlab/notify.yml")),
-];
-
-/// Paths that are always measured: those that decide how to measure, and what is checked out.
-const PATHS_ALWAYS: &[&str] =
-    &[".holdpoint/**", ".github/workflows/perf_*", ".gitlab/holdpoint.yml", ".gitlab-ci.yml", ".gitmodules"];
+/// Begins lines that the maintainer may edit.
+pub const YOURS: &str = "# holdpoint: yours";
+/// Ends them.
+pub const END: &str = "# holdpoint: end";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forge {
@@ -55,11 +43,22 @@ pub enum Forge {
     GitLab,
 }
 
-/// Whether inconclusive evidence fails the required check.
+/// A part that is written only where it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnInconclusive {
-    Fail,
-    Pass,
+pub enum Part {
+    /// The gate on a GPU machine.
+    Gpu,
+    /// A point of the trend every week.
+    Weekly,
+    /// Proposals of new baselines.
+    Promote,
+    /// Notifications.
+    Notify,
+}
+
+impl Part {
+    const ALL: [(&'static str, Self); 4] =
+        [("gpu", Self::Gpu), ("weekly", Self::Weekly), ("promote", Self::Promote), ("notify", Self::Notify)];
 }
 
 #[derive(Clone, Debug)]
@@ -69,21 +68,15 @@ pub struct Settings {
     pub command: String,
     pub suite: String,
     pub gpu_suite: String,
-    /// Globs; a change outside them is not measured. Empty: every change is.
-    pub paths: Vec<String>,
     /// The default branch, and others that are judged: pushes to them, and changes into them.
     pub branches: Vec<String>,
+    pub parts: Vec<Part>,
     /// Labels, or tags, of the runner with the GPU.
     pub runner: Vec<String>,
     /// Only pull requests with this label are measured on the GPU.
     pub label: Option<String>,
     /// The command that installs holdpoint on a runner.
     pub install: String,
-    /// The command that builds the checkout before it is compared with a stored baseline.
-    pub build: Option<String>,
-    /// Prefix of the repository's variables.
-    pub prefix: String,
-    pub on_inconclusive: OnInconclusive,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +84,55 @@ pub struct File {
     /// From the root of the repository.
     pub path: &'static str,
     pub text: String,
+}
+
+impl File {
+    /// Whether a text is this file, apart from the lines that are the maintainer's.
+    pub fn is(&self, text: &str) -> bool {
+        split(&self.text).0 == split(text).0
+    }
+
+    /// This file with the maintainer's lines of a text, where it has the same places for them.
+    pub fn keeping(self, text: &str) -> Self {
+        let (own, _) = split(&self.text);
+        let (theirs, yours) = split(text);
+        let places = |lines: &[&str]| lines.iter().filter(|line| is_marker(line, YOURS)).count();
+        if places(&own) != places(&theirs) || places(&own) != yours.len() {
+            return self;
+        }
+        let mut yours = yours.into_iter();
+        let mut out = String::new();
+        for line in own {
+            out += &format!("{line}\n");
+            if is_marker(line, YOURS) {
+                yours.next().unwrap_or_default().iter().for_each(|line| out += &format!("{line}\n"));
+            }
+        }
+        Self { text: out, ..self }
+    }
+}
+
+fn is_marker(line: &str, marker: &str) -> bool {
+    line.trim_start().starts_with(marker)
+}
+
+/// The lines of a file that are ours, and those of each place that is the maintainer's.
+fn split(text: &str) -> (Vec<&str>, Vec<Vec<&str>>) {
+    let (mut ours, mut yours) = (Vec::new(), Vec::new());
+    let mut is_open = false;
+    for line in text.lines() {
+        match (is_open, yours.last_mut()) {
+            (true, Some(place)) if !is_marker(line, END) => Vec::push(place, line),
+            _ => {
+                ours.push(line);
+                is_open = is_marker(line, YOURS);
+                if is_open {
+                    yours.push(Vec::new());
+                }
+            }
+        }
+    }
+    (ours, yours)
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -106,99 +148,63 @@ pub fn files(settings: &Settings) -> Result<Vec<File>, SettingError> {
         Forge::GitHub => GITHUB,
         Forge::GitLab => GITLAB,
     };
-    Ok(templates.iter().map(|(path, template)| File { path, text: render(template, &values) }).collect())
+    let is_wanted = |part: &Option<Part>| part.is_none_or(|part| settings.parts.contains(&part));
+    let wanted = templates.iter().filter(|(_, part, _)| is_wanted(part));
+    Ok(wanted
+        .map(|(path, _, template)| File { path, text: render(template, &values, &settings.parts) })
+        .collect())
 }
 
-type Values = BTreeMap<String, String>;
+type Values = BTreeMap<&'static str, String>;
 
 fn values(settings: &Settings) -> Result<Values, SettingError> {
-    let mut values: Values =
-        ACTIONS.iter().map(|(name, action)| ((*name).to_owned(), (*action).to_owned())).collect();
-    let mut set = |name: &str, value: String| values.insert(name.to_owned(), value);
+    let mut values: Values = ACTIONS.iter().map(|(name, action)| (*name, (*action).to_owned())).collect();
     let header = format!(
-        "# Written by: {}\n# Run that again with --check to see whether this is what it would write, with --force to write it anew.",
+        "# Written by: {}\n# The same command updates it with --force and verifies it with --check; only lines from \"yours\" to \"end\" are yours.",
         one_line("--command", &settings.command)?
     );
-    set("HEADER", header);
-    set("CPU_SUITE", quoted(&file("--suite", &settings.suite)?));
-    set("GPU_SUITE", quoted(&file("--gpu-suite", &settings.gpu_suite)?));
-    let paths = |suite: &str| {
-        if settings.paths.is_empty() {
-            return Ok(quoted(""));
-        }
-        let always = PATHS_ALWAYS.iter().map(|path| (*path).to_owned()).chain([suite.to_owned()]);
-        let given = settings.paths.iter().map(|path| glob("--path", path));
-        let all: Vec<String> = given.chain(always.map(Ok)).collect::<Result<_, _>>()?;
-        Ok(quoted(&all.join(",")))
-    };
-    set("CPU_PATHS", paths(&settings.suite)?);
-    set("GPU_PATHS", paths(&settings.gpu_suite)?);
+    values.insert("HEADER", header);
+    values.insert("CPU_SUITE", file("--suite", &settings.suite)?);
+    values.insert("GPU_SUITE", file("--gpu-suite", &settings.gpu_suite)?);
     let branches = settings.branches.iter().map(|name| branch("--branch", name));
     let branches = branches.collect::<Result<Vec<_>, _>>()?;
-    set("BRANCHES", branches.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "));
-    set("BRANCH_LIST", quoted(&branches.join(",")));
-    set("INTO", quoted(&format!("into {}", branches.join(" or "))));
+    values.insert("BRANCHES", branches.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "));
+    values.insert("BRANCH_LIST", quoted(&branches.join(",")));
     let runner = settings.runner.iter().map(|label| Ok(quoted(&some("--runner", label)?)));
-    set("RUNNER", runner.collect::<Result<Vec<_>, _>>()?.join(", "));
+    values.insert("RUNNER", runner.collect::<Result<Vec<_>, _>>()?.join(", "));
     // A label's name has no space at its ends.
-    set("LABEL", quoted(&one_line("--label", settings.label.as_deref().unwrap_or_default().trim())?));
+    values
+        .insert("LABEL", quoted(&one_line("--label", settings.label.as_deref().unwrap_or_default().trim())?));
     let types = "opened, synchronize, reopened, edited";
     let types =
         if settings.label.is_some() { format!("{types}, labeled, unlabeled") } else { types.to_owned() };
-    set("PULL_TYPES", types);
-    set("INSTALL", quoted(&some("--install", &settings.install)?));
-    set("BUILD", quoted(&one_line("--build", settings.build.as_deref().unwrap_or_default())?));
-    set("PREFIX", variable("--prefix", &settings.prefix)?);
-    let is_pass = settings.on_inconclusive == OnInconclusive::Pass;
-    set("INCONCLUSIVE", if is_pass { "0" } else { "1" }.to_owned());
-    set("INCONCLUSIVE_STATE", if is_pass { "success" } else { "failure" }.to_owned());
+    values.insert("PULL_TYPES", types);
+    values.insert("INSTALL", quoted(&some("--install", &settings.install)?));
+    let others = [(Part::Gpu, "perf-gpu"), (Part::Weekly, "perf-weekly")];
+    let others = others.iter().filter(|(part, _)| settings.parts.contains(part)).map(|(_, name)| *name);
+    values.insert("WORKFLOWS", std::iter::once("perf").chain(others).collect::<Vec<_>>().join(", "));
     Ok(values)
 }
 
-fn render(template: &str, values: &Values) -> String {
+fn render(template: &str, values: &Values, parts: &[Part]) -> String {
     let mut text = String::new();
+    let mut is_written = true;
     for line in template.lines() {
-        let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
-        let Some(part) = rest.strip_prefix("#@ ") else {
-            push(&mut text, "", line, values);
-            continue;
-        };
-        let (body, values) = part_of(part, values);
-        for line in body.lines() {
-            push(&mut text, indent, line, &values);
+        if let Some(names) = line.strip_prefix("#@if ") {
+            let is_asked =
+                |name: &str| Part::ALL.iter().any(|(known, part)| *known == name && parts.contains(part));
+            is_written = names.split(' ').all(is_asked);
+        } else if line == "#@end" {
+            is_written = true;
+        } else if is_written {
+            let mut line = line.to_owned();
+            for (name, value) in values {
+                line = line.replace(&format!("@@{name}@@"), value);
+            }
+            text += &format!("{line}\n");
         }
     }
     text
-}
-
-/// A line with its settings filled in; a line that is an absent setting alone is left out.
-fn push(text: &mut String, indent: &str, line: &str, values: &Values) {
-    if line.trim() == "@@IF@@" && !values.contains_key("IF") {
-        return;
-    }
-    let mut line = line.to_owned();
-    for (name, value) in values {
-        line = line.replace(&format!("@@{name}@@"), value);
-    }
-    let indent = if line.is_empty() { "" } else { indent };
-    text.push_str(&format!("{indent}{line}\n"));
-}
-
-/// The part that a line names, and the settings with the line's own beside them.
-fn part_of(line: &str, values: &Values) -> (&'static str, Values) {
-    let mut words = line.split(' ');
-    let name = words.next().unwrap_or_default();
-    let body = PARTS.iter().find(|(part, _)| *part == name).map_or("", |(_, body)| *body);
-    let mut own = values.clone();
-    for (name, value) in words.filter_map(|word| word.split_once('=')) {
-        let value = match name {
-            "IF" => format!("  if: {value} == 'true'"),
-            "SUITE" => values.get(value).cloned().unwrap_or_default(),
-            _ => value.to_owned(),
-        };
-        own.insert(name.to_owned(), value);
-    }
-    (body, own)
 }
 
 /// A YAML string that means the text itself.
@@ -224,29 +230,17 @@ fn some(name: &'static str, value: &str) -> Result<String, SettingError> {
     }
 }
 
-/// A file inside the repository.
+/// A file inside the repository, by a name that is the same in YAML and in a shell.
 fn file(name: &'static str, value: &str) -> Result<String, SettingError> {
     let unfit = |why| Err(SettingError::Unfit { name, value: value.to_owned(), why });
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+@".contains(c);
     match value {
         "" => unfit("a file of the repository is wanted"),
         _ if value.starts_with('/') || value.split('/').any(|part| part == "..") => {
             unfit("it must lie in the repository, and be given from its root")
         }
-        _ if value.contains(',') => unfit("a comma separates paths"),
         _ if find_path_problem(value).is_some() => unfit(find_path_problem(value).unwrap_or_default()),
-        _ => one_line(name, value),
-    }
-}
-
-fn glob(name: &'static str, value: &str) -> Result<String, SettingError> {
-    let unfit = |why| Err(SettingError::Unfit { name, value: value.to_owned(), why });
-    match value {
-        "" => unfit("a glob is wanted, such as src/**"),
-        _ if value.contains(',') => unfit("a comma separates paths; give --path again"),
-        _ if value.starts_with([':', '!', '-', '/']) => {
-            unfit("globs begin with a name or a star, at the repository's root")
-        }
-        _ if find_path_problem(value).is_some() => unfit(find_path_problem(value).unwrap_or_default()),
+        _ if !value.chars().all(is_plain) => unfit("its name may have letters, digits and _-./+@"),
         _ => one_line(name, value),
     }
 }
@@ -267,11 +261,23 @@ fn branch(name: &'static str, value: &str) -> Result<String, SettingError> {
     }
 }
 
-fn variable(name: &'static str, value: &str) -> Result<String, SettingError> {
-    let is_usable = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    if value.starts_with(|c: char| c.is_ascii_uppercase()) && value.chars().all(is_usable) {
-        return Ok(value.to_owned());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_the_maintainers_may_differ_and_are_kept() {
+        let own =
+            "a\n  # holdpoint: yours (x)\n  # holdpoint: end\nb\n# holdpoint: yours\nold\n# holdpoint: end\n";
+        let file = File { path: "x", text: own.to_owned() };
+        let edited = own.replace("(x)\n", "(x)\n  mine: 1\n").replace("old\n", "");
+        assert!(file.is(own) && file.is(&edited));
+        assert_eq!(file.clone().keeping(&edited).text, edited);
+        // Neither a line elsewhere, nor an end that comes too soon.
+        for other in ["a\n", &edited.replace('b', "c"), &own.replace("old", "# holdpoint: end\nold")] {
+            assert!(!file.is(other), "{other}");
+        }
+        assert_eq!(file.clone().keeping("mine\n").text, own);
+        assert!(!file.is(&own.replace("# holdpoint: end\nb", "b")));
     }
-    let why = "variables are capital letters, digits and _";
-    Err(SettingError::Unfit { name, value: value.to_owned(), why })
 }

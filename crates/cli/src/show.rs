@@ -1,5 +1,6 @@
 //! Printing the results of commands.
 
+use crate::args::Format;
 use crate::output::{Output, print};
 use holdpoint_flow::attest::Attested;
 use holdpoint_flow::checklist::Filled;
@@ -224,6 +225,13 @@ impl Show for CiResult {
             Self::Guarded(guarded) => output.result(guarded, |_| guarded.to_string()),
             Self::Files(files) => output.result(files, |_| files.text()),
             Self::Page(page) => print(page),
+            Self::Gated(gated) => gated.show(output),
+            Self::Gate(end) => {
+                end.gated.show(output)?;
+                // Commands to a runner: JSON is for another program.
+                if output.quiet || output.format == Format::Json { Ok(()) } else { print(&end.lines) }
+            }
+            Self::Nothing => Ok(()),
         }
     }
 }

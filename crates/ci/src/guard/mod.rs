@@ -89,14 +89,6 @@ pub enum Filter {
     SinceBase,
 }
 
-/// Why a path of `--path` would never match a file of git's, if so.
-pub fn find_path_problem(path: &str) -> Option<&'static str> {
-    let is_bad = |part: &str| matches!(part, "" | "." | "..");
-    path.split('/')
-        .any(is_bad)
-        .then_some("it has a part that is empty, . or .., which no file of git's has; give it as src/**")
-}
-
 impl Ruling {
     fn run(mode: Mode, head: Sha, base: Sha, reason: String) -> Self {
         Self {
@@ -149,6 +141,18 @@ impl Ruling {
     fn unless_unchanged(mut self, head: Sha, base: Sha) -> Self {
         self.compared = Some((head, base));
         self.filtered(Filter::SinceMergeBase)
+    }
+
+    /// A run that an earlier job has decided on.
+    pub fn handed_on(mode: Mode, head: Sha, base: Sha) -> Self {
+        Self::run(mode, head, base, "decided by an earlier job".to_owned())
+    }
+
+    /// The same run, compared with a commit instead of a stored baseline.
+    pub fn against(mut self, base: Sha) -> Self {
+        self.mode = Mode::Against;
+        self.base_sha = Some(base);
+        self
     }
 
     /// Skips the run, as none of the paths that matter has changed.

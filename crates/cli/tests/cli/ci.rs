@@ -2,58 +2,104 @@
 
 use crate::common::{Here, Ran, ran};
 
-const WORKFLOWS: [&str; 5] =
-    ["perf_command.yml", "perf_cpu.yml", "perf_gpu.yml", "perf_report.yml", "perf_trend_weekly.yml"];
-
 fn workflow(name: &str) -> String {
     format!(".github/workflows/{name}")
 }
 
-/// A folder that is a repository.
+/// A folder that is a repository, with suites.
 fn repository() -> Here {
     let here = Here::new();
-    std::fs::create_dir(here.path(".git")).unwrap();
+    here.git(&["init", "--quiet", "--initial-branch", "main"]);
+    for suite in ["perf.toml", "perf-gpu.toml"] {
+        here.write(suite, "");
+    }
     here
 }
 
+const ALL: [&str; 4] = ["--gpu", "--weekly", "--promote", "--notify"];
+
 #[test]
-fn init_writes_the_workflows_once_and_says_whether_they_are_as_it_would_write_them() {
+fn init_writes_one_workflow_and_more_where_they_are_asked_for() {
     let here = repository();
     let ran = here.run(&["ci", "init"]);
     ran.ends(0)
-        .prints(&["written          .github/workflows/perf_gpu.yml"])
-        .notes(&["check perf-regression required", "where forks are welcome, the status holdpoint/gpu"]);
-    let files = here.files();
-    assert_eq!(files.iter().filter(|name| name.starts_with(".github/")).count(), WORKFLOWS.len());
-    let first = here.read(&workflow("perf_gpu.yml"));
-    here.run(&["ci", "init"]).ends(0).prints(&["as it was        .github/workflows/perf_gpu.yml"]);
+        .prints(&["written          .github/workflows/perf.yml"])
+        .notes(&["check perf-regression required (docs/ci.md)"]);
+    assert_eq!(here.files().iter().filter(|name| name.starts_with(".github/")).count(), 1);
+    let first = here.read(&workflow("perf.yml"));
+    here.run(&["ci", "init"]).ends(0).prints(&["as it was        .github/workflows/perf.yml"]);
     here.run(&["ci", "init", "--check"]).ends(0).prints(&["as it should be"]);
-    assert_eq!((here.read(&workflow("perf_gpu.yml")), here.files()), (first, files));
-    // The first line is the command that wrote it.
-    here.run(&["ci", "init", "--force", "--path", "src/**", "--label", "it's"])
+    assert_eq!(here.read(&workflow("perf.yml")), first);
+    assert_eq!(first.lines().next().unwrap(), "# Written by: holdpoint ci init");
+    here.run(&[&["ci", "init", "--force"], &ALL[..], &["--label", "it's"]].concat())
         .ends(0)
-        .prints(&["written over"]);
-    let line = here.read(&workflow("perf_cpu.yml")).lines().next().unwrap().to_owned();
-    assert_eq!(line, r"# Written by: holdpoint ci init --path 'src/**' --label 'it'\''s'");
+        .prints(&["written over", "written          .github/workflows/perf-notify.yml"])
+        .notes(&["where forks are welcome, the check holdpoint/gpu", "Require approval for all external"]);
+    assert_eq!(here.files().iter().filter(|name| name.starts_with(".github/")).count(), 5);
+    // The first line is the command that wrote it.
+    let line = here.read(&workflow("perf-gpu.yml")).lines().next().unwrap().to_owned();
+    assert_eq!(line, r"# Written by: holdpoint ci init --gpu --weekly --promote --notify --label 'it'\''s'");
     here.run(&["ci", "init", "--check"]).ends(1).prints(&["differs"]);
-    here.run(&["ci", "init", "--check", "--path", "src/**", "--label", "it's"]).ends(0);
+    here.run(&[&["ci", "init", "--check"], &ALL[..], &["--label", "it's"]].concat()).ends(0);
+    here.run(&["ci", "init", "--promote"]).ends(64);
+}
+
+#[test]
+fn lines_that_are_the_maintainers_survive_a_check_and_an_update() {
+    let here = repository();
+    here.run(&["ci", "init"]).ends(0);
+    let path = workflow("perf.yml");
+    let own = "      - run: rustup default 1.90\n";
+    let edited =
+        here.read(&path).replace("      # holdpoint: end\n", &format!("{own}      # holdpoint: end\n"));
+    here.write(&path, &edited);
+    here.run(&["ci", "init", "--check"]).ends(0);
+    here.run(&["ci", "init"]).ends(0).prints(&["as it was"]);
+    assert_eq!(here.read(&path), edited);
+    here.run(&["ci", "init", "--force", "--branch", "trunk"]).ends(0).prints(&["written over"]);
+    let updated = here.read(&path);
+    assert!(updated.contains(own) && updated.contains("branches: ['trunk']"), "{updated}");
+    // A line anywhere else is not the maintainer's.
+    here.write(&path, &edited.replace("contents: read", "contents: write"));
+    here.run(&["ci", "init", "--check"]).ends(1).prints(&["differs"]);
+}
+
+#[test]
+fn init_finds_the_default_branch_and_the_suite() {
+    let here = repository();
+    here.git(&["commit", "--quiet", "--allow-empty", "--message", "x"]);
+    here.git(&["switch", "--quiet", "--create", "topic"]);
+    let branches = |here: &Here| {
+        here.run(&["ci", "init", "--force"]).ends(0);
+        let text = here.read(&workflow("perf.yml"));
+        text.lines().find(|line| line.contains("branches:")).unwrap().trim().to_owned()
+    };
+    assert_eq!(branches(&here), "branches: ['main']");
+    here.git(&["update-ref", "refs/remotes/origin/develop", "HEAD"]);
+    here.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/develop"]);
+    assert_eq!(branches(&here), "branches: ['develop']");
+    std::fs::remove_file(here.path("perf.toml")).unwrap();
+    here.run(&["ci", "init", "--force"]).refuses(64, &["there is no perf.toml", "holdpoint init", "--suite"]);
+    here.run(&["ci", "init", "--force", "--suite", "perf-gpu.toml"]).ends(0);
+    here.run(&["ci", "init", "--gpu", "--suite", "perf-gpu.toml", "--gpu-suite", "other.toml"])
+        .refuses(64, &["there is no other.toml", "--gpu-suite"]);
 }
 
 #[test]
 fn init_writes_over_nothing_unless_forced_and_nothing_by_halves() {
     let here = repository();
     std::fs::create_dir_all(here.path(".github/workflows")).unwrap();
-    here.write(&workflow("perf_report.yml"), "mine\n");
-    here.run(&["ci", "init"])
-        .refuses(64, &["nothing was written", "perf_report.yml is there already", "--force"]);
-    here.run(&["ci", "init", "--check"]).ends(1).prints(&["missing", "differs"]);
-    assert_eq!(here.read(&workflow("perf_report.yml")), "mine\n");
-    assert!(!here.path(&workflow("perf_gpu.yml")).exists());
-    here.run(&["ci", "init", "--force"]).ends(0);
-    here.run(&["ci", "init", "--check"]).ends(0);
-    std::fs::remove_file(here.path(&workflow("perf_cpu.yml"))).unwrap();
-    std::fs::create_dir(here.path(&workflow("perf_cpu.yml"))).unwrap();
-    here.run(&["ci", "init"]).refuses(64, &["perf_cpu.yml", "directory"]);
+    here.write(&workflow("perf-gpu.yml"), "mine\n");
+    here.run(&["ci", "init", "--gpu"])
+        .refuses(64, &["nothing was written", "perf-gpu.yml is there already", "--force"]);
+    here.run(&["ci", "init", "--gpu", "--check"]).ends(1).prints(&["missing", "differs"]);
+    assert_eq!(here.read(&workflow("perf-gpu.yml")), "mine\n");
+    assert!(!here.path(&workflow("perf.yml")).exists());
+    here.run(&["ci", "init", "--gpu", "--force"]).ends(0);
+    here.run(&["ci", "init", "--gpu", "--check"]).ends(0);
+    std::fs::remove_file(here.path(&workflow("perf.yml"))).unwrap();
+    std::fs::create_dir(here.path(&workflow("perf.yml"))).unwrap();
+    here.run(&["ci", "init"]).refuses(64, &["perf.yml", "directory"]);
 }
 
 #[test]
@@ -64,16 +110,12 @@ fn init_takes_no_setting_that_would_mean_something_else() {
         ("--suite", "/etc/passwd", "in the repository"),
         ("--gpu-suite", "", "a file of the repository"),
         ("--suite", "./perf.toml", "part that is empty, . or .."),
-        ("--path", "./src/**", "part that is empty, . or .."),
-        ("--path", "src//**", "part that is empty, . or .."),
-        ("--path", "src/", "part that is empty, . or .."),
-        ("--path", "a/../b", "part that is empty, . or .."),
+        ("--suite", "perf.toml; rm -rf x", "letters, digits"),
+        ("--suite", "perf.toml # x", "letters, digits"),
+        ("--gpu-suite", "$(id).toml", "letters, digits"),
         ("--runner", " ", "it is empty"),
         ("--runner", "gpu,", "it is empty"),
         ("--install", " ", "it is empty"),
-        ("--path", "a,b", "a comma"),
-        ("--path", "!src/**", "begin with a name"),
-        ("--path", ":(attr:x)", "begin with a name"),
         ("--branch", "main\n  evil: true", "line break"),
         ("--branch", "!main", "not a pattern"),
         ("--branch", "release/**", "not a pattern"),
@@ -81,20 +123,30 @@ fn init_takes_no_setting_that_would_mean_something_else() {
         ("--branch", "../main", "no such branch"),
         ("--branch", " ", "it is empty"),
         ("--install", "echo ${{ secrets.TOKEN }}", "${{ begins an expression"),
-        ("--build", "make\nrm -rf /", "line break"),
+        ("--install", "make\nrm -rf /", "line break"),
         ("--label", "@@INSTALL@@", "@@"),
         ("--runner", "gpu,a\tb", "control character"),
-        ("--prefix", "a b", "capital letters"),
     ] {
-        here.run(&["ci", "init", flag, value]).refuses(64, &[flag, why]);
+        here.run(&["ci", "init", "--gpu", flag, value]).refuses(64, &[flag, why]);
     }
     assert!(!here.path(".github").exists());
+}
+
+#[test]
+fn a_path_of_the_suite_that_matches_nothing_is_refused() {
+    let here = Here::new();
+    let suite = here.read("suite.toml");
+    for path in ["./src/**", "src//**", "src/", "a/../b", "!src/**", ":(attr:x)", "-x"] {
+        here.write("suite.toml", &format!("{suite}\n[gate]\npaths = [\"{path}\"]\n"));
+        here.run(&["run", "--suite", "suite.toml"]).refuses(64, &["gate", path]);
+    }
 }
 
 #[test]
 fn init_makes_no_folder_and_writes_into_no_folder_outside_of_git_unless_asked_to() {
     let here = Here::new();
     std::fs::create_dir(here.path("apart")).unwrap();
+    here.write("apart/perf.toml", "");
     for flags in [&[][..], &["--force"], &["--check"], &["--no-repository"]] {
         let arguments = [&["ci", "init", "--dir", "nowhere/yet"], flags].concat();
         here.run(&arguments).refuses(64, &["nowhere/yet: no such folder"]);
@@ -102,11 +154,11 @@ fn init_makes_no_folder_and_writes_into_no_folder_outside_of_git_unless_asked_to
     here.run(&["ci", "init", "--dir", "apart"])
         .refuses(64, &["apart: it is in no git repository", "--no-repository"]);
     here.run(&["ci", "init", "--dir", "suite.toml"]).refuses(64, &["suite.toml: no such folder"]);
-    assert_eq!(here.files(), ["suite.toml"]);
+    assert_eq!(here.files(), ["apart/perf.toml", "suite.toml"]);
     assert!(!here.path("nowhere").exists());
     here.run(&["ci", "init", "--dir", "apart", "--check"]).ends(1).prints(&["missing"]);
     here.run(&["ci", "init", "--dir", "apart", "--no-repository"]).ends(0);
-    assert!(here.path("apart/.github/workflows/perf_cpu.yml").exists());
+    assert!(here.path("apart/.github/workflows/perf.yml").exists());
     // A folder of a repository is one; a worktree has a file of that name.
     here.write(".git", "gitdir: elsewhere\n");
     here.run(&["ci", "init", "--force", "--dir", "apart"]).ends(0);
@@ -119,9 +171,9 @@ fn init_writes_for_gitlab_as_well() {
         .ends(0)
         .prints(&["written          .gitlab/holdpoint.yml"]);
     here.run(&["ci", "init", "--forge", "gitlab", "--check"]).ends(0);
-    assert!(
-        here.read(".gitlab/holdpoint.yml").starts_with("# Written by: holdpoint ci init --forge gitlab\n")
-    );
+    let text = here.read(".gitlab/holdpoint.yml");
+    assert!(text.starts_with("# Written by: holdpoint ci init --forge gitlab\n"));
+    assert!(text.lines().count() <= 80, "{}", text.lines().count());
 }
 
 /// The guard on an event of the fixtures.
@@ -167,10 +219,10 @@ fn a_guard_that_cannot_decide_allows_nothing() {
     guard(&here, "issue_comment", "issue_comment", &[]).refuses(64, &["--permission FILE"]);
     // The clone has neither commit.
     here.git(&["init", "--quiet"]);
-    let paths = ["--repository", ".", "--path", "src/**"];
-    guard(&here, "pull_request", "pull_request", &paths)
+    let suite = ["--repository", ".", "--suite", "perf.toml"];
+    guard(&here, "pull_request", "pull_request", &suite)
         .refuses(64, &["cannot tell what has changed", "history"]);
-    guard(&here, "pull_request", "pull_request", &["--path", "src/**"]).ends(64);
+    guard(&here, "pull_request", "pull_request", &["--suite", "perf.toml"]).ends(64);
     assert!(!here.path("output").exists(), "{}", here.read("output"));
     let mut nothing = here.command(&["ci", "guard"]);
     nothing.env_remove("GITHUB_EVENT_NAME").env_remove("GITHUB_EVENT_PATH").env_remove("GITLAB_CI");
@@ -190,8 +242,13 @@ fn the_guard_sees_submodules_and_what_a_push_by_force_took_away() {
         let text = include_str!("../../../ci/tests/events/push.json");
         let text = text.replace("ec26c3e57ca3a959ca5aad62de7213c562f8c821", before);
         here.write("event.json", &text.replace("9f2c1d7e5b8a4036c2f1e0d9b8a7c6d5e4f3a2b1", after));
-        guard(&here, "push", "push", &["--event-path", "event.json", "--repository", ".", "--path", path])
+        let suite = format!("{}.toml", path.split('/').next().unwrap());
+        guard(&here, "push", "push", &["--event-path", "event.json", "--repository", ".", "--suite", &suite])
     };
+    for (name, path) in [("deps.toml", "deps/lib/**"), ("src.toml", "src/**")] {
+        here.write(name, &format!("{}\n[gate]\npaths = [\"{path}\"]\n", here.read("suite.toml")));
+        here.git(&["add", name]);
+    }
     let first = commit("first");
     here.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{first},deps/lib")]);
     let second = commit("a submodule");
@@ -212,7 +269,6 @@ fn the_guard_sees_submodules_and_what_a_push_by_force_took_away() {
     here.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{second},deps/lib")]);
     let moved = commit("moved");
     push(&hidden, &moved, "deps/lib/**").ends(0).prints(&["run: "]);
-    push(&first, &second, "./src/**").refuses(64, &["--path", "part that is empty"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! `holdpoint ci comment` and `holdpoint ci notify`, against servers on this machine.
+//! `holdpoint ci report` and `holdpoint ci notify`, against servers on this machine.
 
 use crate::common::{Here, Ran, ran};
-use crate::github::Comments;
+use crate::github::Kept;
 use crate::server::{Reply, Server};
 use serde_json::{Value, json};
 
@@ -35,15 +35,17 @@ fn other() -> Value {
 }
 
 /// GitHub with pull request 7 at SHA.
-fn github() -> (Server, Comments) {
+fn github() -> (Server, Kept) {
     let (head, base) = (json!({"sha": SHA}), json!({"repo": {"full_name": "o/r"}}));
-    crate::github::github("o/r", json!({"number": 7, "state": "open", "head": head, "base": base}))
+    let (server, written) =
+        crate::github::github("o/r", json!({"number": 7, "state": "open", "head": head, "base": base}));
+    (server, written.comments)
 }
 
 /// The command as a job of this event would run it.
 fn job(here: &Here, server: &Server, event: &str, payload: &Value, arguments: &[&str]) -> Ran {
     here.write("event.json", &payload.to_string());
-    let mut command = here.command(&[&["ci", "comment"], arguments].concat());
+    let mut command = here.command(&[&["ci", "report"], arguments].concat());
     command
         .env("GITHUB_TOKEN", "t0ken")
         .env("GITHUB_REPOSITORY", "o/r")
@@ -72,7 +74,7 @@ fn a_comment_is_created_then_updated_and_the_summary_has_the_same_text() {
     let body = comments.lock().unwrap()[0]["body"].as_str().unwrap().to_owned();
     assert!(body.starts_with("<!-- holdpoint:comment:holdpoint -->\n### holdpoint: regressed\n"), "{body}");
     assert_eq!(here.read("summary.md").trim_end(), body.trim_end());
-    assert_eq!(here.run(&["ci", "comment", "--dry-run"]).stdout, body);
+    assert_eq!(here.run(&["ci", "report", "--dry-run"]).stdout, body);
     job(&here, &server, "pull_request", &event, &[]).ends(0).prints(&["comment unchanged"]);
     here.edit("artifacts/comparison.json", |judged| judged["notes"] = json!(["something new"]));
     let ran = job(&here, &server, "pull_request", &event, &["--format", "json"]);
@@ -115,7 +117,7 @@ fn a_comparison_without_its_report_cannot_be_judged_again_and_is_no_pass() {
     here.run(&["compare", REPORT, "--baseline", REPORT, "--summary", "alone/comparison.json"]).ends(0);
     let says =
         "it says pass, which cannot be judged again: the samples that it was made of are not beside it";
-    here.run(&["ci", "comment", "--dry-run", "--artifacts", "alone"])
+    here.run(&["ci", "report", "--dry-run", "--artifacts", "alone"])
         .ends(64)
         .prints(&["### holdpoint: inconclusive\n\n- **problem**: comparison.json: it says pass"]);
     here.run(&["report", "alone/comparison.json"]).ends(0).prints(&[says, "inconclusive"]);
@@ -136,7 +138,7 @@ fn a_forks_own_job_says_first_that_it_is_no_proof() {
     }
     let own = job(&here, &server, "pull_request", &pull_request(SHA), &["--dry-run"]);
     assert!(!own.ends(0).stdout.contains("Not proof"), "{own:?}");
-    let mut gitlab = here.command(&["ci", "comment", "--dry-run"]);
+    let mut gitlab = here.command(&["ci", "report", "--dry-run"]);
     gitlab.env("CI_MERGE_REQUEST_PROJECT_ID", "1").env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "2");
     ran(gitlab.output().unwrap()).ends(0).prints(&["-->\n> **Not proof**: "]);
 }
@@ -231,7 +233,7 @@ fn an_artifact_that_cannot_be_used_is_told_of_and_is_no_pass() {
 fn what_is_missing_is_named() {
     let (here, (server, _)) = (here(), github());
     let bare = |arguments: &[&str]| {
-        let mut command = here.command(&[&["ci", "comment"], arguments].concat());
+        let mut command = here.command(&[&["ci", "report"], arguments].concat());
         let names = ["TOKEN", "REPOSITORY", "EVENT_NAME", "EVENT_PATH", "STEP_SUMMARY", "API_URL"];
         for name in names {
             command.env_remove(format!("GITHUB_{name}"));
@@ -258,7 +260,7 @@ fn what_is_missing_is_named() {
 fn an_empty_folder_makes_an_inconclusive_comment() {
     let here = Here::new();
     std::fs::create_dir(here.path("artifacts")).unwrap();
-    here.run(&["ci", "comment", "--dry-run"])
+    here.run(&["ci", "report", "--dry-run"])
         .ends(0)
         .prints(&["### holdpoint: inconclusive", "left no comparison"]);
     let on = "on = [\"pass\", \"inconclusive\", \"regressed\", \"broken\"]";
@@ -282,7 +284,7 @@ fn an_empty_folder_makes_an_inconclusive_comment() {
             &format!("exit code {code}"),
             "it left no comparison",
         ]);
-        here.run(&["ci", "comment", "--dry-run"])
+        here.run(&["ci", "report", "--dry-run"])
             .ends(0)
             .prints(&[&format!("### holdpoint: {verdict}"), &format!("exit code {code}")]);
     }

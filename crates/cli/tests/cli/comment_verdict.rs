@@ -1,4 +1,4 @@
-//! The verdict that `ci comment` and `ci notify` report: from the gate's own files, never from an earlier run's, and the
+//! The verdict that `ci report` and `ci notify` report: from the gate's own files, never from an earlier run's, and the
 //! exit code where that is worse.
 
 use crate::common::{Here, Ran, ran};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub const NOTIFY: &str = "schema_version = 1\n[[slack]]\nname = \"room\"\nurl_env = \"ROOM\"\n";
 
 fn comment(here: &Here) -> Ran {
-    here.run(&["ci", "comment", "--dry-run"])
+    here.run(&["ci", "report", "--dry-run"])
 }
 
 fn notify(here: &Here) -> Ran {

@@ -42,7 +42,10 @@ fn every_command_explains_itself() {
         "worker",
         "ci",
         "ci init",
+        "ci gate",
         "ci guard",
+        "ci promote",
+        "ci report",
         "completions",
     ] {
         let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();

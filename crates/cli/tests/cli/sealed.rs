@@ -254,10 +254,13 @@ fn no_command_of_ci_hands_a_secret_to_a_child() {
     let path = here.spy_on_git();
     let event = format!("{}/../ci/tests/events/push.json", env!("CARGO_MANIFEST_DIR"));
     here.write("notify.toml", crate::comment_verdict::NOTIFY);
-    let commands: [&[&str]; 4] = [
-        &["ci", "guard", "--repository", ".", "--path", "src/**"],
+    here.write("perf.toml", "");
+    let commands: [&[&str]; 6] = [
+        &["ci", "guard", "--repository", ".", "--suite", "perf.toml"],
+        &["ci", "gate", "--artifacts", "gated"],
+        &["ci", "gate", "--isolate", "--artifacts", "gated"],
         &["ci", "init"],
-        &["ci", "comment", "--dry-run"],
+        &["ci", "report", "--dry-run"],
         &["ci", "notify", "--config", "notify.toml", "--dry-run"],
     ];
     for arguments in commands {
@@ -268,9 +271,10 @@ fn no_command_of_ci_hands_a_secret_to_a_child() {
         let seen = std::fs::read_to_string(here.seen()).unwrap_or_default();
         assert!(!seen.contains("of-nobodys-business"), "{arguments:?}: {seen}");
         // The others start nothing.
-        let is_guard = arguments.contains(&"guard");
-        assert_eq!(seen.contains("git "), is_guard, "{arguments:?}: {ran:?} {seen}");
-        assert_eq!(ran.code == 0, !is_guard, "{arguments:?}: {ran:?}");
+        let looks_at_commits = ["guard", "gate"].contains(&arguments[1]);
+        let asks_git = looks_at_commits || arguments[1] == "init";
+        assert_eq!(seen.contains("git "), asks_git, "{arguments:?}: {ran:?} {seen}");
+        assert_eq!(ran.code == 0, !looks_at_commits, "{arguments:?}: {ran:?}");
         let _ = std::fs::remove_file(here.seen());
     }
 }

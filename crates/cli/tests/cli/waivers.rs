@@ -58,7 +58,7 @@ fn a_regression_within_a_waiver_passes_and_every_form_shows_who_answers_for_it()
     form("junit").ends(0).prints(&["failures=\"0\"", "waived, +900 %"]);
     form("sarif").ends(0).prints(&["\"suppressions\"", "holdpoint/waived"]);
     here.run(&["report", "out/comparison.json"]).ends(0).prints(&words);
-    here.run(&["ci", "comment", "--artifacts", "out", "--dry-run"]).ends(0).prints(&[
+    here.run(&["ci", "report", "--artifacts", "out", "--dry-run"]).ends(0).prints(&[
         "### holdpoint: waived",
         "by @&#8203;ada until",
         "checks \\| were \\`added\\`",

@@ -423,6 +423,7 @@ fn killed_rooflines_leave_nothing() {
 #[test]
 fn killed_workflows_are_whole_or_not_there() {
     let here = Here::repository();
+    here.write("perf.toml", common::TINY);
     survives_without(&here, &["ci", "init"], &[".github"]);
 }
 

@@ -1,19 +1,18 @@
 //! What a GitLab job keeps from what it measures: secrets, its own files, and the time after the gate.
 
 use crate::actions::{parsed, written};
-use crate::pipeline::{Ended, Started, run};
+use crate::pipeline::{Ended, Started, can_be_without_namespaces, run};
 use crate::repository::Origin;
 use std::fs;
 use std::process::Command;
 
-/// Neither alone nor by sudo, which has a PATH of its own.
-const NO_NAMESPACES: [(&str, &str); 2] =
-    [("unshare", "#!/bin/sh\nexit 1\n"), ("sudo", "#!/bin/sh\nexit 1\n")];
-
 /// A push that is slower, with these variables of the project.
-fn pushed(more: &[(&str, &str)], programs: &[(&str, &str)]) -> Ended {
-    let file = parsed(&written(&["--forge", "gitlab", "--build", "env > \"$HOME/built\""])["holdpoint.yml"]);
+fn pushed(more: &[(&str, &str)], no_namespaces: bool) -> Ended {
+    let file = parsed(&written(&["--forge", "gitlab"])["holdpoint.yml"]);
     let origin = Origin::new();
+    let suite = fs::read_to_string(origin.path().join("perf-gpu.toml")).unwrap();
+    let build = "[build]\ncommand = [\"sh\", \"-c\", 'env > \"$HOME/built\"']\n";
+    origin.commit_file("perf-gpu.toml", &format!("{suite}{build}"));
     let before = origin.record_baseline();
     let head = origin.commit("9000");
     let given = [
@@ -25,7 +24,7 @@ fn pushed(more: &[(&str, &str)], programs: &[(&str, &str)]) -> Ended {
         ("CI_DEFAULT_BRANCH", "main"),
     ];
     let given = given.iter().chain(more).copied().collect();
-    let started = Started { sha: &head, given, programs: programs.to_vec(), ..Started::default() };
+    let started = Started { sha: &head, given, no_namespaces, ..Started::default() };
     run(&file, &started, &origin)
 }
 
@@ -56,9 +55,9 @@ fn what_is_measured_sees_no_secret_of_the_job() {
             ("KERNEL_VARIANT", "wide 'and' \"odd\"\nlines $HOME"),
             ("HOLDPOINT_PASS", "KERNEL_VARIANT, NOT_THERE"),
         ],
-        &[],
+        false,
     );
-    let job = &ended.jobs["holdpoint-gpu"];
+    let job = &ended.jobs["gpu-perf-regression"];
     assert_eq!(ended.jobs["gpu-perf-regression"].result, "failure", "{:#?}", ended.jobs);
     assert_eq!(has_namespaces(), !job.log.contains("may outlive the gate"), "{}", job.log);
     for seen in ["seen", "built"] {
@@ -74,8 +73,12 @@ fn what_is_measured_sees_no_secret_of_the_job() {
 
 #[test]
 fn without_namespaces_the_job_warns_and_still_says_what_it_found() {
-    let ended = pushed(&[], &NO_NAMESPACES);
-    let gate = &ended.jobs["holdpoint-gpu"];
+    if !can_be_without_namespaces() {
+        eprintln!("skipped: not root, or namespaces cannot be forbidden here");
+        return;
+    }
+    let ended = pushed(&[], true);
+    let gate = &ended.jobs["gpu-perf-regression"];
     assert!(gate.log.contains("WARNING: this machine has no namespaces"), "{}", gate.log);
     assert_eq!(fs::read_to_string(gate.evidence("exit-code")).unwrap(), "1\n");
 }
@@ -101,14 +104,17 @@ fn where_the_job_is_root_another_user_is_measured_and_nothing_of_it_is_left() {
     };
     if id(&["-u"]) != "0"
         || !Command::new("setpriv").arg("--version").output().is_ok_and(|done| done.status.success())
+        || !can_be_without_namespaces()
     {
-        eprintln!("skipped: not root, or no setpriv");
+        eprintln!("skipped: not root, no setpriv, or namespaces cannot be forbidden here");
         return;
     }
-    let ended = pushed(&[("HOLDPOINT_MEASURE_AS", "nobody")], &NO_NAMESPACES);
-    let gate = &ended.jobs["holdpoint-gpu"];
-    assert!(!gate.log.contains("WARNING"), "{}", gate.log);
-    assert_eq!(fs::read_to_string(gate.evidence("exit-code")).unwrap(), "1\n", "{}", gate.log);
-    assert!(ended.jobs["gpu-perf-regression"].log.contains("regressed"), "{:#?}", ended.jobs);
-    assert_eq!(left_by_user(&id(&["-u", "nobody"])), Vec::<String>::new());
+    for no_namespaces in [true, false] {
+        let ended = pushed(&[("HOLDPOINT_MEASURE_AS", "nobody")], no_namespaces);
+        let gate = &ended.jobs["gpu-perf-regression"];
+        assert!(!gate.log.contains("WARNING"), "{}", gate.log);
+        assert_eq!(fs::read_to_string(gate.evidence("exit-code")).unwrap(), "1\n", "{}", gate.log);
+        assert!(ended.jobs["gpu-perf-regression"].log.contains("regressed"), "{:#?}", ended.jobs);
+        assert_eq!(left_by_user(&id(&["-u", "nobody"])), Vec::<String>::new());
+    }
 }

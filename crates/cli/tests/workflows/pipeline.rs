@@ -2,30 +2,16 @@
 //! What the file does not use is a panic, not a guess.
 
 use crate::actions::{copy, left_by};
-use crate::program::write_program;
 use crate::repository::{Origin, git};
-use serde_json::{Map, Value};
+use crate::server::{Reply, Server};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-
-/// `curl`, as far as the comment uses it: answers from files, and keeps what it was told.
-const CURL: &str = r#"#!/bin/sh
-if ! grep -q 'PRIVATE-TOKEN: glpat-comment' token.conf; then echo "curl: 401" >&2; exit 22; fi
-for argument in "$@"; do case "$argument" in https://*) url=${argument#https://gitlab.example.org/api/v4/} ;; esac; done
-case "$*" in
-*--form*) printf '%s\n' "$*" >> "$ANSWERS/said"; cat note.md >> "$ANSWERS/said"; exit 0 ;;
-esac
-case "$url" in
-user) echo '{"id":7}' ;;
-projects/41/merge_requests\?*) cat "$ANSWERS/merge_requests.json" ;;
-projects/41/merge_requests/*/notes\?*) cat "$ANSWERS/notes.json" ;;
-*) echo "curl: $*: 404" >&2; exit 22 ;;
-esac
-"#;
 
 type Variables = BTreeMap<String, String>;
 type Keys = Map<String, Value>;
@@ -41,8 +27,8 @@ pub struct Started<'a> {
     pub scoped: Vec<(&'a str, &'a str, &'a str)>,
     /// What GitLab says of merge requests and of their notes.
     pub answers: [Value; 2],
-    /// Programs that jobs find before the machine's own.
-    pub programs: Vec<(&'a str, &'a str)>,
+    /// Whether the machine has no namespaces to isolate anything in.
+    pub no_namespaces: bool,
 }
 
 /// What came of a job.
@@ -52,11 +38,8 @@ pub struct Job {
     pub result: &'static str,
     /// What its scripts printed.
     pub log: String,
-    /// What its artifacts are called.
-    pub name: String,
     /// Its home, with the checkout in `project`.
     pub home: PathBuf,
-    passed_on: Vec<(String, String)>,
 }
 
 impl Job {
@@ -70,8 +53,8 @@ impl Job {
 pub struct Ended {
     /// The jobs that its rules put into it.
     pub jobs: BTreeMap<String, Job>,
-    /// What GitLab was told to write.
-    pub said: String,
+    /// Notes that were written: method, place and text.
+    pub notes: Vec<[String; 3]>,
     _dir: TempDir,
 }
 
@@ -124,13 +107,9 @@ fn needs(job: &Keys) -> Vec<(String, bool)> {
 pub fn run(file: &Value, started: &Started, origin: &Origin) -> Ended {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let answers = dir.path().join("answers");
-    fs::create_dir(&answers).unwrap();
-    for (name, answer) in ["merge_requests.json", "notes.json"].iter().zip(&started.answers) {
-        fs::write(answers.join(name), answer.to_string()).unwrap();
-    }
+    let (server, notes) = gitlab(started.answers.clone());
     let mut given: Variables = Variables::new();
-    for (name, variable) in file["variables"].as_object().unwrap() {
+    for (name, variable) in file["variables"].as_object().into_iter().flatten() {
         given.insert(name.clone(), variable["value"].as_str().unwrap().to_owned());
     }
     given.extend(started.given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -150,7 +129,7 @@ pub fn run(file: &Value, started: &Started, origin: &Origin) -> Ended {
         }
     }
     let mut jobs: BTreeMap<String, Job> = BTreeMap::new();
-    let machine = Machine { dir: dir.path(), started, given, origin };
+    let machine = Machine { dir: dir.path(), started, given, origin, api: &server.url };
     while !waiting.is_empty() {
         let is_ready = |job: &Keys| needs(job).iter().all(|(need, _)| !waiting.contains_key(need));
         let ready = waiting.iter().find(|(_, (job, _))| is_ready(job));
@@ -159,7 +138,33 @@ pub fn run(file: &Value, started: &Started, origin: &Origin) -> Ended {
         let done = machine.job(&name, &job, &rule, &jobs);
         jobs.insert(name, done);
     }
-    Ended { jobs, said: fs::read_to_string(answers.join("said")).unwrap_or_default(), _dir: dir }
+    let notes = notes.lock().unwrap().clone();
+    Ended { jobs, notes, _dir: dir }
+}
+
+type Notes = Arc<Mutex<Vec<[String; 3]>>>;
+
+/// GitLab with merge requests and the notes of one.
+fn gitlab([merge_requests, notes]: [Value; 2]) -> (Server, Notes) {
+    let written = Notes::default();
+    let kept = Arc::clone(&written);
+    let server = Server::start(move |request, _| {
+        if request.header("private-token") != Some("glpat-comment") {
+            return Reply::json(401, json!({"message": "401 Unauthorized"}));
+        }
+        match (request.method.as_str(), request.path()) {
+            ("GET", "/user") => Reply::json(200, json!({"id": 7})),
+            ("GET", "/projects/41/merge_requests") => Reply::json(200, merge_requests.clone()),
+            ("GET", path) if path.ends_with("/notes") => Reply::json(200, notes.clone()),
+            (method @ ("POST" | "PUT"), path) => {
+                let body = request.json()["body"].as_str().unwrap().to_owned();
+                kept.lock().unwrap().push([method.to_owned(), path.to_owned(), body]);
+                Reply::json(200, json!({"id": 12}))
+            }
+            _ => Reply::json(404, json!({"message": "404 Not Found"})),
+        }
+    });
+    (server, written)
 }
 
 struct Machine<'a> {
@@ -167,13 +172,21 @@ struct Machine<'a> {
     started: &'a Started<'a>,
     given: Variables,
     origin: &'a Origin,
+    /// Where GitLab's API is.
+    api: &'a str,
 }
 
 impl Machine<'_> {
     fn job(&self, name: &str, job: &Keys, rule: &Keys, done: &BTreeMap<String, Job>) -> Job {
         let needed: Vec<&Job> = needs(job).iter().filter_map(|(need, _)| done.get(need)).collect();
         let is_good = |job: &&Job| ["success", "warning"].contains(&job.result);
-        if rule.get("when").is_none_or(|when| when != "always") && !needed.iter().all(is_good) {
+        let is_due = match rule.get("when").and_then(Value::as_str) {
+            None => needed.iter().all(is_good),
+            Some("always") => true,
+            Some("on_failure") => needed.iter().any(|job| job.result == "failure"),
+            Some(other) => panic!("{other}: no such time here"),
+        };
+        if !is_due {
             return Job { result: "skipped", ..Job::default() };
         }
         let home = self.dir.join("jobs").join(name);
@@ -193,10 +206,7 @@ impl Machine<'_> {
         for need in needed.iter().filter(|need| need.evidence("").exists()) {
             assert!(copy(&need.evidence(""), &project.join("holdpoint-artifacts")));
         }
-        for (name, text) in self.started.programs.iter().chain(&[("curl", CURL)]) {
-            write_program(&bin.join(name), text);
-        }
-        // The strongest last: a job's own, what other jobs passed on, then the project's and the pipeline's.
+        // The strongest last: a job's own, then the project's and the pipeline's.
         let mut variables = Variables::new();
         let expanded = |value: &Value| match value.as_str() {
             Some(text) => text.replace("$CI_PROJECT_DIR", &project.display().to_string()),
@@ -206,7 +216,6 @@ impl Machine<'_> {
             }
         };
         variables.extend(own.iter().map(|(name, value)| ((*name).clone(), expanded(value))));
-        variables.extend(needed.iter().flat_map(|need| need.passed_on.clone()));
         variables.extend(self.given.clone());
         let environment = job.get("environment").and_then(|environment| environment["name"].as_str());
         for (scope, name, value) in &self.started.scoped {
@@ -214,7 +223,6 @@ impl Machine<'_> {
                 variables.insert((*name).to_owned(), (*value).to_owned());
             }
         }
-        let name_of_artifacts = variables.get("HP_JOB_NAME").cloned().unwrap_or_default();
         let (code, log) = self.scripts(job, &home, variables);
         let is_apart = !log.contains("may outlive the gate");
         if is_apart {
@@ -225,8 +233,11 @@ impl Machine<'_> {
             code if is_allowed(job, rule, code) => "warning",
             _ => "failure",
         };
-        let passed_on = reported(job, &project, is_apart);
-        Job { result, log, name: name_of_artifacts, home, passed_on }
+        if is_apart && home.join("project/holdpoint-artifacts/exit-code").exists() {
+            let code = fs::read_to_string(home.join("project/holdpoint-artifacts/exit-code")).unwrap();
+            assert_eq!(code.lines().count(), 1, "it is written once, by the job itself: {code}");
+        }
+        Job { result, log, home }
     }
 
     /// What GitLab's runner does: a clone with all branches, and a token in its configuration.
@@ -243,12 +254,12 @@ impl Machine<'_> {
             .map(|line| line.as_str().unwrap().to_owned())
             .collect();
         let (project, bin) = (home.join("project"), home.join("bin"));
-        let mut sh = Command::new("sh");
+        let mut sh = if self.started.no_namespaces { without_namespaces() } else { Command::new("sh") };
         sh.args(["-e", "-c", &script.join("\n")]).current_dir(&project).env_clear();
         sh.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())).env("HOME", home);
         sh.env("BIN", &bin).env("BUILT", env!("CARGO_BIN_EXE_holdpoint")).env("CI_PROJECT_DIR", &project);
-        sh.env("CI", "true").env("GITLAB_CI", "true").env("ANSWERS", self.dir.join("answers"));
-        sh.env("CI_API_V4_URL", "https://gitlab.example.org/api/v4").env("CI_JOB_TOKEN", "glcbt-job");
+        sh.env("CI", "true").env("GITLAB_CI", "true");
+        sh.env("CI_API_V4_URL", self.api).env("CI_JOB_TOKEN", "glcbt-job");
         sh.env("CI_SERVER_HOST", "gitlab.example.org").env("GITLAB_USER_LOGIN", "mona");
         sh.env("CI_PROJECT_URL", "https://gitlab.example.org/octo-org/kernels");
         sh.env("CI_PIPELINE_URL", "https://gitlab.example.org/octo-org/kernels/-/pipelines/77");
@@ -268,19 +279,37 @@ fn is_allowed(job: &Keys, rule: &Keys, code: i32) -> bool {
     of_rule.is_some_and(|allowed| *allowed == true || allowed["exit_codes"] == code)
 }
 
-/// The variables of its dotenv report. Where something may outlive the gate, it can add to it, and the job has said so.
-fn reported(job: &Keys, project: &Path, is_apart: bool) -> Vec<(String, String)> {
-    let report = job.get("artifacts").and_then(|artifacts| artifacts["reports"]["dotenv"].as_str());
-    let text = report.and_then(|report| fs::read_to_string(project.join(report)).ok()).unwrap_or_default();
-    let line = |line: &str| {
-        let (name, value) = line.split_once('=').unwrap();
-        assert!(!value.is_empty() && !value.contains(' '), "GitLab takes no such line: {line}");
-        (name.to_owned(), value.to_owned())
-    };
-    let mut found: Vec<(String, String)> = text.lines().map(line).collect();
-    let all = found.clone();
-    let mut names = std::collections::BTreeSet::new();
-    found.retain(|(name, _)| names.insert(name.clone()));
-    assert!(!is_apart || found == all, "each variable is set once, by the job itself: {all:?}");
-    found
+/// A shell on a machine that lets nobody make a namespace of processes. All users are there, as they are for root.
+fn without_namespaces() -> Command {
+    let mut command = Command::new("python3");
+    command.args(["-c", NO_NAMESPACES, "sh"]);
+    command
+}
+
+/// Makes a namespace of users with every user in it, forbids namespaces of processes there, and goes on as the command given.
+const NO_NAMESPACES: &str = r#"
+import ctypes, os, sys
+ready, go = os.pipe(), os.pipe()
+inside = os.fork()
+if inside == 0:
+    assert ctypes.CDLL(None, use_errno=True).unshare(0x10000000) == 0
+    os.write(ready[1], b"x")
+    os.read(go[0], 1)
+    os.setgid(0)
+    os.setuid(0)
+    open("/proc/sys/user/max_pid_namespaces", "w").write("0")
+    os.execvp(sys.argv[1], sys.argv[1:])
+os.read(ready[0], 1)
+for kind in ("uid_map", "gid_map"):
+    open(f"/proc/{inside}/{kind}", "w").write("0 0 65536")
+os.write(go[1], b"x")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(inside, 0)[1]))
+"#;
+
+/// Whether this machine can be made one without namespaces.
+pub fn can_be_without_namespaces() -> bool {
+    without_namespaces()
+        .args(["-c", "! unshare --pid --fork true"])
+        .output()
+        .is_ok_and(|done| done.status.success())
 }

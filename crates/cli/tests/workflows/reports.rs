@@ -1,6 +1,6 @@
-//! What is told: `/perf SHA`, the status after a pull request, the comment.
+//! What is reported: `/perf SHA`, the check and the comment.
 
-use crate::actions::{Event, Run};
+use crate::actions::{Event, Run, parsed, run, written};
 use crate::repository::{Origin, event};
 use crate::{ends, pull_request, workflow};
 use serde_json::{Value, json};
@@ -14,29 +14,33 @@ fn commented(time: &str, change: impl FnOnce(&mut Value)) -> (Run, String) {
     change(&mut payload);
     let answers = [event("api_pull_fork", &head, &base), event("api_permission", &head, &base)];
     let event = Event { answers, ..Event::new("issue_comment", payload, &base) };
-    (workflow("perf_command.yml", &[], &event, &origin), head)
+    (workflow("perf-gpu.yml", &[], &event, &origin), head)
 }
 
+const DECIDES: &str = "gpu-perf-regression";
+
 #[test]
-fn a_maintainers_perf_measures_a_fork_and_sets_the_status() {
-    for (time, state, what) in [
-        ("2000", "success", "not slower"),
+fn a_maintainers_perf_measures_a_fork_and_sets_the_check() {
+    for (time, conclusion, what) in [
+        ("2000", "success", "pass"),
         ("9000", "failure", "regressed"),
         ("die", "failure", "broken"),
         ("skip", "failure", "skipped"),
     ] {
         let (run, head) = commented(time, |_| {});
-        ends(&run, "report", "success", "Comment on the pull request");
-        let words = if state == "success" { "pass" } else { what };
+        ends(&run, DECIDES, conclusion, "comment created on pull request 42");
         let comment = &run.comments[0];
         assert!(
-            comment.starts_with("<!-- holdpoint") && comment.contains(&format!("holdpoint: {words}")),
+            comment.starts_with("<!-- holdpoint") && comment.contains(&format!("holdpoint: {what}")),
             "{comment}"
         );
-        let said = format!(
-            "repos/octo-org/kernels/statuses/{head} --raw-field state={state} --raw-field context=holdpoint/gpu"
+        assert!(comment.contains("**Not proof**"), "{comment}");
+        let check = &run.checks[0];
+        assert_eq!(
+            [&check["name"], &check["head_sha"], &check["conclusion"]],
+            ["holdpoint/gpu", &head, conclusion]
         );
-        assert!(run.said.contains(&said) && run.said.contains(what), "{}: {:#?}", run.said, run.jobs);
+        assert!(check["output"]["title"].as_str().unwrap().contains(what), "{check}");
     }
 }
 
@@ -47,7 +51,7 @@ fn a_comment_that_may_not_is_told_nothing_and_sets_nothing() {
     // What a comment's author is called does not count; what the author may do does, and who that is not known of may nothing.
     let (hidden, _) =
         commented("2000", |event| event["comment"]["author_association"] = "CONTRIBUTOR".into());
-    ends(&hidden, "report", "success", "Comment on the pull request");
+    ends(&hidden, DECIDES, "success", "comment created");
     let (past, _) = commented("2000", |event| {
         event["comment"]["user"]["login"] = "ghost".into();
         event["sender"]["login"] = "ghost".into();
@@ -61,102 +65,81 @@ fn a_comment_that_may_not_is_told_nothing_and_sets_nothing() {
     let (issue, _) = commented("2000", |event| event["issue"]["pull_request"] = Value::Null);
     assert_eq!(issue.jobs["guard"].result, "skipped");
     for run in [run, past, chat, issue] {
-        assert_eq!([&run.jobs["gpu"].result, &run.jobs["report"].result], ["skipped", "skipped"]);
-        assert_eq!(run.said, "");
+        assert_eq!([&run.jobs["gpu"].result, &run.jobs[DECIDES].result], ["skipped", "skipped"]);
+        assert_eq!((run.checks.len(), run.comments.len()), (0, 0));
     }
 }
 
+/// A fork's run of the GPU workflow reports nothing: what "/perf SHA" has found of the commit stands.
 #[test]
-fn the_status_after_a_pull_request_believes_no_fork() {
+fn a_forks_own_run_sets_no_check_and_writes_no_comment() {
     let origin = Origin::new();
-    let head = origin.head();
-    for (repository, conclusion, state) in [
-        (json!({"id": 186_853_002}), "success", "success"),
-        (json!({"id": 186_853_002}), "failure", "failure"),
-        (json!({"id": 186_853_002}), "cancelled", "failure"),
-        (json!({"id": 912_345_678}), "success", "pending"),
-        (Value::Null, "success", "pending"),
-    ] {
-        let payload = json!({
-            "action": "completed",
-            "repository": {"id": 186_853_002},
-            "workflow_run": {
-                "id": 30_433_642, "name": "GPU Perf Regression", "event": "pull_request", "head_sha": head,
-                "conclusion": conclusion, "head_repository": repository, "head_branch": "topic",
-            },
-        });
-        let event = Event::new("workflow_run", payload, &head);
-        let run = workflow("perf_report.yml", &[], &event, &origin);
-        ends(&run, "status", "success", "");
-        // A fork's evidence under the name of the GPU's gate is not told of.
-        assert_eq!(run.jobs["comment"].result == "skipped", state == "pending", "{:#?}", run.jobs);
-        assert!(run.said.contains(&format!("statuses/{head} --raw-field state={state} ")), "{}", run.said);
-        // What "/perf SHA" has found stays.
-        let found = workflow("perf_report.yml", &[], &Event { status: Some("failure"), ..event }, &origin);
-        ends(&found, "status", "success", "");
-        assert_eq!(found.said.is_empty(), state == "pending", "{}", found.said);
+    let base = origin.head();
+    let head = origin.commit_in_fork("1000");
+    for change in
+        [|_: &mut Value| {}, |payload: &mut Value| payload["pull_request"]["head"]["repo"] = Value::Null]
+    {
+        let mut fork = pull_request("pull_request_fork", &head, &base);
+        change(&mut fork.payload);
+        let run = workflow("perf-gpu.yml", &[], &fork, &origin);
+        ends(&run, DECIDES, "failure", "refused: ");
+        assert_eq!((run.checks.len(), run.comments.len()), (0, 0), "{:?}", run.checks);
     }
 }
 
-/// A run of the GPU's gate on a pull request of this repository has ended.
-fn ended(head: &str, conclusion: &str) -> Value {
-    json!({
-        "action": "completed",
-        "repository": {"id": 186_853_002},
-        "workflow_run": {
-            "id": 30_433_642, "name": "GPU Perf Regression", "event": "pull_request", "head_sha": head,
-            "head_branch": "wider-loads", "conclusion": conclusion,
-            "head_repository": {"id": 186_853_002, "owner": {"login": "octo-org"}},
-        },
-    })
-}
-
 #[test]
-fn a_run_that_died_is_told_of_and_one_that_had_nothing_to_do_is_not() {
+fn a_gate_that_died_is_reported_and_one_that_had_nothing_to_do_is_not() {
     let origin = Origin::new();
-    let head = origin.head();
-    for (conclusion, says, told) in [
-        ("failure", "no verdict: the run ended with failure and left nothing", 1),
-        ("cancelled", "no verdict: the run ended with cancelled", 1),
-        ("success", "nothing was to be measured", 0),
-        ("action_required", "waits for somebody to approve it", 0),
-    ] {
-        let answers = [event("api_pull_fork", &head, &head), Value::Null];
-        let event = Event { answers, ..Event::new("workflow_run", ended(&head, conclusion), &head) };
-        let run = workflow("perf_report.yml", &[], &event, &origin);
-        assert!(run.jobs["comment"].log.contains(says), "{:#?}", run.jobs);
-        assert_eq!(run.comments.len(), told, "{:#?}", run.jobs);
-    }
+    let base = origin.head();
+    origin.branch("topic");
+    let head = origin.commit("2000");
+    let mut perf = parsed(&written(&[])["perf.yml"]);
+    // The machine is gone before anything was kept.
+    let steps = perf["jobs"]["gate"]["steps"].as_array_mut().unwrap();
+    steps.retain(|step| step["name"] != "Keep the evidence");
+    let gate = steps.iter_mut().find(|step| step["name"] == "Gate").unwrap();
+    gate["run"] = "exit 1".into();
+    let died = run(&perf, &pull_request("pull_request", &head, &base), &origin);
+    ends(&died, "report", "success", "no verdict");
+    assert_eq!((died.comments.len(), &died.checks[0]["conclusion"]), (1, &"failure".into()));
+    assert!(died.comments[0].contains("holdpoint: inconclusive"), "{}", died.comments[0]);
 }
 
 #[test]
-fn what_a_pull_request_left_becomes_one_comment() {
+fn what_a_pull_request_left_becomes_one_comment_at_its_head() {
     let origin = Origin::new();
     let base = origin.head();
     origin.branch("wider-loads");
     let head = origin.commit("9000");
-    let measured = workflow("perf_gpu.yml", &[], &pull_request("pull_request", &head, &base), &origin);
-    let answers = [event("api_pull_fork", &head, &base), Value::Null];
-    let evidence = Some(measured.artifacts.join("perf-gpu-regression-artifacts"));
-    let event = Event { answers, evidence, ..Event::new("workflow_run", ended(&head, "failure"), &base) };
-    let run = workflow("perf_report.yml", &[], &event, &origin);
-    ends(&run, "comment", "success", "created");
-    assert!(run.comments[0].contains("holdpoint: regressed"), "{}", run.comments[0]);
+    let event = pull_request("pull_request", &head, &base);
+    let gated = workflow("perf-gpu.yml", &[], &event, &origin);
+    ends(&gated, DECIDES, "failure", "created");
+    assert!(gated.comments[0].contains("holdpoint: regressed"), "{}", gated.comments[0]);
+    assert_eq!(gated.checks[0]["conclusion"], "failure");
     // What was there before this run began is somebody else's evidence by now.
-    let moved = event_at(&event, "4444444444444444444444444444444444444444");
-    let late = workflow("perf_report.yml", &[], &moved, &origin);
-    assert_eq!(
-        (late.jobs["comment"].result.as_str(), late.comments.len()),
-        ("success", 0),
-        "{:#?}",
-        late.jobs
-    );
+    let mut moved = pull_request("pull_request", &head, &base);
+    moved.answers[0]["head"]["sha"] = "4444444444444444444444444444444444444444".into();
+    let late = workflow("perf-gpu.yml", &[], &moved, &origin);
+    ends(&late, DECIDES, "failure", "nothing was posted: pull request 42 has moved on");
+    assert_eq!(late.comments.len(), 0);
 }
 
-/// The same event, when the pull request is at another commit by now.
-fn event_at<'a>(event: &Event<'a>, sha: &str) -> Event<'a> {
-    let mut answers = event.answers.clone();
-    answers[0]["head"]["sha"] = sha.into();
-    let (payload, evidence) = (event.payload.clone(), event.evidence.clone());
-    Event { answers, evidence, ..Event::new(event.name, payload, event.sha) }
+#[test]
+fn evidence_that_was_typed_into_sets_no_check_that_passes() {
+    let origin = Origin::new();
+    let base = origin.head();
+    origin.branch("topic");
+    let head = origin.commit("9000");
+    let mut perf = parsed(&written(&[])["perf.yml"]);
+    let steps = perf["jobs"]["gate"]["steps"].as_array_mut().unwrap();
+    let gate = steps.iter().position(|step| step["name"] == "Gate").unwrap();
+    // The gate's own result is lost, as measured code could bring about on a machine that is its own.
+    steps[gate]["continue-on-error"] = true.into();
+    let edit = "sed -i 's/\"regressed\"/\"pass\"/g' \"$RUNNER_TEMP/artifacts/comparison.json\"; echo 0 > \"$RUNNER_TEMP/artifacts/exit-code\"";
+    steps.insert(gate + 1, json!({"name": "Forge", "run": edit}));
+    let forged = run(&perf, &pull_request("pull_request", &head, &base), &origin);
+    assert_eq!(forged.jobs["gate"].result, "success");
+    ends(&forged, "report", "failure", "judged again it is regressed");
+    assert_eq!(forged.checks[0]["conclusion"], "failure");
+    assert!(forged.comments[0].contains("**problem**"), "{}", forged.comments[0]);
 }

@@ -55,8 +55,10 @@ impl Origin {
         self.dir.path()
     }
 
-    /// The next commit, which takes this time.
+    /// The next commit, which takes this time, and differs from the one before in any case.
     pub fn commit(&self, time: &str) -> String {
+        let log = Command::new("git").current_dir(self.path()).args(["log", "--format=%H"]).output().unwrap();
+        fs::write(self.path().join("change"), log.stdout).unwrap();
         self.commit_file("time", time)
     }
 

@@ -3,9 +3,10 @@
 use super::CiResult;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{ForgeName, InitArgs, OnInconclusiveName};
-use holdpoint_ci::workflows::{File, Forge, OnInconclusive, Settings, files};
+use crate::options::{ForgeName, InitArgs};
+use holdpoint_ci::workflows::{File, Forge, Part, Settings, files};
 use holdpoint_model::ExitCode;
+use holdpoint_process::git;
 use serde::Serialize;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -46,8 +47,9 @@ struct Found {
 }
 
 pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
-    let files = files(&settings(args)).map_err(|error| FlowError::Input(error.to_string()))?;
     refuse_folder(args)?;
+    let files = files(&settings(args)).map_err(|error| FlowError::Input(error.to_string()))?;
+    refuse_missing_suite(args)?;
     let found: Vec<Found> = files.into_iter().map(|file| look(&args.dir, file)).collect::<Result<_, _>>()?;
     if args.check {
         let all_same = found.iter().all(|file| file.state == State::Same);
@@ -66,18 +68,55 @@ pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
     }
     let words = ["written", "written over", "as it was"];
     let mut done = Done::new(CiResult::Files(Files { found, words }), ExitCode::Ok);
-    if args.forge == ForgeName::Github {
+    if args.forge == ForgeName::Github && args.gpu {
         done = done.with_note(
             "next, before the runner with the GPU is there: in a public repository set Settings > Actions > General > \"Require \
              approval for all external contributors\", or give the runner to the default branch's workflows only \
              (docs/self-hosted-runner.md); a fork's own workflow file can name the runner, and only that stops it",
         );
     }
-    Ok(done.with_note(
+    let gpu = match (args.gpu, args.forge) {
+        (false, _) => "",
+        (true, ForgeName::Github) => {
+            ", and gpu-perf-regression or, where forks are welcome, the check holdpoint/gpu"
+        }
+        (true, ForgeName::Gitlab) => " and gpu-perf-regression",
+    };
+    Ok(done.with_note(format!(
         "next: commit them, let somebody who owns the repository review .github or .gitlab with every change (CODEOWNERS), \
-         and make the check perf-regression required, and gpu-perf-regression or, where forks are welcome, the status \
-         holdpoint/gpu (docs/ci.md)",
-    ))
+         and make the check perf-regression required{gpu} (docs/ci.md)"
+    )))
+}
+
+/// A gate without a suite would fail on every change.
+fn refuse_missing_suite(args: &InitArgs) -> Result<(), FlowError> {
+    let gpu = args.gpu.then_some(&args.gpu_suite);
+    let Some(suite) = std::iter::once(&args.suite).chain(gpu).find(|suite| !args.dir.join(suite).is_file())
+    else {
+        return Ok(());
+    };
+    Err(FlowError::Input(format!(
+        "there is no {suite} in {}: \"holdpoint init\" writes a first suite; one with another name is given with {}",
+        args.dir.display(),
+        if Some(suite) == gpu { "--gpu-suite" } else { "--suite" }
+    )))
+}
+
+/// The branch that changes go to: the remote's default, else what git would call a first branch, else the one that is checked out.
+fn default_branch(dir: &Path) -> String {
+    let ask = |arguments: &[&str]| {
+        let done = git::ask(dir, arguments).ok().filter(|done| done.status.success())?;
+        let line = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+        (!line.is_empty()).then_some(line)
+    };
+    let remote = ask(&["symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"]);
+    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
+    let is_there =
+        |name: &&str| ask(&["rev-parse", "--quiet", "--verify", &format!("refs/heads/{name}")]).is_some();
+    let usual =
+        || ["main", "master", "trunk"].iter().find(|name| is_there(name)).map(|name| (*name).to_owned());
+    let current = || ask(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    remote.or_else(usual).or_else(current).unwrap_or_else(|| "main".to_owned())
 }
 
 /// A slip in a path makes no folder, and no workflows where no forge will find them.
@@ -103,10 +142,12 @@ fn is_there(found: &[Found]) -> String {
 
 fn look(dir: &Path, file: File) -> Result<Found, FlowError> {
     let path = dir.join(file.path);
-    let state = match std::fs::read(&path) {
-        Ok(bytes) if bytes == file.text.as_bytes() => State::Same,
-        Ok(_) => State::Differs,
-        Err(error) if error.kind() == ErrorKind::NotFound => State::Missing,
+    let (state, file) = match std::fs::read(&path) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            (if file.is(&text) { State::Same } else { State::Differs }, file.keeping(&text))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => (State::Missing, file),
         Err(error) => return Err(FlowError::File { path, what: error.to_string() }),
     };
     Ok(Found { path: file.path, state, text: file.text })
@@ -114,6 +155,16 @@ fn look(dir: &Path, file: File) -> Result<Found, FlowError> {
 
 fn settings(args: &InitArgs) -> Settings {
     let install = args.install.clone().unwrap_or_else(|| default_install(args.forge));
+    let asked = [
+        (args.gpu, Part::Gpu),
+        (args.weekly, Part::Weekly),
+        (args.promote, Part::Promote),
+        (args.notify, Part::Notify),
+    ];
+    let branches = match args.branch.as_slice() {
+        [] => vec![default_branch(&args.dir)],
+        given => given.to_vec(),
+    };
     Settings {
         forge: match args.forge {
             ForgeName::Github => Forge::GitHub,
@@ -122,36 +173,24 @@ fn settings(args: &InitArgs) -> Settings {
         command: command(args),
         suite: args.suite.clone(),
         gpu_suite: args.gpu_suite.clone(),
-        paths: args.path.clone(),
-        branches: args.branch.clone(),
+        branches,
+        parts: asked.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, part)| part).collect(),
         runner: args.runner.clone(),
         label: args.label.clone().filter(|label| !label.trim().is_empty()),
         install,
-        build: args.build.clone(),
-        prefix: args.prefix.clone(),
-        on_inconclusive: match args.on_inconclusive {
-            OnInconclusiveName::Fail => OnInconclusive::Fail,
-            OnInconclusiveName::Pass => OnInconclusive::Pass,
-        },
     }
 }
 
 /// Built into a folder of the job's own, from an empty one: what an earlier job has left, or the checkout, has no say in it.
 fn default_install(forge: ForgeName) -> String {
-    let install = |folder: &str| {
-        format!(
-            "cd \"{folder}\" && CARGO_HOME=\"{folder}/cargo\" cargo install --locked --root \"{folder}/holdpoint\" --git {} --tag v{} holdpoint",
-            env!("CARGO_PKG_REPOSITORY"),
-            env!("CARGO_PKG_VERSION")
-        )
-    };
+    let install = format!(
+        "CARGO_HOME=\"$PWD/cargo\" cargo install --locked --root \"$PWD/holdpoint\" --git {} --tag v{} holdpoint",
+        env!("CARGO_PKG_REPOSITORY"),
+        env!("CARGO_PKG_VERSION")
+    );
     match forge {
-        ForgeName::Github => {
-            format!("{} && echo \"$RUNNER_TEMP/holdpoint/bin\" >> \"$GITHUB_PATH\"", install("$RUNNER_TEMP"))
-        }
-        ForgeName::Gitlab => {
-            format!("{} && export PATH=\"$PWD/holdpoint/bin:$PATH\"", install("$PWD"))
-        }
+        ForgeName::Github => format!("{install} && echo \"$PWD/holdpoint/bin\" >> \"$GITHUB_PATH\""),
+        ForgeName::Gitlab => format!("{install} && export PATH=\"$PWD/holdpoint/bin:$PATH\""),
     }
 }
 
@@ -165,24 +204,27 @@ fn command(args: &InitArgs) -> String {
     };
     add("forge", if args.forge == ForgeName::Gitlab { "gitlab" } else { "github" }, "github");
     add("suite", &args.suite, "perf.toml");
-    add("gpu-suite", &args.gpu_suite, "perf-gpu.toml");
-    for path in &args.path {
-        add("path", path, "");
-    }
-    let is_main = args.branch == ["main"];
-    for branch in args.branch.iter().filter(|_| !is_main) {
+    for branch in &args.branch {
         add("branch", branch, "");
     }
+    add("install", args.install.as_deref().unwrap_or_default(), "");
+    let mut flag = |flag: &str, is_set: bool| {
+        if is_set {
+            words.push(format!("--{flag}"));
+        }
+    };
+    flag("gpu", args.gpu);
+    flag("weekly", args.weekly);
+    flag("promote", args.promote);
+    flag("notify", args.notify);
+    let mut add = |flag: &str, value: &str, default: &str| {
+        if args.gpu && value != default {
+            words.push(format!("--{flag} {}", shell_word(value)));
+        }
+    };
+    add("gpu-suite", &args.gpu_suite, "perf-gpu.toml");
     add("runner", &args.runner.join(","), "self-hosted,linux,x64,gpu");
     add("label", args.label.as_deref().unwrap_or_default(), "");
-    add("install", args.install.as_deref().unwrap_or_default(), "");
-    add("build", args.build.as_deref().unwrap_or_default(), "");
-    add("prefix", &args.prefix, "HOLDPOINT");
-    add(
-        "on-inconclusive",
-        if args.on_inconclusive == OnInconclusiveName::Pass { "pass" } else { "fail" },
-        "fail",
-    );
     words.join(" ")
 }
 

@@ -1,17 +1,29 @@
 //! `holdpoint ci`: the commands that pipelines call.
 
-mod comment;
+mod annotate;
+mod decided;
+mod event;
+mod gate;
 mod guard;
+mod history;
 mod init;
+mod isolate;
+mod measure;
+mod note;
 mod notify;
+mod promote;
+mod report;
 
+pub use gate::GateEnd;
 use holdpoint_ci::guard::Ruling;
 pub use init::Files;
 
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
+use crate::gate::Gated;
 use crate::options::{CiArgs, CiCommand};
+use holdpoint_model::ExitCode;
 
 /// The result of a subcommand.
 #[derive(Debug)]
@@ -19,16 +31,26 @@ pub enum CiResult {
     Message(Message),
     Guarded(Box<Ruling>),
     Files(Files),
+    Gate(Box<GateEnd>),
+    Gated(Box<Gated>),
     /// The comment itself, to be printed as it is.
     Page(String),
+    Nothing,
 }
 
 pub fn run(args: &CiArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     match &args.command {
         CiCommand::Init(args) => init::run(args),
+        CiCommand::Gate(args) => gate::run(args, watch),
+        CiCommand::Report(args) => report::run(args, watch),
         CiCommand::Guard(args) => guard::run(args),
-        CiCommand::Comment(args) => comment::run(args, watch),
+        CiCommand::Promote(args) => promote::run(args, watch),
         CiCommand::Notify(args) => notify::run(args),
+        CiCommand::Measure(args) => measure::run(args, watch),
+        CiCommand::Wall => {
+            let code = ExitCode::from_number(isolate::run_wall()?).unwrap_or(ExitCode::Internal);
+            Ok(Done::new(CiResult::Nothing, code))
+        }
     }
 }
 

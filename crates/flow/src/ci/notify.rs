@@ -5,19 +5,85 @@ use super::{own_url, variable};
 use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::options::NotifyArgs;
-use crate::support::artifacts::Found;
+use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found};
+use holdpoint_ci::guard::plain;
 use holdpoint_ci::notify::{self, Delivery, Environment, Message as Notification, NotifyError, Outcome};
+use holdpoint_gate::Ended;
 use holdpoint_model::ExitCode;
 use holdpoint_model::notice::Notice;
 use holdpoint_model::notify::NotifyConfig;
 use holdpoint_render::notice;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Folders of one run's gates at most.
+const GATES_MAX: usize = 16;
 
 pub fn run(args: &NotifyArgs) -> Result<Done<CiResult>, FlowError> {
     let config = NotifyConfig::parse(&holdpoint_store::read_text(&args.config)?)
         .map_err(|error| FlowError::File { path: args.config.clone(), what: error.to_string() })?;
-    let found = Found::read(&args.artifacts);
+    let notices = match &args.conclusion {
+        None => vec![notice_of(&args.artifacts, &Found::read(&args.artifacts))?],
+        Some(conclusion) => of_run(args, conclusion)?,
+    };
+    let world =
+        Environment { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
+    let tell = if args.dry_run { notify::rehearse } else { notify::notify };
+    let (mut texts, mut documents, mut ended) = (String::new(), Vec::new(), Ok(ExitCode::Ok));
+    for Told { notice: document, problem } in &notices {
+        let (subject, plain, slack) =
+            (notice::subject(document), notice::plain(document), notice::slack(document));
+        let notification = Notification { notice: document, subject: &subject, plain: &plain, slack: &slack };
+        let outcomes = tell(&config, notification, &world);
+        let words = Words { is_dry: args.dry_run, document, text: &format!("{subject}\n\n{plain}") };
+        texts += &words.human(&outcomes);
+        documents.push(words.json(&outcomes));
+        ended = ended.and(end(&outcomes)).and_then(|ended| match problem {
+            Some(problem) => Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() }),
+            None => Ok(ended),
+        });
+    }
+    let json = if args.conclusion.is_none() { documents.remove(0) } else { json!(documents) };
+    let message = Message { json, text: texts };
+    Ok(Done { document: CiResult::Message(message), notes: Vec::new(), end: ended })
+}
+
+/// A notice, and why the evidence behind it may hide something worse.
+struct Told {
+    notice: Notice,
+    problem: Option<String>,
+}
+
+/// Notices of a run's gates: those that passed are left out, and a run that left nothing has one.
+fn of_run(args: &NotifyArgs, conclusion: &str) -> Result<Vec<Told>, FlowError> {
+    let has_evidence =
+        |dir: &Path| [EXIT_CODE, COMPARISON, AB].iter().any(|name| dir.join(name).symlink_metadata().is_ok());
+    let folders: Vec<PathBuf> = if has_evidence(&args.artifacts) {
+        vec![args.artifacts.clone()]
+    } else {
+        let names = holdpoint_store::list_names(&args.artifacts)?;
+        let folders = names.iter().take(GATES_MAX).map(|name| args.artifacts.join(name));
+        folders.filter(|folder| has_evidence(folder)).collect()
+    };
+    let mut told = Vec::new();
+    for folder in &folders {
+        let found = Found::read(folder);
+        if ExitCode::from(found.verdict()) != ExitCode::Ok {
+            told.push(notice_of(folder, &found)?);
+        }
+    }
+    if told.is_empty()
+        && let Some(none) = Ended::parse("none")
+    {
+        let what = format!("no verdict: the run ended with {} and left no evidence of it", plain(conclusion));
+        let notice = notice::without_judgement(none.verdict(), what, own_url().as_deref());
+        told.push(Told { notice, problem: None });
+    }
+    Ok(told)
+}
+
+fn notice_of(artifacts: &Path, found: &Found) -> Result<Told, FlowError> {
     let run_url = own_url();
     let problems = &found.problems;
     let document = match (found.judged(), &found.ended) {
@@ -37,25 +103,12 @@ pub fn run(args: &NotifyArgs) -> Result<Done<CiResult>, FlowError> {
             let what =
                 "none of comparison.json, ab.json and exit-code is there: run \"holdpoint gate\" first";
             let what = problems.first().map_or(what, String::as_str).to_owned();
-            return Err(FlowError::File { path: args.artifacts.clone(), what });
+            return Err(FlowError::File { path: artifacts.to_owned(), what });
         }
     };
-    let document = notice::with_problems(document, problems, found.verdict());
-    let (subject, plain, slack) =
-        (notice::subject(&document), notice::plain(&document), notice::slack(&document));
-    let notification = Notification { notice: &document, subject: &subject, plain: &plain, slack: &slack };
-    let world =
-        Environment { variable: &variable, pause: Arc::new(std::thread::sleep), limit: notify::LIMIT };
-    let tell = if args.dry_run { notify::rehearse } else { notify::notify };
-    let outcomes = tell(&config, notification, &world);
-    let words = Words { is_dry: args.dry_run, document: &document, text: &format!("{subject}\n\n{plain}") };
-    let message = Message { json: words.json(&outcomes), text: words.human(&outcomes) };
     // Without an exit code, what cannot be read may have been the worst.
-    let end = end(&outcomes).and_then(|ended| match problems.first().filter(|_| found.ended.is_none()) {
-        Some(problem) => Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() }),
-        None => Ok(ended),
-    });
-    Ok(Done { document: CiResult::Message(message), notes: Vec::new(), end })
+    let problem = problems.first().filter(|_| found.ended.is_none()).cloned();
+    Ok(Told { notice: notice::with_problems(document, problems, found.verdict()), problem })
 }
 
 struct Words<'a> {

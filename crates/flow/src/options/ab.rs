@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// The question that is to be answered. What no flag gives, the suite's `[gate]` does.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct QuestionArgs {
     /// How much slower a workload may be [default: 2%, or the baseline's own]
     #[arg(long, value_name = "PERCENT", value_parser = share, help_heading = "Decision")]
@@ -40,7 +40,7 @@ impl QuestionArgs {
 }
 
 /// How two sides are measured and judged.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct DecideArgs {
     /// The question.
     #[command(flatten)]

@@ -1,5 +1,5 @@
 //! Options of `ci`.
-use super::comment::{CommentArgs, NotifyArgs};
+use super::comment::{CiReportArgs, NotifyArgs};
 use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -12,14 +12,24 @@ pub struct CiArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum CiCommand {
-    /// Write the workflows of the CPU gate, the GPU gate and the weekly trend into a repository
+    /// Write a workflow that gates pull requests into a repository; flags add the GPU, a weekly trend, baselines and notifications
     Init(InitArgs),
+    /// Measure and judge the change of this CI job: sides from the event, evidence, annotations, summary, exit code
+    Gate(CiGateArgs),
+    /// Report a gate's evidence on the pull request: one comment, updated in place, and a check
+    Report(CiReportArgs),
     /// Decide from the event whether this run may touch the GPU, and say why
     Guard(GuardArgs),
-    /// Say how it came out in one comment on the pull request, updated in place
-    Comment(CommentArgs),
+    /// Propose the run of a merged change as the new baseline, in a pull request
+    Promote(CiPromoteArgs),
     /// Tell people by mail and webhooks how it came out
     Notify(NotifyArgs),
+    /// The part of `ci gate` that runs the change's code
+    #[command(hide = true)]
+    Measure(MeasureArgs),
+    /// Mount what measured code may not write to, then run it; the plan is read from stdin
+    #[command(hide = true)]
+    Wall,
 }
 
 /// Whose pipelines.
@@ -31,14 +41,6 @@ pub enum ForgeName {
     Gitlab,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnInconclusiveName {
-    /// The check fails
-    Fail,
-    /// The check passes
-    Pass,
-}
-
 /// `holdpoint ci init`.
 #[derive(Debug, clap::Args)]
 pub struct InitArgs {
@@ -48,50 +50,56 @@ pub struct InitArgs {
     /// Whose pipelines
     #[arg(long, value_enum, default_value_t = ForgeName::Github)]
     pub forge: ForgeName,
-    /// Write over files that are there and differ
+    /// Write over files that are there and differ; lines between "# holdpoint: yours" and "# holdpoint: end" are kept
     #[arg(long, conflicts_with = "check")]
     pub force: bool,
     /// Write the files although the folder is in no git repository
     #[arg(long, conflicts_with = "check")]
     pub no_repository: bool,
-    /// Write nothing; fail unless the files are as they would be written
+    /// Write nothing; fail unless the files are as they would be written, apart from the lines that are yours
     #[arg(long)]
     pub check: bool,
-    /// Suite of the CPU gate, a file of the repository
+    /// Suite of the gate, a file of the repository
     #[arg(long, value_name = "FILE", default_value = "perf.toml")]
     pub suite: String,
-    /// Suite of the GPU gate, a file of the repository
-    #[arg(long, value_name = "FILE", default_value = "perf-gpu.toml")]
-    pub gpu_suite: String,
-    /// Measure only changes that touch these files, such as 'src/**'; may be given several times [default: all changes]
-    #[arg(long, value_name = "GLOB")]
-    pub path: Vec<String>,
-    /// A branch whose pushes, and what goes into it, are judged: the default one, and such as are released from; may be given several times
-    #[arg(long, value_name = "NAME", default_value = "main")]
-    pub branch: Vec<String>,
-    /// Labels (GitLab: tags) of the runner with the GPU
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "self-hosted,linux,x64,gpu")]
-    pub runner: Vec<String>,
-    /// Use the GPU only for pull requests with this label, such as benchmark
+    /// A branch whose pushes, and what goes into it, are judged; may be given several times [default: the repository's default branch]
     #[arg(long, value_name = "NAME")]
-    pub label: Option<String>,
+    pub branch: Vec<String>,
     /// How holdpoint gets onto a runner [default: cargo install of this version's tag]
     #[arg(long, value_name = "COMMAND")]
     pub install: Option<String>,
-    /// How the checkout is built before it is compared with a stored baseline (nightly, weekly, after a merge)
-    #[arg(long, value_name = "COMMAND")]
-    pub build: Option<String>,
-    /// First word of the repository's variables, as in HOLDPOINT_ENABLE_GPU_NIGHTLY
-    #[arg(long, value_name = "NAME", default_value = "HOLDPOINT")]
-    pub prefix: String,
-    /// Result of the required check when the evidence does not suffice
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnInconclusiveName::Fail)]
-    pub on_inconclusive: OnInconclusiveName,
+    /// Also gate on your own machine with a GPU
+    #[arg(long)]
+    pub gpu: bool,
+    /// Suite of the GPU gate, a file of the repository
+    #[arg(long, value_name = "FILE", default_value = "perf-gpu.toml", requires = "gpu")]
+    pub gpu_suite: String,
+    /// Labels (GitLab: tags) of the runner with the GPU
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "self-hosted,linux,x64,gpu",
+        requires = "gpu"
+    )]
+    pub runner: Vec<String>,
+    /// Use the GPU only for pull requests with this label, such as benchmark
+    #[arg(long, value_name = "NAME", requires = "gpu")]
+    pub label: Option<String>,
+    /// Also add a point to the trend every Monday
+    #[arg(long)]
+    pub weekly: bool,
+    /// Also propose runs of merged changes on the GPU machine as its new baseline
+    #[arg(long, requires = "gpu")]
+    pub promote: bool,
+    /// Also notify people when the default branch did not pass
+    #[arg(long)]
+    pub notify: bool,
 }
 
-/// `holdpoint ci guard`.
-#[derive(Debug, clap::Args)]
-pub struct GuardArgs {
+/// The event that a decision is about.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct EventArgs {
     /// Whose event [default: gitlab where $GITLAB_CI is true, else github]
     #[arg(long, value_enum)]
     pub forge: Option<ForgeName>,
@@ -104,6 +112,29 @@ pub struct GuardArgs {
     /// The commit of events that name none [default: $GITHUB_SHA]
     #[arg(long, value_name = "SHA")]
     pub sha: Option<String>,
+    /// Branches that are judged beside the default one
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub branch: Vec<String>,
+    /// Only pull requests with this label are measured; empty: all
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub label: String,
+    /// Scheduled runs may use the GPU if this is `true`
+    #[arg(long, value_name = "VALUE", default_value = "")]
+    pub scheduled: String,
+    /// For a GitLab pipeline started by hand: the GPU is used if this is `self-hosted-gpu`
+    #[arg(long, value_name = "MODE", default_value = "")]
+    pub run_mode: String,
+    /// For a GitLab pipeline started by hand: full hash of a commit to compare with the branch; empty: the branch itself
+    #[arg(long, value_name = "SHA", default_value = "")]
+    pub measure: String,
+}
+
+/// `holdpoint ci guard`.
+#[derive(Debug, clap::Args)]
+pub struct GuardArgs {
+    /// The event.
+    #[command(flatten)]
+    pub event: EventArgs,
     /// For a comment: its pull request as the API has it now
     #[arg(long, value_name = "FILE")]
     pub pull_request: Option<PathBuf>,
@@ -113,28 +144,100 @@ pub struct GuardArgs {
     /// The runner is the forge's own: strangers' code may run there too
     #[arg(long)]
     pub hosted: bool,
-    /// For a GitLab pipeline started by hand: the GPU is used if this is `self-hosted-gpu`
-    #[arg(long, value_name = "MODE", default_value = "")]
-    pub run_mode: String,
-    /// For a GitLab pipeline started by hand: full hash of a commit to compare with the branch; empty: the branch itself
-    #[arg(long, value_name = "SHA", default_value = "")]
-    pub measure: String,
-    /// Scheduled runs may use the GPU if this is `true`
-    #[arg(long, value_name = "VALUE", default_value = "")]
-    pub scheduled: String,
-    /// Branches that are judged beside the default one
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub branch: Vec<String>,
-    /// Only pull requests with this label are measured; empty: all
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pub label: String,
-    /// Only changes that touch these files are measured, globs from the root of --repository; empty: all
-    #[arg(long, value_name = "GLOBS", value_delimiter = ',', requires = "repository")]
-    pub path: Vec<String>,
     /// A clone that has head and base, to see which files have changed
     #[arg(long, value_name = "DIR")]
     pub repository: Option<PathBuf>,
+    /// The suite, a file of --repository: changes outside its `[gate] paths` at the base are not measured
+    #[arg(long, value_name = "FILE", requires = "repository")]
+    pub suite: Option<String>,
     /// Append the outputs to this file [default: $GITHUB_OUTPUT, where it is set]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `holdpoint ci gate`.
+#[derive(Debug, clap::Args)]
+pub struct CiGateArgs {
+    /// The suite, a file of the repository; it is read at the base revision, or at head where the base has none
+    #[arg(long, value_name = "FILE", default_value = "perf.toml")]
+    pub suite: String,
+    /// Folder for the evidence; emptied first
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// Keep measured code from the job's secrets and files and from the runner, and end all of its processes with the gate: for jobs
+    /// with secrets, and for your own machines
+    #[arg(long)]
+    pub isolate: bool,
+    /// The runner is your own, with a GPU: code that nobody has read is refused, and merged code is compared with a stored baseline
+    #[arg(long)]
+    pub gpu: bool,
+    /// A point of the trend: compared with a stored baseline, and only what is worse fails
+    #[arg(long)]
+    pub trend: bool,
+    /// The outputs of `ci guard`, which has decided already.
+    #[command(flatten)]
+    pub decided: DecidedArgs,
+    /// The event.
+    #[command(flatten)]
+    pub event: EventArgs,
+}
+
+/// The decision of `ci guard`, handed on by a workflow.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct DecidedArgs {
+    /// With --base: the commit to measure, as `ci guard` decided
+    #[arg(long, value_name = "SHA", requires = "base")]
+    pub head: Option<String>,
+    /// With --head: the commit that suite, baselines and waivers are read from
+    #[arg(long, value_name = "SHA", requires = "head")]
+    pub base: Option<String>,
+    /// With --head: against or baseline
+    #[arg(long, value_enum, value_name = "MODE", requires = "head")]
+    pub mode: Option<ModeName>,
+}
+
+/// The thing that head is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeName {
+    /// The revision that it left the base at, side by side
+    Against,
+    /// A stored baseline
+    Baseline,
+}
+
+/// `holdpoint ci measure`: paths are absolute, and the current folder is the checkout.
+#[derive(Clone, Debug, clap::Args)]
+pub struct MeasureArgs {
+    /// The suite, as it is at the base
+    #[arg(long, value_name = "FILE")]
+    pub suite: PathBuf,
+    /// Folder of the checkout that paths in the suite are relative to
+    #[arg(long, value_name = "DIR")]
+    pub workdir: PathBuf,
+    /// The folder `.holdpoint` of the base
+    #[arg(long, value_name = "DIR")]
+    pub settings: PathBuf,
+    #[arg(long, value_name = "DIR")]
+    pub artifacts: PathBuf,
+    /// The commit that is measured
+    #[arg(long, value_name = "SHA")]
+    pub head: String,
+    /// The commit that it is compared with, side by side; a stored baseline if absent
+    #[arg(long, value_name = "SHA")]
+    pub against: Option<String>,
+    #[arg(long)]
+    pub gpu: bool,
+    #[arg(long)]
+    pub trend: bool,
+}
+
+/// `holdpoint ci promote`.
+#[derive(Debug, clap::Args)]
+pub struct CiPromoteArgs {
+    /// Folder with the gate's evidence
+    #[arg(long, value_name = "DIR", default_value = "artifacts")]
+    pub artifacts: PathBuf,
+    /// The branch that the proposal is pushed to; the newest takes the place of the one before
+    #[arg(long, value_name = "NAME", default_value = "holdpoint/baseline")]
+    pub branch: String,
 }

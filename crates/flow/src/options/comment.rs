@@ -1,10 +1,10 @@
-//! Options of `ci comment` and `ci notify`.
+//! Options of `ci report` and `ci notify`.
 use holdpoint_render::judged::Rate;
 use std::path::PathBuf;
 
-/// `holdpoint ci comment`.
+/// `holdpoint ci report`.
 #[derive(Debug, clap::Args)]
-pub struct CommentArgs {
+pub struct CiReportArgs {
     /// Folder with what `gate`, `ab` or `compare` left
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
@@ -17,6 +17,18 @@ pub struct CommentArgs {
     /// Also append it to the job's summary, $GITHUB_STEP_SUMMARY
     #[arg(long)]
     pub summary: bool,
+    /// Also set the check of this name on the commit: neutral where the evidence does not suffice
+    #[arg(long, value_name = "NAME", requires = "gate_result")]
+    pub check: Option<String>,
+    /// How the job that measured ended: success, failure, cancelled or skipped. A check never passes unless it is `success`
+    #[arg(long, value_name = "RESULT")]
+    pub gate_result: Option<String>,
+    /// The decision of `ci guard`: run, skip or refuse; exits with 1 for all but a run that passed and a skip
+    #[arg(long, value_name = "DECISION", requires = "gate_result")]
+    pub decision: Option<String>,
+    /// The guard's reason
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub reason: String,
     /// Cost of an hour of machine time, such as '2.49 USD'
     #[arg(long, value_name = "MONEY", value_parser = rate)]
     pub rate: Option<Rate>,
@@ -32,12 +44,22 @@ pub struct CommentArgs {
     pub author: Option<String>,
 }
 
+impl CiReportArgs {
+    /// The commit that was measured, where it is given.
+    pub fn sha(&self) -> Option<&String> {
+        self.sha.as_ref().filter(|sha| !sha.is_empty())
+    }
+}
+
 /// `holdpoint ci notify`.
 #[derive(Debug, clap::Args)]
 pub struct NotifyArgs {
     /// Folder with what `gate`, `ab` or `compare` left
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
+    /// How the run ended that left the folder, or a folder for each of its gates, or nothing: gates that passed are not told of
+    #[arg(long, value_name = "RESULT")]
+    pub conclusion: Option<String>,
     /// Recipients, and the verdicts they are notified of (docs/notify.md)
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
@@ -62,6 +84,10 @@ fn key(text: &str) -> Result<String, String> {
 }
 
 fn sha(text: &str) -> Result<String, String> {
+    // A workflow hands on what an earlier job has decided, which may be nothing.
+    if text.is_empty() {
+        return Ok(String::new());
+    }
     let is_sha = [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_sha { Ok(text.to_ascii_lowercase()) } else { Err("a full commit hash is wanted".to_owned()) }
 }

@@ -26,12 +26,15 @@ pub use baseline::{
 };
 pub use cache::{CacheArgs, CacheCommand};
 pub use check::CheckArgs;
-pub use ci::{CiArgs, CiCommand, ForgeName, GuardArgs, InitArgs, OnInconclusiveName};
-pub use comment::{CommentArgs, NotifyArgs};
+pub use ci::{
+    CiArgs, CiCommand, CiGateArgs, CiPromoteArgs, DecidedArgs, EventArgs, ForgeName, GuardArgs, InitArgs,
+    MeasureArgs, ModeName,
+};
+pub use comment::{CiReportArgs, NotifyArgs};
 pub use compare::CompareArgs;
 pub use evidence::{
     AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReleaseArgs, ReplayArgs, ReplayCommand,
-    ReplayCompare, VerifyArgs,
+    ReplayCompare, TargetName, VerifyArgs,
 };
 pub use fuzz::{FuzzArgs, FuzzCommand};
 pub use gate::{CONFIRM_DEFAULT, GateArgs, RUNS_DEFAULT};

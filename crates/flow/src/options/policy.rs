@@ -9,7 +9,7 @@ use holdpoint_model::suite::GateSettings;
 const THRESHOLD_ALONE: &str = "--threshold goes with --policy threshold; leave out one of the two";
 
 /// How to decide.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct PolicyArgs {
     /// The rule that decides: allowed-max or threshold for a baseline, sequential or disjoint-ci for two sides
     #[arg(long, value_name = "NAME", value_parser = policy_parser(), hide_possible_values = true, help_heading = "Decision")]

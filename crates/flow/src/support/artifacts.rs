@@ -33,7 +33,7 @@ const AB_SEAL: &str = "ab.seal.json";
 /// Profiles of regressed workloads: head, base, and their comparison.
 pub const PROFILES: [&str; 3] = ["profile.json", "profile-base.json", "profile-comparison.json"];
 /// The gate's exit code, as workflows keep it.
-const EXIT_CODE: &str = "exit-code";
+pub const EXIT_CODE: &str = "exit-code";
 
 /// Largest file read: a long comparison with every sample takes a few megabytes.
 const FILE_BYTES_MAX: u64 = 128 << 20;

