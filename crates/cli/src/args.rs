@@ -17,8 +17,9 @@ pub struct Args {
     /// Flags of every command.
     #[command(flatten)]
     pub global: Global,
+    /// Without one: where this repository stands, and the next step.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
 }
 
 /// The table of exit codes, the same for all commands.

@@ -69,7 +69,8 @@ fn hide_secrets() -> Result<(), FlowError> {
         .map_err(|error| FlowError::Internal(format!("secrets of the environment cannot be hidden: {error}")))
 }
 
-fn run(command: Command, output: &Output) -> Result<ExitCode, FlowError> {
+fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError> {
+    let Some(command) = command else { return show(flow::status::run()?, output) };
     match command {
         Command::Gate(args) => show(flow::gate::run(&args, output)?, output),
         Command::Ab(args) => {

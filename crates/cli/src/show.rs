@@ -14,6 +14,7 @@ use holdpoint_flow::replay::Replay;
 use holdpoint_flow::report::{Document, Shown};
 use holdpoint_flow::roofline::Placed;
 use holdpoint_flow::run::Ran;
+use holdpoint_flow::status::Status;
 use holdpoint_flow::{Decided, FlowError, Message};
 
 use holdpoint_model::caps::RuntimeCaps;
@@ -71,6 +72,15 @@ impl Show for Started {
         let report =
             |style| self.report.as_ref().map_or_else(String::new, |report| terminal::report(report, style));
         output.result(self, |style| format!("{}:\n\n{}\n{}", self.path, self.suite, report(style)))
+    }
+}
+
+impl Show for Status {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        output.result(self, |_| {
+            let lines = self.lines().map(|(name, text)| format!("{name:<13} {text}\n"));
+            lines.concat() + "\nholdpoint --help lists the commands\n"
+        })
     }
 }
 

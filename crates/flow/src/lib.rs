@@ -27,6 +27,7 @@ pub mod report;
 pub mod roofline;
 pub mod run;
 pub mod sanitize;
+pub mod status;
 mod support;
 pub mod trend;
 pub mod tune;

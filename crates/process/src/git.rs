@@ -107,3 +107,20 @@ pub fn complaint(output: &Output) -> String {
     let fatal = lines.clone().find_map(|line| line.strip_prefix("fatal: "));
     fatal.or_else(|| lines.next_back()).unwrap_or("git does not say why").to_owned()
 }
+
+/// The branch that changes go to: the remote's default, else what git would call a first branch, else the one that is checked out.
+pub fn default_branch(dir: &Path) -> String {
+    let line_of = |arguments: &[&str]| {
+        let done = ask(dir, arguments).ok().filter(|done| done.status.success())?;
+        let line = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+        (!line.is_empty()).then_some(line)
+    };
+    let remote = line_of(&["symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"]);
+    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
+    let is_there =
+        |name: &&str| line_of(&["rev-parse", "--quiet", "--verify", &format!("refs/heads/{name}")]).is_some();
+    let usual =
+        || ["main", "master", "trunk"].iter().find(|name| is_there(name)).map(|name| (*name).to_owned());
+    let current = || line_of(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    remote.or_else(usual).or_else(current).unwrap_or_else(|| "main".to_owned())
+}

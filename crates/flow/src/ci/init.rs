@@ -102,23 +102,6 @@ fn refuse_missing_suite(args: &InitArgs) -> Result<(), FlowError> {
     )))
 }
 
-/// The branch that changes go to: the remote's default, else what git would call a first branch, else the one that is checked out.
-fn default_branch(dir: &Path) -> String {
-    let ask = |arguments: &[&str]| {
-        let done = git::ask(dir, arguments).ok().filter(|done| done.status.success())?;
-        let line = String::from_utf8_lossy(&done.stdout).trim().to_owned();
-        (!line.is_empty()).then_some(line)
-    };
-    let remote = ask(&["symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD"]);
-    let remote = remote.and_then(|name| name.strip_prefix("origin/").map(str::to_owned));
-    let is_there =
-        |name: &&str| ask(&["rev-parse", "--quiet", "--verify", &format!("refs/heads/{name}")]).is_some();
-    let usual =
-        || ["main", "master", "trunk"].iter().find(|name| is_there(name)).map(|name| (*name).to_owned());
-    let current = || ask(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
-    remote.or_else(usual).or_else(current).unwrap_or_else(|| "main".to_owned())
-}
-
 /// A slip in a path makes no folder, and no workflows where no forge will find them.
 fn refuse_folder(args: &InitArgs) -> Result<(), FlowError> {
     let dir = &args.dir;
@@ -162,7 +145,7 @@ fn settings(args: &InitArgs) -> Settings {
         (args.notify, Part::Notify),
     ];
     let branches = match args.branch.as_slice() {
-        [] => vec![default_branch(&args.dir)],
+        [] => vec![git::default_branch(&args.dir)],
         given => given.to_vec(),
     };
     Settings {

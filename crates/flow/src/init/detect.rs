@@ -73,7 +73,7 @@ pub fn is_wanted(name: &str) -> bool {
 }
 
 /// The suite that a repository would start with.
-pub fn propose(files: &Files) -> Proposal {
+pub fn propose(files: &Files, branch: &str) -> Proposal {
     let found: Vec<(&Rule, &str)> =
         RULES.iter().filter_map(|rule| Some((rule, find(files, rule)?))).collect();
     let (text, is_complete) = match found.first() {
@@ -81,15 +81,20 @@ pub fn propose(files: &Files) -> Proposal {
         None => program(files),
     };
     let others = found.iter().skip(1).map(|(rule, path)| format!("{} ({path})", rule.kind)).collect();
-    let text = format!("{HEAD}{text}{GATE}");
+    let text = format!("{}{text}{GATE}", head(branch));
     Proposal { text, is_complete, others }
 }
 
-const HEAD: &str = "\
-# What holdpoint measures in this repository. Commit this file, then
-#   holdpoint gate --against main   is anything slower than on main?
-#   holdpoint calibrate             how often would that be a false alarm here, and what is seen?
-";
+fn head(branch: &str) -> String {
+    // A name that is not plain could end the comment.
+    let is_plain = branch.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    let branch = if is_plain { branch } else { "HEAD~1" };
+    format!(
+        "# What holdpoint measures in this repository. Commit this file, then\n\
+         #   holdpoint gate --against {branch}   is anything slower than there?\n\
+         #   holdpoint calibrate                how often would that be a false alarm here, and what is seen?\n"
+    )
+}
 
 const GATE: &str = "
 [gate]
@@ -218,7 +223,7 @@ mod tests {
 
     fn of(files: &[(&str, &str)]) -> Proposal {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-        let proposal = propose(&files);
+        let proposal = propose(&files, "main");
         Suite::parse_named(&proposal.text, "perf")
             .unwrap_or_else(|error| panic!("{error}\n{}", proposal.text));
         proposal

@@ -12,6 +12,7 @@ use holdpoint_gate::HasExitCode;
 use holdpoint_measure::builds::Builds;
 use holdpoint_model::suite::MeasurePlan;
 use holdpoint_model::{ExitCode, Report, Suite};
+use holdpoint_process::git;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -46,7 +47,7 @@ pub fn run(args: &FirstSuiteArgs, watch: &dyn Watch) -> Result<Done<Started>, Fl
         let path = path.display();
         return Err(FlowError::Input(format!("{path} is there already; --force writes over it")));
     }
-    let Proposal { text, is_complete, others } = detect::propose(&read_files(dir));
+    let Proposal { text, is_complete, others } = detect::propose(&read_files(dir), &git::default_branch(dir));
     holdpoint_store::write_text(&path, &text)?;
     let mut done =
         Done::new(Started { path: path.display().to_string(), suite: text, report: None }, ExitCode::Ok);

@@ -1,0 +1,100 @@
+//! `holdpoint` without a command: where a repository stands, and the next step.
+
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::SuiteArg;
+use crate::support::suites::{self, OWN_FILE};
+use holdpoint_measure::machine::machine_for;
+use holdpoint_model::{Calibration, ExitCode, Judgement, Suite, Verdict};
+use holdpoint_process::git;
+use serde::Serialize;
+use std::path::Path;
+
+/// A line for each of the things that a gate rests on.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    pub suite: String,
+    pub baseline: String,
+    pub calibration: String,
+    pub last_verdict: String,
+    pub ci: String,
+    pub next: String,
+}
+
+impl Status {
+    pub fn lines(&self) -> [(&'static str, &str); 6] {
+        [
+            ("suite", &self.suite),
+            ("baseline", &self.baseline),
+            ("calibration", &self.calibration),
+            ("last verdict", &self.last_verdict),
+            ("CI", &self.ci),
+            ("next", &self.next),
+        ]
+    }
+}
+
+/// Files that CI runs `holdpoint` by.
+const CI_FILES: [&str; 2] = [".github/workflows/perf.yml", ".gitlab/holdpoint.yml"];
+
+pub fn run() -> Result<Done<Status>, FlowError> {
+    let name = suites::default_name();
+    let is_own = name.ends_with(OWN_FILE);
+    let suite = suites::load(&SuiteArg::new(&name, None))?;
+    let fingerprint = machine_for(&suite).fingerprint;
+    let path = |folder: &str| holdpoint_store::baseline_path(Path::new(folder), &suite.name, &fingerprint);
+    let baseline = holdpoint_store::read_baseline(&path(".holdpoint/baselines")).ok();
+    let calibration = holdpoint_store::read_document::<Calibration>(&path(".holdpoint/calibration")).ok();
+    let last = holdpoint_store::read_document::<Judgement>(Path::new("artifacts/comparison.json")).ok();
+    let last = last.filter(|judgement| judgement.suite == suite.name);
+    let ci = CI_FILES.into_iter().find(|file| Path::new(file).exists());
+    let next = match (&last, &calibration) {
+        _ if !is_own => "holdpoint init: a first suite for this repository".to_owned(),
+        (Some(last), _) if last.verdict == Verdict::Regressed || last.verdict == Verdict::Broken => {
+            "holdpoint report artifacts/comparison.json --html report.html: see what is slower or broken"
+                .to_owned()
+        }
+        (_, None) => "holdpoint calibrate: see what this machine resolves".to_owned(),
+        (None, _) => {
+            format!("holdpoint gate --against {}: gate your change", git::default_branch(Path::new(".")))
+        }
+        _ if ci.is_none() => "holdpoint ci init: gate pull requests".to_owned(),
+        _ => "holdpoint gate: after every change".to_owned(),
+    };
+    let status = Status {
+        suite: describe_suite(&suite, &name, is_own),
+        baseline: baseline.map_or_else(
+            || "none on this machine (holdpoint gate records one)".to_owned(),
+            |baseline| format!("{} metrics", baseline.metrics.len()),
+        ),
+        calibration: calibration
+            .map_or_else(|| "none on this machine".to_owned(), |found| describe_calibration(&found)),
+        last_verdict: last.map_or_else(|| "none in artifacts/".to_owned(), |last| describe_verdict(&last)),
+        ci: ci.map_or_else(|| "not set up".to_owned(), str::to_owned),
+        next,
+    };
+    Ok(Done::new(status, ExitCode::Ok))
+}
+
+fn describe_suite(suite: &Suite, name: &str, is_own: bool) -> String {
+    match (&suite.harness, suite.workloads.len()) {
+        _ if !is_own => format!("no {OWN_FILE} here or above; the built-in ops are --suite cpu"),
+        (Some(harness), _) => format!("{name}: the benchmarks of {}", harness.kind.as_str()),
+        (None, 1) => format!("{name}: 1 workload"),
+        (None, count) => format!("{name}: {count} workloads"),
+    }
+}
+
+fn describe_calibration(calibration: &Calibration) -> String {
+    let Calibration { false_alarms, trials, tolerance, timestamp_utc, .. } = calibration;
+    let date = timestamp_utc.get(..10).unwrap_or(timestamp_utc);
+    format!("{false_alarms} false alarms in {trials} suites at {:.1} %, {date}", 100.0 * tolerance)
+}
+
+fn describe_verdict(judgement: &Judgement) -> String {
+    let date = judgement.timestamp_utc.as_deref().map_or("", |time| time.get(..16).unwrap_or(time));
+    let revision =
+        judgement.revision.as_ref().and_then(|revision| revision.commit.get(..12)).unwrap_or_default();
+    let known = [judgement.verdict.as_str(), date, revision];
+    known.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
+}
