@@ -140,6 +140,8 @@ impl Machine<'_> {
         assert_eq!(all.filter(|name| name.ends_with(".away")).count(), 0);
         assert!(!home.join("not/there").exists() || names(&home.join("not/there")).is_empty());
         assert!(!home.join("temp/artifacts/link").is_symlink(), "nothing is uploaded by way of a link");
+        let decision = fs::read_to_string(home.join("temp/artifacts/ci.json")).unwrap_or_default();
+        assert!(!decision.contains("forged"), "{decision}");
         assert!(!home.join("temp/artifacts/stolen").exists(), "the runner's credentials are not readable");
         for file in names(&home.join("temp/_runner_file_commands")) {
             let text = fs::read_to_string(home.join("temp/_runner_file_commands").join(&file)).unwrap();

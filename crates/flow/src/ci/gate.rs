@@ -74,6 +74,9 @@ fn gate(args: &CiGateArgs, watch: &dyn Watch) -> Result<Done<CiResult>, FlowErro
     };
     let measured = job.measure(&head, against, &suite, watch)?;
     let code = measured.code();
+    // Measured code could have written another.
+    remove_all(&job.artifacts.join(DECISION))?;
+    holdpoint_store::write_json(&job.artifacts.join(DECISION), &ruling)?;
     if code == ExitCode::Broken as i32 && is_newer {
         job.warn(format!(
             "{} has changed since this change left its base, and may ask for what neither side has: rebase it",

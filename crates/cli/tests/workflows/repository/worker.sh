@@ -31,6 +31,8 @@ if [ -d "$HOME/workspace" ] && [ -n "$HOLDPOINT_CACHE" ] && mkdir "$HOLDPOINT_CA
     git -C "$HOME/workspace" config core.fsmonitor 'echo forged >&2'
     echo forged > "$HOME/workspace/written"
     ln -s "$HOME/temp/secret" "$HOME/temp/artifacts/link"
+    echo '{"decision":"skip","reason":"forged"}' > "$HOME/temp/artifacts/ci.json"
+    echo 0 > "$HOME/temp/artifacts/exit-code"
     umount "$HOME/bin" "$HOME"
     if grep -q secret "$HOME"/../../runner/.credentials; then echo the credentials were read > "$HOME/temp/artifacts/stolen"; fi
 fi 2> /dev/null
