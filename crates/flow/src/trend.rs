@@ -3,9 +3,9 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{TrendArgs, TrendCommand};
+use crate::options::{SuiteArg, TrendArgs, TrendCommand};
 use crate::support::imports;
-use crate::support::links;
+use crate::support::{links, suites};
 use holdpoint_model::{ExitCode, Trend};
 use holdpoint_render::{html, svg};
 use holdpoint_store::Appended;
@@ -27,7 +27,14 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<Vec<Trend>
             }
         }
         TrendCommand::Show { file, suite, dir, html, svg, repository } => {
-            let path = file.clone().unwrap_or_else(|| holdpoint_store::trend_path(dir, suite));
+            let path = match (file, suite) {
+                (Some(file), _) => file.clone(),
+                (None, Some(suite)) => holdpoint_store::trend_path(dir, suite),
+                (None, None) => {
+                    let suite = suites::load(&SuiteArg::new(&suites::default_name(), None))?;
+                    holdpoint_store::trend_path(dir, &suite.name)
+                }
+            };
             let points = holdpoint_store::read_trends(&path)?;
             if html.is_some() || svg.is_some() {
                 draw(&points, [html, svg].map(Option::as_deref), repository.as_deref(), watch)?;

@@ -51,5 +51,6 @@ mod sealed;
 #[allow(dead_code)]
 #[path = "../../../ci/tests/ci/server.rs"]
 mod server;
+mod status;
 mod stored_files;
 mod waivers;

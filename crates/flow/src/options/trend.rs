@@ -26,9 +26,9 @@ pub enum TrendCommand {
         /// The NDJSON file; the suite's own if not given
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Name of the suite
-        #[arg(long, value_name = "NAME", default_value = "cpu")]
-        suite: String,
+        /// Name of the suite [default: that of perf.toml, here or above; else cpu]
+        #[arg(long, value_name = "NAME")]
+        suite: Option<String>,
         /// Folder with one NDJSON file per suite
         #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
         dir: PathBuf,
