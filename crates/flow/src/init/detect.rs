@@ -89,10 +89,12 @@ fn head(branch: &str) -> String {
     // A name that is not plain could end the comment.
     let is_plain = branch.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
     let branch = if is_plain { branch } else { "HEAD~1" };
+    let gate = format!("holdpoint gate --against {branch}");
+    let (calibrate, width) = ("holdpoint calibrate", gate.len());
     format!(
         "# What holdpoint measures in this repository. Commit this file, then\n\
-         #   holdpoint gate --against {branch}   is anything slower than there?\n\
-         #   holdpoint calibrate                how often would that be a false alarm here, and what is seen?\n"
+         #   {gate}   is anything slower than there?\n\
+         #   {calibrate:width$}   how often would that be a false alarm here, and what is seen?\n"
     )
 }
 
