@@ -56,7 +56,7 @@ fn make_archive(root: &Path, dist: &Path, wheel: &Path) -> Result<PathBuf, Strin
     let name = format!("holdpoint-{VERSION}-{TARGET}");
     let folder = dist.join("unpacked").join(&name);
     let parts = ["completions", "man"].map(|part| folder.join(part));
-    parts.iter().try_for_each(|part| fs::create_dir_all(part)).map_err(|error| error.to_string())?;
+    parts.iter().try_for_each(fs::create_dir_all).map_err(|error| error.to_string())?;
     let opened = dist.join("unpacked/wheel");
     let words = ["-m", "zipfile", "-e"].map(OsStr::new).into_iter();
     run(dist, "python3", words.chain([wheel.as_os_str(), opened.as_os_str()]))?;

@@ -13,7 +13,7 @@ use crate::done::Done;
 use crate::error::FlowError;
 use crate::gate::Gated;
 use crate::options::{CiGateArgs, MeasureArgs, ModeName};
-use crate::support::artifacts::{EXIT_CODE, Found};
+use crate::support::artifacts::{AB, COMPARISON, EXIT_CODE, Found, REPORT};
 use holdpoint_ci::guard::{Decision, Mode, Ruling, Sha, plain};
 use holdpoint_ci::outcome::{Conclusion, Outcome};
 use holdpoint_model::ExitCode;
@@ -125,6 +125,9 @@ impl<'a> Job<'a> {
         if artifacts == here || here.starts_with(&artifacts) {
             let what = "the folder of the evidence is emptied; name one that holds nothing else".to_owned();
             return Err(FlowError::File { path: artifacts, what });
+        }
+        if !["CI", "GITHUB_ACTIONS", "GITLAB_CI"].into_iter().any(|name| variable(name) == "true") {
+            refuse_other_files(&artifacts)?;
         }
         remove_all(&artifacts)?;
         std::fs::create_dir_all(&artifacts)
@@ -384,6 +387,19 @@ fn exit_code(code: i32, outcome: &Outcome, is_gitlab: bool) -> ExitCode {
     }
 }
 
+/// A slip in `--artifacts` must not empty a folder of somebody's own, where no job runs.
+fn refuse_other_files(artifacts: &Path) -> Result<(), FlowError> {
+    let is_empty = artifacts.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    let is_evidence =
+        [DECISION, EXIT_CODE, COMPARISON, AB, REPORT].iter().any(|name| artifacts.join(name).exists());
+    if is_empty || is_evidence || artifacts.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    let what =
+        "it is there, and holds no evidence of an earlier gate; name a folder that may be emptied".to_owned();
+    Err(FlowError::File { path: artifacts.to_owned(), what })
+}
+
 /// Removes a file, a link or a folder, whatever it is; nothing is followed.
 pub(super) fn remove_all(path: &Path) -> Result<(), FlowError> {
     let removed = match path.symlink_metadata() {
@@ -396,4 +412,22 @@ pub(super) fn remove_all(path: &Path) -> Result<(), FlowError> {
         path: path.to_owned(),
         what: format!("cannot be removed: {error}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_evidence_and_nothing_at_all_make_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("artifacts");
+        assert!(refuse_other_files(&path).is_ok());
+        std::fs::create_dir(&path).unwrap();
+        assert!(refuse_other_files(&path).is_ok());
+        std::fs::write(path.join("thesis.tex"), "").unwrap();
+        assert!(refuse_other_files(&path).is_err());
+        std::fs::write(path.join("ab.json"), "").unwrap();
+        assert!(refuse_other_files(&path).is_ok());
+    }
 }
