@@ -23,11 +23,15 @@ fn try_make(root: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(&dist);
     let wheel = make_wheel(root, &target, &dist)?;
     let archive = make_archive(root, &dist, &wheel)?;
-    let binary = dist.join("unpacked").join(archive.file_stem().unwrap_or_default());
-    let binary = binary.with_extension("").join("holdpoint");
+    let binary = dist.join("unpacked").join(archive_name()).join("holdpoint");
     attest(&dist, &binary, &[&wheel, &archive])?;
     remove(&dist.join("unpacked"))?;
     run(&dist, "sh", ["-c", "sha256sum *.whl *.tar.gz *.json > SHA256SUMS && cat SHA256SUMS"])
+}
+
+/// Of the archive, and of the folder in it.
+fn archive_name() -> String {
+    format!("holdpoint-{VERSION}-{TARGET}")
 }
 
 /// The wheel, by the tools that python/requirements.txt pins.
@@ -53,7 +57,7 @@ fn make_wheel(root: &Path, target: &Path, dist: &Path) -> Result<PathBuf, String
 
 /// The wheel's binary with licences, README, completions and man pages.
 fn make_archive(root: &Path, dist: &Path, wheel: &Path) -> Result<PathBuf, String> {
-    let name = format!("holdpoint-{VERSION}-{TARGET}");
+    let name = archive_name();
     let folder = dist.join("unpacked").join(&name);
     let parts = ["completions", "man"].map(|part| folder.join(part));
     parts.iter().try_for_each(fs::create_dir_all).map_err(|error| error.to_string())?;

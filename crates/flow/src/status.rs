@@ -7,6 +7,7 @@ use crate::support::suites::{self, OWN_FILE};
 use holdpoint_measure::machine::machine_for;
 use holdpoint_model::{Calibration, ExitCode, Judgement, Suite, Verdict};
 use holdpoint_process::git;
+use holdpoint_store::StoreError;
 use serde::Serialize;
 use std::path::Path;
 
@@ -43,11 +44,14 @@ pub fn run() -> Result<Done<Status>, FlowError> {
     let suite = suites::load(&SuiteArg::new(&name, None))?;
     let fingerprint = machine_for(&suite).fingerprint;
     let path = |folder: &str| holdpoint_store::baseline_path(Path::new(folder), &suite.name, &fingerprint);
-    let baseline = holdpoint_store::read_baseline(&path(".holdpoint/baselines")).ok();
-    let calibration = holdpoint_store::read_document::<Calibration>(&path(".holdpoint/calibration")).ok();
-    let last = holdpoint_store::read_document::<Judgement>(Path::new("artifacts/comparison.json")).ok();
+    let baseline = read_if_there(&path(".holdpoint/baselines"), holdpoint_store::read_baseline)?;
+    let calibration =
+        read_if_there(&path(".holdpoint/calibration"), holdpoint_store::read_document::<Calibration>)?;
+    let last =
+        read_if_there(Path::new("artifacts/comparison.json"), holdpoint_store::read_document::<Judgement>)?;
     let last = last.filter(|judgement| judgement.suite == suite.name);
-    let ci = CI_FILES.into_iter().find(|file| Path::new(file).exists());
+    let root = suite.dir.as_deref().unwrap_or(Path::new("."));
+    let ci = CI_FILES.into_iter().find(|file| root.join(file).exists());
     let next = match (&last, &calibration) {
         _ if !is_own => "holdpoint init: a first suite for this repository".to_owned(),
         (Some(last), _) if last.verdict == Verdict::Regressed || last.verdict == Verdict::Broken => {
@@ -74,6 +78,14 @@ pub fn run() -> Result<Done<Status>, FlowError> {
         next,
     };
     Ok(Done::new(status, ExitCode::Ok))
+}
+
+/// A file that is there and cannot be read is not taken for none.
+fn read_if_there<T>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    if path.exists() { read(path).map(Some) } else { Ok(None) }
 }
 
 fn describe_suite(suite: &Suite, name: &str, is_own: bool) -> String {

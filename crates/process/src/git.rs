@@ -108,7 +108,7 @@ pub fn complaint(output: &Output) -> String {
     fatal.or_else(|| lines.next_back()).unwrap_or("git does not say why").to_owned()
 }
 
-/// The branch that changes go to: the remote's default, else what git would call a first branch, else the one that is checked out.
+/// The branch that changes go to: the remote's default, else `main`, `master` or `trunk`, else the one that is checked out.
 pub fn default_branch(dir: &Path) -> String {
     let line_of = |arguments: &[&str]| {
         let done = ask(dir, arguments).ok().filter(|done| done.status.success())?;

@@ -34,8 +34,12 @@ fn each_step_leads_to_the_next() {
 }
 
 #[test]
-fn a_bad_suite_is_named() {
+fn a_bad_file_is_named() {
     let here = Here::new();
     here.write("perf.toml", "[[workload]]\n");
     here.run(&[]).refuses(64, &["perf.toml"]);
+    here.write("perf.toml", TINY);
+    std::fs::create_dir(here.path("artifacts")).unwrap();
+    here.write("artifacts/comparison.json", "{");
+    here.run(&[]).refuses(64, &["artifacts/comparison.json"]);
 }

@@ -312,17 +312,24 @@ fn a_change_of_documents_alone_passes_without_being_measured_or_built() {
     assert!(!run.artifacts.join("perf-evidence/ab.json").exists());
 }
 
+/// The default workflow with the steps of its gate changed; given with the position of the gate itself.
+fn perf_with(change: impl FnOnce(&mut Vec<Value>, usize)) -> Value {
+    let mut perf = parsed(&written(&[])["perf.yml"]);
+    let steps = perf["jobs"]["gate"]["steps"].as_array_mut().unwrap();
+    let gate = steps.iter().position(|step| step["name"] == "Gate").unwrap();
+    change(steps, gate);
+    perf
+}
+
 #[test]
 fn a_check_passes_only_where_the_gates_job_did() {
     let origin = Origin::new();
     let base = origin.head();
     origin.branch("topic");
     let head = origin.commit("2000");
-    let mut perf = parsed(&written(&[])["perf.yml"]);
     // A step after the gate fails, or the evidence is that of nothing to measure although the gate failed.
-    let steps = perf["jobs"]["gate"]["steps"].as_array_mut().unwrap();
-    let gate = steps.iter().position(|step| step["name"] == "Gate").unwrap();
-    steps.insert(gate + 1, json!({"name": "Fail", "run": "exit 1"}));
+    let fail = json!({"name": "Fail", "run": "exit 1"});
+    let perf = perf_with(|steps, gate| steps.insert(gate + 1, fail.clone()));
     let failed = run(&perf, &pull_request("pull_request", &head, &base), &origin);
     ends(&failed, "report", "success", "no verdict: decision run, gate failure");
     assert_eq!(failed.checks[0]["conclusion"], "failure");
@@ -330,7 +337,7 @@ fn a_check_passes_only_where_the_gates_job_did() {
         "name": "Forge", "if": "always()",
         "run": "rm -rf \"$RUNNER_TEMP\"/artifacts/*; echo '{\"decision\":\"skip\"}' > \"$RUNNER_TEMP/artifacts/ci.json\"",
     });
-    perf["jobs"]["gate"]["steps"].as_array_mut().unwrap().insert(gate + 2, forged);
+    let perf = perf_with(|steps, gate| steps.splice(gate + 1..gate + 1, [fail, forged]).for_each(drop));
     let failed = run(&perf, &pull_request("pull_request", &head, &base), &origin);
     assert_eq!(failed.checks[0]["conclusion"], "failure", "{:#?}", failed.jobs);
 }

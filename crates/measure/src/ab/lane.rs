@@ -281,8 +281,7 @@ impl Spending {
 
     /// A turn of a harness with one sample, as seen before the first round.
     pub(super) fn set_turn(&mut self, turn_s: f64) {
-        self.turns = Some(Turns::default());
-        self.turns.iter_mut().for_each(|turns| turns.add(1.0, turn_s));
+        self.turns.insert(Turns::default()).add(1.0, turn_s);
     }
 
     /// The mean sample; 0 as long as there is none.

@@ -48,7 +48,7 @@ struct Banner<'a> {
     ink: &'a str,
     word: &'a str,
     sentence: &'a str,
-    /// What was compared, where and by which rule.
+    /// The sides, the machine and the rule of a comparison.
     facts: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 /// Rows of a drawing.
 const ROWS: usize = 6;
 
-/// What is drawn: values in order, and which of them are marked below.
+/// Values in order, and those that are marked below.
 pub(super) struct Series<'a> {
     pub(super) values: &'a [Option<f64>],
     pub(super) marked: &'a [bool],

@@ -63,6 +63,13 @@ fn a_turn_has_one_sample_where_each_takes_a_process() {
 }
 
 #[test]
+fn turns_of_a_harness_may_be_long() {
+    let cost = UnitCost { sample_s: 0.02, ..COST };
+    assert_eq!(plan_with(&[], &cost).samples, 1);
+    assert_eq!(plan_with(&[], &UnitCost { long_turns: true, ..cost }).samples, 20);
+}
+
+#[test]
 fn before_anything_is_known_a_unit_is_one_call_of_each_side() {
     let plan = plan_with(&[], &UnitCost { unit_s_max: 20.0, ..UnitCost::default() });
     assert_eq!((plan.rounds, plan.samples, plan.skip), (1, 1, 0));
