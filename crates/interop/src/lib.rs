@@ -132,7 +132,7 @@ pub fn read_current(source: &Source) -> Result<Current, FileError> {
     }
 }
 
-/// Reads a baseline, or any file that [`read_current`] reads, whose values then become the baseline's with the default tolerance.
+/// Reads a baseline, or any file that [`read_current`] reads, whose values then become the baseline's with the tolerance of one run.
 pub fn read_baseline(source: &Source) -> Result<Baseline, FileError> {
     let json = loose::as_json(source);
     let probe = Probe::new(&json);

@@ -3,7 +3,7 @@
 use crate::compare::{Comparison, Row};
 use crate::judge::row_check;
 use crate::{noise, tolerance};
-use holdpoint_model::baseline::DEFAULT_RATIO;
+use holdpoint_model::baseline::{DEFAULT_RATIO, ONE_RUN_RATIO};
 use holdpoint_model::{Check, Verdict};
 
 /// From here on a reader is told what cannot be seen.
@@ -35,12 +35,21 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
         row.baseline.smallest_visible_slowdown.is_none()
             && row.baseline.allowed_max_ms() > row.baseline.value_ms * (1.0 + DEFAULT_RATIO)
     };
-    let is_default =
-        |row: &Row| row.baseline.runs_ms.len() < tolerance::RUNS_MIN && row.baseline.is_default();
+    let all_have = |ratio: f64| {
+        !comparison.rows.is_empty()
+            && comparison.rows.iter().all(|row| {
+                row.baseline.runs_ms.len() < tolerance::RUNS_MIN && row.baseline.has_default(ratio)
+            })
+    };
     let wide: Vec<&str> = comparison.rows.iter().filter(is_wide).map(|row| row.metric.as_str()).collect();
     let mut notes = Vec::new();
-    if !comparison.rows.is_empty() && comparison.rows.iter().all(is_default) {
+    if all_have(DEFAULT_RATIO) {
         notes.push(format!("the tolerance is the default of {default_pct:.0} %: the baseline names none"));
+    } else if all_have(ONE_RUN_RATIO) {
+        notes.push(format!(
+            "the tolerance is the default of {:.0} % for a baseline of one run, whose noise is not known; --tolerance sets another",
+            ONE_RUN_RATIO * 100.0
+        ));
     }
     if !wide.is_empty() {
         notes.push(format!("the tolerance is over {default_pct:.0} % for {}", wide.join(", ")));
