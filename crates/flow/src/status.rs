@@ -92,6 +92,7 @@ fn describe_suite(suite: &Suite, name: &str, is_own: bool) -> String {
     match (&suite.harness, suite.workloads.len()) {
         _ if !is_own => format!("no {OWN_FILE} here or above; the built-in ops are --suite cpu"),
         (Some(harness), _) => format!("{name}: the benchmarks of {}", harness.kind.as_str()),
+        (None, _) if suite.has_listed_workloads() => format!("{name}: the workloads that its workers list"),
         (None, 1) => format!("{name}: 1 workload"),
         (None, count) => format!("{name}: {count} workloads"),
     }

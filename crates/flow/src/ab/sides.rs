@@ -142,6 +142,7 @@ pub fn revisions(
     let side = |built: &Built| suites::with_benches(Suite { dir: Some(built.dir.clone()), ..suite.clone() });
     let base_suite = side(&base_built).map_err(|error| of_base(error, &suite))?;
     let head_suite = side(&head_built)?;
+    suites::check_gated(&[&base_suite, &head_suite])?;
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
     let sides = with_settings(base_suite, head_suite, decide);
     let of = |label: &str, commit, dirty| Side {
@@ -350,6 +351,7 @@ fn with_worker(mut suite: Suite, program: &str) -> Result<Suite, FlowError> {
                 command: CommandLine::parse(program).into_words(),
                 single_threaded,
                 units_per_process,
+                all_workloads: false,
                 dir: dir.clone(),
             },
         );

@@ -114,8 +114,9 @@ fn resume(path: &Path, fresh: Bisection, workload: Option<&str>) -> Result<Bisec
 }
 
 fn keep_only(suite: &mut Suite, name: &str) -> Result<(), FlowError> {
-    if let Some(harness) = &mut suite.harness {
-        harness.workload = Some(name.to_owned());
+    if suite.has_listed_workloads() {
+        suite.workloads.retain(|workload| workload.name == name);
+        suite.only = Some(name.to_owned());
         return Ok(());
     }
     let names: Vec<String> = suite.workloads.iter().map(|workload| workload.name.clone()).collect();

@@ -77,7 +77,15 @@ const OWN_WORKERS: &[&str] = &[WORKER_BUILTIN, WORKER_CUDA];
 
 /// A suite to be measured: its ops on a device run in a process of their own, which a fault or a hang may take with it.
 pub fn runnable(arg: &SuiteArg) -> Result<Suite, FlowError> {
-    with_benches(unbuilt(arg)?)
+    let suite = with_benches(unbuilt(arg)?)?;
+    check_gated(&[&suite])?;
+    Ok(suite)
+}
+
+/// Refuses tolerances of workloads that none of these sides has.
+pub fn check_gated(sides: &[&Suite]) -> Result<(), FlowError> {
+    let name = sides.first().map_or("", |side| side.name.as_str());
+    Suite::check_gated(sides).map_err(|error| FlowError::Input(format!("suite {name:?}: {error}")))
 }
 
 /// The same before its harness, if it has one, was asked for its benchmarks: that takes a build.
@@ -85,10 +93,10 @@ pub fn unbuilt(arg: &SuiteArg) -> Result<Suite, FlowError> {
     in_processes(arg, &[WORKER_CUDA], 0.0)
 }
 
-/// A suite with the benchmarks of its harness, built in the suite's folder.
+/// A suite with the benchmarks of its harness and the workloads that its workers list, built in the suite's folder.
 pub fn with_benches(suite: Suite) -> Result<Suite, FlowError> {
     let dir = suite.dir.clone();
-    harness::expand(suite).map_err(|error| {
+    harness::expand(suite).and_then(worker::expand).map_err(|error| {
         let place = dir.map_or_else(String::new, |dir| format!(" (in {})", dir.display()));
         let said = error.stderr_tail.last().map_or_else(String::new, |line| format!("; it says: {line}"));
         FlowError::Input(format!("{error}{place}{said}"))
@@ -145,7 +153,7 @@ fn placed(mut suite: Suite, arg: &SuiteArg, names: &[&str], slowdown: f64) -> Re
         };
         suite.workers.insert(
             (*name).to_owned(),
-            WorkerSpec { command, single_threaded, units_per_process, dir: None },
+            WorkerSpec { command, single_threaded, units_per_process, all_workloads: false, dir: None },
         );
     }
     Ok(suite)

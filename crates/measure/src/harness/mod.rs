@@ -147,6 +147,7 @@ impl Asked<'_> {
 /// A suite with the benchmarks of its harness as workloads; as it is where it has none.
 pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
     let Some(spec) = suite.harness.clone() else { return Ok(suite) };
+    let only = suite.only.clone();
     let dir = suite.dir.clone().unwrap_or_else(|| ".".into());
     let failed =
         |what: String| WorkerError::new(FailureCause::WorkerError, format!("{}: {what}", spec.kind.as_str()));
@@ -162,9 +163,9 @@ pub fn expand(suite: Suite) -> Result<Suite, WorkerError> {
         workload.bench = Some(BenchSpec { kind: spec.kind, id: bench.id, folder: bench.folder });
         workloads.push(workload);
     }
-    workloads.retain(|workload| spec.workload.as_ref().is_none_or(|wanted| workload.name == *wanted));
+    workloads.retain(|workload| only.as_ref().is_none_or(|wanted| workload.name == *wanted));
     if workloads.is_empty() {
-        return Err(failed(match &spec.workload {
+        return Err(failed(match &only {
             Some(name) => format!("it has no benchmark {name:?}"),
             None if spec.only.is_empty() => "it has no benchmarks".to_owned(),
             None => format!("it has no benchmark whose name contains {}", spec.only.join(" or ")),

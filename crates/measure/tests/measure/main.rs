@@ -11,6 +11,7 @@ mod floods;
 mod garbage;
 mod hangs;
 mod lies;
+mod listed;
 #[path = "../../../process/tests/support/program.rs"]
 mod program;
 mod schedule;

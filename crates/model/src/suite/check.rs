@@ -21,13 +21,39 @@ impl Suite {
         if suite.name.is_empty() {
             suite.name = name.to_owned();
         }
-        suite.completed()
+        let suite = suite.completed()?;
+        if !suite.has_listed_workloads() {
+            Self::check_gated(&[&suite])?;
+        }
+        Ok(suite)
+    }
+
+    /// Checks that every workload with a tolerance of its own is one that one of these sides has: otherwise a name with a typing error
+    /// would have no effect.
+    pub fn check_gated(sides: &[&Self]) -> Result<(), TomlError> {
+        let is_known =
+            |name: &str| sides.iter().any(|side| side.workloads.iter().any(|workload| workload.name == name));
+        let mut named =
+            sides.iter().filter(|side| side.only.is_none()).flat_map(|side| side.gate.workloads.keys());
+        match named.find(|name| !is_known(name)) {
+            Some(name) => invalid("gate.workloads", format!("the suite has no workload {name:?}")),
+            None => Ok(()),
+        }
     }
 
     /// The suite with these benchmarks of its harness as workloads.
     pub fn with_benches(mut self, benches: Vec<WorkloadSpec>) -> Result<Self, TomlError> {
         self.workloads.extend(benches);
         self.harness = None;
+        self.completed()
+    }
+
+    /// The suite with these workloads of a worker that lists them.
+    pub fn with_listed(mut self, worker: &str, listed: Vec<WorkloadSpec>) -> Result<Self, TomlError> {
+        self.workloads.extend(listed);
+        if let Some(worker) = self.workers.get_mut(worker) {
+            worker.all_workloads = false;
+        }
         self.completed()
     }
 
@@ -75,8 +101,11 @@ impl Suite {
                 "`harness_from` needs `harness_files`: where the benchmarks are, such as [\"bench\"]",
             );
         }
-        if self.workloads.is_empty() && self.harness.is_none() {
-            return invalid("workload", "the suite has none; add a [[workload]] table, or a [harness]");
+        if self.workloads.is_empty() && !self.has_listed_workloads() {
+            return invalid(
+                "workload",
+                "the suite has none; add a [[workload]] table, a [harness], or a worker with `all_workloads = true`",
+            );
         }
         if self.workloads.len() > WORKLOADS_MAX {
             return invalid(
@@ -87,8 +116,7 @@ impl Suite {
         self.measure.check()?;
         self.check_workers()?;
         self.check_fuzz()?;
-        let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name.as_str()).collect();
-        self.gate.check(&names)?;
+        self.gate.check()?;
         let (mut seen, mut metrics_seen) = (HashSet::new(), HashSet::new());
         for (index, workload) in self.workloads.iter().enumerate() {
             let place = format!("workload {} ({:?})", index + 1, workload.name);

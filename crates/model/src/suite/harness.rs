@@ -24,9 +24,6 @@ pub struct HarnessSpec {
     /// `Cargo.toml` and `Cargo.lock` (criterion, divan), `*_test.go`, `go.mod` and `go.sum` (go), in any folder below the suite's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub harness_files: Vec<String>,
-    /// The one workload that is wanted, once benchmarks have become workloads.
-    #[serde(skip)]
-    pub workload: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

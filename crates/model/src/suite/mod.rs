@@ -64,6 +64,9 @@ pub struct Suite {
     /// The workloads, in order.
     #[serde(default, rename = "workload")]
     pub workloads: Vec<WorkloadSpec>,
+    /// The one workload that is wanted of those that a harness or a worker lists.
+    #[serde(skip)]
+    pub only: Option<String>,
     /// The folder that paths in the suite are relative to and that its programs run in: that of its file, or the same folder of another
     /// revision; the current folder where absent.
     #[serde(skip)]
@@ -74,6 +77,11 @@ impl Suite {
     /// Whether a CUDA device is used by ops of our own.
     pub fn uses_cuda(&self) -> bool {
         self.workloads.iter().any(|workload| workload.worker == WORKER_CUDA)
+    }
+
+    /// Whether some of its workloads are known only to a harness or a worker, which has to be asked.
+    pub fn has_listed_workloads(&self) -> bool {
+        self.harness.is_some() || self.workers.values().any(|worker| worker.all_workloads)
     }
 
     /// The seed of a workload's inputs.
@@ -107,6 +115,9 @@ pub struct WorkerSpec {
     /// Units of a comparison that one pair of its processes serves, buffers placed anew for each; 1 where a fresh start is cheap.
     #[serde(default = "one_unit", skip_serializing_if = "is_one_unit")]
     pub units_per_process: u32,
+    /// Whether all workloads that it lists belong to the suite, and not only those that the suite names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_workloads: bool,
     /// The folder it runs in, where that is not the suite's: a program named on the command line.
     #[serde(skip)]
     pub dir: Option<PathBuf>,
