@@ -117,9 +117,11 @@ impl DeviceState {
         self.throttle_reasons.iter().any(|reason| THROTTLED.contains(&reason.as_str()))
     }
 
-    /// Processes on the device that are none of these.
-    pub fn strangers(&self, own: &[u32]) -> usize {
-        self.processes.iter().filter(|process| !own.contains(process)).count()
+    /// Whether processes use the device that are none of these, holdpoint's own. Others count only if one of these is listed too: in
+    /// some containers the driver numbers them differently.
+    pub fn is_shared(&self, own: &[u32]) -> bool {
+        let known = self.processes.iter().filter(|id| own.contains(id)).count();
+        known > 0 && known < self.processes.len()
     }
 }
 

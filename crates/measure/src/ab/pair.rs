@@ -193,8 +193,10 @@ impl<'a> Pair<'a> {
         }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         limit_to_shorter(&mut results, lane);
-        trouble
-            .extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &processes));
+        // Workers of other workloads wait beside this one's, with memory on the device.
+        let own: Vec<u32> =
+            self.slots.iter().flat_map(BTreeMap::values).filter_map(Slot::process_id).collect();
+        trouble.extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &own));
         trouble.sort_unstable();
         trouble.dedup();
         // The device's state after both sides.

@@ -73,15 +73,14 @@ impl Watch {
     }
 }
 
-/// Trouble of the device, judging by the states that both sides saw. Other processes count only if our own are listed
-/// too: in some containers the driver numbers them differently.
+/// Trouble of the device, judging by the states that both sides saw.
 pub(super) fn device_trouble<'s>(states: impl Iterator<Item = &'s DeviceState>, own: &[u32]) -> Vec<Trouble> {
     let mut found = Vec::new();
     for state in states {
         if state.is_throttled() {
             found.push(Trouble::Throttled);
         }
-        if own.iter().any(|process| state.processes.contains(process)) && state.strangers(own) > 0 {
+        if state.is_shared(own) {
             found.push(Trouble::SharedDevice);
         }
     }

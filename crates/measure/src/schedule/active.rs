@@ -88,12 +88,11 @@ impl<'a> Active<'a> {
         stats::median(&self.times_ns.concat()).map(|ns| ns / 1e6)
     }
 
-    /// Adds a round that took so long; `own` is the worker's process, if it has one.
-    pub(super) fn push(&mut self, round: Round, took: Duration, own: Option<u32>, plan: &MeasurePlan) {
+    /// Adds a round that took so long; `own` are the processes of the run's workers.
+    pub(super) fn push(&mut self, round: Round, took: Duration, own: &[u32], plan: &MeasurePlan) {
         if let Some(device) = &round.state.device {
-            let is_known = own.is_some_and(|own| device.processes.contains(&own));
             self.troubled[0] += usize::from(device.is_throttled());
-            self.troubled[1] += usize::from(is_known && device.strangers(own.as_slice()) > 0);
+            self.troubled[1] += usize::from(device.is_shared(own));
         }
         self.spent_ns += match &self.spec.bench {
             // Its harness spends most of a turn on other things than the samples.
@@ -187,12 +186,12 @@ mod tests {
         for at in 0..6 {
             let device = DeviceState {
                 throttle_reasons: (at < throttled).then(|| "HW_SLOWDOWN".to_owned()).into_iter().collect(),
-                processes: if at < shared { vec![7, 8] } else { vec![7] },
+                processes: if at < shared { vec![7, 8] } else { vec![7, 9] },
                 ..DeviceState::default()
             };
             let state = MachineState { device: Some(device), ..MachineState::default() };
             let round = Round { elapsed_ns: vec![1000], state, ..round() };
-            active.push(round, Duration::ZERO, Some(7), &suite.measure);
+            active.push(round, Duration::ZERO, &[7, 9], &suite.measure);
         }
         active.end = Some(Ok(Stopped::RoundsMax));
         match active.finish().outcome {
@@ -215,7 +214,7 @@ mod tests {
             let mut active = Active::new(&suite.workloads[0], 1);
             for ns in [1000, 2000] {
                 let round = Round { elapsed_ns: vec![ns], ..round() };
-                active.push(round, Duration::from_secs(1), None, &suite.measure);
+                active.push(round, Duration::from_secs(1), &[], &suite.measure);
             }
             active.end.map(|end| end.is_ok_and(|stopped| stopped == Stopped::TimeBudget))
         };

@@ -215,8 +215,8 @@ impl<'a> Scheduler<'a, '_> {
             peak_device_bytes: result.peak_device_bytes,
             state: MachineState { device: result.device, ..self.state.read() },
         };
-        let own = self.slot(active.spec).process_id();
-        active.push(round, took, own, &self.suite.measure);
+        let own: Vec<u32> = self.slots.values().filter_map(Slot::process_id).collect();
+        active.push(round, took, &own, &self.suite.measure);
         let (workload, rounds_count, p50_ms) = (&*active.spec.name, active.rounds_count(), active.p50_ms());
         (self.on_event)(Event::Round { workload, rounds_count, p50_ms });
         if active.end.is_some() {
