@@ -93,7 +93,7 @@ impl Requester<'_, '_> {
         let start = Instant::now();
         let result = worker.run(&request)?;
         let wall_ns = start.elapsed().as_nanos();
-        let seen = observer.map(Observer::end);
+        let seen = observer.map(|observer| observer.end(worker.reader_wait_ns()));
         match self.spec.bench {
             // The calls of a harness are its own, and its times scaled to those asked for.
             Some(_) => check_turn(&result, &request)?,

@@ -3,7 +3,7 @@
 //! A worker may do anything before its first sample. So a request for one sample shows what a request costs, and the
 //! further samples of a longer request must take as long outside as by the worker's clock. Time spent waiting for a
 //! CPU is not counted, so a look with long waits proves nothing in the worker's favour. One look can be unlucky: only
-//! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, are a contradiction.
+//! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, and most looks since then doubtful, are a contradiction.
 
 use crate::physics;
 use crate::schedstat::Observation;
@@ -57,6 +57,8 @@ pub(crate) struct Audit {
     /// The lowest cost of a request seen so far.
     cost: Option<Overhead>,
     doubts_count: u32,
+    /// Looks since the last one in the worker's favour.
+    looks_count: u32,
     /// Clear looks in a row that raised no doubt.
     trust_count: u32,
     pub(crate) had_close_look: bool,
@@ -87,12 +89,15 @@ impl Audit {
         if request.is_clear() {
             self.cost = self.cost.map(|cost| cost.least(Some(request.cost())));
         }
+        self.looks_count += 1;
         if doubt.is_some() {
             (self.doubts_count, self.trust_count) = (self.doubts_count + 1, 0);
         } else if request.is_clear() && self.cost.is_some() {
-            (self.doubts_count, self.trust_count) = (0, self.trust_count + 1);
+            (self.doubts_count, self.looks_count, self.trust_count) = (0, 0, self.trust_count + 1);
         }
-        match doubt.filter(|_| self.doubts_count >= DOUBTS_MAX) {
+        // A worker that reports too little does so in every request. On a busy machine hardly a look is clear, and a few are unlucky.
+        let is_proven = self.doubts_count >= DOUBTS_MAX && 2 * self.doubts_count > self.looks_count;
+        match doubt.filter(|_| is_proven) {
             Some(detail) => Err(WorkerError::new(FailureCause::BadTime, detail)),
             None => Ok(()),
         }
@@ -273,6 +278,21 @@ mod tests {
             let more_ns = if at % DOUBTS_MAX == 0 { 0 } else { 50_000_000 };
             audit.check(&AuditedRun { result: &result, seen: seen(20, more_ns) }).unwrap();
         }
+    }
+
+    #[test]
+    fn unlucky_requests_on_a_machine_that_is_always_busy_accuse_nobody() {
+        let mut audit = audit(1.0);
+        let result = result(20, 1.0);
+        for at in 0..100 {
+            let unlucky_ns = if at % 3 == 0 { 50_000_000 } else { 0 };
+            let seen = seen_waiting(50_000_000, 50_000_000 + unlucky_ns);
+            audit.check(&AuditedRun { result: &result, seen }).unwrap();
+        }
+        let lies = RunResult { elapsed_ns: vec![100_000; 20], ..result.clone() };
+        let seen = seen_waiting(50_000_000, 50_000_000);
+        let caught = (0..100).find_map(|_| audit.check(&AuditedRun { result: &lies, seen }).err());
+        assert!(caught.is_some(), "a worker that begins to lie there is caught");
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(crate) struct Observation {
     pub(crate) wall_ns: u64,
     /// Of the worker's threads, except those that ended meanwhile.
     pub(crate) worker: Option<SchedStat>,
-    /// How long this thread waited for a CPU before it could read the answer.
+    /// How long threads of this process waited for a CPU before they could read the answer.
     pub(crate) own_wait_ns: u64,
 }
 
@@ -89,14 +89,15 @@ impl Observer {
         Self { process_id, worker, own, start: Instant::now() }
     }
 
-    pub(crate) fn end(self) -> Observation {
+    /// The request has been answered; another thread of ours waited so long for a CPU to read it.
+    pub(crate) fn end(self, reader_wait_ns: u64) -> Observation {
         let wall_ns = nanos(self.start.elapsed());
         let own = SchedStat::read_this_thread().zip(self.own).map(|(after, before)| after.since(before));
         let worker = SchedStat::read_threads(self.process_id).zip(self.worker);
         Observation {
             wall_ns,
             worker: worker.map(|(after, before)| after.since(before)),
-            own_wait_ns: own.map_or(0, |own| own.wait_ns),
+            own_wait_ns: own.map_or(0, |own| own.wait_ns) + reader_wait_ns,
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::lines::{Line, Tail, read_line, to_line};
 use super::{Computed, Place, Prepared, Worker, WorkerError};
 use crate::jobs::Job;
+use crate::schedstat::ThreadWaits;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
 use holdpoint_model::machine::CudaVersions;
@@ -30,6 +31,8 @@ pub struct Child {
     timeout: Duration,
     /// The last requests, oldest first.
     sent: VecDeque<SentRequest>,
+    /// How long the reading thread waited for a CPU in order to read the last answer.
+    reader_wait_ns: u64,
 }
 
 struct SentRequest {
@@ -42,6 +45,8 @@ struct StdoutLine {
     line: io::Result<Line>,
     /// Whether more came with it.
     has_more: bool,
+    /// How long the reading thread was ready to read it and had no CPU.
+    wait_ns: u64,
 }
 
 /// How long a worker may take to end after `bye`, or to close stderr after it was killed.
@@ -69,12 +74,15 @@ impl Child {
         let (send, answers) = sync_channel(ANSWERS_WAITING_MAX);
         if let Some(stdout) = process.stdout.take() {
             std::thread::spawn(move || {
-                let mut reader = BufReader::new(stdout);
+                let (mut reader, waits) = (BufReader::new(stdout), ThreadWaits::of_this_thread());
+                let waited_ns = || waits.as_ref().and_then(ThreadWaits::total_ns).unwrap_or(0);
                 loop {
+                    let before_ns = waited_ns();
                     let line = read_line(&mut reader);
+                    let wait_ns = waited_ns().saturating_sub(before_ns);
                     let over = !matches!(line, Ok(Line::Text(_) | Line::NotText));
                     let has_more = !reader.buffer().is_empty();
-                    if send.send(StdoutLine { line, has_more }).is_err() || over {
+                    if send.send(StdoutLine { line, has_more, wait_ns }).is_err() || over {
                         break;
                     }
                 }
@@ -86,7 +94,8 @@ impl Child {
             // A worker that does not read must not block us: see `send`.
             rustix::io::ioctl_fionbio(stdin, true).map_err(|e| not_started(e.to_string()))?;
         }
-        Ok(Self { process, job, stdin, answers, stderr, timeout, sent: VecDeque::new() })
+        let (sent, reader_wait_ns) = (VecDeque::new(), 0);
+        Ok(Self { process, job, stdin, answers, stderr, timeout, sent, reader_wait_ns })
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
@@ -120,11 +129,14 @@ impl Child {
             return Err(late("it did not read"));
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        let StdoutLine { line, has_more } = match self.answers.recv_timeout(left) {
+        let StdoutLine { line, has_more, wait_ns } = match self.answers.recv_timeout(left) {
             Ok(answered) => answered,
             Err(RecvTimeoutError::Timeout) => return Err(late("no answer to")),
-            Err(RecvTimeoutError::Disconnected) => StdoutLine { line: Ok(Line::End), has_more: false },
+            Err(RecvTimeoutError::Disconnected) => {
+                StdoutLine { line: Ok(Line::End), has_more: false, wait_ns: 0 }
+            }
         };
+        self.reader_wait_ns = wait_ns;
         match line {
             Ok(Line::Text(text)) => self.parse(id, &text, has_more),
             Ok(Line::NotText) => Err(WorkerError::new(FailureCause::Garbage, "its answer is not UTF-8 text")),
@@ -344,6 +356,10 @@ impl Worker for Child {
 
     fn process_id(&self) -> Option<u32> {
         Some(self.process.id())
+    }
+
+    fn reader_wait_ns(&self) -> u64 {
+        self.reader_wait_ns
     }
 }
 
