@@ -206,7 +206,11 @@ impl Builds {
         let (base, head) = (base?.canonicalize().ok()?, head?.canonicalize().ok()?);
         let dir = self.folder_in(&base);
         let workers = suite.workers.values().map(|worker| &worker.command);
-        let commands = workers.chain(suite.workloads.iter().map(|workload| &workload.command));
+        let commands = suite
+            .workloads
+            .iter()
+            .flat_map(|workload| [&workload.command, &workload.setup, &workload.prepare, &workload.server]);
+        let commands = workers.chain(commands);
         let words = commands.flatten().flat_map(|word| word.split(SEPARATORS));
         let named =
             words.filter(|word| !word.is_empty()).filter_map(|word| dir.join(word).canonicalize().ok());

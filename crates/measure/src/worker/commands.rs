@@ -1,5 +1,6 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
+use super::server::{self, Server};
 use super::{Place, Prepared, Tail, Worker, WorkerError, peak};
 use crate::clock;
 use crate::harness::{Pace, Turn, decide_pace, has_one_sample, pace_of};
@@ -19,6 +20,8 @@ use wait4::{ResUse, Wait4};
 
 pub struct Commands {
     specs: Vec<WorkloadSpec>,
+    /// By workload, from its `prepare` on.
+    servers: BTreeMap<String, Server>,
     place: Place,
     timeout: Duration,
     clock_resolution_ns: u64,
@@ -37,6 +40,7 @@ impl Commands {
     pub fn new(workloads: &[WorkloadSpec], place: Place, timeout: Duration) -> Self {
         Self {
             specs: workloads.iter().filter(|w| w.worker == WORKER_COMMAND).cloned().collect(),
+            servers: BTreeMap::new(),
             place,
             timeout,
             clock_resolution_ns: clock::resolution_ns(),
@@ -47,13 +51,28 @@ impl Commands {
         self.specs.iter().find(|spec| spec.name == name).ok_or_else(|| WorkerError::no_workload(name))
     }
 
+    /// A workload whose server is running, if it has one.
+    fn served(&self, name: &str) -> Result<WorkloadSpec, WorkerError> {
+        let mut spec = self.spec(name)?.clone();
+        match self.servers.get(name) {
+            Some(server) => drop(spec.env.insert(server::PORT.to_owned(), server.port.to_string())),
+            None if spec.server.is_empty() => {}
+            None => return Err(WorkerError::new(FailureCause::NotStarted, "its server is not running")),
+        }
+        Ok(spec)
+    }
+
     /// Calls a workload's command line, or another in its place, and before it what the workload needs run before each call.
     fn call(&self, spec: &WorkloadSpec, command: &[String], stdout: Stdio) -> Result<Finished, WorkerError> {
+        let explain = |error: WorkerError| match self.servers.get(&spec.name) {
+            Some(server) => server.explain(error),
+            None => error,
+        };
         if !spec.prepare.is_empty() {
             execute(&spec.prepare, spec, &self.place, self.timeout, Stdio::null())
-                .map_err(|error| error.during("prepare"))?;
+                .map_err(|error| explain(error.during("prepare")))?;
         }
-        execute(command, spec, &self.place, self.timeout, stdout)
+        execute(command, spec, &self.place, self.timeout, stdout).map_err(explain)
     }
 
     /// Lets a harness take the samples. Its calls are its own; its times are scaled to as many as were asked for.
@@ -128,11 +147,16 @@ impl Worker for Commands {
     fn prepare(&mut self, workload: &str, _seed: u64) -> Result<Prepared, WorkerError> {
         let spec = self.spec(workload)?;
         set_up(spec, &self.place)?;
-        Ok(Prepared::ready(spec.work.clone(), None))
+        let work = spec.work.clone();
+        if !spec.server.is_empty() && !self.servers.contains_key(workload) {
+            let server = Server::start(spec, &self.place, self.timeout)?;
+            self.servers.insert(workload.to_owned(), server);
+        }
+        Ok(Prepared::ready(work, None))
     }
 
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError> {
-        let spec = self.spec(&request.workload)?;
+        let spec = &self.served(&request.workload)?;
         if let Some(bench) = &spec.bench {
             return self.run_turn(spec, bench, request);
         }
@@ -170,7 +194,7 @@ impl Worker for Commands {
 
     /// Checks the exit status, and stdout if the suite names the expected text.
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError> {
-        let spec = self.spec(workload)?;
+        let spec = &self.served(workload)?;
         if spec.bench.is_some() {
             // A benchmark that fails has failed its turn.
             return Ok(None);
@@ -192,7 +216,8 @@ impl Worker for Commands {
         }))
     }
 
-    fn release(&mut self, _workload: &str) -> Result<(), WorkerError> {
+    fn release(&mut self, workload: &str) -> Result<(), WorkerError> {
+        self.servers.remove(workload);
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ mod lines;
 pub mod peak;
 mod place;
 mod serve;
+mod server;
 
 pub use builtin::Builtin;
 pub use child::Child;
@@ -91,6 +92,11 @@ pub trait Worker {
     /// Its process, if it has one of its own.
     fn process_id(&self) -> Option<u32> {
         None
+    }
+
+    /// How long a thread of ours waited for a CPU in order to read the last answer.
+    fn reader_wait_ns(&self) -> u64 {
+        0
     }
 }
 

@@ -110,3 +110,23 @@ fn a_program_that_is_not_there_is_named_with_a_remedy() {
     fails(&report, NotStarted, "cannot start \"/nowhere/program\"");
     assert!(failure(&report, "bad").detail.ends_with("is it built and on the path?"));
 }
+
+#[test]
+fn a_server_that_does_not_start_is_named_with_its_last_words() {
+    let report = run(PATIENT, "true", "server = [\"sh\", \"-c\", \"echo no model >&2; exit 3\"]");
+    fails(&report, Crashed, "server: it ended before its port was open");
+    assert_eq!(failure(&report, "bad").stderr_tail, ["no model"]);
+    let report = run(PATIENT, "true", "server = [\"./not-there\"]");
+    fails(&report, NotStarted, "server: cannot start \"./not-there\"");
+}
+
+#[test]
+fn a_server_that_never_listens_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let pid = dir.path().join("pid");
+    let server = format!("server = [\"sh\", \"-c\", \"echo $$ > {}; exec sleep 1000\"]", pid.display());
+    let report = run(SHORT, "true", &server);
+    fails(&report, TimedOut, "did not open port");
+    let pid = std::fs::read_to_string(pid).unwrap();
+    assert!(is_gone(pid.trim().parse().unwrap()));
+}

@@ -194,6 +194,7 @@ impl Suite {
             ("expect_stdout", workload.expect_stdout.is_some()),
             ("setup", !workload.setup.is_empty()),
             ("prepare", !workload.prepare.is_empty()),
+            ("server", !workload.server.is_empty()),
             ("stdin", workload.stdin.is_some()),
             ("env", !workload.env.is_empty()),
         ];

@@ -225,6 +225,10 @@ pub struct WorkloadSpec {
     /// Program and arguments that a `command` workload needs run before each call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<String>,
+    /// Program and arguments of a server that a `command` workload calls: started before its first call, ended after its last one, in every
+    /// unit anew. Both find its TCP port on 127.0.0.1 in the variable HOLDPOINT_PORT; it is ready once the port is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<String>,
     /// File that a `command` workload reads from stdin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
