@@ -8,14 +8,16 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
+from . import cuda
 from .about import VERSION
-from .answers import Answer, compare
+from .answers import Answer, arrays_in, compare
 from .clocks import Calls, HostCalls, clock_resolution_ns
-from .workloads import Registry, Skip, Workload
+from .variants import make_variant
+from .workloads import Function, Registry, Skip, Workload
 
 PROTOCOL = 2
 Message = dict[str, Any]
@@ -28,22 +30,38 @@ class Prepared:
     workload: Workload
     calls: Calls
     seed: int
-    # The right answer for that seed, once somebody has asked.
-    want: object = None
-    has_want: bool = False
+    # The right answers for that seed, once somebody has asked.
+    wants: list[object] | None = None
 
     def load(self, seed: int) -> None:
-        self.calls.load(self.workload.draw(seed))
-        self.seed, self.want, self.has_want = seed, None, False
+        arguments = self.workload.draw(seed)
+        if self.workload.timer is None and any(map(cuda.is_on_device, arrays_in(arguments))):
+            raise ValueError(
+                f"{self.workload.name}: its arguments are on a GPU, where a call returns before its work is done; "
+                'declare timer="cuda_graph", "cuda_events" or "host_monotonic"'
+            )
+        self.calls.load(arguments)
+        self.seed, self.wants = seed, None
 
     def verify(self) -> Answer | None:
-        if self.workload.reference is None:
+        oracles = self.oracles()
+        if not oracles:
             return None
         got = self.calls.answer()
-        if not self.has_want:
+        if self.wants is None:
             # Drawn again: a function that changes its arguments must not change those of the reference.
-            self.want, self.has_want = self.workload.reference(*self.workload.draw(self.seed)), True
-        return compare(got, self.want, self.workload.tolerance)
+            self.wants = [oracle(*self.workload.draw(self.seed)) for oracle in oracles]
+        answers = [compare(got, want, self.workload.tolerance) for want in self.wants]
+        return next((answer for answer in answers if not answer.passed), answers[0])
+
+    def oracles(self) -> list[Function]:
+        """The reference, and for another way of calling the function the plain one."""
+        workload, found = self.workload, []
+        if workload.reference is not None:
+            found.append(workload.reference)
+        if workload.variant not in (None, "eager"):
+            found.append(workload.bind(workload.function))
+        return found
 
 
 class Worker:
@@ -66,18 +84,24 @@ class Worker:
 
     def start(self, workload: Workload) -> Calls:
         """Makes the workload's calls timeable, without arguments yet."""
-        return HostCalls(workload.bind(workload.function), count_waits=self.count_waits)
+        function = workload.bind(make_variant(workload.function, workload.variant))
+        if workload.timer is None:
+            return HostCalls(function, count_waits=self.count_waits)
+        if workload.timer == "host_monotonic":
+            return cuda.WaitedCalls(function, count_waits=self.count_waits)
+        return cuda.DeviceCalls(function, as_graph=workload.timer == "cuda_graph", is_cold=workload.cache == "cold")
 
     def environment_lock(self) -> dict[str, str]:
         """Settings that times depend on; runs in which they differ are not compared."""
-        return {"python": f"{sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))}"}
+        version = ".".join(map(str, sys.version_info[:3]))
+        return {"python": f"{sys.implementation.name} {version}", **cuda.environment_lock()}
 
     def hello(self, request: Message) -> Message:
         if request.get("protocol") != PROTOCOL:
             raise ValueError(
                 f"protocol {request.get('protocol')} is not spoken here, only {PROTOCOL}; update one of both"
             )
-        return {
+        answer: Message = {
             "type": "hello",
             "protocol": PROTOCOL,
             "name": self.name,
@@ -86,6 +110,12 @@ class Worker:
             "clock_resolution_ns": clock_resolution_ns(),
             "environment_lock": self.environment_lock(),
         }
+        timers = {workload.timer for workload in self.registry.workloads.values()} - {None}
+        if timers:
+            answer["clock_resolution_ns"] = max(answer["clock_resolution_ns"], cuda.EVENT_RESOLUTION_NS)
+            with suppress(Skip):
+                answer["device"] = cuda.open_device().describe()
+        return answer
 
     def list(self, _: Message) -> Message:
         return {"type": "workloads", "workloads": [each.describe() for each in self.registry.workloads.values()]}
@@ -158,7 +188,15 @@ class Worker:
 
     def describe_error(self, error: Exception) -> Message:
         traceback.print_exc(file=sys.stderr)
-        return {"type": "error", "message": describe(error)}
+        answer: Message = {"type": "error", "message": describe(error)}
+        if type(error).__name__ == "OutOfMemoryError":
+            answer["cause"] = "out_of_memory"
+        elif isinstance(error, cuda.BadTimeError):
+            answer["cause"] = "bad_time"
+        elif "CUDA error" in str(error) or "CUDARuntimeError" in type(error).__name__:
+            # After a fault, nothing can be done in this process any more.
+            answer |= {"cause": "device_fault", "fatal": True}
+        return answer
 
 
 class Broken:
