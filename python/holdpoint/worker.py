@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import gc
 import json
+import mmap
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
-from . import cuda
+from . import cuda, tensors
 from .about import VERSION
-from .answers import Answer, arrays_in, compare
+from .answers import Answer, arrays_in, compare, is_array, spoil
 from .clocks import Calls, HostCalls, clock_resolution_ns
 from .variants import make_variant
-from .workloads import Function, Registry, Skip, Workload
+from .workloads import Function, Kernel, Registry, Skip, Workload
 
 PROTOCOL = 2
 Message = dict[str, Any]
@@ -79,6 +81,7 @@ class Worker:
             "run": self.run,
             "verify": self.verify,
             "release": self.release,
+            "evaluate": self.evaluate,
             "bye": lambda _: {"type": "bye"},
         }
 
@@ -154,6 +157,16 @@ class Worker:
         self.drop(request["workload"])
         return {"type": "released", "workload": request["workload"]}
 
+    def evaluate(self, request: Message) -> Message:
+        """Makes the calls on the tensors of a file and writes their outputs there."""
+        kernel = self.registry.kernels.get(request["op"])
+        if kernel is None:
+            raise Skip(f"no kernel for {request['op']} is declared here")
+        if request["dtype"] not in (kernel.dtypes or tensors.BYTES):
+            raise Skip(f"no kernel for {request['op']} in {request['dtype']}")
+        with open(request["file"], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+            return {"type": "computed", "elapsed_ns": evaluate(kernel, request, memory)}
+
     def find(self, name: str) -> Workload:
         workload = self.registry.workloads.get(name)
         if workload is None:
@@ -209,6 +222,40 @@ class Broken:
         if request.get("type") == "bye":
             return {"type": "bye"}
         return {"type": "error", "message": self.message, "fatal": True}
+
+
+def evaluate(kernel: Kernel, request: Message, memory: mmap.mmap) -> int:
+    """The time of all calls, each made as often as was asked for."""
+    form, dtype, calls = tensors.open_form(kernel.tensors), request["dtype"], request["calls"]
+    inputs = [[tensors.read(memory, place, dtype, form) for place in call["inputs"]] for call in calls]
+    outputs: list[object] = []
+    form.synchronize()
+    start_ns = time.perf_counter_ns()
+    for _ in range(request["repeats"]):
+        outputs = [kernel.function(request["shape"], request["params"], *each) for each in inputs]
+    form.synchronize()
+    elapsed_ns = time.perf_counter_ns() - start_ns
+    for call, given, returned in zip(calls, inputs, outputs, strict=True):
+        # A kernel that has written into its inputs is found by what is in the file then.
+        for place, tensor in zip(call["inputs"], given, strict=True):
+            tensors.write(memory, place, dtype, form, tensor)
+        answers = list_outputs(returned)
+        if len(answers) != len(call["outputs"]):
+            names = ", ".join(place["name"] for place in call["outputs"])
+            raise ValueError(f"the kernel for {kernel.op} returned {len(answers)} outputs, not {names}")
+        for place, tensor in zip(call["outputs"], answers, strict=True):
+            tensors.write(memory, place, dtype, form, tensor)
+    # Memory that the next call's outputs may get must not hold this call's answers.
+    spoil(outputs)
+    return elapsed_ns
+
+
+def list_outputs(returned: Any) -> list[Any]:
+    """A kernel with one output may return it as it is."""
+    if is_array(returned) or not isinstance(returned, (list, tuple)):
+        return [returned]
+    is_flat = len(returned) > 0 and all(isinstance(each, (int, float)) for each in returned)
+    return [returned] if is_flat else list(returned)
 
 
 def serve(worker: Worker | Broken, requests: Iterable[str], answers: IO[str]) -> None:
