@@ -12,10 +12,10 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from . import cuda, tensors
-from .about import VERSION
+from .about import __version__
 from .answers import Answer, arrays_in, compare, is_array, spoil
 from .clocks import Calls, HostCalls, clock_resolution_ns
 from .variants import make_variant
@@ -108,7 +108,7 @@ class Worker:
             "type": "hello",
             "protocol": PROTOCOL,
             "name": self.name,
-            "version": VERSION,
+            "version": __version__,
             "timer": "host_monotonic",
             "clock_resolution_ns": clock_resolution_ns(),
             "environment_lock": self.environment_lock(),
@@ -212,6 +212,12 @@ class Worker:
         return answer
 
 
+class Answering(Protocol):
+    """Anything that answers requests."""
+
+    def answer(self, request: Message) -> Message: ...
+
+
 class Broken:
     """Stands in for a worker whose files could not be imported: every answer says why."""
 
@@ -258,7 +264,7 @@ def list_outputs(returned: Any) -> list[Any]:
     return [returned] if is_flat else list(returned)
 
 
-def serve(worker: Worker | Broken, requests: Iterable[str], answers: IO[str]) -> None:
+def serve(worker: Answering, requests: Iterable[str], answers: IO[str]) -> None:
     """Answers line by line until `bye`, or until there are no more."""
     for line in requests:
         request: Mapping[str, Any] = json.loads(line)
