@@ -131,9 +131,11 @@ def run_ab(
     subprocess.run([binary, "report", str(folder / "ab.json"), "--html", str(page)], capture_output=True, check=False)
     text, markup = done.stdout.strip(), page.read_text(encoding="utf-8") if page.is_file() else ""
     # The sides are functions; that they came through a connector is of no interest.
-    if sides := SIDES.search(text):
-        for shown, name in zip(sides.groups(), names, strict=True):
-            text, markup = text.replace(shown, name), markup.replace(html.escape(shown), html.escape(name))
+    if shown := SIDES.search(text):
+        for side, name in zip(shown.groups(), names, strict=True):
+            text = text.replace(side, name)
+    for command, name in zip(commands, names, strict=True):
+        markup = markup.replace(html.escape(command), html.escape(name))
     return read_verdict(json.loads((folder / "comparison.json").read_text(encoding="utf-8")), text, markup)
 
 
