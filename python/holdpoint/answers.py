@@ -183,7 +183,7 @@ def compare_arrays(module: Any, got: Any, want: Any, tolerance: tuple[float, flo
 
 def quiet(module: Any) -> AbstractContextManager[object]:
     """NumPy warns of infinities, which are handled here."""
-    return module.errstate(all="ignore") if module.__name__ == "numpy" else nullcontext()  # type: ignore[no-any-return]
+    return module.errstate(all="ignore") if module.__name__ == "numpy" else nullcontext()
 
 
 def is_equal(got: object, want: object) -> bool:

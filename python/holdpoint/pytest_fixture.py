@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .comparing import Verdict, compare
 from .rounds import Function, Options, Stats, garbage_collection, time_calls, time_rounds
+
+if TYPE_CHECKING:
+    from .comparing import Verdict
 
 
 @dataclass
@@ -90,6 +92,9 @@ class Benchmark:
         """
         if on_inconclusive not in ("skip", "fail"):
             raise ValueError(f'on_inconclusive={on_inconclusive!r} is not known; choose "skip" or "fail"')
+        # Starting pytest takes most of a turn of the harness, so what only comparing needs is imported here.
+        from .comparing import compare
+
         verdict = compare(base, head, **options)
         if verdict.verdict in ("inconclusive", "skipped") and on_inconclusive == "skip":
             pytest.skip(f"{verdict.verdict}: {verdict.reason}")
