@@ -329,14 +329,12 @@ class DeviceCalls:
         return self.function(*(self.arguments.values or ()))
 
     def take(self, samples_count: int, calls_per_sample: int) -> Samples:
-        samples = Samples(untimed_ns=0)
+        samples = Samples()
         with self.device.stream():
             self.forget()
             self.warm_up()
-            begin_ns = time.perf_counter_ns()
             for _ in range(samples_count):
                 samples.elapsed_ns.append(self.take_one(calls_per_sample))
-            samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
         samples.peak_rss_bytes, samples.peak_device_bytes = peak_rss_bytes(), self.device.peak_bytes()
         return samples
 

@@ -119,7 +119,6 @@ def test_events_time_each_call_and_nothing_else(device: ScriptedDevice) -> None:
     samples = calls.take(samples_count=2, calls_per_sample=3)
     assert samples.elapsed_ns == [750_000, 750_000]
     assert samples.peak_device_bytes == 4096
-    assert samples.untimed_ns is not None, "queueing takes time that is not in the samples"
     queued = device.log[: device.log.index("wait")]
     assert queued == ["block", "event"] + ["event", "event"] * 3
 
