@@ -165,7 +165,8 @@ def test_the_fixed_profile_takes_20_and_32_tiles() -> None:
 @pytest.mark.parametrize("name", ["torch", "triton"])
 def test_the_ff_path_is_reproduced(vectors: Vectors, name: str) -> None:
     kernels = torch_ops.EAGER if name == "torch" else triton_ops.path_kernels(triton_ops.UNTUNED)
-    heavy, detail, alpha, states = torch_ops.ff_path(*ff_inputs(vectors), ff_config(vectors), kernels)
+    arguments = [*ff_inputs(vectors), ff_config(vectors), kernels]
+    heavy, detail, alpha, states = torch_ops.ff_path(*arguments)
     assert_close(heavy, vectors["ff.heavy"], 1e-5)
     assert_close(detail, vectors["ff.detail"], 1e-5)
     assert_close(alpha, vectors["ff.alpha"], 1e-5)
