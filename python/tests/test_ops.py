@@ -5,6 +5,7 @@ Without a GPU the Triton kernels run in Triton's interpreter, which knows neithe
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -21,6 +22,7 @@ if not HAS_GPU:
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="skipped: triton is not installed")
 
+from holdpoint import answers, workloads  # noqa: E402
 from holdpoint.ops import routing, torch_ops, triton_ops  # noqa: E402
 from holdpoint.ops.torch_ops import Affine, Gate, PathWeights, ScanParams  # noqa: E402
 
@@ -229,3 +231,41 @@ def test_a_launch_is_recorded_as_it_was() -> None:
     assert info["shape_bucket"] == "batch=1|channels=4|dtype=fp16|height=16|kmax=2|tile_size=8|width=16"
     assert info["selected_config"] == {"BLOCK_PIX": 64, "num_warps": 4}
     assert (info["selection_source"], info["launches_per_call"]) == ("heuristic", 1)
+
+
+SMALL = {
+    "MAP": (2, 3, 32, 48),
+    "BATCH": 2,
+    "CHANNELS": 3,
+    "HEIGHT": 32,
+    "WIDTH": 48,
+    "KMAX": 5,
+    "STEPS": 140,
+    "ATTENTION": (1, 2, 70, 32),
+    "NORM": (2, 3, 130),
+}
+
+
+def test_every_workload_of_the_suite_gives_the_right_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = workloads.Registry()
+    monkeypatch.setattr(workloads, "REGISTRY", registry)
+    monkeypatch.setenv("HOLDPOINT_OPS_DEVICE", DEVICE)
+    suite = importlib.import_module("holdpoint.ops.suite")
+    for name, value in SMALL.items():
+        monkeypatch.setattr(suite, name, value)
+    names = set(registry.workloads)
+    assert {"tile_ops.tilepack.dispatch", "end_to_end_infer.torch_eager", "attention.sdpa_math"} <= names
+    skipped = set()
+    for workload in registry.workloads.values():
+        try:
+            arguments = workload.draw(7)
+        except workloads.Skip:
+            skipped.add(workload.name)
+            continue
+        assert workload.reference is not None
+        answer = answers.compare(workload.function(*arguments), workload.reference(*arguments), workload.tolerance)
+        assert answer.passed, f"{workload.name}: {answer.first_bad}"
+        kernel = workload.describe_kernel()
+        assert (kernel is not None) == workload.name.endswith(("dispatch", "fastpath", "triton")), workload.name
+    # Only what PyTorch has for GPUs alone may be missing.
+    assert skipped <= {"attention.sdpa_cudnn", "attention.sdpa_efficient", "attention.sdpa_flash"}
