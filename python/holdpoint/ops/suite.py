@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import holdpoint
 
-from . import routing
+from . import kernels, routing
 
 # Both take a second to import. They are loaded here, where they are installed, since the worker names their versions in
 # its first answer.
@@ -476,3 +476,6 @@ declare(
     work=NORM_WORK,
     tolerance=OP_BF16,
 )
+
+
+kernels.declare(triton_version, "torch" if DEVICE == "cpu" else "cuda")
