@@ -40,6 +40,6 @@ for i in 1 2; do
         --base-worker "python3 -m holdpoint serve holdpoint.ops.suite" --head-worker "python3 -m holdpoint serve $parts/slowed.py"
 done
 step 70 bugs "$root/campaigns/triton-bugs.sh" "$holdpoint"
-step 30 fuzz "$holdpoint" fuzz --suite "$suite" attention tile_ssm --cases 100
+step 60 fuzz "$holdpoint" fuzz --suite "$parts/fuzz.toml" --cases 100
 step 20 sdpa "$holdpoint" fuzz --suite "$root/examples/sdpa-oracle.toml" --cases 50
 echo "== $(($(date +%s) - began)) s in all; results in $out"

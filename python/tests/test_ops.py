@@ -10,6 +10,8 @@ import json
 import math
 import os
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,9 +29,18 @@ from holdpoint.ops import routing, torch_ops, triton_ops  # noqa: E402
 from holdpoint.ops.torch_ops import Affine, Gate, PathWeights, ScanParams  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
+NUMPY = tuple(map(int, pytest.importorskip("numpy").__version__.split(".")[:2]))
+NEEDS_TRITON = pytest.mark.skipif(
+    not HAS_GPU and NUMPY >= (2, 4), reason="skipped: no device, and Triton's interpreter needs NumPy below 2.4"
+)
 VECTORS = Path(__file__).parents[2] / "crates/ops/tests/data/apex-x-parity.safetensors"
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "I64": torch.int64, "I32": torch.int32, "I8": torch.int8}
-MODULES = pytest.mark.parametrize("ops", [torch_ops, triton_ops], ids=["torch", "triton"])
+MODULES = pytest.mark.parametrize(
+    "ops", [pytest.param(torch_ops, id="torch"), pytest.param(triton_ops, id="triton", marks=NEEDS_TRITON)]
+)
+
+
+KERNELS = [value for value in vars(triton_ops).values() if isinstance(value, triton_ops.Tunable)]
 
 
 class Vectors:
@@ -164,7 +175,7 @@ def test_the_fixed_profile_takes_20_and_32_tiles() -> None:
     assert route.spent == (16.000000000000004, 8.0)
 
 
-@pytest.mark.parametrize("name", ["torch", "triton"])
+@pytest.mark.parametrize("name", ["torch", pytest.param("triton", marks=NEEDS_TRITON)])
 def test_the_ff_path_is_reproduced(vectors: Vectors, name: str) -> None:
     kernels = torch_ops.EAGER if name == "torch" else triton_ops.path_kernels(triton_ops.UNTUNED)
     arguments = [*ff_inputs(vectors), ff_config(vectors), kernels]
@@ -193,6 +204,7 @@ def random_tensor(*shape: int, seed: int = 1, dtype: Any = torch.float16) -> Any
     return torch.randn(shape, generator=generator).to(dtype).to(DEVICE)
 
 
+@NEEDS_TRITON
 def test_rms_norm_of_rows_longer_than_a_block() -> None:
     for shape in ((3, 5000), (2, 3, 130), (1, 1)):
         x, weight = random_tensor(*shape), random_tensor(shape[-1], seed=2)
@@ -230,7 +242,61 @@ def test_a_launch_is_recorded_as_it_was() -> None:
     assert (info["op_name"], info["kernel_name"]) == ("tilepack", "_tilepack_kernel")
     assert info["shape_bucket"] == "batch=1|channels=4|dtype=fp16|height=16|kmax=2|tile_size=8|width=16"
     assert info["selected_config"] == {"BLOCK_PIX": 64, "num_warps": 4}
-    assert (info["selection_source"], info["launches_per_call"]) == ("heuristic", 1)
+    assert (info["backend"], info["selection_source"], info["launches_per_call"]) == ("triton", "heuristic", 1)
+
+
+COMPILE = """
+from holdpoint.ops import triton_ops
+import torch, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+NAMES = {torch.float16: "*fp16", torch.float32: "*fp32", torch.int32: "*i32"}
+
+class Compiler(triton_ops.Launcher):
+    def launch(self, kernel, grid, block, bucket, *args, **meta):
+        for config in kernel.configs:
+            sizes = triton_ops._block_sizes(config)
+            given = {**dict(zip(kernel.kernel.arg_names, args)), **meta, **sizes}
+            types, constants = {}, {}
+            for at, parameter in enumerate(kernel.kernel.params):
+                value = given[parameter.name]
+                if parameter.is_constexpr:
+                    types[parameter.name], constants[(at,)] = "constexpr", value
+                else:
+                    types[parameter.name] = NAMES[value.dtype] if isinstance(value, torch.Tensor) else (
+                        "fp32" if isinstance(value, float) else "i32")
+            source = ASTSource(kernel.kernel, types, constants)
+            triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": config["num_warps"]})
+            print(kernel.name)
+
+compiler = Compiler()
+half = dict(dtype=torch.float16)
+feature, ids = torch.zeros(1, 16, 16, 16, **half), torch.zeros(1, 2, dtype=torch.int32)
+packed, proxy = torch.zeros(1, 2, 16, 8, 8, **half), torch.zeros(1, 1, 16, 16, **half)
+origins, vector = torch.zeros(1, 2, 2, dtype=torch.int32), torch.zeros(16, **half)
+tokens, heads = torch.zeros(1, 32, 16, **half), torch.zeros(1, 1, 64, 32, **half)
+params = triton_ops.ScanParams(vector, vector, vector, vector)
+triton_ops.tile_pack(feature, ids, 8, launcher=compiler)
+triton_ops.tile_unpack(feature, packed, origins, launcher=compiler)
+triton_ops.tile_unpack(feature, packed[:, :1], origins[:, :1], None, "blend", launcher=compiler)
+triton_ops.gate_alpha(proxy, proxy, launcher=compiler)
+triton_ops.fusion_gate(feature, feature, proxy, proxy, launcher=compiler)
+triton_ops.tile_ssm(tokens, params, direction="bidirectional", merge="gated", launcher=compiler)
+triton_ops.fused_pack_op_unpack(feature, ids, 8, launcher=compiler)
+triton_ops.attention(heads, heads, heads, True, launcher=compiler)
+triton_ops.rms_norm(tokens, vector, launcher=compiler)
+"""
+
+
+def test_every_kernel_compiles_for_a_device_that_is_not_here(tmp_path: Path) -> None:
+    """The interpreter takes code that the compiler refuses. In a process of its own, which does not interpret."""
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    environment |= {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}
+    # Triton reads a kernel's source from its file; the script only launches.
+    ran = subprocess.run([sys.executable, "-c", COMPILE], env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert len(set(ran.stdout.split())) == len(KERNELS)
 
 
 SMALL = {
@@ -246,6 +312,7 @@ SMALL = {
 }
 
 
+@NEEDS_TRITON
 def test_every_workload_of_the_suite_gives_the_right_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = workloads.Registry()
     monkeypatch.setattr(workloads, "REGISTRY", registry)

@@ -48,11 +48,15 @@ class Tunable:
     kernel: Any
     configs: tuple[Block, ...]
     key: tuple[str, ...]
+    # Arguments that the kernel changes: calls of the tuner must not.
+    restored: tuple[str, ...] = ()
     tuner: Any = field(init=False)
 
     def __post_init__(self) -> None:
         configs = [triton.Config(_block_sizes(c), num_warps=c["num_warps"]) for c in self.configs]
-        tuner = triton.autotune(configs=configs, key=list(self.key), cache_results=True)(self.kernel)
+        tuner = triton.autotune(
+            configs=configs, key=list(self.key), restore_value=list(self.restored), cache_results=True
+        )(self.kernel)
         object.__setattr__(self, "tuner", tuner)
 
     @property
@@ -151,6 +155,7 @@ class Launcher:
             "shape_bucket": first.bucket,
             "selected_config": first.config,
             "selection_source": "triton_best_config" if first.is_tuned else "heuristic",
+            "backend": "triton",
             "launches_per_call": len(self.launches),
             "functions": sorted({launch.kernel.name for launch in self.launches}),
         }
@@ -175,7 +180,11 @@ TILE_UNPACK_PRIORITY = Tunable(
 )
 TILE_UNPACK_SCATTER = Tunable("tileunpack_scatter", kernels._tileunpack_scatter_kernel, _pixel_blocks(), _MAP_KEY)
 TILE_UNPACK_BLEND = Tunable(
-    "tileunpack_blend_update", kernels._tileunpack_blend_update_kernel, _pixel_blocks(), _MAP_KEY
+    "tileunpack_blend_update",
+    kernels._tileunpack_blend_update_kernel,
+    _pixel_blocks(),
+    _MAP_KEY,
+    restored=("merged",),
 )
 FUSION_ALPHA = Tunable(
     "fusiongate_alpha",
