@@ -25,7 +25,7 @@ if not HAS_GPU:
 pytest.importorskip("triton", reason="skipped: triton is not installed")
 
 from holdpoint import answers, workloads  # noqa: E402
-from holdpoint.ops import routing, torch_ops, triton_ops  # noqa: E402
+from holdpoint.ops import launching, routing, torch_ops, triton_ops  # noqa: E402
 from holdpoint.ops.torch_ops import Affine, Gate, PathWeights, ScanParams  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
@@ -40,7 +40,7 @@ MODULES = pytest.mark.parametrize(
 )
 
 
-KERNELS = [value for value in vars(triton_ops).values() if isinstance(value, triton_ops.Tunable)]
+KERNELS = [value for value in vars(triton_ops).values() if isinstance(value, launching.Tunable)]
 
 
 class Vectors:
@@ -177,7 +177,7 @@ def test_the_fixed_profile_takes_20_and_32_tiles() -> None:
 
 @pytest.mark.parametrize("name", ["torch", pytest.param("triton", marks=NEEDS_TRITON)])
 def test_the_ff_path_is_reproduced(vectors: Vectors, name: str) -> None:
-    kernels = torch_ops.EAGER if name == "torch" else triton_ops.path_kernels(triton_ops.UNTUNED)
+    kernels = torch_ops.EAGER if name == "torch" else triton_ops.path_kernels(launching.UNTUNED)
     arguments = [*ff_inputs(vectors), ff_config(vectors), kernels]
     heavy, detail, alpha, states = torch_ops.ff_path(*arguments)
     assert_close(heavy, vectors["ff.heavy"], 1e-5)
@@ -232,7 +232,7 @@ def test_every_block_size_covers_the_tiles(block: int, monkeypatch: pytest.Monke
 
 
 def test_a_launch_is_recorded_as_it_was() -> None:
-    launcher = triton_ops.Launcher()
+    launcher = launching.Launcher()
     feature = random_tensor(1, 4, 16, 16)
     ids = torch.tensor([[0, 3]], dtype=torch.int32, device=DEVICE)
     with launcher.recording():
@@ -246,17 +246,17 @@ def test_a_launch_is_recorded_as_it_was() -> None:
 
 
 COMPILE = """
-from holdpoint.ops import triton_ops
+from holdpoint.ops import launching, torch_ops, triton_ops
 import torch, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 NAMES = {torch.float16: "*fp16", torch.float32: "*fp32", torch.int32: "*i32"}
 
-class Compiler(triton_ops.Launcher):
+class Compiler(launching.Launcher):
     def launch(self, kernel, grid, block, bucket, *args, **meta):
         for config in kernel.configs:
-            sizes = triton_ops._block_sizes(config)
+            sizes = launching.block_sizes(config)
             given = {**dict(zip(kernel.kernel.arg_names, args)), **meta, **sizes}
             types, constants = {}, {}
             for at, parameter in enumerate(kernel.kernel.params):
@@ -276,7 +276,7 @@ feature, ids = torch.zeros(1, 16, 16, 16, **half), torch.zeros(1, 2, dtype=torch
 packed, proxy = torch.zeros(1, 2, 16, 8, 8, **half), torch.zeros(1, 1, 16, 16, **half)
 origins, vector = torch.zeros(1, 2, 2, dtype=torch.int32), torch.zeros(16, **half)
 tokens, heads = torch.zeros(1, 32, 16, **half), torch.zeros(1, 1, 64, 32, **half)
-params = triton_ops.ScanParams(vector, vector, vector, vector)
+params = torch_ops.ScanParams(vector, vector, vector, vector)
 triton_ops.tile_pack(feature, ids, 8, launcher=compiler)
 triton_ops.tile_unpack(feature, packed, origins, launcher=compiler)
 triton_ops.tile_unpack(feature, packed[:, :1], origins[:, :1], None, "blend", launcher=compiler)

@@ -27,7 +27,7 @@ with contextlib.suppress(ImportError):
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from . import torch_ops, triton_ops
+    from . import launching, torch_ops
 
 BATCH, CHANNELS, HEIGHT, WIDTH = 1, 128, 128, 128
 TILE, KMAX, STEPS = 8, 32, 256
@@ -96,10 +96,12 @@ class TritonCall:
         return self.call(self.launcher, *args)
 
     @functools.cached_property
-    def launcher(self) -> triton_ops.Launcher:
+    def launcher(self) -> launching.Launcher:
+        triton_version()
+        from .launching import Launcher
+
         # The interpreter has no times to choose by.
-        launcher: triton_ops.Launcher = triton_version().Launcher(is_tuned=DEVICE != "cpu")
-        return launcher
+        return Launcher(is_tuned=DEVICE != "cpu")
 
     @functools.cached_property
     def info(self) -> Mapping[str, object] | None:
@@ -350,7 +352,7 @@ def path_float64(*args: Any) -> tuple[Tensor, ...]:
     return answer
 
 
-def path_fast(launcher: triton_ops.Launcher, *args: Any) -> tuple[Tensor, ...]:
+def path_fast(launcher: launching.Launcher, *args: Any) -> tuple[Tensor, ...]:
     kernels = triton_version().path_kernels(launcher)
     answer: tuple[Tensor, ...] = torch_version().ff_path(*args, path_weights(), kernels=kernels)
     return answer
