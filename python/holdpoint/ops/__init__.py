@@ -1,0 +1,1 @@
+"""The built-in ops in PyTorch and Triton; `holdpoint.ops.suite` serves them as workloads."""
