@@ -1,8 +1,8 @@
 //! Reading a suite, and what makes no sense in one.
 
 use super::{
-    Cache, HarnessSpec, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant, WORKER_BUILTIN,
-    WORKER_COMMAND, WORKER_CUDA, WorkloadSpec,
+    Cache, EngineSpec, HarnessSpec, MeasurePlan, Metrics, Suite, TIMER_HOST, TIMERS_CUDA, Variant,
+    WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA, WorkloadSpec,
 };
 use crate::limits::{NAME_CHARS_MAX, WORKLOADS_MAX};
 use crate::toml_file::{TomlError, invalid, parse};
@@ -38,7 +38,7 @@ impl Suite {
         suite.completed()
     }
 
-    fn completed(mut self) -> Result<Self, TomlError> {
+    pub(super) fn completed(mut self) -> Result<Self, TomlError> {
         let metrics = self.gate.metrics.clone().unwrap_or_else(Metrics::time);
         for workload in &mut self.workloads {
             fill_defaults(workload, &metrics);
@@ -75,8 +75,12 @@ impl Suite {
                 "`harness_from` needs `harness_files`: where the benchmarks are, such as [\"bench\"]",
             );
         }
-        if self.workloads.is_empty() && self.harness.is_none() {
-            return invalid("workload", "the suite has none; add a [[workload]] table, or a [harness]");
+        self.check_engine()?;
+        if self.workloads.is_empty() && self.harness.is_none() && self.engine.is_none() {
+            return invalid(
+                "workload",
+                "the suite has none; add a [[workload]] table, or a [harness] or [engine]",
+            );
         }
         if self.workloads.len() > WORKLOADS_MAX {
             return invalid(
@@ -87,8 +91,9 @@ impl Suite {
         self.measure.check()?;
         self.check_workers()?;
         self.check_fuzz()?;
-        let names: Vec<&str> = self.workloads.iter().map(|workload| workload.name.as_str()).collect();
-        self.gate.check(&names)?;
+        let labels = self.engine.as_ref().map(EngineSpec::labels).unwrap_or_default();
+        let names = self.workloads.iter().map(|workload| workload.name.as_str());
+        self.gate.check(&names.chain(labels.iter().map(String::as_str)).collect::<Vec<_>>())?;
         let (mut seen, mut metrics_seen) = (HashSet::new(), HashSet::new());
         for (index, workload) in self.workloads.iter().enumerate() {
             let place = format!("workload {} ({:?})", index + 1, workload.name);
