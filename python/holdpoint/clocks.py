@@ -1,0 +1,163 @@
+"""Timing calls by the host's clock."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Protocol
+
+from .answers import share_memory, spoil
+
+# Where the calling thread's wait for a CPU is counted. It names the thread that opens it.
+SCHEDSTAT = "/proc/thread-self/schedstat"
+# Before the samples of a run one untimed call warms the caches, which other workloads have used since. Calls longer
+# than this are not warmed again: they lose little to cold caches, and the call would cost as much as a sample.
+WARM_UP_NS_MAX = 10_000_000
+
+
+@dataclass
+class Samples:
+    """Times of one `run`: those of each sample, and what else happened."""
+
+    elapsed_ns: list[int] = field(default_factory=list)
+    cpu_ns: list[int] = field(default_factory=list)
+    wait_ns: list[int] = field(default_factory=list)
+    untimed_ns: int | None = None
+    peak_rss_bytes: int | None = None
+    peak_device_bytes: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        return {key: value for key, value in vars(self).items() if value is not None and value != []}
+
+
+class Calls(Protocol):
+    """A prepared workload: its arguments are loaded, its calls can be timed, and the last answer is at hand."""
+
+    def load(self, arguments: tuple[object, ...]) -> None:
+        """Takes new arguments; earlier answers do not count any more."""
+
+    def is_loaded(self) -> bool:
+        """Whether the arguments are still as they were drawn, as far as the last answer tells."""
+
+    def take(self, samples_count: int, calls_per_sample: int) -> Samples:
+        """Times samples."""
+
+    def answer(self) -> object:
+        """The answer of the last timed call, or of a call made now."""
+
+    def close(self) -> None:
+        """Frees what it holds."""
+
+
+class ThreadWaits:
+    """How long this thread was ready to run but had no CPU; None where the kernel does not count it."""
+
+    def __init__(self) -> None:
+        try:
+            self.file: int | None = os.open(SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self.file = None
+
+    def total_ns(self) -> int | None:
+        if self.file is None:
+            return None
+        fields = os.pread(self.file, 64, 0).split()
+        return int(fields[1]) if len(fields) > 1 else None
+
+    def close(self) -> None:
+        if self.file is not None:
+            os.close(self.file)
+            self.file = None
+
+
+class NoAnswer:
+    """No call has been made since the arguments were loaded."""
+
+
+NO_ANSWER = NoAnswer()
+
+
+class HostCalls:
+    """Calls timed by the host's monotonic clock, with CPU time and waits."""
+
+    def __init__(self, function: Callable[..., object], *, count_waits: bool = True) -> None:
+        self.function = function
+        self.arguments: tuple[object, ...] = ()
+        self.last: object = NO_ANSWER
+        self.waits = ThreadWaits() if count_waits else None
+        self.call_ns = 0
+
+    def load(self, arguments: tuple[object, ...]) -> None:
+        self.forget()
+        self.arguments = arguments
+
+    def is_loaded(self) -> bool:
+        return not share_memory(self.last, self.arguments)
+
+    def take(self, samples_count: int, calls_per_sample: int) -> Samples:
+        self.forget()
+        if self.call_ns <= WARM_UP_NS_MAX:
+            self.function(*self.arguments)
+        samples = Samples()
+        for _ in range(samples_count):
+            self.take_one(samples, calls_per_sample)
+        self.call_ns = samples.elapsed_ns[-1] // calls_per_sample if samples.elapsed_ns else 0
+        samples.peak_rss_bytes = peak_rss_bytes()
+        return samples
+
+    def take_one(self, samples: Samples, calls: int) -> None:
+        function, arguments, answer = self.function, self.arguments, None
+        waited_ns = self.waits.total_ns() if self.waits is not None else None
+        cpu_ns = time.process_time_ns()
+        start_ns = time.perf_counter_ns()
+        for _ in repeat(None, calls):
+            answer = function(*arguments)
+        elapsed_ns = time.perf_counter_ns() - start_ns
+        samples.cpu_ns.append(time.process_time_ns() - cpu_ns)
+        samples.elapsed_ns.append(elapsed_ns)
+        if self.waits is not None and waited_ns is not None:
+            now_ns = self.waits.total_ns() or waited_ns
+            # The kernel may book a wait a moment late; more than the sample itself is no answer.
+            samples.wait_ns.append(max(0, min(now_ns - waited_ns, elapsed_ns - 1)))
+        self.last = answer
+
+    def answer(self) -> object:
+        if self.last is NO_ANSWER:
+            self.last = self.function(*self.arguments)
+        return self.last
+
+    def forget(self) -> None:
+        """An answer from before must not pass for a new one, even if its memory is used again."""
+        spoil(self.last)
+        self.last = NO_ANSWER
+
+    def close(self) -> None:
+        self.arguments, self.last = (), NO_ANSWER
+        if self.waits is not None:
+            self.waits.close()
+
+
+def clock_resolution_ns() -> int:
+    """The smallest step seen in the host clock: what it claims is often finer than what it does."""
+    steps = []
+    for _ in range(100):
+        first = now = time.perf_counter_ns()
+        while now == first:
+            now = time.perf_counter_ns()
+        steps.append(now - first)
+    return min(steps)
+
+
+def peak_rss_bytes() -> int | None:
+    """The process's largest resident memory."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,38 @@
+"""Writing a suite file for declared workloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from .workloads import Registry, Workload
+
+
+def render(sources: Sequence[str], registry: Registry) -> str:
+    """A suite that serves the sources and measures all of their workloads."""
+    command = ["python3", "-m", "holdpoint", "serve", *sources]
+    name = Path(sources[0]).stem
+    head = f"schema_version = 1\nname = {quote(name)}\n\n[workers.py]\ncommand = {quote(command)}\n"
+    return head + "".join(render_workload(workload) for workload in registry.workloads.values())
+
+
+def render_workload(workload: Workload) -> str:
+    keys = {
+        "name": workload.name,
+        "worker": "py",
+        "op": workload.op,
+        "shape": list(workload.shape),
+        "dtype": workload.dtype,
+    }
+    lines = [f"{key} = {quote(value)}" for key, value in keys.items() if not (key == "shape" and not value)]
+    plain = {key: value for key, value in workload.params.items() if isinstance(value, (bool, int, float, str))}
+    if plain:
+        pairs = ", ".join(f"{key} = {quote(value)}" for key, value in plain.items())
+        lines.append(f"params = {{ {pairs} }}")
+    return "\n[[workload]]\n" + "\n".join(lines) + "\n"
+
+
+def quote(value: object) -> str:
+    """TOML's strings, numbers and lists of them are written as JSON's."""
+    return json.dumps(value, ensure_ascii=False)
