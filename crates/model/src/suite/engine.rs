@@ -39,9 +39,16 @@ pub struct EngineSpec {
     /// Libraries with TensorRT plugins that the model needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<String>,
+    /// Whether the model's outputs are checked against an unoptimised run.
+    #[serde(default = "checked", skip_serializing_if = "Clone::clone")]
+    pub check: bool,
     /// The Python interpreter that has the libraries; found by holdpoint where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,
+}
+
+fn checked() -> bool {
+    true
 }
 
 fn one_thread() -> u32 {
@@ -86,6 +93,7 @@ impl EngineSpec {
             provider: Provider::Cpu,
             threads: 1,
             plugins: Vec::new(),
+            check: true,
             python: None,
         }
     }
@@ -121,6 +129,9 @@ impl EngineSpec {
         command.extend(words.into_iter().chain(options).map(str::to_owned));
         for plugin in &self.plugins {
             command.extend(["--plugin".to_owned(), plugin.clone()]);
+        }
+        if !self.check {
+            command.push("--no-check".to_owned());
         }
         for (label, case) in cases {
             command.extend(["--case".to_owned(), label.clone(), case.to_string()]);
