@@ -13,8 +13,8 @@ from .answers import share_memory, spoil
 
 # Where the calling thread's wait for a CPU is counted. It names the thread that opens it.
 SCHEDSTAT = "/proc/thread-self/schedstat"
-# Before the samples of a run one untimed call warms the caches, which other workloads have used since. Calls longer
-# than this are not warmed again: they lose little to cold caches, and the call would cost as much as a sample.
+# Untimed calls before the samples of a run warm the caches, which other workloads have used since: as many as a sample
+# has, but for no longer than this. Longer calls lose little to cold caches.
 WARM_UP_NS_MAX = 10_000_000
 
 
@@ -99,14 +99,22 @@ class HostCalls:
 
     def take(self, samples_count: int, calls_per_sample: int) -> Samples:
         self.forget()
-        if self.call_ns <= WARM_UP_NS_MAX:
-            self.function(*self.arguments)
+        self.warm_up(calls_per_sample)
         samples = Samples()
         for _ in range(samples_count):
             self.take_one(samples, calls_per_sample)
         self.call_ns = samples.elapsed_ns[-1] // calls_per_sample if samples.elapsed_ns else 0
+        if threads_count() != 1:
+            # Idle threads of a pool may spin between the samples, so the process's CPU time is not that of the calls.
+            samples.cpu_ns.clear()
         samples.peak_rss_bytes = peak_rss_bytes()
         return samples
+
+    def warm_up(self, calls: int) -> None:
+        """At first one call, which tells how long they take."""
+        affordable = WARM_UP_NS_MAX // self.call_ns if self.call_ns else 1
+        for _ in range(min(calls, affordable)):
+            self.function(*self.arguments)
 
     def take_one(self, samples: Samples, calls: int) -> None:
         function, arguments, answer = self.function, self.arguments, None
@@ -149,6 +157,14 @@ def clock_resolution_ns() -> int:
             now = time.perf_counter_ns()
         steps.append(now - first)
     return min(steps)
+
+
+def threads_count() -> int:
+    """Threads of this process, those of C libraries included; 0 where that is not known."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
 
 
 def peak_rss_bytes() -> int | None:

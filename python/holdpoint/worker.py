@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import gc
 import json
+import mmap
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
+from . import cuda, tensors
 from .about import VERSION
-from .answers import Answer, compare
+from .answers import Answer, arrays_in, compare, is_array, spoil
 from .clocks import Calls, HostCalls, clock_resolution_ns
-from .workloads import Registry, Skip, Workload
+from .variants import make_variant
+from .workloads import Function, Kernel, Registry, Skip, Workload
 
 PROTOCOL = 2
 Message = dict[str, Any]
@@ -28,22 +32,38 @@ class Prepared:
     workload: Workload
     calls: Calls
     seed: int
-    # The right answer for that seed, once somebody has asked.
-    want: object = None
-    has_want: bool = False
+    # The right answers for that seed, once somebody has asked.
+    wants: list[object] | None = None
 
     def load(self, seed: int) -> None:
-        self.calls.load(self.workload.draw(seed))
-        self.seed, self.want, self.has_want = seed, None, False
+        arguments = self.workload.draw(seed)
+        if self.workload.timer is None and any(map(cuda.is_on_device, arrays_in(arguments))):
+            raise ValueError(
+                f"{self.workload.name}: its arguments are on a GPU, where a call returns before its work is done; "
+                'declare timer="cuda_graph", "cuda_events" or "host_monotonic"'
+            )
+        self.calls.load(arguments)
+        self.seed, self.wants = seed, None
 
     def verify(self) -> Answer | None:
-        if self.workload.reference is None:
+        oracles = self.oracles()
+        if not oracles:
             return None
         got = self.calls.answer()
-        if not self.has_want:
+        if self.wants is None:
             # Drawn again: a function that changes its arguments must not change those of the reference.
-            self.want, self.has_want = self.workload.reference(*self.workload.draw(self.seed)), True
-        return compare(got, self.want, self.workload.tolerance)
+            self.wants = [oracle(*self.workload.draw(self.seed)) for oracle in oracles]
+        answers = [compare(got, want, self.workload.tolerance) for want in self.wants]
+        return next((answer for answer in answers if not answer.passed), answers[0])
+
+    def oracles(self) -> list[Function]:
+        """The reference, and for another way of calling the function the plain one."""
+        workload, found = self.workload, []
+        if workload.reference is not None:
+            found.append(workload.reference)
+        if workload.variant not in (None, "eager"):
+            found.append(workload.bind(workload.function))
+        return found
 
 
 class Worker:
@@ -61,23 +81,30 @@ class Worker:
             "run": self.run,
             "verify": self.verify,
             "release": self.release,
+            "evaluate": self.evaluate,
             "bye": lambda _: {"type": "bye"},
         }
 
     def start(self, workload: Workload) -> Calls:
         """Makes the workload's calls timeable, without arguments yet."""
-        return HostCalls(workload.bind(workload.function), count_waits=self.count_waits)
+        function = workload.bind(make_variant(workload.function, workload.variant))
+        if workload.timer is None:
+            return HostCalls(function, count_waits=self.count_waits)
+        if workload.timer == "host_monotonic":
+            return cuda.WaitedCalls(function, count_waits=self.count_waits)
+        return cuda.DeviceCalls(function, as_graph=workload.timer == "cuda_graph", is_cold=workload.cache == "cold")
 
     def environment_lock(self) -> dict[str, str]:
         """Settings that times depend on; runs in which they differ are not compared."""
-        return {"python": f"{sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))}"}
+        version = ".".join(map(str, sys.version_info[:3]))
+        return {"python": f"{sys.implementation.name} {version}", **cuda.environment_lock()}
 
     def hello(self, request: Message) -> Message:
         if request.get("protocol") != PROTOCOL:
             raise ValueError(
                 f"protocol {request.get('protocol')} is not spoken here, only {PROTOCOL}; update one of both"
             )
-        return {
+        answer: Message = {
             "type": "hello",
             "protocol": PROTOCOL,
             "name": self.name,
@@ -86,6 +113,12 @@ class Worker:
             "clock_resolution_ns": clock_resolution_ns(),
             "environment_lock": self.environment_lock(),
         }
+        timers = {workload.timer for workload in self.registry.workloads.values()} - {None}
+        if timers:
+            answer["clock_resolution_ns"] = max(answer["clock_resolution_ns"], cuda.EVENT_RESOLUTION_NS)
+            with suppress(Skip):
+                answer["device"] = cuda.open_device().describe()
+        return answer
 
     def list(self, _: Message) -> Message:
         return {"type": "workloads", "workloads": [each.describe() for each in self.registry.workloads.values()]}
@@ -124,6 +157,16 @@ class Worker:
         self.drop(request["workload"])
         return {"type": "released", "workload": request["workload"]}
 
+    def evaluate(self, request: Message) -> Message:
+        """Makes the calls on the tensors of a file and writes their outputs there."""
+        kernel = self.registry.kernels.get(request["op"])
+        if kernel is None:
+            raise Skip(f"no kernel for {request['op']} is declared here")
+        if request["dtype"] not in (kernel.dtypes or tensors.BYTES):
+            raise Skip(f"no kernel for {request['op']} in {request['dtype']}")
+        with open(request["file"], "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+            return {"type": "computed", "elapsed_ns": evaluate(kernel, request, memory)}
+
     def find(self, name: str) -> Workload:
         workload = self.registry.workloads.get(name)
         if workload is None:
@@ -158,7 +201,15 @@ class Worker:
 
     def describe_error(self, error: Exception) -> Message:
         traceback.print_exc(file=sys.stderr)
-        return {"type": "error", "message": describe(error)}
+        answer: Message = {"type": "error", "message": describe(error)}
+        if type(error).__name__ == "OutOfMemoryError":
+            answer["cause"] = "out_of_memory"
+        elif isinstance(error, cuda.BadTimeError):
+            answer["cause"] = "bad_time"
+        elif "CUDA error" in str(error) or "CUDARuntimeError" in type(error).__name__:
+            # After a fault, nothing can be done in this process any more.
+            answer |= {"cause": "device_fault", "fatal": True}
+        return answer
 
 
 class Broken:
@@ -171,6 +222,40 @@ class Broken:
         if request.get("type") == "bye":
             return {"type": "bye"}
         return {"type": "error", "message": self.message, "fatal": True}
+
+
+def evaluate(kernel: Kernel, request: Message, memory: mmap.mmap) -> int:
+    """The time of all calls, each made as often as was asked for."""
+    form, dtype, calls = tensors.open_form(kernel.tensors), request["dtype"], request["calls"]
+    inputs = [[tensors.read(memory, place, dtype, form) for place in call["inputs"]] for call in calls]
+    outputs: list[object] = []
+    form.synchronize()
+    start_ns = time.perf_counter_ns()
+    for _ in range(request["repeats"]):
+        outputs = [kernel.function(request["shape"], request["params"], *each) for each in inputs]
+    form.synchronize()
+    elapsed_ns = time.perf_counter_ns() - start_ns
+    for call, given, returned in zip(calls, inputs, outputs, strict=True):
+        # A kernel that has written into its inputs is found by what is in the file then.
+        for place, tensor in zip(call["inputs"], given, strict=True):
+            tensors.write(memory, place, dtype, form, tensor)
+        answers = list_outputs(returned)
+        if len(answers) != len(call["outputs"]):
+            names = ", ".join(place["name"] for place in call["outputs"])
+            raise ValueError(f"the kernel for {kernel.op} returned {len(answers)} outputs, not {names}")
+        for place, tensor in zip(call["outputs"], answers, strict=True):
+            tensors.write(memory, place, dtype, form, tensor)
+    # Memory that the next call's outputs may get must not hold this call's answers.
+    spoil(outputs)
+    return elapsed_ns
+
+
+def list_outputs(returned: Any) -> list[Any]:
+    """A kernel with one output may return it as it is."""
+    if is_array(returned) or not isinstance(returned, (list, tuple)):
+        return [returned]
+    is_flat = len(returned) > 0 and all(isinstance(each, (int, float)) for each in returned)
+    return [returned] if is_flat else list(returned)
 
 
 def serve(worker: Worker | Broken, requests: Iterable[str], answers: IO[str]) -> None:

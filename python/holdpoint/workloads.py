@@ -19,6 +19,7 @@ F = TypeVar("F", bound=Function)
 
 TIMERS = ("host_monotonic", "cuda_events", "cuda_graph")
 CACHES = ("warm", "cold")
+VARIANTS = ("eager", "compiled", "graphed")
 # A limit of holdpoint's suites: names end up in file names and metrics.
 NAME_CHARS_MAX = 200
 
@@ -44,6 +45,7 @@ class Workload:
     timer: str | None = None
     cache: str = "warm"
     kernel: Mapping[str, object] | Callable[[], Mapping[str, object] | None] | None = None
+    variant: str | None = None
 
     def draw(self, seed: int) -> tuple[object, ...]:
         """The arguments of a call. The usual global generators are seeded first, so inputs may draw from them."""
@@ -119,6 +121,7 @@ def workload(
     timer: str | None = None,
     cache: str = "warm",
     kernel: Mapping[str, object] | Callable[[], Mapping[str, object] | None] | None = None,
+    variants: Sequence[str] | None = None,
 ) -> Callable[[F], F]: ...
 
 
@@ -138,25 +141,30 @@ def workload(
     timer: str | None = None,
     cache: str = "warm",
     kernel: Mapping[str, object] | Callable[[], Mapping[str, object] | None] | None = None,
+    variants: Sequence[str] | None = None,
 ) -> F | Callable[[F], F]:
     """Declares a function as a workload, one for each combination of params, and returns it unchanged.
 
     `inputs(seed, **params)` returns the tuple of arguments; without it, the params are passed by name. `shape`,
     `dtype`, `work` and `tolerance` are values or functions of the params. `reference(*arguments)` returns the right
-    answer, and `tolerance` is (atol, rtol). See docs/python.md.
+    answer, and `tolerance` is (atol, rtol). `variants` makes a workload for each way of calling a torch function:
+    "eager", "compiled", "graphed". See docs/python.md.
     """
     check_choice("timer", timer, (None, *TIMERS))
     check_choice("cache", cache, CACHES)
     if cache == "cold" and timer not in ("cuda_events", "cuda_graph"):
         raise ValueError('cache="cold" needs a timer on the device: timer="cuda_graph" or "cuda_events"')
 
+    for variant in variants or ():
+        check_choice("variants", variant, VARIANTS)
+
     def declare(function: F) -> F:
         check_function(function)
         base = name or function.__name__
-        for values in combine(params or {}):
+        for values, variant in itertools.product(combine(params or {}), variants or (None,)):
             REGISTRY.add(
                 Workload(
-                    name=name_combination(base, values),
+                    name=name_combination(base, values, variant),
                     op=op or base,
                     function=function,
                     inputs=inputs,
@@ -169,6 +177,7 @@ def workload(
                     timer=timer,
                     cache=cache,
                     kernel=kernel,
+                    variant=variant,
                 )
             )
         return function
@@ -233,9 +242,9 @@ def combine(params: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
     return [dict(zip(params, values, strict=True)) for values in itertools.product(*params.values())]
 
 
-def name_combination(base: str, values: Mapping[str, object]) -> str:
+def name_combination(base: str, values: Mapping[str, object], variant: str | None) -> str:
     """`dot` with n = 1000 is `dot.n_1000`. Characters that a suite's names may not have become dashes."""
-    parts = [base, *(f"{key}_{value}" for key, value in values.items())]
+    parts = [base, *(f"{key}_{value}" for key, value in values.items()), *([variant] if variant else [])]
     name = ".".join(re.sub(r"[^A-Za-z0-9_.-]", "-", part) for part in parts)
     if len(name) > NAME_CHARS_MAX or name.startswith("."):
         raise ValueError(f"{name!r} is no usable workload name (at most {NAME_CHARS_MAX} characters); give a name=")
