@@ -20,6 +20,7 @@ TOLERANCES = {
     "float64": (1e-10, 1e-8),
     "float32": (8e-5, 8e-4),
     "float16": (4e-3, 4e-2),
+    "bfloat16": (6e-3, 6e-2),
 }
 
 
@@ -33,8 +34,14 @@ class Model(Protocol):
     def inputs(self) -> Sequence[Tensor]:
         """The model's inputs, in its order."""
 
+    def draw(self, shapes: Shapes, seed: int) -> Arrays:
+        """Inputs as NumPy's arrays, by name."""
+
+    def place(self, arrays: Arrays) -> Arrays:
+        """The same where a call takes them from."""
+
     def start(self, shapes: Shapes) -> Calls:
-        """Makes the model's calls at these shapes timeable; their arguments are arrays by input."""
+        """Makes the model's calls at these shapes timeable; their argument is what `place` returns."""
 
     def reference(self, arrays: Arrays) -> Arrays | None:
         """The right outputs, computed by other means; None where there are none."""
@@ -43,15 +50,17 @@ class Model(Protocol):
         """Frees the model."""
 
 
-def draw(inputs: Sequence[Tensor], shapes: Shapes, seed: int) -> Arrays:
+def draw_inputs(inputs: Sequence[Tensor], shapes: Shapes, seed: int) -> Arrays:
     """Inputs as Apex-X draws them: normal floats, 0 or 1 for booleans, integers from 0 to 7."""
     import numpy
 
     arrays: Arrays = {}
     for at, tensor in enumerate(inputs):
         random, shape = numpy.random.default_rng([seed, at]), shapes[tensor.name]
-        if tensor.dtype.startswith("float"):
-            arrays[tensor.name] = random.standard_normal(shape).astype(tensor.dtype)
+        if "float" in tensor.dtype:
+            # NumPy has no bfloat16; whoever places the array converts it.
+            dtype = tensor.dtype.replace("bfloat16", "float32")
+            arrays[tensor.name] = random.standard_normal(shape).astype(dtype)
         elif tensor.dtype == "bool":
             arrays[tensor.name] = random.integers(0, 2, shape).astype(bool)
         else:
@@ -65,9 +74,13 @@ def compare(got: Mapping[str, Any], want: Mapping[str, Any]) -> Answer:
 
     comparison = Comparison(None)
     for name, right in want.items():
-        largest, own = TOLERANCES.get(str(right.dtype), (0.0, 0.0))
-        finite = numpy.abs(right[numpy.isfinite(right)]) if largest else right[:0]
-        comparison.tolerance = (largest * float(finite.max(initial=0.0)) if largest else 0.0, own)
+        if name not in got:
+            comparison.result.reject(f"there is no output {name!r}, only {', '.join(got)}")
+            continue
+        dtypes = [str(each.dtype).removeprefix("torch.") for each in (got[name], right)]
+        share, own = max((TOLERANCES[dtype] for dtype in dtypes if dtype in TOLERANCES), default=(0.0, 0.0))
+        sizes = numpy.abs(right[numpy.isfinite(right)]) if share else numpy.zeros(0)
+        comparison.tolerance = (share * float(sizes.max(initial=0.0)), own)
         comparison.walk(name, got[name], right)
     return comparison.result
 

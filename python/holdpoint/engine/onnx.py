@@ -8,7 +8,7 @@ from typing import Any
 
 from ..clocks import NO_ANSWER, HostCalls
 from ..workloads import Skip
-from .model import Arrays, poison
+from .model import Arrays, draw_inputs, poison
 from .shapes import EngineError, Shapes, Tensor
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
@@ -86,6 +86,12 @@ class OnnxModel:
             Tensor(each.name, tuple(size(dim) for dim in each.shape), read_dtype(each.type))
             for each in self.session.get_inputs()
         ]
+
+    def draw(self, shapes: Shapes, seed: int) -> Arrays:
+        return draw_inputs(self.inputs(), shapes, seed)
+
+    def place(self, arrays: Arrays) -> Arrays:
+        return arrays
 
     def start(self, shapes: Shapes) -> OnnxCalls:
         return OnnxCalls(self.session, self.provider, is_single_threaded=self.threads == 1)
