@@ -75,6 +75,7 @@ class TensorrtModel:
 
     timer = "cuda_events"
     mode = "modern_io_tensors"
+    device = "cuda"
 
     def __init__(self, path: Path, plugins: Sequence[str]) -> None:
         if not path.is_file():
@@ -85,7 +86,7 @@ class TensorrtModel:
     def open(self, plugins: Sequence[str]) -> list[str]:
         self.trt = import_tensorrt()
         self.torch = import_torch()
-        self.device = "cuda"
+
         libraries = load_plugins(plugins)
         self.logger = self.trt.Logger(self.trt.Logger.ERROR)
         self.trt.init_libnvinfer_plugins(self.logger, "")

@@ -27,6 +27,15 @@ pub struct EngineArgs {
     /// environment holdpoint is installed in, or python3]
     #[arg(long, value_name = "PATH", requires = "engine", help_heading = "Engine")]
     pub python: Option<String>,
+    /// A model in ONNX that computes the right outputs [default: the model itself without optimisations, if it is in ONNX]
+    #[arg(
+        long,
+        value_name = "MODEL",
+        requires = "engine",
+        conflicts_with = "no_check",
+        help_heading = "Engine"
+    )]
+    pub reference: Option<PathBuf>,
     /// Do not check the model's outputs
     #[arg(long, requires = "engine", hide = true, help_heading = "Engine")]
     pub no_check: bool,
@@ -57,18 +66,23 @@ fn provider() -> impl TypedValueParser<Value = Provider> {
 const EXAMPLES: &str = "\
 Examples:
   holdpoint sweep --engine model.onnx --shape-case image=1x3x64x64 --shape-case image=8x3x64x64
-  holdpoint sweep --engine model.onnx --shape-case 'tokens=1x128;mask=1x128'";
+  holdpoint sweep --engine model.onnx --shape-case 'tokens=1x128;mask=1x128'
+  holdpoint sweep --times image=1x3x64x64:small.json --times image=8x3x64x64:large.json";
 
 /// `holdpoint sweep`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("engine", |flag| flag.required(true)))]
+#[command(after_help = EXAMPLES, mut_arg("engine", |flag| flag.required_unless_present("times")))]
 pub struct SweepArgs {
     /// The model.
     #[command(flatten)]
     pub engine: EngineArgs,
     /// A case: the shapes of all inputs that the model leaves open, such as 'image=1x3x64x64;mask=1x64'; may be given several times
-    #[arg(long, value_name = "SHAPES", help_heading = "Engine")]
+    #[arg(long, value_name = "SHAPES", requires = "engine", help_heading = "Engine")]
     pub shape_case: Vec<String>,
+    /// Take the times of a case from a file of `trtexec --exportTimes` instead of measuring: 'image=1x3x64x64:times.json'; may be given
+    /// several times
+    #[arg(long, value_name = "SHAPES:FILE", conflicts_with = "engine", help_heading = "Engine")]
+    pub times: Vec<String>,
     /// Where to write the report
     #[arg(long, short, value_name = "FILE", default_value = "artifacts/report.json")]
     pub output: PathBuf,

@@ -42,6 +42,7 @@ pub fn suite(model: &Path, args: &EngineArgs, shape_cases: &[String]) -> Result<
         provider: args.provider.unwrap_or_default(),
         threads: args.threads.unwrap_or(1),
         plugins: args.plugin.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        reference: args.reference.as_ref().map(|path| path.to_string_lossy().into_owned()),
         check: !args.no_check,
         python: args.python.clone(),
         ..EngineSpec::new(model.to_string_lossy())
@@ -71,12 +72,10 @@ fn unusable(suite: &Suite, error: &WorkerError) -> FlowError {
         "models are measured by a worker in Python: install the wheel of holdpoint in an environment, and name its interpreter with \
          --python or the variable {PYTHON_VARIABLE} (docs/engines.md)"
     );
-    let has_no_package = error.stderr_tail.iter().any(|line| line.contains("No module named"));
+    let has_no_package = error.stderr_tail.iter().any(|line| line.contains("No module named holdpoint"));
     FlowError::Input(match error.cause {
-        FailureCause::NotStarted => format!("{python} cannot be started: {}; {remedy}", error.detail),
-        _ if has_no_package => {
-            format!("{python}: {}; {remedy}", error.stderr_tail.last().map_or("", String::as_str))
-        }
+        FailureCause::NotStarted => format!("{}; {remedy}", error.detail),
+        _ if has_no_package => format!("{python} has no package holdpoint; {remedy}"),
         FailureCause::WorkerError => error.detail.clone(),
         _ => format!("the worker of the model: {}; it says: {}", error.detail, error.stderr_tail.join(" · ")),
     })

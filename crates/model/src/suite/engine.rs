@@ -22,7 +22,8 @@ const UNITS_PER_PROCESS: u32 = 4;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EngineSpec {
-    /// The model's file: `.onnx` and `.ort` run with ONNX Runtime, `.engine`, `.plan` and `.trt` with TensorRT.
+    /// The model's file: `.onnx` and `.ort` run with ONNX Runtime, `.engine`, `.plan` and `.trt` with TensorRT;
+    /// `plugin:TileSSMScan` is Apex-X's plugin alone.
     pub model: String,
     /// Input shapes of the workload `default`, such as `image=1x3x64x64`, one for each input whose shape the model leaves open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +40,11 @@ pub struct EngineSpec {
     /// Libraries with TensorRT plugins that the model needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<String>,
-    /// Whether the model's outputs are checked against an unoptimised run.
+    /// A model in ONNX that computes the right outputs on the CPU; where absent, the model itself without optimisations, if it is in
+    /// ONNX.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Whether the model's outputs are checked.
     #[serde(default = "checked", skip_serializing_if = "Clone::clone")]
     pub check: bool,
     /// The Python interpreter that has the libraries; found by holdpoint where absent.
@@ -93,6 +98,7 @@ impl EngineSpec {
             provider: Provider::Cpu,
             threads: 1,
             plugins: Vec::new(),
+            reference: None,
             check: true,
             python: None,
         }
@@ -129,6 +135,9 @@ impl EngineSpec {
         command.extend(words.into_iter().chain(options).map(str::to_owned));
         for plugin in &self.plugins {
             command.extend(["--plugin".to_owned(), plugin.clone()]);
+        }
+        if let Some(model) = &self.reference {
+            command.extend(["--reference".to_owned(), model.clone()]);
         }
         if !self.check {
             command.push("--no-check".to_owned());
@@ -177,7 +186,7 @@ impl Suite {
 fn workload(label: &str, case: &ShapeCase) -> Result<WorkloadSpec, TomlError> {
     let mut params = serde_json::Map::new();
     if !case.0.is_empty() {
-        params.insert("inputs".to_owned(), Value::from(ShapeCase(case.sorted()).to_string()));
+        params.insert("inputs".to_owned(), Value::from(case.sorted().to_string()));
     }
     let keys =
         json!({"name": label, "op": OP_INFERENCE, "worker": WORKER_ENGINE, "dtype": "", "params": params});
@@ -251,17 +260,17 @@ impl ShapeCase {
 
     fn checked(self) -> Result<Self, ShapeError> {
         let sorted = self.sorted();
-        match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        match sorted.0.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             Some(pair) => Err(ShapeError::TwoShapes(pair[0].0.clone())),
             None => Ok(self),
         }
     }
 
     /// By name: the order in which shapes were typed makes no other case.
-    fn sorted(&self) -> Vec<(String, Vec<u64>)> {
+    pub fn sorted(&self) -> Self {
         let mut shapes = self.0.clone();
         shapes.sort();
-        shapes
+        Self(shapes)
     }
 
     /// A name made of all tensors and sizes, the same wherever the case stands in a list.
@@ -271,7 +280,7 @@ impl ShapeCase {
             let name: String = name.chars().map(plain).collect();
             format!("{name}_{}", joined(dims))
         };
-        let label = self.sorted().iter().map(entry).collect::<Vec<_>>().join("-");
+        let label = self.sorted().0.iter().map(entry).collect::<Vec<_>>().join("-");
         if label.len() <= LABEL_CHARS_MAX {
             return label;
         }

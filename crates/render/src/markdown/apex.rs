@@ -243,22 +243,26 @@ pub fn apex_sweep(r: &ApexSweepReport) -> String {
     ];
     summary
         .extend(times.iter().filter(|(_, ms)| ms.is_some()).map(|(what, ms)| fact(what, Some(&shown(*ms)))));
-    let cases = table(
-        ["case", "status", "mode", "reason"],
-        ["p50 ms", "p95 ms", "fps"],
-        r.cases.iter().map(sweep_case),
-    );
+    let columns: Vec<Column> = ["case", "status", "mode"]
+        .map(words)
+        .into_iter()
+        .chain(["p50 ms", "p95 ms", "fps"].map(numbers))
+        .chain([words("reason")])
+        .collect();
+    let mut grid = Grid::new(&columns);
+    r.cases.iter().for_each(|case| grid.push(sweep_case(case)));
+    let cases = grid.markdown(EmptyColumns::Keep);
     joined(&[out, section("Summary", summary), section("Cases", cases)])
 }
 
 fn sweep_case(case: &ApexSweepCase) -> Vec<Cell> {
-    let words = [Some(&case.label), Some(&case.status), case.mode.as_ref(), case.reason.as_ref()];
-    let words = words.map(|word| Cell::new(word.map_or("", String::as_str)));
+    let word = |word: Option<&String>| Cell::new(word.map_or("", String::as_str));
     let metrics = case.metrics.as_ref();
     let numbers = [
         metrics.map(|times| times.p50_ms),
         metrics.map(|times| times.p95_ms),
         metrics.and_then(|times| times.throughput.get("frames_per_s").copied()),
     ];
-    words.into_iter().chain(numbers.map(number)).collect()
+    let first = [Some(&case.label), Some(&case.status), case.mode.as_ref()].map(word);
+    first.into_iter().chain(numbers.map(number)).chain([word(case.reason.as_ref())]).collect()
 }
