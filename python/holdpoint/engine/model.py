@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from .. import cuda
 from ..answers import Answer, Comparison
 from ..clocks import Calls
 from .shapes import Shapes, Tensor
@@ -90,6 +91,21 @@ def poison(numpy: Any, array: Any) -> Any:
     if array.dtype.kind in "fc":
         return numpy.full_like(array, numpy.nan)
     return ~array if array.dtype == bool else numpy.full_like(array, numpy.iinfo(array.dtype).min)
+
+
+def device_lock() -> dict[str, str]:
+    """GPUs and driver of this machine, which its fingerprint does not name for a worker like this."""
+    lines = [line for file in Path("/proc/driver/nvidia/gpus").glob("*/information") for line in read_lines(file)]
+    models = sorted({line.partition(":")[2].strip() for line in lines if line.startswith("Model:")})
+    found = {"gpus": ", ".join(models), "driver": cuda.driver_version()}
+    return {key: value for key, value in found.items() if value}
+
+
+def read_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def sha256(path: Path) -> str:

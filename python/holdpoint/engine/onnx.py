@@ -8,7 +8,7 @@ from typing import Any
 
 from ..clocks import NO_ANSWER, HostCalls
 from ..workloads import Skip
-from .model import Arrays, draw_inputs, poison
+from .model import Arrays, device_lock, draw_inputs, poison
 from .shapes import EngineError, Shapes, Tensor
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
@@ -36,7 +36,8 @@ def environment_lock(provider: str, threads: int) -> dict[str, str]:
         runtime = import_runtime()
     except Skip:
         return {}
-    return {"onnxruntime": runtime.__version__, "provider": PROVIDERS[provider], "threads": str(threads)}
+    lock = {"onnxruntime": runtime.__version__, "provider": PROVIDERS[provider], "threads": str(threads)}
+    return lock if provider == "cpu" else {**lock, **device_lock()}
 
 
 def open_session(path: Path, provider: str, threads: int, *, is_optimised: bool) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from .. import cuda
 from ..clocks import Samples
 from ..workloads import Skip
-from .model import Arrays, draw_inputs
+from .model import Arrays, device_lock, draw_inputs
 from .shapes import EngineError, Shapes, Tensor
 
 # Apex-X's variable: a library of plugins, beside those that are named.
@@ -50,12 +50,11 @@ def import_torch() -> Any:
 
 
 def environment_lock() -> dict[str, str]:
-    """Settings that times depend on. Engines are tied to a device, which the machine's fingerprint does not name."""
+    """Settings that times depend on."""
     try:
-        version, device = import_tensorrt().__version__, cuda.open_device().describe()["name"]
+        return {"tensorrt": str(import_tensorrt().__version__), **device_lock()}
     except Skip:
         return {}
-    return {"tensorrt": str(version), "device": str(device)}
 
 
 def load_plugins(named: Sequence[str]) -> list[str]:

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 const DISPATCHES: &[&str] = &["dispatch", "triton_dispatch"];
 /// Keys of a section beside its parts.
 const SECTION_KEYS: &[&str] = &["backend", "kernel_name", "fallback_reason"];
-/// Workloads that Apex-X always reports, and why a run of ours lacks them: nothing here runs TensorRT, and no engine was named.
+/// Workloads that Apex-X always reports, and why a run of ours lacks them, unless its suite has a worker for them: the built-in ops need
+/// no TensorRT, and no engine was named.
 const TENSORRT: &[(&str, &str)] = &[
     ("tilessm.tensorrt_plugin", "tensorrt_python_unavailable"),
     ("end_to_end_infer.tensorrt_engine", "missing_trt_engine_path"),
