@@ -199,6 +199,14 @@ fn a_model_that_cannot_run_here_is_skipped_with_its_reason() {
 }
 
 #[test]
+fn the_example_is_measured() {
+    let Some(models) = Models::new() else { return };
+    let suite = std::fs::read_to_string(format!("{ROOT}/examples/onnx-model/perf.toml")).unwrap();
+    models.here.write("perf.toml", &format!("{suite}{QUICK}"));
+    models.run(&["run"]).ends(0).prints(&["image_1x3x64x64", "image_8x3x64x64", "frames/s"]);
+}
+
+#[test]
 fn two_models_are_compared_side_by_side() {
     let Some(models) = Models::new() else { return };
     models.write_suite("model.toml", "model.onnx");

@@ -23,7 +23,11 @@ pub fn expand(mut suite: Suite) -> Result<Suite, FlowError> {
 
 /// The interpreter: the one that was named, or that of the environment that holdpoint is installed in.
 fn python() -> String {
-    let named = std::env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty());
+    // A path in the variable is relative to the current folder, not to that of a suite.
+    let named = std::env::var(PYTHON_VARIABLE).ok().filter(|name| !name.is_empty()).map(|name| {
+        let path = std::path::absolute(&name).ok().filter(|_| name.contains('/'));
+        path.map_or(name, |path| path.to_string_lossy().into_owned())
+    });
     let beside = || {
         let path = std::env::current_exe().ok()?.parent()?.join("python3");
         path.is_file().then(|| path.to_string_lossy().into_owned())

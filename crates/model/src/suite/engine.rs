@@ -352,6 +352,16 @@ mod tests {
         assert_ne!(long(128), long(129));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn the_normal_form_is_read_as_the_same_case(text in "[a-z0-9=x;, :é-]{0,40}") {
+            if let Ok(case) = parse(&text) {
+                proptest::prop_assert_eq!(parse(&case.to_string()), Ok(case.clone()));
+                proptest::prop_assert!(case.label().is_ascii());
+            }
+        }
+    }
+
     const SUITE: &str = "name = \"m\"\n[engine]\nmodel = \"m.onnx\"\n";
 
     #[test]
