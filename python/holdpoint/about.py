@@ -1,4 +1,4 @@
 """The version of the package, which is that of the binary. A test holds it against Cargo.toml."""
 
 # Written down here: asking importlib.metadata takes a tenth of the worker's start-up.
-VERSION = "0.1.0"
+__version__ = "0.1.0"

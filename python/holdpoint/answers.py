@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from numbers import Number, Real
 from types import ModuleType
@@ -124,22 +125,12 @@ class Comparison:
             got, want = widen_torch(module, got), widen_torch(module, want).to(got.device)
         else:
             got, want = widen_numpy(module, got), widen_numpy(module, want)
-        got, want = got.reshape(-1), want.reshape(-1)
         if count == 0:
             self.result.values_count += 1
             return
-        # Equal infinities differ by NaN, which is no error; a NaN is one, even where it is expected.
-        is_equal_value = got == want
-        abs_err = module.where(is_equal_value, module.zeros_like(abs(got)), abs(got - want))
-        abs_err = module.where(module.isnan(abs_err), module.full_like(abs_err, math.inf), abs_err)
-        size = abs(want)
-        rel_err = module.where(
-            abs_err == 0, module.zeros_like(abs_err), abs_err / module.where(size == 0, size + 1, size)
-        )
-        rel_err = module.where(
-            module.isnan(rel_err) | (size == 0) & (abs_err > 0), module.full_like(abs_err, math.inf), rel_err
-        )
-        is_bad = ~is_equal_value & ~(abs_err <= atol + rtol * size)
+        got, want = got.reshape(-1), want.reshape(-1)
+        with quiet(module):
+            abs_err, rel_err, is_bad = compare_arrays(module, got, want, (atol, rtol))
         result = self.result
         result.values_count += count
         result.max_abs_err = max(result.max_abs_err, float(abs_err.max()))
@@ -171,8 +162,28 @@ def compare_numbers(got: Any, want: Any, tolerance: tuple[float, float] | None) 
         return math.inf, math.inf, True
     if math.isnan(abs_err):
         return math.inf, math.inf, True
-    rel_err = abs_err / size if size > 0 else math.inf
-    return abs_err, rel_err, not abs_err <= atol + rtol * size
+    rel_err = abs_err / size if 0 < size < math.inf else math.inf
+    # An infinite error is within no tolerance, even one relative to infinity.
+    return abs_err, rel_err, not (math.isfinite(abs_err) and abs_err <= atol + rtol * size)
+
+
+def compare_arrays(module: Any, got: Any, want: Any, tolerance: tuple[float, float]) -> tuple[Any, Any, Any]:
+    """The same for each element. A NaN is wrong even where it is expected."""
+    is_same, size, infinite = got == want, abs(want), module.full_like(abs(want), math.inf)
+    nothing = module.zeros_like(size)
+    error = abs(got - want)
+    abs_err = module.where(is_same, nothing, module.where(module.isnan(error), infinite, error))
+    is_scaled = (size > 0) & module.isfinite(size)
+    rel_err = module.where(is_scaled, abs_err / module.where(is_scaled, size, nothing + 1), infinite)
+    rel_err = module.where(is_same, nothing, rel_err)
+    atol, rtol = tolerance
+    is_bad = ~is_same & ~(module.isfinite(abs_err) & (abs_err <= atol + rtol * size))
+    return abs_err, rel_err, is_bad
+
+
+def quiet(module: Any) -> AbstractContextManager[object]:
+    """NumPy warns of infinities, which are handled here."""
+    return module.errstate(all="ignore") if module.__name__ == "numpy" else nullcontext()
 
 
 def is_equal(got: object, want: object) -> bool:

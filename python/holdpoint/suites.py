@@ -9,11 +9,16 @@ from pathlib import Path
 from .workloads import Registry, Workload
 
 
-def render(sources: Sequence[str], registry: Registry) -> str:
+def render(sources: Sequence[str], registry: Registry, *, single_threaded: bool = False) -> str:
     """A suite that serves the sources and measures all of their workloads."""
     command = ["python3", "-m", "holdpoint", "serve", *sources]
     name = Path(sources[0]).stem
     head = f"schema_version = 1\nname = {quote(name)}\n\n[workers.py]\ncommand = {quote(command)}\n"
+    if single_threaded:
+        head += "single_threaded = true\n"
+    if any(workload.timer is not None for workload in registry.workloads.values()):
+        # A process on a device takes long to start; buffers are allocated anew for each unit all the same.
+        head += "units_per_process = 8\n"
     return head + "".join(render_workload(workload) for workload in registry.workloads.values())
 
 

@@ -12,10 +12,10 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from . import cuda, tensors
-from .about import VERSION
+from .about import __version__
 from .answers import Answer, arrays_in, compare, is_array, spoil
 from .clocks import Calls, HostCalls, clock_resolution_ns
 from .variants import make_variant
@@ -67,7 +67,11 @@ class Prepared:
 
 
 class Worker:
-    """Answers requests, one by one. Subclasses add workloads of other kinds by overriding `start`."""
+    """Answers requests, one by one. Subclasses add workloads of other kinds by overriding `start`.
+
+    Without `count_waits`, waits for a CPU are not reported: holdpoint could not confirm them where it observes another
+    process than the one that makes the calls.
+    """
 
     def __init__(self, registry: Registry, *, name: str = "python", count_waits: bool = True) -> None:
         self.registry = registry
@@ -108,7 +112,7 @@ class Worker:
             "type": "hello",
             "protocol": PROTOCOL,
             "name": self.name,
-            "version": VERSION,
+            "version": __version__,
             "timer": "host_monotonic",
             "clock_resolution_ns": clock_resolution_ns(),
             "environment_lock": self.environment_lock(),
@@ -141,10 +145,14 @@ class Worker:
         return answer
 
     def run(self, request: Message) -> Message:
+        begin_ns = time.perf_counter_ns()
         prepared = self.find_prepared(request["workload"])
         if request["seed"] != prepared.seed or not prepared.calls.is_loaded():
             prepared.load(request["seed"])
         samples = prepared.calls.take(request["samples_count"], request["calls_per_sample"])
+        if not self.count_waits:
+            # Nor does holdpoint see how long this process waited between its samples.
+            samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
         counts = {"workload": request["workload"], "calls_per_sample": request["calls_per_sample"]}
         return {"type": "samples", **counts, **samples.to_json()}
 
@@ -212,6 +220,12 @@ class Worker:
         return answer
 
 
+class Answering(Protocol):
+    """Anything that answers requests."""
+
+    def answer(self, request: Message) -> Message: ...
+
+
 class Broken:
     """Stands in for a worker whose files could not be imported: every answer says why."""
 
@@ -258,7 +272,7 @@ def list_outputs(returned: Any) -> list[Any]:
     return [returned] if is_flat else list(returned)
 
 
-def serve(worker: Worker | Broken, requests: Iterable[str], answers: IO[str]) -> None:
+def serve(worker: Answering, requests: Iterable[str], answers: IO[str]) -> None:
     """Answers line by line until `bye`, or until there are no more."""
     for line in requests:
         request: Mapping[str, Any] = json.loads(line)

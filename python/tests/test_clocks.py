@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import math
+import threading
+
+import pytest
+
+from holdpoint.clocks import HostCalls, Samples, ThreadWaits, clock_resolution_ns, peak_rss_bytes, threads_count
+
+
+class Counted:
+    """A function that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def __call__(self, *arguments: object) -> int:
+        self.calls.append(arguments)
+        return len(self.calls)
+
+
+def test_a_sample_is_the_time_of_as_many_calls_as_asked_for() -> None:
+    function = Counted()
+    calls = HostCalls(function)
+    calls.load((7,))
+    samples = calls.take(samples_count=4, calls_per_sample=5)
+    assert len(samples.elapsed_ns) == 4
+    assert len(function.calls) == 1 + 4 * 5, "one untimed call comes first"
+    assert set(function.calls) == {(7,)}
+    assert all(ns > 0 for ns in samples.elapsed_ns)
+
+
+def test_the_answer_is_that_of_the_last_timed_call() -> None:
+    calls = HostCalls(Counted())
+    calls.load(())
+    calls.take(2, 3)
+    assert calls.answer() == 7
+    assert calls.answer() == 7, "asking calls nothing"
+
+
+def test_without_a_run_one_call_is_made_for_the_answer() -> None:
+    function = Counted()
+    calls = HostCalls(function)
+    calls.load((1,))
+    assert (calls.answer(), len(function.calls)) == (1, 1)
+    calls.load((2,))
+    assert calls.answer() == 2, "new arguments need a new answer"
+
+
+def test_an_old_answer_is_spoiled_before_the_next_run() -> None:
+    numpy = pytest.importorskip("numpy")
+    seen = []
+    answers = [numpy.ones(2) for _ in range(8)]
+    calls = HostCalls(lambda: seen.append(float(answers[0][0])) or answers.pop(0))  # type: ignore[func-returns-value]
+    calls.load(())
+    first = calls.answer()
+    calls.take(1, 1)
+    assert math.isnan(float(first[0]))  # type: ignore[index]
+
+
+def test_an_answer_in_an_argument_asks_for_new_arguments() -> None:
+    numpy = pytest.importorskip("numpy")
+    calls = HostCalls(lambda x, out: numpy.add(x, 1, out=out))
+    calls.load((numpy.ones(2), numpy.empty(2)))
+    assert calls.is_loaded()
+    calls.take(1, 1)
+    assert not calls.is_loaded()
+
+
+def test_waits_are_reported_for_each_sample_and_only_if_wanted() -> None:
+    calls = HostCalls(lambda: None)
+    calls.load(())
+    samples = calls.take(3, 10)
+    if ThreadWaits().total_ns() is None:
+        assert samples.wait_ns == []
+    else:
+        assert len(samples.wait_ns) == 3
+        assert all(0 <= wait < ns for wait, ns in zip(samples.wait_ns, samples.elapsed_ns, strict=True))
+    unwanted = HostCalls(lambda: None, count_waits=False)
+    unwanted.load(())
+    assert unwanted.take(3, 10).wait_ns == []
+
+
+def test_cpu_time_is_reported_by_a_process_of_one_thread() -> None:
+    calls = HostCalls(lambda: None)
+    calls.load(())
+    before = threads_count()
+    assert len(calls.take(2, 1).cpu_ns) == (2 if before == 1 else 0)
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    try:
+        assert calls.take(2, 1).cpu_ns == []
+    finally:
+        end.set()
+        thread.join()
+
+
+def test_absent_numbers_are_not_written() -> None:
+    assert Samples(elapsed_ns=[3], untimed_ns=0).to_json() == {"elapsed_ns": [3], "untimed_ns": 0}
+
+
+def test_the_clock_has_a_step_and_the_process_has_memory() -> None:
+    assert clock_resolution_ns() > 0
+    peak = peak_rss_bytes()
+    assert peak is None or peak > 1 << 20
