@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdpoint.engine import worker as engine
-from holdpoint.engine.model import TOLERANCES, compare
+from holdpoint.engine.model import TOLERANCES, compare, device_lock
 from holdpoint.engine.onnx import OnnxCalls
 from holdpoint.engine.shapes import EngineError, Tensor, parse, resolve
 
@@ -156,6 +156,14 @@ def test_bad_cases_are_told_by_list_and_what_cannot_run_by_prepare(model: str, t
     broken.write_bytes(b"not a model")
     assert "ONNX Runtime cannot load it" in ask(start(str(broken)), "list")["message"]
     assert "the ending '.pt' is not known" in ask(start(str(tmp_path / "model.pt")), "list")["message"]
+
+
+def test_gpus_are_part_of_the_lock(tmp_path: Path) -> None:
+    for at in range(2):
+        (tmp_path / str(at)).mkdir()
+        (tmp_path / str(at) / "information").write_text("Model: \t\t NVIDIA H200\nIRQ:   \t\t 0\n")
+    assert device_lock(tmp_path)["gpus"] == "NVIDIA H200"
+    assert "gpus" not in device_lock(tmp_path / "nowhere")
 
 
 def test_tolerances_grow_with_the_output_and_integers_must_be_equal() -> None:

@@ -25,6 +25,10 @@ TOLERANCES = {
 }
 
 
+# Where NVIDIA's driver lists its devices.
+GPUS = Path("/proc/driver/nvidia/gpus")
+
+
 class Model(Protocol):
     """A model that an inference library has loaded."""
 
@@ -93,9 +97,9 @@ def poison(numpy: Any, array: Any) -> Any:
     return ~array if array.dtype == bool else numpy.full_like(array, numpy.iinfo(array.dtype).min)
 
 
-def device_lock() -> dict[str, str]:
+def device_lock(gpus: Path = GPUS) -> dict[str, str]:
     """GPUs and driver of this machine, which its fingerprint does not name for a worker like this."""
-    lines = [line for file in Path("/proc/driver/nvidia/gpus").glob("*/information") for line in read_lines(file)]
+    lines = [line for file in gpus.glob("*/information") for line in read_lines(file)]
     models = sorted({line.partition(":")[2].strip() for line in lines if line.startswith("Model:")})
     found = {"gpus": ", ".join(models), "driver": cuda.driver_version()}
     return {key: value for key, value in found.items() if value}
