@@ -91,6 +91,7 @@ def test_a_model_is_prepared_run_and_checked(model: str) -> None:
     samples = ask(worker, "run", workload="small", seed=2, samples_count=3, calls_per_sample=2)
     assert len(samples["elapsed_ns"]) == 3
     assert all(ns > 0 for ns in samples["elapsed_ns"])
+    assert samples["untimed_ns"] > 0
     assert ask(worker, "verify", workload="small")["answer"]["passed"]
     assert ask(worker, "release", workload="small") == {"type": "released", "workload": "small"}
     assert worker.model is None
