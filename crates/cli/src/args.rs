@@ -5,7 +5,7 @@ use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_flow::options::{
     AbArgs, AttestArgs, BaselineArgs, BisectArgs, CacheArgs, CalibrateArgs, CheckArgs, ChecklistArgs, CiArgs,
     CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs, ProfileArgs, ReplayArgs, ReportArgs,
-    RooflineArgs, RunArgs, SanitizeArgs, TrendArgs, TuneArgs, WorkerArgs,
+    RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs, WorkerArgs,
 };
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ static EXIT_HELP: LazyLock<String> = LazyLock::new(|| {
 /// The commands by task, in the order of `holdpoint --help`.
 const TASKS: &[(&str, &[&str])] = &[
     ("Gate a change", &["gate", "ab", "compare", "bisect"]),
-    ("Measure", &["run", "check", "roofline", "profile", "tune"]),
+    ("Measure", &["run", "sweep", "check", "roofline", "profile", "tune"]),
     ("Check answers", &["fuzz", "replay", "sanitize"]),
     ("Baselines, history, reports", &["baseline", "calibrate", "trend", "report"]),
     ("CI and releases", &["ci", "attest", "checklist"]),
@@ -120,6 +120,8 @@ pub enum Command {
     Bisect(BisectArgs),
     /// Measure a suite and write its report
     Run(RunArgs),
+    /// Measure a model at several input shapes (ONNX Runtime, TensorRT)
+    Sweep(SweepArgs),
     /// Judge a report against a baseline, or the samples of two sides again
     Compare(CompareArgs),
     /// Record, show and adjust baselines

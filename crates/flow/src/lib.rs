@@ -29,6 +29,7 @@ pub mod run;
 pub mod sanitize;
 pub mod status;
 mod support;
+pub mod sweep;
 pub mod trend;
 pub mod tune;
 mod watch;

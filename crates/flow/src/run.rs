@@ -5,6 +5,7 @@ use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::{RunArgs, SuiteArg};
 use crate::support::artifacts::{self, Writer};
+use crate::support::engines;
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
 use holdpoint_evidence::SigningKey;
@@ -29,11 +30,14 @@ pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
     if let Some(devices) = &args.devices {
         return on_devices(args, devices, key, watch);
     }
-    let suite = suites::runnable(&args.suite)?;
+    let suite = match &args.engine.engine {
+        Some(model) => engines::suite(model, &args.engine, &[])?,
+        None => suites::runnable(&args.suite)?,
+    };
     let _lock = begin(&args.output, watch)?;
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, watch);
-    let unsealed = save_sealed(Sealing::new(key, &args.output), &args.output, &suite, &report)?;
+    let unsealed = save_sealed(Sealing::new(key, &args.output), &args.output, "run", &suite, &report)?;
     let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", args.output.display()));
     Ok(Done::new(Ran::Once(Box::new(report)), exit).with_note(note))
 }
@@ -58,7 +62,7 @@ fn on_devices(
         let path = with_ordinal(&args.output, ordinal);
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, watch);
-        let unsealed = save_sealed(Sealing::new(key.clone(), &path), &path, &suite, &report)?;
+        let unsealed = save_sealed(Sealing::new(key.clone(), &path), &path, "run", &suite, &report)?;
         let status = report.status.as_str();
         watch.note(&format!("device {ordinal}: {status}: {}{unsealed}", path.display()));
         reports.push((ordinal, report));
@@ -84,7 +88,7 @@ fn with_ordinal(path: &Path, ordinal: u32) -> PathBuf {
 }
 
 /// A report under the name that a gate gives it takes the place of whatever a gate left in the folder.
-fn begin(path: &Path, watch: &dyn Watch) -> Result<Option<FolderLock>, FlowError> {
+pub(crate) fn begin(path: &Path, watch: &dyn Watch) -> Result<Option<FolderLock>, FlowError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_gates = path.file_name().is_some_and(|name| name == artifacts::REPORT);
     if !is_gates {
@@ -102,14 +106,15 @@ pub fn measure(suite: &Suite, watch: &dyn Watch) -> Report {
     run_suite(suite, Path::new("."), &mut |event| progress.on_event(event))
 }
 
-fn save_sealed(
+pub(crate) fn save_sealed(
     mut sealing: Sealing,
     path: &Path,
+    command: &'static str,
     suite: &Suite,
     report: &Report,
 ) -> Result<&'static str, FlowError> {
     sealing.write_json(path, report)?;
-    sealing.seal(&origins("run", suite, report))
+    sealing.seal(&origins(command, suite, report))
 }
 
 /// The origin of a report.

@@ -2,6 +2,7 @@
 
 use crate::tolerance::{self, RUNS_MIN};
 use holdpoint_model::baseline::DEFAULT_RATIO;
+use holdpoint_model::suite::OP_INFERENCE;
 use holdpoint_model::{Baseline, BaselineMetric, BaselineRun, Current, SCHEMA_VERSION};
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
@@ -117,6 +118,10 @@ const GPU_TEMPLATE: [&str; 12] = [
 const GPU_TEMPLATE_NOTES: &str = "GPU baseline template; regenerate on the target self-hosted GPU runner and \
                                   adjust tolerances for stable CI.";
 
+/// The seeds' advice with that of a sweep.
+const SWEEP_TEMPLATE_NOTES: &str = "TensorRT shape-sweep baseline template; regenerate on the target deployment GPU runner with a \
+                                    production engine and shape-case set.";
+
 /// A baseline from runs with the seeds' template tolerances, wide enough for anything. Of places in the GPU report it has
 /// those that the seeds' template has, as far as the runs do.
 pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
@@ -128,7 +133,12 @@ pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
     if baseline.metrics.is_empty() {
         return Err(RecordError::NoTemplateMetrics);
     }
+    if baseline.metrics.keys().all(|name| is_of_sweep(name)) {
+        baseline.baseline_notes = SWEEP_TEMPLATE_NOTES.to_owned();
+    }
     for (name, metric) in &mut baseline.metrics {
+        let is_model = metric.identity.as_ref().is_some_and(|identity| identity.op == OP_INFERENCE);
+        let name = if is_model { &format!("case.{name}") } else { name };
         (metric.max_regression_ratio, metric.max_regression_abs_ms) = template_tolerance(name);
     }
     Ok(baseline)
@@ -148,6 +158,11 @@ pub fn fit_tolerances(baseline: &mut Baseline, alarm_rate: f64) -> Result<(), Re
 /// Whether a metric is a place in the seeds' GPU report.
 fn is_place(metric: &str) -> bool {
     metric.starts_with("benchmarks.")
+}
+
+/// Whether a metric is one of the seeds' sweep of a model.
+fn is_of_sweep(metric: &str) -> bool {
+    metric.starts_with("case.") || metric.starts_with("summary.")
 }
 
 /// The seeds' three templates, told apart by how each names its metrics.

@@ -210,14 +210,14 @@ pub const METRICS: &[&str] = &["p50_ms", "p95_ms", "p99_ms", "mean_ms", "min_ms"
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelInfo {
     pub op_name: String,
-    /// Its name in the source; the first, where a call takes several.
+    /// Its name in the source; the first, where a call takes several. Of a model, its file.
     pub kernel_name: String,
     /// The sizes it was chosen for, as `key=value|…`.
     pub shape_bucket: String,
     /// The constants it was compiled with.
     #[serde(default)]
     pub selected_config: BTreeMap<String, i64>,
-    /// Where they come from: `registry_cache` (measured before on this device) or `heuristic`.
+    /// Where they come from: `registry_cache` (measured before on this device) or `heuristic`; of a model, the library that runs it.
     pub selection_source: String,
     /// Launches in one call.
     pub launches_per_call: u32,
@@ -233,7 +233,7 @@ pub struct KernelInfo {
     /// Bytes of shared memory per block, the most of all its launches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_bytes: Option<u32>,
-    /// Hash of the machine code.
+    /// Hash of the machine code, or of a model's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_sha256: Option<String>,
     /// Names of the kernels of a call as a profiler shows them, each once; empty where the worker does not tell.

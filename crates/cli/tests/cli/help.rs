@@ -14,6 +14,7 @@ fn every_command_explains_itself() {
         "cache",
         "cache clean",
         "run",
+        "sweep",
         "compare",
         "baseline",
         "baseline record",

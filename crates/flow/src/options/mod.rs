@@ -7,6 +7,7 @@ mod check;
 mod ci;
 mod comment;
 mod compare;
+mod engine;
 mod evidence;
 mod fuzz;
 mod gate;
@@ -32,6 +33,7 @@ pub use ci::{
 };
 pub use comment::{CiReportArgs, NotifyArgs};
 pub use compare::CompareArgs;
+pub use engine::{EngineArgs, SweepArgs};
 pub use evidence::{
     AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReleaseArgs, ReplayArgs, ReplayCommand,
     ReplayCompare, TargetName, VerifyArgs,

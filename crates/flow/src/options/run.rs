@@ -1,14 +1,18 @@
 //! Options of `run`, `tune` and `worker`.
 
-use super::{SealArgs, SuiteArg, ab};
+use super::{EngineArgs, SealArgs, SuiteArg, ab};
 use std::path::PathBuf;
 
 /// `holdpoint run`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("engine", |flag| flag.conflicts_with_all(["suite", "device", "devices"])))]
 pub struct RunArgs {
     /// Which suite.
     #[command(flatten)]
     pub suite: SuiteArg,
+    /// A model instead.
+    #[command(flatten)]
+    pub engine: EngineArgs,
     /// Where to write the report
     #[arg(long, short, value_name = "FILE", default_value = "artifacts/report.json")]
     pub output: PathBuf,

@@ -2,6 +2,7 @@
 
 pub mod artifacts;
 pub mod ceilings;
+pub mod engines;
 pub mod exports;
 pub mod imports;
 pub mod links;

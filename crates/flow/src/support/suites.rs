@@ -3,6 +3,7 @@
 use crate::Watch;
 use crate::error::FlowError;
 use crate::options::SuiteArg;
+use crate::support::engines;
 use holdpoint_measure::{harness, worker};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA, WorkerSpec};
 use holdpoint_model::{Suite, WorkloadSpec};
@@ -57,6 +58,7 @@ pub fn load(arg: &SuiteArg) -> Result<Suite, FlowError> {
             )));
         }
     };
+    let suite = engines::expand(suite).map_err(|e| FlowError::Input(format!("suite {name:?}: {e}")))?;
     // A program in place of the built-in ops knows for itself what it can do.
     for workload in suite.workloads.iter().filter(|workload| !suite.workers.contains_key(&workload.worker)) {
         let checked = match workload.worker.as_str() {

@@ -3,7 +3,7 @@
 use super::*;
 use holdpoint_gate::record::{RecordError, append, fit_tolerances, template};
 use holdpoint_gate::{set_tolerances, tolerance};
-use holdpoint_model::suite::GateSettings;
+use holdpoint_model::suite::{GateSettings, OP_INFERENCE};
 
 const ALARM_RATE: f64 = 0.001;
 
@@ -215,4 +215,21 @@ fn templates_have_the_seeds_tolerances() {
         assert_eq!(found, (1.5, ratio, abs_ms), "{name}");
     }
     assert_eq!(baseline.required_status(), "ok");
+}
+
+#[test]
+fn the_template_of_a_models_report_has_the_tolerances_of_a_sweep() {
+    let mut current = run(&[("image_1x3x8x8_p50_ms", 1.5), ("image_1x3x8x8_p95_ms", 1.5)]);
+    for metric in current.metrics.values_mut() {
+        metric.identity = Some(Identity { op: OP_INFERENCE.to_owned(), ..identity() });
+    }
+    let baseline = template(&[current]).unwrap();
+    let tolerance = |name: &str| {
+        let metric = &baseline.metrics[name];
+        (metric.max_regression_ratio, metric.max_regression_abs_ms)
+    };
+    assert_eq!(tolerance("image_1x3x8x8_p50_ms"), (0.6, 0.25));
+    assert_eq!(tolerance("image_1x3x8x8_p95_ms"), (0.8, 0.5));
+    let sweep = template(&[run(&[("case.default.p50_ms", 1.0), ("summary.p50_ms_min", 1.0)])]).unwrap();
+    assert!(sweep.baseline_notes.starts_with("TensorRT shape-sweep baseline template"));
 }

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 const DISPATCHES: &[&str] = &["dispatch", "triton_dispatch"];
 /// Keys of a section beside its parts.
 const SECTION_KEYS: &[&str] = &["backend", "kernel_name", "fallback_reason"];
-/// Workloads that Apex-X always reports, and why a run of ours lacks them: nothing here runs TensorRT, and no engine was named.
+/// Workloads that Apex-X always reports, and why a run of ours lacks them, unless its suite has a worker for them: the built-in ops need
+/// no TensorRT, and no engine was named.
 const TENSORRT: &[(&str, &str)] = &[
     ("tilessm.tensorrt_plugin", "tensorrt_python_unavailable"),
     ("end_to_end_infer.tensorrt_engine", "missing_trt_engine_path"),
@@ -59,7 +60,7 @@ fn is_on_device(measurement: &Measurement) -> bool {
 }
 
 /// Apex-X writes `+00:00` where we write `Z`.
-fn with_utc_offset(timestamp_utc: &str) -> String {
+pub(super) fn with_utc_offset(timestamp_utc: &str) -> String {
     match timestamp_utc.strip_suffix('Z') {
         Some(time) => format!("{time}+00:00"),
         None => timestamp_utc.to_owned(),
@@ -152,7 +153,7 @@ fn skip(status: &str, reason: String) -> Part {
     Part::Skip(SkipRecord { status: status.to_owned(), reason })
 }
 
-fn times(name: &str, gated: &[String], measured: &Measured) -> Times {
+pub(super) fn times(name: &str, gated: &[String], measured: &Measured) -> Times {
     // Bytes and operations are rates too, which Apex-X's report does not have.
     let is_of_items = |key: &str| key.ends_with("_per_s") && key != "gb_per_s";
     let rates = measured.throughput.iter().filter(|(key, _)| is_of_items(key));

@@ -1,4 +1,4 @@
-//! Apex-X's files: its reports are read, and its GPU report is written from one of ours.
+//! Apex-X's files: its reports are read, and its GPU report and its sweep of a model are written from one of ours.
 //!
 //! Keys and units are Apex-X's; values that our report lacks are null, never guessed. Metrics of such a file have the names that our
 //! own report has.
@@ -7,9 +7,11 @@ mod autotune;
 mod convert;
 mod profile;
 mod read;
+mod sweep;
 
 pub use autotune::{Autotune, AutotuneEntry, AutotuneSummary};
 pub use profile::{ApexCaps, ApexConfig, ApexCudaCaps, ApexEnvironment};
+pub use sweep::{ApexSweepCase, ApexSweepConfig, ApexSweepEnvironment, ApexSweepReport, ApexSweepSummary};
 
 use crate::Format;
 use holdpoint_model::document::Head;

@@ -121,7 +121,7 @@ pub(super) fn environment(report: &Report) -> ApexEnvironment {
     }
 }
 
-fn caps(report: &Report) -> ApexCaps {
+pub(super) fn caps(report: &Report) -> ApexCaps {
     let available = report.environment.cuda_available;
     let reason = convert::reason(report).filter(|_| report.status == RunStatus::Skipped && !available);
     ApexCaps {

@@ -26,13 +26,14 @@ pub(crate) use place::cpus_allowed;
 pub use place::{Copies, Place};
 pub use serve::serve;
 
+use crate::slot::Slot;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::machine::EnvironmentLock;
 use holdpoint_model::protocol::{PROTOCOL_VERSION, RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::{Answer, KernelInfo};
 use holdpoint_model::suite::{WORKER_CUDA, Work, WorkloadSpec};
-use holdpoint_model::{Failure, FailureCause, FuzzCase};
+use holdpoint_model::{Failure, FailureCause, FuzzCase, Suite};
 use holdpoint_ops::{Backend, BuildError, Check, Request, Tolerance};
 
 /// Checks that the built-in ops can run a workload, without preparing it and without a device.
@@ -59,6 +60,11 @@ fn to_answer(check: Check) -> Answer {
         max_rel_err: check.max_rel_err,
         first_bad: check.first_bad,
     }
+}
+
+/// Starts a worker of the suite and asks for its workloads: whether it can serve them, before anything is measured.
+pub fn try_start(suite: &Suite, name: &str) -> Result<(), WorkerError> {
+    Slot::new(suite, name, None).worker().map(|_| ())
 }
 
 /// Something that owns workloads and times them when asked.

@@ -64,7 +64,7 @@ impl Suite {
         suite.completed()
     }
 
-    fn completed(mut self) -> Result<Self, TomlError> {
+    pub(super) fn completed(mut self) -> Result<Self, TomlError> {
         let metrics = self.gate.metrics.clone().unwrap_or_else(Metrics::time);
         for workload in &mut self.workloads {
             fill_defaults(workload, &metrics);
@@ -101,10 +101,11 @@ impl Suite {
                 "`harness_from` needs `harness_files`: where the benchmarks are, such as [\"bench\"]",
             );
         }
+        self.check_engine()?;
         if self.workloads.is_empty() && !self.has_listed_workloads() {
             return invalid(
                 "workload",
-                "the suite has none; add a [[workload]] table, a [harness], or a worker with `all_workloads = true`",
+                "the suite has none; add a [[workload]] table, a [harness], an [engine], or a worker with `all_workloads = true`",
             );
         }
         if self.workloads.len() > WORKLOADS_MAX {

@@ -1,6 +1,7 @@
 //! Suites: workloads as data, read from TOML.
 
 mod check;
+mod engine;
 mod fuzz;
 mod gate;
 mod harness;
@@ -9,6 +10,7 @@ mod metrics;
 mod op;
 mod size;
 
+pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORKER_ENGINE};
 pub use fuzz::FuzzLimits;
 pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
 pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
@@ -52,6 +54,9 @@ pub struct Suite {
     /// A benchmark harness whose benchmarks are the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<HarnessSpec>,
+    /// A model whose shape cases are workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineSpec>,
     /// Programs that speak the worker protocol, by name; `builtin` replaces the built-in ops by a program that has them.
     #[serde(default)]
     pub workers: BTreeMap<String, WorkerSpec>,
@@ -79,9 +84,11 @@ impl Suite {
         self.workloads.iter().any(|workload| workload.worker == WORKER_CUDA)
     }
 
-    /// Whether some of its workloads are known only to a harness or a worker, which has to be asked.
+    /// Whether some of its workloads are not in it yet: those of a harness, of a model, or of a worker that has to be asked.
     pub fn has_listed_workloads(&self) -> bool {
-        self.harness.is_some() || self.workers.values().any(|worker| worker.all_workloads)
+        self.harness.is_some()
+            || self.engine.is_some()
+            || self.workers.values().any(|worker| worker.all_workloads)
     }
 
     /// The seed of a workload's inputs.

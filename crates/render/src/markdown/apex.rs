@@ -1,8 +1,10 @@
-//! The page of a GPU report of Apex-X, with the titles that its readers know; times are milliseconds with four decimals, as theirs.
+//! The pages of a GPU report and of a sweep of Apex-X, with the titles that its readers know; times are milliseconds with four decimals, as theirs.
 
 use super::{escape, joined, section};
 use crate::table::{Cell, Column, EmptyColumns, Grid, numbers, words};
-use holdpoint_interop::apex::{ApexGpuReport, AutotuneEntry, Part, Section, SkipRecord, Times};
+use holdpoint_interop::apex::{
+    ApexGpuReport, ApexSweepCase, ApexSweepReport, AutotuneEntry, Part, Section, SkipRecord, Times,
+};
 
 /// Apex-X's word for a missing value.
 const MISSING: &str = "n/a";
@@ -216,4 +218,51 @@ fn shown(value: Option<f64>) -> String {
 
 fn number(value: Option<f64>) -> Cell {
     Cell::new(&shown(value))
+}
+
+/// The sweep of a model over input shapes.
+pub fn apex_sweep(r: &ApexSweepReport) -> String {
+    let mut out = "# Apex-X TensorRT Engine Shape Sweep\n\n".to_owned();
+    out += &fact("status", Some(&r.status));
+    out += &fact("timestamp_utc", Some(&r.timestamp_utc));
+    out += &fact("trt_engine_path", Some(&r.config.trt_engine_path));
+    if let Some(reason) = &r.reason {
+        out += &fact("reason", Some(reason));
+    }
+    let counts = [
+        ("ok", r.summary.ok_count),
+        ("skipped", r.summary.skipped_count),
+        ("failed", r.summary.failed_count),
+    ];
+    let mut summary: String =
+        counts.iter().map(|(what, count)| fact(&format!("{what}_count"), Some(&count.to_string()))).collect();
+    let times = [
+        ("p50_ms_min", r.summary.p50_ms_min),
+        ("p50_ms_median", r.summary.p50_ms_median),
+        ("p50_ms_max", r.summary.p50_ms_max),
+    ];
+    summary
+        .extend(times.iter().filter(|(_, ms)| ms.is_some()).map(|(what, ms)| fact(what, Some(&shown(*ms)))));
+    let columns: Vec<Column> = ["case", "status", "mode"]
+        .map(words)
+        .into_iter()
+        .chain(["p50 ms", "p95 ms", "fps"].map(numbers))
+        .chain([words("reason")])
+        .collect();
+    let mut grid = Grid::new(&columns);
+    r.cases.iter().for_each(|case| grid.push(sweep_case(case)));
+    let cases = grid.markdown(EmptyColumns::Keep);
+    joined(&[out, section("Summary", summary), section("Cases", cases)])
+}
+
+fn sweep_case(case: &ApexSweepCase) -> Vec<Cell> {
+    let word = |word: Option<&String>| Cell::new(word.map_or("", String::as_str));
+    let metrics = case.metrics.as_ref();
+    let numbers = [
+        metrics.map(|times| times.p50_ms),
+        metrics.map(|times| times.p95_ms),
+        metrics.and_then(|times| times.throughput.get("frames_per_s").copied()),
+    ];
+    let first = [Some(&case.label), Some(&case.status), case.mode.as_ref()].map(word);
+    first.into_iter().chain(numbers.map(number)).chain([word(case.reason.as_ref())]).collect()
 }

@@ -10,7 +10,7 @@ mod roofline;
 mod sides;
 mod tables;
 
-pub use apex::apex_gpu;
+pub use apex::{apex_gpu, apex_sweep};
 pub use attestation::{attestation, checklist_block};
 pub use bisection::bisection;
 pub(crate) use bisection::bisection_sections;

@@ -1,0 +1,95 @@
+//! `holdpoint sweep`: a model at several input shapes, measured here or from files of trtexec.
+
+use crate::Watch;
+use crate::done::Done;
+use crate::error::FlowError;
+use crate::options::SweepArgs;
+use crate::run;
+use crate::support::engines;
+use crate::support::imports;
+use crate::support::sealing::{self, Sealing};
+use holdpoint_gate::HasExitCode;
+use holdpoint_interop::apex::ApexSweepReport;
+use holdpoint_model::suite::{OP_INFERENCE, ShapeCase, metric_name};
+use holdpoint_model::{Measurement, Outcome, Report};
+use holdpoint_render::markdown;
+use std::path::Path;
+
+pub fn run(args: &SweepArgs, watch: &dyn Watch) -> Result<Done<Report>, FlowError> {
+    let key = sealing::read_key(&args.seal)?;
+    let (model, measured) = match &args.engine.engine {
+        Some(model) => (model.as_path(), Ok(engines::suite(model, &args.engine, &args.shape_case)?)),
+        None => (Path::new(""), Err(read_times(&args.times)?)),
+    };
+    let _lock = run::begin(&args.output, watch)?;
+    for path in [&args.output, &args.output_json, &args.output_md] {
+        holdpoint_store::check_writable(path)?;
+    }
+    let (report, unsealed) = match measured {
+        Ok(suite) => {
+            let report = run::measure(&suite, watch);
+            let sealing = Sealing::new(key, &args.output);
+            let unsealed = run::save_sealed(sealing, &args.output, "sweep", &suite, &report)?;
+            (report, unsealed)
+        }
+        // Nothing was measured here that a seal could vouch for.
+        Err(report) => {
+            holdpoint_store::write_json(&args.output, &report)?;
+            (report, "")
+        }
+    };
+    // The same numbers in another form, made of the report: the seal over that covers them.
+    let sweep = ApexSweepReport::new(&report, &model.to_string_lossy());
+    holdpoint_store::write_json(&args.output_json, &sweep)?;
+    holdpoint_store::write_text(&args.output_md, &markdown::apex_sweep(&sweep))?;
+    let note = format!(
+        "report: {}{unsealed}\nsweep: {}, {}",
+        args.output.display(),
+        args.output_json.display(),
+        args.output_md.display()
+    );
+    let exit = report.exit_code();
+    Ok(Done::new(report, exit).with_note(note))
+}
+
+/// The metric of trtexec's files that is the engine's own time.
+const GPU_COMPUTE: &str = "gpu_compute";
+
+/// A report of files that `trtexec --exportTimes` wrote, one for each case.
+fn read_times(times: &[String]) -> Result<Report, FlowError> {
+    let mut whole: Option<Report> = None;
+    for text in times {
+        let bad = |what: String| FlowError::Input(format!("--times {text:?}: {what}"));
+        let (shapes, file) = text.rsplit_once(':').ok_or_else(|| {
+            bad("give the shapes and the file of trtexec, as image=1x3x64x64:times.json".to_owned())
+        })?;
+        let case: ShapeCase = shapes.parse().map_err(|error| bad(format!("{error}")))?;
+        let (mut report, _) = imports::read_report(Path::new(file))?;
+        let found = report.benchmarks.swap_remove(GPU_COMPUTE);
+        let measurement =
+            found.ok_or_else(|| bad("it has no GPU times; make it with trtexec --exportTimes".to_owned()))?;
+        let into = whole.get_or_insert_with(|| {
+            report.benchmarks.clear();
+            report.metrics.clear();
+            report
+        });
+        if into.benchmarks.contains_key(&case.label()) {
+            return Err(bad("these shapes are given twice".to_owned()));
+        }
+        add_case(into, &case, measurement);
+    }
+    whole.ok_or_else(|| FlowError::Input("give a model with --engine, or files with --times".to_owned()))
+}
+
+fn add_case(report: &mut Report, case: &ShapeCase, mut measurement: Measurement) {
+    measurement.identity.op = OP_INFERENCE.to_owned();
+    measurement.identity.params.insert("inputs".to_owned(), case.sorted().to_string().into());
+    measurement.gated = ["p50_ms", "p95_ms"].map(str::to_owned).to_vec();
+    if let Outcome::Measured(measured) = &measurement.outcome {
+        let names = measurement.gated.iter();
+        report.metrics.extend(
+            names.filter_map(|name| Some((metric_name(&case.label(), name), measured.metric(name)?))),
+        );
+    }
+    report.benchmarks.insert(case.label(), measurement);
+}

@@ -1,0 +1,1 @@
+"""Measuring models with inference engines: ONNX Runtime and TensorRT (docs/engines.md)."""
