@@ -214,6 +214,9 @@ class Worker:
             answer["cause"] = "out_of_memory"
         elif isinstance(error, cuda.BadTimeError):
             answer["cause"] = "bad_time"
+        elif isinstance(error, cuda.CaptureError):
+            # The device is as it was, whatever its words.
+            pass
         elif "CUDA error" in str(error) or "CUDARuntimeError" in type(error).__name__:
             # After a fault, nothing can be done in this process any more.
             answer |= {"cause": "device_fault", "fatal": True}
