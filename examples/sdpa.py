@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import holdpoint
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
+
+import holdpoint
 
 # One of PyTorch's backends (flash_attention, efficient_attention, cudnn_attention, math), or triton.
 BACKEND = os.environ.get("BACKEND", "math")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 import triton.testing
+
 from holdpoint import cuda, workloads
 from holdpoint.ops import suite  # noqa: F401 (it declares the workloads)
 

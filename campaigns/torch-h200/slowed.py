@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from holdpoint import workloads
 from holdpoint.ops import suite  # noqa: F401 (it declares the workloads)
 

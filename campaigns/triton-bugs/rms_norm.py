@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import holdpoint
 import torch
 import triton
 import triton.language as tl
+
+import holdpoint
 
 BUG = os.environ.get("BUG", "none")
 BUGS = ("none", "mask", "tail", "scale", "accumulator", "stride", "race")

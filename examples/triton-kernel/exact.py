@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import holdpoint
 import torch
+
+import holdpoint
 
 
 @holdpoint.kernel("softmax", tensors="torch")

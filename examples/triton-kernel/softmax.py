@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import holdpoint
 import torch
 import triton
 import triton.language as tl
+
+import holdpoint
 
 # Triton's interpreter runs kernels on the CPU, for trying them out.
 DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") else "cuda"
