@@ -29,6 +29,10 @@ DTYPES = {
     "float8_e4m3fn": "e4m3",
 }
 
+# How many pieces of memory are spoiled beyond those that are held; one, if they are larger than this.
+PIECES = 4
+PIECE_BYTES_MAX = 64 << 20
+
 
 @dataclass
 class Answer:
@@ -253,6 +257,21 @@ def spoil(answer: object) -> None:
     for array in arrays_in(answer):
         if memory_of(array) is not None:
             fill(array)
+
+
+def spoil_free_memory(answer: object) -> None:
+    """Fills memory that is free for the next answer with NaN: earlier answers may lie there, held by nobody.
+
+    Allocators hand out what was freed last for the same size; taking several pieces at once reaches several of them.
+    """
+    for array in arrays_in(answer):
+        module: Any = array_module(array)
+        if module is None or memory_of(array) is None:
+            continue
+        pieces_count = PIECES if array.nbytes <= PIECE_BYTES_MAX else 1
+        pieces = [module.empty_like(array) for _ in range(pieces_count)]
+        for piece in pieces:
+            fill(piece)
 
 
 def share_memory(answer: object, arguments: object) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Protocol
 
-from .answers import share_memory, spoil
+from .answers import arrays_in, share_memory, spoil, spoil_free_memory
 
 # Where the calling thread's wait for a CPU is counted. It names the thread that opens it.
 SCHEDSTAT = "/proc/thread-self/schedstat"
@@ -114,7 +114,8 @@ class HostCalls:
         """At first one call, which tells how long they take."""
         affordable = WARM_UP_NS_MAX // self.call_ns if self.call_ns else 1
         for _ in range(min(calls, affordable)):
-            self.function(*self.arguments)
+            self.last = self.function(*self.arguments)
+        self.forget_warm_up()
 
     def take_one(self, samples: Samples, calls: int) -> None:
         function, arguments, answer = self.function, self.arguments, None
@@ -135,7 +136,17 @@ class HostCalls:
     def answer(self) -> object:
         if self.last is NO_ANSWER:
             self.last = self.function(*self.arguments)
+            if self.forget_warm_up():
+                self.last = self.function(*self.arguments)
         return self.last
+
+    def forget_warm_up(self) -> bool:
+        """Spoils the answer of an untimed call and memory that may hold others; False where there is none."""
+        if not any(True for _ in arrays_in(self.last)) or not self.is_loaded():
+            return False
+        spoil_free_memory(self.last)
+        self.forget()
+        return True
 
     def forget(self) -> None:
         """An answer from before must not pass for a new one, even if its memory is used again."""
@@ -143,7 +154,8 @@ class HostCalls:
         self.last = NO_ANSWER
 
     def close(self) -> None:
-        self.arguments, self.last = (), NO_ANSWER
+        self.forget()
+        self.arguments = ()
         if self.waits is not None:
             self.waits.close()
 

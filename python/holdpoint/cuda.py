@@ -12,10 +12,10 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
-from .answers import array_module, arrays_in, share_memory, spoil
+from .answers import array_module, arrays_in, share_memory, spoil, spoil_free_memory
 from .clocks import NO_ANSWER, HostCalls, Samples, peak_rss_bytes
 from .workloads import Function, Skip
 
@@ -34,6 +34,10 @@ FLUSH_FACTOR = 3
 
 class BadTimeError(Exception):
     """A time that cannot be trusted."""
+
+
+class CaptureError(Exception):
+    """A function that cannot become a graph."""
 
 
 class Device(Protocol):
@@ -98,14 +102,8 @@ class TorchDevice:
     def capture(self, function: Callable[[], object]) -> tuple[Callable[[], None], object]:
         graph = self.torch.cuda.CUDAGraph()
         # torch.cuda.graph would also empty the allocator's cache, which takes longer than a unit of `ab`.
-        gc.disable()
         graph.capture_begin(capture_error_mode="thread_local")
-        try:
-            answer = function()
-        finally:
-            graph.capture_end()
-            gc.enable()
-        return graph.replay, answer
+        return graph.replay, finish_capture(function, graph.capture_end)
 
     def flush(self) -> None:
         if self.flushed is None:
@@ -177,15 +175,10 @@ class CupyDevice:
         self.cupy.cuda.Device().synchronize()
 
     def capture(self, function: Callable[[], object]) -> tuple[Callable[[], None], object]:
-        stream = self.cupy.cuda.get_current_stream()
-        gc.disable()
+        stream, graphs = self.cupy.cuda.get_current_stream(), []
         stream.begin_capture()
-        try:
-            answer = function()
-        finally:
-            graph = stream.end_capture()
-            gc.enable()
-        return graph.launch, answer
+        answer = finish_capture(function, lambda: graphs.append(stream.end_capture()))
+        return graphs[0].launch, answer
 
     def flush(self) -> None:
         if self.flushed is None:
@@ -329,14 +322,12 @@ class DeviceCalls:
         return self.function(*(self.arguments.values or ()))
 
     def take(self, samples_count: int, calls_per_sample: int) -> Samples:
-        samples = Samples(untimed_ns=0)
+        samples = Samples()
         with self.device.stream():
             self.forget()
             self.warm_up()
-            begin_ns = time.perf_counter_ns()
             for _ in range(samples_count):
                 samples.elapsed_ns.append(self.take_one(calls_per_sample))
-            samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
         samples.peak_rss_bytes, samples.peak_device_bytes = peak_rss_bytes(), self.device.peak_bytes()
         return samples
 
@@ -348,6 +339,9 @@ class DeviceCalls:
         self.is_warm = True
         # An answer in an argument is drawn anew with it for each run, and must stay until then.
         self.is_spoiling = self.is_loaded()
+        if self.is_spoiling:
+            spoil_free_memory(self.last)
+            self.forget()
 
     def take_one(self, calls: int) -> int:
         """The time of one sample."""
@@ -432,6 +426,8 @@ class DeviceCalls:
         if self.last is NO_ANSWER:
             with self.device.stream():
                 self.warm_up()
+                if self.last is NO_ANSWER:
+                    self.last = self.call()
         return self.last
 
     def forget(self) -> None:
@@ -439,8 +435,9 @@ class DeviceCalls:
         self.last = NO_ANSWER
 
     def close(self) -> None:
+        self.forget()
         self.graphs.clear()
-        self.arguments, self.last = Arguments(), NO_ANSWER
+        self.arguments = Arguments()
 
 
 class WaitedCalls(HostCalls):
@@ -473,6 +470,25 @@ class WaitedCalls(HostCalls):
         samples = super().take(samples_count, calls_per_sample)
         samples.peak_device_bytes = self.device.peak_bytes()
         return samples
+
+
+def finish_capture(function: Function, end: Callable[[], object]) -> object:
+    """Calls the function between the begin and the end of a capture."""
+    # Freeing what a collection finds could be an operation that a capture does not allow.
+    gc.disable()
+    try:
+        answer = function()
+    except Exception as error:
+        with suppress(Exception):
+            end()
+        raise CaptureError(
+            f"the calls cannot be captured in a graph ({type(error).__name__}: {error}); does one wait for the "
+            'device, or use the host? Declare timer="cuda_events" or "host_monotonic"'
+        ) from error
+    finally:
+        gc.enable()
+    end()
+    return answer
 
 
 def repeat_call(call: Callable[[], object], calls: int) -> object:

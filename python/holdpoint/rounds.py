@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -84,26 +83,32 @@ class Stats:
     @property
     def ld15iqr(self) -> float:
         """The lowest value within one and a half interquartile ranges."""
-        return min(value for value in self.data if value >= self.q1 - 1.5 * self.iqr)
+        low, _ = self.fences()
+        return min(value for value in self.data if value >= low)
 
     @property
     def hd15iqr(self) -> float:
         """The highest value within one and a half interquartile ranges."""
-        return max(value for value in self.data if value <= self.q3 + 1.5 * self.iqr)
+        _, high = self.fences()
+        return max(value for value in self.data if value <= high)
 
     @property
     def iqr_outliers(self) -> int:
-        ordered = sorted(self.data)
-        low, high = self.q1 - 1.5 * self.iqr, self.q3 + 1.5 * self.iqr
-        return bisect_left(ordered, low) + len(ordered) - bisect_left(ordered, high)
+        low, high = self.fences()
+        return sum(not low <= value <= high for value in self.data)
 
     @property
     def stddev_outliers(self) -> int:
-        return sum(abs(value - self.mean) > self.stddev for value in self.data)
+        mean, stddev = self.mean, self.stddev
+        return sum(abs(value - mean) > stddev for value in self.data)
 
     @property
     def outliers(self) -> str:
         return f"{self.stddev_outliers};{self.iqr_outliers}"
+
+    def fences(self) -> tuple[float, float]:
+        q1, _, q3 = self.quartiles()
+        return q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1)
 
     def quartiles(self) -> list[float]:
         return statistics.quantiles(self.data, n=4, method="inclusive") if len(self.data) > 1 else self.data * 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,12 @@ class Compiled:
     """The function by torch.compile. Compiling happens in the first call; without a compiler, that one skips."""
 
     def __init__(self, torch: Any, function: Function) -> None:
+        # Read when torch loads its compiler: a pool of compiling processes would compete with the calls for the CPUs.
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+        # Compiled code is found again on disk by these settings, not by torch.set_num_threads: code for two threads was
+        # used where there was one, and took ten times as long.
+        config: Any = importlib.import_module("torch._inductor.config")
+        config.cpp.threads = torch.get_num_threads()
         self.function: Callable[..., object] = torch.compile(function)
 
     def __call__(self, *arguments: object) -> object:

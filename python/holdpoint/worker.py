@@ -150,9 +150,9 @@ class Worker:
         if request["seed"] != prepared.seed or not prepared.calls.is_loaded():
             prepared.load(request["seed"])
         samples = prepared.calls.take(request["samples_count"], request["calls_per_sample"])
-        if not self.count_waits:
-            # Nor does holdpoint see how long this process waited between its samples.
-            samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
+        # How long drawing takes varies, on a busy machine by more than the samples take: told, it is not mistaken for
+        # time that the clock did not see.
+        samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
         counts = {"workload": request["workload"], "calls_per_sample": request["calls_per_sample"]}
         return {"type": "samples", **counts, **samples.to_json()}
 
@@ -214,6 +214,9 @@ class Worker:
             answer["cause"] = "out_of_memory"
         elif isinstance(error, cuda.BadTimeError):
             answer["cause"] = "bad_time"
+        elif isinstance(error, cuda.CaptureError):
+            # The device is as it was, whatever its words.
+            pass
         elif "CUDA error" in str(error) or "CUDARuntimeError" in type(error).__name__:
             # After a fault, nothing can be done in this process any more.
             answer |= {"cause": "device_fault", "fatal": True}

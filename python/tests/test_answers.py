@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdpoint.answers import compare, share_memory, spoil
+from holdpoint.answers import compare, share_memory, spoil, spoil_free_memory
 
 numpy = pytest.importorskip("numpy")
 NAN = math.nan
@@ -121,3 +121,18 @@ def test_torch_tensors_compare_with_each_other_and_with_lists() -> None:
     tensor = torch.ones(2, requires_grad=True)
     spoil(tensor)
     assert bool(tensor.isnan().all())
+
+
+def test_memory_for_the_next_answers_is_spoiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[Any] = []
+
+    def empty_like(array: Any) -> Any:
+        pieces.append(numpy.full(array.shape, 5.0))
+        return pieces[-1]
+
+    monkeypatch.setattr(numpy, "empty_like", empty_like)
+    answer = numpy.ones(3)
+    spoil_free_memory([answer, "text"])
+    assert len(pieces) == 4
+    assert all(numpy.isnan(piece).all() for piece in pieces)
+    assert answer.tolist() == [1.0, 1.0, 1.0], "what is held stays"

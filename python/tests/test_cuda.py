@@ -11,7 +11,16 @@ import pytest
 import holdpoint
 from holdpoint import cuda
 from holdpoint.clocks import Calls
-from holdpoint.cuda import Arguments, BadTimeError, DeviceCalls, WaitedCalls, fits, positive_ns
+from holdpoint.cuda import (
+    Arguments,
+    BadTimeError,
+    CaptureError,
+    DeviceCalls,
+    WaitedCalls,
+    finish_capture,
+    fits,
+    positive_ns,
+)
 from holdpoint.worker import Worker
 from holdpoint.workloads import Registry
 
@@ -119,7 +128,6 @@ def test_events_time_each_call_and_nothing_else(device: ScriptedDevice) -> None:
     samples = calls.take(samples_count=2, calls_per_sample=3)
     assert samples.elapsed_ns == [750_000, 750_000]
     assert samples.peak_device_bytes == 4096
-    assert samples.untimed_ns is not None, "queueing takes time that is not in the samples"
     queued = device.log[: device.log.index("wait")]
     assert queued == ["block", "event"] + ["event", "event"] * 3
 
@@ -241,6 +249,20 @@ def test_the_host_clock_includes_the_wait(device: ScriptedDevice, monkeypatch: p
     samples = calls.take(2, 3)
     assert len(waits) == 1 + 2 * 3, "after each call, the untimed one included"
     assert (len(samples.elapsed_ns), samples.peak_device_bytes) == (2, 4096)
+
+
+def test_a_function_that_cannot_be_captured_is_an_error_that_says_so(registry: Registry) -> None:
+    def wait() -> None:
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+
+    ended = []
+    with pytest.raises(CaptureError, match=r'not permitted .*timer="cuda_events"') as caught:
+        finish_capture(wait, lambda: ended.append(1))
+    assert ended == [1], "the stream must not be left capturing"
+    answer = Worker(registry).describe_error(caught.value)
+    assert "fatal" not in answer
+    assert finish_capture(lambda: 5, lambda: ended.append(2)) == 5
+    assert ended == [1, 2]
 
 
 @pytest.mark.parametrize("ms", [0.0, -1.5, float("nan"), float("inf")])

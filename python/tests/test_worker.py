@@ -53,6 +53,7 @@ def test_a_session_measures_and_verifies(worker: Worker) -> None:
     assert ask(worker, "prepare", workload="total.n_3", seed=5) == {"type": "prepared", "workload": "total.n_3"}
     answer = ask(worker, "run", workload="total.n_3", seed=6, samples_count=2, calls_per_sample=4)
     assert (answer["type"], answer["calls_per_sample"], len(answer["elapsed_ns"])) == ("samples", 4, 2)
+    assert answer["untimed_ns"] > 0, "drawing and warming up take time that is not in the samples"
     assert ask(worker, "verify", workload="total.n_3")["answer"]["passed"]
     assert ask(worker, "release", workload="total.n_3")["type"] == "released"
     assert "has not been prepared" in ask(worker, "verify", workload="total.n_3")["message"]

@@ -1,0 +1,131 @@
+"""The timers on a real device; skipped aloud where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import holdpoint
+from holdpoint.worker import Worker
+from holdpoint.workloads import Registry
+
+torch: Any = pytest.importorskip("torch", reason="skipped: torch is not installed")
+if not torch.cuda.is_available():
+    pytest.skip("skipped: no device", allow_module_level=True)
+
+TIMERS = ["cuda_graph", "cuda_events", "host_monotonic"]
+
+
+def draw(seed: int) -> tuple[Any]:
+    generator = torch.Generator("cuda").manual_seed(seed)
+    return (torch.randn(1 << 16, generator=generator, device="cuda"),)
+
+
+def measure(registry: Registry, name: str, seeds: tuple[int, ...] = (2, 2, 3)) -> list[dict[str, Any]]:
+    """Prepares, runs and verifies a workload; the answers to the last request of each kind."""
+    worker = Worker(registry)
+    prepared = worker.answer({"type": "prepare", "workload": name, "seed": 1})
+    assert prepared["type"] == "prepared", prepared
+    run: dict[str, Any] = {}
+    for seed in seeds:
+        request = {"type": "run", "workload": name, "seed": seed, "samples_count": 4, "calls_per_sample": 10}
+        run = worker.answer(request)
+    return [run, worker.answer({"type": "verify", "workload": name})]
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+def test_calls_are_timed_and_their_last_answer_is_right(registry: Registry, timer: str) -> None:
+    reference: Callable[[Any], Any] = lambda x: x.double() * 2 + 1  # noqa: E731
+    holdpoint.workload(name="f", timer=timer, inputs=draw, reference=reference, dtype="f32")(lambda x: x * 2 + 1)
+    run, verified = measure(registry, "f")
+    assert run["type"] == "samples", run
+    assert len(run["elapsed_ns"]) == 4
+    assert min(run["elapsed_ns"]) > 0
+    assert run["peak_device_bytes"] >= 2 * 4 << 16, "an input and an output"
+    assert verified["answer"]["passed"], verified
+    assert verified["answer"]["values_count"] == 1 << 16
+
+
+@pytest.mark.parametrize("timer", ["cuda_graph", "cuda_events"])
+def test_cold_calls_are_timed(registry: Registry, timer: str) -> None:
+    holdpoint.workload(name="f", timer=timer, cache="cold", inputs=draw, reference=lambda x: x + 1)(lambda x: x + 1)
+    run, verified = measure(registry, "f")
+    assert run["type"] == "samples", run
+    assert verified["answer"]["passed"], verified
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+def test_an_output_that_is_never_written_is_wrong(registry: Registry, timer: str) -> None:
+    is_writing = True
+
+    def kernel(x: Any) -> Any:
+        out = torch.empty_like(x)
+        return torch.add(x, 1, out=out) if is_writing else out
+
+    holdpoint.workload(name="f", timer=timer, inputs=draw, reference=lambda x: x + 1)(kernel)
+    worker = Worker(registry)
+    worker.answer({"type": "prepare", "workload": "f", "seed": 1})
+    request = {"type": "run", "workload": "f", "seed": 1, "samples_count": 3, "calls_per_sample": 2}
+    worker.answer(request)
+    assert worker.answer({"type": "verify", "workload": "f"})["answer"]["passed"]
+    is_writing = False
+    worker.answer({"type": "prepare", "workload": "f", "seed": 1})
+    worker.answer(request)
+    assert not worker.answer({"type": "verify", "workload": "f"})["answer"]["passed"]
+
+
+def test_a_call_that_waits_for_the_device_cannot_be_timed_by_events(registry: Registry) -> None:
+    holdpoint.workload(name="f", timer="cuda_events", inputs=draw)(lambda x: float(x.sum().item()))
+    run, _ = measure(registry, "f", seeds=(1,))
+    assert (run["type"], run["cause"]) == ("error", "bad_time")
+
+
+@pytest.mark.parametrize("variant", ["eager", "compiled", "graphed"])
+def test_every_way_of_calling_answers_alike(registry: Registry, variant: str) -> None:
+    options: Any = {"timer": "host_monotonic", "inputs": draw, "variants": [variant], "dtype": "f32"}
+    holdpoint.workload(name="f", reference=lambda x: torch.sin(x.double()) + 1, **options)(lambda x: torch.sin(x) + 1)
+    run, verified = measure(registry, f"f.{variant}")
+    assert run["type"] == "samples", run
+    assert verified["answer"]["passed"], verified
+
+
+def test_out_of_memory_is_a_failure_that_the_worker_survives(registry: Registry) -> None:
+    huge: Callable[[int], Any] = lambda seed: torch.empty(1 << 45, dtype=torch.uint8, device="cuda")  # noqa: E731
+    holdpoint.workload(name="huge", timer="cuda_events", inputs=huge)(lambda x: x)
+    holdpoint.workload(name="f", timer="cuda_events", inputs=draw)(lambda x: x + 1)
+    worker = Worker(registry)
+    answer = worker.answer({"type": "prepare", "workload": "huge", "seed": 1})
+    assert (answer["type"], answer["cause"], "fatal" in answer) == ("error", "out_of_memory", False)
+    assert worker.answer({"type": "prepare", "workload": "f", "seed": 1})["type"] == "prepared"
+
+
+def test_hello_describes_the_device(registry: Registry) -> None:
+    holdpoint.workload(name="f", timer="cuda_graph", inputs=draw)(lambda x: x)
+    device = Worker(registry).answer({"type": "hello", "protocol": 2})["device"]
+    assert device["name"] == torch.cuda.get_device_name()
+    assert device["uuid"].startswith("GPU-")
+    assert len(device["uuid"]) == 40
+    assert device["versions"]["driver"]
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+def test_cupy_arrays_are_timed_as_well(registry: Registry, timer: str) -> None:
+    cupy = pytest.importorskip("cupy", reason="skipped: CuPy is not installed")
+
+    def draw_cupy(seed: int) -> Any:
+        return cupy.random.default_rng(seed).random(1 << 16, dtype="float32")
+
+    holdpoint.workload(name="f", timer=timer, inputs=draw_cupy, reference=lambda x: x * 2 + 1)(lambda x: x * 2 + 1)
+    run, verified = measure(registry, "f")
+    assert run["type"] == "samples", run
+    assert verified["answer"]["passed"], verified
+
+
+def test_functions_on_the_device_are_compared_in_this_process(binary: str) -> None:
+    x = torch.randn(1 << 20, device="cuda")
+    verdict = holdpoint.compare(
+        lambda x: x + 1, lambda x: sum((x for _ in range(20)), x) * 0 + x + 1, inputs=(x,), timer="cuda_events"
+    )
+    assert verdict.verdict == "regressed", str(verdict)
