@@ -149,6 +149,11 @@ class OnnxCalls(HostCalls):
                 value.update_inplace(poison(self.numpy, value.numpy()))
         self.last = NO_ANSWER
 
+    def forget_warm_up(self) -> bool:
+        """Outputs stay in one place, so what a warm-up call left there would pass for the answer of a timed one."""
+        self.forget()
+        return True
+
     def answer(self) -> Arrays:
         super().answer()
         values = (value.numpy().copy() for value in self.binding.get_outputs())

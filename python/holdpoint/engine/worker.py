@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -126,13 +125,6 @@ class EngineWorker(Worker):
             "launches_per_call": 1,
         }
         return kernel if self.digest is None else {**kernel, "code_sha256": self.digest}
-
-    def run(self, request: Message) -> Message:
-        """Drawing large inputs may take longer than the samples of a small model, and varies: reported as untimed."""
-        start_ns = time.perf_counter_ns()
-        samples = super().run(request)
-        besides_ns = time.perf_counter_ns() - start_ns - sum(samples["elapsed_ns"])
-        return {**samples, "untimed_ns": max(0, besides_ns)}
 
     def verify(self, request: Message) -> Message:
         prepared = self.find_prepared(request["workload"])
