@@ -217,8 +217,12 @@ pub struct KernelInfo {
     /// The constants it was compiled with.
     #[serde(default)]
     pub selected_config: BTreeMap<String, i64>,
-    /// Where they come from: `registry_cache` (measured before on this device) or `heuristic`; of a model, the library that runs it.
+    /// Where they come from: `registry_cache` (measured before on this device), `triton_best_config` (chosen by Triton's tuner) or
+    /// `heuristic`; of a model, the library that runs it.
     pub selection_source: String,
+    /// The language of the kernel if it is not CUDA, such as `triton`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
     /// Launches in one call.
     pub launches_per_call: u32,
     /// Registers per thread, the most of all its kernels.

@@ -14,6 +14,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("cpu", include_str!("../../../../suites/cpu.toml")),
     ("cpu-ops", include_str!("../../../../suites/cpu-ops.toml")),
     ("gpu", include_str!("../../../../suites/gpu.toml")),
+    ("gpu-torch", include_str!("../../../../suites/gpu-torch.toml")),
     ("attention-10", include_str!("../../../../suites/attention-10.toml")),
     ("attention-27", include_str!("../../../../suites/attention-27.toml")),
     ("gpu-large", include_str!("../../../../suites/gpu-large.toml")),

@@ -31,7 +31,7 @@ pub struct AutotuneEntry {
     /// The sizes it was chosen for, as `key=value|…`.
     pub shape_bucket: String,
     pub selected_config: BTreeMap<String, i64>,
-    /// Where they come from: `registry_cache` (measured before on this device) or `heuristic`.
+    /// Where they come from: `registry_cache` (measured before on this device), `triton_best_config` or `heuristic`.
     pub selection_source: String,
     /// Launches in all samples and in warm-up, of all kernels of a call: `calls · launches_per_call`. Calls that check an answer
     /// or record a graph are not counted.

@@ -131,7 +131,8 @@ fn dispatch(measurement: &Measurement) -> Dispatch {
     };
     let has_run = matches!(measurement.outcome, Outcome::Measured(_)) && is_on_device(measurement);
     Dispatch {
-        backend: has_run.then(|| "cuda".to_owned()),
+        backend: has_run
+            .then(|| kernel.and_then(|kernel| kernel.backend.clone()).unwrap_or_else(|| "cuda".to_owned())),
         kernel_name: kernel.map(|kernel| kernel.kernel_name.clone()),
         fallback_reason: None,
     }

@@ -77,7 +77,7 @@ impl Section {
 /// The kernel that ran as a dispatch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dispatch {
-    /// `cuda`; null when it did not run.
+    /// `triton` or `cuda`; null when it did not run.
     pub backend: Option<String>,
     /// Where the worker names it. A key of ours.
     pub kernel_name: Option<String>,

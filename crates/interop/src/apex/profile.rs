@@ -1,7 +1,7 @@
 //! The machine and the measured profile of a run, as far as our report has them.
 
 use super::{Nulls, convert, nulls};
-use holdpoint_model::report::{Outcome, Report, RunStatus};
+use holdpoint_model::report::{Measurement, Outcome, Report, RunStatus};
 use holdpoint_model::suite::Identity;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,11 +23,11 @@ const TENSORRT_CAPS: [&str; 7] = [
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexEnvironment {
-    /// Null: no Python takes part.
+    /// Where workers name it.
     pub python: Option<String>,
     /// Operating system, kernel and instruction set in one line.
     pub platform: String,
-    /// Null: no PyTorch takes part.
+    /// Where workers name it.
     pub torch: Option<String>,
     pub runtime_caps: ApexCaps,
     /// `cuda`, or `cpu` where there was no device.
@@ -49,11 +49,20 @@ pub struct ApexEnvironment {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApexCaps {
     pub cuda: ApexCudaCaps,
-    pub triton: Nulls,
+    pub triton: ApexTritonCaps,
     pub tensorrt: Nulls,
     pub fp8: Nulls,
     /// CUDA together with Triton or TensorRT: false without CUDA, else not known.
     pub any_gpu_runtime: Option<bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApexTritonCaps {
+    /// Whether a worker had it; null where none says.
+    pub available: Option<bool>,
+    pub version: Option<String>,
+    /// Always null: a worker that lacks it does not say why.
+    pub reason: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -98,7 +107,7 @@ pub struct ApexConfig {
 }
 
 pub(super) fn environment(report: &Report) -> ApexEnvironment {
-    let dtypes = || report.benchmarks.values().map(|m| (m.identity.dtype.as_str(), &m.outcome));
+    let dtypes = || profiled(report).map(|m| (m.identity.dtype.as_str(), &m.outcome));
     let measured = || dtypes().filter(|(_, outcome)| matches!(outcome, Outcome::Measured(_)));
     let effective = agreed(measured().map(|(dtype, _)| Some(long_name(dtype).to_owned())));
     let is_fp8 = |(dtype, _): &(&str, &Outcome)| short_name(dtype) == "fp8";
@@ -107,9 +116,9 @@ pub(super) fn environment(report: &Report) -> ApexEnvironment {
         _ => None,
     });
     ApexEnvironment {
-        python: None,
+        python: locked(report, "python"),
         platform: report.environment.platform.clone(),
-        torch: None,
+        torch: locked(report, "torch"),
         runtime_caps: caps(report),
         device: if report.environment.cuda_available { "cuda" } else { "cpu" }.to_owned(),
         dtype: effective.clone(),
@@ -121,8 +130,22 @@ pub(super) fn environment(report: &Report) -> ApexEnvironment {
     }
 }
 
+/// A version that a worker has locked under its name: the lock of a run has the workers' names before the keys.
+fn locked(report: &Report, key: &str) -> Option<String> {
+    let lock = report.environment_lock.iter().flatten();
+    lock.filter(|(name, _)| name.rsplit('.').next() == Some(key)).map(|(_, value)| value.clone()).next()
+}
+
+/// The workloads of Apex-X's profile.
+fn profiled(report: &Report) -> impl Iterator<Item = &Measurement> {
+    let is_profiled =
+        |name: &str| [TILE_OPS, TILE_SSM, END_TO_END].iter().any(|start| name.starts_with(start));
+    report.benchmarks.iter().filter(move |(name, _)| is_profiled(name)).map(|(_, measurement)| measurement)
+}
+
 pub(super) fn caps(report: &Report) -> ApexCaps {
     let available = report.environment.cuda_available;
+    let triton = locked(report, "triton");
     let reason = convert::reason(report).filter(|_| report.status == RunStatus::Skipped && !available);
     ApexCaps {
         cuda: ApexCudaCaps {
@@ -132,7 +155,7 @@ pub(super) fn caps(report: &Report) -> ApexCaps {
             compute_capability: None,
             reason,
         },
-        triton: nulls(["available", "version", "reason"]),
+        triton: ApexTritonCaps { available: triton.as_ref().map(|_| true), version: triton, reason: None },
         tensorrt: nulls(TENSORRT_CAPS),
         fp8: nulls(["available", "dtype_available", "supported_dtypes", "reason"]),
         any_gpu_runtime: (!available).then_some(false),
@@ -176,7 +199,7 @@ fn size(identity: &Identity, axes: usize, axis: usize) -> Option<u64> {
 }
 
 fn requested_dtype(report: &Report) -> Option<String> {
-    agreed(report.benchmarks.values().map(|m| Some(short_name(&m.identity.dtype).to_owned())))
+    agreed(profiled(report).map(|m| Some(short_name(&m.identity.dtype).to_owned())))
 }
 
 /// The one value of all that have one; none where two differ.

@@ -108,6 +108,7 @@ impl Prepared {
             shape_bucket: chosen.bucket.clone(),
             selected_config: chosen.unit.config.clone(),
             selection_source: chosen.source.to_owned(),
+            backend: None,
             launches_per_call: u32::try_from(launches.len()).unwrap_or(u32::MAX),
             registers: kernels().filter_map(|kernel| kernel.registers()).max(),
             local_bytes: kernels().filter_map(|kernel| kernel.local_bytes()).max(),

@@ -138,6 +138,7 @@ fn what_is_exact_is_counted_and_compared() {
         shape_bucket: String::new(),
         selected_config: Default::default(),
         selection_source: "heuristic".to_owned(),
+        backend: None,
         launches_per_call: 1,
         registers: Some(registers),
         local_bytes: Some(0),
