@@ -1,5 +1,5 @@
 #!/bin/sh
-# Figures of the Python worker on a GPU, in OUT; Python needs torch and Triton. Two parts, of about five and two minutes:
+# Figures of the Python worker on a GPU, in OUT; Python needs torch and Triton. Two parts, of about nine and two minutes:
 #
 #   measure  the suite gpu-torch three times; unchanged and slowed workloads compared; times beside those of torch's events and of
 #            Triton's own benchmark function
@@ -37,9 +37,9 @@ measure() {
 
     python3 "$parts/subset.py" "$suite" tile_ops.fusion_gate.dispatch tilessm.triton_dispatch fused_stage1.dispatch attention.sdpa_flash \
         attention.triton rms_norm.torch rms_norm.triton >unchanged.toml
-    step 90 calibrate "$holdpoint" calibrate --suite unchanged.toml --trials 30 --tolerance 1% --calibration-dir calibration --output unchanged.json
+    step 240 calibrate "$holdpoint" calibrate --suite unchanged.toml --trials 30 --tolerance 1% --calibration-dir calibration --output unchanged.json
     python3 "$parts/subset.py" "$suite" attention.sdpa_flash attention.triton rms_norm.torch rms_norm.triton >slowed.toml
-    for i in 1 2; do
+    for i in 1 2 3 4 5; do
         step 30 "slowed-$i" "$holdpoint" ab --suite slowed.toml --tolerance 1% --artifacts "slowed-$i" \
             --base-worker "python3 -m holdpoint serve holdpoint.ops.suite" --head-worker "python3 -m holdpoint serve $parts/slowed.py"
     done
