@@ -107,9 +107,11 @@ pub struct ApexConfig {
 }
 
 pub(super) fn environment(report: &Report) -> ApexEnvironment {
-    let dtypes = || profiled(report).map(|m| (m.identity.dtype.as_str(), &m.outcome));
-    let measured = || dtypes().filter(|(_, outcome)| matches!(outcome, Outcome::Measured(_)));
-    let effective = agreed(measured().map(|(dtype, _)| Some(long_name(dtype).to_owned())));
+    let dtypes = || report.benchmarks.values().map(|m| (m.identity.dtype.as_str(), &m.outcome));
+    let is_measured = |outcome: &Outcome| matches!(outcome, Outcome::Measured(_));
+    let measured = || dtypes().filter(|(_, outcome)| is_measured(outcome));
+    let effective = profiled(report).filter(|m| is_measured(&m.outcome));
+    let effective = agreed(effective.map(|m| Some(long_name(&m.identity.dtype).to_owned())));
     let is_fp8 = |(dtype, _): &(&str, &Outcome)| short_name(dtype) == "fp8";
     let fp8_reason = dtypes().filter(is_fp8).find_map(|(_, outcome)| match outcome {
         Outcome::Skipped { reason } => Some(reason.clone()),
