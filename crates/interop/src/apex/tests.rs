@@ -262,11 +262,14 @@ fn what_workloads_do_not_agree_on_is_null() {
     let mut report = h200();
     report.benchmarks["tile_ops.tilepack.dispatch"].identity.shape = vec![2, 128, 128, 128];
     report.benchmarks["attention.dispatch"].identity.dtype = "e4m3".to_owned();
+    assert_eq!(written(&report)["config"]["dtype"], "fp16", "attention is no part of Apex-X's profile");
+    report.benchmarks["tilessm.triton_dispatch"].identity.dtype = "bf16".to_owned();
     let file = written(&report);
     assert_eq!((&file["config"]["batch"], &file["config"]["channels"]), (&Value::Null, &json!(128)));
     assert_eq!((&file["config"]["dtype"], &file["environment"]["dtype"]), (&Value::Null, &Value::Null));
     let environment = &file["environment"];
     assert_eq!((&environment["fp8_requested"], &environment["fp8_enabled"]), (&json!(true), &json!(true)));
+    report.benchmarks["tilessm.triton_dispatch"].identity.dtype = "f16".to_owned();
     report.benchmarks["attention.dispatch"].outcome =
         Outcome::Skipped { reason: "compute_capability_below_sm90".to_owned() };
     let environment = &written(&report)["environment"];
@@ -275,6 +278,26 @@ fn what_workloads_do_not_agree_on_is_null() {
         (&json!(false), &json!("float16"))
     );
     assert_eq!(environment["fp8_fallback_reason"], "compute_capability_below_sm90");
+}
+
+#[test]
+fn triton_and_the_versions_of_python_and_torch_are_named_where_a_worker_does() {
+    let mut report = h200();
+    let file = written(&report);
+    assert_eq!(file["benchmarks"]["tile_ops"]["tilepack"]["backend"], "cuda");
+    assert_eq!(file["environment"]["torch"], Value::Null);
+    measured(&mut report, "tile_ops.tilepack.dispatch").kernel.as_mut().unwrap().backend =
+        Some("triton".to_owned());
+    let lock = [("torch.python", "cpython 3.12.3"), ("torch.torch", "2.11.0"), ("torch.triton", "3.6.0")];
+    report.environment_lock = Some(lock.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    let file = written(&report);
+    assert_eq!(file["benchmarks"]["tile_ops"]["tilepack"]["backend"], "triton");
+    let environment = &file["environment"];
+    assert_eq!((&environment["python"], &environment["torch"]), (&json!("cpython 3.12.3"), &json!("2.11.0")));
+    assert_eq!(
+        environment["runtime_caps"]["triton"],
+        json!({"available": true, "version": "3.6.0", "reason": null})
+    );
 }
 
 #[test]
