@@ -17,8 +17,9 @@ impl Harness for PytestBenchmark {
     fn list(&self, asked: &Asked<'_>) -> Result<Vec<Bench>, WorkerError> {
         let words = |out: &Path| [asked.command_with(&QUIET), options(out, 1, "0")].concat();
         let all = asked.run_into(words, |out| self.read(out, ""))?;
-        let bench = |series: Series| Bench::new(series.name, asked.command_with(&QUIET));
-        Ok(all.into_iter().map(bench).collect())
+        let command: Vec<String> =
+            without_tests(&asked.spec.command, asked.dir).chain(QUIET.map(str::to_owned)).collect();
+        Ok(all.into_iter().map(|series| Bench::new(series.name, command.clone())).collect())
     }
 
     fn turn(&self, id: &str, samples: u64, out: &Path) -> Vec<String> {
@@ -32,10 +33,44 @@ impl Harness for PytestBenchmark {
     }
 }
 
+/// A command line without the files and folders of tests that it names: pytest would run all of them beside the one test of a turn.
+fn without_tests<'a>(command: &'a [String], dir: &'a Path) -> impl Iterator<Item = String> + 'a {
+    let is_tests = |at: usize, word: &str| {
+        // The word after an option may be its value: `-c setup.cfg`.
+        let is_free = at > 0 && !command[at - 1].starts_with('-');
+        let path = word.split("::").next().unwrap_or(word);
+        is_free && !word.starts_with('-') && dir.join(path).exists()
+    };
+    command.iter().enumerate().filter(move |(at, word)| !is_tests(*at, word)).map(|(_, word)| word.clone())
+}
+
 fn options(out: &Path, rounds: u64, seconds: &str) -> Vec<String> {
     vec![
         format!("--benchmark-json={}", out.join(LEFT).display()),
         format!("--benchmark-min-rounds={rounds}"),
         format!("--benchmark-max-time={seconds}"),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_runs_none_of_the_folders_that_the_command_names() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["bench", "pytest"] {
+            std::fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        let left = |line: &str| {
+            let command: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            without_tests(&command, dir.path()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(left("python3 -m pytest bench"), "python3 -m pytest");
+        assert_eq!(left("python3 -m pytest bench/../bench bench::test_a -x"), "python3 -m pytest -x");
+        assert_eq!(
+            left("python3 -m pytest --rootdir bench other"),
+            "python3 -m pytest --rootdir bench other"
+        );
+    }
 }
