@@ -35,11 +35,14 @@ impl Harness for PytestBenchmark {
 
 /// A command line without the files and folders of tests that it names: pytest would run all of them beside the one test of a turn.
 fn without_tests<'a>(command: &'a [String], dir: &'a Path) -> impl Iterator<Item = String> + 'a {
-    let is_tests = |at: usize, word: &str| {
+    // Words before it start pytest: an interpreter, a script, `uv run`.
+    let is_pytest = |word: &String| Path::new(word).file_stem().is_some_and(|name| name == "pytest");
+    let first = command.iter().position(is_pytest).map_or(command.len(), |pytest| pytest + 1);
+    let is_tests = move |at: usize, word: &str| {
         // The word after an option may be its value: `-c setup.cfg`.
-        let is_free = at > 0 && !command[at - 1].starts_with('-');
+        let is_free = at >= first && !command[at - 1].starts_with('-');
         let path = word.split("::").next().unwrap_or(word);
-        is_free && !word.starts_with('-') && dir.join(path).exists()
+        is_free && dir.join(path).exists()
     };
     command.iter().enumerate().filter(move |(at, word)| !is_tests(*at, word)).map(|(_, word)| word.clone())
 }
@@ -59,7 +62,7 @@ mod tests {
     #[test]
     fn a_turn_runs_none_of_the_folders_that_the_command_names() {
         let dir = tempfile::tempdir().unwrap();
-        for folder in ["bench", "pytest"] {
+        for folder in ["bench", "venv", "venv/pytest"] {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
         }
         let left = |line: &str| {
@@ -67,6 +70,8 @@ mod tests {
             without_tests(&command, dir.path()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(left("python3 -m pytest bench"), "python3 -m pytest");
+        assert_eq!(left("env venv/pytest bench"), "env venv/pytest");
+        assert_eq!(left("python3 bench bench"), "python3 bench bench", "who knows what that runs");
         assert_eq!(left("python3 -m pytest bench/../bench bench::test_a -x"), "python3 -m pytest -x");
         assert_eq!(
             left("python3 -m pytest --rootdir bench other"),
