@@ -15,6 +15,9 @@ use holdpoint_model::suite::Work;
 /// with what the plain kernel makes of the same inputs.
 const ORACLE_COST_MAX: u64 = 100_000_000;
 
+/// Operations that fetching, widening and comparing a value count for: tens of nanoseconds.
+const VALUE_COST: u64 = 40;
+
 /// The device, request and buffers that an op's CUDA version is built from.
 pub struct Build<'a> {
     pub(crate) gpu: &'a mut Gpu,
@@ -150,7 +153,7 @@ impl Program {
         let values: usize =
             self.outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).sum();
         let rows = self.rows.max(1) as u64;
-        let row_cost = (10 * values as u64 + self.work.flops) / rows;
+        let row_cost = (VALUE_COST * values as u64 + self.work.flops) / rows;
         (ORACLE_COST_MAX / row_cost.max(1)).clamp(1, rows) as usize
     }
 }
