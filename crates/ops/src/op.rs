@@ -2,6 +2,7 @@
 //! Versions only compute; drawing, poisoning, checking and timing are done once, for all ops.
 
 use crate::Tolerance;
+use crate::accuracy::Roundings;
 use crate::cases::{Cases, Draw};
 use crate::cuda::{Build, KernelFile, Launches, PrepareError};
 use crate::error::BuildError;
@@ -135,6 +136,11 @@ pub struct Description {
 /// An op of certain sizes and parameters.
 pub trait Op: Send {
     fn describe(&self, dtype: Dtype) -> Description;
+
+    /// The errors of a right kernel; those of ops that choose by their values are not known. `dtype` is that of the inputs.
+    fn roundings(&self, dtype: Dtype) -> Option<Roundings> {
+        Some(Roundings::new(dtype, 2))
+    }
 
     /// The same op on some of its rows; absent where it has one row only.
     fn part(&self, _: Range<usize>) -> Option<Box<dyn Op>> {

@@ -77,6 +77,17 @@ impl Entry {
         }
     }
 
+    /// Values of the constants that tuning a request would try; none where it is not one.
+    pub fn tuned_constants(request: &Request) -> Vec<usize> {
+        let Ok(PlannedOp { op, dtype, .. }) = plan(request, Some(Backend::Cuda)) else { return Vec::new() };
+        let configs = op.candidates(request, dtype);
+        configs
+            .iter()
+            .flat_map(|config| config.values())
+            .filter_map(|value| usize::try_from(*value).ok())
+            .collect()
+    }
+
     pub fn draw(&self, draw: &mut Draw<'_>) -> Option<(Vec<usize>, Map<String, Value>)> {
         match (self.draw_case)(draw) {
             (shape, Value::Object(params)) => Some((shape, params)),

@@ -1,5 +1,6 @@
 //! The kernels of a suite that can be fuzzed, and its own workloads as cases.
 
+use super::boundaries::find_boundaries;
 use super::own;
 use holdpoint_model::suite::{FuzzLimits, OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
 use holdpoint_model::{FuzzCase, Suite, Values, WorkloadSpec};
@@ -59,6 +60,8 @@ pub struct Kernel<'a> {
     pub target: Target,
     pub declared: Option<&'a OpSpec>,
     pub limits: Option<&'a FuzzLimits>,
+    /// Lengths of tiles and parts that it names.
+    pub boundaries: Vec<usize>,
 }
 
 impl Kernel<'_> {
@@ -96,11 +99,29 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
             if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
                 let declared = target.declared(suite, spec);
                 let limits = suite.fuzz.get(&spec.op);
-                all.push(Kernel { spec, dtype: dtype.clone(), target, declared, limits });
+                let mut kernel =
+                    Kernel { spec, dtype: dtype.clone(), target, declared, limits, boundaries: Vec::new() };
+                let case = workload_case(suite, &kernel, spec);
+                kernel.boundaries = find_boundaries(spec, &case);
+                all.push(kernel);
             }
         }
     }
     all
+}
+
+fn workload_case(suite: &Suite, kernel: &Kernel<'_>, spec: &WorkloadSpec) -> FuzzCase {
+    FuzzCase {
+        op: spec.op.clone(),
+        shape: spec.shape.clone(),
+        dtype: kernel.dtype.clone(),
+        params: spec.params.clone(),
+        seed: suite.seed_of(spec),
+        values: Values::Normal,
+        offset: 0,
+        kernel: spec.kernel.clone(),
+        declared: kernel.declared.cloned(),
+    }
 }
 
 /// The suite's own workloads as cases with ordinary values; some may be too large to run.
@@ -116,17 +137,7 @@ pub(super) fn workload_cases<'a>(
     };
     let mut seen = Vec::new();
     suite.workloads.iter().filter(is_same).filter_map(move |spec| {
-        let case = FuzzCase {
-            op: spec.op.clone(),
-            shape: spec.shape.clone(),
-            dtype: kernel.dtype.clone(),
-            params: spec.params.clone(),
-            seed: suite.seed_of(spec),
-            values: Values::Normal,
-            offset: 0,
-            kernel: spec.kernel.clone(),
-            declared: kernel.declared.cloned(),
-        };
+        let case = workload_case(suite, kernel, spec);
         let is_new = !seen.contains(&case);
         seen.push(case.clone());
         is_new.then_some(case)

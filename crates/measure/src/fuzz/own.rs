@@ -58,6 +58,7 @@ pub(crate) fn from_check(check: &Check) -> Evaluated {
         max_rel_err: check.max_rel_err,
         rel_norm: check.rel_norm,
         correlation: check.correlation,
+        accuracy: check.accuracy,
     });
     if check.passed {
         return Evaluated { errors, ..Evaluated::default() };

@@ -22,6 +22,8 @@ pub struct Gpu {
     pub(crate) timer: Timer,
     pub(crate) registry: Registry,
     modules: HashMap<String, (Unit, Rc<Module>)>,
+    /// Users' kernels by the machine code.
+    user_modules: HashMap<Vec<u8>, Rc<Module>>,
 }
 
 impl Gpu {
@@ -36,7 +38,7 @@ impl Gpu {
             _ => Unavailable::new("cuda_query_failed", error.detail),
         })?;
         let registry = Registry::open(cache_dir, &device.info);
-        Ok(Self { device, compiler, timer, registry, modules: HashMap::new() })
+        Ok(Self { device, compiler, timer, registry, modules: HashMap::new(), user_modules: HashMap::new() })
     }
 
     pub fn info(&self) -> &DeviceInfo {
@@ -73,6 +75,16 @@ impl Gpu {
         }
         let module = Module::load(&self.device, &self.compiler, unit)?;
         self.modules.insert(key, (unit.clone(), module.clone()));
+        module.kernel(name)
+    }
+
+    /// A kernel of the user's; its module is loaded once, as fuzzing asks for it hundreds of times.
+    pub(crate) fn user_kernel(&mut self, cubin: Vec<u8>, name: &str) -> Result<Kernel, CudaError> {
+        if let Some(module) = self.user_modules.get(&cubin) {
+            return module.kernel(name);
+        }
+        let module = Module::from_cubin(&self.device, &cubin)?;
+        self.user_modules.insert(cubin, module.clone());
         module.kernel(name)
     }
 

@@ -12,7 +12,9 @@ use holdpoint_model::suite::Work;
 
 /// Operations that the CPU's oracle may take, roughly: a fraction of a second. Where all rows of a batch would take more, some are
 /// checked against it, and all are compared on the device with what the plain kernel makes of the same inputs.
-const ORACLE_COST_MAX: u64 = 300_000_000;
+pub(super) const ORACLE_COST_MAX: u64 = 300_000_000;
+/// The same for one of many cases: ten milliseconds or so.
+pub(super) const CASE_COST_MAX: u64 = 20_000_000;
 
 /// The device, request and buffers that an op's CUDA version is built from.
 pub struct Build<'a> {
@@ -144,13 +146,13 @@ impl Program {
         Ok(Self { op, dtype, work, tolerance, rows, inputs, outputs, version })
     }
 
-    /// How many rows the oracle can check in reasonable time.
-    pub(super) fn oracle_rows(&self) -> usize {
+    /// How many rows the oracle can check in reasonable time; none where one takes too long.
+    pub(super) fn oracle_rows(&self, cost_max: u64) -> usize {
         let values: usize =
             self.outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).sum();
         let rows = self.rows.max(1) as u64;
         let row_cost = (10 * values as u64 + self.work.flops) / rows;
-        (ORACLE_COST_MAX / row_cost.max(1)).clamp(1, rows) as usize
+        (cost_max / row_cost.max(1)).min(rows) as usize
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Gpu, PrepareError};
 use crate::error::BuildError;
 use crate::op::{Backend, Request};
 use crate::registry::{Entry, plan};
-use holdpoint_cuda::{CudaError, Dim, Module};
+use holdpoint_cuda::{CudaError, Dim};
 use holdpoint_model::suite::{KernelSpec, Size};
 
 /// Threads of a block that every device takes.
@@ -92,7 +92,7 @@ pub(super) fn build(
         &program.version.chosen.unit.config,
         &gpu.device.arch,
     )?;
-    let function = Module::from_cubin(&gpu.device, &cubin)?.kernel(&kernel.entry).map_err(|error| {
+    let function = gpu.user_kernel(cubin, &kernel.entry).map_err(|error| {
         let detail =
             format!("{}: no kernel {:?} in it, declared extern \"C\": {error}", kernel.source, kernel.entry);
         CudaError { detail, ..error }
