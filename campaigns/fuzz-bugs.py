@@ -38,7 +38,7 @@ def fuzz(holdpoint: str, suite: pathlib.Path, output: pathlib.Path, *arguments: 
 
 def describe(kernel: dict) -> str:
     """After how many cases something was found, and of which kind."""
-    found = kernel["failures"] or [kernel["less_accurate"]] * ("less_accurate" in kernel)
+    found = kernel["failures"] + [kernel[key] for key in ("less_accurate",) if key in kernel]
     return f"{found[0]['found_after']} {found[0]['finding']['kind']}" if found else "-"
 
 

@@ -268,6 +268,9 @@ pub struct Evaluation {
     /// For the worker `cuda`: the user's own kernel that is to compute it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSpec>,
+    /// For the worker `cuda`: the op's declaration, if the suite declares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<OpSpec>,
 }
 
 /// The result of a search for wrong answers.

@@ -123,6 +123,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attention::cpu::{AttentionSpec, oracle};
     use crate::rng::RandomState;
 
     const WIDTH: usize = 64;
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn rounded_answers_are_as_accurate_as_they_should_be() {
         for dtype in [Dtype::F16, Dtype::Bf16, Dtype::E4m3] {
-            for seed in 0..300 {
+            for seed in 0..60 {
                 let len = WIDTH * (32 + 3 * seed as usize);
                 assert_eq!(graded(dtype, len, seed, rounded(dtype)), None, "{dtype:?} {seed}");
                 // Rounded twice, to a third more bits first.
@@ -192,5 +193,81 @@ mod tests {
         let roundings = Roundings::new(Dtype::F16, 1);
         assert_eq!(roundings.grade(4, &[0.0; 64], &[0.0; 64], |_, _| false), None);
         assert_eq!(roundings.grade(4, &[f32::NAN; 64], &[1.0; 64], |_, _| false), None);
+    }
+
+    /// Attention as flash kernels compute it: queries scaled in the element type, weights rounded to it before they meet the values, sums
+    /// in 32 bits. `scale_by` and `store` plant bugs.
+    fn flash(
+        spec: &AttentionSpec,
+        dtype: Dtype,
+        [q, k, v]: [&[f32]; 3],
+        scale_by: f32,
+        store: &dyn Fn(f32) -> f32,
+    ) -> Vec<f32> {
+        let AttentionSpec { heads, steps, width, causal } = *spec;
+        let round = rounded(dtype);
+        let scale = scale_by / (width as f32).sqrt();
+        let row = |of: &[f32], at: usize| of[at * width..][..width].to_vec();
+        let mut out = Vec::new();
+        for at in 0..heads * steps {
+            let first = at / steps * steps;
+            let keys = if causal { at - first + 1 } else { steps };
+            let query: Vec<f32> = row(q, at).iter().map(|q| round(q * scale)).collect();
+            let scores: Vec<f32> = (first..first + keys)
+                .map(|key| row(k, key).iter().zip(&query).map(|(k, q)| k * q).sum())
+                .collect();
+            let top = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let weights: Vec<f32> = scores.iter().map(|score| (score - top).exp()).collect();
+            let total: f32 = weights.iter().sum();
+            let mut sums = vec![0.0_f32; width];
+            for (key, weight) in weights.iter().enumerate() {
+                sums.iter_mut().zip(row(v, first + key)).for_each(|(sum, v)| *sum += round(*weight) * v);
+            }
+            out.extend(sums.iter().map(|sum| store(sum / total)));
+        }
+        out
+    }
+
+    fn grade_flash(
+        dtype: Dtype,
+        seed: u64,
+        shape: [usize; 3],
+        scale_by: f32,
+        store: &dyn Fn(f32) -> f32,
+    ) -> Option<Accuracy> {
+        let [heads, steps, width] = shape;
+        let spec = AttentionSpec { heads, steps, width, causal: seed % 2 == 0 };
+        let len = heads * steps * width;
+        let mut random = RandomState::new(seed);
+        let mut draw = || -> Vec<f32> {
+            let drawn = if seed % 3 == 0 { random.uniforms(len) } else { random.normals(len) };
+            let shift = if seed % 3 == 0 { 0.5 } else { 0.0 };
+            drawn.iter().map(|value| rounded(dtype)(value - shift)).collect()
+        };
+        let (q, k, v) = (draw(), draw(), draw());
+        let (mut want, mut scores) = (vec![0.0; len], vec![0.0; steps]);
+        oracle(&spec, &q, &k, &v, &mut scores, &mut want);
+        let got = flash(&spec, dtype, [&q, &k, &v], scale_by, store);
+        Roundings::new(dtype, 3).grade(width, &got, &want, |_, _| false)
+    }
+
+    #[test]
+    fn flash_attention_is_as_accurate_as_it_should_be_and_with_bugs_it_is_not() {
+        for dtype in [Dtype::F16, Dtype::Bf16] {
+            let mut all: Option<Accuracy> = None;
+            for seed in 0..200 {
+                let shape =
+                    [1 + seed as usize % 4, 1 + 7 * seed as usize % 150, [16, 32, 64][seed as usize % 3]];
+                let Some(right) = grade_flash(dtype, seed, shape, 1.0, &rounded(dtype)) else { continue };
+                assert_eq!(find_inaccuracy(&right), None, "{dtype:?} {shape:?} {right:?}");
+                let sum = all.map_or(right, |all| all.add(right));
+                assert_eq!(find_inaccuracy(&sum), None, "{dtype:?} {shape:?} {sum:?}");
+                all = Some(sum);
+            }
+            let cut = grade_flash(dtype, 1, [2, 100, 32], 1.0, &truncated(dtype)).unwrap();
+            assert!(find_inaccuracy(&cut).unwrap().contains("truncated"), "{dtype:?} {cut:?}");
+        }
+        let off = grade_flash(Dtype::F16, 1, [2, 100, 32], 1.001, &rounded(Dtype::F16)).unwrap();
+        assert!(find_inaccuracy(&off).unwrap().contains("too large"), "{off:?}");
     }
 }

@@ -13,6 +13,7 @@ pub mod compare;
 mod copy;
 mod cpu;
 pub mod cuda;
+mod declared;
 pub mod diagnostics;
 mod error;
 mod fault;

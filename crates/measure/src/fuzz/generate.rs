@@ -28,7 +28,7 @@ fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> CaseLimi
         (Target::Builtin | Target::Cuda, false) => (1_500_000, 40_000),
         (Target::Builtin, true) => (8_000_000, 200_000),
         // Of long rows the oracle computes a sample.
-        (Target::Cuda, true) => (1 << 33, 1 << 20),
+        (Target::Cuda, true) => (1 << 34, 1 << 20),
         // Eight calls per case and more while shrinking, by a worker that may be written in plain Python.
         (Target::External, false) => (400_000, 6_000),
         // About a second per call in plain Python.

@@ -24,13 +24,15 @@ impl Target {
     pub fn for_workload(spec: &WorkloadSpec) -> Option<Self> {
         match spec.worker.as_str() {
             WORKER_BUILTIN => Some(Self::Builtin),
+            // The right answer to a declared op comes from another worker, as for those of the user.
+            WORKER_CUDA if spec.declared.is_some() => Some(Self::External),
             WORKER_CUDA => Some(Self::Cuda),
             WORKER_COMMAND => None,
             _ => Some(Self::External),
         }
     }
 
-    /// The declaration of a workload's op, if a user's worker runs it.
+    /// The declaration of a workload's op, if a user's worker or kernel runs it.
     pub fn declared<'a>(self, suite: &'a Suite, spec: &WorkloadSpec) -> Option<&'a OpSpec> {
         suite.ops.get(&spec.op).filter(|_| self == Self::External)
     }
@@ -43,6 +45,7 @@ impl Target {
         match self {
             Self::Builtin => validate(&own::request(case), Backend::Cpu).is_ok(),
             Self::External => match &case.declared {
+                Some(_) if case.kernel.is_some() => validate(&own::request(case), Backend::Cuda).is_ok(),
                 Some(op) => Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok(),
                 None => own::is_for_workers(&case.op) && validate_oracle(&own::request(case)).is_ok(),
             },
@@ -102,7 +105,7 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
                 let mut kernel =
                     Kernel { spec, dtype: dtype.clone(), target, declared, limits, boundaries: Vec::new() };
                 let case = workload_case(suite, &kernel, spec);
-                kernel.boundaries = find_boundaries(spec, &case);
+                kernel.boundaries = find_boundaries(spec, &case, suite.dir.as_deref());
                 all.push(kernel);
             }
         }

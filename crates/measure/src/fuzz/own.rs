@@ -10,6 +10,7 @@ pub(crate) fn request(case: &FuzzCase) -> Request {
         seed: case.seed,
         misalign: case.offset * width,
         kernel: case.kernel.clone(),
+        declared: case.declared.clone().filter(|_| case.kernel.is_some()),
         ..Request::new(&case.op, &case.shape, &case.dtype, &case.params)
     }
 }

@@ -78,8 +78,9 @@ impl Definition for Attention {
         let steps = draw.size(longest.clamp(1, 600));
         let causal = draw.below(2) == 0;
         let mut shape = vec![batch, heads, steps, width];
+        let narrowest = if draw.backend == Some(Backend::Cuda) { WIDTHS[0] } else { 1 };
         draw.stretch(&mut shape, |shape| {
-            let elements: usize = shape.iter().product();
+            let elements = shape[..3].iter().product::<usize>() * shape[3].max(narrowest);
             elements * shape[2] > limits.operations || draw.large.is_some() && elements > limits.elements
         });
         if draw.backend == Some(Backend::Cuda) {

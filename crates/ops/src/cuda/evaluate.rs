@@ -142,6 +142,9 @@ impl Prepared {
         }
         gpu.device.synchronize()?;
         let elapsed = start.elapsed();
+        if let Some(Evaluation::Wrong(_, detail)) = self.find_damaged_guard()? {
+            return Err(CudaError::new(FailureCause::WrongAnswer, detail).into());
+        }
         let filled = |(output, bytes): (&DeviceOutput, Vec<u8>)| {
             let mut tensor = output.spec.tensor();
             tensor.set_bytes(&bytes);

@@ -5,13 +5,13 @@ use crate::compare::Tolerance;
 use crate::op::Distribution;
 use holdpoint_cuda::compile::{Compiler, Unit};
 use holdpoint_cuda::{
-    Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Module, Timer, Unavailable,
+    Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Library, Module, Timer, Unavailable,
 };
 use holdpoint_model::FailureCause;
 use holdpoint_model::machine::DeviceState;
 use holdpoint_model::protocol::DeviceInfo;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 const THREADS: u32 = 256;
@@ -22,8 +22,9 @@ pub struct Gpu {
     pub(crate) timer: Timer,
     pub(crate) registry: Registry,
     modules: HashMap<String, (Unit, Rc<Module>)>,
-    /// Users' kernels by the machine code.
+    /// Users' kernels by the machine code, and users' libraries by their path.
     user_modules: HashMap<Vec<u8>, Rc<Module>>,
+    libraries: HashMap<PathBuf, Rc<Library>>,
 }
 
 impl Gpu {
@@ -38,7 +39,15 @@ impl Gpu {
             _ => Unavailable::new("cuda_query_failed", error.detail),
         })?;
         let registry = Registry::open(cache_dir, &device.info);
-        Ok(Self { device, compiler, timer, registry, modules: HashMap::new(), user_modules: HashMap::new() })
+        Ok(Self {
+            device,
+            compiler,
+            timer,
+            registry,
+            modules: HashMap::new(),
+            user_modules: HashMap::new(),
+            libraries: HashMap::new(),
+        })
     }
 
     pub fn info(&self) -> &DeviceInfo {
@@ -86,6 +95,16 @@ impl Gpu {
         let module = Module::from_cubin(&self.device, &cubin)?;
         self.user_modules.insert(cubin, module.clone());
         module.kernel(name)
+    }
+
+    /// A library of the user's, loaded once.
+    pub(crate) fn library(&mut self, path: &Path) -> Result<Rc<Library>, CudaError> {
+        if let Some(library) = self.libraries.get(path) {
+            return Ok(library.clone());
+        }
+        let library = Library::open(path)?;
+        self.libraries.insert(path.to_owned(), library.clone());
+        Ok(library)
     }
 
     /// A launch over `count` elements, each thread taking several where there are very many.

@@ -115,11 +115,12 @@ impl Prepared {
 
     /// The kernels and launches that actually run.
     pub fn kernel_info(&self) -> KernelInfo {
-        let Launches { chosen, launches, .. } = &self.program.version;
+        let Launches { chosen, launches, library, .. } = &self.program.version;
         let kernels = || launches.iter().map(|launch| &launch.kernel);
         let mut modules: Vec<&Module> = kernels().map(|kernel| &*kernel.module).collect();
         modules.dedup_by_key(|module| module.code_sha256.as_str());
-        let codes: Vec<&str> = modules.iter().map(|module| module.code_sha256.as_str()).collect();
+        let mut codes: Vec<&str> = modules.iter().map(|module| module.code_sha256.as_str()).collect();
+        codes.extend(library.iter().map(|call| call.library.sha256.as_str()));
         let mut functions: Vec<String> = kernels().map(|kernel| kernel.name.clone()).collect();
         functions.sort_unstable();
         functions.dedup();

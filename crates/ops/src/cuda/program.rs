@@ -7,7 +7,7 @@ use crate::registry::{PlannedOp, plan};
 use crate::request::{Backend, Request};
 use crate::tensor::Element;
 use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Buffer, Call, CudaError, Device, Dtype, Launch};
+use holdpoint_cuda::{Arguments, Buffer, Call, CudaError, Device, Dtype, Launch, LibraryCall};
 use holdpoint_model::suite::Work;
 
 /// Operations that the CPU's oracle may take, roughly: a fraction of a second. Where all rows of a batch would take more, some are
@@ -77,14 +77,16 @@ pub type HostPart = Box<dyn FnMut() -> Result<(), CudaError>>;
 pub struct Launches {
     pub(crate) chosen: KernelChoice,
     pub(crate) launches: Vec<Launch>,
+    /// A function of the user's that makes the launches instead.
+    pub(crate) library: Option<LibraryCall>,
     pub(crate) host: Option<HostPart>,
-    /// Other buffers that the launches use: indices, parameters, scratch.
-    pub(crate) _held: Vec<Buffer>,
+    /// Other buffers that the launches use: indices, parameters, scratch, workspaces.
+    pub(crate) held: Vec<Buffer>,
 }
 
 impl Launches {
     pub(crate) fn new(chosen: KernelChoice, launches: Vec<Launch>, held: Vec<Buffer>) -> Self {
-        Self { chosen, launches, host: None, _held: held }
+        Self { chosen, launches, library: None, host: None, held }
     }
 }
 
@@ -146,6 +148,17 @@ impl Program {
         Ok(Self { op, dtype, work, tolerance, rows, inputs, outputs, version })
     }
 
+    /// Addresses of all inputs, then of all outputs; 0 where the host has one.
+    pub(super) fn tensor_addresses(&self) -> Vec<u64> {
+        let inputs = self.inputs.iter().map(|input| input.buffer.as_ref().map_or(0, |buffer| buffer.ptr));
+        inputs.chain(self.outputs.iter().map(|output| output.buffer.ptr)).collect()
+    }
+
+    /// The same as arguments.
+    pub(super) fn tensor_arguments(&self) -> Arguments {
+        self.tensor_addresses().into_iter().fold(Arguments::new(), |all, address| all.ptr(address))
+    }
+
     /// How many rows the oracle can check in reasonable time; none where one takes too long.
     pub(super) fn oracle_rows(&self, cost_max: u64) -> usize {
         let values: usize =
@@ -162,6 +175,7 @@ impl Call for Program {
     }
 
     fn enqueue(&mut self, device: &Device) -> Result<(), CudaError> {
-        self.version.launches.iter().try_for_each(|launch| launch.enqueue(device))
+        self.version.launches.iter().try_for_each(|launch| launch.enqueue(device))?;
+        self.version.library.as_ref().map_or(Ok(()), |call| call.enqueue(device))
     }
 }
