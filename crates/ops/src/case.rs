@@ -1,5 +1,6 @@
 //! A case: all tensors of one call and the right answer to its inputs. Must not compute the answer that is checked.
 
+use crate::accuracy::Roundings;
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
 use crate::op::{Description, Distribution, Input, Op, Output, Request};
@@ -184,7 +185,12 @@ impl Case {
     /// The same, also comparing numbers beside the tensors.
     pub(crate) fn check_with(&self, numbers: &[f64], leeway: Leeway) -> Check {
         let want = self.answer();
-        let comparison = Comparison::new(self.tolerance).with_leeway(leeway);
+        let roundings = match &self.op {
+            Some(op) => op.roundings(self.dtype),
+            // How many terms are summed in 32 bits is not known; what is stored in fewer is rounded at least once.
+            None => Some(Roundings::new(self.dtype, 4)).filter(|_| self.dtype != Dtype::F32),
+        };
+        let comparison = Comparison::new(self.tolerance).with_leeway(leeway).with_roundings(roundings);
         let comparison = compare(comparison, &self.outputs, &want.outputs);
         comparison.doubles("numbers", numbers, &want.numbers).finish()
     }

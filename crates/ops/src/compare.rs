@@ -1,7 +1,9 @@
 //! Decides whether an answer equals the oracle's. Must not round, skip or forgive: a NaN is never a match, except in a type that
 //! stores it for want of an infinity.
 
+use crate::accuracy::Roundings;
 use crate::overflow::Overflow;
+use holdpoint_model::fuzz::Accuracy;
 use holdpoint_model::report::CheckedBy;
 
 /// Largest difference that still counts as equal: `atol + rtol * |reference|`.
@@ -39,12 +41,15 @@ pub struct Leeway {
     /// The answer's norm is about that of the inputs, so the norm of its error is held against it as well: an answer that is
     /// wrong everywhere, by less than the absolute tolerance, is still wrong.
     pub ordinary: bool,
+    /// A right kernel's errors are those of its roundings, so their size and bias are looked at.
+    pub graded: bool,
     pub overflow: Overflow,
 }
 
 impl Leeway {
     /// For the inputs that an op draws for itself.
-    pub const NONE: Self = Self { scale: 1.0, planted: false, ordinary: false, overflow: Overflow::F32 };
+    pub const NONE: Self =
+        Self { scale: 1.0, planted: false, ordinary: false, graded: false, overflow: Overflow::F32 };
 }
 
 /// The error's norm may be this many times what the relative tolerance allows each value.
@@ -70,6 +75,8 @@ pub struct Check {
     pub correlation: Option<f64>,
     /// The first mismatch, e.g. `merged[0,2,15,15]: got NaN, want 0.56`.
     pub first_bad: Option<String>,
+    /// Size and bias of the errors of all float outputs; absent where they were not looked at.
+    pub accuracy: Option<Accuracy>,
     pub atol: f64,
     pub rtol: f64,
     /// The oracle, and the rows of the answer that it computed; absent where it was the only one, and computed all.
@@ -82,6 +89,7 @@ pub struct Check {
 pub struct Comparison {
     tolerance: Tolerance,
     leeway: Leeway,
+    roundings: Option<Roundings>,
     /// Count of the floats so far, and the sum of their differences.
     floats: [f64; 2],
     check: Check,
@@ -100,17 +108,24 @@ impl Comparison {
             rel_norm: 0.0,
             correlation: None,
             first_bad: None,
+            accuracy: None,
             atol,
             rtol,
             checked_by: None,
         };
-        Self { tolerance, leeway: Leeway::NONE, floats: [0.0; 2], check }
+        Self { tolerance, leeway: Leeway::NONE, roundings: None, floats: [0.0; 2], check }
     }
 
     /// Applies the leeway that the inputs allow.
     pub fn with_leeway(mut self, leeway: Leeway) -> Self {
         self.tolerance.atol *= leeway.scale;
         (self.check.atol, self.leeway) = (self.tolerance.atol, leeway);
+        self
+    }
+
+    /// Also compares the size and bias of the errors with those of a right kernel, where the inputs allow it.
+    pub(crate) fn with_roundings(mut self, roundings: Option<Roundings>) -> Self {
+        self.roundings = roundings.filter(|_| self.leeway.graded);
         self
     }
 
@@ -139,6 +154,11 @@ impl Comparison {
             }
         }
         self.norms(name, &moments);
+        let is_beyond = |got, want| self.leeway.overflow.accepts(got, want, self.tolerance);
+        let row = dims.last().copied().unwrap_or(1);
+        if let Some(here) = self.roundings.and_then(|roundings| roundings.grade(row, got, want, is_beyond)) {
+            self.check.accuracy = Some(self.check.accuracy.map_or(here, |before| before.add(here)));
+        }
         self
     }
 

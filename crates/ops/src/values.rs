@@ -14,6 +14,8 @@ pub trait Precision {
     fn tolerance(self) -> Tolerance;
     /// Where its range ends, halfway to what would be the next number, and what is stored beyond.
     fn overflow(self) -> Overflow;
+    /// Half of the distance from 1 to the next number: the largest relative error of a rounding.
+    fn unit(self) -> f64;
 }
 
 impl Precision for Dtype {
@@ -33,6 +35,16 @@ impl Precision for Dtype {
             Self::Bf16 => Overflow { from: 3.396_177_529_230_495_7e38, largest: None },
             Self::E4m3 => Overflow { from: 464.0, largest: Some(448.0) },
         }
+    }
+
+    fn unit(self) -> f64 {
+        let bits = match self {
+            Self::F32 => 24,
+            Self::F16 => 11,
+            Self::Bf16 => 8,
+            Self::E4m3 => 4,
+        };
+        0.5_f64.powi(bits)
     }
 }
 
@@ -61,6 +73,9 @@ pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Lee
     let (mut rng, range) = (RandomState::new(seed), extremes(dtype));
     let mut drawn: Vec<Vec<f32>> =
         inputs.iter().map(|tensor| draw(kind, tensor.domain, tensor.len(), &mut rng, range)).collect();
+    if kind == Values::Spread {
+        spread(inputs, &mut drawn, &mut rng);
+    }
     if kind.is_planted() {
         let value = if kind == Values::Nan { f32::NAN } else { f32::INFINITY };
         let domains: Vec<Domain> = inputs.iter().map(|tensor| tensor.domain).collect();
@@ -73,8 +88,30 @@ pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Lee
             tensor.values().iter().filter(|value| value.is_finite()).map(|v| v.abs()).fold(0.0, f32::max);
         scale = scale.max(f64::from(finite));
     }
-    let (planted, ordinary) = (kind.is_planted(), kind.is_ordinary());
-    Leeway { scale, planted, ordinary, overflow: dtype.overflow() }
+    let (planted, ordinary, graded) = (kind.is_planted(), kind.is_ordinary(), kind.is_graded());
+    Leeway { scale, planted, ordinary, graded, overflow: dtype.overflow() }
+}
+
+/// Makes the scores of queries and keys nearly equal, but in most cases for one key of each head: it weighs about as much as all others
+/// together, each of which weighs next to nothing. Whoever leaves out small weights, or keys from some place on, gets another answer.
+fn spread(inputs: &[Tensor], drawn: &mut [Vec<f32>], rng: &mut RandomState) {
+    let mut uniform = || rng.uniforms(1)[0];
+    let has_peak = uniform() > 0.25;
+    let rise = 2.0 * uniform();
+    let mut exponents = inputs.iter().zip(drawn).filter(|(tensor, _)| tensor.domain == Domain::Exponent);
+    let (Some((_, queries)), Some((tensor, keys))) = (exponents.next(), exponents.next()) else { return };
+    let [.., steps, width] = *tensor.dims else { return };
+    // The root of the key's score, spread over the dot product's terms.
+    let size = ((steps as f32).ln() + rise).sqrt() / (width as f32).powf(0.25);
+    queries.iter_mut().for_each(|value| *value = size * (1.0 + 0.1 * *value));
+    keys.iter_mut().for_each(|value| *value *= 0.1);
+    for head in keys.chunks_mut((steps * width).max(1)).filter(|_| has_peak) {
+        let steps = head.len() / width.max(1);
+        // The last keys are those of a ragged tile.
+        let within = if uniform() < 0.5 { steps } else { steps.min(64) };
+        let at = steps - 1 - ((uniform() * within as f32) as usize).min(within - 1);
+        head[at * width..][..width].fill(size);
+    }
 }
 
 /// How a device draws values of a kind.
@@ -177,7 +214,7 @@ fn draw(kind: Values, domain: Domain, len: usize, rng: &mut RandomState, range: 
     };
     let constant = drawn.first().copied().unwrap_or(0.0);
     let value = |x: &f32| match kind {
-        Values::Normal | Values::Nan | Values::Infinite => *x,
+        Values::Normal | Values::Spread | Values::Nan | Values::Infinite => *x,
         Values::Uniform => 2.0 * x - 1.0,
         Values::Zero => 0.0,
         Values::Constant => constant,
@@ -237,7 +274,8 @@ mod tests {
 
     #[test]
     fn a_device_draws_from_the_same_range_as_the_host() {
-        for &values in Values::ALL.iter().filter(|values| !values.is_planted()) {
+        for &values in Values::ALL.iter().filter(|values| !values.is_planted() && **values != Values::Spread)
+        {
             for domain in [Domain::Any, Domain::Exponent, Domain::Weighed, Domain::Unit] {
                 let (data, _) = filled(values, domain, 7);
                 let host = data.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
@@ -250,6 +288,39 @@ mod tests {
         }
         assert_eq!(recipe(Values::Nan, Domain::Any, Dtype::F32, 7), None);
         assert_eq!(recipe(Values::Infinite, Domain::Unit, Dtype::F32, 7), None);
+        assert_eq!(recipe(Values::Spread, Domain::Exponent, Dtype::F32, 7), None);
+    }
+
+    #[test]
+    fn spread_scores_have_one_key_that_weighs_as_much_as_all_others() {
+        let (heads, steps, width) = (3, 2000, 32);
+        let tensor =
+            |name, domain| Tensor::new(name, &[1, heads, steps, width], domain, Element::Float(Dtype::F32));
+        let mut peaks_count = 0;
+        for seed in 0..20 {
+            let mut inputs =
+                [tensor("q", Domain::Exponent), tensor("k", Domain::Exponent), tensor("v", Domain::Weighed)];
+            let leeway = fill(Values::Spread, &mut inputs, seed, Dtype::F32);
+            assert!(!leeway.planted && !leeway.graded && leeway.scale < 10.0, "{leeway:?}");
+            let (q, k) = (inputs[0].f32(), inputs[1].f32());
+            for head in 0..heads {
+                let row = |of: &[f32], at: usize| of[(head * steps + at) * width..][..width].to_vec();
+                let score = |key: usize| -> f32 {
+                    let dot: f32 = row(q, 7).iter().zip(row(k, key)).map(|(a, b)| a * b).sum();
+                    dot / (width as f32).sqrt()
+                };
+                let mut weights: Vec<f32> = (0..steps).map(|key| score(key).exp()).collect();
+                weights.sort_by(f32::total_cmp);
+                let largest = weights.pop().unwrap();
+                let others: f32 = weights.iter().sum();
+                // Flat where nothing stands out.
+                let is_peak = largest > 10.0 * weights[steps - 2];
+                peaks_count += usize::from(is_peak);
+                assert!(weights[steps - 2] < 3.0 * weights[0], "{} {}", weights[0], weights[steps - 2]);
+                assert!(!is_peak || (0.3..20.0).contains(&(largest / others)), "{largest} {others}");
+            }
+        }
+        assert!((30..60).contains(&peaks_count), "{peaks_count}");
     }
 
     #[test]

@@ -235,12 +235,8 @@ mod tests {
         let spec = |n: u32| KernelSpec {
             source: source.display().to_string(),
             entry: "mine".to_owned(),
-            grid: Vec::new(),
-            block: Vec::new(),
-            shared_bytes: Default::default(),
-            compiler: KernelCompiler::Nvrtc,
             flags: vec![format!("-DN={n}")],
-            requires: Vec::new(),
+            ..KernelSpec::default()
         };
         let cubin =
             |n: u32, arch: &str| compiler.user_cubin(&spec(n), Dtype::F32, &Config::new(), arch).unwrap();

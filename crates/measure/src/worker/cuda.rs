@@ -4,7 +4,7 @@
 use super::evaluate::{Tensors, evaluation_request};
 use super::{Computed, Prepared, Worker, WorkerError, op_request};
 use crate::clock::nanos;
-use crate::fuzz::own;
+use crate::fuzz::{own, size};
 use crate::machine;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
@@ -95,7 +95,11 @@ impl From<CudaError> for WorkerError {
 }
 
 fn prepare(gpu: &mut Gpu, request: &Request) -> Result<cuda::Prepared, PrepareError> {
-    cuda::Prepared::new(gpu, request).map_err(|error| match error {
+    found_or_skipped(cuda::Prepared::new(gpu, request))
+}
+
+fn found_or_skipped(prepared: Result<cuda::Prepared, PrepareError>) -> Result<cuda::Prepared, PrepareError> {
+    prepared.map_err(|error| match error {
         // Without a compiler, a kernel that was never compiled here cannot run: a fact about the machine.
         PrepareError::Device(error) if error.cause == FailureCause::NotStarted => {
             PrepareError::Skipped("nvrtc_not_found".to_owned())
@@ -193,6 +197,10 @@ impl Worker for Cuda {
         let (Ok(gpu), Some((prepared, _))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
+        // The oracle of a declared op is a worker that only `fuzz` and `check` ask.
+        if self.specs.iter().any(|spec| spec.name == workload && spec.declared.is_some()) {
+            return Ok(None);
+        }
         Ok(Some(super::to_answer(prepared.check(gpu)?)))
     }
 
@@ -201,9 +209,15 @@ impl Worker for Cuda {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(own::skipped(unavailable.reason)),
         };
-        let prepared = prepare(gpu, &own::request(case));
+        let prepared = found_or_skipped(cuda::Prepared::for_answers(gpu, &own::request(case)));
         match prepared.and_then(|mut prepared| prepared.evaluate(gpu, case.values, case.seed)) {
             Err(PrepareError::Skipped(reason)) => Ok(own::skipped(reason)),
+            // Whether tensors beyond 2^31 elements fit is a fact about the machine.
+            Err(PrepareError::Device(error))
+                if size::is_huge(case) && error.cause == FailureCause::OutOfMemory =>
+            {
+                Ok(own::skipped(error.detail))
+            }
             Err(error) => Err(error.into()),
             Ok(cuda::Evaluation::Checked(check)) => Ok(own::from_check(&check)),
             Ok(cuda::Evaluation::Wrong(kind, detail)) => Ok(Evaluated::wrong(kind, detail)),
@@ -216,7 +230,8 @@ impl Worker for Cuda {
             Err(unavailable) => return Ok(Computed::Skipped(unavailable.reason.to_owned())),
         };
         let request = evaluation_request(evaluation);
-        let mut prepared = match prepare(gpu, &request) {
+        let prepared = found_or_skipped(cuda::Prepared::for_answers(gpu, &request));
+        let mut prepared = match prepared {
             Err(PrepareError::Request(error)) => return Ok(Computed::Skipped(error.to_string())),
             Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
             prepared => prepared?,

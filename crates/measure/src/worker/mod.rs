@@ -48,6 +48,7 @@ pub(crate) fn op_request(spec: &WorkloadSpec, seed: u64) -> Request {
         seed,
         tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
         kernel: spec.kernel.clone(),
+        declared: spec.declared.clone(),
         ..Request::new(&spec.op, &spec.shape, &spec.dtype, &spec.params)
     }
 }

@@ -1,6 +1,6 @@
 //! Compiles on all cores, before anything is prepared, what a suite's kernels need and was never compiled here.
 
-use super::program::Program;
+use super::program::{ORACLE_COST_MAX, Program};
 use super::{COMPARE, DRAW, Gpu};
 use crate::op::Request;
 use holdpoint_cuda::Dtype;
@@ -41,7 +41,7 @@ impl Gpu {
             }
             // An error says that a unit is missing, which was noted, or comes again when the request is prepared.
             let Ok(program) = Program::new(self, request, None) else { continue };
-            if program.oracle_rows() >= program.rows {
+            if program.oracle_rows(ORACLE_COST_MAX) >= program.rows {
                 continue;
             }
             match program.op.device_oracle() {

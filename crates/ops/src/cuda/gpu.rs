@@ -7,13 +7,13 @@ use crate::op::Distribution;
 use crate::values::{Precision, Recipe};
 use holdpoint_cuda::compile::{Compiler, Unit};
 use holdpoint_cuda::{
-    Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Module, Timer, Unavailable,
+    Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Library, Module, Timer, Unavailable,
 };
 use holdpoint_model::FailureCause;
 use holdpoint_model::machine::DeviceState;
 use holdpoint_model::protocol::DeviceInfo;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 const THREADS: u32 = 256;
@@ -30,6 +30,9 @@ pub struct Gpu {
     /// Units that were wanted and not in the cache, while they are only looked for.
     pub(super) missing: Option<Vec<Unit>>,
     modules: HashMap<String, (Unit, Rc<Module>)>,
+    /// Users' kernels by the machine code, and users' libraries by their path.
+    user_modules: HashMap<Vec<u8>, Rc<Module>>,
+    libraries: HashMap<PathBuf, Rc<Library>>,
 }
 
 impl Gpu {
@@ -45,7 +48,17 @@ impl Gpu {
         })?;
         let registry = Registry::open(cache_dir, &device.info);
         let proofs = open_proofs(cache_dir, &device.info);
-        Ok(Self { device, compiler, timer, registry, proofs, missing: None, modules: HashMap::new() })
+        Ok(Self {
+            device,
+            compiler,
+            timer,
+            registry,
+            proofs,
+            missing: None,
+            modules: HashMap::new(),
+            user_modules: HashMap::new(),
+            libraries: HashMap::new(),
+        })
     }
 
     pub fn info(&self) -> &DeviceInfo {
@@ -94,6 +107,26 @@ impl Gpu {
         let module = Module::load(&self.device, &self.compiler, unit)?;
         self.modules.insert(key, (unit.clone(), module.clone()));
         module.kernel(name)
+    }
+
+    /// A kernel of the user's; its module is loaded once, as fuzzing asks for it hundreds of times.
+    pub(crate) fn user_kernel(&mut self, cubin: Vec<u8>, name: &str) -> Result<Kernel, CudaError> {
+        if let Some(module) = self.user_modules.get(&cubin) {
+            return module.kernel(name);
+        }
+        let module = Module::from_cubin(&self.device, &cubin)?;
+        self.user_modules.insert(cubin, module.clone());
+        module.kernel(name)
+    }
+
+    /// A library of the user's, loaded once.
+    pub(crate) fn library(&mut self, path: &Path) -> Result<Rc<Library>, CudaError> {
+        if let Some(library) = self.libraries.get(path) {
+            return Ok(library.clone());
+        }
+        let library = Library::open(path)?;
+        self.libraries.insert(path.to_owned(), library.clone());
+        Ok(library)
     }
 
     /// A launch over `count` elements, each thread taking several where there are very many.
