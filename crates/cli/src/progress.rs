@@ -34,6 +34,7 @@ impl Bar {
 impl Progress for Bar {
     fn on_event(&self, event: Event) {
         match event {
+            Event::Checking(workload) => self.show(&format!("{workload}: checking answers")),
             Event::Preparing(workload) => self.show(&format!("{workload}: warming up")),
             Event::Round { workload, rounds_count, p50_ms } => {
                 let time = p50_ms.map(units::time).unwrap_or_default();

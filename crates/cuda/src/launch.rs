@@ -154,6 +154,10 @@ impl Arguments {
         Ok(self)
     }
 
+    pub fn double(self, value: f64) -> Self {
+        self.word(value.to_bits())
+    }
+
     /// A map of 16-bit elements `[planes, rows, columns]` that is fetched in tiles of `box_sizes` rows and columns, columns swizzled
     /// over 64 or 128 bytes.
     pub fn map(

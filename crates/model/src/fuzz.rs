@@ -5,7 +5,7 @@ mod accuracy;
 pub use accuracy::{Accuracy, OnInaccurate};
 
 use crate::machine::Revision;
-use crate::report::null_is_infinite;
+use crate::report::{CheckedBy, null_is_infinite};
 use crate::suite::{KernelSpec, OpSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,6 +213,9 @@ pub struct Evaluated {
     /// Why it could not be run here; not a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// The oracle that the answer was compared with, where the worker says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_by: Option<CheckedBy>,
 }
 
 impl Evaluated {

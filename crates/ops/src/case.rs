@@ -3,13 +3,14 @@
 use crate::accuracy::Roundings;
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
-use crate::op::{Description, Op, Output, Request};
+use crate::op::{Description, Distribution, Input, Op, Output, Request};
 use crate::registry::{PlannedOp, plan};
 use crate::rng::RandomState;
 use crate::tensor::{Data, Element, Tensor};
 use crate::values::Precision;
 use holdpoint_cuda::Dtype;
 use holdpoint_model::suite::Variant;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// The tensors of one call, and the oracle's answer once it has been asked for.
@@ -38,6 +39,68 @@ impl Answer {
         oracle.run(inputs, &mut outputs);
         Self { outputs, numbers: oracle.numbers() }
     }
+
+    /// The same on all cores, where the op has independent rows: each thread takes a part of them.
+    pub(crate) fn compute_rows(op: &dyn Op, dtype: Dtype, inputs: &[Tensor]) -> Self {
+        let Description { inputs: specs, rows, work, .. } = op.describe(Dtype::F32);
+        let threads_count = std::thread::available_parallelism().map_or(1, usize::from).min(rows);
+        let values: usize = inputs.iter().map(Tensor::len).sum();
+        let is_small = work.flops + 10 * (values as u64) < PARALLEL_COST_MIN;
+        if threads_count < 2 || is_small {
+            return Self::compute(op, dtype, inputs);
+        }
+        let bounds: Vec<usize> = (0..=threads_count).map(|at| rows * at / threads_count).collect();
+        let parts: Option<Vec<Box<dyn Op>>> =
+            bounds.windows(2).map(|ends| op.part(ends[0]..ends[1])).collect();
+        let Some(parts) = parts else { return Self::compute(op, dtype, inputs) };
+        let answers: Vec<Option<Self>> = std::thread::scope(|scope| {
+            let specs = &specs;
+            let threads: Vec<_> = parts
+                .into_iter()
+                .zip(bounds.windows(2))
+                .map(|(part, ends)| {
+                    let ends = ends[0]..ends[1];
+                    scope.spawn(move || {
+                        let inputs = rows_of(specs, inputs, ends, rows, &*part);
+                        Self::compute(&*part, dtype, &inputs)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().ok()).collect()
+        });
+        let mut whole: Vec<Tensor> = op.describe(Dtype::F32).outputs.iter().map(Output::tensor).collect();
+        let mut numbers = Vec::new();
+        for (at, output) in whole.iter_mut().enumerate() {
+            let parts: Vec<&Tensor> =
+                answers.iter().flatten().filter_map(|answer| answer.outputs.get(at)).collect();
+            output.join(&parts);
+        }
+        answers.into_iter().flatten().for_each(|answer| numbers.extend(answer.numbers));
+        Self { outputs: whole, numbers }
+    }
+}
+
+/// Approximate operations from which on several threads are worth their start: some milliseconds of one.
+const PARALLEL_COST_MIN: u64 = 5_000_000;
+
+/// The rows of inputs that a part of the op takes; those that all rows share are taken whole.
+fn rows_of(
+    specs: &[Input],
+    inputs: &[Tensor],
+    ends: Range<usize>,
+    rows: usize,
+    part: &dyn Op,
+) -> Vec<Tensor> {
+    let of_part = part.describe(Dtype::F32).inputs;
+    let some = |((spec, own), tensor): ((&Input, &Input), &Tensor)| {
+        let is_by_row = spec.by_row || matches!(spec.draw, Distribution::Host(_));
+        let row = tensor.len() / rows.max(1);
+        let taken = if is_by_row { row * ends.start..row * ends.end } else { 0..tensor.len() };
+        let mut some = own.tensor(Dtype::F32);
+        some.set(&tensor.f32()[taken]);
+        some
+    };
+    specs.iter().zip(&of_part).zip(inputs).map(some).collect()
 }
 
 impl Case {

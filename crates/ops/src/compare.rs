@@ -4,6 +4,7 @@
 use crate::accuracy::Roundings;
 use crate::overflow::Overflow;
 use holdpoint_model::fuzz::Accuracy;
+use holdpoint_model::report::CheckedBy;
 
 /// Largest difference that still counts as equal: `atol + rtol * |reference|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,6 +79,8 @@ pub struct Check {
     pub accuracy: Option<Accuracy>,
     pub atol: f64,
     pub rtol: f64,
+    /// The oracle, and the rows of the answer that it computed; absent where it was the only one, and computed all.
+    pub checked_by: Option<CheckedBy>,
 }
 
 /// Gathers several outputs into one [`Check`].
@@ -108,6 +111,7 @@ impl Comparison {
             accuracy: None,
             atol,
             rtol,
+            checked_by: None,
         };
         Self { tolerance, leeway: Leeway::NONE, roundings: None, floats: [0.0; 2], check }
     }
@@ -156,6 +160,24 @@ impl Comparison {
             self.check.accuracy = Some(self.check.accuracy.map_or(here, |before| before.add(here)));
         }
         self
+    }
+
+    /// Adds an output that was compared elsewhere, value by value, under the same tolerance and leeway.
+    pub(crate) fn tally(mut self, name: &str, dims: &[usize], tally: &Tally) -> Self {
+        self.check.total += tally.total;
+        self.check.max_abs_err = self.check.max_abs_err.max(tally.max_abs_err);
+        self.check.max_rel_err = self.check.max_rel_err.max(tally.max_rel_err);
+        if let Some((at, got, want)) = tally.first {
+            self.bad(|| format!("{name}[{}]: got {got}, want {want}", position(at, dims)));
+            self.check.mismatches += tally.mismatches.saturating_sub(1);
+        }
+        self.norms(name, &tally.moments);
+        self
+    }
+
+    /// The tolerance with its leeway.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        self.tolerance
     }
 
     /// Compares the whole output by its norm.
@@ -240,16 +262,28 @@ impl Comparison {
     }
 }
 
-#[derive(Default)]
-struct Moments {
-    count: f64,
-    got: f64,
-    want: f64,
-    got_squared: f64,
-    want_squared: f64,
-    product: f64,
-    error: f64,
-    error_squared: f64,
+/// An output that was compared elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub total: u64,
+    pub mismatches: u64,
+    /// The first mismatch: its place, and what was got and wanted there.
+    pub first: Option<(usize, f64, f64)>,
+    pub max_abs_err: f64,
+    pub max_rel_err: f64,
+    pub moments: Moments,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Moments {
+    pub count: f64,
+    pub got: f64,
+    pub want: f64,
+    pub got_squared: f64,
+    pub want_squared: f64,
+    pub product: f64,
+    pub error: f64,
+    pub error_squared: f64,
 }
 
 impl Moments {
@@ -382,6 +416,26 @@ mod tests {
             compare(Tolerance::new(1e-3, 0.0), leeway, &[0.05], &[0.0]).passed
         };
         assert!(!passes(1.0) && passes(100.0));
+    }
+
+    #[test]
+    fn an_output_that_was_compared_elsewhere_counts_like_one_compared_here() {
+        let want: Vec<f32> = (0..100).map(|i| (i as f32).sin()).collect();
+        let mut got = want.clone();
+        (got[7], got[90]) = (5.0, f32::NAN);
+        let here = compare(Tolerance::new(1e-3, 1e-3), ORDINARY, &got, &want);
+        let mut moments = Moments::default();
+        got.iter().zip(&want).for_each(|(g, w)| moments.add(f64::from(*g), f64::from(*w)));
+        let tally = Tally {
+            total: 100,
+            mismatches: 2,
+            first: Some((7, 5.0, f64::from(want[7]))),
+            max_abs_err: f64::INFINITY,
+            max_rel_err: f64::INFINITY,
+            moments,
+        };
+        let start = Comparison::new(Tolerance::new(1e-3, 1e-3)).with_leeway(ORDINARY);
+        assert_eq!(start.tally("y", &[100], &tally).finish(), here);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::Tolerance;
 use crate::accuracy::Roundings;
 use crate::cases::{Cases, Draw};
-use crate::cuda::{Build, KernelFile, Launches, PrepareError};
+use crate::cuda::{Build, DeviceOracle, KernelFile, Launches, PrepareError};
 use crate::error::BuildError;
 pub use crate::request::{Backend, Request};
 use crate::rng::RandomState;
@@ -156,6 +156,11 @@ pub trait Op: Send {
     /// A version on the CPU. The plain one is the oracle, also of what a device computes: it takes 32-bit floats, and weights as
     /// `dtype` has them.
     fn cpu(&self, variant: Variant, dtype: Dtype) -> Box<dyn Cpu>;
+
+    /// An oracle on a device, where the one on the CPU takes long for shapes that are in use; proven against that before it is believed.
+    fn device_oracle(&self) -> Option<DeviceOracle> {
+        None
+    }
 
     /// Checks that only the CUDA version needs.
     fn check_cuda(&self, _: &Request, _: Dtype) -> Result<(), BuildError> {

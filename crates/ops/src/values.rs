@@ -114,6 +114,72 @@ fn spread(inputs: &[Tensor], drawn: &mut [Vec<f32>], rng: &mut RandomState) {
     }
 }
 
+/// How a device draws values of a kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Recipe {
+    /// Mean 0 and variance 1, scaled.
+    Normal { scale: f32 },
+    /// In [0, 1), scaled and shifted.
+    Uniform { scale: f32, shift: f32 },
+    /// By a number in [0, 1): `low` under one limit, `high` from another on, else 0.
+    Steps { low_below: f32, low: f32, high_from: f32, high: f32 },
+}
+
+/// The largest that is drawn of [`Recipe::Normal`] with a scale of 1: the sum of four numbers of 16 bits has an end.
+const NORMAL_MAX: f32 = 3.464_1;
+
+impl Recipe {
+    /// The largest magnitude that it draws.
+    pub(crate) fn largest(self) -> f32 {
+        match self {
+            Self::Normal { scale } => NORMAL_MAX * scale.abs(),
+            Self::Uniform { scale, shift } => shift.abs().max((scale + shift).abs()),
+            Self::Steps { low, high, .. } => low.abs().max(high.abs()),
+        }
+    }
+}
+
+/// How a device draws a kind of values for inputs that are too many for the host: the same distributions, other numbers. Absent for
+/// kinds whose values are not drawn one by one.
+pub(crate) fn recipe(kind: Values, domain: Domain, dtype: Dtype, seed: u64) -> Option<Recipe> {
+    if kind.is_planted() {
+        return None;
+    }
+    let range = extremes(dtype);
+    let constant = |value: f32| Recipe::Uniform { scale: 0.0, shift: value };
+    let steps = |low_below, low, high_from, high| Recipe::Steps { low_below, low, high_from, high };
+    if domain == Domain::Unit {
+        return Some(match kind {
+            Values::Zero => constant(0.0),
+            Values::Large | Values::Spikes => steps(0.5, 0.0, 0.5, 1.0),
+            Values::Constant => constant(0.5),
+            _ => Recipe::Uniform { scale: 1.0, shift: 0.0 },
+        });
+    }
+    let large = largest_drawn(kind, domain, range);
+    Some(match kind {
+        Values::Normal => Recipe::Normal { scale: 1.0 },
+        Values::Uniform => Recipe::Uniform { scale: 2.0, shift: -1.0 },
+        Values::Zero => constant(0.0),
+        Values::Constant => constant(RandomState::new(seed).normals(1)[0]),
+        Values::Large => Recipe::Normal { scale: large },
+        Values::Tiny => Recipe::Normal { scale: range.tiny },
+        Values::Small => Recipe::Normal { scale: range.small },
+        Values::Spikes => steps(0.02, -large, 0.97, large),
+        _ => return None,
+    })
+}
+
+/// The size of large values in a domain.
+fn largest_drawn(kind: Values, domain: Domain, range: Extremes) -> f32 {
+    match (domain, kind) {
+        // Two that meet are beyond what the exponential of a float holds: whoever leaves the largest score in gets infinity.
+        (Domain::Exponent, Values::Spikes) => range.large.min(30.0),
+        (Domain::Exponent, _) => range.large.min(4.0),
+        _ => range.large,
+    }
+}
+
 /// Puts a value in one place of one input.
 fn plant(value: f32, domains: &[Domain], drawn: &mut [Vec<f32>], rng: &mut RandomState) {
     let mut pick = |count: usize| ((rng.uniforms(1)[0] * count as f32) as usize).min(count.saturating_sub(1));
@@ -141,12 +207,7 @@ fn draw(kind: Values, domain: Domain, len: usize, rng: &mut RandomState, range: 
         };
         return rng.uniforms(len).iter().map(unit).collect();
     }
-    let large = match (domain, kind) {
-        // Two that meet are beyond what the exponential of a float holds: whoever leaves the largest score in gets infinity.
-        (Domain::Exponent, Values::Spikes) => range.large.min(30.0),
-        (Domain::Exponent, _) => range.large.min(4.0),
-        _ => range.large,
-    };
+    let large = largest_drawn(kind, domain, range);
     let drawn = match kind {
         Values::Uniform | Values::Spikes => rng.uniforms(len),
         _ => rng.normals(len),
@@ -241,6 +302,24 @@ mod tests {
             }
         }
         assert!((30..60).contains(&peaks_count), "{peaks_count}");
+    }
+
+    #[test]
+    fn a_device_draws_from_the_same_range_as_the_host() {
+        for &values in Values::COMMON.iter().filter(|values| !values.is_planted()) {
+            for domain in [Domain::Any, Domain::Exponent, Domain::Weighed, Domain::Unit] {
+                let (data, _) = filled(values, domain, 7);
+                let host = data.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+                let device = recipe(values, domain, Dtype::F32, 7).unwrap().largest();
+                assert!(
+                    host <= device && (device <= 2.0 * host || values == Values::Constant),
+                    "{values:?} {domain:?}: {host} {device}"
+                );
+            }
+        }
+        assert_eq!(recipe(Values::Nan, Domain::Any, Dtype::F32, 7), None);
+        assert_eq!(recipe(Values::Spread, Domain::Exponent, Dtype::F32, 7), None);
+        assert_eq!(recipe(Values::Infinite, Domain::Unit, Dtype::F32, 7), None);
     }
 
     #[test]

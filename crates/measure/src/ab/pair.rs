@@ -3,7 +3,7 @@
 use super::Sides;
 use super::lane::Lane;
 use super::numbers;
-use super::trouble::{Watch, device_trouble};
+use super::trouble::{DeviceTurn, Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
 use crate::slot::Slot;
@@ -196,7 +196,9 @@ impl<'a> Pair<'a> {
         // Workers of other workloads wait beside this one's, with memory on the device.
         let own: Vec<u32> =
             self.slots.iter().flat_map(BTreeMap::values).filter_map(Slot::process_id).collect();
-        trouble.extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &own));
+        let turn =
+            |side: usize| DeviceTurn { state: results[side].device.as_ref(), sm_mhz: &numbers[side].sm_mhz };
+        trouble.extend(device_trouble([turn(0), turn(1)], &own));
         trouble.sort_unstable();
         trouble.dedup();
         // The device's state after both sides.

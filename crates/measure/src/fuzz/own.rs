@@ -61,10 +61,11 @@ pub(crate) fn from_check(check: &Check) -> Evaluated {
         correlation: check.correlation,
         accuracy: check.accuracy,
     });
+    let checked_by = check.checked_by.clone();
     if check.passed {
-        return Evaluated { errors, ..Evaluated::default() };
+        return Evaluated { errors, checked_by, ..Evaluated::default() };
     }
     let first = check.first_bad.as_deref().unwrap_or("something differs");
     let detail = format!("{first}; {} of {} values are wrong", check.mismatches, check.total);
-    Evaluated { errors, ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
+    Evaluated { errors, checked_by, ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
 }

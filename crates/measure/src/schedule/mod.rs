@@ -22,6 +22,8 @@ use std::time::Instant;
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
+    /// A workload's answers are being checked.
+    Checking(&'a str),
     /// A workload is being prepared, checked and warmed up.
     Preparing(&'a str),
     Round {

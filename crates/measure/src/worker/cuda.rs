@@ -8,6 +8,7 @@ use crate::fuzz::{own, size};
 use crate::machine;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
+use holdpoint_model::machine::POWER_LIMIT;
 use holdpoint_model::metric::METRIC_ENERGY;
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
@@ -39,6 +40,8 @@ pub struct Cuda {
     prepared: HashMap<String, (cuda::Prepared, (Timing, Cache))>,
     /// Time added to each sample, as a share of it.
     slowdown: f64,
+    /// Whether kernels that were missing in the cache have been compiled for all workloads.
+    is_compiled_ahead: bool,
 }
 
 impl Cuda {
@@ -49,6 +52,7 @@ impl Cuda {
             gpu: Gpu::open(ordinal, cache_dir),
             prepared: HashMap::new(),
             slowdown,
+            is_compiled_ahead: false,
         }
     }
 }
@@ -117,6 +121,9 @@ impl Worker for Cuda {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
         let mut info = super::worker_info(WORKER_CUDA, TIMER_CUDA_GRAPH, EVENT_RESOLUTION_NS);
         info.device = self.gpu.as_ref().ok().map(|gpu| gpu.info().clone());
+        let power_limit_w = self.gpu.as_ref().ok().and_then(Gpu::power_limit_w);
+        info.environment_lock
+            .extend(power_limit_w.map(|watts| (POWER_LIMIT.to_owned(), format!("{watts:.0}"))));
         Ok(info)
     }
 
@@ -131,6 +138,10 @@ impl Worker for Cuda {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(Prepared::Skipped(unavailable.reason.to_owned())),
         };
+        if gpu.has_compiled() && !std::mem::replace(&mut self.is_compiled_ahead, true) {
+            let requests: Vec<Request> = self.specs.iter().map(|spec| op_request(spec, seed)).collect();
+            gpu.compile_ahead(&requests);
+        }
         // Free the previous buffers first.
         self.prepared.remove(workload);
         let prepared = match prepare(gpu, &op_request(spec, seed)) {

@@ -60,6 +60,7 @@ fn to_answer(check: Check) -> Answer {
         max_abs_err: check.max_abs_err,
         max_rel_err: check.max_rel_err,
         first_bad: check.first_bad,
+        checked_by: check.checked_by,
     }
 }
 

@@ -2,7 +2,9 @@
 
 pub mod cpu;
 mod cuda;
+mod oracle;
 
+use crate::cuda::DeviceOracle;
 use crate::prelude::*;
 use cpu::{AttentionSpec, Scratch};
 
@@ -150,6 +152,10 @@ impl Op for Attention {
                 })
             }
         }
+    }
+
+    fn device_oracle(&self) -> Option<DeviceOracle> {
+        Some(oracle::device_oracle(&self.spec))
     }
 
     fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {
