@@ -2,18 +2,12 @@
 
 use super::program::{DeviceInput, DeviceOutput};
 use super::{Gpu, PrepareError, Prepared};
-use crate::case::default_leeway;
 use crate::compare::{Check, Leeway};
 use crate::tensor::Tensor;
 use crate::values;
 use holdpoint_cuda::{Buffer, Call, CudaError, Dtype};
 use holdpoint_model::{FailureCause, FindingKind, Values};
 use std::time::{Duration, Instant};
-
-/// Elements of an output that the host still holds and draws for: 2 GiB in f32.
-const HOST_ELEMENTS_MAX: usize = 1 << 29;
-/// The largest value that is drawn on a device, about.
-const DRAWN_SCALE: f64 = 4.0;
 
 /// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,9 +35,6 @@ impl Prepared {
 
     /// Runs the op twice on values of a kind, with poison in the outputs and beside them.
     pub fn evaluate(&mut self, gpu: &mut Gpu, kind: Values, seed: u64) -> Result<Evaluation, PrepareError> {
-        if self.is_huge() {
-            return self.evaluate_huge(gpu);
-        }
         if self.program.inputs.is_empty() {
             return Ok(Evaluation::Checked(self.check(gpu)?));
         }
@@ -55,8 +46,8 @@ impl Prepared {
         self.set_inputs(gpu, &inputs)?;
         self.call_once(gpu)?;
         let first = self.download_outputs()?;
-        if let Some(finding) = self.find_damaged_guard()? {
-            return Ok(finding);
+        if let Some(wrong) = self.find_write_beside()? {
+            return Ok(wrong);
         }
         for (input, given) in self.program.inputs.iter().zip(&inputs) {
             let Some(buffer) = &input.buffer else { continue };
@@ -109,48 +100,7 @@ impl Prepared {
         Ok(Evaluation::Checked(check))
     }
 
-    /// Whether it has so many elements that the host should not hold them: its inputs are drawn on the device, and some of its rows are
-    /// checked.
-    pub(super) fn is_huge(&self) -> bool {
-        let elements = |dims: &[usize]| dims.iter().product::<usize>();
-        let has_host_inputs = self.program.inputs.iter().any(|input| input.buffer.is_none());
-        !has_host_inputs
-            && self.program.outputs.iter().any(|output| elements(&output.spec.dims) > HOST_ELEMENTS_MAX)
-    }
-
-    /// Checks that everything was written, and the rows where 32-bit indices overflow: the first, the last, that of element 2^31, and two
-    /// others.
-    fn evaluate_huge(&mut self, gpu: &mut Gpu) -> Result<Evaluation, PrepareError> {
-        self.call_once(gpu)?;
-        match self.look_for_poison(gpu) {
-            Err(error) if error.cause == FailureCause::WrongAnswer => {
-                return Ok(Evaluation::Wrong(FindingKind::Unwritten, error.detail));
-            }
-            looked => looked?,
-        }
-        if let Some(finding) = self.find_damaged_guard()? {
-            return Ok(finding);
-        }
-        let rows = self.program.rows.max(1);
-        let values = self.program.outputs.first().map_or(1, |output| output.spec.dims.iter().product());
-        let overflow = (1_usize << 31) / (values / rows).max(1);
-        let leeway = Leeway { scale: DRAWN_SCALE, ..default_leeway(self.program.dtype) };
-        let mut last = None;
-        for row in [0, overflow, rows / 3, rows / 2, rows - 1].into_iter().filter(|row| *row < rows) {
-            let check = self.check_rows(gpu, row..row + 1, leeway)?;
-            if !check.passed {
-                return Ok(Evaluation::Checked(check));
-            }
-            last = Some(check);
-        }
-        match last {
-            Some(check) => Ok(Evaluation::Checked(check)),
-            None => Ok(Evaluation::Checked(self.check(gpu)?)),
-        }
-    }
-
-    /// A write beside an output.
-    fn find_damaged_guard(&self) -> Result<Option<Evaluation>, CudaError> {
+    fn find_write_beside(&self) -> Result<Option<Evaluation>, CudaError> {
         for output in &self.program.outputs {
             if !output.buffer.is_guard_whole()? {
                 let detail = format!("memory beside {} was written", output.spec.name);
@@ -177,7 +127,7 @@ impl Prepared {
         }
         gpu.device.synchronize()?;
         let elapsed = start.elapsed();
-        if let Some(Evaluation::Wrong(_, detail)) = self.find_damaged_guard()? {
+        if let Some(Evaluation::Wrong(_, detail)) = self.find_write_beside()? {
             return Err(CudaError::new(FailureCause::WrongAnswer, detail).into());
         }
         let filled = |(output, bytes): (&DeviceOutput, Vec<u8>)| {

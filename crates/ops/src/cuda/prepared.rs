@@ -36,8 +36,11 @@ impl From<UserKernelError> for PrepareError {
     }
 }
 
-/// Elements of all inputs from which on a case's values are drawn on the device: fuzzing stays below. The host takes 40 ns for each, to
-/// draw, round, upload and compare it.
+/// Unused memory kept between cases, which are small.
+const ANSWERS_BYTES_KEPT: u64 = 256 << 20;
+
+/// Elements of all inputs from which on a case's values are drawn on the device: most of fuzzing stays below. The host takes 40 ns for
+/// each, to draw, round, upload and compare it.
 const DEVICE_DRAWN_MIN: usize = 1 << 22;
 
 /// Values from which on an answer is compared on the device: the host takes 70 ns for each.
@@ -50,8 +53,6 @@ const GRADED_LEN_MAX: usize = 1 << 17;
 fn input_seed(seed: u64, index: usize) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64
 }
-/// Unused memory kept between cases, which are small.
-const ANSWERS_BYTES_KEPT: u64 = 256 << 20;
 
 pub struct Prepared {
     // Before what its launches use, which it must not outlive.
@@ -73,15 +74,10 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// The same for answers alone: memory of the last case is used again, and inputs are drawn here only where the host cannot hold
-    /// them.
+    /// The same for answers alone: memory of the last case is used again, and nothing is drawn yet.
     pub fn for_answers(gpu: &mut Gpu, request: &Request) -> Result<Self, PrepareError> {
         gpu.device.keep_unused(ANSWERS_BYTES_KEPT);
-        let mut prepared = Self { cost_max: CASE_COST_MAX, ..Self::allocate(gpu, request, None)? };
-        if prepared.is_huge() {
-            prepared.redraw(gpu)?;
-        }
-        Ok(prepared)
+        Ok(Self { cost_max: CASE_COST_MAX, ..Self::allocate(gpu, request, None)? })
     }
 
     fn build(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
@@ -182,13 +178,8 @@ impl Prepared {
         }
         self.has_answer = false;
         let overflow = dtype.overflow();
-        Ok(Some(Leeway {
-            scale,
-            planted: false,
-            ordinary: kind.is_ordinary(),
-            graded: kind.is_graded(),
-            overflow,
-        }))
+        let (ordinary, graded) = (kind.is_ordinary(), kind.is_graded());
+        Ok(Some(Leeway { scale, planted: false, ordinary, graded, overflow }))
     }
 
     /// Draws fresh inputs, each from its own seed and the same on every device, and poisons the outputs.
@@ -246,7 +237,7 @@ impl Prepared {
     }
 
     /// A value that is still poison was not written by the call.
-    pub(super) fn look_for_poison(&self, gpu: &mut Gpu) -> Result<(), CudaError> {
+    fn look_for_poison(&self, gpu: &mut Gpu) -> Result<(), CudaError> {
         for output in &self.program.outputs {
             let found = gpu.compare(&output.buffer, &output.buffer, output.dtype, Tolerance::EXACT)?;
             if let Some(first) = found.first {
@@ -278,19 +269,15 @@ impl Prepared {
             self.call_once(gpu)?;
         }
         let (all, rows) = (self.program.rows, self.program.oracle_rows(self.cost_max));
-        if rows < all {
-            let Program { op, dtype, .. } = &self.program;
-            if let Some(oracle) = gpu.proven_oracle(&**op, &self.request.op, *dtype)? {
-                return self.check_on_device(gpu, &oracle, leeway);
-            }
+        if rows >= all {
+            return self.check_rows(gpu, 0..all, leeway);
         }
-        // A row of thousands of keys alone is too much: what the plain kernel makes of it counts.
-        let is_case = self.cost_max < ORACLE_COST_MAX;
-        if is_case && rows == 0 && !leeway.planted && self.program.op.part(0..1).is_some() {
-            return self.check_whole(gpu, self.comparison(leeway).finish(), leeway.scale);
+        let Program { op, dtype, .. } = &self.program;
+        if let Some(oracle) = gpu.proven_oracle(&**op, &self.request.op, *dtype)? {
+            return self.check_on_device(gpu, &oracle, leeway);
         }
+        // One row at least, whatever it costs. Compared with the plain kernel's, nothing that is not a number equals anything.
         let rows = rows.max(1);
-        // Compared with the plain kernel's, nothing that is not a number equals anything.
         if rows >= all || leeway.planted {
             return self.check_rows(gpu, 0..all, leeway);
         }
@@ -352,12 +339,7 @@ impl Prepared {
         Ok(())
     }
 
-    pub(super) fn check_rows(
-        &self,
-        gpu: &mut Gpu,
-        rows: Range<usize>,
-        leeway: Leeway,
-    ) -> Result<Check, CudaError> {
+    fn check_rows(&self, gpu: &mut Gpu, rows: Range<usize>, leeway: Leeway) -> Result<Check, CudaError> {
         let Program { op, dtype, rows: all, .. } = &self.program;
         let all = (*all).max(1);
         let part = op.part(rows.clone());
