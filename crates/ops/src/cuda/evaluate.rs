@@ -77,7 +77,7 @@ impl Prepared {
         for output in &self.program.outputs {
             first.push(copy_of(gpu, &output.buffer)?);
         }
-        if let Some(wrong) = self.find_damaged_guard()? {
+        if let Some(wrong) = self.find_write_beside()? {
             return Ok(wrong);
         }
         for (input, given) in self.program.inputs.iter().zip(&given) {
