@@ -24,6 +24,7 @@ mod measurement;
 pub mod metric;
 pub mod notice;
 pub mod notify;
+mod oracle;
 pub mod pattern;
 pub mod profile;
 pub mod protocol;

@@ -1,6 +1,7 @@
 //! One run: what was measured, where, and how it came out.
 
 use crate::machine::{EnvironmentLock, Machine, MachineState, Revision, Toolchain};
+pub use crate::oracle::{CheckedBy, OracleKind};
 use crate::suite::Identity;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -317,52 +318,6 @@ pub struct Answer {
     /// The oracle that it was compared with, where the worker says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_by: Option<CheckedBy>,
-}
-
-/// The oracle that an answer was compared with, and which rows of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CheckedBy {
-    pub oracle: OracleKind,
-    /// The rows that it computed, from the first to before the last; absent where it computed all. All others were then compared with
-    /// the plain kernel's answer on the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rows: Option<[u64; 2]>,
-    /// Independent parts of the answer, such as heads or samples.
-    pub rows_count: u64,
-    /// Machine code of an oracle on the device, as it was proven against the CPU's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code_sha256: Option<String>,
-}
-
-impl CheckedBy {
-    /// `rows 3 to 9 of 256 by the CPU's oracle, all by the plain kernel`; absent where the CPU's oracle computed everything, as usual.
-    pub fn describe(&self) -> Option<String> {
-        match (self.oracle, self.rows) {
-            (OracleKind::Cpu, None) => None,
-            (OracleKind::Cpu, Some([first, end])) => Some(format!(
-                "rows {first} to {} of {} by the CPU's oracle, all by the plain kernel",
-                end.saturating_sub(1),
-                self.rows_count
-            )),
-            (OracleKind::Device, _) => {
-                let code = self.code_sha256.as_deref().unwrap_or_default();
-                let code = code.get(..12).unwrap_or(code);
-                Some(format!(
-                    "all {} rows by the device's oracle in 64-bit floats (machine code {code}, proven here against the CPU's)",
-                    self.rows_count
-                ))
-            }
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OracleKind {
-    /// On the CPU.
-    Cpu,
-    /// On the device, in 64-bit floats, by a kernel that gave the CPU oracle's answers on small and odd shapes.
-    Device,
 }
 
 /// JSON has no infinity, and serde writes null for it; a wrong answer must not become an unreadable one.
