@@ -1,4 +1,4 @@
-"""The workloads of holdpoint.ops.suite, about 2 % slower by real time on the device: a wait after every call.
+"""The workloads of holdpoint.ops.suite, 2 % slower by real time on the device: a wait after every call, whose length is found by trying.
 
 For calls of 50 µs and more: the launch of the wait alone takes about a microsecond.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import statistics
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,22 +18,30 @@ from holdpoint import workloads
 from holdpoint.ops import suite  # noqa: F401 (it declares the workloads)
 
 SHARE = 0.02
-CALLS = 30
-PROBE_CYCLES = 200_000
+CALLS = 20
+REPLAYS = 9
+STEPS = 6
+# Less than any clock, so that each step ends short of the aim instead of beyond it.
+CYCLES_PER_US = 1000
 
 
 def device_us(call: Callable[[], object]) -> float:
-    """Time of one call on the device; calls are queued while it is busy."""
-    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    for _ in range(3):
-        call()
-    torch.cuda._sleep(40_000_000)
-    start.record()
-    for _ in range(CALLS):
-        call()
-    stop.record()
-    stop.synchronize()
-    return float(start.elapsed_time(stop)) * 1000.0 / CALLS
+    """Time of one call on the device, in a graph, as the suite times it."""
+    call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(CALLS):
+            call()
+    times = []
+    for _ in range(REPLAYS):
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        stop.record()
+        stop.synchronize()
+        times.append(float(start.elapsed_time(stop)) * 1000.0 / CALLS)
+    return statistics.median(times)
 
 
 def slow_down(workload: workloads.Workload) -> Callable[..., object]:
@@ -41,17 +50,18 @@ def slow_down(workload: workloads.Workload) -> Callable[..., object]:
     @functools.cache
     def wait_cycles() -> int:
         arguments = workload.draw(0)
-
-        def call_and_wait() -> None:
-            function(*arguments)
-            torch.cuda._sleep(0)
-
         call_us = device_us(lambda: function(*arguments))
-        launch_us = device_us(call_and_wait) - call_us
-        cycles_per_us = PROBE_CYCLES / device_us(lambda: torch.cuda._sleep(PROBE_CYCLES))
-        wait_us = max(0.0, SHARE * call_us - launch_us)
-        print(f"{workload.name}: {call_us:.2f} µs, {launch_us + wait_us:.2f} µs more", file=sys.stderr)
-        return round(wait_us * cycles_per_us)
+        cycles, more_us = 0, 0.0
+        for _ in range(STEPS):
+
+            def call_and_wait(cycles: int = cycles) -> None:
+                function(*arguments)
+                torch.cuda._sleep(cycles)
+
+            more_us = device_us(call_and_wait) - call_us
+            cycles = max(0, cycles + round((SHARE * call_us - more_us) * CYCLES_PER_US))
+        print(f"{workload.name}: {call_us:.2f} µs, {100 * more_us / call_us:.2f} % more", file=sys.stderr)
+        return cycles
 
     def call(*arguments: Any) -> object:
         cycles = wait_cycles()
