@@ -326,6 +326,9 @@ pub struct MetricKeys {
     /// Head's value.
     #[serde(default)]
     pub head: Option<f64>,
+    /// Base's and head's value in each unit that shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<[f64; 2]>,
 }
 
 /// Keys of the second seed's comparison file.
