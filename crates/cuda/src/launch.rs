@@ -142,6 +142,10 @@ impl Arguments {
         self.word(u64::from(value.to_bits()))
     }
 
+    pub fn double(self, value: f64) -> Self {
+        self.word(value.to_bits())
+    }
+
     /// All of these after those that are there.
     pub fn extend(mut self, more: &Self) -> Self {
         self.0.extend(more.0.iter().cloned());
@@ -152,10 +156,6 @@ impl Arguments {
     pub fn tensor_map(mut self, ptr: CUdeviceptr, dtype: Dtype, map: &TensorMap) -> Result<Self, CudaError> {
         self.0.push(Argument::Map(map.encode(ptr, dtype)?));
         Ok(self)
-    }
-
-    pub fn double(self, value: f64) -> Self {
-        self.word(value.to_bits())
     }
 
     /// A map of 16-bit elements `[planes, rows, columns]` that is fetched in tiles of `box_sizes` rows and columns, columns swizzled

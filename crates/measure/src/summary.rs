@@ -1,6 +1,5 @@
 //! Statistics of the samples, which are kept beside them.
 
-use holdpoint_model::machine::DeviceState;
 use holdpoint_model::report::{Answer, KernelInfo, Measured, PowerLimited, Stopped, Warmup};
 use holdpoint_model::suite::Work;
 use holdpoint_model::{Round, Samples};
@@ -85,7 +84,13 @@ fn sm_cycles(samples: &Samples) -> Option<f64> {
 
 /// The device's state at its power limit, if it was there in most rounds.
 fn power_limited(samples: &Samples, p50_ms: f64) -> Option<PowerLimited> {
-    let is_limited = |round: &&Round| round.state.device.as_ref().is_some_and(DeviceState::is_power_limited);
+    let clock = |round: &Round| {
+        let known = round.sm_mhz.iter().filter(|mhz| **mhz > 0).map(|mhz| f64::from(*mhz));
+        stats::median(&known.collect::<Vec<f64>>())
+    };
+    let is_limited = |round: &&Round| {
+        round.state.device.as_ref().is_some_and(|device| device.is_power_limited_at(clock(round)))
+    };
     let rounds: Vec<&Round> = samples.rounds.iter().filter(is_limited).collect();
     if 2 * rounds.len() <= samples.rounds.len() {
         return None;
@@ -97,6 +102,7 @@ fn power_limited(samples: &Samples, p50_ms: f64) -> Option<PowerLimited> {
         .filter(|mhz| **mhz > 0)
         .map(|mhz| f64::from(*mhz))
         .collect();
+    let is_at_limit = 2 * devices().filter(|device| device.is_power_limited()).count() > rounds.len();
     let power_w = stats::median(&devices().filter_map(|device| device.power_w).collect::<Vec<f64>>());
     Some(PowerLimited {
         rounds_count: rounds.len() as u64,
@@ -104,7 +110,8 @@ fn power_limited(samples: &Samples, p50_ms: f64) -> Option<PowerLimited> {
         sm_mhz_max: devices().filter_map(|device| device.sm_mhz_max).max(),
         power_w,
         power_limit_w: devices().find_map(|device| device.power_limit_w),
-        energy_mj: power_w.map(|watts| watts * p50_ms),
+        // Between rests it is not the power of the calls that is read.
+        energy_mj: power_w.filter(|_| is_at_limit).map(|watts| watts * p50_ms),
     })
 }
 

@@ -228,3 +228,42 @@ pub(crate) fn compare(start: Comparison, got: &[Tensor], want: &[Tensor]) -> Com
 pub(crate) fn default_leeway(dtype: Dtype) -> Leeway {
     Leeway { overflow: dtype.overflow(), ..Leeway::NONE }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The oracle's answer in one piece, and by threads.
+    fn answers(op: &str, shape: &[usize], params: &serde_json::Value) -> [Answer; 2] {
+        let params = params.as_object().cloned().unwrap_or_default();
+        let request = Request { seed: 3, ..Request::new(op, shape, "f32", &params) };
+        let PlannedOp { op, dtype, .. } = plan(&request, None).unwrap();
+        let mut random = RandomState::new(3);
+        let inputs: Vec<Tensor> =
+            op.describe(dtype).inputs.iter().map(|input| input.drawn_tensor(dtype, &mut random)).collect();
+        [Answer::compute(&*op, dtype, &inputs), Answer::compute_rows(&*op, dtype, &inputs)]
+    }
+
+    #[test]
+    fn threads_give_the_answer_that_one_gives() {
+        for (op, shape, params) in [
+            ("attention", &[3, 5, 97, 32][..], json!({})),
+            ("attention", &[1, 7, 130, 64], json!({ "causal": true })),
+            ("tile_pack", &[5, 32, 64, 64], json!({ "tile_size": 8, "kmax": 20 })),
+            ("tile_unpack", &[5, 32, 64, 64], json!({ "tile_size": 8, "kmax": 20 })),
+            ("fusion_gate", &[3, 40, 64, 64], json!({})),
+            ("tile_ssm", &[9, 300, 64], json!({})),
+            ("rms_norm", &[7, 100, 512], json!({})),
+            // One row only: there is nothing to share out.
+            ("ff_path", &[1, 16, 32, 32], json!({ "kmax_l0": 4, "kmax_l1": 8 })),
+        ] {
+            let [whole, parts] = answers(op, shape, &params);
+            assert_eq!(whole.outputs.len(), parts.outputs.len(), "{op}");
+            for (whole, parts) in whole.outputs.iter().zip(&parts.outputs) {
+                assert_eq!(whole.bytes(), parts.bytes(), "{op} {:?} {}", shape, whole.name);
+            }
+            assert_eq!(whole.numbers, parts.numbers, "{op}");
+        }
+    }
+}

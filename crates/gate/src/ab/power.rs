@@ -12,19 +12,14 @@ pub(super) fn notes(report: &AbReport) -> Vec<String> {
 fn describe(workload: &AbWorkload) -> Option<String> {
     let rounds: Vec<&PairRound> = workload.units.iter().flat_map(|unit| &unit.rounds).collect();
     let devices = || rounds.iter().filter_map(|round| round.state.device.as_ref());
-    if 2 * devices().filter(|device| device.is_power_limited()).count() <= rounds.len() {
+    let is_limited = |round: &&&PairRound| {
+        round.state.device.as_ref().is_some_and(|device| device.is_power_limited_at(clock([**round])))
+    };
+    if 2 * rounds.iter().filter(is_limited).count() <= rounds.len() {
         return None;
     }
     let mut text = "power-limited".to_owned();
-    let sides = [SideName::Base, SideName::Head];
-    let mhz: Vec<f64> = rounds
-        .iter()
-        .flat_map(|round| sides.map(|side| &round.numbers(side).sm_mhz))
-        .flatten()
-        .filter(|mhz| **mhz > 0)
-        .map(|mhz| f64::from(*mhz))
-        .collect();
-    if let Some(mhz) = stats::median(&mhz) {
+    if let Some(mhz) = clock(rounds.iter().copied()) {
         text += &format!(", {mhz:.0}");
         let most = devices().filter_map(|device| device.sm_mhz_max).max();
         text += &most.map(|most| format!(" of {most}")).unwrap_or_default();
@@ -38,6 +33,13 @@ fn describe(workload: &AbWorkload) -> Option<String> {
         text += &format!("; head takes {:+.1} % of base's cycles", (ratio.exp() - 1.0) * 100.0);
     }
     Some(text)
+}
+
+/// The median clock of both sides' samples.
+fn clock<'r>(rounds: impl IntoIterator<Item = &'r PairRound>) -> Option<f64> {
+    let of_round = |round: &'r PairRound| [&round.base_numbers.sm_mhz, &round.head_numbers.sm_mhz];
+    let known = rounds.into_iter().flat_map(of_round).flatten().filter(|mhz| **mhz > 0);
+    stats::median(&known.map(|mhz| f64::from(*mhz)).collect::<Vec<f64>>())
 }
 
 /// The logarithm of head's cycles over base's in a round: time by clock, sample by sample.
@@ -102,11 +104,16 @@ mod tests {
 
     #[test]
     fn a_device_that_is_hot_or_seldom_at_its_limit_is_not_called_power_limited() {
-        let sides = [(1_000_000, 1700), (1_000_000, 1700)];
+        let sides = [(1_000_000, 1960), (1_000_000, 1960)];
         let (calm, capped) = (round(&[], sides), round(&["SW_POWER_CAP"], sides));
         let hot = round(&["SW_POWER_CAP", "HW_THERMAL_SLOWDOWN"], sides);
         assert_eq!(describe(&workload(vec![calm.clone(), capped.clone()])), None);
         assert_eq!(describe(&workload(vec![hot])), None);
         assert!(describe(&workload(vec![calm, capped.clone(), capped])).is_some());
+        let slow = round(&[], [(1_000_000, 1616), (1_000_000, 1618)]);
+        assert!(
+            describe(&workload(vec![slow])).unwrap().contains("1617 of 1980 MHz"),
+            "it says so by its clock"
+        );
     }
 }

@@ -200,7 +200,7 @@ mod tests {
                 ..DeviceState::default()
             };
             let state = MachineState { device: Some(device), ..MachineState::default() };
-            let round = Round { elapsed_ns: vec![1_000_000], sm_mhz: vec![1650], state, ..round() };
+            let round = Round { elapsed_ns: vec![1_000_000], sm_mhz: vec![1900], state, ..round() };
             active.push(round, Duration::ZERO, &[7, 9], &suite.measure);
         }
         active.end = Some(Ok(Stopped::RoundsMax));
@@ -237,9 +237,9 @@ mod tests {
     #[test]
     fn times_at_the_power_limit_are_trusted_and_say_so() {
         let limited = measured_in("SW_POWER_CAP", 6, 0);
-        assert_eq!((limited.distrust, limited.sm_cycles_p50), (None, Some(1_650_000.0)));
+        assert_eq!((limited.distrust, limited.sm_cycles_p50), (None, Some(1_900_000.0)));
         let limited = limited.power_limited.unwrap();
-        assert_eq!(limited.describe(), "1650 of 1980 MHz at 698 of 700 W, 698.000 mJ a call");
+        assert_eq!(limited.describe(), "1900 of 1980 MHz at 698 of 700 W, 698.000 mJ a call");
         assert_eq!(limited.rounds_count, 6);
         assert_eq!(measured_in("SW_POWER_CAP", 3, 0).power_limited, None, "not in most rounds");
         let hot = measured_in("HW_THERMAL_SLOWDOWN", 6, 0);

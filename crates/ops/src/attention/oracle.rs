@@ -35,7 +35,7 @@ fn proof() -> Vec<(Vec<usize>, Value)> {
         &[2, 3, 33, 64],
         &[1, 2, 65, 96],
         &[1, 1, 257, 32],
-        &[1, 1, 1031, 128],
+        &[1, 1, 515, 128],
     ];
     let with = |shape: &[usize]| [false, true].map(|causal| (shape.to_vec(), json!({ "causal": causal })));
     shapes.into_iter().flat_map(with).collect()

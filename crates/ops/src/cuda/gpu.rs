@@ -182,12 +182,11 @@ impl Gpu {
         self.draw(buffer, dtype, &draw, seed)
     }
 
-    /// Compares an output with an oracle's 32-bit floats on the device, as the comparison would.
+    /// Compares an output, from a byte on, with an oracle's 32-bit floats on the device, as the comparison would.
     pub(crate) fn tally(
         &mut self,
-        got: &Buffer,
+        (got, from, dtype): (&Buffer, usize, Dtype),
         want: &Buffer,
-        dtype: Dtype,
         Tolerance { atol, rtol }: Tolerance,
         leeway: Leeway,
     ) -> Result<Tally, CudaError> {
@@ -195,7 +194,8 @@ impl Gpu {
         let blocks = count.div_ceil(THREADS as usize).clamp(1, TALLY_BLOCKS_MAX);
         let out = Buffer::new(&self.device, blocks * TALLY_NUMBERS * size_of::<f64>(), 0)?;
         let overflow = dtype.overflow();
-        let arguments = Arguments::new().buffer(got).buffer(want).int(count).double(atol).double(rtol);
+        let arguments = Arguments::new().ptr(got.ptr + from as u64).buffer(want).int(count);
+        let arguments = arguments.double(atol).double(rtol);
         let arguments = arguments.double(overflow.from).double(overflow.largest.unwrap_or(0.0));
         let arguments = arguments.int(usize::from(leeway.planted)).buffer(&out);
         let kernel = self.kernel(&Unit::new(&COMPARE, dtype), "tally")?;
@@ -204,7 +204,7 @@ impl Gpu {
         let numbers: Vec<f64> = bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
         let mut tally = join_tallies(&numbers, count as u64);
         if let Some((at, got_there, want_there)) = &mut tally.first {
-            let there = got.download_part(*at * dtype.bytes(), dtype.bytes())?;
+            let there = got.download_part(from + *at * dtype.bytes(), dtype.bytes())?;
             *got_there = dtype.decode(&there).first().copied().map_or(f64::NAN, f64::from);
             let there = want.download_part(*at * size_of::<f32>(), size_of::<f32>())?;
             *want_there = Dtype::F32.decode(&there).first().copied().map_or(f64::NAN, f64::from);

@@ -12,8 +12,8 @@ use crate::tensor::Tensor;
 use crate::values;
 use holdpoint_cuda::compile::{Source, Unit};
 use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Kernel, Launch};
-use holdpoint_model::Values;
 use holdpoint_model::protocol::DeviceInfo;
+use holdpoint_model::{FailureCause, Values};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
@@ -79,7 +79,11 @@ impl Gpu {
         dtype: Dtype,
     ) -> Result<Option<ProvenOracle>, CudaError> {
         let Some(oracle) = op.device_oracle() else { return Ok(None) };
-        let kernel = self.kernel(&Unit::new(oracle.source, dtype), oracle.kernel)?;
+        let kernel = match self.kernel(&Unit::new(oracle.source, dtype), oracle.kernel) {
+            // Neither compiled before nor a compiler: the CPU's oracle answers.
+            Err(error) if error.cause == FailureCause::NotStarted => return Ok(None),
+            kernel => kernel?,
+        };
         let code = kernel.module.code_sha256.clone();
         if self.proofs.get(&code).is_none() {
             let Some(proof) = prove(self, name, dtype, &oracle, &kernel)? else { return Ok(None) };
@@ -183,7 +187,7 @@ impl From<PrepareError> for CudaError {
     fn from(error: PrepareError) -> Self {
         match error {
             PrepareError::Device(error) => error,
-            other => Self::new(holdpoint_model::FailureCause::WorkerError, other.to_string()),
+            other => Self::new(FailureCause::WorkerError, other.to_string()),
         }
     }
 }

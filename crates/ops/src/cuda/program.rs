@@ -17,6 +17,9 @@ pub(super) const ORACLE_COST_MAX: u64 = 100_000_000;
 /// The same for one of many cases: ten milliseconds or so.
 pub(super) const CASE_COST_MAX: u64 = 20_000_000;
 
+/// Operations that fetching, widening and comparing a value count for: tens of nanoseconds.
+const VALUE_COST: u64 = 40;
+
 /// The device, request and buffers that an op's CUDA version is built from.
 pub struct Build<'a> {
     pub(crate) gpu: &'a mut Gpu,
@@ -165,7 +168,7 @@ impl Program {
         let values: usize =
             self.outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).sum();
         let rows = self.rows.max(1) as u64;
-        let row_cost = (10 * values as u64 + self.work.flops) / rows;
+        let row_cost = (VALUE_COST * values as u64 + self.work.flops) / rows;
         (cost_max / row_cost.max(1)).min(rows) as usize
     }
 }
