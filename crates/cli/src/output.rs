@@ -104,7 +104,7 @@ pub fn print(text: &str) -> Result<(), FlowError> {
     write_stdout(&for_terminal(text, Style::default()))
 }
 
-fn write_stderr(text: &str) {
+pub(crate) fn write_stderr(text: &str) {
     // Nobody listening is no reason to fail.
     let _ = writeln!(io::stderr(), "{}", for_terminal(&for_log(text), Style::default()));
 }

@@ -1,39 +1,74 @@
-//! A line that moves, on a terminal only.
+//! A line that moves on a terminal; elsewhere a line now and then, so that a log shows that something is under way.
 
+use crate::output::write_stderr;
 use holdpoint_flow::{Estimate, Progress};
 use holdpoint_measure::Event;
 use holdpoint_render::{Style, for_terminal, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// How long nothing is said where stderr is no terminal; then twice as long after every line.
+const FIRST_LINE_AFTER: Duration = Duration::from_secs(1);
 
 /// Shows how far a measurement has come.
 pub struct Bar {
     bar: ProgressBar,
+    /// Absent on a terminal, and where nothing is to be said.
+    log: Option<Cell<Pause>>,
+}
+
+/// When the last line was written, and how long none follows it.
+#[derive(Clone, Copy)]
+struct Pause {
+    since: Instant,
+    lasts: Duration,
+}
+
+impl Pause {
+    fn new(since: Instant) -> Self {
+        Self { since, lasts: FIRST_LINE_AFTER }
+    }
+
+    /// The next pause, if this one is over.
+    fn next(self, now: Instant) -> Option<Self> {
+        (now.duration_since(self.since) >= self.lasts).then(|| Self { since: now, lasts: self.lasts * 2 })
+    }
 }
 
 impl Bar {
     /// Hidden where nobody watches.
     pub fn new(workloads_count: usize, is_quiet: bool) -> Self {
-        let target = if std::io::stderr().is_terminal() && !is_quiet {
+        let is_terminal = std::io::stderr().is_terminal();
+        let target = if is_terminal && !is_quiet {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
         };
+        let log = (!is_terminal && !is_quiet).then(|| Cell::new(Pause::new(Instant::now())));
         let bar = ProgressBar::with_draw_target(Some(workloads_count as u64), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {pos}/{len} {elapsed:>4}  {wide_msg}") {
             bar.set_style(style);
         }
-        Self { bar }
+        Self { bar, log }
     }
 
     fn show(&self, text: &str) {
         self.bar.set_message(for_terminal(text, Style::default()));
+        let Some(log) = &self.log else { return };
+        if let Some(next) = log.get().next(Instant::now()) {
+            log.set(next);
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            write_stderr(&format!("{done} of {all}: {text}"));
+        }
     }
 }
 
 impl Progress for Bar {
     fn on_event(&self, event: Event) {
         match event {
+            Event::Checking(workload) => self.show(&format!("{workload}: checking answers")),
             Event::Preparing(workload) => self.show(&format!("{workload}: warming up")),
             Event::Round { workload, rounds_count, p50_ms } => {
                 let time = p50_ms.map(units::time).unwrap_or_default();
@@ -73,6 +108,18 @@ impl Drop for Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_has_a_line_after_a_second_and_then_ever_fewer() {
+        let start = Instant::now();
+        let (mut pause, mut said) = (Pause::new(start), Vec::new());
+        for tenths in 0..400 {
+            if let Some(next) = pause.next(start + Duration::from_millis(100 * tenths)) {
+                (pause, _) = (next, said.push(tenths));
+            }
+        }
+        assert_eq!(said, [10, 30, 70, 150, 310]);
+    }
 
     #[test]
     fn the_line_tells_the_estimate_the_evidence_and_the_time() {

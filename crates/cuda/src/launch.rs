@@ -54,7 +54,8 @@ pub struct Kernel {
 
 impl Kernel {
     pub fn launch(&self, grid: impl Into<Dim>, block: impl Into<Dim>, arguments: Arguments) -> Launch {
-        Launch { kernel: self.clone(), grid: grid.into(), block: block.into(), shared: 0, arguments }
+        let (grid, block) = (grid.into(), block.into());
+        Launch { kernel: self.clone(), grid, block, shared: 0, cluster: None, cooperative: false, arguments }
     }
 
     /// Per thread.
@@ -141,6 +142,22 @@ impl Arguments {
         self.word(u64::from(value.to_bits()))
     }
 
+    pub fn double(self, value: f64) -> Self {
+        self.word(value.to_bits())
+    }
+
+    /// All of these after those that are there.
+    pub fn extend(mut self, more: &Self) -> Self {
+        self.0.extend(more.0.iter().cloned());
+        self
+    }
+
+    /// A map of a dense tensor that is fetched in tiles.
+    pub fn tensor_map(mut self, ptr: CUdeviceptr, dtype: Dtype, map: &TensorMap) -> Result<Self, CudaError> {
+        self.0.push(Argument::Map(map.encode(ptr, dtype)?));
+        Ok(self)
+    }
+
     /// A map of 16-bit elements `[planes, rows, columns]` that is fetched in tiles of `box_sizes` rows and columns, columns swizzled
     /// over 64 or 128 bytes.
     pub fn map(
@@ -185,12 +202,76 @@ impl Arguments {
     }
 }
 
+/// Sizes and tile of a tensor map, one to five of each, the last varies fastest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorMap {
+    pub sizes: Vec<u64>,
+    pub tile: Vec<u32>,
+    pub swizzle_bytes: u32,
+}
+
+impl TensorMap {
+    fn encode(&self, ptr: CUdeviceptr, dtype: Dtype) -> Result<Box<sys::CUtensorMap>, CudaError> {
+        use sys::{CUtensorMapDataType as Kind, CUtensorMapSwizzle as Swizzle};
+        let kind = match dtype {
+            Dtype::F32 => Kind::CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+            Dtype::F16 => Kind::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+            Dtype::Bf16 => Kind::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+            Dtype::E4m3 => Kind::CU_TENSOR_MAP_DATA_TYPE_UINT8,
+        };
+        let swizzle = match self.swizzle_bytes {
+            32 => Swizzle::CU_TENSOR_MAP_SWIZZLE_32B,
+            64 => Swizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+            128 => Swizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+            _ => Swizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
+        };
+        // The driver wants the fastest size first, and strides of all but that.
+        let sizes: Vec<u64> = self.sizes.iter().rev().copied().collect();
+        let tile: Vec<u32> = self.tile.iter().rev().copied().collect();
+        let mut stride = dtype.bytes() as u64;
+        let strides: Vec<u64> = sizes[..sizes.len().saturating_sub(1)]
+            .iter()
+            .map(|size| {
+                stride = stride.saturating_mul(*size);
+                stride
+            })
+            .collect();
+        let (steps, rank) = (vec![1_u32; sizes.len()], sizes.len().min(tile.len()) as u32);
+        let mut map = Box::new(sys::CUtensorMap { opaque: [0; 16] });
+        // SAFETY: all arrays have as many entries as the rank says, the strides one less; the driver checks their values.
+        unsafe {
+            sys::cuTensorMapEncodeTiled(
+                &raw mut *map,
+                kind,
+                rank,
+                ptr as *mut c_void,
+                sizes.as_ptr(),
+                strides.as_ptr(),
+                tile.as_ptr(),
+                steps.as_ptr(),
+                sys::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                swizzle,
+                sys::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                sys::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
+        }
+        .result()
+        .map_err(|error| {
+            let error = CudaError::from(error);
+            CudaError { detail: format!("{self:?}: {}", error.detail), ..error }
+        })?;
+        Ok(map)
+    }
+}
+
 #[derive(Clone)]
 pub struct Launch {
     pub kernel: Kernel,
     grid: Dim,
     block: Dim,
     shared: u32,
+    cluster: Option<Dim>,
+    cooperative: bool,
     arguments: Arguments,
 }
 
@@ -205,9 +286,25 @@ impl Launch {
         Ok(self)
     }
 
-    /// The same arguments for another kernel.
-    pub fn with_kernel(self, kernel: Kernel, grid: Dim, block: Dim) -> Self {
-        Self { kernel, grid, block, shared: 0, arguments: self.arguments }
+    /// Blocks of a cluster, which share their memory. More than eight of them are had only on request, which is made here.
+    pub fn with_cluster(mut self, cluster: Dim) -> Result<Self, CudaError> {
+        let blocks: u32 = cluster.0.iter().product();
+        if blocks > 8 {
+            let allowed = Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+            // SAFETY: the function is alive.
+            unsafe { result::function::set_function_attribute(self.kernel.function, allowed, 1) }?;
+        }
+        self.cluster = Some(cluster);
+        Ok(self)
+    }
+
+    /// All blocks run at the same time.
+    pub fn with_cooperation(self) -> Self {
+        Self { cooperative: true, ..self }
+    }
+
+    pub fn arguments(&self) -> &Arguments {
+        &self.arguments
     }
 
     /// Per block: the kernel's own and what the launch adds.
@@ -218,7 +315,25 @@ impl Launch {
     /// Such as `copy_fast (1024,1,1)x(512,1,1)+0`: grid, block and dynamic shared memory.
     pub fn describe(&self) -> String {
         let format_dim = |Dim([x, y, z]): Dim| format!("({x},{y},{z})");
-        format!("{} {}x{}+{}", self.kernel.name, format_dim(self.grid), format_dim(self.block), self.shared)
+        let cluster =
+            self.cluster.map_or(String::new(), |cluster| format!(" cluster {}", format_dim(cluster)));
+        let cooperative = if self.cooperative { " cooperative" } else { "" };
+        let (grid, block) = (format_dim(self.grid), format_dim(self.block));
+        format!("{} {grid}x{block}+{}{cluster}{cooperative}", self.kernel.name, self.shared)
+    }
+
+    fn attributes(&self) -> Vec<sys::CUlaunchAttribute> {
+        use sys::{CUlaunchAttributeID as Id, CUlaunchAttributeValue as Value};
+        let attribute = |id, value| sys::CUlaunchAttribute { id, pad: [0; 4], value };
+        let mut all = Vec::new();
+        if let Some(Dim([x, y, z])) = self.cluster {
+            let sizes = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+            all.push(attribute(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, Value { clusterDim: sizes }));
+        }
+        if self.cooperative {
+            all.push(attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 }));
+        }
+        all
     }
 
     pub fn enqueue(&self, device: &Device) -> Result<(), CudaError> {
@@ -232,17 +347,35 @@ impl Launch {
         if [gx, gy, gz].contains(&0) {
             return Ok(());
         }
+        let mut attributes = self.attributes();
+        let config = sys::CUlaunchConfig {
+            gridDimX: gx,
+            gridDimY: gy,
+            gridDimZ: gz,
+            blockDimX: bx,
+            blockDimY: by,
+            blockDimZ: bz,
+            sharedMemBytes: self.shared,
+            hStream: device.stream.cu_stream(),
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: attributes.len() as u32,
+        };
         // SAFETY: the arguments are those of the kernel in number and kind, which its op's tests show; what they point to is held
         // by the op that holds this launch.
         let launched = unsafe {
-            result::launch_kernel(
-                self.kernel.function,
-                (gx, gy, gz),
-                (bx, by, bz),
-                self.shared,
-                device.stream.cu_stream(),
-                &mut pointers,
-            )
+            if attributes.is_empty() {
+                result::launch_kernel(
+                    self.kernel.function,
+                    (gx, gy, gz),
+                    (bx, by, bz),
+                    self.shared,
+                    device.stream.cu_stream(),
+                    &mut pointers,
+                )
+            } else {
+                let extra = std::ptr::null_mut();
+                sys::cuLaunchKernelEx(&config, self.kernel.function, pointers.as_mut_ptr(), extra).result()
+            }
         };
         launched.map_err(|error| {
             let error = CudaError::from(error);

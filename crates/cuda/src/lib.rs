@@ -9,10 +9,12 @@ mod device;
 mod dtype;
 mod error;
 mod launch;
+mod library;
 mod timing;
 
 pub use device::{Buffer, Device, caps, device_count, device_name, driver_version};
 pub use dtype::Dtype;
 pub use error::{CudaError, Unavailable};
-pub use launch::{Arguments, Dim, Kernel, Launch, Module};
+pub use launch::{Arguments, Dim, Kernel, Launch, Module, TensorMap};
+pub use library::{Library, LibraryCall};
 pub use timing::{CachedGraph, Call, TIMING, TimedCall, Timer, Times, Timing};

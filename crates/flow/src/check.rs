@@ -9,9 +9,9 @@ use crate::support::ceilings;
 use crate::support::sealing::{self, Sealing};
 use crate::support::suites;
 use holdpoint_gate::KernelChecks;
-use holdpoint_measure::device_count;
 use holdpoint_measure::fuzz::{Fuzzer, Target};
 use holdpoint_measure::worker;
+use holdpoint_measure::{Event, device_count};
 use holdpoint_model::check::Correctness;
 use holdpoint_model::fuzz::{Errors, Evaluated};
 use holdpoint_model::suite::{WORKER_BUILTIN, WORKER_CUDA};
@@ -31,8 +31,7 @@ pub fn run(args: &CheckArgs, watch: &dyn Watch) -> Result<Done<CheckDocument>, F
     if let Some(path) = &args.output {
         holdpoint_store::check_writable(path)?;
     }
-    let correctness: Vec<Result<Correctness, String>> =
-        suite.workloads.iter().map(|spec| correctness(&suite, spec, dir.path())).collect::<Result<_, _>>()?;
+    let correctness = check_answers(&suite, dir.path(), watch)?;
     let report = run::measure(&suite, watch);
     let roofline = ceilings::roofline(&report, args.ceilings.as_deref());
     if let (Err(error), Some(_)) = (&roofline, &args.ceilings) {
@@ -122,15 +121,40 @@ fn with(params: &Value, name: &str, value: &Value) -> Value {
     params
 }
 
-/// Whether the answers are right at a workload's shape, or why that is not known.
+/// Whether the answers of each workload are right at its shape, or why that is not known.
+type Answers = Vec<Result<Correctness, String>>;
+
+fn check_answers(suite: &Suite, dir: &Path, watch: &dyn Watch) -> Result<Answers, FlowError> {
+    let progress = watch.start(suite.workloads.len());
+    // One process for all workloads of a worker: on a device it takes longer to start than most checks.
+    let mut fuzzers: Vec<((&str, Target), Fuzzer<'_>)> = Vec::new();
+    let mut answers = Vec::new();
+    for spec in &suite.workloads {
+        progress.on_event(Event::Checking(&spec.name));
+        answers.push(match Target::for_workload(spec) {
+            None => Err("a command has no inputs that could be chosen".to_owned()),
+            Some(target) => {
+                let key = (spec.worker.as_str(), target);
+                if fuzzers.iter().all(|(known, _)| *known != key) {
+                    let fuzzer = Fuzzer::new(suite, &spec.worker, target, dir)
+                        .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
+                    fuzzers.push((key, fuzzer));
+                }
+                let at = fuzzers.iter().position(|(known, _)| *known == key).unwrap_or(0);
+                correctness(suite, spec, target, &mut fuzzers[at].1)?
+            }
+        });
+        progress.on_event(Event::Done(&spec.name));
+    }
+    Ok(answers)
+}
+
 fn correctness(
     suite: &Suite,
     spec: &WorkloadSpec,
-    dir: &Path,
+    target: Target,
+    fuzzer: &mut Fuzzer<'_>,
 ) -> Result<Result<Correctness, String>, FlowError> {
-    let Some(target) = Target::for_workload(spec) else {
-        return Ok(Err("a command has no inputs that could be chosen".to_owned()));
-    };
     let case = |(values, seed): (Values, u64)| FuzzCase {
         op: spec.op.clone(),
         shape: spec.shape.clone(),
@@ -148,17 +172,16 @@ fn correctness(
     if !target.takes(&case(CASES[0])) {
         return Ok(Err(format!("holdpoint has no oracle for op {:?} at this shape", spec.op)));
     }
-    let mut fuzzer = Fuzzer::new(suite, &spec.worker, target, dir)
-        .map_err(|error| FlowError::Internal(format!("a file for tensors: {error}")))?;
     let mut worst = Errors::default();
-    let mut found = None;
+    let (mut found, mut oracle) = (None, None);
     let mut cases_count = 0;
     for case in CASES.iter().copied().map(case) {
-        let Evaluated { finding, errors, skipped } = fuzzer.evaluate(&case);
+        let Evaluated { finding, errors, skipped, checked_by } = fuzzer.evaluate(&case);
         if let Some(reason) = skipped {
             return Ok(Err(reason));
         }
         cases_count += 1;
+        oracle = checked_by;
         // The figures are those of values around one; large ones are held against their own size.
         if let Some(errors) = errors.filter(|_| case.values.is_ordinary() || finding.is_some()) {
             worst = worst.worse(errors);
@@ -176,5 +199,6 @@ fn correctness(
         rel_norm: worst.rel_norm,
         cases_count,
         finding: found,
+        checked_by: oracle,
     }))
 }

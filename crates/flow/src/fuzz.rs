@@ -3,14 +3,14 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{FuzzArgs, FuzzCommand, SuiteArg};
+use crate::options::{Accuracy, FuzzArgs, FuzzCommand, SuiteArg};
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
 use holdpoint_gate::HasExitCode;
 use holdpoint_measure::clock;
 use holdpoint_measure::fuzz::{Fuzzer, Kernel, Plan, Target, kernels};
 use holdpoint_measure::machine;
-use holdpoint_model::fuzz::{FuzzedKernel, Replayed};
+use holdpoint_model::fuzz::{FuzzedKernel, OnInaccurate, Replayed};
 use holdpoint_model::{FuzzFile, FuzzReport, SCHEMA_VERSION, Suite};
 use holdpoint_store::Scratch;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,11 @@ pub fn run(args: &FuzzArgs, watch: &dyn Watch) -> Result<Done<Fuzzed>, FlowError
         holdpoint_store::check_writable(path)?;
     }
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
-    let plan = Plan { cases_count: args.cases, seed: args.seed, fail_fast: args.fail_fast };
+    let accuracy = args.accuracy.map(|accuracy| match accuracy {
+        Accuracy::Report => OnInaccurate::Report,
+        Accuracy::Fail => OnInaccurate::Fail,
+    });
+    let plan = Plan { cases_count: args.cases, seed: args.seed, fail_fast: args.fail_fast, accuracy };
     let mut found = Vec::new();
     for kernel in &kernels {
         let mut kernel = look(&suite, kernel, plan, watch)?;
@@ -91,7 +95,7 @@ fn look(
 /// Every failing case in a file of its own, named after what it is.
 fn save(kernel: &mut FuzzedKernel, suite: &str, dir: &Path) -> Result<(), FlowError> {
     let stem = format!("{}-{}-{}", kernel.worker, kernel.name(), kernel.dtype);
-    for failure in &mut kernel.failures {
+    for failure in kernel.failures.iter_mut().chain(&mut kernel.less_accurate) {
         let name = format!("{stem}-{}.json", failure.finding.kind.name());
         let file = FuzzFile {
             schema_version: SCHEMA_VERSION,

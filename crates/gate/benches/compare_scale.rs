@@ -161,6 +161,8 @@ fn measurement(index: usize, shift_ns: u64) -> Measurement {
         stopped: Stopped::TargetWidth,
         peak_device_memory_mb: None,
         distrust: None,
+        sm_cycles_p50: None,
+        power_limited: None,
         slow_stretches: None,
         kernel: None,
         samples: Samples { calls_per_sample: 1, rounds: (0..ROUNDS).map(round).collect() },

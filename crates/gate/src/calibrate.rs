@@ -34,6 +34,7 @@ pub struct Trials {
 struct Trial {
     verdict: Verdict,
     seconds: f64,
+    busy_s: Option<f64>,
     xs: Vec<f64>,
     unit_sd: Option<f64>,
     visible: Option<f64>,
@@ -45,6 +46,7 @@ impl Trial {
         Self {
             verdict: check.verdict,
             seconds: workload.spent_s * share,
+            busy_s: workload.busy_s(),
             xs: workload.units.iter().map(|unit| unit.x).collect(),
             unit_sd: evidence.and_then(|evidence| evidence.unit_sd),
             visible: evidence.and_then(|evidence| evidence.smallest_visible_slowdown),
@@ -102,7 +104,7 @@ impl Trials {
         let plan = self.plan?;
         let workloads: IndexMap<String, Calibrated> =
             self.workloads.iter().map(|(name, trials)| (name.clone(), self.workload(trials, plan))).collect();
-        let all: Vec<f64> = self.workloads.values().flatten().map(|trial| trial.seconds).collect();
+        let comparisons: u32 = workloads.values().map(|workload| workload.trials).sum();
         Some(Calibration {
             schema_version: SCHEMA_VERSION,
             suite: last.suite.clone(),
@@ -118,10 +120,12 @@ impl Trials {
             false_alarm_rate_upper: (self.inject == 0.0)
                 .then(|| binomial_upper(self.false_alarms as usize, self.decided as usize, CONFIDENCE))
                 .flatten(),
-            comparisons: workloads.values().map(|workload| workload.trials).sum(),
+            comparisons,
             detected: workloads.values().map(|workload| workload.detected).sum(),
             inconclusive: workloads.values().map(|workload| workload.inconclusive).sum(),
-            seconds: stats::median(&all).unwrap_or(0.0),
+            // A median would leave out the few that take long, and with them most of the wait.
+            seconds: elapsed_s / f64::from(comparisons.max(1)),
+            busy_share: busy_share(self.workloads.values().flatten(), elapsed_s),
             suite_seconds: stats::median(&self.suites_s),
             elapsed_s,
             finished,
@@ -149,7 +153,8 @@ impl Trials {
             faster: count(Verdict::Improved),
             inconclusive,
             failed: count(Verdict::Broken) + count(Verdict::Skipped),
-            seconds: stats::median(&seconds).unwrap_or(0.0),
+            seconds: stats::mean(&seconds).unwrap_or(0.0),
+            busy_share: busy_share(trials.iter(), seconds.iter().sum()),
             seconds_p90: stats::percentile_floor(&seconds, 0.9).unwrap_or(0.0),
             units: stats::median(&units).unwrap_or(0.0),
             unit_sd: median_of(|trial| trial.unit_sd),
@@ -158,6 +163,12 @@ impl Trials {
             too_noisy: 2 * inconclusive as usize > trials.len(),
         }
     }
+}
+
+/// Share of the time in which timed calls ran on a device, where there is one.
+fn busy_share<'t>(trials: impl Iterator<Item = &'t Trial>, seconds: f64) -> Option<f64> {
+    let busy: Vec<f64> = trials.filter_map(|trial| trial.busy_s).collect();
+    (!busy.is_empty() && seconds > 0.0).then(|| (busy.iter().sum::<f64>() / seconds).min(1.0))
 }
 
 /// Slowdowns that would have been found, and the time needed, given the noise of all trials together.

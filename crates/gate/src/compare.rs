@@ -1,5 +1,6 @@
 //! Facts about each metric of a baseline: what it was, what it is, whether the two may be compared.
 
+use holdpoint_model::machine::POWER_LIMIT;
 use holdpoint_model::suite::{TIMER_CUDA_EVENTS, TIMER_CUDA_GRAPH};
 use holdpoint_model::{Allow, Baseline, BaselineMetric, Current, Identity, Machine, Revision, Unmeasured};
 use serde_json::Value;
@@ -145,11 +146,14 @@ fn machine_difference(current: &Current, baseline: &Baseline) -> Option<String> 
     })
 }
 
-/// Settings that differ. A setting that a file does not have cannot differ.
+/// Settings that differ. A power limit that a file does not have cannot differ: older ones have none.
 fn lock_difference(current: &Current, baseline: &Baseline) -> Option<String> {
     let (was, is) = baseline.environment_lock.as_ref().zip(current.environment_lock.as_ref())?;
-    let names: BTreeSet<&String> =
-        was.keys().chain(is.keys()).filter(|name| was.get(*name) != is.get(*name)).collect();
+    let is_known = |name: &str| was.contains_key(name) && is.contains_key(name);
+    let is_power_limit = |name: &str| name.rsplit('.').next() == Some(POWER_LIMIT);
+    let differs =
+        |name: &&String| was.get(*name) != is.get(*name) && (is_known(name) || !is_power_limit(name));
+    let names: BTreeSet<&String> = was.keys().chain(is.keys()).filter(differs).collect();
     let spoken =
         |value: Option<&String>| value.map_or_else(|| "not set".to_owned(), |value| format!("{value:?}"));
     let differences: Vec<String> = names

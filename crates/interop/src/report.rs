@@ -108,6 +108,8 @@ fn measured(value_ms: f64, samples_ms: Option<&[f64]>, order: usize) -> Measured
         stopped: Stopped::Iterations,
         peak_device_memory_mb: None,
         distrust: None,
+        sm_cycles_p50: None,
+        power_limited: None,
         kernel: None,
         samples: samples(times_ms, order),
     }

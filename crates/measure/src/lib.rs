@@ -12,6 +12,7 @@ pub mod fuzz;
 pub mod harness;
 pub mod jobs;
 pub mod machine;
+mod pace;
 mod physics;
 pub mod run;
 mod schedstat;

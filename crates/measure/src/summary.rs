@@ -1,8 +1,8 @@
 //! Statistics of the samples, which are kept beside them.
 
-use holdpoint_model::Samples;
-use holdpoint_model::report::{Answer, KernelInfo, Measured, Stopped, Warmup};
+use holdpoint_model::report::{Answer, KernelInfo, Measured, PowerLimited, Stopped, Warmup};
 use holdpoint_model::suite::Work;
+use holdpoint_model::{Round, Samples};
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
 
@@ -47,6 +47,8 @@ pub(crate) fn summarise(samples: Samples, facts: Facts) -> Option<Measured> {
         stopped: facts.stopped,
         peak_device_memory_mb: peak_mb(samples.rounds.iter().map(|round| round.peak_device_bytes)),
         distrust: facts.distrust,
+        sm_cycles_p50: sm_cycles(&samples),
+        power_limited: power_limited(&samples, p50_ms),
         kernel: facts.kernel,
         samples,
     })
@@ -68,6 +70,49 @@ fn slow_stretches(rounds_ms: &[Vec<f64>]) -> Option<f64> {
     };
     let medians: Vec<f64> = (0..count).filter_map(stretch).collect();
     Some(stats::quantile(&medians, 0.9)? / stats::median(&medians)? - 1.0)
+}
+
+/// Cycles per call, median over the samples whose clock is known.
+fn sm_cycles(samples: &Samples) -> Option<f64> {
+    let clocked = |round: &Round| {
+        let times = round.per_call_ns(samples.calls_per_sample).collect::<Vec<f64>>();
+        let clocks = round.sm_mhz.clone();
+        times.into_iter().zip(clocks).filter(|(_, mhz)| *mhz > 0).map(|(ns, mhz)| ns * f64::from(mhz) / 1e3)
+    };
+    stats::median(&samples.rounds.iter().flat_map(clocked).collect::<Vec<f64>>())
+}
+
+/// The device's state at its power limit, if it was there in most rounds.
+fn power_limited(samples: &Samples, p50_ms: f64) -> Option<PowerLimited> {
+    let clock = |round: &Round| {
+        let known = round.sm_mhz.iter().filter(|mhz| **mhz > 0).map(|mhz| f64::from(*mhz));
+        stats::median(&known.collect::<Vec<f64>>())
+    };
+    let is_limited = |round: &&Round| {
+        round.state.device.as_ref().is_some_and(|device| device.is_power_limited_at(clock(round)))
+    };
+    let rounds: Vec<&Round> = samples.rounds.iter().filter(is_limited).collect();
+    if 2 * rounds.len() <= samples.rounds.len() {
+        return None;
+    }
+    let devices = || rounds.iter().filter_map(|round| round.state.device.as_ref());
+    let clocks: Vec<f64> = rounds
+        .iter()
+        .flat_map(|round| &round.sm_mhz)
+        .filter(|mhz| **mhz > 0)
+        .map(|mhz| f64::from(*mhz))
+        .collect();
+    let is_at_limit = 2 * devices().filter(|device| device.is_power_limited()).count() > rounds.len();
+    let power_w = stats::median(&devices().filter_map(|device| device.power_w).collect::<Vec<f64>>());
+    Some(PowerLimited {
+        rounds_count: rounds.len() as u64,
+        sm_mhz: stats::median(&clocks),
+        sm_mhz_max: devices().filter_map(|device| device.sm_mhz_max).max(),
+        power_w,
+        power_limit_w: devices().find_map(|device| device.power_limit_w),
+        // Between rests it is not the power of the calls that is read.
+        energy_mj: power_w.filter(|_| is_at_limit).map(|watts| watts * p50_ms),
+    })
 }
 
 fn peak_mb(bytes: impl Iterator<Item = Option<u64>>) -> Option<f64> {

@@ -153,6 +153,17 @@ pub struct AbWorkload {
     pub units: Vec<Unit>,
 }
 
+impl AbWorkload {
+    /// Seconds in which its timed calls ran on a device; absent without one.
+    pub fn busy_s(&self) -> Option<f64> {
+        let rounds = || self.units.iter().flat_map(|unit| &unit.rounds);
+        rounds().any(|round| round.state.device.is_some()).then(|| {
+            let samples_ns = rounds().flat_map(|round| round.base_ns.iter().chain(&round.head_ns));
+            samples_ns.map(|ns| *ns as f64).sum::<f64>() / 1e9
+        })
+    }
+}
+
 /// Two builds of which all that a workload runs or can read is the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SameBuild {
@@ -299,6 +310,9 @@ pub struct SideNumbers {
     /// Highest resident memory of the process in this round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,
+    /// Clock of the device's multiprocessors during each sample, 0 where unknown.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sm_mhz: Vec<u32>,
     /// Numbers that the program printed, by metric, a number for each call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub printed: BTreeMap<String, Vec<f64>>,

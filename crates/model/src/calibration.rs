@@ -37,8 +37,11 @@ pub struct Calibration {
     pub detected: u32,
     /// Workloads not decided within the budget, over all trials.
     pub inconclusive: u32,
-    /// Wall time per workload and trial, median, in seconds.
+    /// Wall time of the calibration divided by the comparisons made, in seconds; in older files the median over workloads and trials.
     pub seconds: f64,
+    /// Share of the wall time in which timed calls ran on a device; absent without one, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_share: Option<f64>,
     /// Wall time of a comparison of the whole suite, median, in seconds. Absent in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite_seconds: Option<f64>,
@@ -69,9 +72,12 @@ pub struct Calibrated {
     /// Not decided within the budget.
     pub inconclusive: u32,
     pub failed: u32,
-    /// Its share of the wall time to the verdict in seconds: median and 90th percentile.
+    /// Its share of the wall time of a trial, in seconds: the mean; in older files the median.
     pub seconds: f64,
-    /// 90th percentile of that.
+    /// Share of that in which its timed calls ran on a device; absent without one, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_share: Option<f64>,
+    /// 90th percentile of its seconds.
     pub seconds_p90: f64,
     /// Units to the verdict, median.
     pub units: f64,

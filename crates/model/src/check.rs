@@ -2,7 +2,7 @@
 //! beside them.
 
 use crate::fuzz::Finding;
-use crate::report::{Measured, null_is_infinite};
+use crate::report::{CheckedBy, Measured, null_is_infinite};
 use crate::roofline::Placed;
 use crate::suite::WorkloadSpec;
 use schemars::JsonSchema;
@@ -85,6 +85,9 @@ pub struct Correctness {
     pub cases_count: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<Finding>,
+    /// The oracle of the last case; absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_by: Option<CheckedBy>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

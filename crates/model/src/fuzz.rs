@@ -1,7 +1,11 @@
 //! Looking for wrong answers: cases, what was found, and the file of a failing case.
 
+mod accuracy;
+
+pub use accuracy::{Accuracy, OnInaccurate};
+
 use crate::machine::Revision;
-use crate::report::null_is_infinite;
+use crate::report::{CheckedBy, null_is_infinite};
 use crate::suite::{KernelSpec, OpSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,6 +55,8 @@ pub enum Values {
     Small,
     /// Mostly zero, a few large.
     Spikes,
+    /// Weights spread over many small values: one key stands out, all others count alike and together about as much as it.
+    Spread,
     /// Normal with one NaN.
     Nan,
     /// Normal with one infinity.
@@ -69,7 +75,11 @@ impl Values {
         Self::Spikes,
         Self::Nan,
         Self::Infinite,
+        Self::Spread,
     ];
+
+    /// Those that mean the same to every op.
+    pub const COMMON: &'static [Self] = Self::ALL.split_at(Self::ALL.len() - 1).0;
 
     /// Whether it plants something that is not finite.
     pub fn is_planted(self) -> bool {
@@ -79,6 +89,11 @@ impl Values {
     /// Whether a typical answer is about as large as the inputs, so that errors can be held against its norm.
     pub fn is_ordinary(self) -> bool {
         matches!(self, Self::Normal | Self::Uniform | Self::Small)
+    }
+
+    /// Whether the errors of a right kernel are those of its roundings alone: nothing is denormal, and no sum cancels.
+    pub fn is_graded(self) -> bool {
+        matches!(self, Self::Normal | Self::Uniform)
     }
 }
 
@@ -103,6 +118,8 @@ pub enum FindingKind {
     WorkSkipped,
     /// It failed, crashed or hung.
     Failed,
+    /// Within the tolerance, but with errors that are biased, or several times larger than roundings explain.
+    LessAccurate,
 }
 
 impl FindingKind {
@@ -117,6 +134,7 @@ impl FindingKind {
             Self::AnswersRemembered => "answers_remembered",
             Self::WorkSkipped => "work_skipped",
             Self::Failed => "failed",
+            Self::LessAccurate => "less_accurate",
         }
     }
 
@@ -155,11 +173,18 @@ pub struct Errors {
     /// Correlation with the oracle's answer; absent where one of both does not vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation: Option<f64>,
+    /// Size and bias of the errors; absent where the values allow no such statement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Accuracy>,
 }
 
 impl Errors {
-    /// The worse of two, figure by figure.
+    /// The worse of two, figure by figure; sums are added.
     pub fn worse(self, other: Self) -> Self {
+        let accuracy = match (self.accuracy, other.accuracy) {
+            (Some(a), Some(b)) => Some(a.add(b)),
+            (a, b) => a.or(b),
+        };
         let correlation = match (self.correlation, other.correlation) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -171,6 +196,7 @@ impl Errors {
             max_rel_err: self.max_rel_err.max(other.max_rel_err),
             rel_norm: self.rel_norm.max(other.rel_norm),
             correlation,
+            accuracy,
         }
     }
 }
@@ -187,6 +213,9 @@ pub struct Evaluated {
     /// Why it could not be run here; not a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// The oracle that the answer was compared with, where the worker says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_by: Option<CheckedBy>,
 }
 
 impl Evaluated {
@@ -242,6 +271,9 @@ pub struct Evaluation {
     /// For the worker `cuda`: the user's own kernel that is to compute it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSpec>,
+    /// For the worker `cuda`: the op's declaration, if the suite declares it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<OpSpec>,
 }
 
 /// The result of a search for wrong answers.
@@ -287,6 +319,12 @@ pub struct FuzzedKernel {
     /// Why some or all cases could not be run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// Median time of a case in seconds, all that is done for it included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_s_p50: Option<f64>,
+    /// Errors within the tolerance that are larger or more biased than they should be; among the failures where they count as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub less_accurate: Option<FuzzFailure>,
     /// The first failure of each kind, made small.
     #[serde(default)]
     pub failures: Vec<FuzzFailure>,

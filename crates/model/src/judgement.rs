@@ -297,6 +297,9 @@ pub struct PairedKeys {
     pub ended: Ended,
     /// Its share of the machine's time: starts, preparation and rounds.
     pub spent_s: f64,
+    /// Share of that in which its timed calls ran on a device; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_share: Option<f64>,
     /// Statistics of the units; absent when there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<AbEvidence>,

@@ -17,6 +17,8 @@ pub const NAME_CHARS_MAX: usize = 200;
 pub const CASE_ELEMENTS_MAX: u64 = 1 << 26;
 /// The same on a device, of the main input alone: the largest of the suite `gpu-large`.
 pub const CASE_DEVICE_ELEMENTS_MAX: u64 = 1 << 29;
+/// The same for ordinary values, which are drawn on the device beyond that: past the end of 32-bit indices.
+pub const CASE_HUGE_ELEMENTS_MAX: u64 = 1 << 32;
 /// Most steps of an oracle's innermost loop, such as multiply-adds of attention's scores: two minutes or so.
 pub const CASE_OPERATIONS_MAX: u64 = 1 << 36;
 /// Most calls in one sample; a worker that needs more is not timing anything.

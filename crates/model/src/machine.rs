@@ -90,6 +90,9 @@ pub struct DeviceState {
     /// Power drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
+    /// The most power that it may draw; absent in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_w: Option<f64>,
     /// Energy drawn since the driver was loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
@@ -101,18 +104,38 @@ pub struct DeviceState {
     pub processes: Vec<u32>,
 }
 
-/// The driver's words for clocks that were held back by heat, power or others; being idle or set so by the owner is not.
-const THROTTLED: &[&str] = &[
-    "SW_POWER_CAP",
-    "HW_SLOWDOWN",
-    "SYNC_BOOST",
-    "SW_THERMAL_SLOWDOWN",
-    "HW_THERMAL_SLOWDOWN",
-    "HW_POWER_BRAKE_SLOWDOWN",
-];
+/// The driver's words for clocks that were held back by heat, by the hardware or by others; being idle or set so by the owner is not.
+const THROTTLED: &[&str] =
+    &["HW_SLOWDOWN", "SYNC_BOOST", "SW_THERMAL_SLOWDOWN", "HW_THERMAL_SLOWDOWN", "HW_POWER_BRAKE_SLOWDOWN"];
+
+/// The driver's word for clocks that were held back because the device drew as much power as it may.
+const POWER_CAP: &str = "SW_POWER_CAP";
+
+/// The driver's word for clocks that are low because nothing runs.
+const IDLE: &str = "GPU_IDLE";
+
+/// A kernel during which the clock is lower than this share of the highest draws more power than the device may: others were seen at 96 to
+/// 100 % on an H200, dense attention and matrix products at 80 to 91 %.
+const POWER_LIMITED_CLOCK: f64 = 0.94;
+
+/// What workers call the limit on a device's power in their environment lock: kernels that reach it are as fast as it allows.
+pub const POWER_LIMIT: &str = "power_limit_w";
 
 impl DeviceState {
-    /// Whether its clocks were held back by heat, power or others.
+    /// Whether it drew as much power as it may, and lowered its clocks for no other reason. That is how a device runs dense kernels, and
+    /// no disturbance: times are comparable under the same limit.
+    pub fn is_power_limited(&self) -> bool {
+        self.throttle_reasons.iter().any(|reason| reason == POWER_CAP) && !self.is_throttled()
+    }
+
+    /// The same, by the clock of the samples as well: a device slows down for a kernel that draws too much long before it says so.
+    pub fn is_power_limited_at(&self, sm_mhz: Option<f64>) -> bool {
+        let is_free = self.throttle_reasons.iter().all(|reason| reason == IDLE);
+        let is_slow = |(mhz, most): (f64, u32)| mhz > 0.0 && mhz < POWER_LIMITED_CLOCK * f64::from(most);
+        self.is_power_limited() || is_free && sm_mhz.zip(self.sm_mhz_max).is_some_and(is_slow)
+    }
+
+    /// Whether its clocks were held back by heat, by the hardware or by others.
     pub fn is_throttled(&self) -> bool {
         self.throttle_reasons.iter().any(|reason| THROTTLED.contains(&reason.as_str()))
     }

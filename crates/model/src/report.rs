@@ -181,11 +181,54 @@ pub struct Measured {
     /// Why the times are not comparable although they were taken: `device_throttled` or `device_shared` in most rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distrust: Option<String>,
+    /// Cycles of the device's multiprocessors in a call, median: time by clock, sample by sample. Absent where the clock is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_cycles_p50: Option<f64>,
+    /// Present where the device drew as much power as it may in most rounds: it is as fast as that allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limited: Option<PowerLimited>,
     /// The kernel behind the times, where the worker tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelInfo>,
     /// The times themselves.
     pub samples: Samples,
+}
+
+/// A device at its power limit: its state in the rounds in which it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PowerLimited {
+    pub rounds_count: u64,
+    /// Clock of the multiprocessors, median over the samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_mhz: Option<f64>,
+    /// The highest that clock can go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_mhz_max: Option<u32>,
+    /// Power drawn, median over the rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// The most that it may draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_w: Option<f64>,
+    /// Energy of a call at that power, by the median time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_mj: Option<f64>,
+}
+
+impl PowerLimited {
+    /// `1665 of 1980 MHz at 697 of 700 W, 540 mJ a call`.
+    pub fn describe(&self) -> String {
+        let of = |most: Option<String>| most.map(|most| format!(" of {most}")).unwrap_or_default();
+        let mhz = self
+            .sm_mhz
+            .map(|mhz| format!("{mhz:.0}{} MHz", of(self.sm_mhz_max.map(|most| most.to_string()))));
+        let watts = self
+            .power_w
+            .map(|watts| format!("{watts:.0}{} W", of(self.power_limit_w.map(|most| format!("{most:.0}")))));
+        let state: Vec<String> = mhz.into_iter().chain(watts).collect();
+        let energy = self.energy_mj.map(|energy| format!(", {energy:.3} mJ a call")).unwrap_or_default();
+        format!("{}{energy}", state.join(" at "))
+    }
 }
 
 impl Measured {
@@ -271,6 +314,55 @@ pub struct Answer {
     /// The first wrong value, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_bad: Option<String>,
+    /// The oracle that it was compared with, where the worker says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_by: Option<CheckedBy>,
+}
+
+/// The oracle that an answer was compared with, and which rows of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedBy {
+    pub oracle: OracleKind,
+    /// The rows that it computed, from the first to before the last; absent where it computed all. All others were then compared with
+    /// the plain kernel's answer on the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<[u64; 2]>,
+    /// Independent parts of the answer, such as heads or samples.
+    pub rows_count: u64,
+    /// Machine code of an oracle on the device, as it was proven against the CPU's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_sha256: Option<String>,
+}
+
+impl CheckedBy {
+    /// `rows 3 to 9 of 256 by the CPU's oracle, all by the plain kernel`; absent where the CPU's oracle computed everything, as usual.
+    pub fn describe(&self) -> Option<String> {
+        match (self.oracle, self.rows) {
+            (OracleKind::Cpu, None) => None,
+            (OracleKind::Cpu, Some([first, end])) => Some(format!(
+                "rows {first} to {} of {} by the CPU's oracle, all by the plain kernel",
+                end.saturating_sub(1),
+                self.rows_count
+            )),
+            (OracleKind::Device, _) => {
+                let code = self.code_sha256.as_deref().unwrap_or_default();
+                let code = code.get(..12).unwrap_or(code);
+                Some(format!(
+                    "all {} rows by the device's oracle in 64-bit floats (machine code {code}, proven here against the CPU's)",
+                    self.rows_count
+                ))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OracleKind {
+    /// On the CPU.
+    Cpu,
+    /// On the device, in 64-bit floats, by a kernel that gave the CPU oracle's answers on small and odd shapes.
+    Device,
 }
 
 /// JSON has no infinity, and serde writes null for it; a wrong answer must not become an unreadable one.

@@ -1,14 +1,16 @@
 //! A case: all tensors of one call and the right answer to its inputs. Must not compute the answer that is checked.
 
+use crate::accuracy::Roundings;
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
-use crate::op::{Description, Op, Output, Request};
+use crate::op::{Description, Distribution, Input, Op, Output, Request};
 use crate::registry::{PlannedOp, plan};
 use crate::rng::RandomState;
 use crate::tensor::{Data, Element, Tensor};
 use crate::values::Precision;
 use holdpoint_cuda::Dtype;
 use holdpoint_model::suite::Variant;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// The tensors of one call, and the oracle's answer once it has been asked for.
@@ -37,6 +39,68 @@ impl Answer {
         oracle.run(inputs, &mut outputs);
         Self { outputs, numbers: oracle.numbers() }
     }
+
+    /// The same on all cores, where the op has independent rows: each thread takes a part of them.
+    pub(crate) fn compute_rows(op: &dyn Op, dtype: Dtype, inputs: &[Tensor]) -> Self {
+        let Description { inputs: specs, rows, work, .. } = op.describe(Dtype::F32);
+        let threads_count = std::thread::available_parallelism().map_or(1, usize::from).min(rows);
+        let values: usize = inputs.iter().map(Tensor::len).sum();
+        let is_small = work.flops + 10 * (values as u64) < PARALLEL_COST_MIN;
+        if threads_count < 2 || is_small {
+            return Self::compute(op, dtype, inputs);
+        }
+        let bounds: Vec<usize> = (0..=threads_count).map(|at| rows * at / threads_count).collect();
+        let parts: Option<Vec<Box<dyn Op>>> =
+            bounds.windows(2).map(|ends| op.part(ends[0]..ends[1])).collect();
+        let Some(parts) = parts else { return Self::compute(op, dtype, inputs) };
+        let answers: Vec<Option<Self>> = std::thread::scope(|scope| {
+            let specs = &specs;
+            let threads: Vec<_> = parts
+                .into_iter()
+                .zip(bounds.windows(2))
+                .map(|(part, ends)| {
+                    let ends = ends[0]..ends[1];
+                    scope.spawn(move || {
+                        let inputs = rows_of(specs, inputs, ends, rows, &*part);
+                        Self::compute(&*part, dtype, &inputs)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().ok()).collect()
+        });
+        let mut whole: Vec<Tensor> = op.describe(Dtype::F32).outputs.iter().map(Output::tensor).collect();
+        let mut numbers = Vec::new();
+        for (at, output) in whole.iter_mut().enumerate() {
+            let parts: Vec<&Tensor> =
+                answers.iter().flatten().filter_map(|answer| answer.outputs.get(at)).collect();
+            output.join(&parts);
+        }
+        answers.into_iter().flatten().for_each(|answer| numbers.extend(answer.numbers));
+        Self { outputs: whole, numbers }
+    }
+}
+
+/// Approximate operations from which on several threads are worth their start: some milliseconds of one.
+const PARALLEL_COST_MIN: u64 = 5_000_000;
+
+/// The rows of inputs that a part of the op takes; those that all rows share are taken whole.
+fn rows_of(
+    specs: &[Input],
+    inputs: &[Tensor],
+    ends: Range<usize>,
+    rows: usize,
+    part: &dyn Op,
+) -> Vec<Tensor> {
+    let of_part = part.describe(Dtype::F32).inputs;
+    let some = |((spec, own), tensor): ((&Input, &Input), &Tensor)| {
+        let is_by_row = spec.by_row || matches!(spec.draw, Distribution::Host(_));
+        let row = tensor.len() / rows.max(1);
+        let taken = if is_by_row { row * ends.start..row * ends.end } else { 0..tensor.len() };
+        let mut some = own.tensor(Dtype::F32);
+        some.set(&tensor.f32()[taken]);
+        some
+    };
+    specs.iter().zip(&of_part).zip(inputs).map(some).collect()
 }
 
 impl Case {
@@ -121,7 +185,12 @@ impl Case {
     /// The same, also comparing numbers beside the tensors.
     pub(crate) fn check_with(&self, numbers: &[f64], leeway: Leeway) -> Check {
         let want = self.answer();
-        let comparison = Comparison::new(self.tolerance).with_leeway(leeway);
+        let roundings = match &self.op {
+            Some(op) => op.roundings(self.dtype),
+            // How many terms are summed in 32 bits is not known; what is stored in fewer is rounded at least once.
+            None => Some(Roundings::new(self.dtype, 4)).filter(|_| self.dtype != Dtype::F32),
+        };
+        let comparison = Comparison::new(self.tolerance).with_leeway(leeway).with_roundings(roundings);
         let comparison = compare(comparison, &self.outputs, &want.outputs);
         comparison.doubles("numbers", numbers, &want.numbers).finish()
     }
@@ -158,4 +227,43 @@ pub(crate) fn compare(start: Comparison, got: &[Tensor], want: &[Tensor]) -> Com
 /// The leeway for an answer in this element type when nothing is known about its inputs.
 pub(crate) fn default_leeway(dtype: Dtype) -> Leeway {
     Leeway { overflow: dtype.overflow(), ..Leeway::NONE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The oracle's answer in one piece, and by threads.
+    fn answers(op: &str, shape: &[usize], params: &serde_json::Value) -> [Answer; 2] {
+        let params = params.as_object().cloned().unwrap_or_default();
+        let request = Request { seed: 3, ..Request::new(op, shape, "f32", &params) };
+        let PlannedOp { op, dtype, .. } = plan(&request, None).unwrap();
+        let mut random = RandomState::new(3);
+        let inputs: Vec<Tensor> =
+            op.describe(dtype).inputs.iter().map(|input| input.drawn_tensor(dtype, &mut random)).collect();
+        [Answer::compute(&*op, dtype, &inputs), Answer::compute_rows(&*op, dtype, &inputs)]
+    }
+
+    #[test]
+    fn threads_give_the_answer_that_one_gives() {
+        for (op, shape, params) in [
+            ("attention", &[3, 5, 97, 32][..], json!({})),
+            ("attention", &[1, 7, 130, 64], json!({ "causal": true })),
+            ("tile_pack", &[5, 32, 64, 64], json!({ "tile_size": 8, "kmax": 20 })),
+            ("tile_unpack", &[5, 32, 64, 64], json!({ "tile_size": 8, "kmax": 20 })),
+            ("fusion_gate", &[3, 40, 64, 64], json!({})),
+            ("tile_ssm", &[9, 300, 64], json!({})),
+            ("rms_norm", &[7, 100, 512], json!({})),
+            // One row only: there is nothing to share out.
+            ("ff_path", &[1, 16, 32, 32], json!({ "kmax_l0": 4, "kmax_l1": 8 })),
+        ] {
+            let [whole, parts] = answers(op, shape, &params);
+            assert_eq!(whole.outputs.len(), parts.outputs.len(), "{op}");
+            for (whole, parts) in whole.outputs.iter().zip(&parts.outputs) {
+                assert_eq!(whole.bytes(), parts.bytes(), "{op} {:?} {}", shape, whole.name);
+            }
+            assert_eq!(whole.numbers, parts.numbers, "{op}");
+        }
+    }
 }

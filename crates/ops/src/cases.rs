@@ -13,6 +13,12 @@ const PRIMES: &[usize] =
 pub struct Cases {
     /// The largest size along each axis; empty where no case is large.
     pub sizes_max: &'static [usize],
+    /// The same on a device, where the kernel is quick and the oracle computes some places only.
+    pub device_sizes_max: &'static [usize],
+    /// The axis over which a kernel sums or scans, in tiles or parts of a certain length.
+    pub row_axis: Option<usize>,
+    /// Shapes with more than 2^31 elements, or products of sizes beyond that, for a device.
+    pub huge: &'static [&'static [usize]],
     /// Kinds of values beside ordinary ones.
     pub values: &'static [Values],
     /// Whether the tensors are all there is, so that a worker of the user's can compute it, too: no weights drawn from the seed, and
@@ -23,7 +29,23 @@ pub struct Cases {
 impl Cases {
     /// For an op that takes any values and needs nothing beside its tensors.
     pub const fn new(sizes_max: &'static [usize]) -> Self {
-        Self { sizes_max, values: Values::ALL, for_workers: true }
+        let (device_sizes_max, huge) = (sizes_max, &[]);
+        Self { sizes_max, device_sizes_max, row_axis: None, huge, values: Values::COMMON, for_workers: true }
+    }
+
+    /// For an op that takes exponentials, too.
+    pub const fn with_exponentials(self) -> Self {
+        Self { values: Values::ALL, ..self }
+    }
+
+    /// For an op whose kernels sum or scan along an axis, on a device up to these sizes.
+    pub const fn with_rows(self, axis: usize, device_sizes_max: &'static [usize]) -> Self {
+        Self { row_axis: Some(axis), device_sizes_max, ..self }
+    }
+
+    /// Also these shapes, whose products of sizes pass 2^31.
+    pub const fn with_huge(self, huge: &'static [&'static [usize]]) -> Self {
+        Self { huge, ..self }
     }
 
     /// For an op that only holdpoint's own workers implement.
@@ -52,6 +74,8 @@ pub struct Draw<'a> {
     pub limits: CaseLimits,
     /// The axis that is large, and its size.
     pub large: Option<(usize, usize)>,
+    /// Lengths of tiles and parts that the kernel's source or the tuner names.
+    pub boundaries: &'a [usize],
     pub random: &'a mut Random,
 }
 
@@ -68,6 +92,11 @@ impl Draw<'_> {
     /// A size that is seldom round.
     pub fn size(&mut self, most: usize) -> usize {
         let most = most.max(1);
+        if !self.boundaries.is_empty() && self.below(8) == 0 {
+            let boundary = self.pick(self.boundaries);
+            let drawn = boundary * (1 + self.below((most / boundary).clamp(1, 4))) + self.below(3) - 1;
+            return if (1..=most).contains(&drawn) { drawn } else { 1 + self.below(most) };
+        }
         let drawn = match self.below(10) {
             0..=3 => 1 + self.below(8),
             4 | 5 => (1_usize << (1 + self.below(9))) + self.below(3) - 1,
@@ -116,9 +145,20 @@ mod tests {
     #[test]
     fn sizes_are_tiny_prime_and_beside_powers_of_two() {
         let limits = CaseLimits { operations: 1, elements: 1 };
-        let mut draw = Draw { backend: None, limits, large: None, random: &mut Random::new(2) };
+        let mut draw =
+            Draw { backend: None, limits, large: None, boundaries: &[], random: &mut Random::new(2) };
         let sizes: BTreeSet<usize> = (0..2000).map(|_| draw.size(300)).collect();
         assert!([1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 129, 131, 257].iter().all(|n| sizes.contains(n)));
+        assert!(sizes.iter().all(|&n| (1..=300).contains(&n)));
+    }
+
+    #[test]
+    fn sizes_lie_beside_the_lengths_that_a_kernel_names() {
+        let limits = CaseLimits { operations: 1, elements: 1 };
+        let mut draw =
+            Draw { backend: None, limits, large: None, boundaries: &[88], random: &mut Random::new(2) };
+        let sizes: BTreeSet<usize> = (0..2000).map(|_| draw.size(300)).collect();
+        assert!([87, 88, 89, 175, 176, 177, 263, 264, 265].iter().all(|n| sizes.contains(n)), "{sizes:?}");
         assert!(sizes.iter().all(|&n| (1..=300).contains(&n)));
     }
 }

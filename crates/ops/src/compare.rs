@@ -1,7 +1,10 @@
 //! Decides whether an answer equals the oracle's. Must not round, skip or forgive: a NaN is never a match, except in a type that
 //! stores it for want of an infinity.
 
+use crate::accuracy::Roundings;
 use crate::overflow::Overflow;
+use holdpoint_model::fuzz::Accuracy;
+use holdpoint_model::report::CheckedBy;
 
 /// Largest difference that still counts as equal: `atol + rtol * |reference|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,12 +41,15 @@ pub struct Leeway {
     /// The answer's norm is about that of the inputs, so the norm of its error is held against it as well: an answer that is
     /// wrong everywhere, by less than the absolute tolerance, is still wrong.
     pub ordinary: bool,
+    /// A right kernel's errors are those of its roundings, so their size and bias are looked at.
+    pub graded: bool,
     pub overflow: Overflow,
 }
 
 impl Leeway {
     /// For the inputs that an op draws for itself.
-    pub const NONE: Self = Self { scale: 1.0, planted: false, ordinary: false, overflow: Overflow::F32 };
+    pub const NONE: Self =
+        Self { scale: 1.0, planted: false, ordinary: false, graded: false, overflow: Overflow::F32 };
 }
 
 /// The error's norm may be this many times what the relative tolerance allows each value.
@@ -69,8 +75,12 @@ pub struct Check {
     pub correlation: Option<f64>,
     /// The first mismatch, e.g. `merged[0,2,15,15]: got NaN, want 0.56`.
     pub first_bad: Option<String>,
+    /// Size and bias of the errors of all float outputs; absent where they were not looked at.
+    pub accuracy: Option<Accuracy>,
     pub atol: f64,
     pub rtol: f64,
+    /// The oracle, and the rows of the answer that it computed; absent where it was the only one, and computed all.
+    pub checked_by: Option<CheckedBy>,
 }
 
 /// Gathers several outputs into one [`Check`].
@@ -79,6 +89,7 @@ pub struct Check {
 pub struct Comparison {
     tolerance: Tolerance,
     leeway: Leeway,
+    roundings: Option<Roundings>,
     /// Count of the floats so far, and the sum of their differences.
     floats: [f64; 2],
     check: Check,
@@ -97,16 +108,24 @@ impl Comparison {
             rel_norm: 0.0,
             correlation: None,
             first_bad: None,
+            accuracy: None,
             atol,
             rtol,
+            checked_by: None,
         };
-        Self { tolerance, leeway: Leeway::NONE, floats: [0.0; 2], check }
+        Self { tolerance, leeway: Leeway::NONE, roundings: None, floats: [0.0; 2], check }
     }
 
     /// Applies the leeway that the inputs allow.
     pub fn with_leeway(mut self, leeway: Leeway) -> Self {
         self.tolerance.atol *= leeway.scale;
         (self.check.atol, self.leeway) = (self.tolerance.atol, leeway);
+        self
+    }
+
+    /// Also compares the size and bias of the errors with those of a right kernel, where the inputs allow it.
+    pub(crate) fn with_roundings(mut self, roundings: Option<Roundings>) -> Self {
+        self.roundings = roundings.filter(|_| self.leeway.graded);
         self
     }
 
@@ -135,7 +154,30 @@ impl Comparison {
             }
         }
         self.norms(name, &moments);
+        let is_beyond = |got, want| self.leeway.overflow.accepts(got, want, self.tolerance);
+        let row = dims.last().copied().unwrap_or(1);
+        if let Some(here) = self.roundings.and_then(|roundings| roundings.grade(row, got, want, is_beyond)) {
+            self.check.accuracy = Some(self.check.accuracy.map_or(here, |before| before.add(here)));
+        }
         self
+    }
+
+    /// Adds an output that was compared elsewhere, value by value, under the same tolerance and leeway.
+    pub(crate) fn tally(mut self, name: &str, dims: &[usize], tally: &Tally) -> Self {
+        self.check.total += tally.total;
+        self.check.max_abs_err = self.check.max_abs_err.max(tally.max_abs_err);
+        self.check.max_rel_err = self.check.max_rel_err.max(tally.max_rel_err);
+        if let Some((at, got, want)) = tally.first {
+            self.bad(|| format!("{name}[{}]: got {got}, want {want}", position(at, dims)));
+            self.check.mismatches += tally.mismatches.saturating_sub(1);
+        }
+        self.norms(name, &tally.moments);
+        self
+    }
+
+    /// The tolerance with its leeway.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        self.tolerance
     }
 
     /// Compares the whole output by its norm.
@@ -220,16 +262,28 @@ impl Comparison {
     }
 }
 
-#[derive(Default)]
-struct Moments {
-    count: f64,
-    got: f64,
-    want: f64,
-    got_squared: f64,
-    want_squared: f64,
-    product: f64,
-    error: f64,
-    error_squared: f64,
+/// An output that was compared elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub total: u64,
+    pub mismatches: u64,
+    /// The first mismatch: its place, and what was got and wanted there.
+    pub first: Option<(usize, f64, f64)>,
+    pub max_abs_err: f64,
+    pub max_rel_err: f64,
+    pub moments: Moments,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Moments {
+    pub count: f64,
+    pub got: f64,
+    pub want: f64,
+    pub got_squared: f64,
+    pub want_squared: f64,
+    pub product: f64,
+    pub error: f64,
+    pub error_squared: f64,
 }
 
 impl Moments {
@@ -362,6 +416,26 @@ mod tests {
             compare(Tolerance::new(1e-3, 0.0), leeway, &[0.05], &[0.0]).passed
         };
         assert!(!passes(1.0) && passes(100.0));
+    }
+
+    #[test]
+    fn an_output_that_was_compared_elsewhere_counts_like_one_compared_here() {
+        let want: Vec<f32> = (0..100).map(|i| (i as f32).sin()).collect();
+        let mut got = want.clone();
+        (got[7], got[90]) = (5.0, f32::NAN);
+        let here = compare(Tolerance::new(1e-3, 1e-3), ORDINARY, &got, &want);
+        let mut moments = Moments::default();
+        got.iter().zip(&want).for_each(|(g, w)| moments.add(f64::from(*g), f64::from(*w)));
+        let tally = Tally {
+            total: 100,
+            mismatches: 2,
+            first: Some((7, 5.0, f64::from(want[7]))),
+            max_abs_err: f64::INFINITY,
+            max_rel_err: f64::INFINITY,
+            moments,
+        };
+        let start = Comparison::new(Tolerance::new(1e-3, 1e-3)).with_leeway(ORDINARY);
+        assert_eq!(start.tally("y", &[100], &tally).finish(), here);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! [`cuda::Prepared`] on a device, and both are checked by the same oracle. The `cpu` modules of the ops are plain functions, for tests.
 //! Must not measure CPU time or read files.
 
+pub mod accuracy;
 pub mod attention;
 pub mod buffer;
 mod case;
@@ -12,6 +13,7 @@ pub mod compare;
 mod copy;
 mod cpu;
 pub mod cuda;
+mod declared;
 pub mod diagnostics;
 mod error;
 mod fault;
@@ -41,6 +43,7 @@ pub mod tile_unpack;
 mod tiles;
 pub mod values;
 
+pub use accuracy::find_inaccuracy;
 pub use case::Case;
 pub use compare::{Check, Leeway, Tolerance};
 pub use cpu::Prepared;

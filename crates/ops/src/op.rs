@@ -2,8 +2,9 @@
 //! Versions only compute; drawing, poisoning, checking and timing are done once, for all ops.
 
 use crate::Tolerance;
+use crate::accuracy::Roundings;
 use crate::cases::{Cases, Draw};
-use crate::cuda::{Build, KernelFile, Launches, PrepareError};
+use crate::cuda::{Build, DeviceOracle, KernelFile, Launches, PrepareError};
 use crate::error::BuildError;
 pub use crate::request::{Backend, Request};
 use crate::rng::RandomState;
@@ -13,11 +14,12 @@ use holdpoint_cuda::compile::Config;
 use holdpoint_model::suite::{Variant, Work};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::ops::Range;
 
 #[derive(Clone, Debug)]
 pub struct Input {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub dims: Vec<usize>,
     pub domain: Domain,
     pub draw: Distribution,
@@ -38,15 +40,15 @@ pub enum Distribution {
 
 impl Input {
     /// Normal values without bounds, by row.
-    pub fn normal(name: &'static str, dims: &[usize]) -> Self {
+    pub fn normal(name: impl Into<Cow<'static, str>>, dims: &[usize]) -> Self {
         let draw = Distribution::Normal { scale: 1.0, shift: 0.0 };
-        Self { name, dims: dims.to_vec(), domain: Domain::Any, draw, by_row: true }
+        Self { name: name.into(), dims: dims.to_vec(), domain: Domain::Any, draw, by_row: true }
     }
 
     /// Values from 0 to 1, by row.
-    pub fn unit(name: &'static str, dims: &[usize]) -> Self {
+    pub fn unit(name: impl Into<Cow<'static, str>>, dims: &[usize]) -> Self {
         let draw = Distribution::Uniform { scale: 1.0, shift: 0.0 };
-        Self { name, dims: dims.to_vec(), domain: Domain::Unit, draw, by_row: true }
+        Self { name: name.into(), dims: dims.to_vec(), domain: Domain::Unit, draw, by_row: true }
     }
 
     pub fn with_domain(self, domain: Domain) -> Self {
@@ -62,7 +64,7 @@ impl Input {
     }
 
     pub(crate) fn tensor(&self, dtype: Dtype) -> Tensor {
-        Tensor::new(self.name, &self.dims, self.domain, Element::Float(dtype))
+        Tensor::new(self.name.clone(), &self.dims, self.domain, Element::Float(dtype))
     }
 
     pub(crate) fn drawn_tensor(&self, dtype: Dtype, random: &mut RandomState) -> Tensor {
@@ -90,25 +92,25 @@ impl Input {
 
 #[derive(Clone, Debug)]
 pub struct Output {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its sizes; the leading one is the op's rows, or a multiple of them.
     pub dims: Vec<usize>,
     pub element: Element,
 }
 
 impl Output {
-    pub fn new(name: &'static str, dims: &[usize], dtype: Dtype) -> Self {
-        Self { name, dims: dims.to_vec(), element: Element::Float(dtype) }
+    pub fn new(name: impl Into<Cow<'static, str>>, dims: &[usize], dtype: Dtype) -> Self {
+        Self { name: name.into(), dims: dims.to_vec(), element: Element::Float(dtype) }
     }
 
     /// Whole numbers that follow from the inputs alone; on a device the host computes them.
-    pub fn integers(name: &'static str, dims: &[usize], element: Element) -> Self {
-        Self { name, dims: dims.to_vec(), element }
+    pub fn integers(name: impl Into<Cow<'static, str>>, dims: &[usize], element: Element) -> Self {
+        Self { name: name.into(), dims: dims.to_vec(), element }
     }
 
     /// A poisoned tensor for it.
     pub(crate) fn tensor(&self) -> Tensor {
-        let mut tensor = Tensor::new(self.name, &self.dims, Domain::Any, self.element);
+        let mut tensor = Tensor::new(self.name.clone(), &self.dims, Domain::Any, self.element);
         tensor.poison();
         tensor
     }
@@ -136,6 +138,11 @@ pub struct Description {
 pub trait Op: Send {
     fn describe(&self, dtype: Dtype) -> Description;
 
+    /// The errors of a right kernel; those of ops that choose by their values are not known. `dtype` is that of the inputs.
+    fn roundings(&self, dtype: Dtype) -> Option<Roundings> {
+        Some(Roundings::new(dtype, 2))
+    }
+
     /// The same op on some of its rows; absent where it has one row only.
     fn part(&self, _: Range<usize>) -> Option<Box<dyn Op>> {
         None
@@ -149,6 +156,11 @@ pub trait Op: Send {
     /// A version on the CPU. The plain one is the oracle, also of what a device computes: it takes 32-bit floats, and weights as
     /// `dtype` has them.
     fn cpu(&self, variant: Variant, dtype: Dtype) -> Box<dyn Cpu>;
+
+    /// An oracle on a device, where the one on the CPU takes long for shapes that are in use; proven against that before it is believed.
+    fn device_oracle(&self) -> Option<DeviceOracle> {
+        None
+    }
 
     /// Checks that only the CUDA version needs.
     fn check_cuda(&self, _: &Request, _: Dtype) -> Result<(), BuildError> {

@@ -1,6 +1,7 @@
 //! Imports of every op's definition.
 
 pub(crate) use crate::Tolerance;
+pub(crate) use crate::accuracy::Roundings;
 pub(crate) use crate::cases::{Cases, Draw};
 pub(crate) use crate::cuda::{
     ALL, Build, COMMON, KernelFile, Launches, PrepareError, UNITS, WIDE, combinations, grid_x, map_sizes,

@@ -3,10 +3,12 @@
 use crate::Tolerance;
 use crate::cases::{Cases, Draw};
 use crate::cuda::KernelFile;
+use crate::declared::Declared;
 use crate::error::BuildError;
 use crate::op::{Definition, Load, NamedParams, Op, product};
 use crate::request::{Backend, Request};
 use holdpoint_cuda::Dtype;
+use holdpoint_model::suite::OpSpec;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -77,6 +79,17 @@ impl Entry {
         }
     }
 
+    /// Values of the constants that tuning a request would try; none where it is not one.
+    pub fn tuned_constants(request: &Request) -> Vec<usize> {
+        let Ok(PlannedOp { op, dtype, .. }) = plan(request, Some(Backend::Cuda)) else { return Vec::new() };
+        let configs = op.candidates(request, dtype);
+        configs
+            .iter()
+            .flat_map(|config| config.values())
+            .filter_map(|value| usize::try_from(*value).ok())
+            .collect()
+    }
+
     pub fn draw(&self, draw: &mut Draw<'_>) -> Option<(Vec<usize>, Map<String, Value>)> {
         match (self.draw_case)(draw) {
             (shape, Value::Object(params)) => Some((shape, params)),
@@ -98,6 +111,9 @@ pub fn load(request: &Request) -> Load {
 /// The op that a request asks for, after all its checks. `backend` is absent where only the oracle is wanted: that takes every
 /// element type.
 pub(crate) fn plan(request: &Request, backend: Option<Backend>) -> Result<PlannedOp, BuildError> {
+    if let Some(declared) = request.declared.as_ref().filter(|_| backend == Some(Backend::Cuda)) {
+        return plan_declared(request, declared);
+    }
     let op = || request.op.clone();
     let asked = backend.unwrap_or(Backend::Cpu);
     let known = || BuildError::UnknownOp { op: op(), known: names(asked).collect::<Vec<_>>().join(", ") };
@@ -139,6 +155,48 @@ pub(crate) fn plan(request: &Request, backend: Option<Backend>) -> Result<Planne
         }
     }
     Ok(PlannedOp { op, dtype, entry, named_params })
+}
+
+/// The entry of every op that a suite declares.
+static DECLARED: Entry = Entry {
+    name: "",
+    sizes: &[],
+    kernels: &[],
+    cases: None,
+    is_replaceable: true,
+    cpu: &[],
+    cuda: crate::cuda::ALL,
+    plan: |request| Err(request.shape_error("the suite declares no such op")),
+    load: |request| Load { elements: product(&request.shape), operations: product(&request.shape) },
+    draw_case: |_| (Vec::new(), Value::Null),
+};
+
+fn plan_declared(request: &Request, declared: &OpSpec) -> Result<PlannedOp, BuildError> {
+    let dtype = Dtype::parse(&request.dtype).ok_or_else(|| BuildError::Dtype {
+        op: request.op.clone(),
+        dtype: request.dtype.clone(),
+        place: "a device",
+        valid: crate::cuda::ALL
+            .iter()
+            .map(|dtype| format!("{:?}", dtype.name()))
+            .collect::<Vec<_>>()
+            .join(", "),
+    })?;
+    let op = Box::new(Declared::plan(request, declared)?);
+    let elements_max = Backend::Cuda.elements_max();
+    let tensors = op.describe(dtype);
+    let dims = tensors
+        .inputs
+        .iter()
+        .map(|input| &input.dims)
+        .chain(tensors.outputs.iter().map(|output| &output.dims));
+    if dims.map(|dims| product(dims)).any(|elements| elements > elements_max as u64) {
+        return Err(request.shape_error(format!("at most 2^{} elements in a tensor", elements_max.ilog2())));
+    }
+    if let Some(kernel) = &request.kernel {
+        crate::cuda::check_user_kernel(request, &DECLARED, &[], kernel)?;
+    }
+    Ok(PlannedOp { op, dtype, entry: &DECLARED, named_params: Vec::new() })
 }
 
 /// Checks a request without allocating tensors or using a device.

@@ -4,7 +4,7 @@ use crate::Tolerance;
 use crate::error::{BuildError, OpError};
 use crate::shape::Nchw;
 use holdpoint_cuda::compile::Config;
-use holdpoint_model::suite::{KernelSpec, Variant};
+use holdpoint_model::suite::{KernelSpec, OpSpec, Variant};
 use serde_json::{Map, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct Request {
     pub config: Option<Config>,
     /// On a device: the user's own kernel, in place of the op's.
     pub kernel: Option<KernelSpec>,
+    /// On a device: the op's declaration, where a suite has declared it.
+    pub declared: Option<OpSpec>,
 }
 
 impl Request {
@@ -57,6 +59,7 @@ impl Request {
             misalign: 0,
             config: None,
             kernel: None,
+            declared: None,
         }
     }
 

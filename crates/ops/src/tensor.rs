@@ -198,6 +198,23 @@ impl Tensor {
         }
     }
 
+    /// Fills it with the values of parts, one after the other; where one is missing, the rest stays as it is.
+    pub(crate) fn join(&mut self, parts: &[&Self]) {
+        let mut at = 0;
+        for part in parts {
+            let to = (at + part.len()).min(self.len());
+            match (&mut self.data, &part.data) {
+                (Data::Floats(_), Data::Floats(_)) => {
+                    self.f32_mut()[at..to].copy_from_slice(&part.f32()[..to - at]);
+                }
+                (Data::U32(all), Data::U32(values)) => all[at..to].copy_from_slice(&values[..to - at]),
+                (Data::I8(all), Data::I8(values)) => all[at..to].copy_from_slice(&values[..to - at]),
+                _ => {}
+            }
+            at = to;
+        }
+    }
+
     /// Bytes of one value in a file.
     pub fn width(&self) -> usize {
         match &self.data {

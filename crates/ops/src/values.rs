@@ -14,6 +14,8 @@ pub trait Precision {
     fn tolerance(self) -> Tolerance;
     /// Where its range ends, halfway to what would be the next number, and what is stored beyond.
     fn overflow(self) -> Overflow;
+    /// Half of the distance from 1 to the next number: the largest relative error of a rounding.
+    fn unit(self) -> f64;
 }
 
 impl Precision for Dtype {
@@ -33,6 +35,16 @@ impl Precision for Dtype {
             Self::Bf16 => Overflow { from: 3.396_177_529_230_495_7e38, largest: None },
             Self::E4m3 => Overflow { from: 464.0, largest: Some(448.0) },
         }
+    }
+
+    fn unit(self) -> f64 {
+        let bits = match self {
+            Self::F32 => 24,
+            Self::F16 => 11,
+            Self::Bf16 => 8,
+            Self::E4m3 => 4,
+        };
+        0.5_f64.powi(bits)
     }
 }
 
@@ -61,6 +73,9 @@ pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Lee
     let (mut rng, range) = (RandomState::new(seed), extremes(dtype));
     let mut drawn: Vec<Vec<f32>> =
         inputs.iter().map(|tensor| draw(kind, tensor.domain, tensor.len(), &mut rng, range)).collect();
+    if kind == Values::Spread {
+        spread(inputs, &mut drawn, &mut rng);
+    }
     if kind.is_planted() {
         let value = if kind == Values::Nan { f32::NAN } else { f32::INFINITY };
         let domains: Vec<Domain> = inputs.iter().map(|tensor| tensor.domain).collect();
@@ -73,8 +88,96 @@ pub fn fill(kind: Values, inputs: &mut [Tensor], seed: u64, dtype: Dtype) -> Lee
             tensor.values().iter().filter(|value| value.is_finite()).map(|v| v.abs()).fold(0.0, f32::max);
         scale = scale.max(f64::from(finite));
     }
-    let (planted, ordinary) = (kind.is_planted(), kind.is_ordinary());
-    Leeway { scale, planted, ordinary, overflow: dtype.overflow() }
+    let (planted, ordinary, graded) = (kind.is_planted(), kind.is_ordinary(), kind.is_graded());
+    Leeway { scale, planted, ordinary, graded, overflow: dtype.overflow() }
+}
+
+/// Makes the scores of queries and keys nearly equal, but in most cases for one key of each head: it weighs about as much as all others
+/// together, each of which weighs next to nothing. Whoever leaves out small weights, or keys from some place on, gets another answer.
+fn spread(inputs: &[Tensor], drawn: &mut [Vec<f32>], rng: &mut RandomState) {
+    let mut uniform = || rng.uniforms(1)[0];
+    let has_peak = uniform() > 0.25;
+    let rise = 2.0 * uniform();
+    let mut exponents = inputs.iter().zip(drawn).filter(|(tensor, _)| tensor.domain == Domain::Exponent);
+    let (Some((_, queries)), Some((tensor, keys))) = (exponents.next(), exponents.next()) else { return };
+    let [.., steps, width] = *tensor.dims else { return };
+    // The root of the key's score, spread over the dot product's terms.
+    let size = ((steps as f32).ln() + rise).sqrt() / (width as f32).powf(0.25);
+    queries.iter_mut().for_each(|value| *value = size * (1.0 + 0.1 * *value));
+    keys.iter_mut().for_each(|value| *value *= 0.1);
+    for head in keys.chunks_mut((steps * width).max(1)).filter(|_| has_peak) {
+        let steps = head.len() / width.max(1);
+        // The last keys are those of a ragged tile.
+        let within = if uniform() < 0.5 { steps } else { steps.min(64) };
+        let at = steps - 1 - ((uniform() * within as f32) as usize).min(within - 1);
+        head[at * width..][..width].fill(size);
+    }
+}
+
+/// How a device draws values of a kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Recipe {
+    /// Mean 0 and variance 1, scaled.
+    Normal { scale: f32 },
+    /// In [0, 1), scaled and shifted.
+    Uniform { scale: f32, shift: f32 },
+    /// By a number in [0, 1): `low` under one limit, `high` from another on, else 0.
+    Steps { low_below: f32, low: f32, high_from: f32, high: f32 },
+}
+
+/// The largest that is drawn of [`Recipe::Normal`] with a scale of 1: the sum of four numbers of 16 bits has an end.
+const NORMAL_MAX: f32 = 3.464_1;
+
+impl Recipe {
+    /// The largest magnitude that it draws.
+    pub(crate) fn largest(self) -> f32 {
+        match self {
+            Self::Normal { scale } => NORMAL_MAX * scale.abs(),
+            Self::Uniform { scale, shift } => shift.abs().max((scale + shift).abs()),
+            Self::Steps { low, high, .. } => low.abs().max(high.abs()),
+        }
+    }
+}
+
+/// How a device draws a kind of values for inputs that are too many for the host: the same distributions, other numbers. Absent for
+/// kinds whose values are not drawn one by one.
+pub(crate) fn recipe(kind: Values, domain: Domain, dtype: Dtype, seed: u64) -> Option<Recipe> {
+    if kind.is_planted() {
+        return None;
+    }
+    let range = extremes(dtype);
+    let constant = |value: f32| Recipe::Uniform { scale: 0.0, shift: value };
+    let steps = |low_below, low, high_from, high| Recipe::Steps { low_below, low, high_from, high };
+    if domain == Domain::Unit {
+        return Some(match kind {
+            Values::Zero => constant(0.0),
+            Values::Large | Values::Spikes => steps(0.5, 0.0, 0.5, 1.0),
+            Values::Constant => constant(0.5),
+            _ => Recipe::Uniform { scale: 1.0, shift: 0.0 },
+        });
+    }
+    let large = largest_drawn(kind, domain, range);
+    Some(match kind {
+        Values::Normal => Recipe::Normal { scale: 1.0 },
+        Values::Uniform => Recipe::Uniform { scale: 2.0, shift: -1.0 },
+        Values::Zero => constant(0.0),
+        Values::Constant => constant(RandomState::new(seed).normals(1)[0]),
+        Values::Large => Recipe::Normal { scale: large },
+        Values::Tiny => Recipe::Normal { scale: range.tiny },
+        Values::Small => Recipe::Normal { scale: range.small },
+        Values::Spikes => steps(0.02, -large, 0.97, large),
+        _ => return None,
+    })
+}
+
+/// The size of large values in a domain.
+fn largest_drawn(kind: Values, domain: Domain, range: Extremes) -> f32 {
+    match (domain, kind) {
+        // Two that meet are beyond what the exponential of a float holds: whoever leaves the largest score in gets infinity.
+        (Domain::Exponent, Values::Spikes) => range.large.min(30.0),
+        (Domain::Exponent, _) => range.large.min(4.0),
+        _ => range.large,
+    }
 }
 
 /// Puts a value in one place of one input.
@@ -104,19 +207,14 @@ fn draw(kind: Values, domain: Domain, len: usize, rng: &mut RandomState, range: 
         };
         return rng.uniforms(len).iter().map(unit).collect();
     }
-    let large = match (domain, kind) {
-        // Two that meet are beyond what the exponential of a float holds: whoever leaves the largest score in gets infinity.
-        (Domain::Exponent, Values::Spikes) => range.large.min(30.0),
-        (Domain::Exponent, _) => range.large.min(4.0),
-        _ => range.large,
-    };
+    let large = largest_drawn(kind, domain, range);
     let drawn = match kind {
         Values::Uniform | Values::Spikes => rng.uniforms(len),
         _ => rng.normals(len),
     };
     let constant = drawn.first().copied().unwrap_or(0.0);
     let value = |x: &f32| match kind {
-        Values::Normal | Values::Nan | Values::Infinite => *x,
+        Values::Normal | Values::Spread | Values::Nan | Values::Infinite => *x,
         Values::Uniform => 2.0 * x - 1.0,
         Values::Zero => 0.0,
         Values::Constant => constant,
@@ -172,6 +270,57 @@ mod tests {
         assert!(spikes.contains(&100.0) && spikes.iter().filter(|x| **x == 0.0).count() > 400);
         let normal = filled(Values::Normal, Domain::Any, 3).1;
         assert!(normal.scale > 2.0 && normal.scale < 5.0 && normal.ordinary, "{normal:?}");
+    }
+
+    #[test]
+    fn a_device_draws_from_the_same_range_as_the_host() {
+        for &values in Values::ALL.iter().filter(|values| !values.is_planted() && **values != Values::Spread)
+        {
+            for domain in [Domain::Any, Domain::Exponent, Domain::Weighed, Domain::Unit] {
+                let (data, _) = filled(values, domain, 7);
+                let host = data.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+                let device = recipe(values, domain, Dtype::F32, 7).unwrap().largest();
+                assert!(
+                    host <= device && (device <= 2.0 * host || values == Values::Constant),
+                    "{values:?} {domain:?}: {host} {device}"
+                );
+            }
+        }
+        assert_eq!(recipe(Values::Nan, Domain::Any, Dtype::F32, 7), None);
+        assert_eq!(recipe(Values::Infinite, Domain::Unit, Dtype::F32, 7), None);
+        assert_eq!(recipe(Values::Spread, Domain::Exponent, Dtype::F32, 7), None);
+    }
+
+    #[test]
+    fn spread_scores_have_one_key_that_weighs_as_much_as_all_others() {
+        let (heads, steps, width) = (3, 2000, 32);
+        let tensor =
+            |name, domain| Tensor::new(name, &[1, heads, steps, width], domain, Element::Float(Dtype::F32));
+        let mut peaks_count = 0;
+        for seed in 0..20 {
+            let mut inputs =
+                [tensor("q", Domain::Exponent), tensor("k", Domain::Exponent), tensor("v", Domain::Weighed)];
+            let leeway = fill(Values::Spread, &mut inputs, seed, Dtype::F32);
+            assert!(!leeway.planted && !leeway.graded && leeway.scale < 10.0, "{leeway:?}");
+            let (q, k) = (inputs[0].f32(), inputs[1].f32());
+            for head in 0..heads {
+                let row = |of: &[f32], at: usize| of[(head * steps + at) * width..][..width].to_vec();
+                let score = |key: usize| -> f32 {
+                    let dot: f32 = row(q, 7).iter().zip(row(k, key)).map(|(a, b)| a * b).sum();
+                    dot / (width as f32).sqrt()
+                };
+                let mut weights: Vec<f32> = (0..steps).map(|key| score(key).exp()).collect();
+                weights.sort_by(f32::total_cmp);
+                let largest = weights.pop().unwrap();
+                let others: f32 = weights.iter().sum();
+                // Flat where nothing stands out.
+                let is_peak = largest > 10.0 * weights[steps - 2];
+                peaks_count += usize::from(is_peak);
+                assert!(weights[steps - 2] < 3.0 * weights[0], "{} {}", weights[0], weights[steps - 2]);
+                assert!(!is_peak || (0.3..20.0).contains(&(largest / others)), "{largest} {others}");
+            }
+        }
+        assert!((30..60).contains(&peaks_count), "{peaks_count}");
     }
 
     #[test]

@@ -179,7 +179,8 @@ fn drawn(op: &str) -> Vec<(Vec<usize>, Map<String, Value>)> {
     let Some(entry) = Entry::find(op).filter(|entry| entry.cases.is_some()) else { return Vec::new() };
     let (mut random, limits) = (Random::new(1), CaseLimits { operations: 1_500_000, elements: 40_000 });
     let draw = |_| {
-        let mut draw = Draw { backend: Some(Backend::Cuda), limits, large: None, random: &mut random };
+        let mut draw =
+            Draw { backend: Some(Backend::Cuda), limits, large: None, boundaries: &[], random: &mut random };
         entry.draw(&mut draw)
     };
     (0..40).filter_map(draw).collect()

@@ -26,7 +26,13 @@ fn drawn() -> Vec<(&'static str, Vec<usize>, Map<String, Value>)> {
         let entry = Entry::find(op).unwrap();
         let count = all.len();
         for _ in 0..20 {
-            let mut draw = Draw { backend: Some(Backend::Cpu), limits, large: None, random: &mut random };
+            let mut draw = Draw {
+                backend: Some(Backend::Cpu),
+                limits,
+                large: None,
+                boundaries: &[],
+                random: &mut random,
+            };
             let (shape, params) = entry.draw(&mut draw).unwrap();
             if validate(&request(op, &shape, &params), Backend::Cpu).is_ok() {
                 all.push((op, shape, params));

@@ -283,9 +283,9 @@ fn bugs_planted_in_the_source_of_a_cuda_kernel_are_found() {
         Ok(status) => assert!(status.success()),
         Err(_) => return println!("skipped: no python3"),
     }
-    let (ran, report) = fuzz(&here, &["--fail-fast", "--cases", "199"]);
+    let (ran, report) = fuzz(&here, &["--fail-fast", "--cases", "299", "--accuracy", "fail"]);
     let kernels = report["kernels"].as_array().unwrap();
-    assert_eq!(kernels.len(), 15);
+    assert_eq!(kernels.len(), 26);
     if ran.code == 2 {
         assert!(kernels.iter().all(|kernel| kernel["skipped"].is_string()), "{ran:#?}");
         return println!("skipped: no device ({})", kernels[0]["skipped"]);

@@ -155,6 +155,46 @@ fn bugs_beyond_small_sizes_are_found_with_default_settings() {
 }
 
 #[test]
+fn weights_that_are_left_out_because_they_are_small_are_found() {
+    let Some((_, failure)) = find("weights_under_0_001", 0) else { return };
+    assert!(failure["found_after"].as_u64().unwrap() <= 200, "{failure:#}");
+}
+
+#[test]
+fn errors_within_the_tolerance_are_named_and_fail_where_that_is_asked_for() {
+    for (name, word) in
+        [("truncated", "truncated instead of rounded"), ("scale_a_thousandth_off", "% too large")]
+    {
+        let Some(command) = python("planted.py", &[name]) else { return };
+        let here = here_with(&command, &EVERY_OP[..1]);
+        let common = ["--dtype", "f16", "--cases", "30"];
+        let (ran, report) = fuzz(&here, &common);
+        let kernel = &report["kernels"][0];
+        assert_eq!((ran.code, &kernel["failures"]), (0, &json!([])), "{name}: {kernel:#}");
+        let finding = &kernel["less_accurate"]["finding"];
+        assert_eq!(finding["kind"], "less_accurate", "{name}: {kernel:#}");
+        assert!(finding["detail"].as_str().unwrap().contains(word), "{name}: {finding}");
+        here.run(&[&["fuzz", "--suite", "workers.toml"][..], &common].concat()).ends(0).prints(&[
+            "inaccurate",
+            "less accurate than it should be",
+            word,
+        ]);
+        let (ran, report) = fuzz(&here, &[&common[..], &["--accuracy", "fail", "--fail-fast"]].concat());
+        let failure = &report["kernels"][0]["failures"][0];
+        assert_eq!((ran.code, &failure["finding"]["kind"]), (1, &json!("less_accurate")), "{name}: {ran:#?}");
+        here.run(&["fuzz", "replay", failure["file"].as_str().unwrap()]).ends(1).prints(&["less_accurate"]);
+        here.write("workers.toml", &here.read("workers.toml").replace(name, "honest"));
+        here.run(&["fuzz", "replay", failure["file"].as_str().unwrap()]).ends(0);
+        here.write(
+            "workers.toml",
+            &format!("{}[fuzz.attention]\naccuracy = \"fail\"\n", here.read("workers.toml")),
+        );
+        let (ran, _) = fuzz(&here, &common);
+        assert_eq!(ran.code, 0, "the honest worker: {ran:#?}");
+    }
+}
+
+#[test]
 fn wrong_whole_numbers_are_found() {
     for (name, output) in [("indices_unsorted", "indices["), ("origins_swapped", "origins[")] {
         let Some((_, failure)) = find(name, 3) else { return };

@@ -182,6 +182,44 @@ def width_96(out, b, h, s, d):
         out[-1] += 0.01 * (1 + abs(out[-1]))
 
 
+# Bugs within the tolerance, or in the smallest weights.
+
+def weighted(change):
+    """Attention of one head with other weights: `change` has each weight, the largest of which is 1."""
+
+    def kernel(number, shape, params, q, k, v):
+        steps, width = shape[2:]
+        scale, out = 1.0 / math.sqrt(width), []
+        keys = [k[at : at + width] for at in range(0, len(k), width)]
+        for i in range(steps):
+            query, seen = q[i * width : (i + 1) * width], i + 1 if params.get("causal") else steps
+            scores = [scale * sum(map(honest.mul, query, key)) for key in keys[:seen]]
+            weights = [change(math.exp(score - max(scores))) for score in scores]
+            total = sum(weights)
+            out += [sum(map(honest.mul, weights, v[d::width])) / total for d in range(width)]
+        return out
+
+    return head_loop(kernel)
+
+
+weights_under_0_001 = weighted(lambda weight: weight if weight >= 0.001 else 0.0)
+
+
+def scale_a_thousandth_off(shape, params, q, k, v):
+    return attention(shape, params, [1.001 * x for x in q], k, v)
+
+
+def truncated(shape, params, *qkv):
+    """To the 11 bits of a half, toward zero."""
+    def cut(x):
+        if not math.isfinite(x) or x == 0.0:
+            return x
+        unit = 2.0 ** (math.frexp(x)[1] - 11)
+        return math.trunc(x / unit) * unit
+
+    return [[cut(x) for x in attention(shape, params, *qkv)[0]]]
+
+
 # Whole numbers that are wrong.
 
 def indices_unsorted(packed, ids, corners):
@@ -379,7 +417,7 @@ CHANGES = [tail_off_by_one, nan_at_one_index, multiples_of_64, long_sequences, t
            heads_above_8, batch_index_3, width_96]
 HEADS = [mask_off_by_one, last_head, no_maximum, keys_beyond_512]
 PACKS = [indices_unsorted, origins_swapped]
-KERNELS = [order_of_heads, stale_row, wrong_scale, half_sums]
+KERNELS = [order_of_heads, stale_row, wrong_scale, half_sums, weights_under_0_001, scale_a_thousandth_off, truncated]
 SCANS = [short_clamp, nan_tokens, gate_turned, state_of_the_first_batch]
 WRITES = [unwritten_tail, past_the_end, unaligned, constant]
 CALLS = [left_from_the_last_run, kept_by_pointer, kept_by_input, input_changed, adds_up]

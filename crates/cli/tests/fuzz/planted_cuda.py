@@ -22,6 +22,18 @@ BUGS = [
     ("no_maximum", "= fmaxf(most, score);", "= 0.0f;"),
     ("sum_in_half", "score += query[d] * keys[j][d];", "score = __half2float(__float2half(score + query[d] * keys[j][d]));"),
     ("wrong_head", "static_cast<size_t>(blockIdx.y) * steps", "static_cast<size_t>(blockIdx.y / 2) * steps"),
+    # Eleven more.
+    ("unmasked_tail", "min(TILE, end - first);", "TILE;"),
+    ("one_value_in_fifty", "static_cast<elem>(sum[d] / weights)", "static_cast<elem>((at + d) % 50 == 7 ? 1.1f * sum[d] / weights : sum[d] / weights)"),
+    ("odd_heads_above_8", "static_cast<size_t>(blockIdx.y) * steps", "static_cast<size_t>(blockIdx.y > 8 ? blockIdx.y & ~1u : blockIdx.y) * steps"),
+    ("nan_swallowed", "if (score == nothing) continue;", "if (!(score > nothing)) continue;"),
+    ("causal_block_one_short", "(blockIdx.x + 1) * ROWS)", "(blockIdx.x + 1) * ROWS - 1)"),
+    ("polynomial_for_exp", "weight = expf(score - top);", "weight = 1.0f / (1.0f - (score - top) * (1.0f - 0.5f * (score - top)));"),
+    ("first_row_at_1_mod_32", "    if (is_row) {", "    if (is_row && (row > 0 || steps % 32 != 1)) {"),
+    ("keys_beyond_512", "first < end; first += TILE", "first < min(end, 32 * TILE); first += TILE"),
+    ("weights_under_0_001", "most = top;", "most = top;\n            if (weight < 0.001f) continue;"),
+    ("scale_a_thousandth_off", "? scale *", "? 1.001f * scale *"),
+    ("truncated", "static_cast<elem>(sum[d] / weights)", "static_cast<elem>(__uint_as_float(__float_as_uint(sum[d] / weights) & 0xffffe000u))"),
     ("input_overwritten", "    if (is_row) {", "    if (is_row) const_cast<elem*>(q)[at] = static_cast<elem>(0.0f);\n    if (is_row) {"),
 ]
 

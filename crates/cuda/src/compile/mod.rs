@@ -21,6 +21,7 @@ use holdpoint_model::FailureCause;
 use nvrtc::Compiled;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A kernel file: its name without the ending, its text, and the headers it may include besides the toolkit's own.
 #[derive(Debug)]
@@ -74,13 +75,28 @@ impl Unit {
 pub struct Compiler {
     nvrtc: Result<Nvrtc, Unavailable>,
     cache: Cache,
+    compiled_count: AtomicUsize,
 }
 
 impl Compiler {
     /// The compiler of this machine, if there is one, and what was compiled here before; `driver` tells code of one driver
     /// from that of another.
     pub fn new(cache_dir: &Path, driver: &str) -> Self {
-        Self { nvrtc: search().and_then(|found| Nvrtc::load(&found)), cache: Cache::new(cache_dir, driver) }
+        Self {
+            nvrtc: search().and_then(|found| Nvrtc::load(&found)),
+            cache: Cache::new(cache_dir, driver),
+            compiled_count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Units that were not in the cache and have been compiled.
+    pub fn compiled_count(&self) -> usize {
+        self.compiled_count.load(Ordering::Relaxed)
+    }
+
+    /// Whether the machine code of a unit is in the cache.
+    pub fn has(&self, unit: &Unit, arch: &str) -> bool {
+        self.cache.get(&self.cache.key(unit.source, &unit.options(arch))).is_some()
     }
 
     pub fn version(&self) -> Option<String> {
@@ -103,6 +119,7 @@ impl Compiler {
             CudaError::new(FailureCause::NotStarted, detail)
         })?;
         let compiled = unit.compile(nvrtc, &options)?;
+        self.compiled_count.fetch_add(1, Ordering::Relaxed);
         // What cannot be kept is compiled again next time.
         let _ = self.cache.put(&key, &compiled.cubin);
         Ok(compiled.cubin)

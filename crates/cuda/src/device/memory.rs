@@ -137,6 +137,16 @@ impl Device {
         let _ = self.pool().map(|pool| unsafe { result::mem_pool::trim_to(pool, 0) });
     }
 
+    /// Keeps so much unused memory for the next allocation, which would otherwise be mapped anew after every wait for the device.
+    pub fn keep_unused(&self, bytes: u64) {
+        let mut bytes = bytes;
+        let value = (&raw mut bytes).cast();
+        // SAFETY: the attribute is a 64-bit number.
+        let _ = self.pool().map(|pool| unsafe {
+            result::mem_pool::set_attribute(pool, PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, value)
+        });
+    }
+
     fn pool(&self) -> Option<sys::CUmemoryPool> {
         // SAFETY: the device is open.
         unsafe { result::device::get_default_mem_pool(self.stream.context().cu_device()) }.ok()

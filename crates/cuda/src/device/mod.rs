@@ -144,6 +144,11 @@ impl Device {
         self.state.read()
     }
 
+    /// The most power that it may draw.
+    pub fn power_limit_w(&self) -> Option<f64> {
+        self.state.power_limit_w()
+    }
+
     /// Millijoules since the driver was loaded.
     pub fn energy_mj(&self) -> Option<u64> {
         self.state.energy_mj()

@@ -33,6 +33,8 @@ pub struct StateReader {
     index: u32,
     /// Never changes and takes a millisecond to read, so it is read once.
     sm_mhz_max: Option<u32>,
+    /// The same.
+    power_limit_w: Option<f64>,
     energy_read: Cell<Option<Instant>>,
 }
 
@@ -41,9 +43,16 @@ impl StateReader {
         let nvml = Nvml::init().ok();
         let device = nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(uuid).ok());
         let index = device.as_ref().and_then(|device| device.index().ok());
-        let sm_mhz_max = device.and_then(|device| device.max_clock_info(Clock::SM).ok());
-        let energy_read = Cell::new(None);
-        Self { nvml: nvml.filter(|_| index.is_some()), index: index.unwrap_or(0), sm_mhz_max, energy_read }
+        let sm_mhz_max = device.as_ref().and_then(|device| device.max_clock_info(Clock::SM).ok());
+        let power_limit_w =
+            device.and_then(|device| device.enforced_power_limit().ok()).map(|mw| f64::from(mw) / 1e3);
+        let (energy_read, nvml) = (Cell::new(None), nvml.filter(|_| index.is_some()));
+        Self { nvml, index: index.unwrap_or(0), sm_mhz_max, power_limit_w, energy_read }
+    }
+
+    /// The most power that the device may draw.
+    pub fn power_limit_w(&self) -> Option<f64> {
+        self.power_limit_w
     }
 
     pub fn driver_version(&self) -> Option<String> {
@@ -61,6 +70,7 @@ impl StateReader {
             memory_mhz: device.clock_info(Clock::Memory).ok(),
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
             power_w: device.power_usage().ok().map(|mw| f64::from(mw) / 1e3),
+            power_limit_w: self.power_limit_w,
             energy_j: self.energy_j(&device),
             throttle_reasons: own.unwrap_or_default(),
             processes: processes.unwrap_or_default().iter().map(|process| process.pid).collect(),

@@ -25,6 +25,9 @@ pub struct FuzzArgs {
     /// Stop a kernel at its first failing case
     #[arg(long)]
     pub fail_fast: bool,
+    /// Consequence of errors within the tolerance that are larger than they should be [default: the suite's, else report]
+    #[arg(long, value_name = "WHAT")]
+    pub accuracy: Option<Accuracy>,
     /// Element types in place of the workloads' own, such as f16,bf16
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub dtype: Vec<String>,
@@ -37,6 +40,14 @@ pub struct FuzzArgs {
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Accuracy {
+    /// Name them
+    Report,
+    /// The kernel fails
+    Fail,
 }
 
 #[derive(Debug, Subcommand)]

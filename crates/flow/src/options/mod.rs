@@ -38,7 +38,7 @@ pub use evidence::{
     AttestArgs, AttestCommand, AttestCreateArgs, ChecklistArgs, ReleaseArgs, ReplayArgs, ReplayCommand,
     ReplayCompare, TargetName, VerifyArgs,
 };
-pub use fuzz::{FuzzArgs, FuzzCommand};
+pub use fuzz::{Accuracy, FuzzArgs, FuzzCommand};
 pub use gate::{CONFIRM_DEFAULT, GateArgs, RUNS_DEFAULT};
 pub use init::FirstSuiteArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};

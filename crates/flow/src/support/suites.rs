@@ -18,6 +18,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("attention-10", include_str!("../../../../suites/attention-10.toml")),
     ("attention-27", include_str!("../../../../suites/attention-27.toml")),
     ("gpu-large", include_str!("../../../../suites/gpu-large.toml")),
+    ("gpu-power", include_str!("../../../../suites/gpu-power.toml")),
     ("ceilings", include_str!("../../../../suites/ceilings.toml")),
     ("ceilings-gpu", include_str!("../../../../suites/ceilings-gpu.toml")),
 ];

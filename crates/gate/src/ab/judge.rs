@@ -2,7 +2,7 @@
 
 use super::deciding::{Compared, is_exact};
 use super::evidence::{self, Blocks};
-use super::{Deciding, estimate, exact, metrics};
+use super::{Deciding, estimate, exact, metrics, power};
 use crate::contradiction::is_close;
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
 use crate::policy::{Pair, Policy};
@@ -75,7 +75,7 @@ pub fn judge_sides(report: &AbReport, plan: &AbPlan, policy: Policy) -> Result<J
             head: report.head.clone(),
             finished: report.finished,
         }),
-        notes: report.notes.clone(),
+        notes: report.notes.iter().cloned().chain(power::notes(report)).collect(),
         ungated: Vec::new(),
         checks,
         threshold: None,
@@ -136,6 +136,11 @@ fn check_units(report: &AbReport) -> Result<(), SidesError> {
     Ok(())
 }
 
+/// Share of a workload's time in which its timed calls ran on a device.
+fn busy_share(workload: &AbWorkload) -> Option<f64> {
+    workload.busy_s().filter(|_| workload.spent_s > 0.0).map(|busy_s| (busy_s / workload.spent_s).min(1.0))
+}
+
 /// Samples of two sides and the rule that they are judged by.
 struct Sides<'a> {
     report: &'a AbReport,
@@ -183,6 +188,7 @@ impl Sides<'_> {
                 identity: workload.identity.clone(),
                 ended,
                 spent_s: workload.spent_s,
+                busy_share: busy_share(workload),
                 evidence,
                 disjoint_ci,
                 calibrated: None,
@@ -213,6 +219,7 @@ impl Sides<'_> {
             let paired = PairedKeys {
                 // Its time is the workload's, and counted there.
                 spent_s: 0.0,
+                busy_share: None,
                 evidence,
                 disjoint_ci: None,
                 metric: Some(metric.clone()),

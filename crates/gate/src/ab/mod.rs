@@ -9,6 +9,7 @@ mod evidence;
 mod exact;
 mod judge;
 mod metrics;
+mod power;
 mod resume;
 pub(crate) mod times;
 pub mod unit_plan;

@@ -84,15 +84,34 @@ fn what_was_put_in_and_found_is_detected_and_no_alarm() {
 }
 
 #[test]
-fn times_and_units_are_medians_over_trials() {
+fn seconds_are_wall_time_over_comparisons_and_units_are_medians() {
     let mut reports = vec![trial(&[&SAME]), trial(&[&SAME]), trial(&[&SAME[..10]])];
     for (report, seconds) in reports.iter_mut().zip([1.0, 2.0, 9.0]) {
         report.elapsed_s = seconds;
     }
     let found = summary(0.0, &reports);
     let w = &found.workloads["w0"];
-    assert_eq!((found.seconds, w.seconds, w.seconds_p90, w.units), (2.0, 2.0, 2.0, 20.0));
+    assert_eq!((found.seconds, w.seconds, w.seconds_p90, w.units), (12.5 / 3.0, 4.0, 2.0, 20.0));
     assert_eq!((w.unit_sd, found.suite_seconds), (Some(0.0), Some(2.0)));
+    assert_eq!((found.busy_share, w.busy_share), (None, None), "there is no device");
+}
+
+#[test]
+fn the_share_in_which_a_device_was_busy_stands_beside_the_seconds() {
+    let mut report = trial(&[&SAME, &SAME]);
+    report.elapsed_s = 4.0;
+    let rounds = report.workloads[0].units.iter_mut().flat_map(|unit| &mut unit.rounds);
+    let samples_ns: u64 = rounds
+        .map(|round| {
+            round.state.device = Some(Default::default());
+            round.base_ns.iter().chain(&round.head_ns).sum::<u64>()
+        })
+        .sum();
+    let found = summary(0.0, &[report]);
+    let busy_s = samples_ns as f64 / 1e9;
+    let shares: Vec<Option<f64>> = found.workloads.values().map(|w| w.busy_share).collect();
+    assert_eq!(shares, [Some(busy_s / found.workloads["w0"].seconds), None]);
+    assert_eq!(found.busy_share, Some(busy_s / 12.5));
 }
 
 #[test]

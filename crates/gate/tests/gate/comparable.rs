@@ -61,6 +61,22 @@ fn another_environment_is_inconclusive_and_every_difference_is_named() {
 }
 
 #[test]
+fn a_baseline_is_comparable_under_the_same_power_limit() {
+    let (mut current, mut baseline) = pair();
+    let mut verdict = |was: &[(&str, &str)], is: &[(&str, &str)]| {
+        (baseline.environment_lock, current.environment_lock) = (lock(was), lock(is));
+        let judged = gate(&current, &baseline);
+        (judged.verdict, judged.checks[0].reason.clone())
+    };
+    let limit = |watts: &'static str| [("seed", "1"), ("cuda.power_limit_w", watts)];
+    assert_eq!(verdict(&limit("700"), &limit("700")).0, Verdict::Pass);
+    let (other, reason) = verdict(&limit("700"), &limit("500"));
+    assert_eq!(other, Verdict::Inconclusive);
+    assert!(reason.contains("cuda.power_limit_w was \"700\", is \"500\""), "{reason}");
+    assert_eq!(verdict(&[("seed", "1")], &limit("700")).0, Verdict::Pass, "older baselines name no limit");
+}
+
+#[test]
 fn what_a_file_does_not_say_of_its_environment_cannot_differ() {
     let (mut current, baseline) = pair();
     current.environment_lock = lock(&[("seed", "1")]);

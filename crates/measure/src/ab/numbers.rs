@@ -18,6 +18,7 @@ pub(super) fn take(result: &mut RunResult, process_id: Option<u32>) -> SideNumbe
             Some(id) => machine::peak_rss_bytes_of(&id.to_string()),
             None => result.peak_rss_bytes,
         },
+        sm_mhz: std::mem::take(&mut result.sm_mhz),
         printed: std::mem::take(&mut result.printed),
     }
 }

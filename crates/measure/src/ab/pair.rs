@@ -3,9 +3,10 @@
 use super::Sides;
 use super::lane::Lane;
 use super::numbers;
-use super::trouble::{Watch, device_trouble};
+use super::trouble::{DeviceTurn, Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
+use crate::pace::rest_after;
 use crate::slot::Slot;
 use crate::worker::{Commands, Copies, Place, Prepared, Worker, WorkerError};
 use holdpoint_model::ab::{Clock, SideKernels};
@@ -37,11 +38,13 @@ pub(super) struct Pair<'a> {
     slots: [BTreeMap<&'a str, Slot<'a>>; 2],
     cpu: Option<usize>,
     copies: Copies,
+    /// How long a device rests before each turn of the next round, whichever side's it is.
+    rest: Duration,
 }
 
 impl<'a> Pair<'a> {
     pub(super) fn new(sides: &'a Sides, cpu: Option<usize>, copies: Copies) -> Self {
-        Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu, copies }
+        Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu, copies, rest: Duration::ZERO }
     }
 
     /// Starts the workload's processes in random order, unless another workload has.
@@ -173,6 +176,7 @@ impl<'a> Pair<'a> {
         let processes = self.processes(lane);
         let mut results = [RunResult::default(), RunResult::default()];
         let mut numbers = [SideNumbers::default(), SideNumbers::default()];
+        let mut rest = Duration::ZERO;
         watch.begin(&processes, self.cpu);
         let tandem = if lane.plan.clock == Clock::Tandem { self.tandem(lane, turns) } else { None };
         let is_tandem = tandem.is_some();
@@ -187,16 +191,22 @@ impl<'a> Pair<'a> {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
             let process_id = self.slot(lane, side)?.process_id();
             process_id.into_iter().for_each(numbers::reset_peak);
+            std::thread::sleep(self.rest);
+            let turn = Instant::now();
             let result = self.requester(lane, side)?.run(samples.into(), calls);
             results[side] = result.map_err(|error| side_failed(side, error))?;
+            rest = rest.max(rest_after(&results[side], turn.elapsed()));
             numbers[side] = numbers::take(&mut results[side], process_id);
         }
+        self.rest = rest;
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         limit_to_shorter(&mut results, lane);
         // Workers of other workloads wait beside this one's, with memory on the device.
         let own: Vec<u32> =
             self.slots.iter().flat_map(BTreeMap::values).filter_map(Slot::process_id).collect();
-        trouble.extend(device_trouble(results.iter().filter_map(|result| result.device.as_ref()), &own));
+        let turn =
+            |side: usize| DeviceTurn { state: results[side].device.as_ref(), sm_mhz: &numbers[side].sm_mhz };
+        trouble.extend(device_trouble([turn(0), turn(1)], &own));
         trouble.sort_unstable();
         trouble.dedup();
         // The device's state after both sides.

@@ -7,6 +7,7 @@ use crate::machine::{self, StateReader};
 use crate::schedstat::SchedStat;
 use holdpoint_model::machine::DeviceState;
 use holdpoint_model::{MachineState, Trouble};
+use holdpoint_stats as stats;
 use std::time::{Instant, SystemTime};
 
 /// A clock that is set moves by more than this against the steady one; one that is only disciplined moves by 15 µs in
@@ -18,6 +19,9 @@ pub const STEAL: f64 = 0.05;
 pub const FREQUENCY: f64 = 0.9;
 /// Share of the round for which a worker may wait for a CPU before it counts as trouble.
 pub const WAIT: f64 = 0.2;
+
+/// Clocks of the two sides at the power limit may differ by this share: twice what they wander from turn to turn.
+const CLOCKS_APART: f64 = 0.05;
 
 pub(super) struct Watch {
     ticks: StateReader,
@@ -73,10 +77,18 @@ impl Watch {
     }
 }
 
-/// Trouble of the device, judging by the states that both sides saw.
-pub(super) fn device_trouble<'s>(states: impl Iterator<Item = &'s DeviceState>, own: &[u32]) -> Vec<Trouble> {
+/// Trouble of the device, judging by the states that both sides saw. At its power limit its clock is lower, which is no trouble where it
+/// is the same for both: they take short turns, so it does not follow one side alone.
+pub(super) fn device_trouble(sides: [DeviceTurn<'_>; 2], own: &[u32]) -> Vec<Trouble> {
     let mut found = Vec::new();
-    for state in states {
+    let [base, head] = sides.each_ref().map(DeviceTurn::median_mhz);
+    let clocks_differ = base.zip(head).is_some_and(|(a, b)| (a - b).abs() > CLOCKS_APART * a.max(b));
+    let is_limited =
+        |side: &DeviceTurn<'_>| side.state.is_some_and(|state| state.is_power_limited_at(side.median_mhz()));
+    if sides.iter().any(is_limited) && clocks_differ {
+        found.push(Trouble::Throttled);
+    }
+    for state in sides.iter().filter_map(|side| side.state) {
         if state.is_throttled() {
             found.push(Trouble::Throttled);
         }
@@ -85,6 +97,21 @@ pub(super) fn device_trouble<'s>(states: impl Iterator<Item = &'s DeviceState>, 
         }
     }
     found
+}
+
+/// A side's turn on a device.
+#[derive(Clone, Copy)]
+pub(super) struct DeviceTurn<'s> {
+    pub state: Option<&'s DeviceState>,
+    /// Clock of each sample, 0 where unknown.
+    pub sm_mhz: &'s [u32],
+}
+
+impl DeviceTurn<'_> {
+    fn median_mhz(&self) -> Option<f64> {
+        let known: Vec<f64> = self.sm_mhz.iter().filter(|mhz| **mhz > 0).map(|mhz| f64::from(*mhz)).collect();
+        stats::median(&known)
+    }
 }
 
 /// How long the processes' main threads have waited for a CPU, since they began.
@@ -127,12 +154,36 @@ mod tests {
             ..DeviceState::default()
         };
         let own = [7, 8];
-        let trouble_of = |state: DeviceState| device_trouble(std::iter::once(&state), &own);
+        let trouble_of = |state: DeviceState| {
+            let turn = DeviceTurn { state: Some(&state), sm_mhz: &[] };
+            device_trouble([turn, DeviceTurn { state: None, sm_mhz: &[] }], &own)
+        };
         assert_eq!(trouble_of(state(&[], &[7, 8])), []);
         assert_eq!(trouble_of(state(&["GPU_IDLE"], &[7])), []);
-        assert_eq!(trouble_of(state(&["SW_POWER_CAP"], &[7])), [Trouble::Throttled]);
+        assert_eq!(trouble_of(state(&["HW_THERMAL_SLOWDOWN"], &[7])), [Trouble::Throttled]);
+        assert_eq!(trouble_of(state(&["SW_POWER_CAP", "HW_SLOWDOWN"], &[7])), [Trouble::Throttled]);
+        assert_eq!(trouble_of(state(&["SW_POWER_CAP"], &[7])), [], "how a device runs dense kernels");
         assert_eq!(trouble_of(state(&[], &[7, 9])), [Trouble::SharedDevice]);
         assert_eq!(trouble_of(state(&[], &[123, 124])), [], "the driver counts processes differently here");
+    }
+
+    #[test]
+    fn at_the_power_limit_both_sides_must_have_the_same_clock() {
+        let limited =
+            DeviceState { throttle_reasons: vec!["SW_POWER_CAP".to_owned()], ..DeviceState::default() };
+        let free = DeviceState::default();
+        let trouble_of = |states: [&DeviceState; 2], clocks: [u32; 2]| {
+            let sm_mhz = clocks.map(|mhz| [mhz, 0, mhz]);
+            let turn = |at: usize| DeviceTurn { state: Some(states[at]), sm_mhz: &sm_mhz[at] };
+            device_trouble([turn(0), turn(1)], &[])
+        };
+        assert_eq!(trouble_of([&limited, &limited], [1700, 1650]), []);
+        for clocks in [[1700, 1980], [1980, 1700]] {
+            assert_eq!(trouble_of([&limited, &free], clocks), [Trouble::Throttled]);
+            assert_eq!(trouble_of([&limited, &limited], clocks), [Trouble::Throttled]);
+            assert_eq!(trouble_of([&free, &free], clocks), [], "the highest clock is not known");
+        }
+        assert_eq!(trouble_of([&limited, &free], [1700, 0]), [], "nothing is known of head's clock");
     }
 
     #[test]

@@ -162,7 +162,7 @@ mod tests {
         for op in names(Backend::Cpu) {
             let mut drawn = || {
                 let backend = Some(Backend::Cpu);
-                let mut draw = Draw { backend, limits, large: None, random: &mut random };
+                let mut draw = Draw { backend, limits, large: None, boundaries: &[], random: &mut random };
                 let (shape, params) = Entry::find(op)?.draw(&mut draw)?;
                 serde_json::from_value(json!({
                     "op": op, "shape": shape, "dtype": "f32", "params": params, "seed": 5, "values": "normal",

@@ -59,6 +59,8 @@ impl<'a> Oracle<'a> {
             bytes: bytes.len() as u64,
             calls: vec![CallPlaces { inputs, outputs: outputs.clone() }],
             repeats: 1,
+            kernel: None,
+            declared: None,
             ..request.clone()
         };
         let answered = slot.worker().and_then(|w| self.tensors.exchange(w, &mut request, &mut bytes));

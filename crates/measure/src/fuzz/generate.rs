@@ -1,5 +1,6 @@
 //! Generates cases that kernels trip over: tiny and ragged sizes, primes, sizes next to powers of two, odd parameters
-//! and values, and a few cases that are large along one axis.
+//! and values, and a few cases that are large along one axis: long rows, which end beside the tiles and parts that a kernel names,
+//! and on a device sizes whose product passes 2^31.
 
 use super::{Kernel, Target};
 use holdpoint_model::suite::FuzzLimits;
@@ -12,6 +13,11 @@ use holdpoint_stats::random::Random;
 const TRIES_MAX: usize = 2_000;
 /// One case in this many is large along one axis, each axis in its turn.
 const LARGE_EVERY: u64 = 20;
+/// For our own workers one in this many, from here on, is large along the axis that kernels sum over.
+const LONG_EVERY: u64 = 10;
+const LONG_FIRST: u64 = 4;
+/// The numbers of the cases that pass 2^31: late, as they take a second each, and within a hundred.
+const HUGE: std::ops::Range<u64> = 95..100;
 
 /// Largest size of a declared op, except along the large axis.
 const DECLARED_MAX: usize = 300;
@@ -20,7 +26,9 @@ fn most(target: Target, is_large: bool, limits: Option<&FuzzLimits>) -> CaseLimi
     let (operations, elements) = match (target, is_large) {
         // An oracle takes a millisecond or so.
         (Target::Builtin | Target::Cuda, false) => (1_500_000, 40_000),
-        (Target::Builtin | Target::Cuda, true) => (8_000_000, 200_000),
+        (Target::Builtin, true) => (8_000_000, 200_000),
+        // Of long rows the oracle computes a sample.
+        (Target::Cuda, true) => (1 << 34, 1 << 20),
         // Eight calls per case and more while shrinking, by a worker that may be written in plain Python.
         (Target::External, false) => (400_000, 6_000),
         // About a second per call in plain Python.
@@ -41,7 +49,10 @@ fn sizes_max(kernel: &Kernel<'_>) -> Vec<usize> {
     }
     match kernel.declared {
         Some(op) => vec![2048; op.sizes.len()],
-        None => cases(kernel).map_or(Vec::new(), |(_, cases)| cases.sizes_max.to_vec()),
+        None => cases(kernel).map_or(Vec::new(), |(_, cases)| match kernel.target {
+            Target::Cuda => cases.device_sizes_max.to_vec(),
+            _ => cases.sizes_max.to_vec(),
+        }),
     }
 }
 
@@ -66,11 +77,17 @@ fn draw_declared(op: &OpSpec, draw: &mut Draw<'_>) -> Vec<usize> {
 
 /// A kernel's case by its number; `None` if no request fits.
 pub(super) fn generate(kernel: &Kernel<'_>, number: u64, random: &mut Random) -> Option<FuzzCase> {
+    if let Some(case) = huge(kernel, number, random) {
+        return Some(case);
+    }
     let sizes_max = sizes_max(kernel);
-    let is_large = number % LARGE_EVERY == LARGE_EVERY - 1 && !sizes_max.is_empty();
-    let axis = is_large.then(|| (number / LARGE_EVERY) as usize % sizes_max.len());
+    let row_axis = cases(kernel).and_then(|(_, cases)| cases.row_axis);
+    let axis = large_axis(kernel.target, number, sizes_max.len(), row_axis);
     for _ in 0..TRIES_MAX {
-        let large = axis.map(|axis| (axis, draw_large(sizes_max[axis], random)));
+        let large = axis.map(|axis| match row_axis == Some(axis) {
+            true => (axis, draw_long(sizes_max[axis], &kernel.boundaries, random)),
+            false => (axis, draw_large(sizes_max[axis], random)),
+        });
         let case = draw_case(kernel, large, random)?;
         let is_within = case.shape.iter().zip(&sizes_max).all(|(size, max)| size <= max);
         if is_within && kernel.target.takes(&case) {
@@ -80,9 +97,47 @@ pub(super) fn generate(kernel: &Kernel<'_>, number: u64, random: &mut Random) ->
     None
 }
 
+/// The axis along which a case is large, if it is.
+fn large_axis(target: Target, number: u64, axes_count: usize, row_axis: Option<usize>) -> Option<usize> {
+    if axes_count == 0 {
+        return None;
+    }
+    if number % LARGE_EVERY == LARGE_EVERY - 1 {
+        return Some((number / LARGE_EVERY) as usize % axes_count);
+    }
+    row_axis.filter(|_| target != Target::External && number % LONG_EVERY == LONG_FIRST)
+}
+
 /// Draws from the upper half of the allowed range.
 fn draw_large(max: usize, random: &mut Random) -> usize {
     max - random.below((max / 2).max(1))
+}
+
+/// Draws a length of a row: from the upper half, or beside a power of two or a boundary that the kernel names, within a factor of 32 of
+/// the maximum.
+fn draw_long(max: usize, boundaries: &[usize], random: &mut Random) -> usize {
+    let at_least = (max / 32).max(1);
+    let unit = match random.below(3) {
+        0 => return draw_large(max, random),
+        1 if !boundaries.is_empty() => boundaries[random.below(boundaries.len())].max(1),
+        _ => return ((at_least << random.below(6)) + random.below(3)).clamp(2, max + 1) - 1,
+    };
+    // As many lengths between each power of two and the next.
+    let near = at_least << random.below(5);
+    let near = near + random.below(near.max(1));
+    (near.div_ceil(unit) * unit + random.below(3)).clamp(2, max + 1) - 1
+}
+
+/// A case whose sizes' product passes 2^31: index arithmetic in 32 bits goes wrong there. Absent where the kernel does not take it.
+fn huge(kernel: &Kernel<'_>, number: u64, random: &mut Random) -> Option<FuzzCase> {
+    let is_limited = |limits: &FuzzLimits| !limits.sizes_max.is_empty() || limits.elements_max.is_some();
+    let is_due =
+        kernel.target == Target::Cuda && !kernel.limits.is_some_and(is_limited) && HUGE.contains(&number);
+    let (_, cases) = cases(kernel).filter(|_| is_due)?;
+    let shape = cases.huge.get((number - HUGE.start) as usize)?.to_vec();
+    let mut case = draw_case(kernel, None, random)?;
+    (case.shape, case.values, case.offset) = (shape, Values::Normal, 0);
+    kernel.target.takes(&case).then_some(case)
 }
 
 fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Random) -> Option<FuzzCase> {
@@ -92,7 +147,8 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         Target::Cuda => Some(Backend::Cuda),
         Target::External => None,
     };
-    let mut draw = Draw { backend, limits: most(target, large.is_some(), kernel.limits), large, random };
+    let limits = most(target, large.is_some(), kernel.limits);
+    let mut draw = Draw { backend, limits, large, boundaries: &kernel.boundaries, random };
     let (shape, params, values) = match (kernel.declared, cases(kernel)) {
         (Some(declared), _) => {
             (draw_declared(declared, &mut draw), kernel.spec.params.clone(), &declared.values[..])
@@ -103,6 +159,8 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         }
         (None, None) => return None,
     };
+    let row_axis = cases(kernel).and_then(|(_, cases)| cases.row_axis);
+    let is_row = |(axis, _): (usize, usize)| row_axis == Some(axis);
     Some(FuzzCase {
         op: op.clone(),
         shape,
@@ -110,6 +168,10 @@ fn draw_case(kernel: &Kernel<'_>, large: Option<(usize, usize)>, random: &mut Ra
         params,
         seed: random.bits() >> 12,
         values: match kernel.declared {
+            // A long row whose weights are spread shows what leaves some of them out.
+            None if large.is_some_and(is_row) && values.contains(&Values::Spread) && random.below(2) == 0 => {
+                Values::Spread
+            }
             // A large case tests size: values that hide wrong elements would waste it.
             _ if large.is_some() => Values::Normal,
             // Half of the built-in ops' cases have ordinary values.
@@ -140,7 +202,7 @@ mod tests {
     }
 
     fn kernel(spec: &WorkloadSpec, target: Target) -> Kernel<'_> {
-        Kernel { spec, dtype: "f32".to_owned(), target, declared: None, limits: None }
+        Kernel { spec, dtype: "f32".to_owned(), target, declared: None, limits: None, boundaries: Vec::new() }
     }
 
     #[test]
@@ -203,6 +265,42 @@ mod tests {
             let heavy = cases.iter().filter(|case| super::super::size::is_heavy(case)).count();
             assert!(heavy <= 10, "{op}: {heavy} of 200 are heavy");
         }
+    }
+
+    #[test]
+    fn rows_on_a_device_are_long_end_beside_boundaries_and_stay_few() {
+        let (mut random, spec) = (Random::new(7), workload("attention"));
+        let kernel = Kernel { boundaries: vec![96], dtype: "f16".to_owned(), ..kernel(&spec, Target::Cuda) };
+        let cases: Vec<FuzzCase> =
+            (0..300).map(|number| generate(&kernel, number, &mut random).unwrap()).collect();
+        let long: Vec<&FuzzCase> =
+            cases.iter().filter(|case| case.shape[2] > 512 && case.shape[..2] != [5, 13_107]).collect();
+        assert!((20..45).contains(&long.len()), "{} are long", long.len());
+        assert!(long.iter().any(|case| case.shape[2] > 15_000));
+        assert!(
+            long.iter().any(|case| [95, 0, 1].contains(&(case.shape[2] % 96)) && case.shape[2] % 32 != 0)
+        );
+        assert!(long.iter().filter(|case| case.values == Values::Spread).count() >= 8);
+        assert!(long.iter().all(|case| case.values == Values::Spread || case.values == Values::Normal));
+        for axis in [0, 1] {
+            assert!(cases.iter().any(|case| case.shape[axis] > 32 && case.shape[axis] < 2000), "axis {axis}");
+        }
+        let products = |case: &&FuzzCase| case.shape.iter().product::<usize>() > 1 << 31;
+        assert_eq!(cases.iter().filter(products).count(), 1);
+        assert!(cases.iter().any(|case| case.shape[0] * case.shape[1] * case.shape[2].pow(2) > 1 << 31));
+        // The kernel takes less than a hundredth of a second, the host draws a million values at most.
+        for case in cases
+            .iter()
+            .filter(|case| !HUGE.contains(&(cases.iter().position(|c| c == *case).unwrap() as u64)))
+        {
+            let [batch, heads, steps, width] = case.shape[..] else { panic!() };
+            let elements = batch * heads * steps * width;
+            assert!(elements <= 1 << 21 && elements * steps <= 1 << 34, "{:?}", case.shape);
+        }
+        let mut widths: Vec<usize> = long.iter().map(|case| case.shape[3]).collect();
+        widths.sort_unstable();
+        widths.dedup();
+        assert!(widths.len() >= 3, "{widths:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The kernels of a suite that can be fuzzed, and its own workloads as cases.
 
+use super::boundaries::find_boundaries;
 use super::own;
 use holdpoint_model::suite::{FuzzLimits, OpSpec, Variant, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
 use holdpoint_model::{FuzzCase, Suite, Values, WorkloadSpec};
@@ -23,13 +24,15 @@ impl Target {
     pub fn for_workload(spec: &WorkloadSpec) -> Option<Self> {
         match spec.worker.as_str() {
             WORKER_BUILTIN => Some(Self::Builtin),
+            // The right answer to a declared op comes from another worker, as for those of the user.
+            WORKER_CUDA if spec.declared.is_some() => Some(Self::External),
             WORKER_CUDA => Some(Self::Cuda),
             WORKER_COMMAND => None,
             _ => Some(Self::External),
         }
     }
 
-    /// The declaration of a workload's op, if a user's worker runs it.
+    /// The declaration of a workload's op, if a user's worker or kernel runs it.
     pub fn declared<'a>(self, suite: &'a Suite, spec: &WorkloadSpec) -> Option<&'a OpSpec> {
         suite.ops.get(&spec.op).filter(|_| self == Self::External)
     }
@@ -42,6 +45,7 @@ impl Target {
         match self {
             Self::Builtin => validate(&own::request(case), Backend::Cpu).is_ok(),
             Self::External => match &case.declared {
+                Some(_) if case.kernel.is_some() => validate(&own::request(case), Backend::Cuda).is_ok(),
                 Some(op) => Dtype::parse(&case.dtype).is_some() && op.tensors(&case.shape).is_ok(),
                 None => own::is_for_workers(&case.op) && validate_oracle(&own::request(case)).is_ok(),
             },
@@ -59,6 +63,8 @@ pub struct Kernel<'a> {
     pub target: Target,
     pub declared: Option<&'a OpSpec>,
     pub limits: Option<&'a FuzzLimits>,
+    /// Lengths of tiles and parts that it names.
+    pub boundaries: Vec<usize>,
 }
 
 impl Kernel<'_> {
@@ -96,11 +102,29 @@ pub fn kernels<'a>(suite: &'a Suite, only: &[String], dtypes: &[String]) -> Vec<
             if seen.insert((spec.op.clone(), dtype.clone(), spec.worker.clone(), own)) {
                 let declared = target.declared(suite, spec);
                 let limits = suite.fuzz.get(&spec.op);
-                all.push(Kernel { spec, dtype: dtype.clone(), target, declared, limits });
+                let mut kernel =
+                    Kernel { spec, dtype: dtype.clone(), target, declared, limits, boundaries: Vec::new() };
+                let case = workload_case(suite, &kernel, spec);
+                kernel.boundaries = find_boundaries(spec, &case, suite.dir.as_deref());
+                all.push(kernel);
             }
         }
     }
     all
+}
+
+fn workload_case(suite: &Suite, kernel: &Kernel<'_>, spec: &WorkloadSpec) -> FuzzCase {
+    FuzzCase {
+        op: spec.op.clone(),
+        shape: spec.shape.clone(),
+        dtype: kernel.dtype.clone(),
+        params: spec.params.clone(),
+        seed: suite.seed_of(spec),
+        values: Values::Normal,
+        offset: 0,
+        kernel: spec.kernel.clone(),
+        declared: kernel.declared.cloned(),
+    }
 }
 
 /// The suite's own workloads as cases with ordinary values; some may be too large to run.
@@ -116,19 +140,41 @@ pub(super) fn workload_cases<'a>(
     };
     let mut seen = Vec::new();
     suite.workloads.iter().filter(is_same).filter_map(move |spec| {
-        let case = FuzzCase {
-            op: spec.op.clone(),
-            shape: spec.shape.clone(),
-            dtype: kernel.dtype.clone(),
-            params: spec.params.clone(),
-            seed: suite.seed_of(spec),
-            values: Values::Normal,
-            offset: 0,
-            kernel: spec.kernel.clone(),
-            declared: kernel.declared.cloned(),
-        };
+        let case = workload_case(suite, kernel, spec);
         let is_new = !seen.contains(&case);
         seen.push(case.clone());
         is_new.then_some(case)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_examples_of_kernels_are_taken_at_their_own_shapes() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        for (file, count, target) in [
+            ("split-k/split_k.toml", 1, Target::External),
+            ("kernel-forms/forms.toml", 6, Target::Cuda),
+            ("attention.toml", 1, Target::Cuda),
+        ] {
+            let path = examples.join(file);
+            let mut suite = Suite::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            suite.dir = path.parent().map(Path::to_owned);
+            let kernels = kernels(&suite, &[], &[]);
+            assert_eq!(kernels.len(), count, "{file}");
+            for kernel in kernels {
+                assert_eq!(kernel.target, target, "{file}");
+                let case = workload_case(&suite, &kernel, kernel.spec);
+                assert!(target.takes(&case), "{file}: {case:?}");
+                assert!(
+                    kernel.spec.name == "library" || !kernel.boundaries.is_empty(),
+                    "{file}: {}",
+                    kernel.name()
+                );
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod arena;
+mod boundaries;
 mod call;
 mod declared;
 mod exchange;
@@ -11,7 +12,7 @@ mod kernels;
 pub(crate) mod own;
 mod rate;
 mod shrink;
-mod size;
+pub(crate) mod size;
 mod times;
 
 pub use answers::{Answered, Answerer, Answers, Differs, OutputTensor, compare};
@@ -21,11 +22,15 @@ pub use size::TooLarge;
 use crate::slot::Slot;
 use crate::worker::WorkerError;
 use arena::Arena;
-use holdpoint_model::fuzz::{Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel, Shown, SizeRange};
+use holdpoint_model::fuzz::{
+    Accuracy, Errors, Evaluated, Finding, FuzzFailure, FuzzedKernel, OnInaccurate, Shown, SizeRange,
+};
 use holdpoint_model::{FailureCause, FindingKind, FuzzCase, Suite};
+use holdpoint_ops::find_inaccuracy;
 use holdpoint_stats::random::Random;
 use kernels::workload_cases;
 use std::path::Path;
+use std::time::Instant;
 
 /// Timeouts of a worker before it is given up.
 const TIMEOUTS_MAX: u32 = 8;
@@ -37,6 +42,8 @@ pub struct Plan {
     pub seed: u64,
     /// Whether a kernel's first failure ends its cases.
     pub fail_fast: bool,
+    /// Consequence of errors that are larger than they should be; the suite's, where absent.
+    pub accuracy: Option<OnInaccurate>,
 }
 
 /// Fuzzes one kernel after the other.
@@ -46,6 +53,7 @@ pub struct Fuzzer<'a> {
     target: Target,
     arena: Option<Arena<'a>>,
     timeouts_count: u32,
+    accuracy: OnInaccurate,
 }
 
 impl<'a> Fuzzer<'a> {
@@ -53,14 +61,19 @@ impl<'a> Fuzzer<'a> {
     pub fn new(suite: &'a Suite, worker: &'a str, target: Target, dir: &Path) -> std::io::Result<Self> {
         let arena = (target == Target::External).then(|| Arena::new(suite, dir)).transpose()?;
         let slot = Slot::new(suite, worker, None);
-        Ok(Self { suite, slot, target, arena, timeouts_count: 0 })
+        Ok(Self { suite, slot, target, arena, timeouts_count: 0, accuracy: OnInaccurate::Report })
     }
 
+    /// Runs and checks a case. Errors that are larger than they should be are a finding only where they fail.
     pub fn evaluate(&mut self, case: &FuzzCase) -> Evaluated {
-        self.with_worker(|worker, arena| match arena {
+        let mut evaluated = self.with_worker(|worker, arena| match arena {
             Some(arena) => arena::evaluate(arena, worker, case),
             None => worker.fuzz(case),
-        })
+        });
+        if self.accuracy == OnInaccurate::Fail && evaluated.finding.is_none() {
+            evaluated.finding = evaluated.errors.and_then(|errors| less_accurate(errors.accuracy));
+        }
+        evaluated
     }
 
     fn check_times(&mut self, case: &FuzzCase) -> Evaluated {
@@ -93,6 +106,9 @@ impl<'a> Fuzzer<'a> {
         let total = own_cases.len() as u64 + plan.cases_count;
         let (mut own_cases, mut numbers) = (own_cases.into_iter(), 0..);
         let mut passed = Passed::default();
+        let mut case_times = Vec::new();
+        let by_suite = kernel.limits.map(|limits| limits.accuracy);
+        self.accuracy = plan.accuracy.or(by_suite).unwrap_or_default();
         for _ in 0..total {
             let generated = || generate::generate(kernel, numbers.next()?, &mut random);
             let Some(case) = own_cases.next().or_else(generated) else {
@@ -100,9 +116,15 @@ impl<'a> Fuzzer<'a> {
                 fuzzed.skipped = Some(format!("{what} with this worker"));
                 break;
             };
+            let start = Instant::now();
             let evaluated = self.evaluate(&case);
+            case_times.push(start.elapsed().as_secs_f64());
             if let Some(reason) = evaluated.skipped {
                 fuzzed.refused_count += 1;
+                // It says nothing about the kernel that the device has not the memory for tensors of this size.
+                if self.target == Target::Cuda && size::is_huge(&case) {
+                    continue;
+                }
                 fuzzed.skipped = Some(reason);
                 // A user's worker may support only some cases; ours report what the machine lacks.
                 if self.arena.is_some() { continue } else { break }
@@ -111,8 +133,9 @@ impl<'a> Fuzzer<'a> {
             note_sizes(&mut fuzzed.sizes, kernel, &case.shape);
             on_case(fuzzed.cases_count);
             let Some(finding) = evaluated.finding else {
-                fuzzed.passed_count += 1;
                 fuzzed.errors = evaluated.errors.map_or(fuzzed.errors, |errors| fuzzed.errors.worse(errors));
+                note_accuracy(&mut fuzzed, evaluated.errors, &case);
+                fuzzed.passed_count += 1;
                 passed.add(case);
                 continue;
             };
@@ -134,10 +157,14 @@ impl<'a> Fuzzer<'a> {
             if fuzzed.failures.is_empty()
                 && let Some(finding) = self.check_times(&case).finding
             {
-                let (first, found_after) = (case.clone(), fuzzed.cases_count);
-                let shown = Shown::default();
-                fuzzed.failures.push(FuzzFailure { finding, case, first, found_after, shown, file: None });
+                fuzzed.failures.push(seen(finding, &case, fuzzed.cases_count));
             }
+        }
+        fuzzed.case_s_p50 = holdpoint_stats::median(&case_times);
+        // All cases together show a bias that none shows alone.
+        if self.accuracy == OnInaccurate::Fail && fuzzed.failures.is_empty() {
+            fuzzed.failures.extend(fuzzed.less_accurate.take());
+            fuzzed.passed_count -= fuzzed.failures.len() as u64;
         }
         fuzzed
     }
@@ -161,6 +188,28 @@ impl<'a> Fuzzer<'a> {
     fn is_too_slow(&self) -> bool {
         self.timeouts_count >= TIMEOUTS_MAX / 2
     }
+}
+
+/// Errors that are larger or more biased than they should be, as a finding.
+fn less_accurate(accuracy: Option<Accuracy>) -> Option<Finding> {
+    let detail = find_inaccuracy(&accuracy?)?;
+    Some(Finding { kind: FindingKind::LessAccurate, detail })
+}
+
+/// Notes the first case, or the first number of cases together, whose errors are larger or more biased than they should be.
+fn note_accuracy(fuzzed: &mut FuzzedKernel, errors: Option<Errors>, case: &FuzzCase) {
+    let Some(here) = errors.and_then(|errors| errors.accuracy).filter(|_| fuzzed.less_accurate.is_none())
+    else {
+        return;
+    };
+    let found = less_accurate(Some(here)).or_else(|| less_accurate(fuzzed.errors.accuracy));
+    fuzzed.less_accurate = found.map(|finding| seen(finding, case, fuzzed.cases_count));
+}
+
+/// A finding as its case first showed it.
+fn seen(finding: Finding, case: &FuzzCase, found_after: u64) -> FuzzFailure {
+    let (case, first) = (case.clone(), case.clone());
+    FuzzFailure { finding, case, first, found_after, shown: Shown::default(), file: None }
 }
 
 /// A failure of the worker as a finding; a worker that has died is started again for the next case.
@@ -188,6 +237,8 @@ fn no_cases(kernel: &Kernel<'_>) -> FuzzedKernel {
         errors: Errors::default(),
         sizes: Vec::new(),
         skipped: None,
+        case_s_p50: None,
+        less_accurate: None,
         failures: Vec::new(),
     }
 }

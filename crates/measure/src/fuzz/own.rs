@@ -10,6 +10,7 @@ pub(crate) fn request(case: &FuzzCase) -> Request {
         seed: case.seed,
         misalign: case.offset * width,
         kernel: case.kernel.clone(),
+        declared: case.declared.clone().filter(|_| case.kernel.is_some()),
         ..Request::new(&case.op, &case.shape, &case.dtype, &case.params)
     }
 }
@@ -58,11 +59,13 @@ pub(crate) fn from_check(check: &Check) -> Evaluated {
         max_rel_err: check.max_rel_err,
         rel_norm: check.rel_norm,
         correlation: check.correlation,
+        accuracy: check.accuracy,
     });
+    let checked_by = check.checked_by.clone();
     if check.passed {
-        return Evaluated { errors, ..Evaluated::default() };
+        return Evaluated { errors, checked_by, ..Evaluated::default() };
     }
     let first = check.first_bad.as_deref().unwrap_or("something differs");
     let detail = format!("{first}; {} of {} values are wrong", check.mismatches, check.total);
-    Evaluated { errors, ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
+    Evaluated { errors, checked_by, ..Evaluated::wrong(FindingKind::WrongAnswer, detail) }
 }

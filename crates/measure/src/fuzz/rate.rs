@@ -1,7 +1,7 @@
 //! How often a case fails: measured when it is found, so that a replay runs it often enough to see it again.
 
 use super::Fuzzer;
-use holdpoint_model::fuzz::{Evaluated, Replayed, Shown};
+use holdpoint_model::fuzz::{Evaluated, OnInaccurate, Replayed, Shown};
 use holdpoint_model::{FindingKind, FuzzCase};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,9 @@ impl Fuzzer<'_> {
     pub fn replay(&mut self, case: &FuzzCase, kind: FindingKind, before: Shown) -> Replayed {
         let runs_max = if kind.is_about_time() { 1 } else { before.runs_needed(REPLAYS_MAX) };
         let enough = if before.is_always() { 1 } else { FAILED_COUNT };
+        if kind == FindingKind::LessAccurate {
+            self.accuracy = OnInaccurate::Fail;
+        }
         let mut shown = Shown { runs_count: 0, failed_count: 0 };
         let mut last = Evaluated::default();
         while shown.runs_count < runs_max && shown.failed_count < enough && !self.is_too_slow() {

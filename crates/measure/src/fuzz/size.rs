@@ -2,7 +2,10 @@
 
 use super::{Target, own};
 use holdpoint_model::FuzzCase;
-use holdpoint_model::limits::{CASE_DEVICE_ELEMENTS_MAX, CASE_ELEMENTS_MAX, CASE_OPERATIONS_MAX};
+use holdpoint_model::Values;
+use holdpoint_model::limits::{
+    CASE_DEVICE_ELEMENTS_MAX, CASE_ELEMENTS_MAX, CASE_HUGE_ELEMENTS_MAX, CASE_OPERATIONS_MAX,
+};
 use holdpoint_ops::{Load, load};
 
 /// A case with more operations gets one call per request, others two.
@@ -19,7 +22,11 @@ pub enum TooLarge {
 impl Target {
     pub fn check_size(self, case: &FuzzCase) -> Result<(), TooLarge> {
         let (Load { elements, operations }, shape) = (measure(self, case), case.shape.clone());
-        let max = if self == Self::Cuda { CASE_DEVICE_ELEMENTS_MAX } else { CASE_ELEMENTS_MAX };
+        let max = match self {
+            Self::Cuda if case.values == Values::Normal => CASE_HUGE_ELEMENTS_MAX,
+            Self::Cuda => CASE_DEVICE_ELEMENTS_MAX,
+            _ => CASE_ELEMENTS_MAX,
+        };
         if elements > max {
             return Err(TooLarge::Elements { shape, elements, max });
         }
@@ -28,6 +35,11 @@ impl Target {
         }
         Ok(())
     }
+}
+
+/// Whether a case has so many elements that a device may lack the memory for it.
+pub(crate) fn is_huge(case: &FuzzCase) -> bool {
+    product(&case.shape) > CASE_DEVICE_ELEMENTS_MAX
 }
 
 pub(super) fn is_heavy(case: &FuzzCase) -> bool {

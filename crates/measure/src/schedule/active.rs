@@ -175,27 +175,37 @@ fn failed(error: WorkerError, samples: Option<Samples>) -> Outcome {
 mod tests {
     use super::*;
     use holdpoint_model::machine::DeviceState;
+    use holdpoint_model::report::Measured;
     use holdpoint_model::suite::{BenchSpec, HarnessKind};
     use holdpoint_model::{MachineState, Suite};
 
     /// Six rounds. The device is throttled in the first `throttled`, and shared in the first `shared` of them.
     fn measured(throttled: usize, shared: usize) -> (Option<String>, usize) {
+        let measured = measured_in("HW_SLOWDOWN", throttled, shared);
+        (measured.distrust, measured.samples.rounds.len())
+    }
+
+    /// The same, throttled for a reason.
+    fn measured_in(reason: &str, throttled: usize, shared: usize) -> Box<Measured> {
         let text = "schema_version = 1\nname = \"s\"\n[[workload]]\nname = \"w\"\nop = \"copy\"\nworker = \"cuda\"\n";
         let suite = Suite::parse(text).unwrap();
         let mut active = Active::new(&suite.workloads[0], 1);
         for at in 0..6 {
             let device = DeviceState {
-                throttle_reasons: (at < throttled).then(|| "HW_SLOWDOWN".to_owned()).into_iter().collect(),
+                throttle_reasons: (at < throttled).then(|| reason.to_owned()).into_iter().collect(),
+                sm_mhz_max: Some(1980),
+                power_w: Some(698.0),
+                power_limit_w: Some(700.0),
                 processes: if at < shared { vec![7, 8] } else { vec![7, 9] },
                 ..DeviceState::default()
             };
             let state = MachineState { device: Some(device), ..MachineState::default() };
-            let round = Round { elapsed_ns: vec![1000], state, ..round() };
+            let round = Round { elapsed_ns: vec![1_000_000], sm_mhz: vec![1900], state, ..round() };
             active.push(round, Duration::ZERO, &[7, 9], &suite.measure);
         }
         active.end = Some(Ok(Stopped::RoundsMax));
         match active.finish().outcome {
-            Outcome::Measured(measured) => (measured.distrust, measured.samples.rounds.len()),
+            Outcome::Measured(measured) => measured,
             other => panic!("{other:?}"),
         }
     }
@@ -222,6 +232,18 @@ mod tests {
         suite.workloads[0].bench =
             Some(BenchSpec { kind: HarnessKind::Criterion, id: String::new(), folder: String::new() });
         assert_eq!(stopped(&suite), Some(true));
+    }
+
+    #[test]
+    fn times_at_the_power_limit_are_trusted_and_say_so() {
+        let limited = measured_in("SW_POWER_CAP", 6, 0);
+        assert_eq!((limited.distrust, limited.sm_cycles_p50), (None, Some(1_900_000.0)));
+        let limited = limited.power_limited.unwrap();
+        assert_eq!(limited.describe(), "1900 of 1980 MHz at 698 of 700 W, 698.000 mJ a call");
+        assert_eq!(limited.rounds_count, 6);
+        assert_eq!(measured_in("SW_POWER_CAP", 3, 0).power_limited, None, "not in most rounds");
+        let hot = measured_in("HW_THERMAL_SLOWDOWN", 6, 0);
+        assert_eq!((hot.distrust.as_deref(), hot.power_limited), (Some("device_throttled"), None));
     }
 
     #[test]

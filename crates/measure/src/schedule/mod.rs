@@ -9,6 +9,7 @@ use crate::ask::{self, Batch, Requester};
 use crate::audit::Audit;
 use crate::harness::has_one_sample;
 use crate::machine::StateReader;
+use crate::pace::rest_after;
 use crate::slot::Slot;
 use crate::worker::Prepared;
 use active::{Active, NotMeasured};
@@ -17,11 +18,13 @@ use holdpoint_model::{MachineState, Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
+    /// A workload's answers are being checked.
+    Checking(&'a str),
     /// A workload is being prepared, checked and warmed up.
     Preparing(&'a str),
     Round {
@@ -52,6 +55,7 @@ pub(crate) fn measure(
         slots: BTreeMap::new(),
         state: StateReader::default(),
         random: Random::new(suite.seed),
+        rest: Duration::ZERO,
         on_event,
     };
     let measured =
@@ -65,6 +69,8 @@ struct Scheduler<'a, 'e> {
     slots: BTreeMap<&'a str, Slot<'a>>,
     state: StateReader,
     random: Random,
+    /// How long a device rests before the next turn.
+    rest: Duration,
     on_event: &'e mut dyn FnMut(Event),
 }
 
@@ -227,8 +233,11 @@ impl<'a> Scheduler<'a, '_> {
     }
 
     fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, NotMeasured> {
-        let calls_per_sample = active.calls_per_sample;
-        Ok(self.requester(active).run(samples_count, calls_per_sample)?)
+        std::thread::sleep(self.rest);
+        let (calls_per_sample, start) = (active.calls_per_sample, Instant::now());
+        let result = self.requester(active).run(samples_count, calls_per_sample)?;
+        self.rest = rest_after(&result, start.elapsed());
+        Ok(result)
     }
 
     fn requester<'s>(&'s mut self, active: &'s mut Active<'a>) -> Requester<'s, 'a> {

@@ -213,6 +213,7 @@ impl Worker for Commands {
             max_rel_err: 0.0,
             first_bad: (!passed)
                 .then(|| format!("stdout: got {:?}, want {:?}", clip(&printed), clip(expected))),
+            checked_by: None,
         }))
     }
 

@@ -4,10 +4,11 @@
 use super::evaluate::{Tensors, evaluation_request};
 use super::{Computed, Prepared, Worker, WorkerError, op_request};
 use crate::clock::nanos;
-use crate::fuzz::own;
+use crate::fuzz::{own, size};
 use crate::machine;
 use holdpoint_cuda::{CudaError, Timing, Unavailable};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
+use holdpoint_model::machine::POWER_LIMIT;
 use holdpoint_model::metric::METRIC_ENERGY;
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
@@ -39,6 +40,8 @@ pub struct Cuda {
     prepared: HashMap<String, (cuda::Prepared, (Timing, Cache))>,
     /// Time added to each sample, as a share of it.
     slowdown: f64,
+    /// Whether kernels that were missing in the cache have been compiled for all workloads.
+    is_compiled_ahead: bool,
 }
 
 impl Cuda {
@@ -49,6 +52,7 @@ impl Cuda {
             gpu: Gpu::open(ordinal, cache_dir),
             prepared: HashMap::new(),
             slowdown,
+            is_compiled_ahead: false,
         }
     }
 }
@@ -91,7 +95,11 @@ impl From<CudaError> for WorkerError {
 }
 
 fn prepare(gpu: &mut Gpu, request: &Request) -> Result<cuda::Prepared, PrepareError> {
-    cuda::Prepared::new(gpu, request).map_err(|error| match error {
+    found_or_skipped(cuda::Prepared::new(gpu, request))
+}
+
+fn found_or_skipped(prepared: Result<cuda::Prepared, PrepareError>) -> Result<cuda::Prepared, PrepareError> {
+    prepared.map_err(|error| match error {
         // Without a compiler, a kernel that was never compiled here cannot run: a fact about the machine.
         PrepareError::Device(error) if error.cause == FailureCause::NotStarted => {
             PrepareError::Skipped("nvrtc_not_found".to_owned())
@@ -113,6 +121,9 @@ impl Worker for Cuda {
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError> {
         let mut info = super::worker_info(WORKER_CUDA, TIMER_CUDA_GRAPH, EVENT_RESOLUTION_NS);
         info.device = self.gpu.as_ref().ok().map(|gpu| gpu.info().clone());
+        let power_limit_w = self.gpu.as_ref().ok().and_then(Gpu::power_limit_w);
+        info.environment_lock
+            .extend(power_limit_w.map(|watts| (POWER_LIMIT.to_owned(), format!("{watts:.0}"))));
         Ok(info)
     }
 
@@ -127,6 +138,10 @@ impl Worker for Cuda {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(Prepared::Skipped(unavailable.reason.to_owned())),
         };
+        if gpu.has_compiled() && !std::mem::replace(&mut self.is_compiled_ahead, true) {
+            let requests: Vec<Request> = self.specs.iter().map(|spec| op_request(spec, seed)).collect();
+            gpu.compile_ahead(&requests);
+        }
         // Free the previous buffers first.
         self.prepared.remove(workload);
         let prepared = match prepare(gpu, &op_request(spec, seed)) {
@@ -182,6 +197,10 @@ impl Worker for Cuda {
         let (Ok(gpu), Some((prepared, _))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
+        // The oracle of a declared op is a worker that only `fuzz` and `check` ask.
+        if self.specs.iter().any(|spec| spec.name == workload && spec.declared.is_some()) {
+            return Ok(None);
+        }
         Ok(Some(super::to_answer(prepared.check(gpu)?)))
     }
 
@@ -190,9 +209,15 @@ impl Worker for Cuda {
             Ok(gpu) => gpu,
             Err(unavailable) => return Ok(own::skipped(unavailable.reason)),
         };
-        let prepared = prepare(gpu, &own::request(case));
+        let prepared = found_or_skipped(cuda::Prepared::for_answers(gpu, &own::request(case)));
         match prepared.and_then(|mut prepared| prepared.evaluate(gpu, case.values, case.seed)) {
             Err(PrepareError::Skipped(reason)) => Ok(own::skipped(reason)),
+            // Whether tensors beyond 2^31 elements fit is a fact about the machine.
+            Err(PrepareError::Device(error))
+                if size::is_huge(case) && error.cause == FailureCause::OutOfMemory =>
+            {
+                Ok(own::skipped(error.detail))
+            }
             Err(error) => Err(error.into()),
             Ok(cuda::Evaluation::Checked(check)) => Ok(own::from_check(&check)),
             Ok(cuda::Evaluation::Wrong(kind, detail)) => Ok(Evaluated::wrong(kind, detail)),
@@ -205,7 +230,8 @@ impl Worker for Cuda {
             Err(unavailable) => return Ok(Computed::Skipped(unavailable.reason.to_owned())),
         };
         let request = evaluation_request(evaluation);
-        let mut prepared = match prepare(gpu, &request) {
+        let prepared = found_or_skipped(cuda::Prepared::for_answers(gpu, &request));
+        let mut prepared = match prepared {
             Err(PrepareError::Request(error)) => return Ok(Computed::Skipped(error.to_string())),
             Err(PrepareError::Skipped(reason)) => return Ok(Computed::Skipped(reason)),
             prepared => prepared?,

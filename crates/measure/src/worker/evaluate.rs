@@ -64,6 +64,7 @@ pub(super) fn evaluation_request(evaluation: &Evaluation) -> Request {
     Request {
         seed: evaluation.seed.unwrap_or(0),
         kernel: evaluation.kernel.clone(),
+        declared: evaluation.declared.clone(),
         ..Request::new(&evaluation.op, &evaluation.shape, &evaluation.dtype, &evaluation.params)
     }
 }

@@ -48,6 +48,7 @@ pub(crate) fn op_request(spec: &WorkloadSpec, seed: u64) -> Request {
         seed,
         tolerance: spec.check.map(|check| Tolerance { atol: check.atol, rtol: check.rtol }),
         kernel: spec.kernel.clone(),
+        declared: spec.declared.clone(),
         ..Request::new(&spec.op, &spec.shape, &spec.dtype, &spec.params)
     }
 }
@@ -59,6 +60,7 @@ fn to_answer(check: Check) -> Answer {
         max_abs_err: check.max_abs_err,
         max_rel_err: check.max_rel_err,
         first_bad: check.first_bad,
+        checked_by: check.checked_by,
     }
 }
 

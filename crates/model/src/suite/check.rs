@@ -68,6 +68,8 @@ impl Suite {
         let metrics = self.gate.metrics.clone().unwrap_or_else(Metrics::time);
         for workload in &mut self.workloads {
             fill_defaults(workload, &metrics);
+            workload.declared =
+                self.ops.get(&workload.op).filter(|_| workload.worker == WORKER_CUDA).cloned();
         }
         let build = self.harness.as_mut().and_then(HarnessSpec::complete);
         self.build = self.build.or(build);

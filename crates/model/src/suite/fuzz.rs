@@ -1,9 +1,10 @@
-//! How large the cases of `fuzz` are.
+//! How large the cases of `fuzz` are, and what counts as a failure.
 
+use crate::fuzz::OnInaccurate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits on the cases that are drawn for an op. The suite's own shapes are run whatever these say.
+/// Limits on the cases that are drawn for an op, and what fails. The suite's own shapes are run whatever the limits say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FuzzLimits {
@@ -16,6 +17,9 @@ pub struct FuzzLimits {
     /// Most multiply-adds of attention's scores; of a declared op, the largest product of all sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations_max: Option<u64>,
+    /// Whether errors that are larger or more biased than they should be, yet within the tolerance, fail.
+    #[serde(skip_serializing_if = "OnInaccurate::is_default")]
+    pub accuracy: OnInaccurate,
 }
 
 impl FuzzLimits {

@@ -14,9 +14,12 @@ pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORK
 pub use fuzz::FuzzLimits;
 pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
 pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
-pub use kernel::{KernelCompiler, KernelSpec};
+pub use kernel::{
+    FloatArgument, KernelArgument, KernelCompiler, KernelFileKind, KernelSpec, LaunchSpec, MapArgument,
+    RsqrtArgument, WorkspaceSpec,
+};
 pub use metrics::{CountedBy, MetricSpec, Metrics, Tolerance};
-pub use op::OpSpec;
+pub use op::{OpSpec, Shapes};
 pub use size::Size;
 
 use schemars::JsonSchema;
@@ -265,6 +268,9 @@ pub struct WorkloadSpec {
     /// A kernel of your own that a `cuda` workload runs in place of the op's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelSpec>,
+    /// The declaration of its op, where a `cuda` workload runs one that the suite declares.
+    #[serde(skip)]
+    pub declared: Option<OpSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The metrics to gate: with a stored baseline `p50_ms` (default), `p95_ms`, `p99_ms`, `mean_ms`, `min_ms`, `cpu_p50_ms`;

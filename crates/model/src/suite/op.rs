@@ -2,9 +2,9 @@
 
 use super::{CheckSpec, Size};
 use crate::fuzz::Values;
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// An op's inputs and outputs; the right answer comes from another worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 pub struct OpSpec {
     /// Names of the sizes in a workload's `shape`, in order.
     pub sizes: Vec<String>,
-    /// The inputs by name, each with its sizes: numbers or expressions such as `"m"` or `"2 * k"`.
-    pub inputs: BTreeMap<String, Vec<Size>>,
+    /// The inputs by name, each with its sizes: numbers or expressions such as `"m"` or `"2 * k"`. A worker gets them in this order.
+    pub inputs: IndexMap<String, Vec<Size>>,
     /// The outputs likewise.
-    pub outputs: BTreeMap<String, Vec<Size>>,
+    pub outputs: IndexMap<String, Vec<Size>>,
     /// The worker from `[workers]` that computes the right answer: asked by `evaluate` in f32, it should compute in more.
     pub oracle: String,
     /// Conditions on the sizes, such as `"k % 8 == 0"`.
@@ -63,7 +63,7 @@ impl OpSpec {
                 return Err(format!("it requires {condition}"));
             }
         }
-        let of = |tensors: &BTreeMap<String, Vec<Size>>| -> Result<Shapes, String> {
+        let of = |tensors: &IndexMap<String, Vec<Size>>| -> Result<Shapes, String> {
             let mut all = Shapes::new();
             for (name, sizes) in tensors {
                 let mut dims = Vec::new();
@@ -94,7 +94,11 @@ mod tests {
         .unwrap();
         assert_eq!(op.check(), Ok(()));
         let (inputs, outputs) = op.tensors(&[2, 3, 4]).unwrap();
-        assert_eq!(inputs, [("a".to_owned(), vec![2, 4]), ("b".to_owned(), vec![4, 3])]);
+        assert_eq!(
+            inputs,
+            [("b".to_owned(), vec![4, 3]), ("a".to_owned(), vec![2, 4])],
+            "in the order of the file"
+        );
         assert_eq!(outputs, [("c".to_owned(), vec![2, 3])]);
         assert!(op.tensors(&[2, 3, 5]).unwrap_err().contains("it requires \"k % 2 == 0\""));
         assert!(op.tensors(&[2, 3]).unwrap_err().contains("m, n, k"));

@@ -33,27 +33,47 @@ impl AttentionSpec {
 pub fn oracle(spec: &AttentionSpec, q: &[f32], k: &[f32], v: &[f32], scores: &mut [f64], out: &mut [f32]) {
     let (steps, width) = (spec.steps, spec.width);
     let scale = 1.0 / (width as f64).sqrt();
+    let mut sums = vec![0.0_f64; width];
     for head in 0..spec.heads {
         for i in 0..steps {
-            let at = |row: usize, d: usize| (head * steps + row) * width + d;
-            let keys = spec.keys(i);
-            let mut largest = f64::NEG_INFINITY;
-            for (j, score) in scores.iter_mut().enumerate().take(keys) {
-                let dot: f64 = (0..width).map(|d| f64::from(q[at(i, d)]) * f64::from(k[at(j, d)])).sum();
-                *score = dot * scale;
-                largest = largest.max(*score);
-            }
-            let mut total = 0.0;
-            for score in &mut scores[..keys] {
-                *score = (*score - largest).exp();
-                total += *score;
-            }
-            for d in 0..width {
-                let sum: f64 = (0..keys).map(|j| scores[j] * f64::from(v[at(j, d)])).sum();
-                out[at(i, d)] = (sum / total) as f32;
+            let row = |of: usize| (head * steps + of) * width..(head * steps + of + 1) * width;
+            let scores = &mut scores[..spec.keys(i)];
+            vectorized!({
+                for (j, score) in scores.iter_mut().enumerate() {
+                    *score = dot(&q[row(i)], &k[row(j)]) * scale;
+                }
+            });
+            let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            scores.iter_mut().for_each(|score| *score = (*score - largest).exp());
+            let total: f64 = scores.iter().sum();
+            sums.fill(0.0);
+            vectorized!({
+                for (j, weight) in scores.iter().enumerate() {
+                    for (sum, value) in sums.iter_mut().zip(&v[row(j)]) {
+                        *sum += weight * f64::from(*value);
+                    }
+                }
+            });
+            for (out, sum) in out[row(i)].iter_mut().zip(&sums) {
+                *out = (sum / total) as f32;
             }
         }
     }
+}
+
+/// In partial sums, which become vectors: one sum is a chain of additions.
+#[inline(always)]
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    const LANES: usize = 16;
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut lanes = [0.0_f64; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..LANES {
+            lanes[i] += f64::from(a[i]) * f64::from(b[i]);
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    lanes.iter().sum::<f64>() + rest
 }
 
 /// Queries handled together: their scores stay in L2 for sequences of a few thousand keys.

@@ -1,6 +1,7 @@
 //! Attention on a device: plain multiplications for f32, else tensor cores, Hopper's own where the device has them.
 
 use super::cpu::AttentionSpec;
+use super::oracle::ORACLE;
 use crate::cuda::FULL_ARCH;
 use crate::prelude::*;
 
@@ -39,6 +40,7 @@ pub(super) const KERNELS: &[KernelFile] = &[
         ],
         archs: &[FULL_ARCH],
     },
+    KernelFile::new(&ORACLE, &[""]),
 ];
 
 #[derive(Clone, Copy, PartialEq)]

@@ -2,7 +2,9 @@
 
 pub mod cpu;
 mod cuda;
+mod oracle;
 
+use crate::cuda::DeviceOracle;
 use crate::prelude::*;
 use cpu::{AttentionSpec, Scratch};
 
@@ -30,8 +32,14 @@ impl Definition for Attention {
     const SIZES: &'static [&'static str] = &["batch", "heads", "steps", "head_dim"];
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
-    // Past 1024 keys, and past any power of two that a kernel's tile of keys could be.
-    const CASES: Option<Cases> = Some(Cases::new(&[8, 32, 1500, 256]));
+    // Past 1024 keys, and past any power of two that a kernel's tile of keys could be; on a device past any part of a long row, too.
+    // The huge ones: 2^31 elements in no more heads than a grid has blocks along y, and as many scores.
+    const CASES: Option<Cases> = Some(
+        Cases::new(&[8, 32, 1500, 256])
+            .with_exponentials()
+            .with_rows(2, &[64, 1024, 16_384, 128])
+            .with_huge(&[&[5, 13_107, 257, 128], &[2, 4, 16_411, 64]]),
+    );
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 
@@ -72,8 +80,9 @@ impl Definition for Attention {
         let steps = draw.size(longest.clamp(1, 600));
         let causal = draw.below(2) == 0;
         let mut shape = vec![batch, heads, steps, width];
+        let narrowest = if draw.backend == Some(Backend::Cuda) { WIDTHS[0] } else { 1 };
         draw.stretch(&mut shape, |shape| {
-            let elements: usize = shape.iter().product();
+            let elements = shape[..3].iter().product::<usize>() * shape[3].max(narrowest);
             elements * shape[2] > limits.operations || draw.large.is_some() && elements > limits.elements
         });
         if draw.backend == Some(Backend::Cuda) {
@@ -115,6 +124,11 @@ impl Op for Attention {
         }
     }
 
+    /// Scaled queries, weights and results are each rounded once.
+    fn roundings(&self, dtype: Dtype) -> Option<Roundings> {
+        Some(Roundings::new(dtype, 3))
+    }
+
     fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
         let spec = AttentionSpec { heads: rows.len(), ..self.spec };
         Some(Box::new(Self { spec, dims: vec![rows.len(), 1, spec.steps, spec.width] }))
@@ -138,6 +152,10 @@ impl Op for Attention {
                 })
             }
         }
+    }
+
+    fn device_oracle(&self) -> Option<DeviceOracle> {
+        Some(oracle::device_oracle(&self.spec))
     }
 
     fn check_cuda(&self, request: &Request, _: Dtype) -> Result<(), BuildError> {

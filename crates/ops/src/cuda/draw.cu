@@ -25,3 +25,13 @@ extern "C" __global__ void draw_uniform(elem *out, long long count, unsigned lon
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
         out[i] = from_float((hash(hash(seed) ^ i) >> 40) * 5.9604645e-8f * scale + shift);
 }
+
+// One of three values by a uniform number: `low` under `low_below`, `high` from `high_from` on, else 0.
+extern "C" __global__ void draw_steps(elem *out, long long count, unsigned long long seed, float low_below, float low, float high_from,
+                                      float high) {
+    const long long step = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+        const float uniform = (hash(hash(seed) ^ i) >> 40) * 5.9604645e-8f;
+        out[i] = from_float(uniform < low_below ? low : uniform >= high_from ? high : 0.0f);
+    }
+}

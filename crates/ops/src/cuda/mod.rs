@@ -1,9 +1,12 @@
 //! Ops on a CUDA device: everything but an op's own launches, which is the same for all ops: memory, drawing, poison, checks,
 //! timing, tuning, and a user's kernel in place of an op's.
 
+mod ahead;
 mod choice;
+mod device_file;
 mod evaluate;
 mod gpu;
+mod oracle;
 mod prepared;
 mod program;
 mod tune;
@@ -14,6 +17,7 @@ mod winners;
 pub use choice::KernelChoice;
 pub use evaluate::{Computation, Evaluation};
 pub use gpu::Gpu;
+pub use oracle::DeviceOracle;
 pub use prepared::{PrepareError, Prepared};
 pub use program::{Build, HostPart, Launches};
 pub use tune::{TuneResult, tune};

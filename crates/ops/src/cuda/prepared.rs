@@ -1,18 +1,19 @@
 //! An op on a device, ready to be timed and checked.
 
-use super::program::{HostInputs, Program};
+use super::oracle::ProvenOracle;
+use super::program::{CASE_COST_MAX, DeviceInput, HostInputs, ORACLE_COST_MAX, Program};
 use super::{Gpu, Launches};
 use crate::case::{Answer, compare};
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
 use crate::request::Request;
 use crate::tensor::Tensor;
-use crate::values::Precision;
+use crate::values::{self, Precision, Recipe};
 use holdpoint_cuda::compile::UserKernelError;
 use holdpoint_cuda::{Buffer, CachedGraph, Call, CudaError, Dtype, Launch, Module, TimedCall, Times, Timing};
-use holdpoint_model::FailureCause;
-use holdpoint_model::report::KernelInfo;
+use holdpoint_model::report::{CheckedBy, KernelInfo, OracleKind};
 use holdpoint_model::suite::{Cache, Work};
+use holdpoint_model::{FailureCause, Values};
 use std::ops::Range;
 
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,24 @@ impl From<UserKernelError> for PrepareError {
     }
 }
 
+/// Unused memory kept between cases, which are small.
+const ANSWERS_BYTES_KEPT: u64 = 256 << 20;
+
+/// Elements of all inputs from which on a case's values are drawn on the device: most of fuzzing stays below. The host takes 40 ns for
+/// each, to draw, round, upload and compare it.
+const DEVICE_DRAWN_MIN: usize = 1 << 22;
+
+/// Values from which on an answer is compared on the device: the host takes 70 ns for each.
+const TALLY_LEN_MIN: usize = 1 << 17;
+
+/// Values of an answer whose errors are looked at one by one, on the host.
+const GRADED_LEN_MAX: usize = 1 << 17;
+
+/// The seed of one of the inputs.
+fn input_seed(seed: u64, index: usize) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64
+}
+
 pub struct Prepared {
     // Before what its launches use, which it must not outlive.
     graph: CachedGraph,
@@ -43,6 +62,8 @@ pub struct Prepared {
     draws_count: u64,
     tolerance: Tolerance,
     has_answer: bool,
+    /// Operations that the oracle may take.
+    cost_max: u64,
 }
 
 impl Prepared {
@@ -53,14 +74,24 @@ impl Prepared {
         Ok(prepared)
     }
 
+    /// The same for answers alone: memory of the last case is used again, and nothing is drawn yet.
+    pub fn for_answers(gpu: &mut Gpu, request: &Request) -> Result<Self, PrepareError> {
+        gpu.device.keep_unused(ANSWERS_BYTES_KEPT);
+        Ok(Self { cost_max: CASE_COST_MAX, ..Self::allocate(gpu, request, None)? })
+    }
+
     fn build(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
-        if Dtype::parse(&request.dtype) == Some(Dtype::E4m3) {
-            gpu.device.fp8().map_err(|reason| PrepareError::Skipped(reason.to_owned()))?;
-        }
         // Placed anew each time: where memory lies is luck, and must not stick to one side of a comparison.
         gpu.device.synchronize()?;
         gpu.device.trim();
         gpu.device.reset_peak();
+        Self::allocate(gpu, request, given)
+    }
+
+    fn allocate(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
+        if Dtype::parse(&request.dtype) == Some(Dtype::E4m3) {
+            gpu.device.fp8().map_err(|reason| PrepareError::Skipped(reason.to_owned()))?;
+        }
         let program = Program::new(gpu, request, given)?;
         let tolerance = request.tolerance.unwrap_or(program.tolerance);
         Ok(Self {
@@ -70,6 +101,7 @@ impl Prepared {
             draws_count: 0,
             tolerance,
             has_answer: false,
+            cost_max: ORACLE_COST_MAX,
         })
     }
 
@@ -94,11 +126,12 @@ impl Prepared {
 
     /// The kernels and launches that actually run.
     pub fn kernel_info(&self) -> KernelInfo {
-        let Launches { chosen, launches, .. } = &self.program.version;
+        let Launches { chosen, launches, library, .. } = &self.program.version;
         let kernels = || launches.iter().map(|launch| &launch.kernel);
         let mut modules: Vec<&Module> = kernels().map(|kernel| &*kernel.module).collect();
         modules.dedup_by_key(|module| module.code_sha256.as_str());
-        let codes: Vec<&str> = modules.iter().map(|module| module.code_sha256.as_str()).collect();
+        let mut codes: Vec<&str> = modules.iter().map(|module| module.code_sha256.as_str()).collect();
+        codes.extend(library.iter().map(|call| call.library.sha256.as_str()));
         let mut functions: Vec<String> = kernels().map(|kernel| kernel.name.clone()).collect();
         functions.sort_unstable();
         functions.dedup();
@@ -120,11 +153,39 @@ impl Prepared {
         }
     }
 
+    /// Draws inputs of a kind on the device, where there are more than the host should draw; returns the leeway for answers to them.
+    /// Absent where the host has to.
+    pub(super) fn draw_kind(
+        &mut self,
+        gpu: &mut Gpu,
+        kind: Values,
+        seed: u64,
+    ) -> Result<Option<Leeway>, CudaError> {
+        let Program { inputs, dtype, .. } = &self.program;
+        let elements: usize = inputs.iter().map(|input| input.spec.dims.iter().product::<usize>()).sum();
+        let recipe = |input: &DeviceInput| values::recipe(kind, input.spec.domain, *dtype, seed);
+        let recipes: Option<Vec<Recipe>> = inputs.iter().map(recipe).collect();
+        let (Some(recipes), true) = (recipes, elements >= DEVICE_DRAWN_MIN) else { return Ok(None) };
+        if inputs.iter().any(|input| input.buffer.is_none()) {
+            return Ok(None);
+        }
+        let mut scale = 1.0_f64;
+        for (at, (input, recipe)) in inputs.iter().zip(recipes).enumerate() {
+            if let Some(buffer) = &input.buffer {
+                gpu.draw_values(buffer, *dtype, recipe, input_seed(seed, at))?;
+            }
+            scale = scale.max(f64::from(recipe.largest()));
+        }
+        self.has_answer = false;
+        let overflow = dtype.overflow();
+        let (ordinary, graded) = (kind.is_ordinary(), kind.is_graded());
+        Ok(Some(Leeway { scale, planted: false, ordinary, graded, overflow }))
+    }
+
     /// Draws fresh inputs, each from its own seed and the same on every device, and poisons the outputs.
     fn redraw(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
         for (index, input) in self.program.inputs.iter().enumerate() {
-            let seed = self.request.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let seed = seed ^ (self.draws_count << 8) ^ index as u64;
+            let seed = input_seed(self.request.seed, index) ^ (self.draws_count << 8);
             if let Some(buffer) = &input.buffer {
                 gpu.draw(buffer, self.program.dtype, &input.spec.draw, seed)?;
             }
@@ -207,14 +268,66 @@ impl Prepared {
         if !self.has_answer {
             self.call_once(gpu)?;
         }
-        let (all, rows) = (self.program.rows, self.program.oracle_rows());
-        // On the device nothing that is not a number equals anything.
+        let (all, rows) = (self.program.rows, self.program.oracle_rows(self.cost_max));
+        if rows >= all {
+            return self.check_rows(gpu, 0..all, leeway);
+        }
+        let Program { op, dtype, .. } = &self.program;
+        if let Some(oracle) = gpu.proven_oracle(&**op, &self.request.op, *dtype)? {
+            return self.check_on_device(gpu, &oracle, leeway);
+        }
+        // One row at least, whatever it costs. Compared with the plain kernel's, nothing that is not a number equals anything.
+        let rows = rows.max(1);
         if rows >= all || leeway.planted {
-            return self.check_rows(0..all, leeway);
+            return self.check_rows(gpu, 0..all, leeway);
         }
         let first = (self.request.seed.wrapping_add(self.draws_count) % (all - rows + 1) as u64) as usize;
-        let by_oracle = self.check_rows(first..first + rows, leeway)?;
+        let by_oracle = self.check_rows(gpu, first..first + rows, leeway)?;
         if by_oracle.passed { self.check_whole(gpu, by_oracle, leeway.scale) } else { Ok(by_oracle) }
+    }
+
+    /// Compares all of the output with the answer of an oracle on the device; some values also here, as any other answer.
+    fn check_on_device(
+        &self,
+        gpu: &mut Gpu,
+        oracle: &ProvenOracle,
+        leeway: Leeway,
+    ) -> Result<Check, CudaError> {
+        let Program { inputs, outputs, rows, .. } = &self.program;
+        let inputs: Vec<u64> =
+            inputs.iter().map(|input| input.buffer.as_ref().map_or(0, |buffer| buffer.ptr)).collect();
+        let lens: Vec<usize> =
+            outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).collect();
+        let answers = oracle.compute(gpu, &inputs, &lens)?;
+        let mut comparison = self.comparison(leeway);
+        for (output, want) in outputs.iter().zip(&answers) {
+            comparison = comparison.stored_as(output.dtype.overflow());
+            let got = (&output.buffer, 0, output.dtype);
+            let tally = gpu.tally(got, want, comparison.tolerance(), leeway)?;
+            comparison = comparison.tally(&output.spec.name, &output.spec.dims, &tally);
+            if leeway.graded {
+                let width = output.spec.dims.last().copied().unwrap_or(1).max(1);
+                let graded = GRADED_LEN_MAX.min(want.bytes / size_of::<f32>()) / width * width;
+                let got = output.buffer.download_part(0, graded * output.dtype.bytes())?;
+                let want = Dtype::F32.decode(&want.download_part(0, graded * size_of::<f32>())?);
+                let dims = [graded / width, width];
+                comparison = comparison.floats(&output.spec.name, &dims, &output.dtype.decode(&got), &want);
+            }
+        }
+        Ok(Check {
+            checked_by: Some(CheckedBy {
+                oracle: OracleKind::Device,
+                rows: None,
+                rows_count: *rows as u64,
+                code_sha256: Some(oracle.kernel.module.code_sha256.clone()),
+            }),
+            ..comparison.finish()
+        })
+    }
+
+    fn comparison(&self, leeway: Leeway) -> Comparison {
+        let Program { op, dtype, .. } = &self.program;
+        Comparison::new(self.tolerance).with_leeway(leeway).with_roundings(op.roundings(*dtype))
     }
 
     pub(super) fn call_once(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
@@ -226,7 +339,7 @@ impl Prepared {
         Ok(())
     }
 
-    fn check_rows(&self, rows: Range<usize>, leeway: Leeway) -> Result<Check, CudaError> {
+    fn check_rows(&self, gpu: &mut Gpu, rows: Range<usize>, leeway: Leeway) -> Result<Check, CudaError> {
         let Program { op, dtype, rows: all, .. } = &self.program;
         let all = (*all).max(1);
         let part = op.part(rows.clone());
@@ -249,15 +362,30 @@ impl Prepared {
             }
             inputs.push(tensor);
         }
-        let want = Answer::compute(part, *dtype, &inputs);
-        let mut comparison = Comparison::new(self.tolerance).with_leeway(leeway);
+        let want = Answer::compute_rows(part, *dtype, &inputs);
+        let mut comparison = self.comparison(leeway);
         for (at, (output, spec)) in self.program.outputs.iter().zip(description.outputs).enumerate() {
-            let mut tensor = spec.tensor();
-            tensor.set_bytes(&bytes_of(&output.buffer)?);
             comparison = comparison.stored_as(output.dtype.overflow());
-            comparison = compare(comparison, std::slice::from_ref(&tensor), &want.outputs[at..]);
+            let want = &want.outputs[at];
+            if want.len() >= TALLY_LEN_MIN && !leeway.graded {
+                let mut on_device = Buffer::new(&gpu.device, want.len() * size_of::<f32>(), 0)?;
+                on_device.upload(want.f32())?;
+                let from = output.buffer.bytes / all * rows.start;
+                let got = (&output.buffer, from, output.dtype);
+                let tally = gpu.tally(got, &on_device, comparison.tolerance(), leeway)?;
+                comparison = comparison.tally(&spec.name, &spec.dims, &tally);
+            } else {
+                let mut tensor = spec.tensor();
+                tensor.set_bytes(&bytes_of(&output.buffer)?);
+                comparison = compare(comparison, std::slice::from_ref(&tensor), std::slice::from_ref(want));
+            }
         }
-        Ok(comparison.finish())
+        let sampled = (rows.len() < all).then_some([rows.start as u64, rows.end as u64]);
+        let (oracle, rows_count) = (OracleKind::Cpu, all as u64);
+        Ok(Check {
+            checked_by: Some(CheckedBy { oracle, rows: sampled, rows_count, code_sha256: None }),
+            ..comparison.finish()
+        })
     }
 
     /// Compares all of the output with the plain kernel's answer to the same inputs.
@@ -265,10 +393,7 @@ impl Prepared {
         let given = |at: usize| self.program.inputs[at].host.clone();
         let reference = Request { misalign: 0, ..self.request.plain() };
         let built = Program::new(gpu, &reference, Some(&given));
-        let mut reference = built.map_err(|error| match error {
-            PrepareError::Device(error) => error,
-            other => CudaError::new(FailureCause::WorkerError, other.to_string()),
-        })?;
+        let mut reference = built?;
         for (to, from) in reference.inputs.iter_mut().zip(&self.program.inputs) {
             if let (Some(to), Some(from)) = (&mut to.buffer, &from.buffer) {
                 to.copy_from(from)?;

@@ -7,12 +7,18 @@ use crate::registry::{PlannedOp, plan};
 use crate::request::{Backend, Request};
 use crate::tensor::Element;
 use holdpoint_cuda::compile::Source;
-use holdpoint_cuda::{Arguments, Buffer, Call, CudaError, Device, Dtype, Launch};
+use holdpoint_cuda::{Arguments, Buffer, Call, CudaError, Device, Dtype, Launch, LibraryCall};
 use holdpoint_model::suite::Work;
 
-/// Operations that the CPU's oracle may take, roughly: a fraction of a second. Where all rows of a batch would take more, some are
-/// checked against it, and all are compared on the device with what the plain kernel makes of the same inputs.
-const ORACLE_COST_MAX: u64 = 300_000_000;
+/// Operations that the CPU's oracle may take, roughly: a tenth of a second of one core. Where all rows of a batch would take more, an
+/// oracle on the device answers; or, where the op has none, some rows are checked against the CPU's, and all are compared on the device
+/// with what the plain kernel makes of the same inputs.
+pub(super) const ORACLE_COST_MAX: u64 = 100_000_000;
+/// The same for one of many cases: ten milliseconds or so.
+pub(super) const CASE_COST_MAX: u64 = 20_000_000;
+
+/// Operations that fetching, widening and comparing a value count for: tens of nanoseconds.
+const VALUE_COST: u64 = 40;
 
 /// The device, request and buffers that an op's CUDA version is built from.
 pub struct Build<'a> {
@@ -75,14 +81,16 @@ pub type HostPart = Box<dyn FnMut() -> Result<(), CudaError>>;
 pub struct Launches {
     pub(crate) chosen: KernelChoice,
     pub(crate) launches: Vec<Launch>,
+    /// A function of the user's that makes the launches instead.
+    pub(crate) library: Option<LibraryCall>,
     pub(crate) host: Option<HostPart>,
-    /// Other buffers that the launches use: indices, parameters, scratch.
-    pub(crate) _held: Vec<Buffer>,
+    /// Other buffers that the launches use: indices, parameters, scratch, workspaces.
+    pub(crate) held: Vec<Buffer>,
 }
 
 impl Launches {
     pub(crate) fn new(chosen: KernelChoice, launches: Vec<Launch>, held: Vec<Buffer>) -> Self {
-        Self { chosen, launches, host: None, _held: held }
+        Self { chosen, launches, library: None, host: None, held }
     }
 }
 
@@ -144,13 +152,24 @@ impl Program {
         Ok(Self { op, dtype, work, tolerance, rows, inputs, outputs, version })
     }
 
-    /// How many rows the oracle can check in reasonable time.
-    pub(super) fn oracle_rows(&self) -> usize {
+    /// Addresses of all inputs, then of all outputs; 0 where the host has one.
+    pub(super) fn tensor_addresses(&self) -> Vec<u64> {
+        let inputs = self.inputs.iter().map(|input| input.buffer.as_ref().map_or(0, |buffer| buffer.ptr));
+        inputs.chain(self.outputs.iter().map(|output| output.buffer.ptr)).collect()
+    }
+
+    /// The same as arguments.
+    pub(super) fn tensor_arguments(&self) -> Arguments {
+        self.tensor_addresses().into_iter().fold(Arguments::new(), |all, address| all.ptr(address))
+    }
+
+    /// How many rows the oracle can check in reasonable time; none where one takes too long.
+    pub(super) fn oracle_rows(&self, cost_max: u64) -> usize {
         let values: usize =
             self.outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).sum();
         let rows = self.rows.max(1) as u64;
-        let row_cost = (10 * values as u64 + self.work.flops) / rows;
-        (ORACLE_COST_MAX / row_cost.max(1)).clamp(1, rows) as usize
+        let row_cost = (VALUE_COST * values as u64 + self.work.flops) / rows;
+        (cost_max / row_cost.max(1)).min(rows) as usize
     }
 }
 
@@ -160,6 +179,7 @@ impl Call for Program {
     }
 
     fn enqueue(&mut self, device: &Device) -> Result<(), CudaError> {
-        self.version.launches.iter().try_for_each(|launch| launch.enqueue(device))
+        self.version.launches.iter().try_for_each(|launch| launch.enqueue(device))?;
+        self.version.library.as_ref().map_or(Ok(()), |call| call.enqueue(device))
     }
 }

@@ -1,22 +1,15 @@
 //! TuneResult configurations on disk, by op, kernel, sizes, element type, device and driver.
 
+use super::device_file::DeviceFile;
 use holdpoint_cuda::compile::Config;
 use holdpoint_model::protocol::DeviceInfo;
-use holdpoint_store::{FolderLock, StoreError};
+use holdpoint_store::StoreError;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// A file of winners is written in milliseconds.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
+use std::path::Path;
 
 /// The winners known for one device with one driver.
 #[derive(Clone, Debug)]
-pub struct Registry {
-    path: PathBuf,
-    entries: BTreeMap<String, Entry>,
-}
+pub struct Registry(DeviceFile<Entry>);
 
 /// The winner for one kernel and one set of sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,35 +24,22 @@ pub struct Entry {
 }
 
 impl Registry {
-    /// Reads the file; one that cannot be read counts as absent, since it only saves time.
     pub fn open(cache_dir: &Path, device: &DeviceInfo) -> Self {
-        let safe =
-            |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let parts: [String; 2] = [safe(&device.name), safe(&device.versions.driver)];
-        let path = cache_dir.join("autotune").join(format!("{}_{}.json", parts[0], parts[1]));
-        Self { entries: read(&path), path }
+        Self(DeviceFile::open(cache_dir, "autotune", &device.name, device))
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 
     pub fn get(&self, kernel: &str, bucket: &str) -> Option<&Entry> {
-        self.entries.get(&key(kernel, bucket))
+        self.0.get(&key(kernel, bucket))
     }
 
     /// Stores a winner beside those that other processes have found meanwhile.
     pub fn put(&mut self, kernel: &str, bucket: &str, entry: Entry) -> Result<(), StoreError> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let _lock = FolderLock::acquire(folder, LOCK_WAIT_MAX, || {})?;
-        self.entries.extend(read(&self.path));
-        self.entries.insert(key(kernel, bucket), entry);
-        holdpoint_store::write_json(&self.path, &self.entries)
+        self.0.put(key(kernel, bucket), entry)
     }
-}
-
-fn read(path: &Path) -> BTreeMap<String, Entry> {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap_or_default()).unwrap_or_default()
 }
 
 fn key(kernel: &str, bucket: &str) -> String {
@@ -102,7 +82,7 @@ mod tests {
         let both = Registry::open(dir.path(), &device("590"));
         assert_eq!(["batch=1", "batch=2"].map(|at| both.get("tile_pack_fast", at).is_some()), [true; 2]);
         assert_eq!(Registry::open(dir.path(), &device("570")).get("tile_pack_fast", "batch=1"), None);
-        std::fs::write(&again.path, "not JSON").unwrap();
+        std::fs::write(again.path(), "not JSON").unwrap();
         assert_eq!(Registry::open(dir.path(), &device("580.1")).get("tile_pack_fast", "batch=1"), None);
     }
 }

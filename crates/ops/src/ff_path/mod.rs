@@ -111,6 +111,10 @@ impl Definition for FfPath {
 }
 
 impl Op for FfPath {
+    fn roundings(&self, _: Dtype) -> Option<Roundings> {
+        None
+    }
+
     fn describe(&self, dtype: Dtype) -> Description {
         let Nchw { batch, channels, height, width } = self.dims;
         let (pixel_dims, tiles) = ([batch, 1, height, width], [batch, self.utilities[0].len() / batch]);

@@ -52,6 +52,10 @@ impl Definition for Infer {
 }
 
 impl Op for Infer {
+    fn roundings(&self, _: Dtype) -> Option<Roundings> {
+        None
+    }
+
     fn describe(&self, dtype: Dtype) -> Description {
         let pooled = |stride: usize| [1, CHANNELS, self.image.height / stride, self.image.width / stride];
         let (pv, ff) = (pooled(PV_STRIDE), pooled(FF_STRIDE));

@@ -30,7 +30,8 @@ impl Definition for RmsNorm {
     const CPU: &'static [Dtype] = WIDE;
     const CUDA: &'static [Dtype] = WIDE;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
-    const CASES: Option<Cases> = Some(Cases::new(&[4096, 20_000]));
+    const CASES: Option<Cases> =
+        Some(Cases::new(&[4096, 20_000]).with_rows(1, &[4096, 20_000]).with_huge(&[&[262_147, 8192]]));
     const LOAD_PER_ELEMENT: [u64; 2] = [6, 2];
     const IS_REPLACEABLE: bool = true;
     type Params = Params;

@@ -24,7 +24,7 @@ impl Definition for TileSsm {
     const SIZES: &'static [&'static str] = &["batch", "steps", "channels"];
     const CUDA: &'static [Dtype] = ALL;
     const KERNELS: &'static [KernelFile] = cuda::KERNELS;
-    const CASES: Option<Cases> = Some(Cases::new(&[8, 4096, 1024]));
+    const CASES: Option<Cases> = Some(Cases::new(&[8, 4096, 1024]).with_rows(1, &[8, 16_384, 1024]));
     const IS_REPLACEABLE: bool = true;
     type Params = Params;
 

@@ -1,6 +1,6 @@
 //! A calibration in words and cells, for the terminal and Markdown alike. Not yet neutralised.
 
-use super::sides::out_of;
+use super::sides::{busy_cell, out_of};
 use crate::paint::Ink;
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{list, plural};
@@ -49,6 +49,7 @@ pub(crate) fn workloads_table(c: &Calibration) -> Grid {
         numbers("undecided").drop(2),
         numbers("failed").drop(1),
         numbers("seconds").drop(4),
+        numbers("busy").drop(6),
         numbers("p90").drop(6),
         numbers("units").drop(8),
         numbers("unit sd").drop(7),
@@ -73,6 +74,7 @@ pub(crate) fn workloads_table(c: &Calibration) -> Grid {
             // A column for what never happened is left out.
             if any_failed { Cell::count(w.failed) } else { Cell::new("") },
             Cell::new(&units::seconds(w.seconds)),
+            busy_cell(w.busy_share),
             Cell::new(&units::seconds(w.seconds_p90)),
             Cell::count(w.units.round() as u64),
             Cell::number(w.unit_sd, units::small_share),
@@ -180,5 +182,7 @@ fn detected(c: &Calibration) -> String {
     };
     let [n, total] = [c.detected.into(), total].map(units::count);
     let suite = c.suite_seconds.map(|s| format!(", {} s per trial", units::seconds(s))).unwrap_or_default();
-    format!("{n} of {total} ({share}){undecided}, median {} s per workload{suite}", units::seconds(c.seconds))
+    let busy =
+        c.busy_share.map(|busy| format!(", the device busy in {}", units::share(busy))).unwrap_or_default();
+    format!("{n} of {total} ({share}){undecided}, {} s per workload{suite}{busy}", units::seconds(c.seconds))
 }

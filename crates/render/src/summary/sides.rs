@@ -105,7 +105,7 @@ pub(crate) fn describe_promise(judged: Judged<'_>) -> String {
 }
 
 /// Columns of a comparison's table, after the verdict and the workload.
-pub(crate) fn columns(judged: Judged<'_>) -> [Column; 8] {
+pub(crate) fn columns(judged: Judged<'_>) -> [Column; 9] {
     let [base, head] = judged.value_titles();
     [
         numbers(base).drop(2),
@@ -115,12 +115,13 @@ pub(crate) fn columns(judged: Judged<'_>) -> [Column; 8] {
         numbers("sees").drop(4),
         numbers("units").drop(6),
         numbers("seconds").drop(7),
+        numbers("busy").drop(8),
         numbers("A/A").drop(5),
     ]
 }
 
-/// The last five of [`columns`].
-pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 5] {
+/// The last six of [`columns`].
+pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 6] {
     let row = judged.row(check);
     let evidence = check.evidence();
     // The number belongs to the other rule.
@@ -132,8 +133,15 @@ pub(crate) fn cells(judged: Judged<'_>, check: &Check) -> [Cell; 5] {
         Cell::number(sees, units::share).with(Ink::Dim),
         Cell::number(units_count, |n| units::count(n as u64)).with(Ink::Dim),
         Cell::number(row.seconds(), units::seconds).with(Ink::Dim),
+        // Only a device's time is told; a column without any is left out.
+        busy_cell(check.paired.as_ref().and_then(|paired| paired.busy_share)).with(Ink::Dim),
         Cell::new(&describe_calibrated(judged, check)).with(Ink::Dim),
     ]
+}
+
+/// The share of the time in which a device was busy; empty without one, so that the column is left out.
+pub(crate) fn busy_cell(share: Option<f64>) -> Cell {
+    Cell::new(&share.map(units::share).unwrap_or_default())
 }
 
 /// False alarms of trials, with the tolerance where that was another one.

@@ -41,6 +41,12 @@ pub fn check(document: &CheckDocument, style: Style) -> String {
         } else if let Some(reason) = &check.reason {
             notes += &entry(style, Ink::Doubt, "not shown", &format!("{name}: {}", remedy::with(reason)));
         }
+        let oracle = check.correctness.as_ref().and_then(|correctness| correctness.checked_by.as_ref());
+        // A part is worth a line even in a matrix.
+        let oracle = oracle.filter(|oracle| checks.len() == 1 || oracle.rows.is_some());
+        if let Some(how) = oracle.and_then(|oracle| oracle.describe()) {
+            notes += &entry(style, Ink::Dim, "checked", &format!("{name}: {how}"));
+        }
         // Of a matrix the table says enough.
         for advice in
             check.roofline.iter().filter(|_| checks.len() == 1).flat_map(|roofline| &roofline.recommendations)

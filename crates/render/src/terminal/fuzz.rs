@@ -7,7 +7,7 @@ use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text::{entry, plural};
 use crate::units;
 use holdpoint_model::fuzz::{Finding, FuzzFailure, FuzzedKernel, Replayed, Shown, SizeRange};
-use holdpoint_model::{FuzzCase, FuzzReport, Values};
+use holdpoint_model::{FindingKind, FuzzCase, FuzzReport, Values};
 
 const COLUMNS: &[Column] = &[
     names("op"),
@@ -32,7 +32,10 @@ pub fn fuzz(report: &FuzzReport, style: Style) -> String {
             ranges += &entry(style, Ink::Plain, "sizes", &sizes(kernel));
         }
         for failure in &kernel.failures {
-            notes += &failed(kernel, failure, style);
+            notes += &found(kernel, failure, (Ink::Bad, "wrong"), style);
+        }
+        if let Some(inaccuracy) = &kernel.less_accurate {
+            notes += &found(kernel, inaccuracy, (Ink::Doubt, "inaccurate"), style);
         }
         if let Some(reason) = &kernel.skipped {
             notes += &entry(style, Ink::Doubt, "skipped", &skipped(kernel, reason));
@@ -73,15 +76,22 @@ fn row(kernel: &FuzzedKernel) -> [Cell; 9] {
     ]
 }
 
+fn finding_name(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::LessAccurate => "less accurate than it should be",
+        kind => kind.name(),
+    }
+}
+
 /// The finding, the case, and the command that replays it, each on a line of its own.
-fn failed(kernel: &FuzzedKernel, failure: &FuzzFailure, style: Style) -> String {
+fn found(kernel: &FuzzedKernel, failure: &FuzzFailure, (ink, word): (Ink, &str), style: Style) -> String {
     let Finding { kind, detail } = &failure.finding;
     let found_after = plural(failure.found_after, "case");
     let mut case = format!("{}, found after {found_after}", describe_case(&failure.case));
     if !failure.shown.is_always() {
         case += &format!(", failed in {}", runs(failure.shown));
     }
-    let mut text = entry(style, Ink::Bad, "wrong", &format!("{}: {}: {detail}", kernel.name(), kind.name()));
+    let mut text = entry(style, ink, word, &format!("{}: {}: {detail}", kernel.name(), finding_name(*kind)));
     text += &entry(style, Ink::Plain, "", &case);
     if let Some(file) = &failure.file {
         text += &entry(style, Ink::Plain, "", &format!("again: holdpoint fuzz replay {file}"));
@@ -120,6 +130,7 @@ fn values(values: Values) -> &'static str {
         Values::Tiny => "tiny",
         Values::Small => "small",
         Values::Spikes => "spiked",
+        Values::Spread => "spread",
         Values::Nan => "NaN among normal",
         Values::Infinite => "infinity among normal",
     }

@@ -59,6 +59,19 @@ pub fn profile(p: &Profile, style: Style) -> String {
         [] => String::new(),
         names => entry(style, Ink::Dim, "not counted", &list(names, NAMES_SHOWN)),
     };
+    let kernels = p.profiles.values().filter_map(|workload| match &workload.outcome {
+        ProfileOutcome::Profiled(profiled) => Some(&profiled.kernels),
+        _ => None,
+    });
+    let is_above = |kernel: &KernelProfile| {
+        let value = |name: &str| kernel.metrics.get(name).filter(|_| is_share(name));
+        SHOWN.iter().any(|(name, ..)| value(name).is_some_and(|value| *value > 100.0))
+    };
+    let capped = if kernels.flatten().any(is_above) {
+        entry(style, Ink::Dim, "capped", CAPPED)
+    } else {
+        String::new()
+    };
     let facts = [
         Some("profile".to_owned()),
         p.profiler.as_ref().map(describe_tool),
@@ -69,7 +82,7 @@ pub fn profile(p: &Profile, style: Style) -> String {
         text::heading(style, &p.suite, &facts),
         grid.render(style),
         by_rule(&findings, style),
-        group_by_reason(&others, style) + &missing,
+        group_by_reason(&others, style) + &missing + &capped,
         end(p, style),
     ])
 }
@@ -118,10 +131,18 @@ fn ink(severity: Severity) -> Ink {
     }
 }
 
+/// Whether a counter is a share of something, which cannot be more than all of it.
+fn is_share(name: &str) -> bool {
+    name.contains("pct")
+}
+
+const CAPPED: &str = "shares above 100 % are shown as 100 %: the profiler counts their parts in separate runs of the kernel, which differ a \
+                      little; the file has them as counted";
+
 /// A counter in the unit that its name implies.
 fn counter(name: &str, value: f64) -> String {
     match () {
-        () if name.contains("pct") => units::share(value / 100.0),
+        () if is_share(name) => units::share((value / 100.0).min(1.0)),
         () if name.contains("bytes") => units::memory(value / 1e6),
         () if value.fract() == 0.0 && value.abs() < 1e4 => format!("{value:.0}"),
         () => units::rate(value),

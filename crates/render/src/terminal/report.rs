@@ -5,7 +5,7 @@ use crate::paint::{Ink, Style};
 use crate::table::{Cell, Column, Grid, names, numbers};
 use crate::text::{self, entry, list, quote};
 use crate::{remedy, summary, units};
-use holdpoint_model::report::Stopped;
+use holdpoint_model::report::{CheckedBy, Stopped};
 use holdpoint_model::{Machine, Measured, Outcome, Report, RunStatus};
 
 /// Names in the lines below the table.
@@ -155,6 +155,15 @@ fn unmeasured(r: &Report, style: Style) -> String {
                 if let Some(reason) = &measured.distrust {
                     let body = format!("{name}: {}", remedy::with(reason));
                     out += &entry(style, Ink::Doubt, "not compared", &body);
+                }
+                if let Some(limited) = &measured.power_limited {
+                    let body = format!("{name}: {}", limited.describe());
+                    out += &entry(style, Ink::Dim, "power-limited", &body);
+                }
+                let oracle = measured.answer.as_ref().and_then(|answer| answer.checked_by.as_ref());
+                if let Some(how) = oracle.filter(|oracle| oracle.rows.is_some()).and_then(CheckedBy::describe)
+                {
+                    out += &entry(style, Ink::Dim, "checked", &format!("{name}: {how}"));
                 }
             }
             Outcome::Skipped { reason } => {

@@ -6,7 +6,7 @@ use crate::fusion_gate::cpu::{self as fusion, Maps};
 use crate::order::OrderMode;
 use crate::select::TwoStage;
 use crate::shape::{Grid, Nchw, TileSpec};
-use crate::simd::relu;
+use crate::simd::{relu, vectorized};
 use crate::tile_pack::cpu::{self as pack, Packed};
 use crate::tile_ssm::cpu::module::{TOKEN_CLAMP, sigmoid};
 use crate::tile_ssm::cpu::{self as ssm, Direction, Merge, ScanInputs, ScanParams, ScanSpec};
@@ -220,15 +220,23 @@ fn depthwise([weight, bias]: &[Vec<f32>; 2], tile: &[f32], t: usize, out: &mut [
     }
 }
 
+/// All pixels at once, which become vectors: each sum is still taken channel after channel.
 fn pointwise([weight, bias]: &[Vec<f32>; 2], input: &[f32], pixels: usize, out: &mut [f32]) {
     let channels = input.len() / pixels;
-    for (at, out) in out.iter_mut().enumerate() {
-        let (o, pixel) = (at / pixels, at % pixels);
-        let mut sum = f64::from(bias[o]);
-        for c in 0..channels {
-            sum += f64::from(weight[o * channels + c]) * f64::from(input[c * pixels + pixel]);
+    let mut sums = vec![0.0_f64; pixels];
+    for (o, out) in out.chunks_exact_mut(pixels).enumerate() {
+        sums.fill(f64::from(bias[o]));
+        vectorized!({
+            for (c, input) in input.chunks_exact(pixels).enumerate() {
+                let weight = f64::from(weight[o * channels + c]);
+                for (sum, value) in sums.iter_mut().zip(input) {
+                    *sum += weight * f64::from(*value);
+                }
+            }
+        });
+        for (out, sum) in out.iter_mut().zip(&sums) {
+            *out = *sum as f32;
         }
-        *out = sum as f32;
     }
 }
 

@@ -1,0 +1,54 @@
+//! Rests that keep a device in one state while kernels are timed that draw more power than it may for long.
+//!
+//! Such a kernel runs at a lower clock from its first millisecond on. Without a rest the device soon lowers it further, by as much as is needed
+//! to stay below its limit on average, and the clock wanders by several per cent. After a rest as long as the turn it is the same every time.
+
+use holdpoint_model::protocol::RunResult;
+use holdpoint_stats as stats;
+use std::time::Duration;
+
+/// The longest rest: what a device averages its power over is shorter.
+const REST_MAX: Duration = Duration::from_millis(100);
+
+/// How long the device rests after a turn that took so long: as long again if it drew more power than it may, else not at all.
+pub(crate) fn rest_after(result: &RunResult, took: Duration) -> Duration {
+    let known: Vec<f64> = result.sm_mhz.iter().filter(|mhz| **mhz > 0).map(|mhz| f64::from(*mhz)).collect();
+    let clock = stats::median(&known);
+    let is_limited = result.device.as_ref().is_some_and(|device| device.is_power_limited_at(clock));
+    if is_limited { took.min(REST_MAX) } else { Duration::ZERO }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdpoint_model::machine::DeviceState;
+
+    #[test]
+    fn a_device_rests_after_turns_that_draw_too_much_power_and_after_no_others() {
+        let turn = |reasons: &[&str], mhz: u32| {
+            let device = DeviceState {
+                sm_mhz_max: Some(1980),
+                throttle_reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+                ..DeviceState::default()
+            };
+            let result =
+                RunResult { sm_mhz: vec![0, mhz, mhz], device: Some(device), ..RunResult::default() };
+            rest_after(&result, Duration::from_millis(8))
+        };
+        assert_eq!(turn(&[], 1616), Duration::from_millis(8));
+        assert_eq!(turn(&["SW_POWER_CAP"], 1970), Duration::from_millis(8));
+        assert_eq!(turn(&[], 1950), Duration::ZERO);
+        assert_eq!(turn(&["APPLICATIONS_CLOCKS_SETTING"], 1410), Duration::ZERO, "its owner set the clock");
+        assert_eq!(turn(&["HW_THERMAL_SLOWDOWN"], 1410), Duration::ZERO, "that is heat, and trouble");
+        let on_cpu = RunResult { elapsed_ns: vec![1], ..RunResult::default() };
+        assert_eq!(rest_after(&on_cpu, Duration::from_secs(5)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_rest_has_an_end() {
+        let device =
+            DeviceState { throttle_reasons: vec!["SW_POWER_CAP".to_owned()], ..DeviceState::default() };
+        let result = RunResult { device: Some(device), ..RunResult::default() };
+        assert_eq!(rest_after(&result, Duration::from_secs(5)), REST_MAX);
+    }
+}
