@@ -78,6 +78,12 @@ pub fn exchange(name: &str, remote: &str, dir: &Path) -> Result<(), FlowError> {
     Err(FlowError::Internal(format!("{}: {remote} did not take it: {refused}", place(name))))
 }
 
+/// Joins the ref with the remote's of the same name, so that what is added comes after it.
+pub fn fetch(name: &str, remote: &str, dir: &Path) -> Result<(), FlowError> {
+    let repository = Repository::open(dir, name)?;
+    repository.fetch(remote, name)?.map_or(Ok(()), |theirs| join(&repository, name, &theirs))
+}
+
 /// Makes the ref hold the files of another commit as well.
 fn join(repository: &Repository, name: &str, theirs: &str) -> Result<(), FlowError> {
     change(repository, name, |ours| match ours {
@@ -184,7 +190,7 @@ impl Store for GitStore {
             .collect();
         // The ref first: the file is only read from it.
         if !files.is_empty() {
-            let message = format!("Add {} runs", files.len());
+            let message = format!("Add runs: {}", files.len());
             self.commit(&files, &message).map_err(|error| self.failed(&error))?;
         }
         self.cache.add(runs)

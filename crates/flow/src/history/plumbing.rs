@@ -1,6 +1,7 @@
 //! Git below the level of branches and work trees: blobs, trees, commits and refs.
 
 use crate::error::FlowError;
+use crate::support;
 use holdpoint_process::git;
 use holdpoint_store::Scratch;
 use std::io::Write;
@@ -109,15 +110,18 @@ impl Repository {
 
     /// The commit of a remote's ref, fetched; `None` where it has none.
     pub fn fetch(&self, remote: &str, name: &str) -> Result<Option<String>, FlowError> {
-        let found = self.ask(&["ls-remote", remote, name])?;
-        let Some(commit) = found.split_whitespace().next() else { return Ok(None) };
-        self.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, name])?;
+        let listed = self.check(self.run(self.remote_git(&["ls-remote", remote, name]), None)?)?;
+        let listed = line(&listed);
+        let Some(commit) = listed.split_whitespace().next() else { return Ok(None) };
+        let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, name];
+        self.check(self.run(self.remote_git(&fetch), None)?)?;
         Ok(Some(commit.to_owned()))
     }
 
     /// Pushes a commit to a remote's ref; why not, if somebody else was first.
     pub fn push(&self, remote: &str, commit: &str, name: &str) -> Result<Option<String>, FlowError> {
-        let done = self.run(self.git(&["push", "--quiet", remote, &format!("{commit}:{name}")]), None)?;
+        let done =
+            self.run(self.remote_git(&["push", "--quiet", remote, &format!("{commit}:{name}")]), None)?;
         if done.status.success() {
             return Ok(None);
         }
@@ -136,6 +140,17 @@ impl Repository {
 
     fn git(&self, arguments: &[&str]) -> Command {
         let mut git = git::checkout_command(&self.dir);
+        git.args(arguments);
+        git
+    }
+
+    /// Git for a remote, with the token of a job of GitHub's where there is one.
+    fn remote_git(&self, arguments: &[&str]) -> Command {
+        let token = std::env::var("GITHUB_TOKEN").ok().filter(|token| !token.is_empty());
+        let mut git = match token {
+            Some(token) => support::git_with_token(&self.dir, &token),
+            None => git::checkout_command(&self.dir),
+        };
         git.args(arguments);
         git
     }
