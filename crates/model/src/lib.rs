@@ -16,6 +16,7 @@ pub mod date;
 pub mod document;
 pub mod exit;
 pub mod fuzz;
+pub mod history;
 pub mod json;
 pub mod judgement;
 pub mod limits;
@@ -33,6 +34,7 @@ pub mod report;
 pub mod roofline;
 pub mod seal;
 pub mod suite;
+pub mod timestamp;
 pub mod toml_file;
 pub mod trend;
 pub mod tune;
@@ -51,6 +53,9 @@ pub use date::Date;
 pub use document::{Document, FileError, Kind};
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
+pub use history::{
+    Acceptance, Point, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Taken, Versions,
+};
 pub use judgement::{
     Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, MetricKeys, PairedKeys,
     Source, ThresholdKeys, Verdict,
@@ -65,6 +70,7 @@ pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, 
 pub use roofline::{Ceilings, Roofline};
 pub use seal::{Seal, SealFacts, SealState};
 pub use suite::{Identity, Suite, WorkloadSpec};
+pub use timestamp::Timestamp;
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};
 pub use unit_plan::{UnitCost, UnitPlan};
