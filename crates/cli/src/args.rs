@@ -4,8 +4,9 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_flow::options::{
     AbArgs, AttestArgs, BaselineArgs, BisectArgs, CacheArgs, CalibrateArgs, ChangesArgs, CheckArgs,
-    ChecklistArgs, CiArgs, CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs, ProfileArgs,
-    ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs, WorkerArgs,
+    ChecklistArgs, CiArgs, CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs, HistoryArgs,
+    ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs,
+    WorkerArgs,
 };
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
@@ -33,7 +34,7 @@ const TASKS: &[(&str, &[&str])] = &[
     ("Gate a change", &["gate", "ab", "compare", "bisect"]),
     ("Measure", &["run", "sweep", "check", "roofline", "profile", "tune"]),
     ("Check answers", &["fuzz", "replay", "sanitize"]),
-    ("Baselines, history, reports", &["baseline", "calibrate", "changes", "trend", "report"]),
+    ("Baselines, history, reports", &["baseline", "calibrate", "history", "changes", "trend", "report"]),
     ("CI and releases", &["ci", "attest", "checklist"]),
     ("Set up", &["init", "doctor", "cache", "worker", "completions"]),
 ];
@@ -128,6 +129,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Find where the level of a series changed
     Changes(ChangesArgs),
+    /// Keep every run in SQLite, PostgreSQL or git, and show its series
+    History(HistoryArgs),
     /// Keep and show the history of a suite
     Trend(TrendArgs),
     /// Render a report, comparison, calibration or bisection

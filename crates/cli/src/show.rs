@@ -7,6 +7,7 @@ use holdpoint_flow::checklist::Filled;
 use holdpoint_flow::ci::CiResult;
 use holdpoint_flow::fuzz::Fuzzed;
 use holdpoint_flow::gate::Gated;
+use holdpoint_flow::history::HistoryResult;
 use holdpoint_flow::init::Started;
 use holdpoint_flow::profile::Profiled;
 use holdpoint_flow::release::Verified;
@@ -102,6 +103,18 @@ impl Show for WithEvidence {
 
 fn text_with_evidence(judged: Judged<'_>, style: Style) -> String {
     format!("{}\n{}", terminal::judgement(judged, style), terminal::evidence_of_sides(judged, style))
+}
+
+impl Show for HistoryResult {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Message(message) => message.show(output),
+            Self::Listed(all) => output.result(all, |style| terminal::history(all, style)),
+            Self::Shown { all, points } => output.result(all, |style| terminal::series(all, *points, style)),
+            Self::Exported(text) => print(text),
+            Self::Written => Ok(()),
+        }
+    }
 }
 
 impl Show for Gated {

@@ -18,6 +18,7 @@ mod done;
 mod error;
 pub mod fuzz;
 pub mod gate;
+pub mod history;
 pub mod init;
 pub mod options;
 pub mod profile;

@@ -22,7 +22,7 @@ pub enum HistoryError {
     NoSeries { place: String, id: String },
     #[error("{place}: {what}; nothing was changed")]
     Failed { place: String, what: String },
-    #[error("git:{0}: documents in git are read into a local file first")]
+    #[error("git:{0}: files in git have no version of their own; there is nothing to migrate")]
     Indirect(String),
 }
 

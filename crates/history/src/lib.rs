@@ -38,3 +38,13 @@ pub fn migrate(location: &Location) -> Result<u32, HistoryError> {
         Location::Git(name) => Err(HistoryError::Indirect(name.clone())),
     }
 }
+
+/// Makes a store of another version, as an older or a newer holdpoint would: for tests.
+#[doc(hidden)]
+pub fn force_version(location: &Location, version: u32) -> Result<(), HistoryError> {
+    match location {
+        Location::File(path) => sqlite::force_version(path, version),
+        Location::Postgres(url) => postgres::force_version(url, version),
+        Location::Git(name) => Err(HistoryError::Indirect(name.clone())),
+    }
+}

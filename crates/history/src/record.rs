@@ -28,8 +28,8 @@ pub struct RunRecord {
     pub points: Vec<NewPoint>,
     /// Verdicts of a comparison, by the metric's name in it.
     pub verdicts: Vec<(String, Verdict)>,
-    /// The document itself, where it is kept: of a trend, the points are all there is.
-    pub document: Option<String>,
+    /// The document itself.
+    pub document: String,
 }
 
 /// A point of a run, and the series that it belongs to.
@@ -111,7 +111,6 @@ impl RunRecord {
     /// A point of a trend: metrics without identity and machine, which a trend does not name. Its points are all of it.
     pub fn trend(trend: &Trend) -> Result<Self, FileError> {
         let mut record = Self::new(Kind::Trend, trend, &trend.suite, &trend.timestamp_utc)?;
-        record.document = None;
         record.revision = trend.revision.clone();
         for metric in &trend.metrics {
             let Some(value) = metric.current_ms else { continue };
@@ -152,8 +151,13 @@ impl RunRecord {
             versions: Versions::new(),
             points: Vec::new(),
             verdicts: Vec::new(),
-            document: Some(text),
+            document: text,
         })
+    }
+
+    /// The document as far as a database keeps it: of a trend, the points are all there is.
+    pub(crate) fn kept_document(&self) -> Option<&str> {
+        (self.kind != Kind::Trend).then_some(self.document.as_str())
     }
 
     pub(crate) fn has_samples(&self) -> bool {

@@ -12,7 +12,7 @@ pub enum Access {
 }
 
 /// Runs, series and their points.
-pub trait Store {
+pub trait Store: Send {
     /// Adds runs in one transaction: all or none. Tells of each whether it was new; one that is there already changes nothing.
     fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError>;
 

@@ -1,6 +1,6 @@
 //! Options of `gate`.
 
-use super::{BaselineDir, DecideArgs, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg};
+use super::{BaselineDir, DecideArgs, HistoryArg, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg};
 use std::path::PathBuf;
 
 /// Examples of `holdpoint gate -h`.
@@ -58,6 +58,9 @@ pub struct GateArgs {
     /// Runs behind a baseline, when there is none yet [default: 10]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
+    /// The history.
+    #[command(flatten)]
+    pub history: HistoryArg,
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,

@@ -12,6 +12,7 @@ mod engine;
 mod evidence;
 mod fuzz;
 mod gate;
+mod history;
 mod init;
 mod inspect;
 mod policy;
@@ -42,6 +43,10 @@ pub use evidence::{
 };
 pub use fuzz::{FuzzArgs, FuzzCommand};
 pub use gate::{CONFIRM_DEFAULT, GateArgs, RUNS_DEFAULT};
+pub use history::{
+    AcceptArgs, AddArgs, ExportArgs, HistoryArg, HistoryArgs, HistoryCommand, HistoryForm, PruneArgs,
+    SelectArgs, StoreArg,
+};
 pub use init::FirstSuiteArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 use policy::policy_parser;

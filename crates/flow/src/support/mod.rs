@@ -4,6 +4,7 @@ pub mod artifacts;
 pub mod ceilings;
 pub mod engines;
 pub mod exports;
+pub mod histories;
 pub mod imports;
 pub mod links;
 pub mod sealing;
@@ -24,4 +25,15 @@ pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
         Ok(()) => Err(FlowError::Kept { source, refuge }),
         Err(_) => Err(source.into()),
     }
+}
+
+/// The person who does something that is recorded: the one named, or whoever runs the pipeline or is logged in.
+pub fn person(named: Option<&str>, does: &str) -> Result<String, FlowError> {
+    let from = |name: &str| std::env::var(name).ok();
+    let of_ci = || from("GITHUB_ACTOR").or_else(|| from("GITLAB_USER_LOGIN"));
+    let named = named.map(str::to_owned).or_else(of_ci).or_else(|| from("USER"));
+    named
+        .map(|name| holdpoint_model::limits::clean_text(name.trim()))
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| FlowError::Input(format!("who {does} it? Give --by NAME")))
 }

@@ -91,7 +91,7 @@ fn add_runs(
 }
 
 fn add_document(transaction: &mut Transaction<'_>, record: &RunRecord, run: i64) -> Result<(), Failure> {
-    if let Some(text) = &record.document {
+    if let Some(text) = record.kept_document() {
         let body = pack::pack(text).map_err(|error| Failure::Content(error.to_string()))?;
         transaction.execute(
             "INSERT INTO documents (run, body, has_samples) VALUES ($1, $2, $3)",

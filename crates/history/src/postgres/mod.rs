@@ -245,11 +245,11 @@ fn set_up(client: &mut Client, to: u32) -> Result<(), postgres::Error> {
     transaction.commit()
 }
 
-/// Makes a store of an older version, as an older holdpoint would have.
-#[cfg(test)]
-pub fn create_older(url: &str, version: u32) {
-    let mut client = Server::new(url).and_then(|server| server.connect()).unwrap();
-    set_up(&mut client, version).unwrap();
+/// Makes a store of this version, or takes one to it, whether or not there is such a version.
+pub fn force_version(url: &str, version: u32) -> Result<(), HistoryError> {
+    let server = Server::new(url)?;
+    let mut client = server.connect()?;
+    set_up(&mut client, version).map_err(|error| server.failed(&error))
 }
 
 /// Why statements failed.

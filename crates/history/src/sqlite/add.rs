@@ -50,7 +50,7 @@ fn add_run(transaction: &Transaction<'_>, record: &RunRecord) -> Result<Option<i
     let (revision, at) = (record.revision.as_ref(), record.at.millis());
     let (commit, dirty) = (revision.map(|r| r.commit.as_str()), revision.is_some_and(|r| r.dirty));
     let id = insert.insert(params![hash, record.kind.as_str(), record.suite, at, commit, dirty, versions])?;
-    if let Some(text) = &record.document {
+    if let Some(text) = record.kept_document() {
         let body = pack::pack(text).map_err(|error| Failure::Content(error.to_string()))?;
         let mut insert =
             transaction.prepare_cached("INSERT INTO documents (run, body, has_samples) VALUES (?, ?, ?)")?;

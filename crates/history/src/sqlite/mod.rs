@@ -180,12 +180,11 @@ fn set_up(connection: &mut Connection, place: &str, to: u32) -> Result<(), Histo
     change().map_err(|error| failed(place, &error))
 }
 
-/// Makes a file of an older version, as an older holdpoint would have.
-#[cfg(test)]
-pub fn create_older(path: &Path, version: u32) {
+/// Makes a file of this version, or takes a file to it, whether or not there is such a version.
+pub fn force_version(path: &Path, version: u32) -> Result<(), HistoryError> {
     let place = path.display().to_string();
-    let mut connection = connect(path, &place, Access::Create).unwrap();
-    set_up(&mut connection, &place, version).unwrap();
+    let mut connection = connect(path, &place, Access::Create)?;
+    set_up(&mut connection, &place, version)
 }
 
 /// Why statements failed.
