@@ -77,6 +77,17 @@ pub fn show_all(command: clap::Command) -> clap::Command {
 pub fn stray_flag(matches: &ArgMatches) -> Option<String> {
     let ("gate", gate) = matches.subcommand()? else { return None };
     let is_given = |id: &String| gate.value_source(id) == Some(ValueSource::CommandLine);
+    if gate.contains_id("history") && !gate.contains_id("against") && !gate.contains_id("baseline") {
+        let ids = ["runs", "confirm", "baseline_dir", "require_baseline"].map(str::to_owned);
+        let stray = ids.into_iter().find(is_given)?;
+        return Some(format!(
+            "--{} is for a gate with a stored baseline, without --history",
+            stray.replace('_', "-")
+        ));
+    }
+    if gate.get_flag("dirty") && !gate.contains_id("against") {
+        return Some("--dirty is for a gate side by side: give --against REV as well".to_owned());
+    }
     let (stray, place) = if gate.contains_id("against") {
         let ids = ["runs", "confirm", "baseline_dir"].map(str::to_owned).to_vec();
         (ids, "is for a gate with a stored baseline, without --against")

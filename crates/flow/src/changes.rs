@@ -2,6 +2,7 @@
 
 use crate::done::Done;
 use crate::error::FlowError;
+use crate::history;
 use crate::options::ChangesArgs;
 use holdpoint_gate::history::{find_alerts, find_changes};
 use holdpoint_model::{Changes, ExitCode, Track};
@@ -18,6 +19,9 @@ pub fn run(args: &ChangesArgs) -> Result<Done<Changes>, FlowError> {
 }
 
 fn read(args: &ChangesArgs) -> Result<Vec<Track>, FlowError> {
+    if args.files.is_empty() {
+        return Ok(history::read(&args.store(), &args.select)?.iter().map(Track::from).collect());
+    }
     let mut tracks = Vec::new();
     for file in &args.files {
         tracks.extend(holdpoint_store::read_tracks(file)?);

@@ -2,7 +2,9 @@
 
 use super::events;
 use super::rule::{HistoryRule, OnWorse, Standing};
-use holdpoint_model::{Changes, Effect, LevelChange, RunPlace, SCHEMA_VERSION, SeriesChanges, Track};
+use holdpoint_model::{
+    Changes, Effect, HistoryLevel, LevelChange, RunPlace, SCHEMA_VERSION, SeriesChanges, Track,
+};
 use holdpoint_stats::changes::{self, Change};
 
 /// The changes of level in each of the series, and which of them belong together.
@@ -21,6 +23,22 @@ pub fn find_alerts(track: &Track) -> Vec<usize> {
         .filter(|(_, point)| is_alert(rule.push(point.value, OnWorse::Accept)))
         .map(|(index, _)| index)
         .collect()
+}
+
+/// Points that a level is found from: an older worsening that nobody accepted is forgotten.
+const LEVEL_HISTORY: usize = 2_000;
+
+/// What a series expects of its next point: a worse level counts only if it was accepted. Absent while it is too short.
+pub fn level_of(track: &Track) -> Option<HistoryLevel> {
+    let mut rule = HistoryRule::new(track.better);
+    let from = track.points.len().saturating_sub(LEVEL_HISTORY);
+    for (index, point) in track.points.iter().enumerate().skip(from) {
+        if track.accepted.contains(&index) {
+            rule.accept();
+        }
+        rule.push(point.value, OnWorse::Keep);
+    }
+    rule.level()
 }
 
 fn changes_of(track: &Track) -> SeriesChanges {

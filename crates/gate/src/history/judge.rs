@@ -29,11 +29,15 @@ pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>)
     judgement
 }
 
-/// Whether runs side by side could settle it: something lies beyond its level, and nothing is worse.
-pub fn is_in_doubt(judgement: &Judgement) -> bool {
-    let is_doubtful =
-        |check: &Check| check.verdict == Verdict::Inconclusive && check.regression_ratio.is_some();
-    judgement.verdict == Verdict::Inconclusive && judgement.checks.iter().any(is_doubtful)
+/// Whether runs side by side could settle it: something lies beyond its level, and nothing is broken or gone. A worse level is
+/// asked about as well: the machine may have become slower, not the code.
+pub fn needs_second_look(judgement: &Judgement) -> bool {
+    let is_beyond = |check: &Check| {
+        matches!(check.verdict, Verdict::Inconclusive | Verdict::Regressed)
+            && check.regression_ratio.is_some()
+    };
+    let is_other = |check: &Check| check.verdict >= Verdict::Regressed && check.regression_ratio.is_none();
+    judgement.checks.iter().any(is_beyond) && !judgement.checks.iter().any(is_other)
 }
 
 /// The levels in the shape of a baseline, so that missing, skipped and failed workloads are found in one way.

@@ -9,6 +9,6 @@ pub mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use find::{find_alerts, find_changes};
-pub use judge::{POLICY_HISTORY, is_in_doubt, judge_history};
+pub use find::{find_alerts, find_changes, level_of};
+pub use judge::{POLICY_HISTORY, judge_history, needs_second_look};
 pub use rule::{HistoryRule, OnWorse, Standing};

@@ -165,7 +165,7 @@ fn no_history_is_inconclusive_and_never_a_pass() {
     let judgement = judge_history(&run(&[("w_p50_ms", 10.0)]), &levels(&[10.0; 5]));
     assert_eq!((judgement.verdict, judgement.checks.len()), (Verdict::Inconclusive, 1));
     assert!(judgement.checks[0].reason.contains("too short"), "{}", judgement.checks[0].reason);
-    assert!(!is_in_doubt(&judgement), "a second look needs a level to doubt");
+    assert!(!needs_second_look(&judgement), "a second look needs a level to doubt");
     assert_eq!(judge_history(&run(&[]), &BTreeMap::new()).verdict, Verdict::Inconclusive);
 }
 
@@ -176,7 +176,7 @@ fn a_run_is_judged_by_its_level_and_can_be_judged_again() {
     assert_eq!(judge(10.0).verdict, Verdict::Pass);
     let doubt = judge(12.0);
     assert_eq!(doubt.verdict, Verdict::Inconclusive);
-    assert!(is_in_doubt(&doubt));
+    assert!(needs_second_look(&doubt));
     let worse = [noise(&mut Random::new(7), 10.0, 60), vec![12.0; 3]].concat();
     let judgement = judge_history(&run(&[("w_p50_ms", 12.0)]), &levels(&worse));
     assert_eq!(judgement.verdict, Verdict::Regressed);
