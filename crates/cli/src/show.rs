@@ -20,8 +20,8 @@ use holdpoint_flow::{Decided, FlowError, Message};
 
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::{
-    Baseline, Bisection, CacheListing, Calibration, CheckDocument, Report, SanitizeReport, Source, Trend,
-    Tuning,
+    Baseline, Bisection, CacheListing, Calibration, Changes, CheckDocument, Report, SanitizeReport, Source,
+    Trend, Tuning,
 };
 use holdpoint_render::{Judged, Style, terminal};
 
@@ -47,6 +47,7 @@ show_by! {
     Bisection, terminal::bisection;
     CacheListing, terminal::cache;
     Calibration, terminal::calibration;
+    Changes, terminal::changes;
     CheckDocument, terminal::check;
     Report, terminal::report;
     RuntimeCaps, terminal::caps;

@@ -1,5 +1,7 @@
 //! `holdpoint gate`: the whole flow in one command.
 
+mod history;
+
 use crate::Watch;
 use crate::ab::sides::{self, Head};
 use crate::decided::Decided;
@@ -13,6 +15,7 @@ use crate::support::suites;
 use crate::support::waivers::InForce;
 use crate::{ab, baseline, compare, profile, run};
 use holdpoint_gate::{HasExitCode, confirm, judge_run, set_tolerances};
+use holdpoint_history::Location;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, Suite};
 use holdpoint_render::markdown;
 use std::path::{Path, PathBuf};
@@ -44,6 +47,9 @@ pub fn run(args: &GateArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError>
     let suite = suites::runnable(&args.suite)?;
     let artifacts = Artifacts { dir: &args.artifacts };
     let mut sealing = Sealing::new(key, &artifacts.report());
+    if let (Some(place), None) = (&args.history.history, &args.baseline) {
+        return history::run(args, &suite, &Location::parse(place), &artifacts, sealing, watch);
+    }
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
     let policy = compare::baseline_policy(&args.policy, &suite.gate)?;

@@ -8,6 +8,7 @@ pub mod baseline;
 pub mod bisect;
 pub mod cache;
 pub mod calibrate;
+pub mod changes;
 pub mod check;
 pub mod checklist;
 pub mod ci;

@@ -10,6 +10,7 @@ pub mod bisect;
 pub mod cache;
 pub mod calibration;
 pub mod caps;
+pub mod changes;
 pub mod check;
 pub mod current;
 pub mod date;
@@ -47,6 +48,10 @@ pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use cache::{CacheListing, CachedBuild};
 pub use calibration::{Calibrated, Calibration};
+pub use changes::{
+    Cause, ChangeEvent, Changes, Effect, EventMember, HistoryLevel, LevelChange, RunPlace, SeriesChanges,
+    Track, TrackPoint, VersionChange,
+};
 pub use check::{CheckDocument, KernelCheck};
 pub use current::{Current, MetricValue, Unmeasured};
 pub use date::Date;

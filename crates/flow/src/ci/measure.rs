@@ -70,6 +70,7 @@ fn with_baseline(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<Gated>, F
     }
     let done = gate::run(
         &GateArgs {
+            last_good: None,
             suite: suite.clone(),
             against: None,
             dirty: false,

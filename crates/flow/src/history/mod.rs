@@ -83,7 +83,7 @@ fn open(arg: &StoreArg) -> Result<(Location, Box<dyn Store>), FlowError> {
 }
 
 /// The series that are meant, with their points.
-fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
+pub(crate) fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
     let (location, mut store) = open(store)?;
     let found = store.list(&select.filter())?;
     if found.is_empty() {

@@ -3,6 +3,7 @@
 mod ab;
 mod baseline;
 mod cache;
+mod changes;
 mod check;
 mod ci;
 mod comment;
@@ -27,6 +28,7 @@ pub use baseline::{
     BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs, ShowPageArgs,
 };
 pub use cache::{CacheArgs, CacheCommand};
+pub use changes::ChangesArgs;
 pub use check::CheckArgs;
 pub use ci::{
     CiArgs, CiCommand, CiGateArgs, CiPromoteArgs, DecidedArgs, EventArgs, ForgeName, GuardArgs, InitArgs,
