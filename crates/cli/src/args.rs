@@ -3,9 +3,10 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_flow::options::{
-    AbArgs, AttestArgs, BaselineArgs, BisectArgs, CacheArgs, CalibrateArgs, CheckArgs, ChecklistArgs, CiArgs,
-    CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs, ProfileArgs, ReplayArgs, ReportArgs,
-    RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs, WorkerArgs,
+    AbArgs, AttestArgs, BaselineArgs, BisectArgs, CacheArgs, CalibrateArgs, ChangesArgs, CheckArgs,
+    ChecklistArgs, CiArgs, CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs, HistoryArgs,
+    ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs,
+    WorkerArgs,
 };
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
@@ -33,7 +34,7 @@ const TASKS: &[(&str, &[&str])] = &[
     ("Gate a change", &["gate", "ab", "compare", "bisect"]),
     ("Measure", &["run", "sweep", "check", "roofline", "profile", "tune"]),
     ("Check answers", &["fuzz", "replay", "sanitize"]),
-    ("Baselines, history, reports", &["baseline", "calibrate", "trend", "report"]),
+    ("Baselines, history, reports", &["baseline", "calibrate", "history", "changes", "trend", "report"]),
     ("CI and releases", &["ci", "attest", "checklist"]),
     ("Set up", &["init", "doctor", "cache", "worker", "completions"]),
 ];
@@ -76,6 +77,17 @@ pub fn show_all(command: clap::Command) -> clap::Command {
 pub fn stray_flag(matches: &ArgMatches) -> Option<String> {
     let ("gate", gate) = matches.subcommand()? else { return None };
     let is_given = |id: &String| gate.value_source(id) == Some(ValueSource::CommandLine);
+    if gate.contains_id("history") && !gate.contains_id("against") && !gate.contains_id("baseline") {
+        let ids = ["runs", "confirm", "baseline_dir", "require_baseline"].map(str::to_owned);
+        let stray = ids.into_iter().find(is_given)?;
+        return Some(format!(
+            "--{} is for a gate with a stored baseline, without --history",
+            stray.replace('_', "-")
+        ));
+    }
+    if gate.get_flag("dirty") && !gate.contains_id("against") {
+        return Some("--dirty is for a gate side by side: give --against REV as well".to_owned());
+    }
     let (stray, place) = if gate.contains_id("against") {
         let ids = ["runs", "confirm", "baseline_dir"].map(str::to_owned).to_vec();
         (ids, "is for a gate with a stored baseline, without --against")
@@ -126,6 +138,10 @@ pub enum Command {
     Compare(CompareArgs),
     /// Record, show and adjust baselines
     Baseline(BaselineArgs),
+    /// Find where the level of a series changed
+    Changes(ChangesArgs),
+    /// Keep every run in SQLite, PostgreSQL or git, and show its series
+    History(HistoryArgs),
     /// Keep and show the history of a suite
     Trend(TrendArgs),
     /// Render a report, comparison, calibration or bisection

@@ -83,6 +83,8 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         Command::Sweep(args) => show(flow::sweep::run(&args, output)?, output),
         Command::Compare(args) => show(flow::compare::run(&args)?, output),
         Command::Baseline(args) => show(flow::baseline::run(&args, output)?, output),
+        Command::Changes(args) => show(flow::changes::run(&args)?, output),
+        Command::History(args) => show(flow::history::run(&args, output)?, output),
         Command::Trend(args) => show(flow::trend::run(&args, output)?, output),
         Command::Report(args) => show(flow::report::run(&args, output)?, output),
         Command::Roofline(args) => show(flow::roofline::run(&args, output)?, output),

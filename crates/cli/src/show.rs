@@ -7,6 +7,7 @@ use holdpoint_flow::checklist::Filled;
 use holdpoint_flow::ci::CiResult;
 use holdpoint_flow::fuzz::Fuzzed;
 use holdpoint_flow::gate::Gated;
+use holdpoint_flow::history::HistoryResult;
 use holdpoint_flow::init::Started;
 use holdpoint_flow::profile::Profiled;
 use holdpoint_flow::release::Verified;
@@ -19,8 +20,8 @@ use holdpoint_flow::{Decided, FlowError, Message};
 
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::{
-    Baseline, Bisection, CacheListing, Calibration, CheckDocument, Report, SanitizeReport, Source, Trend,
-    Tuning,
+    Baseline, Bisection, CacheListing, Calibration, Changes, CheckDocument, Report, SanitizeReport, Source,
+    Trend, Tuning,
 };
 use holdpoint_render::{Judged, Style, terminal};
 
@@ -46,6 +47,7 @@ show_by! {
     Bisection, terminal::bisection;
     CacheListing, terminal::cache;
     Calibration, terminal::calibration;
+    Changes, terminal::changes;
     CheckDocument, terminal::check;
     Report, terminal::report;
     RuntimeCaps, terminal::caps;
@@ -101,6 +103,18 @@ impl Show for WithEvidence {
 
 fn text_with_evidence(judged: Judged<'_>, style: Style) -> String {
     format!("{}\n{}", terminal::judgement(judged, style), terminal::evidence_of_sides(judged, style))
+}
+
+impl Show for HistoryResult {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        match self {
+            Self::Message(message) => message.show(output),
+            Self::Listed(all) => output.result(all, |style| terminal::history(all, style)),
+            Self::Shown { all, points } => output.result(all, |style| terminal::series(all, *points, style)),
+            Self::Exported(text) => print(text),
+            Self::Written => Ok(()),
+        }
+    }
 }
 
 impl Show for Gated {

@@ -1,5 +1,7 @@
 //! `holdpoint gate`: the whole flow in one command.
 
+mod history;
+
 use crate::Watch;
 use crate::ab::sides::{self, Head};
 use crate::decided::Decided;
@@ -7,11 +9,13 @@ use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::{AbFiles, CONFIRM_DEFAULT, GateArgs, PolicyArgs, ProfileOn, RUNS_DEFAULT};
 use crate::support::artifacts::{self, Writer};
+use crate::support::histories::{self, Measured};
 use crate::support::sealing::{self, Sealing};
 use crate::support::suites;
 use crate::support::waivers::InForce;
 use crate::{ab, baseline, compare, profile, run};
 use holdpoint_gate::{HasExitCode, confirm, judge_run, set_tolerances};
+use holdpoint_history::Location;
 use holdpoint_model::{Baseline, Current, ExitCode, Report, Suite};
 use holdpoint_render::markdown;
 use std::path::{Path, PathBuf};
@@ -43,6 +47,9 @@ pub fn run(args: &GateArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError>
     let suite = suites::runnable(&args.suite)?;
     let artifacts = Artifacts { dir: &args.artifacts };
     let mut sealing = Sealing::new(key, &artifacts.report());
+    if let (Some(place), None) = (&args.history.history, &args.baseline) {
+        return history::run(args, &suite, &Location::parse(place), &artifacts, sealing, watch);
+    }
     let own = baseline::this_machines(&suite, &args.baseline_dir);
     let path = args.baseline.clone().unwrap_or_else(|| own.clone());
     let policy = compare::baseline_policy(&args.policy, &suite.gate)?;
@@ -95,9 +102,11 @@ pub fn run(args: &GateArgs, watch: &dyn Watch) -> Result<Done<Gated>, FlowError>
             watch,
         ));
     }
-    let report = reports.swap_remove(judged);
     sealing.write_json(&artifacts.comparison(), &judgement)?;
     sealing.write_json(&artifacts.trend(), &compare::trend(&judgement))?;
+    let measured = Measured::Runs { reports: &reports, judgement: Some(&judgement) };
+    histories::keep(histories::wanted(&args.history, &suite).as_ref(), &measured, watch);
+    let report = reports.swap_remove(judged);
     sealing.write_text(&artifacts.markdown(), &markdown::report(&report, Some(&judgement)))?;
     let unsealed = sealing.seal(&run::origins("gate", &suite, &report))?;
     let note = format!("baseline: {}\nevidence: {}{unsealed}", path.display(), artifacts.dir.display());
@@ -119,6 +128,7 @@ fn against(args: &GateArgs, revision: &str, watch: &dyn Watch) -> Result<Done<De
         calibration_dir: args.calibration_dir.clone(),
         waivers: args.waivers.clone(),
         profile_on: args.profile_on,
+        history: args.history.clone(),
         seal: args.seal.clone(),
     };
     ab::decide(&prepared, &args.decide, args.policy.policy, &files, watch)
@@ -177,6 +187,8 @@ fn record(
         suite.name
     ));
     let mut reports = baseline::measure_runs(&args.suite, runs, watch)?;
+    let measured = Measured::Runs { reports: &reports, judgement: None };
+    histories::keep(histories::wanted(&args.history, suite).as_ref(), &measured, watch);
     let currents: Vec<Current> = reports.iter().map(Current::from).collect();
     let last = reports.pop().ok_or_else(|| FlowError::Internal("no run was made".to_owned()))?;
     let unsealed = keep_report(artifacts, sealing, suite, &last)?;

@@ -5,6 +5,7 @@ use crate::baseline;
 use crate::done::Done;
 use crate::error::FlowError;
 use crate::options::PromoteArgs;
+use crate::support;
 use holdpoint_evidence::hash;
 use holdpoint_gate::promote::promote;
 use holdpoint_measure::builds::Builds;
@@ -26,8 +27,12 @@ pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flow
         report_sha256.push(hash::bytes(text.as_bytes()));
         currents.push(Current::from(&report));
     }
-    let promotion =
-        Promotion { commit, by: who(args)?, timestamp_utc: clock::timestamp_utc(), report_sha256 };
+    let promotion = Promotion {
+        commit,
+        by: support::person(args.by.as_deref(), "promotes")?,
+        timestamp_utc: clock::timestamp_utc(),
+        report_sha256,
+    };
     let path = place(args, &currents)?;
     let _lock = baseline::lock_of(&path, watch)?;
     let before = path.exists().then(|| holdpoint_store::read_baseline(&path)).transpose()?;
@@ -37,17 +42,6 @@ pub fn run(args: &PromoteArgs, watch: &dyn Watch) -> Result<Done<Baseline>, Flow
         return Err(FlowError::File { path, what: format!("not promoted: {what}: it was edited") });
     }
     baseline::finish(&path, baseline)
-}
-
-/// The person who promotes it.
-fn who(args: &PromoteArgs) -> Result<String, FlowError> {
-    let from = |name: &str| std::env::var(name).ok();
-    let of_ci = || from("GITHUB_ACTOR").or_else(|| from("GITLAB_USER_LOGIN"));
-    let named = args.by.clone().or_else(of_ci).or_else(|| from("USER"));
-    named
-        .map(|name| holdpoint_model::limits::clean_text(name.trim()))
-        .filter(|name| !name.is_empty())
-        .ok_or_else(|| FlowError::Input("who promotes it? Give --by NAME".to_owned()))
 }
 
 /// The file it goes to: the machine's own, which must be there if others are.

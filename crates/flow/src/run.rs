@@ -6,6 +6,7 @@ use crate::error::FlowError;
 use crate::options::{RunArgs, SuiteArg};
 use crate::support::artifacts::{self, Writer};
 use crate::support::engines;
+use crate::support::histories::{self, Measured};
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
 use holdpoint_evidence::SigningKey;
@@ -38,6 +39,7 @@ pub fn run(args: &RunArgs, watch: &dyn Watch) -> Result<Done<Ran>, FlowError> {
     holdpoint_store::check_writable(&args.output)?;
     let report = measure(&suite, watch);
     let unsealed = save_sealed(Sealing::new(key, &args.output), &args.output, "run", &suite, &report)?;
+    keep(args, &suite, &report, watch);
     let (exit, note) = (report.exit_code(), format!("report: {}{unsealed}", args.output.display()));
     Ok(Done::new(Ran::Once(Box::new(report)), exit).with_note(note))
 }
@@ -63,12 +65,22 @@ fn on_devices(
         holdpoint_store::check_writable(&path)?;
         let report = measure(&suite, watch);
         let unsealed = save_sealed(Sealing::new(key.clone(), &path), &path, "run", &suite, &report)?;
+        keep(args, &suite, &report, watch);
         let status = report.status.as_str();
         watch.note(&format!("device {ordinal}: {status}: {}{unsealed}", path.display()));
         reports.push((ordinal, report));
     }
     let exit = reports.exit_code();
     Ok(Done::new(Ran::OnDevices(reports), exit))
+}
+
+/// Adds the report to the history, if there is to be one. Whoever this run is a step of does it itself.
+fn keep(args: &RunArgs, suite: &Suite, report: &Report, watch: &dyn Watch) {
+    if args.parent.is_some() {
+        return;
+    }
+    let measured = Measured::Runs { reports: std::slice::from_ref(report), judgement: None };
+    histories::keep(histories::wanted(&args.history, suite).as_ref(), &measured, watch);
 }
 
 /// The devices that were named; `all` of none is the first, which will say why there is none.

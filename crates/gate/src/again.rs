@@ -1,6 +1,7 @@
 //! Judging again what was judged before: the same samples give the same verdict, so a reader can check it.
 
 use crate::ab::{SidesError, judge_sides};
+use crate::history::judge_history;
 use crate::{Policy, confirm, judge_run};
 use holdpoint_model::{AbReport, Basis, Current, Judgement};
 
@@ -39,6 +40,10 @@ pub fn judge_again(judgement: &Judgement, evidence: &Evidence) -> Result<Judgeme
             };
             Ok(judge_run(&current, &basis.baseline, basis.allow, policy))
         }
+        (Basis::History { levels }, Evidence::Runs(runs)) => match runs.as_slice() {
+            [one] => Ok(judge_history(one, levels)),
+            _ => Err(AgainError::Samples),
+        },
         (Basis::Sides { plan }, Evidence::Sides(report)) => Ok(judge_sides(report, plan, policy(None)?)?),
         _ => Err(AgainError::Samples),
     }

@@ -14,6 +14,7 @@ pub mod confirm;
 mod contradiction;
 mod ended;
 mod exit_code;
+pub mod history;
 pub mod judge;
 pub mod noise;
 mod policy;

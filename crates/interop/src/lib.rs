@@ -39,6 +39,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod torch_benchmark;
+mod tracks;
 mod triton_testing;
 mod tritonbench;
 mod trtexec;
@@ -50,6 +51,7 @@ pub use imported::Imported;
 pub use probe::Probe;
 pub use series::Series;
 pub use source::Source;
+pub use tracks::read_tracks;
 
 use holdpoint_model::document::{self, Head};
 use holdpoint_model::{Baseline, Current, FileError, Kind, Report};

@@ -47,8 +47,22 @@ impl Date {
         self.day_number() - other.day_number()
     }
 
+    /// The day this many days after 1 March of the year 0; `None` beyond the year 9999.
+    pub(crate) fn from_day_number(number: i64) -> Option<Self> {
+        // 146 097 days are 400 years; the divisions below count whole years by their days, less the leap days before.
+        let (era, day) = (number.div_euclid(146_097), number.rem_euclid(146_097));
+        let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month = (5 * day_of_year + 2) / 153;
+        let (month, year) = (if month < 10 { month + 3 } else { month - 9 }, era * 400 + year_of_era);
+        let day = day_of_year - (153 * ((month + 9) % 12) + 2) / 5 + 1;
+        let year = if month <= 2 { year + 1 } else { year };
+        let year = u16::try_from(year).ok().filter(|year| *year <= 9_999)?;
+        Self::new(year, u8::try_from(month).ok()?, u8::try_from(day).ok()?)
+    }
+
     /// Days since 1 March of the year 0, by the rule that a year ends with February.
-    fn day_number(self) -> i64 {
+    pub(crate) fn day_number(self) -> i64 {
         let (year, month) = (i64::from(self.year), i64::from(self.month));
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
         let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

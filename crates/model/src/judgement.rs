@@ -3,6 +3,7 @@
 use crate::ab::{AbEvidence, AbPlan, AbReport, DisjointCiKeys, Ended, Side};
 use crate::baseline::Baseline;
 use crate::calibration::Calibrated;
+use crate::changes::HistoryLevel;
 use crate::machine::{Machine, Revision};
 use crate::metric::Better;
 use crate::report::Report;
@@ -10,6 +11,7 @@ use crate::suite::Identity;
 use crate::waiver::UsedWaiver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// From best to worst; the worst one speaks for the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -137,19 +139,24 @@ pub enum Basis {
         /// Tolerance and error rates.
         plan: AbPlan,
     },
+    /// A run was held against the history of its metrics; its samples are in `report.json`.
+    History {
+        /// The level of each metric before the run.
+        levels: BTreeMap<String, HistoryLevel>,
+    },
 }
 
 impl Basis {
     pub fn baseline(&self) -> Option<&BaselineBasis> {
         match self {
             Self::Baseline(basis) => Some(basis),
-            Self::Sides { .. } => None,
+            Self::Sides { .. } | Self::History { .. } => None,
         }
     }
 
     pub fn plan(&self) -> Option<&AbPlan> {
         match self {
-            Self::Baseline(_) => None,
+            Self::Baseline(_) | Self::History { .. } => None,
             Self::Sides { plan } => Some(plan),
         }
     }
@@ -329,6 +336,9 @@ pub struct MetricKeys {
     /// Head's value.
     #[serde(default)]
     pub head: Option<f64>,
+    /// Base's and head's value in each unit that shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<[f64; 2]>,
 }
 
 /// Keys of the second seed's comparison file.

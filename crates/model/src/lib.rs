@@ -10,12 +10,14 @@ pub mod bisect;
 pub mod cache;
 pub mod calibration;
 pub mod caps;
+pub mod changes;
 pub mod check;
 pub mod current;
 pub mod date;
 pub mod document;
 pub mod exit;
 pub mod fuzz;
+pub mod history;
 pub mod json;
 pub mod judgement;
 pub mod limits;
@@ -34,6 +36,7 @@ pub mod report;
 pub mod roofline;
 pub mod seal;
 pub mod suite;
+pub mod timestamp;
 pub mod toml_file;
 pub mod trend;
 pub mod tune;
@@ -46,12 +49,19 @@ pub use baseline::{Baseline, BaselineMetric, BaselineRun, Promotion};
 pub use bisect::{BisectStep, Bisection, CommitInfo, StepOutcome};
 pub use cache::{CacheListing, CachedBuild};
 pub use calibration::{Calibrated, Calibration};
+pub use changes::{
+    Cause, ChangeEvent, Changes, Effect, EventMember, HistoryLevel, LevelChange, RunPlace, SeriesChanges,
+    Track, TrackPoint, VersionChange,
+};
 pub use check::{CheckDocument, KernelCheck};
 pub use current::{Current, MetricValue, Unmeasured};
 pub use date::Date;
 pub use document::{Document, FileError, Kind};
 pub use exit::ExitCode;
 pub use fuzz::{Evaluated, FindingKind, FuzzCase, FuzzFile, FuzzReport, Values};
+pub use history::{
+    Acceptance, Point, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Taken, Versions,
+};
 pub use judgement::{
     Allow, BaselineBasis, Basis, Check, CheckStatus, ComparedSides, Judgement, MetricKeys, PairedKeys,
     Source, ThresholdKeys, Verdict,
@@ -66,6 +76,7 @@ pub use report::{Failure, FailureCause, Measured, Measurement, Outcome, Report, 
 pub use roofline::{Ceilings, Roofline};
 pub use seal::{Seal, SealFacts, SealState};
 pub use suite::{Identity, Suite, WorkloadSpec};
+pub use timestamp::Timestamp;
 pub use trend::{Trend, TrendMetric};
 pub use tune::{TuneOutcome, TunedKernel, Tuning};
 pub use unit_plan::{UnitCost, UnitPlan};

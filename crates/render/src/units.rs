@@ -34,6 +34,24 @@ pub(crate) fn axis_unit(high_ms: f64) -> (f64, &'static str) {
     fitting_unit(high_ms, TIME_UNITS)
 }
 
+/// The same for any metric of two sides, whose name ends with its unit.
+pub(crate) fn metric_axis(name: &str, high: f64) -> (f64, String) {
+    let prefixed = |factor: f64, unit: &str| {
+        let (per, prefix) = fitting_unit(high * factor, PREFIXES);
+        (per * factor, format!("{prefix}{unit}"))
+    };
+    match () {
+        () if name.ends_with("_ms") => {
+            let (per, unit) = axis_unit(high);
+            (per, unit.to_owned())
+        }
+        () if name.ends_with("_mb") => prefixed(1e6, "B"),
+        () if name.ends_with("_mj") => (1.0, "mJ".to_owned()),
+        () if name.ends_with("_per_s") => prefixed(1.0, "/s"),
+        () => prefixed(1.0, ""),
+    }
+}
+
 /// A change as a signed percentage: `+1.3 %`, `-20.0 %`, `0.0 %`, `+134 %`.
 pub fn percent(ratio: f64) -> String {
     signed(ratio, "+")

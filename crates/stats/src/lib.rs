@@ -2,6 +2,7 @@
 //!
 //! Every function returns `None` where it has no answer; `0.0` never means "no data".
 
+pub mod changes;
 pub mod classic;
 pub mod random;
 pub mod sequential;

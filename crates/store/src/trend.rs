@@ -9,10 +9,11 @@ use crate::error::StoreError;
 use crate::read::{read_bytes, read_open};
 use crate::{file_stem, write};
 use holdpoint_model::json::JsonError;
+use holdpoint_model::limits::FILE_BYTES_MAX;
 use holdpoint_model::{Trend, document};
 use serde::Deserialize;
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,43 @@ pub fn read_trends(path: &Path) -> Result<Vec<Trend>, StoreError> {
         })
     };
     lines.map(point).collect()
+}
+
+/// Reads a history line by line and hands on each point, in the order they were written: it may be larger than any file that is read
+/// whole. An empty line is no point.
+pub fn for_each_trend<E: From<StoreError>>(
+    path: &Path,
+    mut on_point: impl FnMut(Trend) -> Result<(), E>,
+) -> Result<(), E> {
+    let file = File::open(path).map_err(StoreError::read(path))?;
+    lock(file.lock_shared()).map_err(StoreError::read(path))?;
+    let mut reader = BufReader::with_capacity(1 << 20, &file);
+    let (mut line, mut number) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let read = (&mut reader).take(FILE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+        if read.map_err(StoreError::read(path))? == 0 {
+            return Ok(());
+        }
+        number += 1;
+        if line.len() as u64 > FILE_BYTES_MAX {
+            let (path, limit_bytes) = (path.to_owned(), FILE_BYTES_MAX);
+            return Err(StoreError::TooLarge { path, size_bytes: None, limit_bytes }.into());
+        }
+        let text = std::str::from_utf8(&line).map_err(|error| StoreError::NotText {
+            path: path.to_owned(),
+            offset_bytes: error.valid_up_to(),
+        })?;
+        if text.trim().is_empty() {
+            continue;
+        }
+        let point = document::read(text).map_err(|source| StoreError::Line {
+            path: path.to_owned(),
+            line: number,
+            source,
+        })?;
+        on_point(point)?;
+    }
 }
 
 /// Some network file systems have no locks; there a single appending write is still one piece.

@@ -254,6 +254,34 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_compile_and_hold_every_kernel_that_they_launch() {
+        let dir = tempfile::tempdir().unwrap();
+        let compiler = Compiler::new(dir.path(), "none");
+        if compiler.version().is_none() {
+            eprintln!("skipped: no NVRTC (set HOLDPOINT_CUDA to its folder)");
+            return;
+        }
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        for suite in ["split-k/split_k.toml", "kernel-forms/forms.toml"] {
+            let path = examples.join(suite);
+            let suite = holdpoint_model::Suite::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            for spec in suite.workloads.into_iter().filter_map(|workload| workload.kernel) {
+                if spec.file_kind() != holdpoint_model::suite::KernelFileKind::Source {
+                    continue;
+                }
+                let source = path.with_file_name(&spec.source).display().to_string();
+                let spec = KernelSpec { source, ..spec };
+                let cubin = compiler.user_cubin(&spec, Dtype::F16, &Config::new(), "sm_90a").unwrap();
+                for launch in spec.launches() {
+                    let section = format!(".text.{}\0", launch.entry);
+                    let is_there = cubin.windows(section.len()).any(|bytes| bytes == section.as_bytes());
+                    assert!(is_there, "{}: no {}", spec.source, launch.entry);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn folders_are_named_in_one_flag_or_two() {
         let flags = ["-Ione", "-I", "two", "--include-path=three", "-DI=4"].map(str::to_owned);
         assert_eq!(include_folders(&flags), ["one", "two", "three"].map(PathBuf::from));

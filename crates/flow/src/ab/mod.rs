@@ -10,6 +10,7 @@ use crate::error::FlowError;
 use crate::options::{AbArgs, AbFiles, DecideArgs, PolicyArgs, ProfileOn};
 use crate::profile;
 use crate::support::artifacts::{self, Writer};
+use crate::support::histories::{self, Measured};
 use crate::support::sealing::{self, Origins, Sealing};
 use crate::support::suites;
 use crate::support::waivers::InForce;
@@ -79,6 +80,8 @@ pub fn decide(
         revision: report.head.revision.as_ref(),
         machine: report.machine.as_ref(),
     })?;
+    let measured = Measured::Sides { ab: &report, judgement: &judgement };
+    histories::keep(histories::wanted(&files.history, &prepared.sides.head).as_ref(), &measured, watch);
     let unsealed = if has_lost_key { "" } else { unsealed };
     let exit = judgement.exit_code();
     let decided = Decided { judgement, sides: Some(report), report: None };

@@ -7,8 +7,8 @@ use crate::done::Done;
 use crate::error::FlowError;
 use crate::gate::{self, Gated};
 use crate::options::{
-    AbFiles, AttestArgs, AttestCommand, AttestCreateArgs, BaselineDir, DecideArgs, GateArgs, MeasureArgs,
-    PolicyArgs, ProfileOn, ReleaseArgs, SealArgs, SuiteArg, TargetName, WaiversArg,
+    AbFiles, AttestArgs, AttestCommand, AttestCreateArgs, BaselineDir, DecideArgs, GateArgs, HistoryArg,
+    MeasureArgs, PolicyArgs, ProfileOn, ReleaseArgs, SealArgs, SuiteArg, TargetName, WaiversArg,
 };
 use crate::support::artifacts::{self, Writer};
 use crate::support::suites;
@@ -52,6 +52,7 @@ fn against(args: &MeasureArgs, revision: &str, watch: &dyn Watch) -> Result<Done
         calibration_dir: args.settings.join("calibration"),
         waivers: waivers(args),
         profile_on: ProfileOn::Never,
+        history: HistoryArg::none(),
         seal: SealArgs::default(),
     };
     let done = ab::decide(&prepared, &decide, None, &files, watch)?;
@@ -69,6 +70,7 @@ fn with_baseline(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<Gated>, F
     }
     let done = gate::run(
         &GateArgs {
+            last_good: None,
             suite: suite.clone(),
             against: None,
             dirty: false,
@@ -84,6 +86,7 @@ fn with_baseline(args: &MeasureArgs, watch: &dyn Watch) -> Result<Done<Gated>, F
             require_baseline: true,
             confirm: None,
             runs: None,
+            history: HistoryArg::none(),
             seal: SealArgs::default(),
         },
         watch,

@@ -1,6 +1,6 @@
 //! Options of `ab`, `calibrate` and `bisect`, and those that `gate --against` shares with them.
 
-use super::{ProfileOn, SealArgs, SuiteArg, WaiversArg, policy_parser};
+use super::{HistoryArg, ProfileOn, SealArgs, SuiteArg, WaiversArg, policy_parser};
 use holdpoint_gate::Policy;
 use holdpoint_gate::tolerance::TOLERANCE;
 use holdpoint_model::AbPlan;
@@ -221,6 +221,9 @@ pub struct AbFiles {
     /// Profile the kernels of what regressed, base and head, into the same folder
     #[arg(long, value_enum, value_name = "WHEN", hide = true, default_value_t = ProfileOn::Never)]
     pub profile_on: ProfileOn,
+    /// The history.
+    #[command(flatten)]
+    pub history: HistoryArg,
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,

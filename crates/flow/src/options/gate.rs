@@ -1,13 +1,14 @@
 //! Options of `gate`.
 
-use super::{BaselineDir, DecideArgs, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg};
+use super::{BaselineDir, DecideArgs, HistoryArg, PolicyArgs, ProfileOn, SealArgs, SuiteArg, WaiversArg};
 use std::path::PathBuf;
 
 /// Examples of `holdpoint gate -h`.
 const GATE_EXAMPLES: &str = "\
 Examples:
   holdpoint gate --suite perf.toml                  against this machine's baseline
-  holdpoint gate --suite perf.toml --against main   against a revision, side by side";
+  holdpoint gate --suite perf.toml --against main   against a revision, side by side
+  holdpoint gate --suite perf.toml --history        against the history of its metrics, which it adds to";
 
 /// `holdpoint gate`.
 #[derive(Debug, clap::Args)]
@@ -19,8 +20,8 @@ pub struct GateArgs {
     /// Compare with this git revision, side by side, instead of with a baseline
     #[arg(long, value_name = "REV", conflicts_with_all = ["baseline", "require_baseline", "allow", "threshold"])]
     pub against: Option<String>,
-    /// With --against: measure the working tree, uncommitted changes included
-    #[arg(long, requires = "against")]
+    /// With --against or --last-good: measure the working tree, uncommitted changes included
+    #[arg(long)]
     pub dirty: bool,
     /// With --against: continue an interrupted gate
     #[arg(long, requires = "against")]
@@ -58,6 +59,13 @@ pub struct GateArgs {
     /// Runs behind a baseline, when there is none yet [default: 10]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
+    /// The history. Without a baseline or another revision, the run is judged by it.
+    #[command(flatten)]
+    pub history: HistoryArg,
+    /// With --history: compare with this revision, side by side, where the history leaves a doubt [default: the newest that passed,
+    /// if the suite says how to build it]
+    #[arg(long, value_name = "REV", requires = "history", conflicts_with_all = ["against", "baseline"])]
+    pub last_good: Option<String>,
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,

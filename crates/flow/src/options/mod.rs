@@ -3,6 +3,7 @@
 mod ab;
 mod baseline;
 mod cache;
+mod changes;
 mod check;
 mod ci;
 mod comment;
@@ -11,6 +12,7 @@ mod engine;
 mod evidence;
 mod fuzz;
 mod gate;
+mod history;
 mod init;
 mod inspect;
 mod policy;
@@ -26,6 +28,7 @@ pub use baseline::{
     BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs, ShowPageArgs,
 };
 pub use cache::{CacheArgs, CacheCommand};
+pub use changes::ChangesArgs;
 pub use check::CheckArgs;
 pub use ci::{
     CiArgs, CiCommand, CiGateArgs, CiPromoteArgs, DecidedArgs, EventArgs, ForgeName, GuardArgs, InitArgs,
@@ -40,6 +43,10 @@ pub use evidence::{
 };
 pub use fuzz::{Accuracy, FuzzArgs, FuzzCommand};
 pub use gate::{CONFIRM_DEFAULT, GateArgs, RUNS_DEFAULT};
+pub use history::{
+    AcceptArgs, AddArgs, ExportArgs, HistoryArg, HistoryArgs, HistoryCommand, HistoryForm, PruneArgs,
+    SelectArgs, StoreArg,
+};
 pub use init::FirstSuiteArgs;
 pub use inspect::{PROFILE_TIMEOUT_S, ProfileArgs, ProfileOn, SanitizeArgs, SanitizerName};
 use policy::policy_parser;

@@ -1,6 +1,6 @@
 //! Options of `run`, `tune` and `worker`.
 
-use super::{EngineArgs, SealArgs, SuiteArg, ab};
+use super::{EngineArgs, HistoryArg, SealArgs, SuiteArg, ab};
 use std::path::PathBuf;
 
 /// `holdpoint run`.
@@ -20,6 +20,9 @@ pub struct RunArgs {
     /// `0,2`; the number of the device goes into the name of its report
     #[arg(long, value_name = "LIST", conflicts_with = "device")]
     pub devices: Option<String>,
+    /// The history.
+    #[command(flatten)]
+    pub history: HistoryArg,
     /// The seal's key.
     #[command(flatten)]
     pub seal: SealArgs,

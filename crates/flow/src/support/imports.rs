@@ -2,15 +2,20 @@
 
 use crate::error::FlowError;
 use holdpoint_measure::clock;
-use holdpoint_model::{FileError, Report, Trend};
+use holdpoint_model::{FileError, Report, Timestamp, Trend};
 use holdpoint_store::StoreError;
 use std::path::Path;
 
 /// A file of another tool as a report, and what its reader should know.
 pub fn read_report(path: &Path) -> Result<(Report, Vec<String>), StoreError> {
+    read_report_at(path, None)
+}
+
+/// The same of a run that began at `at` where its file does not say.
+pub fn read_report_at(path: &Path, at: Option<Timestamp>) -> Result<(Report, Vec<String>), StoreError> {
     let imported = holdpoint_store::read_imported(path)?;
     let notes = imported.current.notes.clone();
-    Ok((imported.into_report(modified_utc(path)), notes))
+    Ok((imported.into_report(at.map_or_else(|| modified_utc(path), |at| at.to_string())), notes))
 }
 
 /// A trend point, or a run that becomes one: a report of ours or a file of another tool.

@@ -4,6 +4,7 @@ pub mod artifacts;
 pub mod ceilings;
 pub mod engines;
 pub mod exports;
+pub mod histories;
 pub mod imports;
 pub mod links;
 pub mod sealing;
@@ -11,8 +12,10 @@ pub mod suites;
 pub mod waivers;
 
 use crate::error::FlowError;
+use holdpoint_process::git;
 use serde::Serialize;
 use std::path::Path;
+use std::process::Command;
 
 /// Writes what was measured; where that fails, into the folder for temporary files: it is not lost.
 pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
@@ -24,4 +27,24 @@ pub fn save(path: &Path, document: &impl Serialize) -> Result<(), FlowError> {
         Ok(()) => Err(FlowError::Kept { source, refuge }),
         Err(_) => Err(source.into()),
     }
+}
+
+/// Git that shows a token to whoever asks for a password; it stands in no command and in no file.
+pub fn git_with_token(dir: &Path, token: &str) -> Command {
+    let helper =
+        "credential.helper=!echo username=x-access-token; echo \"password=$HOLDPOINT_PUSH_SECRET\"; :";
+    let mut git = git::checkout_command(dir);
+    git.args(["-c", "credential.helper=", "-c", helper]).env("HOLDPOINT_PUSH_SECRET", token);
+    git
+}
+
+/// The person who does something that is recorded: the one named, or whoever runs the pipeline or is logged in.
+pub fn person(named: Option<&str>, does: &str) -> Result<String, FlowError> {
+    let from = |name: &str| std::env::var(name).ok();
+    let of_ci = || from("GITHUB_ACTOR").or_else(|| from("GITLAB_USER_LOGIN"));
+    let named = named.map(str::to_owned).or_else(of_ci).or_else(|| from("USER"));
+    named
+        .map(|name| holdpoint_model::limits::clean_text(name.trim()))
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| FlowError::Input(format!("who {does} it? Give --by NAME")))
 }

@@ -274,7 +274,11 @@ impl Sides<'_> {
         let sign = metric.plan.better.sign();
         let values = known.and_then(|known| metrics::typical(workload, &metric.name, sign, known));
         let worse = evidence.as_ref().map(|evidence| evidence.ratio - 1.0);
-        (metric_keys(&metric.name, metric.plan, values), evidence, worse, verdict, reason)
+        let keys = MetricKeys {
+            units: metrics::of_units(workload, &metric.name),
+            ..metric_keys(&metric.name, metric.plan, values)
+        };
+        (keys, evidence, worse, verdict, reason)
     }
 }
 
@@ -284,7 +288,7 @@ type Row = (MetricKeys, Option<AbEvidence>, Option<f64>, Verdict, String);
 fn metric_keys(name: &str, plan: MetricPlan, values: Option<[f64; 2]>) -> MetricKeys {
     let MetricPlan { tolerance, better } = plan;
     let [base, head] = values.map_or([None, None], |values| values.map(Some));
-    MetricKeys { name: name.to_owned(), tolerance, better, base, head }
+    MetricKeys { name: name.to_owned(), tolerance, better, base, head, units: Vec::new() }
 }
 
 /// Why there is nothing to judge by evidence.

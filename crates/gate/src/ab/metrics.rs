@@ -63,13 +63,25 @@ pub(super) fn typical(workload: &AbWorkload, name: &str, sign: f64, known: &Sequ
     let all = workload.units.iter().filter_map(|unit| values(unit, name));
     let levels: Vec<f64> = all.map(|[base, head]| f64::midpoint(base.ln(), head.ln())).collect();
     let (level, half) = (stats::median(&levels)?, sign * known.median_ratio()?.ln() / 2.0);
+    let per_call = per_call(workload, name);
+    Some([(level - half).exp() * per_call, (level + half).exp() * per_call])
+}
+
+/// Both sides' values per call in each unit that shows them.
+pub(super) fn of_units(workload: &AbWorkload, name: &str) -> Vec<[f64; 2]> {
+    let per_call = per_call(workload, name);
+    let all = workload.units.iter().filter_map(|unit| values(unit, name));
+    all.map(|values| values.map(|value| value * per_call)).collect()
+}
+
+/// Turns the value of a sample into that of a call.
+fn per_call(workload: &AbWorkload, name: &str) -> f64 {
     let calls = workload.calls_per_sample.max(1) as f64;
-    let per_call = match Metric::from_name(name) {
+    match Metric::from_name(name) {
         Metric::Throughput => calls,
         Metric::PeakMemory | Metric::Printed | Metric::Energy | Metric::Exact(_) => 1.0,
         _ => 1.0 / calls,
-    };
-    Some([(level - half).exp() * per_call, (level + half).exp() * per_call])
+    }
 }
 
 /// Why no unit has a value.

@@ -15,7 +15,7 @@ pub fn csv(export: &Export<'_>) -> String {
     text
 }
 
-fn quote(cell: &str) -> Cow<'_, str> {
+pub(super) fn quote(cell: &str) -> Cow<'_, str> {
     match cell.contains([',', '"', '\n', '\r']) {
         true => Cow::Owned(format!("\"{}\"", cell.replace('"', "\"\""))),
         false => Cow::Borrowed(cell),

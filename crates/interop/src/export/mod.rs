@@ -3,6 +3,7 @@
 mod bmf;
 mod csv;
 mod github_action_benchmark;
+pub mod history;
 mod openmetrics;
 mod parquet;
 #[cfg(test)]

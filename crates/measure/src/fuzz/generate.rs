@@ -130,7 +130,9 @@ fn draw_long(max: usize, boundaries: &[usize], random: &mut Random) -> usize {
 
 /// A case whose sizes' product passes 2^31: index arithmetic in 32 bits goes wrong there. Absent where the kernel does not take it.
 fn huge(kernel: &Kernel<'_>, number: u64, random: &mut Random) -> Option<FuzzCase> {
-    let is_due = kernel.target == Target::Cuda && kernel.limits.is_none() && HUGE.contains(&number);
+    let is_limited = |limits: &FuzzLimits| !limits.sizes_max.is_empty() || limits.elements_max.is_some();
+    let is_due =
+        kernel.target == Target::Cuda && !kernel.limits.is_some_and(is_limited) && HUGE.contains(&number);
     let (_, cases) = cases(kernel).filter(|_| is_due)?;
     let shape = cases.huge.get((number - HUGE.start) as usize)?.to_vec();
     let mut case = draw_case(kernel, None, random)?;

@@ -146,3 +146,35 @@ pub(super) fn workload_cases<'a>(
         is_new.then_some(case)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_examples_of_kernels_are_taken_at_their_own_shapes() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        for (file, count, target) in [
+            ("split-k/split_k.toml", 1, Target::External),
+            ("kernel-forms/forms.toml", 6, Target::Cuda),
+            ("attention.toml", 1, Target::Cuda),
+        ] {
+            let path = examples.join(file);
+            let mut suite = Suite::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            suite.dir = path.parent().map(Path::to_owned);
+            let kernels = kernels(&suite, &[], &[]);
+            assert_eq!(kernels.len(), count, "{file}");
+            for kernel in kernels {
+                assert_eq!(kernel.target, target, "{file}");
+                let case = workload_case(&suite, &kernel, kernel.spec);
+                assert!(target.takes(&case), "{file}: {case:?}");
+                assert!(
+                    kernel.spec.name == "library" || !kernel.boundaries.is_empty(),
+                    "{file}: {}",
+                    kernel.name()
+                );
+            }
+        }
+    }
+}

@@ -5,8 +5,9 @@ use crate::attest::SignOff;
 use crate::caps::RuntimeCaps;
 use crate::notice::Notice;
 use crate::{
-    AbReport, Attestation, Bisection, Calibration, CheckDocument, FuzzFile, FuzzReport, Judgement, Profile,
-    ProfileComparison, ReplayManifest, ReplayVerification, Roofline, SanitizeReport, Seal, Trend, Tuning,
+    AbReport, Attestation, Bisection, Calibration, Changes, CheckDocument, FuzzFile, FuzzReport, Judgement,
+    Profile, ProfileComparison, ReplayManifest, ReplayVerification, Roofline, SanitizeReport, Seal, Trend,
+    Tuning,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,7 @@ kinds! {
     Tuning "tuning" "a tuning" "holdpoint tune --format json" []
     Notice "notice" "a notice" "holdpoint ci notify" []
     Baseline "baseline" "a baseline" "holdpoint baseline" []
+    Changes "changes" "a list of change points" "holdpoint changes --format json" []
 }
 
 macro_rules! documents {
@@ -86,6 +88,7 @@ documents! {
     Attestation: Attestation,
     Bisection: Bisection,
     Calibration: Calibration,
+    Changes: Changes,
     CheckDocument: Check,
     FuzzFile: FuzzCase,
     FuzzReport: Fuzz,

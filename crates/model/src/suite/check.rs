@@ -120,6 +120,7 @@ impl Suite {
         self.check_workers()?;
         self.check_fuzz()?;
         self.gate.check()?;
+        self.history.as_ref().map_or(Ok(()), |history| history.check())?;
         let (mut seen, mut metrics_seen) = (HashSet::new(), HashSet::new());
         for (index, workload) in self.workloads.iter().enumerate() {
             let place = format!("workload {} ({:?})", index + 1, workload.name);

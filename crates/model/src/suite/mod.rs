@@ -5,6 +5,7 @@ mod engine;
 mod fuzz;
 mod gate;
 mod harness;
+mod history;
 mod kernel;
 mod metrics;
 mod op;
@@ -14,6 +15,7 @@ pub use engine::{EngineSpec, OP_INFERENCE, Provider, ShapeCase, ShapeError, WORK
 pub use fuzz::FuzzLimits;
 pub use gate::{GateSettings, OnInconclusive, WorkloadGate, find_path_problem};
 pub use harness::{BenchSpec, HarnessFrom, HarnessKind, HarnessSpec};
+pub use history::HistorySettings;
 pub use kernel::{
     FloatArgument, KernelArgument, KernelCompiler, KernelFileKind, KernelSpec, LaunchSpec, MapArgument,
     RsqrtArgument, WorkspaceSpec,
@@ -51,6 +53,9 @@ pub struct Suite {
     /// How measurements are judged, unless a flag says otherwise.
     #[serde(default, skip_serializing_if = "GateSettings::is_default")]
     pub gate: GateSettings,
+    /// Where its runs are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<HistorySettings>,
     /// How a revision is built before it is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildSpec>,

@@ -151,7 +151,7 @@ __device__ __forceinline__ void add_values(float (&sums)[HEAD_DIM / 2], const u3
 
 // Scores of a tile become probabilities relative to a maximum of the row. A thread holds two rows, as x[4 * i + 2 * row + (0, 1)].
 struct Softmax {
-    float scale, top[2], sum[2], shrink[2], peak[2];
+    float scale, top[2], sum[2], shrink[2];
     // The largest score is far from zero: score * scale - top * scale in one rounding would be too coarse.
     bool large;
 
@@ -174,35 +174,21 @@ struct Softmax {
         large = __any_sync(~0u, fmaxf(fabsf(top[0]), fabsf(top[1])) * scale > 1024.0f);
     }
 
+    // Two probabilities as the product of the values takes them, and their sum. bf16 keeps 8 bits of each: what is divided by later is the sum of what was kept,
+    // so that a row's weights add up to one and its error stays below 2^-9 of the largest value.
+    static __device__ __forceinline__ u32 pack_and_sum(float a, float b, float& to) {
+        const u32 pair = pack2(a, b);
 #if defined(ELEM_BF16)
-    // True where the sums so far must be multiplied by shrink. The maximum follows only once a score passes it by a factor 2^8, which 16-bit elements bear and
-    // which is rare after the first tile.
-    template <bool FIRST>
-    __device__ __forceinline__ bool apply(float (&x)[BLOCK_N / 2], u32 (&p)[BLOCK_N / 4]) {
-        float high[2] = {-INF, -INF};
-#pragma unroll
-        for (int i = 0; i < BLOCK_N / 2; ++i) high[i / 2 % 2] = fmaxf(high[i / 2 % 2], x[i]);
-        const bool moved = FIRST || __any_sync(~0u, fmaf(high[0], scale, -top[0] * scale) > 8.0f || fmaf(high[1], scale, -top[1] * scale) > 8.0f);
-        if (moved) move(high);
-        float from[2] = {top[0] * scale, top[1] * scale};
-        if (large) {
-#pragma unroll
-            for (int i = 0; i < BLOCK_N / 2; ++i) x[i] -= top[i / 2 % 2];
-            from[0] = from[1] = 0.0f;
-        }
-#if defined(ELEM_BF16)
-        peak[0] = exp2_fast((high[0] - top[0]) * scale);
-        peak[1] = exp2_fast((high[1] - top[1]) * scale);
+        a = __uint_as_float(pair << 16);
+        b = __uint_as_float(pair & 0xffff0000u);
 #endif
-#pragma unroll
-        for (int i = 0; i < BLOCK_N / 2; ++i) {
-            x[i] = exp2_fast(fmaf(x[i], scale, -from[i / 2 % 2]));
-            sum[i / 2 % 2] += x[i];
-        }
-        return moved;
+        to += a;
+        to += b;
+        return pair;
     }
-#else
-    // The same, packed at once. Whether a score passes the maximum is seen from the sum of the probabilities, which saves finding the largest of each tile.
+
+    // True where the sums so far must be multiplied by shrink. The maximum follows only once the probabilities of a tile reach 4096, which 16-bit elements bear
+    // and which is rare after the first tile: so the largest score of a tile need not be found.
     template <bool FIRST>
     __device__ __forceinline__ bool apply(float (&x)[BLOCK_N / 2], u32 (&p)[BLOCK_N / 4]) {
         if (!FIRST && !large) {
@@ -211,9 +197,7 @@ struct Softmax {
 #pragma unroll
             for (int i = 0; i < BLOCK_N / 4; ++i) {
                 const float a = exp2_fast(fmaf(x[2 * i], scale, -from[i % 2])), b = exp2_fast(fmaf(x[2 * i + 1], scale, -from[i % 2]));
-                here[i % 2] += a;
-                here[i % 2] += b;
-                p[i] = pack2(a, b);
+                p[i] = pack_and_sum(a, b, here[i % 2]);
             }
             if (!__any_sync(~0u, !(here[0] <= 4096.0f && here[1] <= 4096.0f))) {
                 sum[0] += here[0];
@@ -227,48 +211,25 @@ struct Softmax {
         move(high);
 #pragma unroll
         for (int i = 0; i < BLOCK_N / 4; ++i) {
-            const float a = exp2_fast((x[2 * i] - top[i % 2]) * scale), b = exp2_fast((x[2 * i + 1] - top[i % 2]) * scale);
-            sum[i % 2] += a;
-            sum[i % 2] += b;
-            p[i] = pack2(a, b);
+            p[i] = pack_and_sum(of(x[2 * i], i % 2), of(x[2 * i + 1], i % 2), sum[i % 2]);
         }
         return true;
     }
-#endif
-};
+
+    // The probability of a score in one of the two rows.
+    __device__ __forceinline__ float of(float x, int row) const { return exp2_fast((x - top[row]) * scale); }
 
 #if defined(ELEM_BF16)
-// Adds the values times what was lost when the probabilities x were rounded to p, one warp by itself. Its 16 rows lie in the registers as in those of wgmma.
-__device__ __forceinline__ void add_rest(float (&sums)[HEAD_DIM / 2], const float (&x)[BLOCK_N / 2], const u32 (&p)[BLOCK_N / 4], u32 values) {
-    const u32 lane = fresh(threadIdx.x % 32);
+    // In the place of probabilities what rounding cut off from them.
+    __device__ __forceinline__ void rest(const float (&x)[BLOCK_N / 2], u32 (&p)[BLOCK_N / 4]) {
 #pragma unroll
-    for (int i = 0; i < BLOCK_N / 16; ++i) {
-        u32 a[4];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const u32 high = p[4 * i + j];
-            a[j] = pack2(x[8 * i + 2 * j] - __uint_as_float(high << 16), x[8 * i + 2 * j + 1] - __uint_as_float(high & 0xffff0000u));
-        }
-        const u32 row = fresh(i * 16 + lane % 16), twist = WIDE == 64 ? row & 7 : (row >> 1) & 3;
-#pragma unroll
-        for (int j = 0; j < HEAD_DIM / 16; ++j) {
-            const u32 chunk = j * 2 + lane / 16;
-            u32 b[4];
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
-                         : "r"(values + chunk / (WIDE / 8) * COLUMN_BYTES + row * ROW_BYTES + ((chunk % (WIDE / 8)) ^ twist) * 16)
-                         : "memory");
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                float* d = sums + 8 * j + 4 * h;
-                asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * h]), "r"(b[2 * h + 1]));
-            }
+        for (int i = 0; i < BLOCK_N / 4; ++i) {
+            const float a = of(x[2 * i], i % 2) - __uint_as_float(p[i] << 16), b = of(x[2 * i + 1], i % 2) - __uint_as_float(p[i] & 0xffff0000u);
+            p[i] = pack_and_sum(a, b, sum[i % 2]);
         }
     }
-}
 #endif
+};
 
 // Shared memory, as offsets: rings of keys and of values, the queries, barriers.
 constexpr int VALUES = STAGES * TILE_BYTES;
@@ -362,28 +323,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
             }
         }
     };
-#if defined(ELEM_BF16)
-    auto pack = [&](u32 n) {
-#pragma unroll
-        for (int i = 0; i < BLOCK_N / 4; ++i) p[i] = pack2(x[2 * i], x[2 * i + 1]);
-        // bf16 keeps 8 bits of a probability: where few keys hold most of a row's weight that would show, and what the rounding cut off is added as well.
-        if (__any_sync(~0u, softmax.peak[0] * 8.0f > softmax.sum[0] || softmax.peak[1] * 8.0f > softmax.sum[1])) {
-            float total[2] = {softmax.sum[0], softmax.sum[1]};
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-                total[r] += __shfl_xor_sync(~0u, total[r], 1);
-                total[r] += __shfl_xor_sync(~0u, total[r], 2);
-            }
-            if (__any_sync(~0u, softmax.peak[0] * 8.0f > total[0] || softmax.peak[1] * 8.0f > total[1])) {
-                wait(VALUES_LANDED, n);
-                add_rest(sums, x, p, base + VALUES + n % STAGES * TILE_BYTES);
-            }
-        }
-    };
-#else
-    auto pack = [](u32) {};
-#endif
-
     barrier_wait(base + QUERIES_LANDED, 0);
     wait(KEYS_LANDED, 0);
     score(0);
@@ -392,39 +331,37 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
     arrive(KEYS_RELEASED, 0);
     mask(0);
     softmax.apply<true>(x, p);
-    pack(0);
     for (int tile = 1; tile < mine; ++tile) {
         wait(KEYS_LANDED, tile);
         score(tile);
         wait(VALUES_LANDED, tile - 1);
         add(tile - 1);
         fetch_after(tile);
-        products_wait<1>();
-#if !defined(ELEM_BF16)
         // The probabilities are packed as they are found, over those that the product of the values reads.
         products_wait<0>();
         pin(sums);
         arrive(VALUES_RELEASED, tile - 1);
-#endif
         pin(x);
         arrive(KEYS_RELEASED, tile);
         mask(tile);
-        const bool moved = softmax.apply<false>(x, p);
-#if defined(ELEM_BF16)
-        products_wait<0>();
-        pin(sums);
-        arrive(VALUES_RELEASED, tile - 1);
-#endif
-        if (moved) {
+        if (softmax.apply<false>(x, p)) {
 #pragma unroll
             for (int i = 0; i < HEAD_DIM / 2; ++i) sums[i] *= softmax.shrink[i / 2 % 2];
         }
-        pack(tile);
     }
     wait(VALUES_LANDED, mine - 1);
     add(mine - 1);
     products_wait<0>();
     pin(sums);
+#if defined(ELEM_BF16)
+    // A row of few keys would show what was cut off: it is added as well.
+    if (mine == 1) {
+        softmax.rest(x, p);
+        add(0);
+        products_wait<0>();
+        pin(sums);
+    }
+#endif
     if (mine < tiles) {
         // Other rows of the block have more tiles; this warpgroup only lets them pass.
         arrive(VALUES_RELEASED, mine - 1);

@@ -11,10 +11,10 @@ const SPAN_MIN: f64 = 0.01;
 /// The times that are drawn reach from this quantile to that one, and a little beyond; the others lie at the edge.
 const QUANTILES: [f64; 2] = [0.02, 0.98];
 
-/// A round or a unit: one time, or base's and head's.
+/// A round or a unit: one time or other value, or base's and head's.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundPoint {
-    pub(crate) times_ms: Vec<f64>,
+    pub(crate) values: Vec<f64>,
     state: Option<LaneValue>,
     is_troubled: bool,
     is_left_out: bool,
@@ -81,7 +81,7 @@ fn pair_point(w: &AbWorkload, unit: &Unit, rounds: &[&PairRound], cpus: f64) -> 
         stats::median(&turns).map(|ns| ns / w.calls_per_sample.max(1) as f64 / 1e6)
     };
     Some(RoundPoint {
-        times_ms: vec![time_ms(SideName::Base)?, time_ms(SideName::Head)?],
+        values: vec![time_ms(SideName::Base)?, time_ms(SideName::Head)?],
         state: rounds.iter().find_map(|round| LaneValue::read(&round.state, cpus)),
         is_troubled: rounds.iter().any(|round| !round.trouble.is_empty()),
         is_left_out: rounds.iter().all(|round| round.left_out),
@@ -93,7 +93,7 @@ pub(crate) fn run_points(m: &Measured, cpus: f64) -> Vec<RoundPoint> {
     let point = |round: &holdpoint_model::Round| {
         let times: Vec<f64> = round.per_call_ns(m.samples.calls_per_sample.max(1)).collect();
         Some(RoundPoint {
-            times_ms: vec![stats::median(&times)? / 1e6],
+            values: vec![stats::median(&times)? / 1e6],
             state: LaneValue::read(&round.state, cpus),
             is_troubled: round.state.device.as_ref().is_some_and(|device| device.is_throttled()),
             is_left_out: false,
@@ -102,11 +102,15 @@ pub(crate) fn run_points(m: &Measured, cpus: f64) -> Vec<RoundPoint> {
     m.samples.rounds.iter().filter_map(point).collect()
 }
 
-/// Values of runs, of which nothing else is known.
-pub(crate) fn value_points(values_ms: &[f64]) -> Vec<RoundPoint> {
-    let point =
-        |ms: &f64| RoundPoint { times_ms: vec![*ms], state: None, is_troubled: false, is_left_out: false };
-    values_ms.iter().map(point).collect()
+/// Values of runs, or of both sides in a unit, of which nothing else is known.
+pub(crate) fn value_points<'a>(values: impl IntoIterator<Item = &'a [f64]>) -> Vec<RoundPoint> {
+    let point = |values: &[f64]| RoundPoint {
+        values: values.to_vec(),
+        state: None,
+        is_troubled: false,
+        is_left_out: false,
+    };
+    values.into_iter().map(point).collect()
 }
 
 /// The points, of two sides joined in pairs; a limit across them, where there is one.
@@ -114,35 +118,36 @@ pub(crate) fn rounds(
     points: Vec<RoundPoint>,
     word: &str,
     max: usize,
-    limit_ms: Option<(f64, &str)>,
+    metric: &str,
+    limit: Option<(f64, &str)>,
 ) -> Option<Chart> {
     let count = points.len();
     let (points, step) = thin_out(points, max);
-    let all: Vec<f64> = points.iter().flat_map(|point| point.times_ms.iter().copied()).collect();
+    let all: Vec<f64> = points.iter().flat_map(|point| point.values.iter().copied()).collect();
     let middle = stats::median(&all)?;
     let [low, high] = QUANTILES.map(|q| stats::quantile(&all, q).unwrap_or(middle));
-    let ends = [low, high].into_iter().chain(limit_ms.map(|(limit, _)| limit).filter(|l| *l < 2.0 * high));
+    let ends = [low, high].into_iter().chain(limit.map(|(limit, _)| limit).filter(|l| *l < 2.0 * high));
     let y = Scale::over(ends, middle * SPAN_MIN);
     let has_lane = points.iter().any(|point| point.state.is_some() || point.is_troubled);
     let lane = if has_lane { 24.0 } else { 0.0 };
     let frame = Frame { size: [SIZE[0], SIZE[1] + lane], x: Scale::new(0.0, count as f64 + 1.0), y, lane };
     let mut plot = Plot::new(frame);
-    let (per_ms, unit) = units::axis_unit(y.ends()[1]);
-    let ticks = nice_ticks(y.ends().map(|end| end * per_ms), 4).into_iter();
-    let ticks: Vec<(f64, String)> = ticks.map(|(at, text)| (at / per_ms, text)).collect();
-    plot.axes(&count_ticks(count), &ticks, [unit, word]);
-    if let Some((limit, name)) = limit_ms.filter(|(limit, _)| y.holds(*limit)) {
+    let (per, unit) = units::metric_axis(metric, y.ends()[1]);
+    let ticks = nice_ticks(y.ends().map(|end| end * per), 4).into_iter();
+    let ticks: Vec<(f64, String)> = ticks.map(|(at, text)| (at / per, text)).collect();
+    plot.axes(&count_ticks(count), &ticks, [&unit, word]);
+    if let Some((limit, name)) = limit.filter(|(limit, _)| y.holds(*limit)) {
         plot.level("bound", limit, name);
     }
     let place = |i: usize| (i * step) as f64 + 1.0;
     let numbered = || points.iter().enumerate().map(|(i, point)| (place(i), point));
-    let is_pairs = points.first().is_some_and(|point| point.times_ms.len() == 2);
+    let is_pairs = points.first().is_some_and(|point| point.values.len() == 2);
     if is_pairs {
-        plot.spans("pair", numbered().map(|(x, point)| (x, [point.times_ms[0], point.times_ms[1]])));
+        plot.spans("pair", numbered().map(|(x, point)| (x, [point.values[0], point.values[1]])));
         plot.legend(&[("base", "● base"), ("head", "■ head")]);
     }
     for (side, class) in ["base", "head"].iter().enumerate().take(if is_pairs { 2 } else { 1 }) {
-        plot.dots(class, numbered().filter_map(|(x, point)| Some([x, *point.times_ms.get(side)?])));
+        plot.dots(class, numbered().filter_map(|(x, point)| Some([x, *point.values.get(side)?])));
     }
     if has_lane {
         plot.lane("load", numbered().filter_map(|(x, point)| Some((x, point.state?.height()))));

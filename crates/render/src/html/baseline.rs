@@ -9,6 +9,7 @@ use crate::svg::{Mark, Scale, Strips};
 use crate::table::EmptyColumns;
 use crate::text;
 use crate::units;
+use holdpoint_model::metric::METRIC_TIME;
 use holdpoint_model::{Baseline, BaselineMetric, Machine};
 
 const METRICS_MAX: usize = 60;
@@ -71,9 +72,10 @@ fn list(b: &Baseline) -> String {
                 others,
             };
             let allowed = Some((metric.allowed_max_ms(), "allowed"));
-            let chart = Some(&metric.runs_ms)
-                .filter(|runs| runs.len() > 1)
-                .and_then(|runs| charts::rounds(charts::value_points(runs), "run", RUNS_MAX, allowed));
+            let chart = Some(&metric.runs_ms).filter(|runs| runs.len() > 1).and_then(|runs| {
+                let points = charts::value_points(runs.chunks(1));
+                charts::rounds(points, "run", RUNS_MAX, METRIC_TIME, allowed)
+            });
             ListRow {
                 class: ink_class(Ink::Plain),
                 word,

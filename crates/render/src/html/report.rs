@@ -8,6 +8,7 @@ use crate::markdown::report_sections;
 use crate::paint::Ink;
 use crate::svg::{Mark, Scale, Strips};
 use crate::{summary, text, units};
+use holdpoint_model::metric::METRIC_TIME;
 use holdpoint_model::{Judgement, Machine, Measured, Outcome, Report, RunStatus, Source};
 use holdpoint_stats as stats;
 use std::collections::HashSet;
@@ -144,7 +145,7 @@ fn charts_of(r: &Report, m: &Measured, limit_ms: Option<(f64, &str)>, before_ms:
     let side = Samples { class: "base", times_ms: times_ms(m) };
     let all = [
         charts::distribution(&[side], limit_ms, before_ms),
-        charts::rounds(charts::run_points(m, cpus), "round", POINTS_MAX, limit_ms),
+        charts::rounds(charts::run_points(m, cpus), "round", POINTS_MAX, METRIC_TIME, limit_ms),
     ];
     figures(all.iter().flatten())
 }

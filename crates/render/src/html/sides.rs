@@ -7,8 +7,8 @@ use crate::judged::{Judged, Row};
 use crate::markdown::sides_sections;
 use crate::summary::sides::{causes, describe_promise, describe_sides, is_disjoint_ci};
 use crate::units;
-use holdpoint_model::metric::Metric;
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, Machine, PairRound, SideName, Verdict};
+use holdpoint_model::metric::{METRIC_TIME, Metric};
+use holdpoint_model::{AbPlan, AbReport, AbWorkload, Machine, MetricKeys, PairRound, SideName, Verdict};
 use holdpoint_stats::sequential::Plan;
 
 /// Workloads with charts; the worst come first, and the table has all.
@@ -86,18 +86,22 @@ pub(super) fn list_row(row: &Row<'_>, strip: String) -> ListRow {
 fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
     let found = judged.sides().and_then(|report| {
         let workload = report.workloads.get(row.check.workload.as_ref()?)?;
-        (row.check.metric_keys().is_none() && !workload.units.is_empty()).then_some((report, workload))
+        (!workload.units.is_empty()).then_some((report, workload))
     });
     let Some((report, workload)) = found else { return String::new() };
+    if let Some(keys) = row.check.metric_keys() {
+        return figures(metric_charts(judged, report, keys, points).iter().flatten());
+    }
     let cpus = report.machine.as_ref().map_or(1.0, |machine| f64::from(machine.cpus));
     let (pairs, word) = charts::pair_points(workload, cpus, points);
-    let pairs = charts::rounds(pairs, word, points, None).map(|chart| {
+    let pairs = charts::rounds(pairs, word, points, METRIC_TIME, None).map(|chart| {
         let caption = chart.caption + &describe_trouble(workload);
         charts::Chart { caption, ..chart }
     });
     let all = [
         pairs,
-        evidence(judged, report, row, workload, points),
+        plan(judged, report, |plan| plan.tolerance_of(row.check.workload.as_deref().unwrap_or_default()))
+            .and_then(|plan| charts::evidence(plan, workload.units.iter().map(|unit| unit.x), points)),
         charts::distribution(&samples(workload), None, None),
     ];
     figures(all.iter().flatten())
@@ -127,22 +131,30 @@ fn samples(workload: &AbWorkload) -> [Samples; 2] {
     })
 }
 
-/// The evidence of the rule that decides unit by unit; other rules have none.
-fn evidence(
+/// Both sides' values of a metric beside the median time, and the evidence about it.
+fn metric_charts(
     judged: Judged<'_>,
     report: &AbReport,
-    row: &Row<'_>,
-    workload: &AbWorkload,
+    keys: &MetricKeys,
     points: usize,
-) -> Option<charts::Chart> {
+) -> [Option<charts::Chart>; 2] {
+    let pairs = charts::value_points(keys.units.iter().map(<[f64; 2]>::as_slice));
+    let xs = keys.units.iter().map(|[base, head]| keys.better.sign() * (head.ln() - base.ln()));
+    [
+        charts::rounds(pairs, "unit", points, &keys.name, None),
+        plan(judged, report, |_| keys.tolerance).and_then(|plan| charts::evidence(plan, xs, points)),
+    ]
+}
+
+/// The plan of the rule that decides unit by unit; other rules have none.
+fn plan(judged: Judged<'_>, report: &AbReport, tolerance: impl FnOnce(&AbPlan) -> f64) -> Option<Plan> {
     let plan = judged.plan().filter(|_| !is_disjoint_ci(judged))?;
-    let plan = Plan {
-        tolerance: plan.tolerance_of(row.check.workload.as_deref()?),
+    Some(Plan {
+        tolerance: tolerance(plan),
         alarm_rate: plan.alarm_rate,
         miss_rate: plan.miss_rate,
         workloads_count: questions_count(plan, report),
-    };
-    charts::evidence(plan, workload.units.iter().map(|unit| unit.x), points)
+    })
 }
 
 /// Rows that share the alarm rate: the median times, and other metrics that are decided by evidence.

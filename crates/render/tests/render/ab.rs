@@ -5,6 +5,7 @@ use crate::values::HOSTILE;
 use holdpoint_model::ab::Ended;
 use holdpoint_model::metric::Better;
 use holdpoint_model::{MetricKeys, SideName, Source, Trouble, Verdict};
+use holdpoint_render::html::{self, Extras};
 use holdpoint_render::{Judged, Style, markdown, terminal};
 use insta::assert_snapshot;
 
@@ -237,8 +238,9 @@ fn by_metrics() -> (holdpoint_model::Judgement, Sides) {
     for (name, verdict, [base, head], worse, better, is_measured) in rows {
         let mut check = median.clone();
         let paired = check.paired.as_mut().expect("two sides");
-        let keys =
-            MetricKeys { name: name.to_owned(), tolerance: 0.1, better, base: Some(base), head: Some(head) };
+        let units = if is_measured { vec![[base, head]; 3] } else { Vec::new() };
+        let (base, head) = (Some(base), Some(head));
+        let keys = MetricKeys { name: name.to_owned(), tolerance: 0.1, better, base, head, units };
         (paired.metric, paired.spent_s) = (Some(keys), 0.0);
         match &mut paired.evidence {
             Some(evidence) if is_measured => {
@@ -264,4 +266,15 @@ fn metrics_have_rows_with_their_own_units_and_directions() {
     assert_snapshot!("metrics_terminal", terminal::judgement(judged, PLAIN));
     assert_snapshot!("metrics_markdown", markdown::judgement(judged).expect("a page"));
     assert_snapshot!("metrics_junit", holdpoint_render::forms::junit(judged));
+}
+
+#[test]
+fn a_page_draws_the_values_of_every_metric_that_is_measured() {
+    let (judgement, sides) = by_metrics();
+    let samples = sides.samples();
+    let judged = Judged::new(&judgement, Some(Source::Sides(&samples)));
+    let page = html::judgement(judged, &Extras::default()).expect("a page");
+    assert_eq!(page.matches("<figcaption>Base and head in pairs").count(), 4, "registers need no statistics");
+    assert_eq!(page.matches("<figcaption>Evidence, of what").count(), 4);
+    assert!(page.contains(">MB</text>"), "memory has its unit");
 }

@@ -8,6 +8,7 @@ mod comment_facts;
 mod evidence;
 mod forms;
 mod fuzz;
+mod history;
 mod html;
 mod markdown;
 mod profile;

@@ -1,0 +1,191 @@
+//! `holdpoint history`: every run kept, in one store.
+
+mod add;
+pub mod git;
+mod plumbing;
+
+use crate::Watch;
+use crate::done::{Done, Message};
+use crate::error::FlowError;
+use crate::options::{
+    AcceptArgs, ExportArgs, HistoryArgs, HistoryCommand, HistoryForm, PruneArgs, SelectArgs, StoreArg,
+};
+use crate::support::{self, histories};
+use holdpoint_history::{Access, Location, Prune, PruneWhat, Store, VERSION};
+use holdpoint_interop::export;
+use holdpoint_measure::clock;
+use holdpoint_model::{Acceptance, ExitCode, Series, SeriesSummary, Timestamp};
+use serde_json::json;
+
+/// The outcome of a command.
+#[derive(Debug)]
+pub enum HistoryResult {
+    Message(Message),
+    Listed(Vec<SeriesSummary>),
+    Shown {
+        all: Vec<Series>,
+        /// Newest points to show of each.
+        points: usize,
+    },
+    Exported(String),
+    Written,
+}
+
+pub fn run(args: &HistoryArgs, watch: &dyn Watch) -> Result<Done<HistoryResult>, FlowError> {
+    let result = match &args.command {
+        HistoryCommand::Add(args) => {
+            let (place, added) = add::add(args, watch)?;
+            message(
+                json!({
+                    "store": place,
+                    "runs_added": added.runs_count,
+                    "points_added": added.points_count,
+                    "runs_known": added.known_count,
+                }),
+                format!(
+                    "{place}: {} with {} added, {} known already",
+                    plural(added.runs_count, "run"),
+                    plural(added.points_count, "point"),
+                    added.known_count
+                ),
+            )
+        }
+        HistoryCommand::List { store, select } => {
+            HistoryResult::Listed(open(store)?.1.list(&select.filter())?)
+        }
+        HistoryCommand::Show { store, select, points } => {
+            HistoryResult::Shown { all: read(store, select)?, points: *points }
+        }
+        HistoryCommand::Export(args) => export(args, watch)?,
+        HistoryCommand::Prune(args) => prune(args)?,
+        HistoryCommand::Accept(args) => accept(args)?,
+        HistoryCommand::Migrate { store } => {
+            let location = histories::location(store)?;
+            let from = holdpoint_history::migrate(&location)?;
+            let words = match from == VERSION {
+                true => format!("{location}: it has version {VERSION} already"),
+                false => format!("{location}: version {from} is now {VERSION}"),
+            };
+            message(json!({ "from": from, "to": VERSION }), words)
+        }
+    };
+    Ok(Done::new(result, ExitCode::Ok))
+}
+
+fn message(json: serde_json::Value, text: String) -> HistoryResult {
+    HistoryResult::Message(Message { json, text: text + "\n" })
+}
+
+fn open(arg: &StoreArg) -> Result<(Location, Box<dyn Store>), FlowError> {
+    let location = histories::location(arg)?;
+    let store = histories::open(&location, Access::Existing)?;
+    Ok((location, store))
+}
+
+/// The series that are meant, with their points.
+pub(crate) fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
+    let (location, mut store) = open(store)?;
+    let found = store.list(&select.filter())?;
+    if found.is_empty() {
+        return Err(no_series(&location));
+    }
+    found.iter().map(|series| Ok(store.read(&series.id)?)).collect()
+}
+
+fn no_series(location: &Location) -> FlowError {
+    FlowError::Input(format!("{location}: no series is like that; \"holdpoint history list\" shows all"))
+}
+
+fn export(args: &ExportArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowError> {
+    if args.form == HistoryForm::Parquet && args.output.is_none() {
+        return Err(FlowError::Input(
+            "a Parquet file is not text; say where to write it with --output FILE".to_owned(),
+        ));
+    }
+    let all = read(&args.store, &args.select)?;
+    let bytes = match args.form {
+        HistoryForm::Csv => export::history::csv(&all).into_bytes(),
+        HistoryForm::Parquet => export::history::parquet(&all),
+        HistoryForm::Json => {
+            let mut text =
+                serde_json::to_vec(&all).map_err(|error| FlowError::Internal(error.to_string()))?;
+            text.push(b'\n');
+            text
+        }
+    };
+    let Some(path) = &args.output else {
+        return Ok(HistoryResult::Exported(String::from_utf8_lossy(&bytes).into_owned()));
+    };
+    holdpoint_store::write_binary(path, &bytes)?;
+    watch.note(&format!("table: {}", path.display()));
+    Ok(HistoryResult::Written)
+}
+
+fn prune(args: &PruneArgs) -> Result<HistoryResult, FlowError> {
+    let (location, mut store) = open(&args.store)?;
+    let before = match args.older_than {
+        Some(days) => Some(now()?.days_before(days)),
+        None => None,
+    };
+    let what = if args.runs { PruneWhat::Runs } else { PruneWhat::Samples };
+    let pruned = store.prune(&Prune { what, before, keep: args.keep })?;
+    let words = match what {
+        PruneWhat::Samples => {
+            format!("raw samples of {} removed, summaries kept", plural(pruned.runs_count, "run"))
+        }
+        PruneWhat::Runs => format!(
+            "{} with {} removed",
+            plural(pruned.runs_count, "run"),
+            plural(pruned.points_count, "point")
+        ),
+    };
+    let json = json!({ "runs": pruned.runs_count, "points": pruned.points_count });
+    Ok(message(json, format!("{location}: {words}")))
+}
+
+fn accept(args: &AcceptArgs) -> Result<HistoryResult, FlowError> {
+    let by = support::person(args.by.as_deref(), "accepts")?;
+    let why = holdpoint_model::limits::clean_text(args.why.trim());
+    if !holdpoint_model::limits::is_said(&why) {
+        return Err(FlowError::Input("--why is empty; say why the new level is right".to_owned()));
+    }
+    let (location, mut store) = open(&args.store)?;
+    let mut accepted = Vec::new();
+    for summary in store.list(&args.select.filter())? {
+        let series = store.read(&summary.id)?;
+        let is_wanted =
+            |commit: &str| args.revision.as_ref().is_some_and(|wanted| commit.starts_with(wanted));
+        let point = match &args.revision {
+            None => series.points.last(),
+            Some(_) => series
+                .points
+                .iter()
+                .find(|point| point.revision.as_ref().is_some_and(|revision| is_wanted(&revision.commit))),
+        };
+        let Some(point) = point else { continue };
+        let (by, why) = (by.clone(), why.clone());
+        let acceptance = Acceptance { at: point.at, run: point.run, by, why, accepted_at_utc: now()? };
+        store.accept(&summary.id, &acceptance)?;
+        accepted.push(json!({ "series": summary.id, "acceptance": acceptance }));
+    }
+    match (accepted.len(), &args.revision) {
+        (0, Some(commit)) => Err(FlowError::Input(format!("{location}: no series has a point of {commit}"))),
+        (0, None) => Err(no_series(&location)),
+        (count, _) => Ok(message(
+            json!(accepted),
+            format!("{location}: a new level of {count} series accepted by {by}"),
+        )),
+    }
+}
+
+fn plural(count: impl Into<u128>, noun: &str) -> String {
+    match count.into() {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+fn now() -> Result<Timestamp, FlowError> {
+    let text = clock::timestamp_utc();
+    Timestamp::parse(&text).ok_or_else(|| FlowError::Internal(format!("the clock is off: it is {text}")))
+}

@@ -1,0 +1,184 @@
+//! Options of `history`, and the flag by which other commands add to one.
+
+use clap::{Subcommand, ValueEnum};
+use holdpoint_history::Location;
+use holdpoint_model::{SeriesFilter, Timestamp};
+use std::path::PathBuf;
+
+/// The history that a command adds what it measures to.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct HistoryArg {
+    /// Add what is measured to this history: a file, postgres://…, or git:REF [default: the suite's, if it has `[history]`; of the flag
+    /// alone, .holdpoint/history.db]
+    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT)]
+    pub history: Option<String>,
+    /// Whether the suite's own history is left alone.
+    #[arg(skip)]
+    pub ignores_suite: bool,
+}
+
+impl HistoryArg {
+    /// No history, whatever the suite says: that of a change is not to be believed.
+    pub fn none() -> Self {
+        Self { history: None, ignores_suite: true }
+    }
+}
+
+/// `holdpoint history`.
+#[derive(Debug, clap::Args)]
+pub struct HistoryArgs {
+    #[command(subcommand)]
+    pub command: HistoryCommand,
+}
+
+/// Which history.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct StoreArg {
+    /// A file, postgres://…, or git:REF [default: `[history]` of perf.toml, here or above; else .holdpoint/history.db]
+    #[arg(long, value_name = "STORE")]
+    pub store: Option<String>,
+}
+
+/// Which of its series.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SelectArgs {
+    /// Only of this suite
+    #[arg(long, value_name = "NAME", help_heading = "Series")]
+    pub suite: Option<String>,
+    /// Only of this workload
+    #[arg(long, value_name = "NAME", help_heading = "Series")]
+    pub workload: Option<String>,
+    /// Only of this metric, such as p50_ms
+    #[arg(long, value_name = "NAME", help_heading = "Series")]
+    pub metric: Option<String>,
+    /// Only of machines whose fingerprint begins so
+    #[arg(long, value_name = "HEX", help_heading = "Series")]
+    pub machine: Option<String>,
+    /// Only the series whose id begins so
+    #[arg(long, value_name = "ID", help_heading = "Series")]
+    pub series: Option<String>,
+}
+
+impl SelectArgs {
+    pub fn filter(&self) -> SeriesFilter {
+        let Self { suite, workload, metric, machine, series } = self.clone();
+        SeriesFilter { suite, workload, metric, machine, id: series }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum HistoryCommand {
+    /// Add runs: reports, comparisons, trends, results of other tools
+    Add(AddArgs),
+    /// List the series
+    List {
+        #[command(flatten)]
+        store: StoreArg,
+        #[command(flatten)]
+        select: SelectArgs,
+    },
+    /// Show the points of series
+    Show {
+        #[command(flatten)]
+        store: StoreArg,
+        #[command(flatten)]
+        select: SelectArgs,
+        /// Newest points to show of each; with --format json all are shown
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        points: usize,
+    },
+    /// Write the points of series as a table
+    Export(ExportArgs),
+    /// Remove raw samples of old runs, or old runs whole
+    Prune(PruneArgs),
+    /// Accept a change: a series has a new level from a point on
+    Accept(AcceptArgs),
+    /// Take a history of an older version to this one's
+    Migrate {
+        #[command(flatten)]
+        store: StoreArg,
+    },
+}
+
+/// `holdpoint history add`.
+#[derive(Debug, clap::Args)]
+pub struct AddArgs {
+    /// Files or folders: report.json, ab.json, comparison.json, trends (also NDJSON), results of other tools (docs/imports.md)
+    #[arg(value_name = "FILE", default_value = "artifacts")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub store: StoreArg,
+    /// Commit of files that name none
+    #[arg(long, value_name = "COMMIT")]
+    pub revision: Option<String>,
+    /// With git:REF: then join it with the same ref of this remote and push the outcome
+    #[arg(long, value_name = "REMOTE", num_args = 0..=1, default_missing_value = "origin")]
+    pub push: Option<String>,
+    /// Time in UTC of files that name none, such as 2026-12-31T23:59:59Z [default: when the file was last changed]
+    #[arg(long, value_name = "TIME", value_parser = timestamp)]
+    pub at: Option<Timestamp>,
+}
+
+/// `holdpoint history export`.
+#[derive(Debug, clap::Args)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// The form of the table
+    #[arg(long = "as", value_enum, value_name = "FORM", default_value_t = HistoryForm::Csv)]
+    pub form: HistoryForm,
+    /// Where to write it [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HistoryForm {
+    /// A row for each point
+    Csv,
+    /// The series with their points, versions and accepted changes
+    Json,
+    /// The rows of the CSV as Parquet; needs --output
+    Parquet,
+}
+
+/// `holdpoint history prune`.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("old").args(["older_than", "keep"]).multiple(true).required(true)))]
+pub struct PruneArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+    /// Prune runs that began more than so many days ago
+    #[arg(long, value_name = "DAYS")]
+    pub older_than: Option<u32>,
+    /// Keep so many newest runs of each suite; with --older-than, only what is older as well is pruned
+    #[arg(long, value_name = "N")]
+    pub keep: Option<u32>,
+    /// Remove whole runs with their points, not only their raw samples
+    #[arg(long)]
+    pub runs: bool,
+}
+
+/// `holdpoint history accept`.
+#[derive(Debug, clap::Args)]
+pub struct AcceptArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Accept from the first point of this commit on; the beginning of its hash will do [default: the newest point]
+    #[arg(long, value_name = "COMMIT")]
+    pub revision: Option<String>,
+    /// Name of the person who accepts it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+    /// The reason
+    #[arg(long, value_name = "TEXT")]
+    pub why: String,
+}
+
+fn timestamp(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).ok_or_else(|| "a time in UTC is wanted, such as 2026-12-31T23:59:59Z".to_owned())
+}

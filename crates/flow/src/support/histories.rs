@@ -1,0 +1,95 @@
+//! Histories: which one is meant, and adding to it what a command has measured.
+
+use crate::Watch;
+use crate::error::FlowError;
+use crate::history::git;
+use crate::options::{HistoryArg, StoreArg, SuiteArg};
+use crate::support::suites;
+use holdpoint_gate::ab::judge_recorded;
+use holdpoint_history::{Access, HistoryError, Location, RunRecord, Store};
+use holdpoint_model::{AbReport, FileError, Judgement, Report, Suite};
+use std::path::Path;
+
+/// The history of the `history` commands: the flag's, that of the repository's own suite, or the usual file.
+pub fn location(arg: &StoreArg) -> Result<Location, FlowError> {
+    if let Some(text) = &arg.store {
+        return Ok(Location::parse(text));
+    }
+    let name = suites::default_name();
+    if !name.ends_with(suites::OWN_FILE) {
+        return Ok(Location::parse(Location::DEFAULT));
+    }
+    let suite = suites::load(&SuiteArg::new(&name, None))?;
+    Ok(of_suite(&suite).unwrap_or_else(|| Location::parse(Location::DEFAULT)))
+}
+
+/// The history that a command adds to, if it is to: the flag's, or that of its suite.
+pub fn wanted(arg: &HistoryArg, suite: &Suite) -> Option<Location> {
+    let own = || if arg.ignores_suite { None } else { of_suite(suite) };
+    arg.history.as_deref().map(Location::parse).or_else(own)
+}
+
+fn of_suite(suite: &Suite) -> Option<Location> {
+    let location = Location::parse(&suite.history.as_ref()?.store);
+    Some(match (location, &suite.dir) {
+        // As every path in a suite.
+        (Location::File(path), Some(dir)) => Location::File(dir.join(path)),
+        (location, _) => location,
+    })
+}
+
+/// Opens a history for reading and adding. Documents in git are read into a local file first.
+pub fn open(location: &Location, access: Access) -> Result<Box<dyn Store>, FlowError> {
+    match location {
+        Location::Git(name) => git::open(name, access, Path::new(".")),
+        location => Ok(holdpoint_history::open(location, access)?),
+    }
+}
+
+/// What a command measured, as runs of a history.
+pub enum Measured<'a> {
+    Runs { reports: &'a [Report], judgement: Option<&'a Judgement> },
+    Sides { ab: &'a AbReport, judgement: &'a Judgement },
+}
+
+impl Measured<'_> {
+    fn records(&self) -> Result<Vec<RunRecord>, FileError> {
+        match self {
+            Self::Runs { reports, judgement } => {
+                let reports = reports.iter().map(RunRecord::report);
+                reports.chain(judgement.map(RunRecord::comparison)).collect()
+            }
+            Self::Sides { ab, judgement } => {
+                Ok(vec![RunRecord::sides(ab, judgement)?, RunRecord::comparison(judgement)?])
+            }
+        }
+    }
+}
+
+/// Adds what was measured. A history that fails costs neither the measurement nor the verdict: it is one line.
+pub fn keep(location: Option<&Location>, measured: &Measured<'_>, watch: &dyn Watch) {
+    let Some(location) = location else { return };
+    let add = || -> Result<(), FlowError> {
+        let records = measured.records().map_err(|error| FlowError::Input(error.to_string()))?;
+        open(location, Access::Create)?.add(&records)?;
+        Ok(())
+    };
+    match add() {
+        Ok(()) => watch.note(&format!("history: {location}")),
+        Err(error) => watch.note(&format!("warning: not added to the history: {error}")),
+    }
+}
+
+/// A side-by-side comparison from its file, with the judgement that its samples give.
+pub fn sides_record(ab: &AbReport, path: &Path) -> Result<RunRecord, FlowError> {
+    let judgement = judge_recorded(ab)
+        .map_err(|error| FlowError::File { path: path.to_owned(), what: error.to_string() })?;
+    RunRecord::sides(ab, &judgement)
+        .map_err(|error| FlowError::File { path: path.to_owned(), what: error.to_string() })
+}
+
+impl From<HistoryError> for FlowError {
+    fn from(error: HistoryError) -> Self {
+        if error.is_input() { Self::Input(error.to_string()) } else { Self::Internal(error.to_string()) }
+    }
+}

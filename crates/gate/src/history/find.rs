@@ -1,0 +1,79 @@
+//! The changes of whole series, and the alerts that the rule of `gate --history` would have given.
+
+use super::events;
+use super::rule::{HistoryRule, OnWorse, Standing};
+use holdpoint_model::{
+    Changes, Effect, HistoryLevel, LevelChange, RunPlace, SCHEMA_VERSION, SeriesChanges, Track,
+};
+use holdpoint_stats::changes::{self, Change};
+
+/// The changes of level in each of the series, and which of them belong together.
+pub fn find_changes(tracks: &[Track]) -> Changes {
+    let series: Vec<SeriesChanges> = tracks.iter().map(changes_of).collect();
+    let events = events::group(tracks, &series);
+    Changes { schema_version: SCHEMA_VERSION, series, events }
+}
+
+/// Replays the rule over a series, point by point; every worsening is accepted at once. The indices at which it is reported.
+pub fn find_alerts(track: &Track) -> Vec<usize> {
+    let mut rule = HistoryRule::new(track.better);
+    let is_alert = |standing: Option<Standing>| matches!(standing, Some(Standing::Worse | Standing::Drifted));
+    let points = track.points.iter().enumerate();
+    points
+        .filter(|(_, point)| is_alert(rule.push(point.value, OnWorse::Accept)))
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// Points that a level is found from: an older worsening that nobody accepted is forgotten.
+const LEVEL_HISTORY: usize = 2_000;
+
+/// What a series expects of its next point: a worse level counts only if it was accepted. Absent while it is too short.
+pub fn level_of(track: &Track) -> Option<HistoryLevel> {
+    let mut rule = HistoryRule::new(track.better);
+    let from = track.points.len().saturating_sub(LEVEL_HISTORY);
+    for (index, point) in track.points.iter().enumerate().skip(from) {
+        if track.accepted.contains(&index) {
+            rule.accept();
+        }
+        rule.push(point.value, OnWorse::Keep);
+    }
+    rule.level()
+}
+
+fn changes_of(track: &Track) -> SeriesChanges {
+    let found = changes::find_changes(&track.values());
+    SeriesChanges {
+        suite: track.suite.clone(),
+        name: track.name.clone(),
+        machine: track.machine.clone(),
+        better: track.better,
+        points_count: track.points.len(),
+        changes: found.iter().map(|change| describe(track, change)).collect(),
+        alerts: None,
+    }
+}
+
+fn describe(track: &Track, change: &Change) -> LevelChange {
+    let place = |index: usize| {
+        let point = track.points.get(index);
+        RunPlace {
+            at: point.and_then(|point| point.at),
+            commit: point.and_then(|point| point.commit.as_deref()).map(str::to_owned),
+        }
+    };
+    let [before, after] = change.levels;
+    let is_worse = track.better.sign() * (after - before) > 0.0;
+    let [earliest, latest] = change.range;
+    LevelChange {
+        index: change.index,
+        range: change.range,
+        effect: if is_worse { Effect::Worse } else { Effect::Better },
+        levels: change.levels,
+        ratio: change.ratio,
+        interval: change.interval,
+        before: place(earliest.saturating_sub(1)),
+        after: place(change.index),
+        accepted: track.accepted.iter().any(|index| (earliest..=latest).contains(index)),
+    }
+}

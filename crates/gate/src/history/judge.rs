@@ -1,0 +1,126 @@
+//! Holds a run against the history of its metrics.
+
+use super::rule::{Standing, standing};
+use crate::compare::{Row, compare};
+use crate::judge::{blank, check, judge_by, overall_status, overall_verdict, row_check};
+use holdpoint_model::{
+    Allow, Baseline, BaselineMetric, Basis, Check, CheckStatus, Current, HistoryLevel, Judgement,
+    MetricValue, SCHEMA_VERSION, Verdict,
+};
+use std::collections::BTreeMap;
+
+/// The policy's name in files.
+pub const POLICY_HISTORY: &str = "history";
+
+/// Judges a run against the level of each of its metrics. A metric without enough of a history is inconclusive.
+pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Judgement {
+    let comparison = compare(current, &as_baseline(current, levels), Allow::default());
+    let mut judgement = judge_by(&comparison, POLICY_HISTORY, |row| match levels.get(&row.metric) {
+        Some(level) => check(row, Some(level.fence), |value| judge_value(row, level, value)),
+        None => blank(&row.metric, CheckStatus::Inconclusive, Verdict::Inconclusive, String::new()),
+    });
+    let without = judgement.ungated.drain(..).map(|metric| no_history(current, metric));
+    let without: Vec<Check> = without.collect();
+    judgement.checks.extend(without);
+    judgement.checks.sort_by(|a, b| a.metric.cmp(&b.metric));
+    judgement.status = overall_status(&judgement.checks).to_owned();
+    judgement.verdict = overall_verdict(&judgement.checks);
+    judgement.basis = Some(Basis::History { levels: levels.clone() });
+    judgement
+}
+
+/// Whether runs side by side could settle it: something lies beyond its level, and nothing is broken or gone. A worse level is
+/// asked about as well: the machine may have become slower, not the code.
+pub fn needs_second_look(judgement: &Judgement) -> bool {
+    let is_beyond = |check: &Check| {
+        matches!(check.verdict, Verdict::Inconclusive | Verdict::Regressed)
+            && check.regression_ratio.is_some()
+    };
+    let is_other = |check: &Check| check.verdict >= Verdict::Regressed && check.regression_ratio.is_none();
+    judgement.checks.iter().any(is_beyond) && !judgement.checks.iter().any(is_other)
+}
+
+/// The levels in the shape of a baseline, so that missing, skipped and failed workloads are found in one way.
+fn as_baseline(current: &Current, levels: &BTreeMap<String, HistoryLevel>) -> Baseline {
+    let metric = |(name, level): (&String, &HistoryLevel)| {
+        let is: Option<&MetricValue> = current.metrics.get(name);
+        let metric = BaselineMetric {
+            value_ms: level.level,
+            max_regression_ratio: level.fence / level.level - 1.0,
+            max_regression_abs_ms: 0.0,
+            workload: is.and_then(|is| is.workload.clone()),
+            identity: None,
+            runs_ms: Vec::new(),
+            slow_stretches: Vec::new(),
+            answer_checked: None,
+            spread: holdpoint_stats::spread(&level.newest),
+            smallest_visible_slowdown: None,
+        };
+        (name.clone(), metric)
+    };
+    Baseline {
+        schema_version: SCHEMA_VERSION,
+        suite: current.suite.clone(),
+        baseline_notes: String::new(),
+        required_status: None,
+        machine: None,
+        environment_lock: None,
+        alarm_rate: None,
+        runs: Vec::new(),
+        promoted: None,
+        metrics: levels.iter().map(metric).collect(),
+    }
+}
+
+fn judge_value(row: &Row, level: &HistoryLevel, value: f64) -> Check {
+    let percent = |value: f64, of: f64| (value / of - 1.0) * 100.0;
+    let change = percent(value, level.level);
+    let noise = percent(level.fence, level.level);
+    let (verdict, reason) = match standing(level, value) {
+        Standing::Improved => (
+            Verdict::Improved,
+            format!("{change:+.1} %: the last runs are better than the level, which was {noise:.1} % wide"),
+        ),
+        Standing::Inside => {
+            (Verdict::Pass, format!("within the noise of the last {} runs", level.points_count))
+        }
+        Standing::Beyond { count } => (
+            Verdict::Inconclusive,
+            format!(
+                "{change:+.1} %, the noise of the last {} runs is {noise:+.1} %; {} of the last 5 runs lies beyond it, 4 would be a \
+                 worse level: run again, or give --last-good REV to compare side by side",
+                level.points_count,
+                if count == 1 { "this one".to_owned() } else { count.to_string() },
+            ),
+        ),
+        Standing::Worse => (
+            Verdict::Regressed,
+            format!("{change:+.1} %, beyond the noise of {noise:+.1} % like at least 4 of the last 5 runs"),
+        ),
+        Standing::Drifted => {
+            let accepted = level.accepted_level.unwrap_or(level.level);
+            (
+                Verdict::Regressed,
+                format!(
+                    "a drift: the last 20 runs are {:+.1} % from the level that was accepted",
+                    percent(level.level, accepted)
+                ),
+            )
+        }
+    };
+    Check {
+        current_ms: Some(value),
+        regression_ratio: Some(value / level.level - 1.0),
+        ..row_check(row, verdict, reason)
+    }
+}
+
+fn no_history(current: &Current, metric: String) -> Check {
+    let is = current.metrics.get(&metric);
+    let reason = "its history is too short for a level: 14 runs are needed".to_owned();
+    Check {
+        workload: is.and_then(|is| is.workload.clone()),
+        current_ms: is.map(|is| is.value_ms),
+        ..blank(&metric, CheckStatus::Inconclusive, Verdict::Inconclusive, reason)
+    }
+}

@@ -1,0 +1,14 @@
+//! The history of a metric: where its level changed, and whether a new run belongs to its level.
+//!
+//! [`rule`] is the rule of `gate --history`, [`judge_history`] applies it to a run, [`find_changes`] describes whole series.
+
+mod events;
+mod find;
+mod judge;
+pub mod rule;
+#[cfg(test)]
+mod tests;
+
+pub use find::{find_alerts, find_changes, level_of};
+pub use judge::{POLICY_HISTORY, judge_history, needs_second_look};
+pub use rule::{HistoryRule, OnWorse, Standing};

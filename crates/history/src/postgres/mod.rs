@@ -1,0 +1,265 @@
+//! A history on a PostgreSQL server, in a schema of its own. A server that goes away is waited for, with growing pauses; every change is
+//! one transaction, and adding a run twice changes nothing, so a change whose answer was lost is simply made again.
+
+mod add;
+mod query;
+
+use crate::error::HistoryError;
+use crate::location::without_password;
+use crate::record::RunRecord;
+use crate::rows::Known;
+use crate::schema::{Dialect, VERSION};
+use crate::store::{Access, Prune, Pruned, Store};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary};
+use postgres::config::SslMode;
+use postgres::error::SqlState;
+use postgres::{Client, Config, GenericClient, NoTls, Transaction};
+use std::time::Duration;
+
+/// Pauses before each new try of a server that does not answer: half a minute in all, enough for it to be restarted.
+const PAUSES_MS: [u64; 9] = [100, 300, 1_000, 2_000, 4_000, 5_000, 6_000, 6_000, 6_000];
+
+/// How long a single try to connect may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+const DIALECT: Dialect = Dialect {
+    id: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    bytes: "BYTEA",
+    float: "DOUBLE PRECISION",
+    clustered: "",
+};
+
+/// Held while the schema is made or changed: the letters `hpnt`.
+const SCHEMA_LOCK: i64 = 0x6870_6e74;
+
+pub struct Postgres {
+    server: Server,
+    client: Client,
+    known: Known,
+}
+
+/// How the server is reached.
+struct Server {
+    config: Config,
+    place: String,
+}
+
+impl Postgres {
+    pub fn open(url: &str, access: Access) -> Result<Self, HistoryError> {
+        let server = Server::new(url)?;
+        let mut client = server.connect()?;
+        let found = version(&mut client).map_err(|error| server.failed(&error))?;
+        let place = server.place.clone();
+        match found {
+            0 if access == Access::Create => {
+                set_up(&mut client, VERSION).map_err(|error| server.failed(&error))?;
+            }
+            0 => return Err(HistoryError::Missing { place }),
+            found if found > VERSION => return Err(HistoryError::Newer { place, found }),
+            found if found < VERSION => return Err(HistoryError::Older { place, found }),
+            _ => {}
+        }
+        Ok(Self { server, client, known: Known::new() })
+    }
+
+    /// Runs statements in one transaction, again if the connection is lost or the server asks for it.
+    fn change<T>(
+        &mut self,
+        mut change: impl FnMut(&mut Transaction<'_>, &mut Known) -> Result<T, Failure>,
+    ) -> Result<T, HistoryError> {
+        let mut pauses = PAUSES_MS.iter();
+        loop {
+            let known = &mut self.known;
+            let outcome = self.client.transaction().map_err(Failure::Database).and_then(|mut transaction| {
+                let done = change(&mut transaction, known)?;
+                transaction.commit()?;
+                Ok(done)
+            });
+            let error = match outcome {
+                Ok(done) => return Ok(done),
+                Err(Failure::Content(what)) => {
+                    return Err(HistoryError::Failed { place: self.server.place.clone(), what });
+                }
+                Err(Failure::Database(error)) => error,
+            };
+            // Ids of series that were rolled back are nobody's.
+            self.known.clear();
+            let Some(pause_ms) = pauses.next().filter(|_| is_worth_repeating(&error)) else {
+                return Err(self.server.failed(&error));
+            };
+            std::thread::sleep(Duration::from_millis(*pause_ms));
+            if self.client.is_closed() {
+                self.client = self.server.connect()?;
+            }
+        }
+    }
+}
+
+impl Store for Postgres {
+    fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
+        self.change(|transaction, known| add::add(transaction, runs, known))
+    }
+
+    fn known(&mut self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
+        self.change(|transaction, _| query::known(transaction, hashes))
+    }
+
+    fn list(&mut self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
+        self.change(|transaction, _| query::list(transaction, filter))
+    }
+
+    fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
+        let found = self.change(|transaction, _| query::read(transaction, id))?;
+        found.ok_or_else(|| HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() })
+    }
+
+    fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
+        let done = self.change(|transaction, _| query::accept(transaction, id, acceptance))?;
+        let none = || HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() };
+        if done { Ok(()) } else { Err(none()) }
+    }
+
+    fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError> {
+        self.change(|transaction, _| query::document(transaction, run))
+    }
+
+    fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
+        self.change(|transaction, _| query::prune(transaction, prune))
+    }
+}
+
+/// Takes an older store to this version; the version that it had.
+pub fn migrate(url: &str) -> Result<u32, HistoryError> {
+    let server = Server::new(url)?;
+    let mut client = server.connect()?;
+    let place = server.place.clone();
+    match version(&mut client).map_err(|error| server.failed(&error))? {
+        0 => Err(HistoryError::Missing { place }),
+        found if found > VERSION => Err(HistoryError::Newer { place, found }),
+        found => {
+            set_up(&mut client, VERSION).map_err(|error| server.failed(&error))?;
+            Ok(found)
+        }
+    }
+}
+
+impl Server {
+    fn new(url: &str) -> Result<Self, HistoryError> {
+        let place = without_password(url);
+        let refuse = |what: String| HistoryError::Place { place: place.clone(), what };
+        let mut config: Config =
+            url.parse().map_err(|error| refuse(format!("not a PostgreSQL URL: {error}")))?;
+        if config.get_ssl_mode() == SslMode::Require {
+            let what = "sslmode=require is asked for, and this holdpoint speaks no TLS: use a Unix socket, a tunnel, or \
+                        sslmode=disable in a network you trust";
+            return Err(refuse(what.to_owned()));
+        }
+        config.ssl_mode(SslMode::Disable).connect_timeout(CONNECT_TIMEOUT).application_name("holdpoint");
+        Ok(Self { config, place })
+    }
+
+    /// Connects; a server that is being started or restarted is waited for.
+    fn connect(&self) -> Result<Client, HistoryError> {
+        let mut pauses = PAUSES_MS.iter();
+        loop {
+            let error = match self.config.connect(NoTls).and_then(prepare) {
+                Ok(client) => return Ok(client),
+                Err(error) => error,
+            };
+            let Some(pause_ms) = pauses.next().filter(|_| is_worth_repeating(&error)) else {
+                return Err(self.failed(&error));
+            };
+            std::thread::sleep(Duration::from_millis(*pause_ms));
+        }
+    }
+
+    fn failed(&self, error: &postgres::Error) -> HistoryError {
+        let what = match error.as_db_error() {
+            Some(db) => db.message().to_owned(),
+            None if is_worth_repeating(error) => {
+                let waited_s = PAUSES_MS.iter().sum::<u64>() / 1_000;
+                format!("the server does not answer ({}), tried for {waited_s} s", cause(error))
+            }
+            None => cause(error),
+        };
+        HistoryError::Failed { place: self.place.clone(), what }
+    }
+}
+
+fn prepare(mut client: Client) -> Result<Client, postgres::Error> {
+    client.batch_execute("SET search_path = holdpoint")?;
+    Ok(client)
+}
+
+/// The innermost reason: the outer ones only say where it came up.
+fn cause(error: &postgres::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+/// Whether the same may succeed in a moment: the connection was lost, the server is starting or stopping, or two writers met.
+fn is_worth_repeating(error: &postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::TOO_MANY_CONNECTIONS,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::T_R_SERIALIZATION_FAILURE,
+        ]
+        .contains(code),
+        None => {
+            let is_io = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source())
+                .any(|error| error.is::<std::io::Error>());
+            error.is_closed() || is_io
+        }
+    }
+}
+
+/// The version of the store; 0 where there is none.
+fn version(client: &mut impl GenericClient) -> Result<u32, postgres::Error> {
+    let is_there: bool = client.query_one("SELECT to_regclass('holdpoint.store') IS NOT NULL", &[])?.get(0);
+    if !is_there {
+        return Ok(0);
+    }
+    let version: Option<i64> = client.query_one("SELECT max(version) FROM holdpoint.store", &[])?.get(0);
+    Ok(u32::try_from(version.unwrap_or(0)).unwrap_or(u32::MAX))
+}
+
+/// Takes the store to a version, whatever another process does meanwhile.
+fn set_up(client: &mut Client, to: u32) -> Result<(), postgres::Error> {
+    let mut transaction = client.transaction()?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&SCHEMA_LOCK])?;
+    transaction.batch_execute(
+        "CREATE SCHEMA IF NOT EXISTS holdpoint; CREATE TABLE IF NOT EXISTS holdpoint.store (version BIGINT NOT NULL)",
+    )?;
+    let from = version(&mut transaction)?;
+    if from < to {
+        transaction.batch_execute(&DIALECT.steps(from, to))?;
+        transaction.execute("INSERT INTO store (version) VALUES ($1)", &[&i64::from(to)])?;
+    }
+    transaction.commit()
+}
+
+/// Makes a store of this version, or takes one to it, whether or not there is such a version.
+pub fn force_version(url: &str, version: u32) -> Result<(), HistoryError> {
+    let server = Server::new(url)?;
+    let mut client = server.connect()?;
+    set_up(&mut client, version).map_err(|error| server.failed(&error))
+}
+
+/// Why statements failed.
+pub enum Failure {
+    Database(postgres::Error),
+    Content(String),
+}
+
+impl From<postgres::Error> for Failure {
+    fn from(error: postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}

@@ -1,0 +1,198 @@
+//! Reading, accepting and pruning on a PostgreSQL server.
+
+use super::Failure;
+use crate::pack;
+use crate::rows::{self, Counts, PointRow, SeriesRow, VerdictsByTime};
+use crate::store::{Prune, PruneWhat, Pruned};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::{Row, Transaction};
+use std::collections::{HashMap, HashSet};
+
+pub fn known(transaction: &mut Transaction<'_>, hashes: &[RunHash]) -> Result<Vec<bool>, Failure> {
+    let wanted: Vec<&[u8]> = hashes.iter().map(|hash| &hash.0[..]).collect();
+    let found = transaction.query("SELECT hash FROM runs WHERE hash = ANY($1)", &[&wanted])?;
+    let found: HashSet<&[u8]> = found.iter().map(|row| row.get(0)).collect();
+    Ok(wanted.iter().map(|hash| found.contains(hash)).collect())
+}
+
+pub fn list(transaction: &mut Transaction<'_>, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, Failure> {
+    let mut series = Vec::new();
+    for row in transaction.query("SELECT id, name, key_json, better FROM series", &[])? {
+        let row = series_row(&row)?;
+        if row.matches(filter) {
+            series.push(row);
+        }
+    }
+    let ids: Vec<i64> = series.iter().map(|row| row.id).collect();
+    let found = transaction.query(
+        "SELECT s.id, (SELECT count(*) FROM points WHERE series = s.id), (SELECT min(at) FROM points WHERE series = s.id),
+         (SELECT max(at) FROM points WHERE series = s.id), (SELECT count(*) FROM accepted WHERE series = s.id)
+         FROM unnest($1::bigint[]) AS s (id)",
+        &[&ids],
+    )?;
+    let counts: HashMap<i64, Counts> = found.iter().map(|row| (row.get(0), counts(row))).collect();
+    let machines = machines(transaction)?;
+    let summary = |row: SeriesRow| {
+        let counts = counts.get(&row.id).copied().unwrap_or_default();
+        let machine = machine_words(&machines, &row);
+        row.summary(machine, counts)
+    };
+    let mut summaries: Vec<SeriesSummary> = series.into_iter().map(summary).collect();
+    rows::sort(&mut summaries);
+    Ok(summaries)
+}
+
+fn counts(row: &Row) -> Counts {
+    let accepted: i64 = row.get(4);
+    let accepted = u32::try_from(accepted).unwrap_or(u32::MAX);
+    Counts { points: row.get(1), first: row.get(2), last: row.get(3), accepted }
+}
+
+fn series_row(row: &Row) -> Result<SeriesRow, Failure> {
+    SeriesRow::new(row.get(0), row.get(1), row.get(2), row.get(3)).map_err(Failure::Content)
+}
+
+fn machines(transaction: &mut Transaction<'_>) -> Result<HashMap<String, String>, Failure> {
+    let rows = transaction.query("SELECT fingerprint, words FROM machines", &[])?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String {
+    let fingerprint = row.key.machine.as_deref().unwrap_or_default();
+    machines.get(fingerprint).cloned().unwrap_or_default()
+}
+
+pub fn read(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Series>, Failure> {
+    let found =
+        transaction.query_opt("SELECT id, name, key_json, better FROM series WHERE name = $1", &[&id])?;
+    let Some(row) = found else { return Ok(None) };
+    let row = series_row(&row)?;
+    let mut found = transaction.query_raw(
+        "SELECT p.at, p.value, p.low, p.high, p.samples, r.hash, r.revision, r.dirty, r.versions
+         FROM points p JOIN runs r ON r.id = p.run WHERE p.series = $1 ORDER BY p.at, p.run",
+        [row.id],
+    )?;
+    let mut points = Vec::new();
+    while let Some(row) = found.next()? {
+        points.push(point_row(&row)?);
+    }
+    drop(found);
+    let machine = machine_words(&machines(transaction)?, &row);
+    let (verdicts, accepted) = (verdicts(transaction, &row)?, accepted(transaction, row.id)?);
+    Ok(Some(rows::series(row, machine, points, &versions(transaction)?, &verdicts, accepted)))
+}
+
+fn point_row(row: &Row) -> Result<PointRow, Failure> {
+    Ok(PointRow {
+        at: row.get(0),
+        value: row.get(1),
+        low: row.get(2),
+        high: row.get(3),
+        samples: row.get(4),
+        hash: hash(row.get(5))?.0,
+        revision: row.get(6),
+        dirty: row.get(7),
+        versions: row.get(8),
+    })
+}
+
+fn hash(bytes: &[u8]) -> Result<RunHash, Failure> {
+    bytes.try_into().map(RunHash).map_err(|_| Failure::Content("a hash has not 32 bytes".to_owned()))
+}
+
+fn versions(transaction: &mut Transaction<'_>) -> Result<HashMap<i64, Versions>, Failure> {
+    let rows = transaction.query("SELECT id, text FROM versions", &[])?;
+    Ok(rows.iter().map(|row| (row.get(0), serde_json::from_str(row.get(1)).unwrap_or_default())).collect())
+}
+
+fn verdicts(transaction: &mut Transaction<'_>, row: &SeriesRow) -> Result<VerdictsByTime, Failure> {
+    let machine = row.key.machine.as_deref().unwrap_or_default();
+    let found = transaction.query(
+        "SELECT at, verdict FROM verdicts WHERE suite = $1 AND metric = $2 AND machine = $3",
+        &[&row.key.suite, &row.key.metric_name(), &machine],
+    )?;
+    let mut verdicts = VerdictsByTime::new();
+    found.iter().for_each(|row| rows::add_verdict(&mut verdicts, row.get(0), row.get(1)));
+    Ok(verdicts)
+}
+
+fn accepted(transaction: &mut Transaction<'_>, series: i64) -> Result<Vec<Acceptance>, Failure> {
+    let rows = transaction.query(
+        "SELECT at, run, person, why, accepted_at FROM accepted WHERE series = $1 ORDER BY at, run",
+        &[&series],
+    )?;
+    let mut accepted = Vec::new();
+    for row in &rows {
+        let times = Timestamp::from_millis(row.get(0)).zip(Timestamp::from_millis(row.get(4)));
+        if let Some((at, accepted_at_utc)) = times {
+            let run = hash(row.get(1))?;
+            accepted.push(Acceptance { at, run, by: row.get(2), why: row.get(3), accepted_at_utc });
+        }
+    }
+    Ok(accepted)
+}
+
+/// Whether there is such a series.
+pub fn accept(transaction: &mut Transaction<'_>, id: &str, accepted: &Acceptance) -> Result<bool, Failure> {
+    let done = transaction.execute(
+        "INSERT INTO accepted (series, at, run, person, why, accepted_at)
+         SELECT id, $2, $3, $4, $5, $6 FROM series WHERE name = $1
+         ON CONFLICT (series, at, run) DO UPDATE SET person = $4, why = $5, accepted_at = $6",
+        &[
+            &id,
+            &accepted.at.millis(),
+            &&accepted.run.0[..],
+            &accepted.by,
+            &accepted.why,
+            &accepted.accepted_at_utc.millis(),
+        ],
+    )?;
+    Ok(done > 0)
+}
+
+pub fn document(transaction: &mut Transaction<'_>, run: &RunHash) -> Result<Option<String>, Failure> {
+    let row = transaction.query_opt(
+        "SELECT body FROM documents JOIN runs ON runs.id = documents.run WHERE hash = $1",
+        &[&&run.0[..]],
+    )?;
+    let text = row.map(|row| pack::unpack(row.get(0)));
+    text.transpose().map_err(|error| Failure::Content(error.to_string()))
+}
+
+pub fn prune(transaction: &mut Transaction<'_>, prune: &Prune) -> Result<Pruned, Failure> {
+    let (before, keep) = (prune.before.map(Timestamp::millis), prune.keep.map(i64::from));
+    let old = transaction.query(
+        "SELECT id FROM (SELECT id, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
+         FROM runs) AS placed WHERE ($1::bigint IS NULL OR at < $1) AND ($2::bigint IS NULL OR place > $2)",
+        &[&before, &keep],
+    )?;
+    let old: Vec<i64> = old.iter().map(|row| row.get(0)).collect();
+    match prune.what {
+        PruneWhat::Samples => prune_samples(transaction, &old),
+        PruneWhat::Runs => prune_runs(transaction, &old),
+    }
+}
+
+fn prune_samples(transaction: &mut Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {
+    let mut pruned = Pruned::default();
+    for run in old {
+        let found =
+            transaction.query_opt("SELECT body FROM documents WHERE run = $1 AND has_samples", &[run])?;
+        let Some(row) = found else { continue };
+        let body =
+            pack::repack_without_samples(row.get(0)).map_err(|error| Failure::Content(error.to_string()))?;
+        transaction
+            .execute("UPDATE documents SET body = $1, has_samples = FALSE WHERE run = $2", &[&body, run])?;
+        pruned.runs_count += 1;
+    }
+    Ok(pruned)
+}
+
+fn prune_runs(transaction: &mut Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {
+    let points_count = transaction.execute("DELETE FROM points WHERE run = ANY($1)", &[&old])?;
+    for (table, column) in [("verdicts", "run"), ("documents", "run"), ("runs", "id")] {
+        transaction.execute(&format!("DELETE FROM {table} WHERE {column} = ANY($1)"), &[&old])?;
+    }
+    Ok(Pruned { runs_count: old.len() as u64, points_count })
+}

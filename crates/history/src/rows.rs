@@ -1,0 +1,159 @@
+//! What both databases do with rows in the same way.
+
+use crate::record::{NewPoint, RunRecord, key_json};
+use holdpoint_model::metric::Better;
+use holdpoint_model::{
+    Acceptance, Point, Revision, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Timestamp, Verdict,
+    Versions,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// A point's columns. `run` and `versions` are ids of the database.
+pub struct PointRow {
+    pub at: i64,
+    pub value: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub samples: i64,
+    pub hash: [u8; 32],
+    pub revision: Option<String>,
+    pub dirty: bool,
+    pub versions: i64,
+}
+
+/// A series' columns.
+pub struct SeriesRow {
+    pub id: i64,
+    pub name: String,
+    pub key: SeriesKey,
+    pub better: Better,
+}
+
+impl SeriesRow {
+    pub fn new(id: i64, name: String, key_json: &str, better: &str) -> Result<Self, String> {
+        let key = serde_json::from_str(key_json).map_err(|error| format!("series {name}: {error}"))?;
+        let better = if better == "higher" { Better::Higher } else { Better::Lower };
+        Ok(Self { id, name, key, better })
+    }
+
+    pub fn matches(&self, filter: &SeriesFilter) -> bool {
+        let is = |wanted: &Option<String>, value: &str| wanted.as_ref().is_none_or(|wanted| wanted == value);
+        let begins = |wanted: &Option<String>, value: &str| {
+            wanted.as_ref().is_none_or(|wanted| value.starts_with(wanted.as_str()))
+        };
+        is(&filter.suite, &self.key.suite)
+            && is(&filter.workload, &self.key.workload)
+            && is(&filter.metric, &self.key.metric)
+            && begins(&filter.machine, self.key.machine.as_deref().unwrap_or_default())
+            && begins(&filter.id, &self.name)
+    }
+
+    pub fn summary(self, machine: String, counts: Counts) -> SeriesSummary {
+        SeriesSummary {
+            id: self.name,
+            key: self.key,
+            machine,
+            better: self.better,
+            points_count: u64::try_from(counts.points).unwrap_or(0),
+            first_utc: counts.first.and_then(Timestamp::from_millis),
+            last_utc: counts.last.and_then(Timestamp::from_millis),
+            accepted_count: counts.accepted,
+        }
+    }
+}
+
+/// What is counted of a series.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub points: i64,
+    pub first: Option<i64>,
+    pub last: Option<i64>,
+    pub accepted: u32,
+}
+
+pub fn better_name(better: Better) -> &'static str {
+    if better.is_lower() { "lower" } else { "higher" }
+}
+
+/// Verdicts by time; of several at one moment, the worst.
+pub type VerdictsByTime = HashMap<i64, Verdict>;
+
+pub fn add_verdict(verdicts: &mut VerdictsByTime, at: i64, name: &str) {
+    let Ok(verdict) = serde_json::from_value::<Verdict>(name.into()) else { return };
+    let kept = verdicts.entry(at).or_insert(verdict);
+    *kept = (*kept).max(verdict);
+}
+
+/// A series from its rows. `versions_by_id` has all that the rows name.
+pub fn series(
+    row: SeriesRow,
+    machine: String,
+    rows: Vec<PointRow>,
+    versions_by_id: &HashMap<i64, Versions>,
+    verdicts: &VerdictsByTime,
+    accepted: Vec<Acceptance>,
+) -> Series {
+    let mut places: HashMap<i64, u32> = HashMap::new();
+    let mut versions = Vec::new();
+    let mut points = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Some(at) = Timestamp::from_millis(row.at) else { continue };
+        let place = *places.entry(row.versions).or_insert_with(|| {
+            versions.push(versions_by_id.get(&row.versions).cloned().unwrap_or_default());
+            versions.len() as u32 - 1
+        });
+        points.push(Point {
+            at,
+            revision: row.revision.map(|commit| Revision { commit, dirty: row.dirty }),
+            value: row.value,
+            interval: row.low.zip(row.high).map(|(low, high)| [low, high]),
+            samples_count: u32::try_from(row.samples).unwrap_or(u32::MAX),
+            run: RunHash(row.hash),
+            versions: place,
+            verdict: verdicts.get(&row.at).copied(),
+        });
+    }
+    // The database orders by time; runs of one moment are ordered by their hashes, so that every store tells the same.
+    points.sort_by(|a, b| (a.at, a.run).cmp(&(b.at, b.run)));
+    Series { id: row.name, key: row.key, machine, better: row.better, points, versions, accepted }
+}
+
+/// Ids of series by their keys as JSON, as far as this connection has met them: a batch asks the database for each once.
+pub type Known = HashMap<String, i64>;
+
+/// A point with its run's place in the batch and its series' key as JSON.
+pub struct Placed<'a> {
+    pub run: usize,
+    pub key_json: String,
+    pub point: &'a NewPoint,
+}
+
+/// The points of these runs.
+pub fn place<'a>(runs: impl Iterator<Item = (usize, &'a RunRecord)>) -> Vec<Placed<'a>> {
+    let points = runs.flat_map(|(run, record)| record.points.iter().map(move |point| (run, point)));
+    points.map(|(run, point)| Placed { run, key_json: key_json(&point.key), point }).collect()
+}
+
+/// Series of these points that are not known yet, each once: its key as JSON, and a point of it.
+pub fn unknown<'p>(placed: &'p [Placed<'_>], known: &Known) -> BTreeMap<&'p str, &'p NewPoint> {
+    let unknown = placed.iter().filter(|placed| !known.contains_key(&placed.key_json));
+    unknown.map(|placed| (placed.key_json.as_str(), placed.point)).collect()
+}
+
+/// Refuses a series whose id is another key's: the two would be joined.
+pub fn check_key(name: &str, found: &str, wanted: &str) -> Result<(), String> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(format!("two series share the id {name}; rename the workload of {wanted}"))
+}
+
+/// By suite, workload and metric.
+pub fn sort(summaries: &mut [SeriesSummary]) {
+    summaries.sort_by(|a, b| {
+        let order = |s: &SeriesSummary| {
+            [s.key.suite.clone(), s.key.workload.clone(), s.key.metric.clone(), s.id.clone()]
+        };
+        order(a).cmp(&order(b))
+    });
+}

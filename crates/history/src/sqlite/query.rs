@@ -1,0 +1,191 @@
+//! Reading, accepting and pruning in a file of SQLite's.
+
+use super::Failure;
+use crate::pack;
+use crate::rows::{self, Counts, PointRow, SeriesRow, VerdictsByTime};
+use crate::store::{Prune, PruneWhat, Pruned};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use std::collections::HashMap;
+
+pub fn known(connection: &Connection, hashes: &[RunHash]) -> Result<Vec<bool>, Failure> {
+    let mut find = connection.prepare_cached("SELECT 1 FROM runs WHERE hash = ?")?;
+    let found = hashes.iter().map(|hash| find.exists([&hash.0[..]]));
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+pub fn list(connection: &Connection, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, Failure> {
+    let mut series = Vec::new();
+    let mut statement = connection.prepare("SELECT id, name, key_json, better FROM series")?;
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let row = series_row(row)?;
+        if row.matches(filter) {
+            series.push(row);
+        }
+    }
+    let mut count = connection.prepare(
+        "SELECT (SELECT count(*) FROM points WHERE series = ?1), (SELECT min(at) FROM points WHERE series = ?1),
+         (SELECT max(at) FROM points WHERE series = ?1), (SELECT count(*) FROM accepted WHERE series = ?1)",
+    )?;
+    let machines = machines(connection)?;
+    let mut summaries = Vec::new();
+    for row in series {
+        let counts = count.query_row([row.id], |row| {
+            Ok(Counts { points: row.get(0)?, first: row.get(1)?, last: row.get(2)?, accepted: row.get(3)? })
+        })?;
+        let machine = machine_words(&machines, &row);
+        summaries.push(row.summary(machine, counts));
+    }
+    rows::sort(&mut summaries);
+    Ok(summaries)
+}
+
+fn series_row(row: &Row<'_>) -> Result<SeriesRow, Failure> {
+    let (key_json, better): (String, String) = (row.get(2)?, row.get(3)?);
+    SeriesRow::new(row.get(0)?, row.get(1)?, &key_json, &better).map_err(Failure::Content)
+}
+
+fn machines(connection: &Connection) -> Result<HashMap<String, String>, Failure> {
+    let mut statement = connection.prepare_cached("SELECT fingerprint, words FROM machines")?;
+    let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(pairs.collect::<Result<_, _>>()?)
+}
+
+fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String {
+    let fingerprint = row.key.machine.as_deref().unwrap_or_default();
+    machines.get(fingerprint).cloned().unwrap_or_default()
+}
+
+pub fn read(connection: &Connection, id: &str) -> Result<Option<Series>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, name, key_json, better FROM series WHERE name = ?")?;
+    let mut found = statement.query([id])?;
+    let Some(row) = found.next()? else { return Ok(None) };
+    let row = series_row(row)?;
+    let mut statement = connection.prepare_cached(
+        "SELECT p.at, p.value, p.low, p.high, p.samples, r.hash, r.revision, r.dirty, r.versions
+         FROM points p JOIN runs r ON r.id = p.run WHERE p.series = ? ORDER BY p.at, p.run",
+    )?;
+    let points = statement.query_map([row.id], |row| {
+        Ok(PointRow {
+            at: row.get(0)?,
+            value: row.get(1)?,
+            low: row.get(2)?,
+            high: row.get(3)?,
+            samples: row.get(4)?,
+            hash: row.get(5)?,
+            revision: row.get(6)?,
+            dirty: row.get(7)?,
+            versions: row.get(8)?,
+        })
+    })?;
+    let points = points.collect::<Result<Vec<_>, _>>()?;
+    let machine = machine_words(&machines(connection)?, &row);
+    let (verdicts, accepted) = (verdicts(connection, &row)?, accepted(connection, row.id)?);
+    Ok(Some(rows::series(row, machine, points, &versions(connection)?, &verdicts, accepted)))
+}
+
+fn versions(connection: &Connection) -> Result<HashMap<i64, Versions>, Failure> {
+    let mut statement = connection.prepare_cached("SELECT id, text FROM versions")?;
+    let pairs = statement.query_map([], |row| {
+        let text: String = row.get(1)?;
+        Ok((row.get(0)?, serde_json::from_str(&text).unwrap_or_default()))
+    })?;
+    Ok(pairs.collect::<Result<_, _>>()?)
+}
+
+fn verdicts(connection: &Connection, row: &SeriesRow) -> Result<VerdictsByTime, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT at, verdict FROM verdicts WHERE suite = ? AND metric = ? AND machine = ?")?;
+    let machine = row.key.machine.as_deref().unwrap_or_default();
+    let mut found = statement.query(params![row.key.suite, row.key.metric_name(), machine])?;
+    let mut verdicts = VerdictsByTime::new();
+    while let Some(row) = found.next()? {
+        rows::add_verdict(&mut verdicts, row.get(0)?, &row.get::<_, String>(1)?);
+    }
+    Ok(verdicts)
+}
+
+fn accepted(connection: &Connection, series: i64) -> Result<Vec<Acceptance>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT at, run, person, why, accepted_at FROM accepted WHERE series = ? ORDER BY at, run",
+    )?;
+    let rows = statement.query_map([series], |row| {
+        let at = |millis: i64| Timestamp::from_millis(millis);
+        Ok(at(row.get(0)?).zip(at(row.get(4)?)).map(|(at, accepted_at_utc)| {
+            let run = RunHash(row.get(1)?);
+            Ok(Acceptance { at, run, by: row.get(2)?, why: row.get(3)?, accepted_at_utc })
+        }))
+    })?;
+    let rows = rows.collect::<Result<Vec<Option<rusqlite::Result<Acceptance>>>, _>>()?;
+    Ok(rows.into_iter().flatten().collect::<Result<_, _>>()?)
+}
+
+/// Whether there is such a series.
+pub fn accept(transaction: &Transaction<'_>, id: &str, acceptance: &Acceptance) -> Result<bool, Failure> {
+    let done = transaction.execute(
+        "INSERT OR REPLACE INTO accepted (series, at, run, person, why, accepted_at)
+         SELECT id, ?2, ?3, ?4, ?5, ?6 FROM series WHERE name = ?1",
+        params![
+            id,
+            acceptance.at.millis(),
+            &acceptance.run.0[..],
+            acceptance.by,
+            acceptance.why,
+            acceptance.accepted_at_utc.millis()
+        ],
+    )?;
+    Ok(done > 0)
+}
+
+pub fn document(connection: &Connection, run: &RunHash) -> Result<Option<String>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT body FROM documents JOIN runs ON runs.id = documents.run WHERE hash = ?")?;
+    let body: Option<Vec<u8>> = statement.query_row([&run.0[..]], |row| row.get(0)).optional()?;
+    body.map(|body| pack::unpack(&body)).transpose().map_err(|error| Failure::Content(error.to_string()))
+}
+
+pub fn prune(transaction: &Transaction<'_>, prune: &Prune) -> Result<Pruned, Failure> {
+    let mut statement = transaction.prepare(
+        "SELECT id FROM (SELECT id, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
+         FROM runs) WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR place > ?2)",
+    )?;
+    let old =
+        statement.query_map(params![prune.before.map(Timestamp::millis), prune.keep], |row| row.get(0))?;
+    let old: Vec<i64> = old.collect::<Result<_, _>>()?;
+    match prune.what {
+        PruneWhat::Samples => prune_samples(transaction, &old),
+        PruneWhat::Runs => prune_runs(transaction, &old),
+    }
+}
+
+fn prune_samples(transaction: &Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {
+    let mut find = transaction.prepare("SELECT body FROM documents WHERE run = ? AND has_samples")?;
+    let mut update =
+        transaction.prepare("UPDATE documents SET body = ?, has_samples = FALSE WHERE run = ?")?;
+    let mut pruned = Pruned::default();
+    for run in old {
+        let body: Option<Vec<u8>> = find.query_row([run], |row| row.get(0)).optional()?;
+        let Some(body) = body else { continue };
+        let body =
+            pack::repack_without_samples(&body).map_err(|error| Failure::Content(error.to_string()))?;
+        update.execute(params![body, run])?;
+        pruned.runs_count += 1;
+    }
+    Ok(pruned)
+}
+
+fn prune_runs(transaction: &Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {
+    transaction
+        .execute_batch("CREATE TEMP TABLE IF NOT EXISTS old (id INTEGER PRIMARY KEY); DELETE FROM old;")?;
+    let mut insert = transaction.prepare("INSERT INTO old (id) VALUES (?)")?;
+    for run in old {
+        insert.execute([run])?;
+    }
+    let points = transaction.execute("DELETE FROM points WHERE run IN (SELECT id FROM old)", [])?;
+    for (table, column) in [("verdicts", "run"), ("documents", "run"), ("runs", "id")] {
+        transaction.execute(&format!("DELETE FROM {table} WHERE {column} IN (SELECT id FROM old)"), [])?;
+    }
+    Ok(Pruned { runs_count: old.len() as u64, points_count: points as u64 })
+}

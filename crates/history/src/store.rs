@@ -1,0 +1,63 @@
+//! The interface of a store, whatever holds it.
+
+use crate::error::HistoryError;
+use crate::record::RunRecord;
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
+
+/// Whether a store that is not there is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Existing,
+    Create,
+}
+
+/// Runs, series and their points.
+pub trait Store: Send {
+    /// Adds runs in one transaction: all or none. Tells of each whether it was new; one that is there already changes nothing.
+    fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError>;
+
+    /// Which of these documents are there.
+    fn known(&mut self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError>;
+
+    /// The series that match, by suite, workload and metric.
+    fn list(&mut self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError>;
+
+    /// A series with all its points, in order of time.
+    fn read(&mut self, id: &str) -> Result<Series, HistoryError>;
+
+    /// Records that a series has a new level from a point on. Accepting the same point again replaces who and why.
+    fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError>;
+
+    /// The document of a run as it was added, less what was pruned; `None` where it was not kept.
+    fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError>;
+
+    /// Removes what is old.
+    fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError>;
+}
+
+/// What is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PruneWhat {
+    /// Raw samples; documents keep their summaries, series their points.
+    Samples,
+    /// Whole runs with their points. Accepted changes stay.
+    Runs,
+}
+
+/// What is old: a run is if every condition that is given says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prune {
+    pub what: PruneWhat,
+    /// Began before this.
+    pub before: Option<Timestamp>,
+    /// Not among so many newest runs of its suite.
+    pub keep: Option<u32>,
+}
+
+/// How much was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Runs that were removed or lost their samples.
+    pub runs_count: u64,
+    pub points_count: u64,
+}

@@ -1,0 +1,288 @@
+//! What a store must do, whatever holds it.
+
+use crate::server::Server;
+use holdpoint_history::{
+    Access, HistoryError, Location, Prune, PruneWhat, RunRecord, Store, VERSION, force_version, migrate,
+    open, series_id,
+};
+use holdpoint_model::{
+    Acceptance, Judgement, Report, RunHash, SeriesFilter, Timestamp, Trend, TrendMetric, Verdict, document,
+};
+use std::collections::BTreeSet;
+
+type Case = fn(&Location);
+
+pub const CASES: &[(&str, Case)] = &[
+    ("a series comes back in order of time", a_series_comes_back_in_order_of_time),
+    ("adding twice changes nothing", adding_twice_changes_nothing),
+    ("points of different identity are never joined", points_of_different_identity_are_never_joined),
+    ("a report comes back with verdicts and versions", a_report_comes_back_with_verdicts_and_versions),
+    ("an accepted change stays with its series", an_accepted_change_stays_with_its_series),
+    ("pruned samples leave summaries and points", pruned_samples_leave_summaries_and_points),
+    ("pruned runs leave the newest", pruned_runs_leave_the_newest),
+    ("writers at once lose nothing", writers_at_once_lose_nothing),
+    ("a store is made only where that is wanted", a_store_is_made_only_where_that_is_wanted),
+    ("an older store is named and migrated", an_older_store_is_named_and_migrated),
+    ("a newer store is refused", a_newer_store_is_refused),
+];
+
+fn store(location: &Location) -> Box<dyn Store> {
+    open(location, Access::Create).unwrap()
+}
+
+/// A run of a suite with the value `value` for each of these workloads.
+fn run(minute: u32, value: f64, workloads: &[&str]) -> RunRecord {
+    let metric = |name: &&str| TrendMetric {
+        metric: format!("{name}_p50_ms"),
+        status: "pass".to_owned(),
+        baseline_ms: None,
+        allowed_max_ms: None,
+        current_ms: Some(value),
+        regression_ratio: None,
+    };
+    let trend = Trend {
+        schema_version: 1,
+        suite: "cpu".to_owned(),
+        timestamp_utc: format!("2026-11-17T08:{:02}:{:02}Z", minute / 60, minute % 60),
+        overall_status: "pass".to_owned(),
+        total_metrics: workloads.len(),
+        failed_metrics: 0,
+        metrics: workloads.iter().map(metric).collect(),
+        revision: None,
+    };
+    RunRecord::trend(&trend).unwrap()
+}
+
+fn values(store: &mut dyn Store, workload: &str) -> Vec<f64> {
+    let id = only_id(store, workload);
+    store.read(&id).unwrap().points.iter().map(|point| point.value).collect()
+}
+
+fn only_id(store: &mut dyn Store, workload: &str) -> String {
+    let filter = SeriesFilter { workload: Some(workload.to_owned()), ..SeriesFilter::default() };
+    let mut found = store.list(&filter).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0).id
+}
+
+fn report() -> Report {
+    document::read(include_str!("../../../model/tests/data/report-v1.json")).unwrap()
+}
+
+fn a_series_comes_back_in_order_of_time(location: &Location) {
+    let mut store = store(location);
+    store.add(&[run(3, 3.0, &["sort", "scan"]), run(1, 1.0, &["sort"])]).unwrap();
+    store.add(&[run(2, 2.0, &["sort"])]).unwrap();
+    assert_eq!(values(&mut *store, "sort"), [1.0, 2.0, 3.0]);
+    assert_eq!(values(&mut *store, "scan"), [3.0]);
+    let all = store.list(&SeriesFilter::default()).unwrap();
+    let names: Vec<&str> = all.iter().map(|series| series.key.workload.as_str()).collect();
+    assert_eq!(names, ["scan", "sort"]);
+    assert_eq!((all[1].points_count, &all[1].id), (3, &series_id(&all[1].key)));
+    let times = [all[1].first_utc, all[1].last_utc].map(|at| at.unwrap().to_string());
+    assert_eq!(times, ["2026-11-17T08:00:01.000Z", "2026-11-17T08:00:03.000Z"]);
+    let missing = store.read("000000000000").unwrap_err();
+    assert!(matches!(missing, HistoryError::NoSeries { .. }) && missing.is_input(), "{missing}");
+}
+
+fn adding_twice_changes_nothing(location: &Location) {
+    let mut store = store(location);
+    let runs = [run(1, 1.0, &["sort"]), run(2, 2.0, &["sort"])];
+    assert_eq!(store.add(&runs).unwrap(), [true, true]);
+    assert_eq!(store.add(&runs).unwrap(), [false, false]);
+    let mixed = [runs[0].clone(), run(3, 3.0, &["sort"]), runs[1].clone()];
+    assert_eq!(store.add(&mixed).unwrap(), [false, true, false]);
+    let twice = [run(4, 4.0, &["sort"]), run(4, 4.0, &["sort"])];
+    assert_eq!(store.add(&twice).unwrap(), [true, false]);
+    assert_eq!(values(&mut *store, "sort"), [1.0, 2.0, 3.0, 4.0]);
+    let hashes = [runs[0].hash, RunHash([7; 32])];
+    assert_eq!(store.known(&hashes).unwrap(), [true, false]);
+    assert_eq!(store.add(&[]).unwrap(), [false; 0]);
+}
+
+fn points_of_different_identity_are_never_joined(location: &Location) {
+    let mut store = store(location);
+    let same = report();
+    let name = same.benchmarks.keys().next().unwrap().clone();
+    let change = |change: &dyn Fn(&mut Report)| {
+        let mut report = same.clone();
+        change(&mut report);
+        report
+    };
+    let reports = [
+        same.clone(),
+        change(&|report| report.timestamp_utc = "2026-11-17T10:00:00Z".to_owned()),
+        change(&|report| report.benchmarks[&name].identity.shape = vec![7]),
+        change(&|report| report.benchmarks[&name].identity.dtype = "f64".to_owned()),
+        change(&|report| report.benchmarks[&name].identity.timer = "sundial".to_owned()),
+        change(&|report| drop(report.benchmarks[&name].identity.params.insert("k".to_owned(), 1.into()))),
+        change(&|report| report.machine.as_mut().unwrap().fingerprint = "another".to_owned()),
+        change(&|report| report.machine = None),
+        change(&|report| report.suite = "other".to_owned()),
+    ];
+    let records: Vec<RunRecord> = reports.iter().map(|report| RunRecord::report(report).unwrap()).collect();
+    store.add(&records).unwrap();
+    let filter =
+        SeriesFilter { workload: Some(name), metric: Some("p50_ms".to_owned()), ..SeriesFilter::default() };
+    let series = store.list(&filter).unwrap();
+    let mut counts: Vec<u64> = series.iter().map(|series| series.points_count).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [1, 1, 1, 1, 1, 1, 1, 2], "only time differs between the first two");
+    let filter = SeriesFilter { machine: Some("anot".to_owned()), ..filter };
+    assert_eq!(store.list(&filter).unwrap().len(), 1);
+}
+
+fn a_report_comes_back_with_verdicts_and_versions(location: &Location) {
+    let mut store = store(location);
+    let report = report();
+    let mut judgement: Judgement =
+        document::read(include_str!("../../../model/tests/data/comparison-v1.json")).unwrap();
+    let (name, measurement) = report.benchmarks.iter().next().unwrap();
+    judgement.suite = report.suite.clone();
+    judgement.timestamp_utc = Some(report.timestamp_utc.clone());
+    judgement.machine = report.machine.clone();
+    judgement.checks.truncate(1);
+    judgement.checks[0].metric = format!("{name}_p50_ms");
+    judgement.checks[0].verdict = Verdict::Waived;
+    let records = [RunRecord::comparison(&judgement).unwrap(), RunRecord::report(&report).unwrap()];
+    // The comparison comes first: nothing may depend on the order.
+    assert_eq!(store.add(&records).unwrap(), [true, true]);
+    let filter = SeriesFilter {
+        workload: Some(name.clone()),
+        metric: Some("p50_ms".to_owned()),
+        ..SeriesFilter::default()
+    };
+    let id = store.list(&filter).unwrap().remove(0).id;
+    let series = store.read(&id).unwrap();
+    assert_eq!(series.key.identity.as_ref(), Some(&measurement.identity));
+    assert_eq!(series.machine, report.machine.as_ref().unwrap().describe());
+    let point = &series.points[0];
+    assert_eq!((point.verdict, &point.revision), (Some(Verdict::Waived), &report.revision));
+    assert_eq!(Some(point.at), Timestamp::parse(&report.timestamp_utc));
+    assert!(point.samples_count > 0 && point.run == records[1].hash);
+    let versions = series.versions_of(point).unwrap();
+    assert_eq!(versions["rustc"], report.toolchain.rustc);
+    let text = store.document(&point.run).unwrap().unwrap();
+    assert_eq!(document::read::<Report>(&text).unwrap(), report);
+    assert_eq!(store.document(&RunHash([1; 32])).unwrap(), None);
+}
+
+fn an_accepted_change_stays_with_its_series(location: &Location) {
+    let mut store = store(location);
+    let runs = [run(1, 1.0, &["sort"]), run(2, 2.0, &["sort", "scan"])];
+    store.add(&runs).unwrap();
+    let id = only_id(&mut *store, "sort");
+    let mut acceptance = Acceptance {
+        at: runs[1].at,
+        run: runs[1].hash,
+        by: "Ada".to_owned(),
+        why: "exact answers".to_owned(),
+        accepted_at_utc: Timestamp::parse("2026-11-18").unwrap(),
+    };
+    store.accept(&id, &acceptance).unwrap();
+    acceptance.why = "exact answers, #12".to_owned();
+    store.accept(&id, &acceptance).unwrap();
+    assert_eq!(store.read(&id).unwrap().accepted, [acceptance.clone()]);
+    let other = only_id(&mut *store, "scan");
+    assert_eq!(store.read(&other).unwrap().accepted, []);
+    assert!(matches!(store.accept("nosuchseries", &acceptance), Err(HistoryError::NoSeries { .. })));
+}
+
+fn pruned_samples_leave_summaries_and_points(location: &Location) {
+    let mut store = store(location);
+    let report = report();
+    let record = RunRecord::report(&report).unwrap();
+    store.add(std::slice::from_ref(&record)).unwrap();
+    let before = store.list(&SeriesFilter::default()).unwrap();
+    let prune = Prune { what: PruneWhat::Samples, before: Timestamp::parse("2999-01-01"), keep: None };
+    assert_eq!(store.prune(&prune).unwrap().runs_count, 1);
+    assert_eq!(store.prune(&prune).unwrap().runs_count, 0, "there is nothing left to prune");
+    assert_eq!(store.list(&SeriesFilter::default()).unwrap(), before);
+    let text = store.document(&record.hash).unwrap().unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let name = report.benchmarks.keys().next().unwrap();
+    let kept = &summary["benchmarks"][name];
+    assert!(kept["p50_ms"].is_f64() && kept["samples"]["rounds"] == serde_json::json!([]), "{kept}");
+    assert_eq!(store.add(&[record]).unwrap(), [false], "a pruned run is still known");
+}
+
+fn pruned_runs_leave_the_newest(location: &Location) {
+    let mut store = store(location);
+    let runs: Vec<RunRecord> = (1..=5).map(|n| run(n, f64::from(n), &["sort"])).collect();
+    store.add(&runs).unwrap();
+    let keep = Prune { what: PruneWhat::Runs, before: None, keep: Some(3) };
+    let pruned = store.prune(&keep).unwrap();
+    assert_eq!((pruned.runs_count, pruned.points_count), (2, 2));
+    assert_eq!(values(&mut *store, "sort"), [3.0, 4.0, 5.0]);
+    let before = Prune { before: Some(runs[4].at), keep: None, ..keep };
+    assert_eq!(store.prune(&before).unwrap().runs_count, 2);
+    assert_eq!(values(&mut *store, "sort"), [5.0]);
+    assert_eq!(store.add(&runs[..1]).unwrap(), [true]);
+}
+
+/// Twenty here, as a server has few connections; the campaign has two hundred.
+fn writers_at_once_lose_nothing(location: &Location) {
+    const WRITERS: u32 = 20;
+    let add = |writer: u32| {
+        let mut store = store(location);
+        for n in 0..5 {
+            // Everybody adds the first run, and all are of the same series.
+            let runs = [run(0, 0.0, &["sort", "scan"]), run(1 + writer * 5 + n, 1.0, &["scan", "sort"])];
+            assert!(store.add(&runs).unwrap()[1]);
+        }
+    };
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            scope.spawn(move || add(writer));
+        }
+    });
+    let mut store = store(location);
+    assert_eq!(values(&mut *store, "sort").len(), 1 + 5 * WRITERS as usize);
+    let id = only_id(&mut *store, "scan");
+    let times: BTreeSet<Timestamp> = store.read(&id).unwrap().points.iter().map(|point| point.at).collect();
+    assert_eq!(times.len(), 1 + 5 * WRITERS as usize);
+}
+
+fn a_store_is_made_only_where_that_is_wanted(location: &Location) {
+    let missing = open(location, Access::Existing).err().unwrap();
+    assert!(matches!(missing, HistoryError::Missing { .. }) && missing.is_input(), "{missing}");
+    assert!(matches!(migrate(location), Err(HistoryError::Missing { .. })));
+    drop(store(location));
+    assert!(open(location, Access::Existing).unwrap().list(&SeriesFilter::default()).unwrap().is_empty());
+    assert_eq!(migrate(location).unwrap(), VERSION, "nothing to do");
+}
+
+fn an_older_store_is_named_and_migrated(location: &Location) {
+    force_version(location, 1).unwrap();
+    let older = open(location, Access::Create).err().unwrap();
+    assert!(matches!(older, HistoryError::Older { found: 1, .. }), "{older}");
+    assert!(older.to_string().ends_with("run \"holdpoint history migrate\" once"), "{older}");
+    assert_eq!(migrate(location).unwrap(), 1);
+    let mut store = store(location);
+    store.add(&[run(1, 1.0, &["sort"])]).unwrap();
+    assert_eq!(values(&mut *store, "sort"), [1.0]);
+}
+
+fn a_newer_store_is_refused(location: &Location) {
+    drop(store(location));
+    force_version(location, VERSION + 1).unwrap();
+    for error in [open(location, Access::Create).err().unwrap(), migrate(location).unwrap_err()] {
+        assert!(matches!(error, HistoryError::Newer { .. }), "{error}");
+        assert!(error.to_string().ends_with("update holdpoint") && !error.to_string().contains('\n'));
+    }
+}
+
+pub fn a_writer_waits_for_its_server(location: &Location, server: &Server) {
+    let mut store = store(location);
+    store.add(&[run(1, 1.0, &["sort"])]).unwrap();
+    server.stop();
+    std::thread::scope(|scope| {
+        let adding = scope.spawn(|| {
+            let added = store.add(&[run(2, 2.0, &["sort"])]);
+            (added, values(&mut *store, "sort"))
+        });
+        server.resume();
+        let (added, values) = adding.join().unwrap();
+        assert_eq!((added.unwrap(), values), (vec![true], vec![1.0, 2.0]));
+    });
+}

@@ -1,0 +1,39 @@
+//! The same cases on both databases.
+//!
+//! PostgreSQL's run on a server of their own, which is made and started here and ends with the test. Without PostgreSQL they are skipped,
+//! which is said aloud; with HOLDPOINT_REQUIRE_INTEROP set, as in `.ci/run`, they fail instead.
+
+#![allow(clippy::print_stderr, clippy::unwrap_used)]
+
+mod cases;
+mod server;
+
+use cases::CASES;
+use holdpoint_history::Location;
+
+const REQUIRED: &str = "HOLDPOINT_REQUIRE_INTEROP";
+
+#[test]
+fn sqlite_passes_every_case() {
+    for (name, case) in CASES {
+        let dir = tempfile::tempdir().unwrap();
+        eprintln!("sqlite: {name}");
+        case(&Location::File(dir.path().join("deep/history.db")));
+    }
+}
+
+#[test]
+fn postgresql_passes_every_case() {
+    let Some(server) = server::Server::start("-c fsync=off") else {
+        assert!(std::env::var_os(REQUIRED).is_none(), "PostgreSQL's initdb is not installed");
+        eprintln!("skipped: PostgreSQL's initdb is not installed");
+        return;
+    };
+    for (number, (name, case)) in CASES.iter().enumerate() {
+        eprintln!("postgresql: {name}");
+        case(&server.create_database(&format!("case{number}")));
+    }
+    let location = server.create_database("restart");
+    eprintln!("postgresql: a restarted server is waited for");
+    cases::a_writer_waits_for_its_server(&location, &server);
+}
