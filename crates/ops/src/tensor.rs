@@ -82,6 +82,9 @@ impl StoredFloat for half::bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
 }
 
+/// Values that are worth a thread: a fraction of a millisecond.
+const WIDENED_LEN_MIN: usize = 1 << 18;
+
 impl Tensor {
     pub fn new(name: impl Into<Cow<'static, str>>, dims: &[usize], domain: Domain, element: Element) -> Self {
         let len = dims.iter().product();
@@ -173,6 +176,21 @@ impl Tensor {
         }
     }
 
+    /// Takes values of another element type, on all cores where they are many. Only for 32-bit floats.
+    pub(crate) fn widen_from(&mut self, dtype: Dtype, bytes: &[u8]) {
+        let values = self.f32_mut();
+        let threads_count = std::thread::available_parallelism().map_or(1, usize::from);
+        let part = values.len().div_ceil(threads_count).max(WIDENED_LEN_MIN);
+        if values.len() <= part {
+            return dtype.decode_into(bytes, values);
+        }
+        std::thread::scope(|scope| {
+            for (bytes, values) in bytes.chunks(part * dtype.bytes()).zip(values.chunks_mut(part)) {
+                scope.spawn(move || dtype.decode_into(bytes, values));
+            }
+        });
+    }
+
     /// As in files and protocols: floats as stored, whole numbers as 32 bits, little-endian.
     pub fn bytes(&self) -> Vec<u8> {
         match &self.data {
@@ -262,6 +280,15 @@ mod tests {
             tensor.set_bytes(&bytes);
             assert_eq!(tensor.values()[0], 1.0);
         }
+    }
+
+    #[test]
+    fn many_values_are_widened_as_few_are() {
+        let len = 2 * WIDENED_LEN_MIN + 7;
+        let values: Vec<f32> = (0..len).map(|at| (at % 101) as f32).collect();
+        let mut tensor = Tensor::new("x", &[len], Domain::Any, Element::Float(Dtype::F32));
+        tensor.widen_from(Dtype::F16, &Dtype::F16.encode(&values));
+        assert_eq!(tensor.f32(), values);
     }
 
     #[test]

@@ -56,8 +56,12 @@ impl Op for Copy {
             },
             // A copy leaves nothing to rounding.
             tolerance: Tolerance::EXACT,
-            rows: 1,
+            rows: self.count,
         }
+    }
+
+    fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
+        Some(Box::new(Self { count: rows.len(), ..*self }))
     }
 
     fn cpu(&self, variant: Variant, _: Dtype) -> Box<dyn Cpu> {

@@ -353,8 +353,8 @@ impl Prepared {
         for (input, spec) in self.program.inputs.iter().zip(description.inputs) {
             let mut tensor = spec.tensor(Dtype::F32);
             match &input.buffer {
-                Some(buffer) if spec.by_row => tensor.set(&dtype.decode(&bytes_of(buffer)?)),
-                Some(buffer) => tensor.set(&dtype.decode(&buffer.download()?)),
+                Some(buffer) if spec.by_row => tensor.widen_from(*dtype, &bytes_of(buffer)?),
+                Some(buffer) => tensor.widen_from(*dtype, &buffer.download()?),
                 None => {
                     let row = input.host.len() / all;
                     tensor.set(&input.host[row * rows.start..row * rows.end]);
