@@ -205,30 +205,35 @@ pub struct PowerLimited {
     /// The highest that clock can go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_mhz_max: Option<u32>,
-    /// Power drawn, median over the rounds.
+    /// Power drawn, rests included, median over the rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
     /// The most that it may draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_limit_w: Option<f64>,
-    /// Energy of a call at that power, by the median time.
+    /// Energy of a call at that power, by the median time; only where the device was at its limit despite its rests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_mj: Option<f64>,
 }
 
 impl PowerLimited {
-    /// `1665 of 1980 MHz at 697 of 700 W, 540 mJ a call`.
+    /// `1665 of 1980 MHz at 697 of 700 W, 540.000 mJ a call`; between rests, when the power is not that of the calls, `1665 of 1980 MHz
+    /// under a limit of 700 W`.
     pub fn describe(&self) -> String {
         let of = |most: Option<String>| most.map(|most| format!(" of {most}")).unwrap_or_default();
-        let mhz = self
-            .sm_mhz
-            .map(|mhz| format!("{mhz:.0}{} MHz", of(self.sm_mhz_max.map(|most| most.to_string()))));
-        let watts = self
-            .power_w
-            .map(|watts| format!("{watts:.0}{} W", of(self.power_limit_w.map(|most| format!("{most:.0}")))));
-        let state: Vec<String> = mhz.into_iter().chain(watts).collect();
-        let energy = self.energy_mj.map(|energy| format!(", {energy:.3} mJ a call")).unwrap_or_default();
-        format!("{}{energy}", state.join(" at "))
+        let limit = self.power_limit_w.map(|most| format!("{most:.0}"));
+        let most_mhz = self.sm_mhz_max.map(|most| most.to_string());
+        let clock = self.sm_mhz.map_or_else(
+            || "a clock that is not known".to_owned(),
+            |mhz| format!("{mhz:.0}{} MHz", of(most_mhz)),
+        );
+        match (self.energy_mj.zip(self.power_w), limit) {
+            (Some((energy, watts)), limit) => {
+                format!("{clock} at {watts:.0}{} W, {energy:.3} mJ a call", of(limit))
+            }
+            (None, Some(limit)) => format!("{clock} under a limit of {limit} W"),
+            (None, None) => clock,
+        }
     }
 }
 

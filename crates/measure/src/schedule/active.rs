@@ -175,7 +175,7 @@ fn failed(error: WorkerError, samples: Option<Samples>) -> Outcome {
 mod tests {
     use super::*;
     use holdpoint_model::machine::DeviceState;
-    use holdpoint_model::report::Measured;
+    use holdpoint_model::report::{Measured, PowerLimited};
     use holdpoint_model::suite::{BenchSpec, HarnessKind};
     use holdpoint_model::{MachineState, Suite};
 
@@ -241,6 +241,8 @@ mod tests {
         let limited = limited.power_limited.unwrap();
         assert_eq!(limited.describe(), "1900 of 1980 MHz at 698 of 700 W, 698.000 mJ a call");
         assert_eq!(limited.rounds_count, 6);
+        let rested = PowerLimited { energy_mj: None, ..limited };
+        assert_eq!(rested.describe(), "1900 of 1980 MHz under a limit of 700 W");
         assert_eq!(measured_in("SW_POWER_CAP", 3, 0).power_limited, None, "not in most rounds");
         let hot = measured_in("HW_THERMAL_SLOWDOWN", 6, 0);
         assert_eq!((hot.distrust.as_deref(), hot.power_limited), (Some("device_throttled"), None));

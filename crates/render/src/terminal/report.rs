@@ -157,7 +157,9 @@ fn unmeasured(r: &Report, style: Style) -> String {
                     out += &entry(style, Ink::Doubt, "not compared", &body);
                 }
                 if let Some(limited) = &measured.power_limited {
-                    let body = format!("{name}: {}", limited.describe());
+                    let cycles = measured.sm_cycles_p50.map(|cycles| units::count(cycles.round() as u64));
+                    let cycles = cycles.map(|cycles| format!(", {cycles} cycles a call")).unwrap_or_default();
+                    let body = format!("{name}: {}{cycles}", limited.describe());
                     out += &entry(style, Ink::Dim, "power-limited", &body);
                 }
                 let oracle = measured.answer.as_ref().and_then(|answer| answer.checked_by.as_ref());
