@@ -2,10 +2,9 @@
 
 use super::Failure;
 use crate::pack;
-use crate::rows::{self, Counts, PointRow, SeriesRow, VerdictsByTime};
+use crate::rows::{self, Counts, PointRow, RunRow, Runs, SeriesRow, VerdictsByTime, WantedRuns};
 use crate::store::{Prune, PruneWhat, Pruned};
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
-use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Row, Transaction};
 use std::collections::{HashMap, HashSet};
 
@@ -68,33 +67,58 @@ pub fn read(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Series
         transaction.query_opt("SELECT id, name, key_json, better FROM series WHERE name = $1", &[&id])?;
     let Some(row) = found else { return Ok(None) };
     let row = series_row(&row)?;
-    let mut found = transaction.query_raw(
-        "SELECT p.at, p.value, p.low, p.high, p.samples, r.hash, r.revision, r.dirty, r.versions
-         FROM points p JOIN runs r ON r.id = p.run WHERE p.series = $1 ORDER BY p.at, p.run",
-        [row.id],
-    )?;
-    let mut points = Vec::new();
-    while let Some(row) = found.next()? {
-        points.push(point_row(&row)?);
-    }
-    drop(found);
+    let points = points(transaction, row.id)?;
+    let runs = runs(transaction, &WantedRuns::of(&points))?;
     let machine = machine_words(&machines(transaction)?, &row);
     let (verdicts, accepted) = (verdicts(transaction, &row)?, accepted(transaction, row.id)?);
-    Ok(Some(rows::series(row, machine, points, &versions(transaction)?, &verdicts, accepted)))
+    Ok(Some(rows::series(row, machine, points, runs, &versions(transaction)?, &verdicts, accepted)))
 }
 
-fn point_row(row: &Row) -> Result<PointRow, Failure> {
-    Ok(PointRow {
-        at: row.get(0),
-        value: row.get(1),
-        low: row.get(2),
-        high: row.get(3),
-        samples: row.get(4),
-        hash: hash(row.get(5))?.0,
-        revision: row.get(6),
-        dirty: row.get(7),
-        versions: row.get(8),
-    })
+/// Columns come as one array each: a message for every row costs more than the row.
+fn points(transaction: &mut Transaction<'_>, series: i64) -> Result<Vec<PointRow>, Failure> {
+    let row = transaction.query_one(
+        "SELECT coalesce(array_agg(at), '{}'), coalesce(array_agg(run), '{}'), coalesce(array_agg(value), '{}'),
+         coalesce(array_agg(low), '{}'), coalesce(array_agg(high), '{}'), coalesce(array_agg(samples), '{}')
+         FROM (SELECT * FROM points WHERE series = $1 ORDER BY at, run) AS ordered",
+        &[&series],
+    )?;
+    let (times, runs, values): (Vec<i64>, Vec<i64>, Vec<f64>) = (row.get(0), row.get(1), row.get(2));
+    let (lows, highs, samples): (Vec<Option<f64>>, Vec<Option<f64>>, Vec<i64>) =
+        (row.get(3), row.get(4), row.get(5));
+    let point = |i: usize| PointRow {
+        at: times[i],
+        run: runs[i],
+        value: values[i],
+        low: lows[i],
+        high: highs[i],
+        samples: samples[i],
+    };
+    Ok((0..times.len()).map(point).collect())
+}
+
+fn runs(transaction: &mut Transaction<'_>, wanted: &WantedRuns) -> Result<Runs, Failure> {
+    let select = |condition: &str| {
+        format!(
+            "SELECT coalesce(array_agg(id), '{{}}'), coalesce(array_agg(hash), '{{}}'), coalesce(array_agg(revision), '{{}}'),
+             coalesce(array_agg(dirty), '{{}}'), coalesce(array_agg(versions), '{{}}')
+             FROM (SELECT * FROM runs WHERE {condition} ORDER BY id) AS ordered"
+        )
+    };
+    let row = match wanted {
+        WantedRuns::Range([first, last]) => {
+            transaction.query_one(&select("id BETWEEN $1 AND $2"), &[first, last])?
+        }
+        WantedRuns::Single(ids) => transaction.query_one(&select("id = ANY($1)"), &[ids])?,
+    };
+    let (ids, hashes): (Vec<i64>, Vec<&[u8]>) = (row.get(0), row.get(1));
+    let (revisions, dirty): (Vec<Option<String>>, Vec<bool>) = (row.get(2), row.get(3));
+    let versions: Vec<i64> = row.get(4);
+    let mut runs = Runs::new(wanted);
+    for (i, revision) in revisions.into_iter().enumerate() {
+        let hash = hash(hashes[i])?.0;
+        runs.insert(ids[i], RunRow { hash, revision, dirty: dirty[i], versions: versions[i] });
+    }
+    Ok(runs)
 }
 
 fn hash(bytes: &[u8]) -> Result<RunHash, Failure> {
