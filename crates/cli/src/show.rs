@@ -164,6 +164,7 @@ impl Show for Shown {
             }),
             Document::Calibration(calibration) => calibration.show(output),
             Document::Bisection(bisection) => bisection.show(output),
+            Document::Trend(trend) => trend.show(output),
             Document::ApexGpu(apex) => output.result(&apex.report, |_| apex.page.clone()),
             Document::Form(text) => print(text),
             Document::Written => Ok(()),

@@ -66,9 +66,8 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<ShownHisto
                 Some(store) => read_store(store, args)?,
                 None => read_file(&file(args)?, watch)?,
             };
-            if args.html.is_some() || args.svg.is_some() {
-                draw(&shown, args, watch)?;
-            }
+            let files = [&args.html, &args.svg].map(Option::as_deref);
+            draw(&shown, files, args.repository.as_deref(), watch)?;
             return Ok(Done::new(Some(shown), ExitCode::Ok));
         }
     }
@@ -170,16 +169,24 @@ fn join_runs(points: Vec<Trend>) -> Vec<Trend> {
 const SAME_TIME_MAX: usize = 8;
 
 /// Writes the page and the picture, where they are wanted.
-fn draw(shown: &ShownHistory, args: &TrendShowArgs, watch: &dyn Watch) -> Result<(), FlowError> {
+pub fn draw(
+    shown: &ShownHistory,
+    [page, picture]: [Option<&Path>; 2],
+    repository: Option<&str>,
+    watch: &dyn Watch,
+) -> Result<(), FlowError> {
+    if page.or(picture).is_none() {
+        return Ok(());
+    }
     let (points, changes) = (&shown.points, Some(&shown.changes));
     let newest = points.iter().rev().find_map(|point| point.revision.as_ref());
-    let links = links::find(args.repository.as_deref(), newest.map(|revision| revision.commit.as_str()))?;
-    if let Some(path) = &args.svg {
+    let links = links::find(repository, newest.map(|revision| revision.commit.as_str()))?;
+    if let Some(path) = picture {
         let nothing = || FlowError::Input("there is nothing to draw: no run has a value".to_owned());
         holdpoint_store::write_text(path, &svg::trend(points, changes, &links).ok_or_else(nothing)?)?;
         watch.note(&format!("picture: {}", path.display()));
     }
-    if let Some(path) = &args.html {
+    if let Some(path) = page {
         let extras = html::Extras { links, ..html::Extras::default() };
         holdpoint_store::write_text(path, &html::trend(points, changes, &extras))?;
         watch.note(&format!("html: {}", path.display()));
