@@ -27,6 +27,7 @@ const GITHUB: &[(&str, Option<Part>, &str)] = &[
     (".github/workflows/perf-weekly.yml", Some(Part::Weekly), template!("github/perf-weekly.yml")),
     (".github/workflows/perf-promote.yml", Some(Part::Promote), template!("github/perf-promote.yml")),
     (".github/workflows/perf-notify.yml", Some(Part::Notify), template!("github/perf-notify.yml")),
+    (".github/workflows/perf-history.yml", Some(Part::History), template!("github/perf-history.yml")),
 ];
 
 const GITLAB: &[(&str, Option<Part>, &str)] =
@@ -54,11 +55,18 @@ pub enum Part {
     Promote,
     /// Notifications.
     Notify,
+    /// A history in a ref of the repository; on GitHub.
+    History,
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 4] =
-        [("gpu", Self::Gpu), ("weekly", Self::Weekly), ("promote", Self::Promote), ("notify", Self::Notify)];
+    const ALL: [(&'static str, Self); 5] = [
+        ("gpu", Self::Gpu),
+        ("weekly", Self::Weekly),
+        ("promote", Self::Promote),
+        ("notify", Self::Notify),
+        ("history", Self::History),
+    ];
 }
 
 #[derive(Clone, Debug)]

@@ -325,7 +325,7 @@ pub fn copy(from: &Path, to: &Path) -> bool {
 
 /// The files that `ci init` writes with these flags and all parts, by name.
 pub fn written(flags: &[&str]) -> BTreeMap<String, String> {
-    let parts = ["--gpu", "--weekly", "--promote", "--notify"];
+    let parts = ["--gpu", "--weekly", "--promote", "--notify", "--history"];
     written_as(&[flags, &parts].concat())
 }
 

@@ -48,6 +48,10 @@ struct Found {
 
 pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
     refuse_folder(args)?;
+    if args.history && args.forge == ForgeName::Gitlab {
+        let what = "--history is for GitHub: a job of GitLab's has no right to push; give its suite [history] with postgres://…";
+        return Err(FlowError::Input(what.to_owned()));
+    }
     let files = files(&settings(args)).map_err(|error| FlowError::Input(error.to_string()))?;
     refuse_missing_suite(args)?;
     let found: Vec<Found> = files.into_iter().map(|file| look(&args.dir, file)).collect::<Result<_, _>>()?;
@@ -143,6 +147,7 @@ fn settings(args: &InitArgs) -> Settings {
         (args.weekly, Part::Weekly),
         (args.promote, Part::Promote),
         (args.notify, Part::Notify),
+        (args.history, Part::History),
     ];
     let branches = match args.branch.as_slice() {
         [] => vec![git::default_branch(&args.dir)],
@@ -200,6 +205,7 @@ fn command(args: &InitArgs) -> String {
     flag("weekly", args.weekly);
     flag("promote", args.promote);
     flag("notify", args.notify);
+    flag("history", args.history);
     let mut add = |flag: &str, value: &str, default: &str| {
         if args.gpu && value != default {
             words.push(format!("--{flag} {}", shell_word(value)));

@@ -11,7 +11,7 @@ use crate::done::{Done, Message};
 use crate::error::FlowError;
 use crate::options::{BaselineDir, CiPromoteArgs, PromoteArgs};
 use crate::support::artifacts::{Found, REPORT};
-use crate::{Watch, promote};
+use crate::{Watch, promote, support};
 use holdpoint_ci::github::Client;
 use holdpoint_ci::guard::Sha;
 use holdpoint_model::{ExitCode, Verdict};
@@ -155,11 +155,8 @@ fn push(token: &str, url: &str, arguments: &[String]) -> Result<(), FlowError> {
     if secret.is_empty() {
         return Err(FlowError::Input(format!("the environment variable {token} is not set")));
     }
-    let helper =
-        "credential.helper=!echo username=x-access-token; echo \"password=$HOLDPOINT_PUSH_SECRET\"; :";
-    let mut git = git::checkout_command(Path::new("."));
-    git.args(["-c", "credential.helper=", "-c", helper, "push", "--quiet"])
-        .env("HOLDPOINT_PUSH_SECRET", secret);
+    let mut git = support::git_with_token(Path::new("."), &secret);
+    git.args(["push", "--quiet"]);
     let options = arguments.iter().filter(|argument| argument.starts_with("--"));
     let targets = arguments.iter().filter(|argument| !argument.starts_with("--"));
     git.args(options).arg(url).args(targets);

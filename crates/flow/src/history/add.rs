@@ -4,14 +4,15 @@ use super::git;
 use crate::Watch;
 use crate::error::FlowError;
 use crate::options::AddArgs;
-use crate::support::{histories, imports};
+use crate::support::{artifacts, histories, imports};
 use holdpoint_history::{Access, Location, RunRecord, Store};
 use holdpoint_model::{FileError, Kind, Revision, Timestamp, document};
 use holdpoint_store::StoreError;
 use std::path::{Path, PathBuf};
 
-/// Points that are added at a time: enough for a transaction to cost nothing beside them, in 30 MB or so.
-const BATCH_POINTS: usize = 200_000;
+/// Points and runs that are added at a time: enough for a transaction to cost little beside them, in 100 MB or so.
+const BATCH_POINTS: usize = 100_000;
+const BATCH_RUNS: usize = 10_000;
 
 /// What a file does not say.
 pub struct Missing {
@@ -22,10 +23,10 @@ pub struct Missing {
 /// How much was added.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Added {
-    pub runs_count: usize,
-    pub points_count: usize,
+    pub runs_count: u64,
+    pub points_count: u64,
     /// Runs that were there already.
-    pub known_count: usize,
+    pub known_count: u64,
 }
 
 pub fn add(args: &AddArgs, watch: &dyn Watch) -> Result<(String, Added), FlowError> {
@@ -62,20 +63,33 @@ enum Found {
     Foreign(PathBuf),
 }
 
+/// The files to be added of a path. A folder without documents of ours may be one of another tool's, such as Criterion's, or hold folders of
+/// evidence.
 fn find(path: &Path) -> Result<Vec<Found>, FlowError> {
     if !path.is_dir() {
         return Ok(vec![find_file(path)?]);
     }
+    let names = holdpoint_store::list_names(path)?;
+    let below = names.iter().map(|name| path.join(name)).filter(|below| below.is_dir());
+    let mut evidence = Vec::new();
+    for folder in std::iter::once(path.to_owned()).chain(below) {
+        evidence.extend(find_evidence(&folder)?);
+    }
+    Ok(if evidence.is_empty() { vec![Found::Foreign(path.to_owned())] } else { evidence.concat() })
+}
+
+/// The documents in a folder of evidence; `None` where it is none. A gate that measured nothing leaves an exit code alone.
+fn find_evidence(folder: &Path) -> Result<Option<Vec<Found>>, FlowError> {
     let mut found = Vec::new();
-    for name in holdpoint_store::list_names(path)? {
-        let file = path.join(name);
+    for name in holdpoint_store::list_names(folder)? {
+        let file = folder.join(name);
         let is_document = file.extension().is_some_and(|end| end == "json" || end == "ndjson");
         if is_document && file.is_file() && is_measured(&file)? {
             found.push(find_file(&file)?);
         }
     }
-    // A folder without documents of ours may be one of another tool's, such as Criterion's.
-    Ok(if found.is_empty() { vec![Found::Foreign(path.to_owned())] } else { found })
+    let is_evidence = !found.is_empty() || folder.join(artifacts::EXIT_CODE).exists();
+    Ok(is_evidence.then_some(found))
 }
 
 /// Whether a file of a folder holds measurements or verdicts. A trend point beside its report says the same with less.
@@ -126,7 +140,7 @@ impl Batch {
     fn push(&mut self, run: RunRecord) -> Result<(), FlowError> {
         self.points += run.points.len();
         self.runs.push(run);
-        if self.points >= BATCH_POINTS { self.flush() } else { Ok(()) }
+        if self.points >= BATCH_POINTS || self.runs.len() >= BATCH_RUNS { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), FlowError> {
@@ -135,7 +149,7 @@ impl Batch {
         for (run, is_new) in runs.iter().zip(self.store.add(&runs)?) {
             if is_new {
                 self.added.runs_count += 1;
-                self.added.points_count += run.points.len();
+                self.added.points_count += run.points.len() as u64;
             } else {
                 self.added.known_count += 1;
             }

@@ -43,8 +43,10 @@ pub fn run(args: &HistoryArgs, watch: &dyn Watch) -> Result<Done<HistoryResult>,
                     "runs_known": added.known_count,
                 }),
                 format!(
-                    "{place}: {} runs with {} points added, {} were there already",
-                    added.runs_count, added.points_count, added.known_count
+                    "{place}: {} with {} added, {} known already",
+                    plural(added.runs_count, "run"),
+                    plural(added.points_count, "point"),
+                    added.known_count
                 ),
             )
         }
@@ -128,8 +130,14 @@ fn prune(args: &PruneArgs) -> Result<HistoryResult, FlowError> {
     let what = if args.runs { PruneWhat::Runs } else { PruneWhat::Samples };
     let pruned = store.prune(&Prune { what, before, keep: args.keep })?;
     let words = match what {
-        PruneWhat::Samples => format!("raw samples of {} runs removed, summaries kept", pruned.runs_count),
-        PruneWhat::Runs => format!("{} runs with {} points removed", pruned.runs_count, pruned.points_count),
+        PruneWhat::Samples => {
+            format!("raw samples of {} removed, summaries kept", plural(pruned.runs_count, "run"))
+        }
+        PruneWhat::Runs => format!(
+            "{} with {} removed",
+            plural(pruned.runs_count, "run"),
+            plural(pruned.points_count, "point")
+        ),
     };
     let json = json!({ "runs": pruned.runs_count, "points": pruned.points_count });
     Ok(message(json, format!("{location}: {words}")))
@@ -167,6 +175,13 @@ fn accept(args: &AcceptArgs) -> Result<HistoryResult, FlowError> {
             json!(accepted),
             format!("{location}: a new level of {count} series accepted by {by}"),
         )),
+    }
+}
+
+fn plural(count: impl Into<u128>, noun: &str) -> String {
+    match count.into() {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Git below the level of branches and work trees: blobs, trees, commits and refs.
 
 use crate::error::FlowError;
+use crate::support;
 use holdpoint_process::git;
 use holdpoint_store::Scratch;
 use std::io::Write;
@@ -59,8 +60,18 @@ impl Repository {
         Ok(listed.split('\0').filter_map(file).collect())
     }
 
-    pub fn read(&self, blob: &str) -> Result<String, FlowError> {
-        self.ask(&["cat-file", "blob", blob])
+    /// The texts of these blobs, few enough for their ids to fit into a pipe: git writes while it still reads.
+    pub fn read(&self, blobs: &[&str]) -> Result<Vec<String>, FlowError> {
+        let ids: String = blobs.iter().map(|blob| format!("{blob}\n")).collect();
+        let done = self.check(self.run(self.git(&["cat-file", "--batch"]), Some(&ids))?)?;
+        let mut rest = done.stdout.as_slice();
+        let mut texts = Vec::new();
+        for blob in blobs {
+            let text = next_blob(&mut rest);
+            let unread = || FlowError::Input(format!("{}: git does not have {blob}", self.place));
+            texts.push(text.ok_or_else(unread)?);
+        }
+        Ok(texts)
     }
 
     /// Writes texts as blobs; the same paths with their ids.
@@ -109,15 +120,18 @@ impl Repository {
 
     /// The commit of a remote's ref, fetched; `None` where it has none.
     pub fn fetch(&self, remote: &str, name: &str) -> Result<Option<String>, FlowError> {
-        let found = self.ask(&["ls-remote", remote, name])?;
-        let Some(commit) = found.split_whitespace().next() else { return Ok(None) };
-        self.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, name])?;
+        let listed = self.check(self.run(self.remote_git(&["ls-remote", remote, name]), None)?)?;
+        let listed = line(&listed);
+        let Some(commit) = listed.split_whitespace().next() else { return Ok(None) };
+        let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", remote, name];
+        self.check(self.run(self.remote_git(&fetch), None)?)?;
         Ok(Some(commit.to_owned()))
     }
 
     /// Pushes a commit to a remote's ref; why not, if somebody else was first.
     pub fn push(&self, remote: &str, commit: &str, name: &str) -> Result<Option<String>, FlowError> {
-        let done = self.run(self.git(&["push", "--quiet", remote, &format!("{commit}:{name}")]), None)?;
+        let done =
+            self.run(self.remote_git(&["push", "--quiet", remote, &format!("{commit}:{name}")]), None)?;
         if done.status.success() {
             return Ok(None);
         }
@@ -136,6 +150,17 @@ impl Repository {
 
     fn git(&self, arguments: &[&str]) -> Command {
         let mut git = git::checkout_command(&self.dir);
+        git.args(arguments);
+        git
+    }
+
+    /// Git for a remote, with the token of a job of GitHub's where there is one.
+    fn remote_git(&self, arguments: &[&str]) -> Command {
+        let token = std::env::var("GITHUB_TOKEN").ok().filter(|token| !token.is_empty());
+        let mut git = match token {
+            Some(token) => support::git_with_token(&self.dir, &token),
+            None => git::checkout_command(&self.dir),
+        };
         git.args(arguments);
         git
     }
@@ -159,6 +184,16 @@ impl Repository {
     fn refused(&self, done: &Output) -> FlowError {
         FlowError::Input(format!("{}: git: {}", self.place, git::complaint(done)))
     }
+}
+
+/// The next blob of a batch: a line of id, kind and size, then its bytes and a line's end.
+fn next_blob(rest: &mut &[u8]) -> Option<String> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (head, bytes) = (std::str::from_utf8(&rest[..end]).ok()?, &rest[end + 1..]);
+    let size: usize = head.split(' ').nth(2)?.parse().ok()?;
+    let text = String::from_utf8(bytes.get(..size)?.to_vec()).ok()?;
+    *rest = bytes.get(size + 1..)?;
+    Some(text)
 }
 
 fn line(done: &Output) -> String {

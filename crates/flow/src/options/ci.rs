@@ -95,6 +95,9 @@ pub struct InitArgs {
     /// Also notify people when the default branch did not pass
     #[arg(long)]
     pub notify: bool,
+    /// Also keep what is measured on the default branch in a ref of the repository; on GitHub (docs/history.md)
+    #[arg(long)]
+    pub history: bool,
 }
 
 /// The event that a decision is about.

@@ -212,6 +212,7 @@ fn failed(place: &str, error: &rusqlite::Error) -> HistoryError {
     let place = place.to_owned();
     let what = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "no space left on the disk".to_owned(),
+        Some(ErrorCode::SystemIoFailure) => "the disk refused to read or write: is it full?".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             format!("another process has been writing for {} s", BUSY_TIMEOUT.as_secs())
         }

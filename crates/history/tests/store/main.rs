@@ -24,7 +24,7 @@ fn sqlite_passes_every_case() {
 
 #[test]
 fn postgresql_passes_every_case() {
-    let Some(server) = server::Server::start() else {
+    let Some(server) = server::Server::start("-c fsync=off") else {
         assert!(std::env::var_os(REQUIRED).is_none(), "PostgreSQL's initdb is not installed");
         eprintln!("skipped: PostgreSQL's initdb is not installed");
         return;

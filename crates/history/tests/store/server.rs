@@ -11,15 +11,16 @@ pub struct Server {
     programs: PathBuf,
     /// The server refuses to run as root; this user is there wherever PostgreSQL was installed as a package.
     user: Option<&'static str>,
+    settings: &'static str,
 }
 
 impl Server {
-    /// `None` without PostgreSQL on this machine.
-    pub fn start() -> Option<Self> {
+    /// With these settings beside its defaults; `None` without PostgreSQL on this machine.
+    pub fn start(settings: &'static str) -> Option<Self> {
         let programs = find_programs()?;
         let dir = tempfile::Builder::new().prefix("holdpoint-pg").tempdir_in("/tmp").unwrap();
         let is_root = dir.path().metadata().unwrap().uid() == 0;
-        let server = Self { dir, programs, user: is_root.then_some("postgres") };
+        let server = Self { dir, programs, user: is_root.then_some("postgres"), settings };
         if let Some(user) = server.user {
             run(Command::new("chown").arg(user).arg(server.dir.path()));
         }
@@ -31,14 +32,16 @@ impl Server {
 
     /// Starts it, or starts it again.
     pub fn resume(&self) {
-        // No TCP port that another test could have; nothing is kept, so nothing need reach the disk.
+        // No TCP port that another test could have.
         let options = format!(
-            "-c listen_addresses='' -c unix_socket_directories='{}' -c fsync=off -c max_connections=50",
-            self.dir.path().display()
+            "-c listen_addresses='' -c unix_socket_directories='{}' {}",
+            self.dir.path().display(),
+            self.settings
         );
         run(self.control("start").arg("-o").arg(options).arg("-l").arg(self.dir.path().join("log")));
     }
 
+    #[allow(dead_code)]
     pub fn stop(&self) {
         run(self.control("stop").args(["-m", "immediate"]));
     }
@@ -47,6 +50,16 @@ impl Server {
         let socket = self.dir.path().to_str().unwrap();
         run(self.program("createdb").args(["-U", "holdpoint", "-h", socket, name]));
         Location::Postgres(format!("postgres://holdpoint@/{name}?host={socket}"))
+    }
+
+    /// How large a database is.
+    #[allow(dead_code)]
+    pub fn size_bytes(&self, name: &str) -> u64 {
+        let socket = self.dir.path().to_str().unwrap();
+        let question = format!("SELECT pg_database_size('{name}')");
+        let mut psql = self.program("psql");
+        let done = run(psql.args(["-U", "holdpoint", "-h", socket, "-Atc", &question, name]));
+        String::from_utf8_lossy(&done.stdout).trim().parse().unwrap_or(0)
     }
 
     fn control(&self, what: &str) -> Command {

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""What does a history lose when its writers are killed, its disk is full, its server goes away or two hundred write at once?
+
+    campaigns/history-faults.py target/release/holdpoint [--kills 500] [--writers 200] [--away 10]
+
+SQLite in a temporary folder; PostgreSQL on a server that is made there, where initdb is installed. A run counts as acknowledged once the
+command that added it has ended with 0. Prints a line for each fault and store, and ends with 1 if anything acknowledged was lost, a run
+is there by half, or a refusal is not one line.
+"""
+
+import argparse
+import collections
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+METRICS = 40
+problems = []
+
+
+def trend(number, suite="kill"):
+    at = f"2026-01-{1 + number // 86400:02}T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}Z"
+    metrics = [
+        {"metric": f"w{i}_p50_ms", "status": "pass", "baseline_ms": None, "allowed_max_ms": None, "current_ms": 1.0 + i, "regression_ratio": None}
+        for i in range(METRICS)
+    ]
+    return json.dumps(
+        {"schema_version": 1, "suite": suite, "timestamp_utc": at, "overall_status": "pass", "total_metrics": METRICS, "failed_metrics": 0, "metrics": metrics}
+    )
+
+
+def add(binary, store, file, **more):
+    return subprocess.Popen([binary, "history", "add", file, "--store", store], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def counts(binary, store, suite):
+    """Points by series, and the number of runs."""
+    done = subprocess.run([binary, "history", "export", "--store", store, "--suite", suite], capture_output=True, text=True)
+    if done.returncode != 0:
+        problem(f"the store cannot be read: {done.stderr.strip()}")
+        return {}, set()
+    rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
+    return collections.Counter(row[0] for row in rows), {row[5] for row in rows}
+
+
+def problem(text):
+    problems.append(text)
+    print(f"PROBLEM: {text}")
+
+
+def check(name, binary, store, suite, acknowledged):
+    by_series, runs = counts(binary, store, suite)
+    sizes = set(by_series.values())
+    if len(sizes) > 1 or (runs and sizes != {len(runs)}):
+        problem(f"{name}: runs that are there by half: {sizes}, {len(runs)} runs")
+    if len(runs) < acknowledged:
+        problem(f"{name}: {acknowledged} runs were acknowledged, {len(runs)} are there")
+    return len(runs)
+
+
+def kills(name, binary, store, folder, count):
+    rng, acknowledged, killed, number = random.Random(1), 0, 0, 0
+    take_s = 0.05
+    while killed < count:
+        file = folder / "kill.ndjson"
+        runs = rng.randint(1, 60)
+        file.write_text("".join(trend(number + i) + "\n" for i in range(runs)))
+        number += runs
+        begin = time.monotonic()
+        writer = add(binary, store, file)
+        time.sleep(rng.uniform(0, 1.2 * take_s))
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        if writer.returncode == 0:
+            acknowledged += runs
+            take_s = 0.8 * take_s + 0.2 * (time.monotonic() - begin)
+        else:
+            killed += 1
+            take_s *= 1.02
+    there = check(f"{name}: kill -9", binary, store, "kill", acknowledged)
+    print(f"{name}: kill -9: {killed} writers killed, {acknowledged} runs acknowledged, {there} there, none by half")
+
+
+def writers(name, binary, store, folder, count):
+    files = []
+    for i in range(count):
+        file = folder / f"writer{i}.ndjson"
+        # The first run is everybody's.
+        file.write_text(trend(0, "writers") + "\n" + trend(1 + i, "writers") + "\n")
+        files.append(file)
+    begin = time.monotonic()
+    all_ = [add(binary, store, file) for file in files]
+    for writer in all_:
+        _, err = writer.communicate()
+        if writer.returncode != 0:
+            problem(f"{name}: a writer failed: {err.strip()}")
+    took = time.monotonic() - begin
+    there = check(f"{name}: writers", binary, store, "writers", count + 1)
+    if there != count + 1:
+        problem(f"{name}: {there} runs, {count + 1} wanted")
+    print(f"{name}: {count} writers at once: {there} runs there, in {took:.1f} s")
+
+
+def one_line(name, err):
+    lines = err.strip().splitlines()
+    if len(lines) != 1:
+        problem(f"{name}: {len(lines)} lines: {err.strip()}")
+    return lines[0] if lines else ""
+
+
+def full_disk(binary, folder):
+    """SQLite on a file system that is full, by a limit on the size of files: no root needed."""
+    store, acknowledged = str(folder / "full.db"), 0
+    limit_bytes = 2_000_000
+    import resource
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+
+    refused = ""
+    for number in range(10_000):
+        file = folder / "full.ndjson"
+        file.write_text("".join(trend(number * 50 + i, "full") + "\n" for i in range(50)))
+        writer = add(binary, store, file, preexec_fn=limited)
+        _, err = writer.communicate()
+        if writer.returncode != 0:
+            refused = one_line("full disk", err)
+            break
+        acknowledged += 50
+    there = check("full disk", binary, store, "full", acknowledged)
+    print(f"SQLite: full disk: {acknowledged} runs acknowledged, {there} there, then: {refused}")
+    # With space again it goes on.
+    writer = add(binary, store, folder / "full.ndjson")
+    writer.communicate()
+    if writer.returncode != 0 or check("full disk", binary, store, "full", acknowledged + 50) != acknowledged + 50:
+        problem("SQLite: it does not go on once there is space")
+
+
+def newer(name, binary, store, raise_version):
+    raise_version()
+    done = subprocess.run([binary, "history", "list", "--store", store], capture_output=True, text=True)
+    line = one_line(f"{name}: newer", done.stderr)
+    if done.returncode != 64 or "update holdpoint" not in line:
+        problem(f"{name}: newer: {done.returncode} {line}")
+    print(f"{name}: newer store: {line}")
+
+
+class Server:
+    """A PostgreSQL server of its own."""
+
+    def __init__(self, folder):
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        program = found[-1] if found else shutil.which("initdb")
+        self.bin = Path(program).parent if program else None
+        self.folder = folder / "pg"
+
+    def run(self, name, *arguments):
+        user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups"] if os.getuid() == 0 else []
+        with open(self.folder / f"{name}.log", "w") as log:
+            subprocess.run([*user, self.bin / name, *map(str, arguments)], check=True, stdout=log, stderr=log, cwd=self.folder)
+
+    def start(self):
+        self.folder.mkdir(mode=0o755)
+        if os.getuid() == 0:
+            shutil.chown(self.folder, "postgres")
+        self.run("initdb", "-A", "trust", "-U", "holdpoint", "-D", self.folder / "data")
+        self.resume()
+        self.run("createdb", "-U", "holdpoint", "-h", self.folder, "faults")
+        return f"postgres://holdpoint@/faults?host={self.folder}"
+
+    def resume(self):
+        options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}'"
+        self.run("pg_ctl", "start", "-w", "-D", self.folder / "data", "-o", options, "-l", self.folder / "server.log")
+
+    def stop(self):
+        self.run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.folder / "data")
+
+    def sql(self, text):
+        self.run("psql", "-U", "holdpoint", "-h", self.folder, "-c", text, "faults")
+
+
+def away(binary, server, store, folder, seconds):
+    """The server goes away while runs are added, and comes back; then it stays away."""
+    file = folder / "away.ndjson"
+    file.write_text("".join(trend(i, "away") + "\n" for i in range(100)))
+    server.stop()
+    begin = time.monotonic()
+    writer = add(binary, store, file)
+    time.sleep(seconds)
+    server.resume()
+    _, err = writer.communicate()
+    if writer.returncode != 0:
+        problem(f"PostgreSQL: away: {err.strip()}")
+    there = check("away", binary, store, "away", 100)
+    print(f"PostgreSQL: away for {seconds} s: {there} runs there, {time.monotonic() - begin:.1f} s after it went")
+    server.stop()
+    writer = add(binary, store, file)
+    _, err = writer.communicate()
+    line = one_line("PostgreSQL: stays away", err)
+    if writer.returncode != 70:
+        problem(f"PostgreSQL: stays away: exit code {writer.returncode}")
+    print(f"PostgreSQL: stays away: {line}")
+    server.resume()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--writers", type=int, default=200)
+    parser.add_argument("--away", type=float, default=10)
+    args = parser.parse_args()
+    binary = str(Path(args.binary).resolve())
+    folder = Path(tempfile.mkdtemp(prefix="holdpoint-faults"))
+    folder.chmod(0o755)
+    os.chdir(folder)
+    store = str(folder / "history.db")
+    kills("SQLite", binary, store, folder, args.kills)
+    writers("SQLite", binary, store, folder, args.writers)
+    full_disk(binary, folder)
+    newer("SQLite", binary, store, lambda: set_user_version(store))
+    server = Server(folder)
+    if server.bin is None:
+        print("PostgreSQL: skipped, initdb is not installed")
+    else:
+        store = server.start()
+        try:
+            kills("PostgreSQL", binary, store, folder, args.kills)
+            writers("PostgreSQL", binary, store, folder, args.writers)
+            away(binary, server, store, folder, args.away)
+            newer("PostgreSQL", binary, store, lambda: server.sql("INSERT INTO holdpoint.store VALUES (99)"))
+        finally:
+            server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if problems else 0)
+
+
+def set_user_version(path):
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+if __name__ == "__main__":
+    main()
