@@ -20,8 +20,8 @@ def with_more_rows(workload: workloads.Workload) -> workloads.Workload:
     def draw(seed: int, **params: Any) -> tuple[object, ...]:
         assert workload.inputs is not None
         x, weight = workload.inputs(seed, **params)
-        more = round(SHARE * x.shape[0])
-        return torch.cat([x, x[:more]]), weight
+        more = round(SHARE * x.shape[1])
+        return torch.cat([x, x[:, :more]], dim=1), weight
 
     return dataclasses.replace(workload, inputs=draw)
 

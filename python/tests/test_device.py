@@ -126,6 +126,10 @@ def test_cupy_arrays_are_timed_as_well(registry: Registry, timer: str) -> None:
 def test_functions_on_the_device_are_compared_in_this_process(binary: str) -> None:
     x = torch.randn(1 << 20, device="cuda")
     verdict = holdpoint.compare(
-        lambda x: x + 1, lambda x: sum((x for _ in range(20)), x) * 0 + x + 1, inputs=(x,), timer="cuda_events"
+        lambda x: x + 1,
+        lambda x: sum((x for _ in range(20)), x) * 0 + x + 1,
+        inputs=(x,),
+        timer="cuda_events",
+        budget=120,
     )
     assert verdict.verdict == "regressed", str(verdict)
