@@ -4,7 +4,7 @@ use crate::constants;
 use holdpoint_model::{
     AbReport, Attestation, Baseline, Bisection, Calibration, CheckDocument, Document, Envelope, FuzzFile,
     FuzzReport, Judgement, Profile, ProfileComparison, ReleasePolicy, ReplayManifest, ReplayVerification,
-    Report, Roofline, SanitizeReport, Seal, SignOff, Statement, Suite, Trend, Tuning, Waivers,
+    Report, Roofline, SanitizeReport, Seal, Series, SignOff, Statement, Suite, Trend, Tuning, Waivers,
     caps::RuntimeCaps, notice::Notice, notify::NotifyConfig, protocol,
 };
 use schemars::{JsonSchema, Schema, schema_for};
@@ -50,6 +50,7 @@ fn files(root: &Path) -> Vec<(String, String)> {
         document::<Baseline>("baseline"),
         document::<Judgement>("comparison"),
         schema::<Trend>("trend"),
+        schema::<Vec<Series>>("series"),
         document::<AbReport>("ab"),
         document::<Calibration>("calibration"),
         document::<Bisection>("bisect"),

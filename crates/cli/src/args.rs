@@ -3,10 +3,10 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand, ValueEnum};
 use holdpoint_flow::options::{
-    AbArgs, AttestArgs, BaselineArgs, BisectArgs, CacheArgs, CalibrateArgs, ChangesArgs, CheckArgs,
-    ChecklistArgs, CiArgs, CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs, HistoryArgs,
-    ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs, TrendArgs, TuneArgs,
-    WorkerArgs,
+    AbArgs, AttestArgs, BaselineArgs, BisectArgs, BlameArgs, CacheArgs, CalibrateArgs, ChangesArgs,
+    CheckArgs, ChecklistArgs, CiArgs, CompareArgs, DecideArgs, FirstSuiteArgs, FuzzArgs, GateArgs,
+    HistoryArgs, ProfileArgs, ReplayArgs, ReportArgs, RooflineArgs, RunArgs, SanitizeArgs, SweepArgs,
+    TrendArgs, TuneArgs, WorkerArgs,
 };
 use holdpoint_model::exit::EXIT_CODES;
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ static EXIT_HELP: LazyLock<String> = LazyLock::new(|| {
 
 /// The commands by task, in the order of `holdpoint --help`.
 const TASKS: &[(&str, &[&str])] = &[
-    ("Gate a change", &["gate", "ab", "compare", "bisect"]),
+    ("Gate a change", &["gate", "ab", "compare", "bisect", "blame"]),
     ("Measure", &["run", "sweep", "check", "roofline", "profile", "tune"]),
     ("Check answers", &["fuzz", "replay", "sanitize"]),
     ("Baselines, history, reports", &["baseline", "calibrate", "history", "changes", "trend", "report"]),
@@ -130,6 +130,8 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Find the commit that slowed a workload
     Bisect(BisectArgs),
+    /// Find the commit behind a change of the history
+    Blame(BlameArgs),
     /// Measure a suite and write its report
     Run(RunArgs),
     /// Measure a model at several input shapes (ONNX Runtime, TensorRT)

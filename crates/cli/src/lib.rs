@@ -79,6 +79,7 @@ fn run(command: Option<Command>, output: &Output) -> Result<ExitCode, FlowError>
         }
         Command::Calibrate(args) => show(flow::calibrate::run(&args, output)?, output),
         Command::Bisect(args) => show(flow::bisect::run(&args, output)?, output),
+        Command::Blame(args) => show(flow::blame::run(&args, output)?, output),
         Command::Run(args) => show(flow::run::run(&args, output)?, output),
         Command::Sweep(args) => show(flow::sweep::run(&args, output)?, output),
         Command::Compare(args) => show(flow::compare::run(&args)?, output),

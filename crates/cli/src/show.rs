@@ -16,12 +16,13 @@ use holdpoint_flow::report::{Document, Shown};
 use holdpoint_flow::roofline::Placed;
 use holdpoint_flow::run::Ran;
 use holdpoint_flow::status::Status;
+use holdpoint_flow::trend::ShownHistory;
 use holdpoint_flow::{Decided, FlowError, Message};
 
 use holdpoint_model::caps::RuntimeCaps;
 use holdpoint_model::{
     Baseline, Bisection, CacheListing, Calibration, Changes, CheckDocument, Report, SanitizeReport, Source,
-    Trend, Tuning,
+    Tuning,
 };
 use holdpoint_render::{Judged, Style, terminal};
 
@@ -52,8 +53,13 @@ show_by! {
     Report, terminal::report;
     RuntimeCaps, terminal::caps;
     SanitizeReport, terminal::sanitize;
-    Vec<Trend>, terminal::trend;
     Vec<Tuning>, terminal::tune;
+}
+
+impl Show for ShownHistory {
+    fn show(&self, output: &Output) -> Result<(), FlowError> {
+        output.result(self, |style| terminal::trend(&self.points, Some(&self.changes), style))
+    }
 }
 
 /// Nothing is printed where there is nothing.
@@ -158,6 +164,7 @@ impl Show for Shown {
             }),
             Document::Calibration(calibration) => calibration.show(output),
             Document::Bisection(bisection) => bisection.show(output),
+            Document::Trend(trend) => trend.show(output),
             Document::ApexGpu(apex) => output.result(&apex.report, |_| apex.page.clone()),
             Document::Form(text) => print(text),
             Document::Written => Ok(()),

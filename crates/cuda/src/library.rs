@@ -121,7 +121,9 @@ mod tests {
         assert!(call("other", "f32").err().unwrap().detail.contains("other"));
         let missing = Library::open(&dir.path().join("none.so")).err().unwrap();
         assert!(missing.detail.contains("none.so"), "{missing}");
-        std::fs::write(&path, "no library").unwrap();
-        assert!(Library::open(&path).is_err());
+        // Not the file of a library that is loaded.
+        let other = dir.path().join("other.so");
+        std::fs::write(&other, "no library").unwrap();
+        assert!(Library::open(&other).is_err());
     }
 }

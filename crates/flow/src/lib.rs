@@ -6,6 +6,7 @@ pub mod ab;
 pub mod attest;
 pub mod baseline;
 pub mod bisect;
+pub mod blame;
 pub mod cache;
 pub mod calibrate;
 pub mod changes;

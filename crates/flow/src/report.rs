@@ -10,6 +10,7 @@ use crate::support::ceilings;
 use crate::support::exports;
 use crate::support::imports;
 use crate::support::links;
+use crate::trend::{self, ShownHistory};
 use holdpoint_evidence::rejudge::{Doubt, Rejudged, rejudge, rejudge_beside};
 use holdpoint_gate::Evidence;
 use holdpoint_gate::ab::judge_recorded;
@@ -33,6 +34,7 @@ pub enum Document {
     Decided(Box<Decided>),
     Calibration(Box<Calibration>),
     Bisection(Box<Bisection>),
+    Trend(ShownHistory),
     ApexGpu(Box<ApexPage>),
     /// In the form of another program, to be printed as it is.
     Form(String),
@@ -47,7 +49,7 @@ impl Document {
             Self::Report(judged) => judged.report.revision.as_ref(),
             Self::Decided(decided) => decided.judgement.revision.as_ref(),
             Self::Bisection(bisection) => return Some(&bisection.bad.commit),
-            Self::Calibration(_) | Self::ApexGpu(_) | Self::Form(_) | Self::Written => None,
+            Self::Calibration(_) | Self::Trend(_) | Self::ApexGpu(_) | Self::Form(_) | Self::Written => None,
         };
         revision.map(|revision| revision.commit.as_str())
     }
@@ -76,6 +78,9 @@ pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowErro
         },
         None => {}
     }
+    if args.report.extension().is_some_and(|end| end == "ndjson") {
+        return run_trend(args, watch);
+    }
     let document = match holdpoint_store::read_any(&args.report) {
         Ok(document) => document,
         Err(error) => return run_imported(args, error, watch),
@@ -92,6 +97,17 @@ pub fn run(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowErro
             show(args, Document::Bisection(bisection), &page, None, watch)
         }
     }
+}
+
+/// The trend of a suite, with the changes of its levels.
+fn run_trend(args: &ReportArgs, watch: &dyn Watch) -> Result<Done<Shown>, FlowError> {
+    if args.markdown.is_some() || args.comparison.is_some() {
+        let what = "a trend has a page as HTML only; give --html FILE".to_owned();
+        return Err(FlowError::File { path: args.report.clone(), what });
+    }
+    let shown = trend::read_file(&args.report, watch)?;
+    trend::draw(&shown, [args.html.as_deref(), None], args.repository.as_deref(), watch)?;
+    Ok(Done::new(Shown { document: Document::Trend(shown), problem: None }, ExitCode::Ok))
 }
 
 /// A file of another tool, as a report.
@@ -328,7 +344,7 @@ fn page_html(document: &Document, extras: &html::Extras<'_>) -> Option<String> {
         Document::Decided(decided) => html::judgement(decided.judged(), extras),
         Document::Calibration(calibration) => Some(html::calibration(calibration, extras)),
         Document::Bisection(bisection) => Some(html::bisection(bisection, extras)),
-        Document::ApexGpu(_) | Document::Form(_) | Document::Written => None,
+        Document::Trend(_) | Document::ApexGpu(_) | Document::Form(_) | Document::Written => None,
     }
 }
 

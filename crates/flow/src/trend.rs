@@ -3,16 +3,51 @@
 use crate::Watch;
 use crate::done::Done;
 use crate::error::FlowError;
-use crate::options::{SuiteArg, TrendArgs, TrendCommand};
+use crate::history;
+use crate::options::{SelectArgs, StoreArg, SuiteArg, TrendArgs, TrendCommand, TrendShowArgs};
 use crate::support::imports;
 use crate::support::{links, suites};
-use holdpoint_model::{ExitCode, Trend};
+use holdpoint_gate::history::find_changes;
+use holdpoint_model::trend::UNJUDGED;
+use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Track, Trend, TrendMetric, Verdict};
 use holdpoint_render::{html, svg};
 use holdpoint_store::Appended;
-use std::path::Path;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use std::path::{Path, PathBuf};
+
+/// A trend that is shown, and where the levels of its metrics changed.
+#[derive(Debug)]
+pub struct ShownHistory {
+    pub points: Vec<Trend>,
+    pub changes: Changes,
+    /// The file whose points these are some of; as JSON all of them are shown.
+    thinned: Option<PathBuf>,
+}
+
+impl Serialize for ShownHistory {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(path) = &self.thinned else { return self.points.serialize(serializer) };
+        let mut points = serializer.serialize_seq(None)?;
+        // One at a time: together they may not fit into memory.
+        let mut failed = None;
+        let read = holdpoint_store::for_each_trend::<FlowError>(path, |point| {
+            points.serialize_element(&point).map_err(|error| {
+                let text = error.to_string();
+                failed = Some(error);
+                FlowError::Internal(text)
+            })
+        });
+        match (failed, read) {
+            (Some(error), _) => Err(error),
+            (None, Err(error)) => Err(serde::ser::Error::custom(error)),
+            (None, Ok(())) => points.end(),
+        }
+    }
+}
 
 /// Runs the command. Only `show` has points to show.
-pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<Vec<Trend>>>, FlowError> {
+pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<ShownHistory>>, FlowError> {
     match &args.command {
         TrendCommand::Append { trends, dir } => {
             for path in trends {
@@ -26,42 +61,134 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<Vec<Trend>
                 watch.note(&format!("{} {done} {}", path.display(), file.display()));
             }
         }
-        TrendCommand::Show { file, suite, dir, html, svg, repository } => {
-            let path = match (file, suite) {
-                (Some(file), _) => file.clone(),
-                (None, Some(suite)) => holdpoint_store::trend_path(dir, suite),
-                (None, None) => {
-                    let suite = suites::load(&SuiteArg::new(&suites::default_name(), None))?;
-                    holdpoint_store::trend_path(dir, &suite.name)
-                }
+        TrendCommand::Show(args) => {
+            let shown = match &args.history {
+                Some(store) => read_store(store, args)?,
+                None => read_file(&file(args)?, watch)?,
             };
-            let points = holdpoint_store::read_trends(&path)?;
-            if html.is_some() || svg.is_some() {
-                draw(&points, [html, svg].map(Option::as_deref), repository.as_deref(), watch)?;
-            }
-            return Ok(Done::new(Some(points), ExitCode::Ok));
+            let files = [&args.html, &args.svg].map(Option::as_deref);
+            draw(&shown, files, args.repository.as_deref(), watch)?;
+            return Ok(Done::new(Some(shown), ExitCode::Ok));
         }
     }
     Ok(Done::new(None, ExitCode::Ok))
 }
 
+/// The trend of a file with its changes, thinned out where it is long.
+pub fn read_file(path: &Path, watch: &dyn Watch) -> Result<ShownHistory, FlowError> {
+    let shown = holdpoint_store::read_shown_trend(path)?;
+    let changes = find_changes(&holdpoint_store::read_tracks(path)?);
+    let is_thinned = shown.step > 1;
+    if is_thinned {
+        watch.note(&format!(
+            "{} runs: the newest and one in {} of the others are shown; changes were looked for in all",
+            shown.points_count, shown.step
+        ));
+    }
+    Ok(ShownHistory { points: shown.points, changes, thinned: is_thinned.then(|| path.to_owned()) })
+}
+
+fn file(args: &TrendShowArgs) -> Result<PathBuf, FlowError> {
+    Ok(match (&args.file, &args.suite) {
+        (Some(file), _) => file.clone(),
+        (None, Some(suite)) => holdpoint_store::trend_path(&args.dir, suite),
+        (None, None) => {
+            let suite = suites::load(&SuiteArg::new(&suites::default_name(), None))?;
+            holdpoint_store::trend_path(&args.dir, &suite.name)
+        }
+    })
+}
+
+/// The series of a store, each as a trend of its own: points of different identity are never joined.
+fn read_store(store: &str, args: &TrendShowArgs) -> Result<ShownHistory, FlowError> {
+    let select =
+        SelectArgs { suite: args.suite.clone(), workload: args.workload.clone(), ..SelectArgs::default() };
+    let all = history::read(&StoreArg { store: Some(store.to_owned()) }, &select)?;
+    let mut tracks: Vec<Track> = all.iter().map(Track::from).collect();
+    let mut points = Vec::new();
+    for (series, track) in all.iter().zip(&mut tracks) {
+        track.suite = match &track.machine {
+            Some(machine) => format!("{} on {}", track.suite, machine.get(..8).unwrap_or(machine)),
+            None => track.suite.clone(),
+        };
+        points.extend(series.points.iter().map(|point| trend_point(&track.suite, &track.name, point)));
+    }
+    points.sort_by(|a, b| a.timestamp_utc.cmp(&b.timestamp_utc));
+    Ok(ShownHistory { points: join_runs(points), changes: find_changes(&tracks), thinned: None })
+}
+
+fn trend_point(suite: &str, metric: &str, point: &Point) -> Trend {
+    let status = match point.verdict {
+        None => UNJUDGED,
+        Some(Verdict::Improved | Verdict::Pass | Verdict::Waived) => "pass",
+        Some(verdict) => verdict.as_str(),
+    };
+    Trend {
+        schema_version: SCHEMA_VERSION,
+        suite: suite.to_owned(),
+        timestamp_utc: point.at.to_string(),
+        overall_status: status.to_owned(),
+        total_metrics: 1,
+        failed_metrics: usize::from(!["pass", UNJUDGED].contains(&status)),
+        metrics: vec![TrendMetric {
+            metric: metric.to_owned(),
+            status: status.to_owned(),
+            baseline_ms: None,
+            allowed_max_ms: None,
+            current_ms: Some(point.value),
+            regression_ratio: None,
+        }],
+        revision: point.revision.clone(),
+    }
+}
+
+/// Metrics of one run as one point.
+fn join_runs(points: Vec<Trend>) -> Vec<Trend> {
+    let mut joined: Vec<Trend> = Vec::new();
+    for mut point in points {
+        let is_same =
+            |other: &&mut Trend| other.suite == point.suite && other.timestamp_utc == point.timestamp_utc;
+        // Runs of other machines may have begun in the same millisecond.
+        let mut newest = joined.iter_mut().rev().take(SAME_TIME_MAX);
+        match newest.find(is_same) {
+            Some(run) => {
+                run.total_metrics += 1;
+                run.failed_metrics += point.failed_metrics;
+                if run.overall_status == "pass" {
+                    run.overall_status.clone_from(&point.overall_status);
+                }
+                run.metrics.append(&mut point.metrics);
+            }
+            None => joined.push(point),
+        }
+    }
+    joined
+}
+
+/// Runs that are looked through for one of the same time.
+const SAME_TIME_MAX: usize = 8;
+
 /// Writes the page and the picture, where they are wanted.
-fn draw(
-    points: &[Trend],
+pub fn draw(
+    shown: &ShownHistory,
     [page, picture]: [Option<&Path>; 2],
     repository: Option<&str>,
     watch: &dyn Watch,
 ) -> Result<(), FlowError> {
+    if page.or(picture).is_none() {
+        return Ok(());
+    }
+    let (points, changes) = (&shown.points, Some(&shown.changes));
     let newest = points.iter().rev().find_map(|point| point.revision.as_ref());
     let links = links::find(repository, newest.map(|revision| revision.commit.as_str()))?;
     if let Some(path) = picture {
         let nothing = || FlowError::Input("there is nothing to draw: no run has a value".to_owned());
-        holdpoint_store::write_text(path, &svg::trend(points, &links).ok_or_else(nothing)?)?;
+        holdpoint_store::write_text(path, &svg::trend(points, changes, &links).ok_or_else(nothing)?)?;
         watch.note(&format!("picture: {}", path.display()));
     }
     if let Some(path) = page {
         let extras = html::Extras { links, ..html::Extras::default() };
-        holdpoint_store::write_text(path, &html::trend(points, &extras))?;
+        holdpoint_store::write_text(path, &html::trend(points, changes, &extras))?;
         watch.note(&format!("html: {}", path.display()));
     }
     Ok(())

@@ -8,17 +8,91 @@ use holdpoint_model::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// A point's columns. `run` and `versions` are ids of the database.
+/// A point's columns. `run` is an id of the database.
 pub struct PointRow {
     pub at: i64,
+    pub run: i64,
     pub value: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub samples: i64,
+}
+
+/// A run's columns, as far as points need them. `versions` is an id of the database.
+pub struct RunRow {
     pub hash: [u8; 32],
     pub revision: Option<String>,
     pub dirty: bool,
     pub versions: i64,
+}
+
+/// The runs of a series' points, by their ids.
+pub struct Runs {
+    first: i64,
+    rows: RunRows,
+}
+
+enum RunRows {
+    Dense(Vec<Option<RunRow>>),
+    Sparse(HashMap<i64, RunRow>),
+}
+
+/// Runs between the first and the last of a series that are read although they are not the series', for each that is: reading in order is
+/// that much quicker than looking up one by one.
+const READ_FOR_ONE: i64 = 8;
+
+/// Which runs are to be read.
+pub enum WantedRuns {
+    /// All with ids from the first to the last.
+    Range([i64; 2]),
+    Single(Vec<i64>),
+}
+
+impl WantedRuns {
+    pub fn of(points: &[PointRow]) -> Self {
+        let ids = || points.iter().map(|point| point.run);
+        let (first, last) = (ids().min().unwrap_or(1), ids().max().unwrap_or(0));
+        if last - first < READ_FOR_ONE * points.len() as i64 {
+            return Self::Range([first, last]);
+        }
+        let mut ids: Vec<i64> = ids().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Self::Single(ids)
+    }
+}
+
+impl Runs {
+    /// Room for the runs that are wanted.
+    pub fn new(wanted: &WantedRuns) -> Self {
+        match wanted {
+            WantedRuns::Range([first, last]) => {
+                let count = usize::try_from(last - first + 1).unwrap_or(0);
+                let rows = std::iter::repeat_with(|| None).take(count).collect();
+                Self { first: *first, rows: RunRows::Dense(rows) }
+            }
+            WantedRuns::Single(_) => Self { first: 0, rows: RunRows::Sparse(HashMap::new()) },
+        }
+    }
+
+    pub fn insert(&mut self, id: i64, row: RunRow) {
+        match &mut self.rows {
+            RunRows::Sparse(rows) => drop(rows.insert(id, row)),
+            RunRows::Dense(rows) => {
+                let place = usize::try_from(id - self.first).ok().and_then(|place| rows.get_mut(place));
+                if let Some(place) = place {
+                    *place = Some(row);
+                }
+            }
+        }
+    }
+
+    fn get_mut(&mut self, id: i64) -> Option<&mut RunRow> {
+        match &mut self.rows {
+            RunRows::Sparse(rows) => rows.get_mut(&id),
+            RunRows::Dense(rows) => rows.get_mut(usize::try_from(id - self.first).ok()?)?.as_mut(),
+        }
+    }
 }
 
 /// A series' columns.
@@ -89,6 +163,7 @@ pub fn series(
     row: SeriesRow,
     machine: String,
     rows: Vec<PointRow>,
+    mut runs: Runs,
     versions_by_id: &HashMap<i64, Versions>,
     verdicts: &VerdictsByTime,
     accepted: Vec<Acceptance>,
@@ -97,18 +172,21 @@ pub fn series(
     let mut versions = Vec::new();
     let mut points = Vec::with_capacity(rows.len());
     for row in rows {
-        let Some(at) = Timestamp::from_millis(row.at) else { continue };
-        let place = *places.entry(row.versions).or_insert_with(|| {
-            versions.push(versions_by_id.get(&row.versions).cloned().unwrap_or_default());
+        let (Some(at), Some(run)) = (Timestamp::from_millis(row.at), runs.get_mut(row.run)) else {
+            continue;
+        };
+        let place = *places.entry(run.versions).or_insert_with(|| {
+            versions.push(versions_by_id.get(&run.versions).cloned().unwrap_or_default());
             versions.len() as u32 - 1
         });
         points.push(Point {
             at,
-            revision: row.revision.map(|commit| Revision { commit, dirty: row.dirty }),
+            // A run has one point of a series, so its text can be had.
+            revision: run.revision.take().map(|commit| Revision { commit, dirty: run.dirty }),
             value: row.value,
             interval: row.low.zip(row.high).map(|(low, high)| [low, high]),
             samples_count: u32::try_from(row.samples).unwrap_or(u32::MAX),
-            run: RunHash(row.hash),
+            run: RunHash(run.hash),
             versions: place,
             verdict: verdicts.get(&row.at).copied(),
         });

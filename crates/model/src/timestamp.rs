@@ -13,6 +13,9 @@ pub struct Timestamp(i64);
 /// Day number of 1 January 1970.
 const EPOCH_DAY: i64 = 719_468;
 const DAY_MS: i64 = 86_400_000;
+/// First moment of the year 0, and last one of the year 9999.
+const MIN_MS: i64 = -62_167_219_200_000;
+const MAX_MS: i64 = 253_402_300_799_999;
 
 impl Timestamp {
     /// Reads `2026-12-31`, which is the day's first moment, or `2026-12-31T23:59:59Z`, with or without a fraction; digits beyond the
@@ -40,7 +43,7 @@ impl Timestamp {
 
     /// From milliseconds since 1970, if the year has four digits.
     pub fn from_millis(millis: i64) -> Option<Self> {
-        Date::from_day_number(millis.div_euclid(DAY_MS) + EPOCH_DAY).map(|_| Self(millis))
+        (MIN_MS..=MAX_MS).contains(&millis).then_some(Self(millis))
     }
 
     pub fn millis(self) -> i64 {
@@ -49,7 +52,7 @@ impl Timestamp {
 
     /// So many days earlier, at most down to the year 0.
     pub fn days_before(self, days: u32) -> Self {
-        Self::from_millis(self.0 - i64::from(days) * DAY_MS).unwrap_or(Self(-EPOCH_DAY * DAY_MS))
+        Self::from_millis(self.0 - i64::from(days) * DAY_MS).unwrap_or(Self(MIN_MS))
     }
 }
 
@@ -129,6 +132,9 @@ mod tests {
         ] {
             assert_eq!(Timestamp::parse(bad), None, "{bad}");
         }
-        assert_eq!(Timestamp::from_millis(i64::MAX / 4), None);
+        let end = |ms| Timestamp::from_millis(ms).map(|at| at.to_string());
+        assert_eq!(end(MAX_MS).as_deref(), Some("9999-12-31T23:59:59.999Z"));
+        assert_eq!(end(MIN_MS).as_deref(), Some("0000-01-01T00:00:00.000Z"));
+        assert_eq!((end(MAX_MS + 1), end(MIN_MS - 1)), (None, None));
     }
 }

@@ -63,10 +63,11 @@ mod tests {
     use serde_json::{Map, json};
 
     fn request(shape: &[usize], kernel: serde_json::Value) -> Request {
-        let op = json!({ "sizes": ["m", "k"], "inputs": { "x": ["m", "k"], "a": ["k"] }, "outputs": { "y": ["m"] },
-            "oracle": "exact", "requires": ["k % 4 == 0"] });
+        // As text: a JSON value would sort its keys.
+        let op = r#"{ "sizes": ["m", "k"], "inputs": { "x": ["m", "k"], "a": ["k"] }, "outputs": { "y": ["m"] },
+            "oracle": "exact", "requires": ["k % 4 == 0"] }"#;
         Request {
-            declared: serde_json::from_value(op).unwrap(),
+            declared: serde_json::from_str(op).unwrap(),
             kernel: serde_json::from_value(kernel).unwrap(),
             ..Request::new("mine", shape, "f16", &Map::new())
         }

@@ -23,6 +23,45 @@ pub fn read_tracks(path: &Path) -> Result<Vec<Track>, StoreError> {
         .map_err(|source| StoreError::Format { path: path.to_owned(), source })
 }
 
+/// Points of a trend that are shown: all of a short one.
+#[derive(Clone, Debug)]
+pub struct ShownTrend {
+    pub points: Vec<Trend>,
+    /// Points in the file.
+    pub points_count: usize,
+    /// Every so many of them is among `points`, beside the newest; 1 where all are.
+    pub step: usize,
+}
+
+/// Points shown of a long trend: more than any chart draws.
+const POINTS_SHOWN: usize = 2_000;
+/// The newest of them, of which none is left out.
+const NEWEST_SHOWN: usize = 500;
+
+/// Reads the points of a trend that are worth showing, whatever its size. Lines that are left out are not looked at.
+pub fn read_shown_trend(path: &Path) -> Result<ShownTrend, StoreError> {
+    let mut lines = Lines::open(path)?;
+    let mut points_count = 0_usize;
+    while lines.next()?.is_some() {
+        points_count += 1;
+    }
+    let step = points_count.div_ceil(POINTS_SHOWN).max(1);
+    let newest = points_count.saturating_sub(NEWEST_SHOWN);
+    let (mut lines, mut points) = (Lines::open(path)?, Vec::new());
+    for index in 0..points_count {
+        let Some(text) = lines.next()? else { break };
+        if index % step == 0 || index >= newest {
+            let point = document::read(text);
+            points.push(point.map_err(|source| StoreError::Line {
+                path: path.to_owned(),
+                line: lines.number,
+                source,
+            })?);
+        }
+    }
+    Ok(ShownTrend { points, points_count, step })
+}
+
 /// Whether the first line that is not empty is a point of a trend.
 fn is_trend(path: &Path) -> Result<bool, StoreError> {
     let mut lines = Lines::open(path)?;
@@ -186,6 +225,24 @@ mod tests {
         assert_eq!(shapes, [("a", vec![1.0, 2.0]), ("b", vec![5.0])]);
         assert_eq!(tracks[0].points[1].commit.as_deref(), Some("c2"));
         assert!(tracks[0].points[1].at > tracks[0].points[0].at);
+    }
+
+    #[test]
+    fn of_a_long_trend_the_newest_points_and_some_of_the_others_are_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.ndjson");
+        let write = |count: usize| {
+            let lines: Vec<String> = (0..count).map(|i| point("s", 1, &[("a", i as f64 + 1.0)])).collect();
+            std::fs::write(&path, lines.join("\n")).unwrap();
+            read_shown_trend(&path).unwrap()
+        };
+        let short = write(2_000);
+        assert_eq!((short.points.len(), short.points_count, short.step), (2_000, 2_000, 1));
+        let long = write(5_000);
+        assert_eq!((long.points_count, long.step), (5_000, 3));
+        let values: Vec<f64> = long.points.iter().filter_map(|point| point.metrics[0].current_ms).collect();
+        assert_eq!(values.len(), 1_500 + 500);
+        assert_eq!((values[0], values[1], values.last()), (1.0, 4.0, Some(&5_000.0)));
     }
 
     #[test]

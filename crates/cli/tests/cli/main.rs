@@ -12,6 +12,7 @@ mod bad_places;
 mod bad_suites;
 mod bisect;
 mod calibrate;
+mod changes;
 mod check;
 mod ci;
 mod comment;

@@ -86,6 +86,12 @@ fn an_edited_file_and_a_bad_ref_are_refused() {
     here.run(&["history", "list", "--store", STORE]).refuses(64, &["there is no history yet"]);
     here.run(&["history", "list", "--store", "git:main"]).refuses(64, &["a full name is wanted"]);
     here.run(&["history", "list", "--store", "git:refs/a..b"]).refuses(64, &["git:refs/a..b"]);
+    here.commit("work", Some("#!/bin/sh\n"));
+    let branch = here.git(&["symbolic-ref", "HEAD"]);
+    let before = here.git(&["rev-parse", "HEAD"]);
+    here.run(&["history", "add", &data("report-v1.json"), "--store", &format!("git:{branch}")])
+        .refuses(64, &["name a ref of its own"]);
+    assert_eq!(here.git(&["rev-parse", "HEAD"]), before, "somebody's branch is left alone");
     here.run(&["history", "add", &data("report-v1.json"), "--store", STORE]).ends(0);
     here.write("edited.json", "{}");
     let blob = here.git(&["hash-object", "-w", "edited.json"]);

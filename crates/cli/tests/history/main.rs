@@ -150,7 +150,7 @@ fn a_change_is_accepted_by_somebody_for_a_reason() {
     here.run(&["history", "show", "--metric", "p50_ms"]).ends(0).prints(&["Ada: exact answers"]);
     here.run(&[&accept[..], &["--revision", "fffffff"]].concat())
         .refuses(64, &["no series has a point of fffffff"]);
-    here.run(&["history", "accept", "--why", " "]).refuses(64, &["--why is empty"]);
+    here.run(&["history", "accept", "--by", "Ada", "--why", " "]).refuses(64, &["--why is empty"]);
 }
 
 #[test]

@@ -10,8 +10,9 @@ use holdpoint_model::{FileError, Kind, Revision, Timestamp, document};
 use holdpoint_store::StoreError;
 use std::path::{Path, PathBuf};
 
-/// Points that are added at a time: enough for a transaction to cost nothing beside them, in 30 MB or so.
-const BATCH_POINTS: usize = 200_000;
+/// Points and runs that are added at a time: enough for a transaction to cost little beside them, in 100 MB or so.
+const BATCH_POINTS: usize = 100_000;
+const BATCH_RUNS: usize = 10_000;
 
 /// What a file does not say.
 pub struct Missing {
@@ -139,7 +140,7 @@ impl Batch {
     fn push(&mut self, run: RunRecord) -> Result<(), FlowError> {
         self.points += run.points.len();
         self.runs.push(run);
-        if self.points >= BATCH_POINTS { self.flush() } else { Ok(()) }
+        if self.points >= BATCH_POINTS || self.runs.len() >= BATCH_RUNS { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<(), FlowError> {

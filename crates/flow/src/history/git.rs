@@ -4,7 +4,7 @@
 //! files are read into a local SQLite file, which can be deleted at any time. Only [`exchange`] uses the network.
 
 use super::add::{Missing, record};
-use super::plumbing::Repository;
+use super::plumbing::{File, Repository};
 use crate::error::FlowError;
 use holdpoint_history::{Access, HistoryError, Location, Prune, Pruned, RunRecord, Store};
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary};
@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Folders of the ref's tree.
-const RUNS: &str = "runs";
-const ACCEPTED: &str = "accepted";
+const RUNS: &str = "runs/";
+const ACCEPTED: &str = "accepted/";
 
 /// Tries to move a ref that others move as well: each takes milliseconds, and a remote's a second or so.
 const TRIES: usize = 50;
@@ -122,8 +122,13 @@ impl GitStore {
     fn update(&mut self) -> Result<(), FlowError> {
         let Some(commit) = self.repository.commit(&self.name)? else { return Ok(()) };
         let files = self.repository.files(&commit)?;
+        let is_ours = |path: &str| [RUNS, ACCEPTED].iter().any(|folder| path.starts_with(folder));
+        if let Some((path, _)) = files.iter().find(|(path, _)| !is_ours(path)) {
+            let what = "a branch of something else is no history; name a ref of its own";
+            return Err(FlowError::Input(format!("{}: it holds {path}: {what}", place(&self.name))));
+        }
         let hash_of = |path: &str| RunHash::parse(path.strip_suffix(".json")?.rsplit('/').next()?);
-        let runs: Vec<(RunHash, &(String, String))> = files
+        let runs: Vec<(RunHash, &File)> = files
             .iter()
             .filter(|(path, _)| path.starts_with(RUNS))
             .filter_map(|file| Some((hash_of(&file.0)?, file)))
@@ -133,34 +138,42 @@ impl GitStore {
             let known = self.cache.known(&hashes)?;
             let new: Vec<_> =
                 runs.iter().zip(known).filter(|(_, known)| !known).map(|(run, _)| run).collect();
-            let mut records = Vec::new();
-            for (hash, (path, blob)) in new {
-                records.push(self.read_run(*hash, path, blob)?);
-            }
+            let blobs: Vec<&str> = new.iter().map(|(_, (_, blob))| blob.as_str()).collect();
+            let texts = self.repository.read(&blobs)?;
+            let records =
+                new.iter().zip(texts).map(|((hash, (path, _)), text)| self.record(*hash, path, &text));
+            let records = records.collect::<Result<Vec<RunRecord>, _>>()?;
             self.cache.add(&records)?;
         }
-        for (path, blob) in files.iter().filter(|(path, _)| path.starts_with(ACCEPTED)) {
-            let text = self.repository.read(blob)?;
-            let file: AcceptedFile = serde_json::from_str(&text)
-                .map_err(|error| FlowError::Input(format!("{}: {path}: {error}", place(&self.name))))?;
-            match self.cache.accept(&file.series, &file.acceptance) {
-                // Of a series that nothing was added to yet.
-                Ok(()) | Err(HistoryError::NoSeries { .. }) => {}
-                Err(error) => return Err(error.into()),
+        let accepted: Vec<&File> = files.iter().filter(|(path, _)| path.starts_with(ACCEPTED)).collect();
+        for files in accepted.chunks(RUNS_AT_ONCE) {
+            let blobs: Vec<&str> = files.iter().map(|(_, blob)| blob.as_str()).collect();
+            for ((path, _), text) in files.iter().zip(self.repository.read(&blobs)?) {
+                self.accept_again(path, &text)?;
             }
         }
         Ok(())
     }
 
+    fn accept_again(&mut self, path: &str, text: &str) -> Result<(), FlowError> {
+        let file: AcceptedFile = serde_json::from_str(text)
+            .map_err(|error| FlowError::Input(format!("{}: {path}: {error}", place(&self.name))))?;
+        match self.cache.accept(&file.series, &file.acceptance) {
+            // Of a series that nothing was added to yet.
+            Ok(()) | Err(HistoryError::NoSeries { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// A run as it was added. Its name is its hash: whoever changed the file is found out.
-    fn read_run(&self, hash: RunHash, path: &str, blob: &str) -> Result<RunRecord, FlowError> {
-        let (text, path) = (self.repository.read(blob)?, PathBuf::from(place(&self.name)).join(path));
+    fn record(&self, hash: RunHash, path: &str, text: &str) -> Result<RunRecord, FlowError> {
+        let path = PathBuf::from(place(&self.name)).join(path);
         let missing = Missing { revision: None, at: None };
         if holdpoint_evidence::hash::bytes(text.as_bytes()) != hash.to_string() {
             let what = "its content is not that of its name: it was edited".to_owned();
             return Err(FlowError::File { path, what });
         }
-        Ok(RunRecord { hash, ..record(&text, &path, &missing)? })
+        Ok(RunRecord { hash, ..record(text, &path, &missing)? })
     }
 
     /// Adds files to the ref, in one commit.
@@ -184,9 +197,7 @@ impl Store for GitStore {
         let known = self.cache.known(&hashes)?;
         let new = runs.iter().zip(known).filter(|(_, known)| !known).map(|(run, _)| run);
         let files: Vec<(String, String)> = new
-            .map(|run| {
-                (format!("{RUNS}/{:.2}/{}.json", run.hash.to_string(), run.hash), run.document.clone())
-            })
+            .map(|run| (format!("{RUNS}{:.2}/{}.json", run.hash.to_string(), run.hash), run.document.clone()))
             .collect();
         // The ref first: the file is only read from it.
         if !files.is_empty() {
@@ -213,7 +224,7 @@ impl Store for GitStore {
         let file = AcceptedFile { series: id.to_owned(), acceptance: acceptance.clone() };
         let text = serde_json::to_string(&file)
             .map_err(|error| self.failed(&FlowError::Internal(error.to_string())))?;
-        let path = format!("{ACCEPTED}/{}.json", holdpoint_evidence::hash::bytes(text.as_bytes()));
+        let path = format!("{ACCEPTED}{}.json", holdpoint_evidence::hash::bytes(text.as_bytes()));
         self.commit(&[(path, text)], "Accept a change").map_err(|error| self.failed(&error))
     }
 

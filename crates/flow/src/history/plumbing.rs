@@ -60,8 +60,18 @@ impl Repository {
         Ok(listed.split('\0').filter_map(file).collect())
     }
 
-    pub fn read(&self, blob: &str) -> Result<String, FlowError> {
-        self.ask(&["cat-file", "blob", blob])
+    /// The texts of these blobs, few enough for their ids to fit into a pipe: git writes while it still reads.
+    pub fn read(&self, blobs: &[&str]) -> Result<Vec<String>, FlowError> {
+        let ids: String = blobs.iter().map(|blob| format!("{blob}\n")).collect();
+        let done = self.check(self.run(self.git(&["cat-file", "--batch"]), Some(&ids))?)?;
+        let mut rest = done.stdout.as_slice();
+        let mut texts = Vec::new();
+        for blob in blobs {
+            let text = next_blob(&mut rest);
+            let unread = || FlowError::Input(format!("{}: git does not have {blob}", self.place));
+            texts.push(text.ok_or_else(unread)?);
+        }
+        Ok(texts)
     }
 
     /// Writes texts as blobs; the same paths with their ids.
@@ -174,6 +184,16 @@ impl Repository {
     fn refused(&self, done: &Output) -> FlowError {
         FlowError::Input(format!("{}: git: {}", self.place, git::complaint(done)))
     }
+}
+
+/// The next blob of a batch: a line of id, kind and size, then its bytes and a line's end.
+fn next_blob(rest: &mut &[u8]) -> Option<String> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (head, bytes) = (std::str::from_utf8(&rest[..end]).ok()?, &rest[end + 1..]);
+    let size: usize = head.split(' ').nth(2)?.parse().ok()?;
+    let text = String::from_utf8(bytes.get(..size)?.to_vec()).ok()?;
+    *rest = bytes.get(size + 1..)?;
+    Some(text)
 }
 
 fn line(done: &Output) -> String {

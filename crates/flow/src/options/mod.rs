@@ -2,6 +2,7 @@
 
 mod ab;
 mod baseline;
+mod blame;
 mod cache;
 mod changes;
 mod check;
@@ -27,6 +28,7 @@ pub use ab::{
 pub use baseline::{
     BaselineArgs, BaselineCommand, BaselineDir, PromoteArgs, RecordArgs, ShowArgs, ShowPageArgs,
 };
+pub use blame::BlameArgs;
 pub use cache::{CacheArgs, CacheCommand};
 pub use changes::ChangesArgs;
 pub use check::CheckArgs;
@@ -54,7 +56,7 @@ pub use policy::{Difference, PolicyArgs};
 pub use report::{ExportForm, ReportArgs, ReportForm};
 pub use roofline::RooflineArgs;
 pub use run::{RunArgs, TuneArgs, WorkerArgs};
-pub use trend::{TrendArgs, TrendCommand};
+pub use trend::{TrendArgs, TrendCommand, TrendShowArgs};
 
 use crate::support::suites;
 use std::ffi::OsString;

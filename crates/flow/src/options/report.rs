@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("page").args(["markdown", "html"]).multiple(true)))]
 pub struct ReportArgs {
-    /// A report, a comparison, an ab.json, a calibration, a search, or results of another tool
+    /// A report, a comparison, an ab.json, a calibration, a search, a trend (NDJSON), or results of another tool
     #[arg(value_name = "REPORT", default_value = "artifacts/report.json")]
     pub report: PathBuf,
     /// Its comparison, to be shown with it

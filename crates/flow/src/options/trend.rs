@@ -1,6 +1,7 @@
 //! Options of `trend`.
 
 use clap::Subcommand;
+use holdpoint_history::Location;
 use std::path::PathBuf;
 
 /// `holdpoint trend`.
@@ -21,26 +22,36 @@ pub enum TrendCommand {
         #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
         dir: PathBuf,
     },
-    /// Show a suite's history
-    Show {
-        /// The NDJSON file; the suite's own if not given
-        #[arg(value_name = "FILE")]
-        file: Option<PathBuf>,
-        /// Name of the suite [default: that of perf.toml, here or above; else cpu]
-        #[arg(long, value_name = "NAME")]
-        suite: Option<String>,
-        /// Folder with one NDJSON file per suite
-        #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
-        dir: PathBuf,
-        /// Also write a page with a chart per metric, one file that needs nothing else
-        #[arg(long, value_name = "FILE")]
-        html: Option<PathBuf>,
-        /// Also write the charts as one SVG picture
-        #[arg(long, value_name = "FILE")]
-        svg: Option<PathBuf>,
-        /// With --html or --svg: the repository whose commits are linked, such as `https://host/owner/name` [default: the remote
-        /// `origin` of the repository here, if it has the newest commit and is on a forge that is known]
-        #[arg(long, value_name = "URL")]
-        repository: Option<String>,
-    },
+    /// Show a suite's history, and where the levels of its metrics changed
+    Show(TrendShowArgs),
+}
+
+/// `holdpoint trend show`.
+#[derive(Debug, clap::Args)]
+pub struct TrendShowArgs {
+    /// The NDJSON file; the suite's own if not given
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Name of the suite [default: that of perf.toml, here or above; else cpu]
+    #[arg(long, value_name = "NAME")]
+    pub suite: Option<String>,
+    /// Folder with one NDJSON file per suite
+    #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
+    pub dir: PathBuf,
+    /// Show the series of this history instead: a file, postgres://…, or git:REF [of the flag alone: .holdpoint/history.db]
+    #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT, conflicts_with = "file")]
+    pub history: Option<String>,
+    /// With --history: only of this workload
+    #[arg(long, value_name = "NAME", requires = "history")]
+    pub workload: Option<String>,
+    /// Also write a page with a chart per metric, one file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Also write the charts as one SVG picture
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// With --html or --svg: the repository whose commits are linked, such as `https://host/owner/name` [default: the remote
+    /// `origin` of the repository here, if it has the newest commit and is on a forge that is known]
+    #[arg(long, value_name = "URL")]
+    pub repository: Option<String>,
 }

@@ -17,7 +17,10 @@ use postgres::{Client, Config, GenericClient, NoTls, Transaction};
 use std::time::Duration;
 
 /// Pauses before each new try of a server that does not answer: half a minute in all, enough for it to be restarted.
-const PAUSES_MS: [u64; 9] = [100, 300, 1_000, 2_000, 4_000, 5_000, 6_000, 6_000, 6_000];
+const PAUSES_MS: [u64; 17] = [
+    100, 300, 600, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000,
+    2_000,
+];
 
 /// How long a single try to connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use crate::pack;
-use crate::rows::{self, Counts, PointRow, SeriesRow, VerdictsByTime};
+use crate::rows::{self, Counts, PointRow, RunRow, Runs, SeriesRow, VerdictsByTime, WantedRuns};
 use crate::store::{Prune, PruneWhat, Pruned};
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
@@ -64,26 +64,51 @@ pub fn read(connection: &Connection, id: &str) -> Result<Option<Series>, Failure
     let Some(row) = found.next()? else { return Ok(None) };
     let row = series_row(row)?;
     let mut statement = connection.prepare_cached(
-        "SELECT p.at, p.value, p.low, p.high, p.samples, r.hash, r.revision, r.dirty, r.versions
-         FROM points p JOIN runs r ON r.id = p.run WHERE p.series = ? ORDER BY p.at, p.run",
+        "SELECT at, run, value, low, high, samples FROM points WHERE series = ? ORDER BY at, run",
     )?;
     let points = statement.query_map([row.id], |row| {
         Ok(PointRow {
             at: row.get(0)?,
-            value: row.get(1)?,
-            low: row.get(2)?,
-            high: row.get(3)?,
-            samples: row.get(4)?,
-            hash: row.get(5)?,
-            revision: row.get(6)?,
-            dirty: row.get(7)?,
-            versions: row.get(8)?,
+            run: row.get(1)?,
+            value: row.get(2)?,
+            low: row.get(3)?,
+            high: row.get(4)?,
+            samples: row.get(5)?,
         })
     })?;
     let points = points.collect::<Result<Vec<_>, _>>()?;
+    let runs = runs(connection, &WantedRuns::of(&points))?;
     let machine = machine_words(&machines(connection)?, &row);
     let (verdicts, accepted) = (verdicts(connection, &row)?, accepted(connection, row.id)?);
-    Ok(Some(rows::series(row, machine, points, &versions(connection)?, &verdicts, accepted)))
+    Ok(Some(rows::series(row, machine, points, runs, &versions(connection)?, &verdicts, accepted)))
+}
+
+fn runs(connection: &Connection, wanted: &WantedRuns) -> Result<Runs, Failure> {
+    let columns = "SELECT id, hash, revision, dirty, versions FROM runs";
+    let run = |row: &Row<'_>| {
+        let (hash, revision) = (row.get(1)?, row.get(2)?);
+        Ok((row.get(0)?, RunRow { hash, revision, dirty: row.get(3)?, versions: row.get(4)? }))
+    };
+    let mut runs = Runs::new(wanted);
+    match wanted {
+        WantedRuns::Range(range) => {
+            let mut statement =
+                connection.prepare_cached(&format!("{columns} WHERE id BETWEEN ? AND ? ORDER BY id"))?;
+            for row in statement.query_map(*range, run)? {
+                let (id, row) = row?;
+                runs.insert(id, row);
+            }
+        }
+        WantedRuns::Single(ids) => {
+            let mut statement = connection.prepare_cached(&format!("{columns} WHERE id = ?"))?;
+            for id in ids {
+                if let Some((id, row)) = statement.query_row([id], run).optional()? {
+                    runs.insert(id, row);
+                }
+            }
+        }
+    }
+    Ok(runs)
 }
 
 fn versions(connection: &Connection) -> Result<HashMap<i64, Versions>, Failure> {

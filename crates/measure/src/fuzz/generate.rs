@@ -11,6 +11,7 @@ use holdpoint_ops::{Backend, Entry};
 use holdpoint_stats::random::Random;
 
 const TRIES_MAX: usize = 2_000;
+const LARGE_TRIES_MAX: usize = 500;
 /// One case in this many is large along one axis, each axis in its turn.
 const LARGE_EVERY: u64 = 20;
 /// For our own workers one in this many, from here on, is large along the axis that kernels sum over.
@@ -83,7 +84,9 @@ pub(super) fn generate(kernel: &Kernel<'_>, number: u64, random: &mut Random) ->
     let sizes_max = sizes_max(kernel);
     let row_axis = cases(kernel).and_then(|(_, cases)| cases.row_axis);
     let axis = large_axis(kernel.target, number, sizes_max.len(), row_axis);
-    for _ in 0..TRIES_MAX {
+    for tried in 0..TRIES_MAX {
+        // What a kernel requires may leave no case that is large along this axis.
+        let axis = axis.filter(|_| tried < LARGE_TRIES_MAX);
         let large = axis.map(|axis| match row_axis == Some(axis) {
             true => (axis, draw_long(sizes_max[axis], &kernel.boundaries, random)),
             false => (axis, draw_large(sizes_max[axis], random)),

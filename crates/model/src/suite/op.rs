@@ -83,15 +83,21 @@ impl OpSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn tensors_follow_from_the_shape() {
-        let op: OpSpec = serde_json::from_value(json!({
-            "sizes": ["m", "n", "k"], "inputs": { "b": ["k", "n"], "a": ["m", "k"] }, "outputs": { "c": ["m", "n"] },
-            "oracle": "exact", "requires": ["k % 2 == 0"],
-        }))
-        .unwrap();
+        let text = "sizes = [\"m\", \"n\", \"k\"]\ninputs = { b = [\"k\", \"n\"], a = [\"m\", \"k\"] }\noutputs = { c = [\"m\", \"n\"] }\n\
+            oracle = \"exact\"\nrequires = [\"k % 2 == 0\"]";
+        let op: OpSpec = toml::from_str(text).unwrap();
+        assert_eq!(
+            serde_json::from_str::<OpSpec>(&serde_json::to_string(&op).unwrap())
+                .unwrap()
+                .inputs
+                .keys()
+                .next()
+                .unwrap(),
+            "b"
+        );
         assert_eq!(op.check(), Ok(()));
         let (inputs, outputs) = op.tensors(&[2, 3, 4]).unwrap();
         assert_eq!(

@@ -2,10 +2,11 @@
 
 use super::{Chart, SIZE, describe_step, thin_out};
 use crate::html::Links;
+use crate::summary::trend::place_of;
 use crate::svg::{Frame, Plot, Scale, nice_ticks};
 use crate::{text, units};
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Trend, TrendMetric};
+use holdpoint_model::{LevelChange, Timestamp, Trend, TrendMetric};
 
 /// The drawing's height stands for at least this share of the middle value: noise of a percent stays flat.
 const SPAN_MIN: f64 = 0.04;
@@ -13,7 +14,34 @@ const SPAN_MIN: f64 = 0.04;
 /// A metric in each run, where the run has it.
 pub(crate) type Series<'a> = Vec<(&'a Trend, Option<&'a TrendMetric>)>;
 
-pub(crate) fn history(series: Series<'_>, links: &Links, max: usize) -> Option<Chart> {
+/// The changes of a metric's level, and the times of the runs by which they are found among these.
+#[derive(Clone, Copy)]
+pub(crate) struct Levels<'a> {
+    pub(crate) changes: &'a [LevelChange],
+    pub(crate) times: &'a [Option<Timestamp>],
+}
+
+impl Levels<'_> {
+    /// Lines at the levels, and where one ends: the runs among which the change lies, and the first of the new level.
+    fn draw(self, plot: &mut Plot, [low, high]: [f64; 2], runs_count: usize) {
+        let mut from = 1.0;
+        for (i, change) in self.changes.iter().enumerate() {
+            let Some(start) = place_of(self.times, change.after.at) else { continue };
+            let before = place_of(self.times, change.before.at).unwrap_or(start);
+            let at = start as f64 + 1.0;
+            plot.band("changing", [before as f64 + 1.0, at], [low, high]);
+            plot.upright("change", at);
+            let [was, is] = change.levels.map(|level| level.clamp(low, high));
+            plot.line("steady", [Some([from, was]), Some([at, was])]);
+            if i + 1 == self.changes.len() {
+                plot.line("steady", [Some([at, is]), Some([runs_count as f64, is])]);
+            }
+            from = at;
+        }
+    }
+}
+
+pub(crate) fn history(series: Series<'_>, levels: Levels<'_>, links: &Links, max: usize) -> Option<Chart> {
     let count = series.len();
     let (series, step) = thin_out(series, max);
     let value = |metric: &TrendMetric| metric.current_ms.filter(|ms| ms.is_finite());
@@ -40,6 +68,7 @@ pub(crate) fn history(series: Series<'_>, links: &Links, max: usize) -> Option<C
     let ticks = nice_ticks(y.ends().map(|end| end * per_ms), 4).into_iter();
     let ticks: Vec<(f64, String)> = ticks.map(|(at, text)| (at / per_ms, text)).collect();
     plot.axes(&day_ticks(&series, place), &ticks, [unit, "runs"]);
+    levels.draw(&mut plot, y.ends(), count);
     plot.line("", series.iter().enumerate().map(|(i, (_, metric))| Some([place(i), value((*metric)?)?])));
     for (i, (point, metric)) in series.iter().enumerate() {
         let Some((metric, ms)) = metric.and_then(|metric| Some((metric, value(metric)?))) else { continue };

@@ -11,7 +11,7 @@ mod visible;
 pub(crate) use commits::commits;
 pub(crate) use distribution::{Samples, distribution};
 pub(crate) use evidence::evidence;
-pub(crate) use history::history;
+pub(crate) use history::{Levels, history};
 pub(crate) use overview::{RowMark, changes, dots, whole_percent};
 pub(crate) use rounds::{pair_points, rounds, run_points, value_points};
 pub(crate) use visible::visible;

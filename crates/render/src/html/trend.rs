@@ -6,8 +6,8 @@ use crate::paint::Ink;
 use crate::summary::{group, trend as summary};
 use crate::svg::Plot;
 use crate::{text, units};
-use holdpoint_model::Trend;
 use holdpoint_model::trend::UNJUDGED;
+use holdpoint_model::{Changes, Trend};
 
 /// Runs drawn per metric, and listed.
 const RUNS_DRAWN: usize = 120;
@@ -15,7 +15,8 @@ const RUNS_LISTED: usize = 50;
 const METRICS_MAX: usize = 60;
 
 /// A chart per metric, then the runs with their commits.
-pub fn trend(points: &[Trend], extras: &Extras<'_>) -> String {
+pub fn trend(points: &[Trend], changes: Option<&Changes>, extras: &Extras<'_>) -> String {
+    let starts = summary::LevelStarts::new(changes);
     let suites = group(points.iter().map(|point| (point.suite.as_str(), point)));
     let names: Vec<&str> = suites.iter().map(|(suite, _)| *suite).collect();
     let last_failed = suites.iter().any(|(_, points)| {
@@ -37,13 +38,13 @@ pub fn trend(points: &[Trend], extras: &Extras<'_>) -> String {
     let parts: Vec<String> = suites
         .iter()
         .map(|(suite, points)| {
-            let charts = charts_of(points, &extras.links);
+            let charts = charts_of(suite, points, &starts, &extras.links);
             let figures: String = charts
                 .iter()
                 .map(|(name, chart)| format!("<section><h3>{}</h3>\n{}</section>\n", escape(name), figure(chart)))
                 .collect();
             format!(
-                "<h2>{}</h2>\n<div class=\"charts\">\n{figures}</div>\n<p class=\"reading\">The line joins the runs; the shaded band is what was allowed and the dashed line the baseline; a ring marks a run that did not pass. A dot leads to its commit, where that is known.</p>\n{}",
+                "<h2>{}</h2>\n<div class=\"charts\">\n{figures}</div>\n<p class=\"reading\">The line joins the runs; the shaded band is what was allowed and the dashed line the baseline; a ring marks a run that did not pass. A dotted line marks the first run of a new level, the shade before it the runs where the change may lie, the thick lines the levels. A dot leads to its commit, where that is known.</p>\n{}",
                 escape(suite),
                 runs_table(points, &extras.links)
             )
@@ -53,12 +54,13 @@ pub fn trend(points: &[Trend], extras: &Extras<'_>) -> String {
 }
 
 /// The same charts as a picture of their own; absent where there is nothing to draw.
-pub(crate) fn picture(points: &[Trend], links: &Links) -> Option<String> {
+pub(crate) fn picture(points: &[Trend], changes: Option<&Changes>, links: &Links) -> Option<String> {
+    let starts = summary::LevelStarts::new(changes);
     let suites = group(points.iter().map(|point| (point.suite.as_str(), point)));
     let plots: Vec<(String, Plot)> = suites
         .iter()
         .flat_map(|(suite, points)| {
-            charts_of(points, links)
+            charts_of(suite, points, &starts, links)
                 .into_iter()
                 .map(move |(name, chart)| (format!("{suite}: {name}"), chart.plot))
         })
@@ -66,12 +68,19 @@ pub(crate) fn picture(points: &[Trend], links: &Links) -> Option<String> {
     (!plots.is_empty()).then(|| Plot::document(&plots))
 }
 
-fn charts_of<'a>(points: &[&'a Trend], links: &Links) -> Vec<(&'a str, Chart)> {
+fn charts_of<'a>(
+    suite: &str,
+    points: &[&'a Trend],
+    starts: &summary::LevelStarts<'_>,
+    links: &Links,
+) -> Vec<(&'a str, Chart)> {
+    let times = summary::times(points);
     let series = summary::series(points).into_iter().take(METRICS_MAX);
     series
         .filter_map(|(name, metrics)| {
             let series = points.iter().copied().zip(metrics).collect();
-            Some((name, charts::history(series, links, RUNS_DRAWN)?))
+            let levels = charts::Levels { changes: starts.of(suite, name), times: &times };
+            Some((name, charts::history(series, levels, links, RUNS_DRAWN)?))
         })
         .collect()
 }

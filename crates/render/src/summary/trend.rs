@@ -3,7 +3,7 @@
 use crate::text::plural;
 use crate::units;
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Trend, TrendMetric};
+use holdpoint_model::{Changes, LevelChange, Timestamp, Trend, TrendMetric};
 use std::collections::BTreeMap;
 
 /// `13 runs, 2 did not pass`.
@@ -33,4 +33,51 @@ pub(crate) fn series<'a>(points: &[&'a Trend]) -> BTreeMap<&'a str, Vec<Option<&
         }
     }
     series
+}
+
+/// The changes of a trend's metrics, found again among its runs by their times: not every run may be shown.
+pub(crate) struct LevelStarts<'a> {
+    changes: BTreeMap<(&'a str, &'a str), &'a [LevelChange]>,
+}
+
+impl<'a> LevelStarts<'a> {
+    pub(crate) fn new(found: Option<&'a Changes>) -> Self {
+        let series = found.into_iter().flat_map(|found| &found.series);
+        let changes = series.map(|one| ((one.suite.as_str(), one.name.as_str()), one.changes.as_slice()));
+        Self { changes: changes.collect() }
+    }
+
+    pub(crate) fn of(&self, suite: &str, metric: &str) -> &'a [LevelChange] {
+        self.changes.get(&(suite, metric)).copied().unwrap_or_default()
+    }
+
+    /// For each run, whether a new level of the metric begins there.
+    pub(crate) fn among(&self, suite: &str, metric: &str, points: &[&Trend]) -> Vec<bool> {
+        let mut starts = vec![false; points.len()];
+        let changes = self.of(suite, metric);
+        if !changes.is_empty() {
+            let times = times(points);
+            for place in changes.iter().filter_map(|change| place_of(&times, change.after.at)) {
+                starts[place] = true;
+            }
+        }
+        starts
+    }
+}
+
+/// When each run began; of one without a time, when the one before it did.
+pub(crate) fn times(points: &[&Trend]) -> Vec<Option<Timestamp>> {
+    let mut last = None;
+    let time = |point: &&Trend| {
+        last = Timestamp::parse(&point.timestamp_utc).max(last);
+        last
+    };
+    points.iter().map(time).collect()
+}
+
+/// The first run that began at that time or later.
+pub(crate) fn place_of(times: &[Option<Timestamp>], at: Option<Timestamp>) -> Option<usize> {
+    let at = at?;
+    let place = times.partition_point(|time| *time < Some(at));
+    (place < times.len()).then_some(place)
 }

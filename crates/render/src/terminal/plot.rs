@@ -7,6 +7,8 @@ const ROWS: usize = 6;
 pub(super) struct Series<'a> {
     pub(super) values: &'a [Option<f64>],
     pub(super) marked: &'a [bool],
+    /// Where a new level begins.
+    pub(super) changed: &'a [bool],
     /// A level across the drawing.
     pub(super) limit: Option<f64>,
 }
@@ -108,8 +110,13 @@ pub(super) fn lines(
         })
         .collect();
     let mut marks = vec![' '; columns];
-    for (i, _) in series.marked.iter().enumerate().filter(|(_, is_marked)| **is_marked) {
-        marks[x(i) / grain.across] = if ascii { '!' } else { '▲' };
+    // Those of runs that did not pass come last: they matter more where both are.
+    for (places, mark) in
+        [(series.changed, if ascii { '^' } else { '◆' }), (series.marked, if ascii { '!' } else { '▲' })]
+    {
+        for (i, _) in places.iter().enumerate().filter(|(_, is_marked)| **is_marked) {
+            marks[x(i) / grain.across] = mark;
+        }
     }
     let marks: String = marks.into_iter().collect();
     if !marks.trim().is_empty() {
@@ -125,7 +132,7 @@ mod tests {
     fn draw(values: &[f64], ascii: bool) -> String {
         let values: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
         let marked: Vec<bool> = values.iter().map(|value| *value == Some(3.0)).collect();
-        let series = Series { values: &values, marked: &marked, limit: Some(2.0) };
+        let series = Series { values: &values, marked: &marked, changed: &[], limit: Some(2.0) };
         lines(&series, [1.0, 3.0], 12, ascii, |value| format!("{value}")).join("\n")
     }
 
@@ -141,9 +148,9 @@ mod tests {
 
     #[test]
     fn nothing_is_no_drawing_and_one_value_is_one() {
-        let series = Series { values: &[None, None], marked: &[false; 2], limit: None };
+        let series = Series { values: &[None, None], marked: &[false; 2], changed: &[], limit: None };
         assert!(lines(&series, [0.0, 1.0], 10, false, |_| String::new()).is_empty());
-        let series = Series { values: &[Some(0.5)], marked: &[true], limit: None };
+        let series = Series { values: &[Some(0.5)], marked: &[true], changed: &[], limit: None };
         assert_eq!(lines(&series, [0.0, 1.0], 10, true, |_| String::new()).len(), ROWS + 1);
     }
 }

@@ -3,12 +3,12 @@
 use super::{last_line, paragraphs, plot};
 use crate::paint::{Ink, Style};
 use crate::summary::group;
-use crate::summary::trend::{describe_trend, series};
+use crate::summary::trend::{LevelStarts, describe_trend, series};
 use crate::table::{Cell, Column, Grid, names, numbers, words};
 use crate::text;
 use crate::units;
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Trend, TrendMetric};
+use holdpoint_model::{Changes, Trend, TrendMetric};
 use std::collections::BTreeMap;
 
 const COLUMNS: &[Column] = &[
@@ -35,17 +35,20 @@ const ASCII_BARS: [char; 8] = ['_', '_', '.', '.', '-', '-', '\'', '\''];
 /// A point without a value.
 const GAP: char = '·';
 
-/// The history of each metric, one table per suite.
-pub fn trend(points: &[Trend], style: Style) -> String {
+/// The history of each metric, one table per suite; then where its level changed, if that was looked for.
+pub fn trend(points: &[Trend], changes: Option<&Changes>, style: Style) -> String {
     if points.is_empty() {
         return last_line(style, Ink::Strong, "trend", "no points yet");
     }
     let suites = group(points.iter().map(|point| (point.suite.as_str(), point)));
-    let parts: Vec<String> = suites.iter().map(|(suite, points)| suite_trend(suite, points, style)).collect();
+    let starts = LevelStarts::new(changes);
+    let mut parts: Vec<String> =
+        suites.iter().map(|(suite, points)| suite_trend(suite, points, &starts, style)).collect();
+    parts.extend(changes.filter(|found| !found.events.is_empty()).map(|found| super::changes(found, style)));
     paragraphs(&parts)
 }
 
-fn suite_trend(suite: &str, points: &[&Trend], style: Style) -> String {
+fn suite_trend(suite: &str, points: &[&Trend], starts: &LevelStarts<'_>, style: Style) -> String {
     let span = match points {
         [first, .., last] => format!("{} to {}", first.timestamp_utc, last.timestamp_utc),
         _ => points.iter().map(|point| point.timestamp_utc.clone()).collect(),
@@ -53,7 +56,7 @@ fn suite_trend(suite: &str, points: &[&Trend], style: Style) -> String {
     paragraphs(&[
         text::heading(style, suite, &[Some("trend".to_owned()), Some(span)]),
         table(points, style),
-        drawings(points, style),
+        drawings(suite, points, starts, style),
         last_line(style, Ink::Strong, "trend", &describe_trend(points)),
     ])
 }
@@ -67,7 +70,7 @@ fn table(points: &[&Trend], style: Style) -> String {
 }
 
 /// A line over the runs for the metrics that deserve a look first: not passed last, then changed most.
-fn drawings(points: &[&Trend], style: Style) -> String {
+fn drawings(suite: &str, points: &[&Trend], starts: &LevelStarts<'_>, style: Style) -> String {
     let columns = usize::from(style.width.unwrap_or(COLUMNS_USUAL)).saturating_sub(LABEL_COLUMNS);
     if points.len() < RUNS_DRAWN_MIN || columns < DRAWN_COLUMNS_MIN {
         return String::new();
@@ -89,7 +92,10 @@ fn drawings(points: &[&Trend], style: Style) -> String {
         b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
     });
     let more = all.len().saturating_sub(METRICS_DRAWN);
-    let drawn = all.iter().take(METRICS_DRAWN).map(|(name, metrics)| drawing(name, metrics, columns, style));
+    let drawn = all
+        .iter()
+        .take(METRICS_DRAWN)
+        .map(|(name, metrics)| drawing(name, metrics, &starts.among(suite, name, points), columns, style));
     let mut parts: Vec<String> = drawn.collect();
     if more > 0 {
         let line = format!("{} more in the table only", text::plural(more, "metric"));
@@ -98,9 +104,16 @@ fn drawings(points: &[&Trend], style: Style) -> String {
     paragraphs(&parts)
 }
 
-fn drawing(name: &str, metrics: &[Option<&TrendMetric>], columns: usize, style: Style) -> String {
+fn drawing(
+    name: &str,
+    metrics: &[Option<&TrendMetric>],
+    changed: &[bool],
+    columns: usize,
+    style: Style,
+) -> String {
     // As many of the newest as there are dots for.
-    let metrics = &metrics[metrics.len().saturating_sub(columns * if style.ascii { 1 } else { 2 })..];
+    let from = metrics.len().saturating_sub(columns * if style.ascii { 1 } else { 2 });
+    let (metrics, changed) = (&metrics[from..], changed.get(from..).unwrap_or_default());
     let values: Vec<Option<f64>> = metrics
         .iter()
         .map(|metric| metric.and_then(|m| m.current_ms).filter(|value| value.is_finite()))
@@ -120,7 +133,7 @@ fn drawing(name: &str, metrics: &[Option<&TrendMetric>], columns: usize, style: 
     let (low, high) =
         if high + short > low - short { (low - short, high + short) } else { (low - 1.0, high + 1.0) };
     let lines = plot::lines(
-        &plot::Series { values: &values, marked: &marked, limit },
+        &plot::Series { values: &values, marked: &marked, changed, limit },
         [low, high],
         columns,
         style.ascii,
@@ -132,6 +145,9 @@ fn drawing(name: &str, metrics: &[Option<&TrendMetric>], columns: usize, style: 
     }
     if marked.contains(&true) {
         legend.push(if style.ascii { "! did not pass" } else { "▲ did not pass" });
+    }
+    if changed.contains(&true) {
+        legend.push(if style.ascii { "^ level changed" } else { "◆ level changed" });
     }
     let legend = if legend.is_empty() {
         String::new()

@@ -111,9 +111,9 @@ fn hostile_sides_calibrations_and_trends_stay_text() {
     let pages = [
         html::judgement(sides.judged(), &linked()).unwrap(),
         html::calibration(&calibration, &linked()),
-        html::trend(&trend, &linked()),
+        html::trend(&trend, None, &linked()),
         html::bisection(&search, &linked()),
-        svg::trend(&trend, &linked().links).unwrap(),
+        svg::trend(&trend, None, &linked().links).unwrap(),
     ];
     for page in pages {
         for active in ["<script", "<img", "<b>", "javascript:"] {
@@ -219,15 +219,15 @@ fn a_trend_has_a_chart_per_metric_and_leads_to_its_commits() {
     let mut points = trend_points(8);
     points.iter_mut().for_each(|point| point.revision = None);
     points[7].revision = Some(Revision { commit: COMMIT.to_owned(), dirty: false });
-    let page = html::trend(&points, &linked());
+    let page = html::trend(&points, None, &linked());
     assert_eq!(page.matches("<figure>").count(), 2);
     assert!(page.contains("◎ did not pass"));
     assert_eq!(page.matches(&format!("/commit/{COMMIT}")).count(), 3, "two dots and a row");
-    let picture = svg::trend(&points, &Links::default()).unwrap();
+    let picture = svg::trend(&points, None, &Links::default()).unwrap();
     let parsed = roxmltree::Document::parse(&picture).unwrap();
     assert_eq!(parsed.root_element().tag_name().name(), "svg");
-    assert!(svg::trend(&[], &Links::default()).is_none());
-    assert!(html::trend(&[], &Extras::default()).contains("no points yet"));
+    assert!(svg::trend(&[], None, &Links::default()).is_none());
+    assert!(html::trend(&[], None, &Extras::default()).contains("no points yet"));
 }
 
 #[test]

@@ -184,19 +184,19 @@ fn a_baseline_of_the_seeds_names_no_machine() {
 
 #[test]
 fn a_trend_has_a_sparkline_per_metric() {
-    assert_snapshot!(terminal::trend(&trend_points(12), PLAIN));
+    assert_snapshot!(terminal::trend(&trend_points(12), None, PLAIN));
 }
 
 #[test]
 fn trends_of_two_suites_are_two_tables() {
     let mut points: Vec<Trend> = trend_points(2);
     points[1].suite = "gpu".to_owned();
-    assert_snapshot!(terminal::trend(&points, PLAIN));
+    assert_snapshot!(terminal::trend(&points, None, PLAIN));
 }
 
 #[test]
 fn an_empty_trend() {
-    assert_snapshot!(terminal::trend(&[], PLAIN));
+    assert_snapshot!(terminal::trend(&[], None, PLAIN));
 }
 
 #[test]

@@ -5,8 +5,7 @@
 //! the same. So one bad run, however bad, never makes a change, nor do two or three. Steps too small to matter are merged afterwards.
 //!
 //! Positive series are taken on a log scale, where a step is a ratio; others in units of their typical size. Values that are not
-//! finite count as absent. The settings are few and were chosen on whole series of others, not on the series at hand (METHODOLOGY,
-//! "Change points").
+//! finite count as absent. The settings are few and were chosen on whole series of others, not on the series at hand (docs/changes.md).
 
 mod describe;
 mod levels;
