@@ -182,7 +182,7 @@ impl Errors {
     /// The worse of two, figure by figure; sums are added.
     pub fn worse(self, other: Self) -> Self {
         let accuracy = match (self.accuracy, other.accuracy) {
-            (Some(a), Some(b)) => Some(a.add(b)),
+            (Some(a), Some(b)) => Some(a.join(b)),
             (a, b) => a.or(b),
         };
         let correlation = match (self.correlation, other.correlation) {

@@ -260,7 +260,7 @@ mod tests {
                     [1 + seed as usize % 4, 1 + 7 * seed as usize % 150, [16, 32, 64][seed as usize % 3]];
                 let Some(right) = grade_flash(dtype, seed, shape, 1.0, &rounded(dtype)) else { continue };
                 assert_eq!(find_inaccuracy(&right), None, "{dtype:?} {shape:?} {right:?}");
-                let sum = all.map_or(right, |all| all.add(right));
+                let sum = all.map_or(right, |all| all.join(right));
                 assert_eq!(find_inaccuracy(&sum), None, "{dtype:?} {shape:?} {sum:?}");
                 all = Some(sum);
             }

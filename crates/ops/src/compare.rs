@@ -157,7 +157,7 @@ impl Comparison {
         let is_beyond = |got, want| self.leeway.overflow.accepts(got, want, self.tolerance);
         let row = dims.last().copied().unwrap_or(1);
         if let Some(here) = self.roundings.and_then(|roundings| roundings.grade(row, got, want, is_beyond)) {
-            self.check.accuracy = Some(self.check.accuracy.map_or(here, |before| before.add(here)));
+            self.check.accuracy = Some(self.check.accuracy.map_or(here, |before| before.join(here)));
         }
         self
     }

@@ -64,7 +64,13 @@ impl Times {
 /// Why a look ended early.
 enum End {
     Failed(WorkerError),
-    Found(Evaluated),
+    Found(Box<Evaluated>),
+}
+
+impl From<Evaluated> for End {
+    fn from(evaluated: Evaluated) -> Self {
+        Self::Found(Box::new(evaluated))
+    }
 }
 
 impl From<WorkerError> for End {
@@ -104,13 +110,13 @@ fn check_once(
         // Its answer to another form of the request was right.
         if let Some(finding) = evaluated.finding {
             if finding.kind.is_about_time() {
-                return Err(End::Found(Evaluated::wrong(finding.kind, finding.detail)));
+                return Err(Evaluated::wrong(finding.kind, finding.detail).into());
             }
             let detail = format!("asked for {}: {}", exchange.describe(), finding.detail);
-            return Err(End::Found(Evaluated::wrong(FindingKind::WorkSkipped, detail)));
+            return Err(Evaluated::wrong(FindingKind::WorkSkipped, detail).into());
         }
         if evaluated.skipped.is_some() {
-            return Err(End::Found(Evaluated { skipped: evaluated.skipped, ..Evaluated::default() }));
+            return Err(Evaluated { skipped: evaluated.skipped, ..Evaluated::default() }.into());
         }
         let (passed_ns, reported_ns) = (exchange.passed.as_nanos() as f64, exchange.elapsed_ns as f64);
         Ok(Times { passed_ns, reported_ns, unreported_ns: passed_ns - reported_ns })
@@ -123,7 +129,7 @@ fn check_once(
     }
     match judged {
         Ok(()) => Ok(Evaluated::default()),
-        Err(End::Found(evaluated)) => Ok(evaluated),
+        Err(End::Found(evaluated)) => Ok(*evaluated),
         Err(End::Failed(error)) => Err(error),
     }
 }
@@ -157,7 +163,7 @@ fn check_known_inputs(case: &FuzzCase, ask: &mut Ask<'_>) -> Result<Option<f64>,
                 per_call(fresh_ns),
                 per_call(known_ns)
             );
-            return Err(End::Found(Evaluated::wrong(FindingKind::AnswersRemembered, detail)));
+            return Err(Evaluated::wrong(FindingKind::AnswersRemembered, detail).into());
         }
     }
     Ok(Some(fresh.reported_ns).filter(|ns| *ns > REPORTED_NS_MIN).map(|ns| ns / CALLS as f64))
@@ -204,7 +210,7 @@ fn check_repeats(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Re
             micros(many.passed_ns),
             micros(one.passed_ns)
         );
-        return Err(End::Found(Evaluated::wrong(FindingKind::WorkSkipped, detail)));
+        return Err(Evaluated::wrong(FindingKind::WorkSkipped, detail).into());
     }
     if is_unreported(many) {
         let detail = format!(
@@ -213,7 +219,7 @@ fn check_repeats(case: &FuzzCase, call_ns: Option<f64>, ask: &mut Ask<'_>) -> Re
             micros(added_ns(many)),
             micros((added_ns(many) - unreported_ns(many)).max(0.0))
         );
-        return Err(End::Found(Evaluated::wrong(FindingKind::TimeNotExplained, detail)));
+        return Err(Evaluated::wrong(FindingKind::TimeNotExplained, detail).into());
     }
     Ok(())
 }

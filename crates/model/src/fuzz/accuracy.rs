@@ -27,7 +27,7 @@ pub struct Accuracy {
 
 impl Accuracy {
     /// Both together.
-    pub fn add(self, other: Self) -> Self {
+    pub fn join(self, other: Self) -> Self {
         Self {
             values_count: self.values_count + other.values_count,
             rows_count: self.rows_count + other.rows_count,

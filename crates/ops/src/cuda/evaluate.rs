@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Evaluation {
-    Checked(Check),
+    Checked(Box<Check>),
     Wrong(FindingKind, String),
 }
 
@@ -36,7 +36,7 @@ impl Prepared {
     /// Runs the op twice on values of a kind, with poison in the outputs and beside them.
     pub fn evaluate(&mut self, gpu: &mut Gpu, kind: Values, seed: u64) -> Result<Evaluation, PrepareError> {
         if self.program.inputs.is_empty() {
-            return Ok(Evaluation::Checked(self.check(gpu)?));
+            return Ok(Evaluation::Checked(Box::new(self.check(gpu)?)));
         }
         if let Some(leeway) = self.draw_kind(gpu, kind, seed)? {
             return Ok(self.evaluate_on_device(gpu, leeway)?);
@@ -57,13 +57,13 @@ impl Prepared {
         }
         let check = self.check_given(gpu, leeway)?;
         if !check.passed {
-            return Ok(Evaluation::Checked(check));
+            return Ok(Evaluation::Checked(Box::new(check)));
         }
         self.call_once(gpu)?;
         if self.download_outputs()? != first {
             return Ok(not_deterministic());
         }
-        Ok(Evaluation::Checked(check))
+        Ok(Evaluation::Checked(Box::new(check)))
     }
 
     /// The same on inputs that the device has drawn, without bringing anything large to the host.
@@ -89,7 +89,7 @@ impl Prepared {
         drop(given);
         let check = self.check_given(gpu, leeway)?;
         if !check.passed {
-            return Ok(Evaluation::Checked(check));
+            return Ok(Evaluation::Checked(Box::new(check)));
         }
         self.call_once(gpu)?;
         for (output, first) in self.program.outputs.iter().zip(&first) {
@@ -97,7 +97,7 @@ impl Prepared {
                 return Ok(not_deterministic());
             }
         }
-        Ok(Evaluation::Checked(check))
+        Ok(Evaluation::Checked(Box::new(check)))
     }
 
     fn find_write_beside(&self) -> Result<Option<Evaluation>, CudaError> {

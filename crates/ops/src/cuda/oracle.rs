@@ -25,8 +25,10 @@ pub struct DeviceOracle {
     /// Shapes and parameters on which it must agree with the CPU's oracle.
     pub proof: fn() -> Vec<(Vec<usize>, Value)>,
     /// The launch for the op at hand: the addresses of all inputs and outputs are given.
-    pub launch: Box<dyn Fn(&Kernel, Arguments) -> Result<Launch, CudaError>>,
+    pub launch: LaunchOracle,
 }
+
+pub type LaunchOracle = Box<dyn Fn(&Kernel, Arguments) -> Result<Launch, CudaError>>;
 
 /// Both oracles sum 64-bit floats and round once to 32 bits, so that they differ by a unit in the last place or two; of values that cancel
 /// to almost nothing, by what the roundings of a 64-bit sum leave.
