@@ -26,7 +26,15 @@ fn changes_of_a_table_are_one_event_with_sizes_and_revisions() {
     assert_eq!((&found["kind"], &found["series"][0]["changes"][0]["index"]), (&"changes".into(), &40.into()));
     assert_eq!(found["series"][0]["alerts"], serde_json::json!([43]), "the fourth run beyond the noise");
     assert_eq!(found["series"][1]["alerts"], serde_json::json!([]), "better is no alert");
-    assert_eq!(found["series"][0]["changes"][0]["before"]["commit"], format!("c{:039}", 39));
+    let change = &found["series"][0]["changes"][0];
+    let earliest = change["range"][0].as_u64().unwrap();
+    assert!((38..=40).contains(&earliest), "{change}");
+    assert_eq!(
+        change["before"]["commit"],
+        format!("c{:039}", earliest - 1),
+        "the last run before it for certain"
+    );
+    assert_eq!(change["after"]["commit"], format!("c{:039}", 40));
 }
 
 #[test]

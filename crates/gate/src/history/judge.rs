@@ -25,6 +25,8 @@ pub fn judge_history(current: &Current, levels: &BTreeMap<String, HistoryLevel>)
     judgement.checks.sort_by(|a, b| a.metric.cmp(&b.metric));
     judgement.status = overall_status(&judgement.checks).to_owned();
     judgement.verdict = overall_verdict(&judgement.checks);
+    // The others are about baselines.
+    judgement.notes.clone_from(&current.notes);
     judgement.basis = Some(Basis::History { levels: levels.clone() });
     judgement
 }
@@ -87,10 +89,10 @@ fn judge_value(row: &Row, level: &HistoryLevel, value: f64) -> Check {
         Standing::Beyond { count } => (
             Verdict::Inconclusive,
             format!(
-                "{change:+.1} %, the noise of the last {} runs is {noise:+.1} %; {} of the last 5 runs lies beyond it, 4 would be a \
+                "{change:+.1} %, the noise of the last {} runs is {noise:+.1} %; {count} of the last 5 runs {} beyond it, 4 would be a \
                  worse level: run again, or give --last-good REV to compare side by side",
                 level.points_count,
-                if count == 1 { "this one".to_owned() } else { count.to_string() },
+                if count == 1 { "lies" } else { "lie" },
             ),
         ),
         Standing::Worse => (
