@@ -7,9 +7,9 @@ use crate::history;
 use crate::options::{SelectArgs, StoreArg, SuiteArg, TrendArgs, TrendCommand, TrendShowArgs};
 use crate::support::imports;
 use crate::support::{links, suites};
-use holdpoint_gate::history::find_changes;
+use holdpoint_gate::history::{find_changes, trend_status};
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Track, Trend, TrendMetric, Verdict};
+use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Track, Trend, TrendMetric};
 use holdpoint_render::{html, svg};
 use holdpoint_store::Appended;
 use serde::ser::SerializeSeq;
@@ -118,11 +118,7 @@ fn read_store(store: &str, args: &TrendShowArgs) -> Result<ShownHistory, FlowErr
 }
 
 fn trend_point(suite: &str, metric: &str, point: &Point) -> Trend {
-    let status = match point.verdict {
-        None => UNJUDGED,
-        Some(Verdict::Improved | Verdict::Pass | Verdict::Waived) => "pass",
-        Some(verdict) => verdict.as_str(),
-    };
+    let status = trend_status(point);
     Trend {
         schema_version: SCHEMA_VERSION,
         suite: suite.to_owned(),

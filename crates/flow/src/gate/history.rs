@@ -11,9 +11,9 @@ use crate::support::sealing::Sealing;
 use crate::support::waivers::InForce;
 use crate::{compare, run};
 use holdpoint_gate::HasExitCode;
-use holdpoint_gate::history::{judge_history, level_of, needs_second_look};
+use holdpoint_gate::history::{judge_history, last_good_of, level_of, needs_second_look};
 use holdpoint_history::{Access, Location, RunRecord, Store, series_id};
-use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track, Verdict};
+use holdpoint_model::{Current, HistoryLevel, Report, Series, SeriesFilter, Suite, Track};
 use holdpoint_render::markdown;
 use std::collections::BTreeMap;
 
@@ -99,13 +99,5 @@ fn last_good(
         return None;
     }
     let here = report.revision.as_ref().map(|revision| revision.commit.as_str());
-    let passed = series.values().flat_map(|series| &series.points).filter(|point| {
-        matches!(point.verdict, Some(Verdict::Pass | Verdict::Improved))
-            && point
-                .revision
-                .as_ref()
-                .is_some_and(|revision| !revision.dirty && Some(revision.commit.as_str()) != here)
-    });
-    let newest = passed.max_by_key(|point| point.at)?;
-    newest.revision.as_ref().map(|revision| revision.commit.clone())
+    last_good_of(series.values(), here)
 }

@@ -2,8 +2,11 @@
 
 use super::events;
 use super::rule::{HistoryRule, OnWorse, Standing};
+use crate::judge::status_of;
+use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{
-    Changes, Effect, HistoryLevel, LevelChange, RunPlace, SCHEMA_VERSION, SeriesChanges, Track,
+    Changes, Effect, HistoryLevel, LevelChange, Point, RunPlace, SCHEMA_VERSION, Series, SeriesChanges,
+    Track, Verdict,
 };
 use holdpoint_stats::changes::{self, Change};
 
@@ -39,6 +42,22 @@ pub fn level_of(track: &Track) -> Option<HistoryLevel> {
         rule.push(point.value, OnWorse::Keep);
     }
     rule.level()
+}
+
+/// The newest revision without changes of its own that passed in one of the series, other than this one.
+pub fn last_good_of<'a>(series: impl Iterator<Item = &'a Series>, here: Option<&str>) -> Option<String> {
+    let revision = |point: &'a Point| {
+        let revision = point.revision.as_ref().filter(|revision| !revision.dirty)?;
+        let has_passed = matches!(point.verdict, Some(Verdict::Pass | Verdict::Improved));
+        (has_passed && Some(revision.commit.as_str()) != here).then_some((point.at, &revision.commit))
+    };
+    let passed = series.flat_map(|series| &series.points).filter_map(revision);
+    passed.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.clone())
+}
+
+/// The status of a point as a trend has it.
+pub fn trend_status(point: &Point) -> &'static str {
+    point.verdict.map_or(UNJUDGED, |verdict| status_of(verdict).as_str())
 }
 
 fn changes_of(track: &Track) -> SeriesChanges {
