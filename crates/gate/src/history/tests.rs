@@ -1,7 +1,10 @@
 use super::*;
 use crate::{Evidence, judge_again};
 use holdpoint_model::metric::Better;
-use holdpoint_model::{Cause, Current, MetricValue, Timestamp, Track, TrackPoint, Verdict, Versions};
+use holdpoint_model::{
+    Cause, Current, MetricValue, Point, Revision, RunHash, Series, SeriesKey, Taken, Timestamp, Track,
+    TrackPoint, Verdict, Versions,
+};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
 
@@ -228,4 +231,48 @@ fn a_change_on_one_machine_is_the_machines_and_a_new_kernel_is_named() {
         (changed.len(), changed[0].name.as_str(), changed[0].after.as_deref()),
         (1, "kernel", Some("6.2"))
     );
+}
+
+#[test]
+fn the_last_good_revision_is_the_newest_clean_one_that_passed() {
+    let point = |at: i64, commit: &str, dirty: bool, verdict: Option<Verdict>| Point {
+        at: Timestamp::from_millis(at).unwrap(),
+        revision: Some(Revision { commit: commit.to_owned(), dirty }),
+        value: 1.0,
+        interval: None,
+        samples_count: 0,
+        run: RunHash([0; 32]),
+        versions: 0,
+        verdict,
+    };
+    let points = vec![
+        point(1, "old", false, Some(Verdict::Pass)),
+        point(2, "good", false, Some(Verdict::Improved)),
+        point(3, "edited", true, Some(Verdict::Pass)),
+        point(4, "slow", false, Some(Verdict::Regressed)),
+        point(5, "unjudged", false, None),
+        point(6, "here", false, Some(Verdict::Pass)),
+    ];
+    let status: Vec<&str> = points.iter().map(trend_status).collect();
+    assert_eq!(status, ["pass", "pass", "pass", "fail", "unjudged", "pass"]);
+    let key = SeriesKey {
+        suite: "s".to_owned(),
+        workload: "w".to_owned(),
+        metric: "p50_ms".to_owned(),
+        identity: None,
+        machine: None,
+        taken: Taken::Alone,
+    };
+    let series = Series {
+        id: String::new(),
+        key,
+        machine: String::new(),
+        better: Better::Lower,
+        points,
+        versions: Vec::new(),
+        accepted: Vec::new(),
+    };
+    assert_eq!(last_good_of([&series].into_iter(), Some("here")).as_deref(), Some("good"));
+    assert_eq!(last_good_of([&series].into_iter(), None).as_deref(), Some("here"));
+    assert_eq!(last_good_of(std::iter::empty(), None), None);
 }
