@@ -41,6 +41,6 @@ impl Dialect {
                 .replace("{float}", self.float)
                 .replace("{clustered}", self.clustered)
         };
-        steps.map(|step| spelt(step)).collect()
+        steps.map(spelt).collect()
     }
 }
