@@ -236,12 +236,12 @@ mod tests {
         store: &dyn Fn(f32) -> f32,
     ) -> Option<Accuracy> {
         let [heads, steps, width] = shape;
-        let spec = AttentionSpec { heads, steps, width, causal: seed % 2 == 0 };
+        let spec = AttentionSpec { heads, steps, width, causal: seed.is_multiple_of(2) };
         let len = heads * steps * width;
         let mut random = RandomState::new(seed);
         let mut draw = || -> Vec<f32> {
-            let drawn = if seed % 3 == 0 { random.uniforms(len) } else { random.normals(len) };
-            let shift = if seed % 3 == 0 { 0.5 } else { 0.0 };
+            let drawn = if seed.is_multiple_of(3) { random.uniforms(len) } else { random.normals(len) };
+            let shift = if seed.is_multiple_of(3) { 0.5 } else { 0.0 };
             drawn.iter().map(|value| rounded(dtype)(value - shift)).collect()
         };
         let (q, k, v) = (draw(), draw(), draw());
