@@ -192,7 +192,7 @@ pub fn series(
         });
     }
     // The database orders by time; runs of one moment are ordered by their hashes, so that every store tells the same.
-    points.sort_by(|a, b| (a.at, a.run).cmp(&(b.at, b.run)));
+    points.sort_by_key(|point| (point.at, point.run));
     Series { id: row.name, key: row.key, machine, better: row.better, points, versions, accepted }
 }
 

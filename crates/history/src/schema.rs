@@ -35,12 +35,12 @@ impl Dialect {
     /// The statements that take a store from one version to the next ones, up to `to`.
     pub fn steps(&self, from: u32, to: u32) -> String {
         let steps = STEPS.iter().take(to as usize).skip(from as usize);
-        let spelt = |step: &&str| {
+        let spelt = |step: &str| {
             step.replace("{id}", self.id)
                 .replace("{bytes}", self.bytes)
                 .replace("{float}", self.float)
                 .replace("{clustered}", self.clustered)
         };
-        steps.map(|step| spelt(&step)).collect()
+        steps.map(|step| spelt(step)).collect()
     }
 }

@@ -9,7 +9,7 @@ use holdpoint_render::{Style, terminal};
 const WIDE: Style = Style { color: false, width: Some(120), ascii: false };
 
 fn some_series() -> Series {
-    let at = |text: &str| Timestamp::parse(text).unwrap();
+    let at = |text: &str| Timestamp::parse(text).expect("a time");
     let point = |hour: u8, value, verdict| Point {
         at: at(&format!("2026-11-17T{hour:02}:30:00Z")),
         revision: Some(Revision { commit: format!("{hour:02}").repeat(20), dirty: hour == 9 }),
