@@ -122,7 +122,7 @@ Examples:
 
 /// `holdpoint ab`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("device", |flag| flag.hide(true)), mut_arg("seal_key", |flag| flag.hide(true)))]
+#[command(after_help = EXAMPLES, mut_arg("device", |flag| flag.hide(true)), mut_arg("seal_key", |flag| flag.hide(true)), mut_arg("history", |flag| flag.hide(true)))]
 pub struct AbArgs {
     // Each flag names what it does not go with: clap does not ask for a required flag that conflicts with a given one.
     /// Base as a command line

@@ -12,7 +12,7 @@ Examples:
 
 /// `holdpoint gate`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = GATE_EXAMPLES, mut_arg("baseline_dir", |flag| flag.hide(true)))]
+#[command(after_help = GATE_EXAMPLES, mut_arg("baseline_dir", |flag| flag.hide(true)), mut_arg("seal_key", |flag| flag.hide(true)))]
 pub struct GateArgs {
     /// Which suite.
     #[command(flatten)]
