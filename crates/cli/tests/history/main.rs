@@ -35,9 +35,12 @@ fn runs_and_gates_are_added_once_each() {
     assert_eq!((series.len(), points(&series)), (2, 2));
     // The file is the run that is there already.
     here.run(&["history", "add"]).ends(0).prints(&["0 runs with 0 points added, 1 known already"]);
-    here.gate(&["--history", "other.db"]).ends(0);
+    // Gates with a baseline are judged by it, and added where the suite says so.
+    let suite = here.read("suite.toml").replace("[measure]", "[history]\nstore = \"other.db\"\n[measure]");
+    here.write("suite.toml", &suite);
+    here.gate(&[]).ends(0);
     here.edit_times(1e9);
-    here.gate(&["--history", "other.db"]).ends(0);
+    here.gate(&[]).ends(0);
     assert_eq!(points(&list(&here, &["--store", "other.db"])), 4);
     let shown = here.run(&["history", "show", "--store", "other.db", "--workload", "pack"]);
     shown.ends(0).prints(&["pack", "p50_ms", "improved"]);
