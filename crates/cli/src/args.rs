@@ -100,7 +100,7 @@ pub fn stray_flag(matches: &ArgMatches) -> Option<String> {
 /// Flags of every command.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct Global {
-    /// Format of the output on stdout
+    /// Format of stdout
     #[arg(long, global = true, value_enum, default_value_t = Format::Human, help_heading = "Output")]
     pub format: Format,
     /// Print nothing but errors (and JSON, if asked for); the exit code tells

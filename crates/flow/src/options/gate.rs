@@ -24,7 +24,7 @@ pub struct GateArgs {
     #[arg(long)]
     pub dirty: bool,
     /// With --against: continue an interrupted gate
-    #[arg(long, requires = "against")]
+    #[arg(long, requires = "against", hide = true)]
     pub resume: bool,
     /// Compare with this baseline instead of this machine's own
     #[arg(long, value_name = "FILE")]
@@ -64,7 +64,7 @@ pub struct GateArgs {
     pub history: HistoryArg,
     /// With --history: compare with this revision, side by side, where the history leaves a doubt [default: the newest that passed,
     /// if the suite says how to build it]
-    #[arg(long, value_name = "REV", requires = "history", conflicts_with_all = ["against", "baseline"])]
+    #[arg(long, value_name = "REV", hide = true, requires = "history", conflicts_with_all = ["against", "baseline"])]
     pub last_good: Option<String>,
     /// The seal's key.
     #[command(flatten)]

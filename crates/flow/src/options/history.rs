@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// The history that a command adds what it measures to.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct HistoryArg {
-    /// Add what is measured to this history: a file, postgres://…, or git:REF [default: the suite's, if it has `[history]`; of the flag
-    /// alone, .holdpoint/history.db]
+    /// Add what is measured to this history: a file, postgres://… or git:REF [default: the suite's; of the
+    /// flag alone .holdpoint/history.db]
     #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT)]
     pub history: Option<String>,
     /// Whether the suite's own history is left alone.
