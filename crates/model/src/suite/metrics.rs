@@ -349,7 +349,7 @@ mod tests {
         )
         .unwrap();
         let metrics = &with.workloads[0].metrics;
-        assert_eq!(metrics.of_runs(), ["p50_ms", "cpu_p50_ms", "p99_ms"]);
+        assert_eq!(metrics.of_runs(), ["p50_ms", "p99_ms", "cpu_p50_ms"]);
         let plans = metrics.of_sides();
         assert_eq!(plans.keys().collect::<Vec<_>>(), ["cpu_p50_ms", "p99_ms", "tokens"]);
         assert_eq!((plans["p99_ms"].tolerance, plans["tokens"].better), (0.1, Better::Higher));
