@@ -40,8 +40,12 @@ impl Scratch {
         sweep_once(folder);
         let made = hold_new(|| {
             let dir = builder().tempdir_in(folder)?;
-            let file = File::open(dir.path())?;
-            Ok((is_held(&file, dir.path())?, Self { dir, _lock: file }))
+            let file = match File::open(dir.path()) {
+                // Swept before it could be opened, let alone locked.
+                Err(error) if error.kind() == ErrorKind::NotFound && folder.exists() => return Ok(None),
+                opened => opened?,
+            };
+            Ok(is_held(&file, dir.path()).then_some(Self { dir, _lock: file }))
         });
         made.map_err(StoreError::write(folder))
     }
@@ -61,7 +65,7 @@ pub(crate) fn new_file(folder: &Path, mode: Option<Permissions>) -> io::Result<N
             builder.permissions(mode.clone());
         }
         let file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
-        Ok((is_held(file.as_file(), file.path())?, file))
+        Ok(is_held(file.as_file(), file.path()).then_some(file))
     })
 }
 
@@ -72,10 +76,9 @@ fn builder() -> Builder<'static, 'static> {
 }
 
 /// Makes something until nobody swept it before it was locked.
-fn hold_new<T>(make: impl Fn() -> io::Result<(bool, T)>) -> io::Result<T> {
+fn hold_new<T>(make: impl Fn() -> io::Result<Option<T>>) -> io::Result<T> {
     for _ in 0..ATTEMPTS_MAX {
-        let (is_held, made) = make()?;
-        if is_held {
+        if let Some(made) = make()? {
             return Ok(made);
         }
     }
@@ -85,12 +88,9 @@ fn hold_new<T>(make: impl Fn() -> io::Result<(bool, T)>) -> io::Result<T> {
 }
 
 /// Locks a new file, and returns whether it is still there.
-fn is_held(file: &File, path: &Path) -> io::Result<bool> {
+fn is_held(file: &File, path: &Path) -> bool {
     // Without locks, as on some network file systems, nothing is ever swept either.
-    match file.lock() {
-        Ok(()) => Ok(is_at(file, path)),
-        Err(_) => Ok(true),
-    }
+    file.lock().is_err() || is_at(file, path)
 }
 
 /// Whether an open file or folder is the one that has this path now.

@@ -157,3 +157,21 @@ fn a_folder_that_was_made_for_a_lock_goes_where_nothing_was_written() {
     drop(lock);
     assert_eq!(names(&folder), ["report.json"]);
 }
+
+#[test]
+fn a_folder_that_is_swept_while_it_is_made_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                sweep(folder.path());
+            }
+        });
+        // A folder that is swept without pause may be refused in the end, but by a reason that helps.
+        let errors = (0..3_000).filter_map(|_| Scratch::new_in(folder.path()).err());
+        let vanished = errors.map(|error| error.to_string()).find(|error| error.contains("no such file"));
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(vanished, None);
+    });
+}
