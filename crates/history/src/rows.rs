@@ -1,4 +1,4 @@
-//! What both databases do with rows in the same way.
+//! Rows, as both databases handle them.
 
 use crate::record::{NewPoint, RunRecord, key_json};
 use holdpoint_model::metric::Better;
@@ -136,7 +136,7 @@ impl SeriesRow {
     }
 }
 
-/// What is counted of a series.
+/// The counts of a series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub points: i64,

@@ -23,7 +23,7 @@ const STEPS: [&str; 2] = [
          why TEXT NOT NULL, accepted_at BIGINT NOT NULL, PRIMARY KEY (series, at, run));",
 ];
 
-/// What the databases spell differently.
+/// The words that the databases spell differently.
 pub struct Dialect {
     pub id: &'static str,
     pub bytes: &'static str,

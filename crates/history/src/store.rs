@@ -35,7 +35,7 @@ pub trait Store: Send {
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError>;
 }
 
-/// What is removed.
+/// The part of a run that is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PruneWhat {
     /// Raw samples; documents keep their summaries, series their points.
@@ -44,7 +44,7 @@ pub enum PruneWhat {
     Runs,
 }
 
-/// What is old: a run is if every condition that is given says so.
+/// When a run is old: every condition that is given says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prune {
     pub what: PruneWhat,

@@ -173,7 +173,7 @@ pub struct VersionChange {
     pub after: Option<String>,
 }
 
-/// What the history of a metric expects of the next run.
+/// The level that the history of a metric expects of the next run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryLevel {
     #[serde(default, skip_serializing_if = "Better::is_lower")]

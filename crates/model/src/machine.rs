@@ -118,7 +118,7 @@ const IDLE: &str = "GPU_IDLE";
 /// 100 % on an H200, dense attention and matrix products at 80 to 91 %.
 const POWER_LIMITED_CLOCK: f64 = 0.94;
 
-/// What workers call the limit on a device's power in their environment lock: kernels that reach it are as fast as it allows.
+/// The key under which workers have the limit on a device's power in their environment lock: kernels that reach it are as fast as it allows.
 pub const POWER_LIMIT: &str = "power_limit_w";
 
 impl DeviceState {

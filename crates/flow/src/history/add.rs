@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const BATCH_POINTS: usize = 100_000;
 const BATCH_RUNS: usize = 10_000;
 
-/// What a file does not say.
+/// Facts about a run that its file leaves out.
 pub struct Missing {
     pub revision: Option<Revision>,
     pub at: Option<Timestamp>,

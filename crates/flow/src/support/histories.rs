@@ -46,7 +46,7 @@ pub fn open(location: &Location, access: Access) -> Result<Box<dyn Store>, FlowE
     }
 }
 
-/// What a command measured, as runs of a history.
+/// The measurements of a command, as runs of a history.
 pub enum Measured<'a> {
     Runs { reports: &'a [Report], judgement: Option<&'a Judgement> },
     Sides { ab: &'a AbReport, judgement: &'a Judgement },

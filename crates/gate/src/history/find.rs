@@ -31,7 +31,7 @@ pub fn find_alerts(track: &Track) -> Vec<usize> {
 /// Points that a level is found from: an older worsening that nobody accepted is forgotten.
 const LEVEL_HISTORY: usize = 2_000;
 
-/// What a series expects of its next point: a worse level counts only if it was accepted. Absent while it is too short.
+/// The level that a series expects of its next point: a worse one counts only if it was accepted. Absent while it is too short.
 pub fn level_of(track: &Track) -> Option<HistoryLevel> {
     let mut rule = HistoryRule::new(track.better);
     let from = track.points.len().saturating_sub(LEVEL_HISTORY);

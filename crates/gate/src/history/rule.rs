@@ -47,7 +47,7 @@ pub enum Standing {
     Drifted,
 }
 
-/// What a worse level leads to.
+/// The consequence of a worse level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnWorse {
     /// It stays worse: the level is kept.
@@ -111,7 +111,7 @@ impl HistoryRule {
         Self { better, points: Vec::new(), start: 0, noise_before: None, kept: None, has_come_back: false }
     }
 
-    /// What the points so far expect of the next one; absent while they are too few.
+    /// The level that the points so far expect of the next one; absent while they are too few.
     pub fn level(&self) -> Option<HistoryLevel> {
         let reference = self.reference()?;
         let drift = self.accepted_reference();

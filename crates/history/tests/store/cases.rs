@@ -1,4 +1,4 @@
-//! What a store must do, whatever holds it.
+//! The demands on a store, whatever holds it.
 
 use crate::server::Server;
 use holdpoint_history::{

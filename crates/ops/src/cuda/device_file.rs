@@ -1,4 +1,4 @@
-//! What is known about one device with one driver, in a file of the cache: entries by key. Must not be needed for anything but time.
+//! Knowledge about one device with one driver, in a file of the cache: entries by key. Must not be needed for anything but time.
 
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_store::{FolderLock, StoreError};

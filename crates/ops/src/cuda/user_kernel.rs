@@ -223,7 +223,7 @@ fn machine_code(gpu: &Gpu, kernel: &KernelSpec, program: &Program) -> Result<Vec
     Ok(bytes)
 }
 
-/// What the arguments of a launch refer to.
+/// The buffers and sizes that the arguments of a launch refer to.
 struct Resolve<'a> {
     program: &'a Program,
     workspaces: &'a [(&'a str, Buffer)],
