@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// The history that a command adds what it measures to.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct HistoryArg {
-    /// Add what is measured to this history: a file, postgres://… or git:REF [default: the suite's; of the
+    /// Add what is measured to this history, and judge a gate by it: a file, postgres://… or git:REF [default: the suite's; of the
     /// flag alone .holdpoint/history.db]
     #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT)]
     pub history: Option<String>,
