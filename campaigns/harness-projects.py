@@ -7,6 +7,9 @@ DIR has a clone of each project, named as in PROJECTS below. Each gets three com
 in which a function is about 5 % slower. The last two are gated against the first, with a busy loop beside, and the harness's own
 comparison is run on the same builds in between. Every result is a line of the file named by --out; a run that was cut short goes on
 from there. Prints a table of all results in that file.
+
+For a machine without compilers and clones: `--build DIR` builds the three commits of each project into DIR here, and `--built DIR` there
+compares them by `ab --base-suite --head-suite`.
 """
 
 import argparse
@@ -20,7 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from harness_own import own_verdict  # noqa: E402
+from harness_built import build, built_suite, stand_ins  # noqa: E402
+from harness_own import checkout, own_verdict  # noqa: E402
 from harness_table import PROJECTS, Project  # noqa: E402
 
 KINDS = ("slowed", "unchanged")
@@ -53,12 +57,16 @@ def prepare(project: Project, clones: Path, work: Path) -> Path:
     return folder
 
 
-def gate(holdpoint: str, project: Project, folder: Path, kind: str) -> dict:
+def gate(args: argparse.Namespace, project: Project, folder: Path, kind: str) -> dict:
     """Gates a branch against base, as a user would."""
-    git(folder, "checkout", "--quiet", kind)
+    if args.built:
+        base, head = (str(built_suite(project, args.built, branch)) for branch in ("base", kind))
+        sides = ["ab", "--base-suite", base, "--head-suite", head]
+    else:
+        git(folder, "checkout", "--quiet", kind)
+        sides = ["gate", "--suite", str(folder.parent / f"{project.name}.toml"), "--against", "base"]
     with tempfile.TemporaryDirectory() as artifacts:
-        line = [holdpoint, "gate", "--suite", str(folder.parent / f"{project.name}.toml"), "--against", "base", "--quiet",
-                "--measure-same-code", "--artifacts", artifacts]
+        line = [args.holdpoint, *sides, "--quiet", "--measure-same-code", "--artifacts", artifacts]
         start = time.monotonic()
         done = subprocess.run(line, cwd=folder, env=project.environment(), capture_output=True, text=True, check=False)
         seconds = time.monotonic() - start
@@ -118,14 +126,17 @@ def next_step(project: Project, wanted: dict[tuple[str, str], int], found: list[
 
 
 def campaign(project: Project, args: argparse.Namespace, deadline: float) -> None:
-    folder = prepare(project, args.clones, args.work)
+    folder = args.built / project.name if args.built else prepare(project, args.clones, args.work)
     wanted = {("slowed", "holdpoint"): args.slowed, ("unchanged", "holdpoint"): args.unchanged,
               ("slowed", "own"): args.own, ("unchanged", "own"): args.own}
     while time.monotonic() < deadline and (step := next_step(project, wanted, results(args.out))):
         kind, tool = step
         start = time.monotonic()
-        one = gate(args.holdpoint, project, folder, kind) if tool == "holdpoint" else own_verdict(project, folder, kind)
-        line = {"project": project.name, "kind": kind, "tool": tool, "at": time.strftime("%FT%TZ", time.gmtime()), **one}
+        def place(branch: str) -> Path:
+            return args.built / project.name / branch if args.built else checkout(project, folder, branch)
+        one = gate(args, project, folder, kind) if tool == "holdpoint" else own_verdict(project, place("base"), place(kind))
+        line = {"project": project.name, "kind": kind, "tool": tool, "at": time.strftime("%FT%TZ", time.gmtime()),
+                "load": round(os.getloadavg()[0], 1), **one}
         with args.out.open("a") as out:
             out.write(json.dumps(line) + "\n")
         called = [name for name, verdict in one["verdicts"].items() if verdict == "regressed"]
@@ -135,9 +146,11 @@ def campaign(project: Project, args: argparse.Namespace, deadline: float) -> Non
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("holdpoint", type=lambda name: str(Path(name).resolve()))
-    parser.add_argument("--clones", type=Path, required=True, help="folder with a clone of each project")
+    parser.add_argument("--clones", type=Path, help="folder with a clone of each project")
+    parser.add_argument("--build", type=Path, metavar="DIR", help="only build the projects, into this folder")
+    parser.add_argument("--built", type=Path, metavar="DIR", help="measure what --build left here")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "harness-projects", help="where branches are made")
-    parser.add_argument("--out", type=Path, required=True, help="file of results, one per line; continued if it exists")
+    parser.add_argument("--out", type=Path, help="file of results, one per line; continued if it exists")
     parser.add_argument("--projects", default=",".join(PROJECTS), help="which ones, by name")
     parser.add_argument("--slowed", type=int, default=10, help="gates of slowed code for each project")
     parser.add_argument("--unchanged", type=int, default=50, help="gates of unchanged code for each project")
@@ -149,6 +162,16 @@ def main() -> None:
     args.work = args.work.resolve()
     os.environ.setdefault("HOLDPOINT_CACHE", str(args.work / "cache"))
     chosen = [PROJECTS[name] for name in args.projects.split(",")]
+    if args.build:
+        for project in chosen:
+            folder = prepare(project, args.clones, args.work)
+            for branch in ("base", *KINDS):
+                print(f"{project.name}: {branch}", flush=True)
+                build(project, checkout(project, folder, branch), args.build.resolve() / project.name / branch)
+        return
+    if args.built:
+        args.built = args.built.resolve()
+        stand_ins(args.built / "bin")
     loops = [subprocess.Popen(BUSY) for _ in range(args.busy)]
     try:
         for project in chosen:

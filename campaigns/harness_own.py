@@ -14,9 +14,8 @@ REPETITIONS = 10
 P_VALUE = 0.05
 
 
-def own_verdict(project: Project, folder: Path, kind: str) -> dict:
+def own_verdict(project: Project, base: Path, head: Path) -> dict:
     """Runs base, then the branch, and asks the harness whether the branch is slower."""
-    base, head = (checkout(project, folder, branch) for branch in ("base", kind))
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         verdicts = RULES[project.kind](project, base, head, Path(scratch))
@@ -42,20 +41,19 @@ def run(line: list[str], folder: Path, project: Project, **variables: str) -> st
     return done.stdout
 
 
-def executables(folder: Path) -> list[str]:
-    """Benchmarks of a checkout that use Criterion, built by cargo if need be."""
-    line = ["cargo", "bench", "--no-run", "--message-format=json"]
+def bench_messages(project: Project, folder: Path) -> list[dict]:
+    """Cargo's messages about the executables of a checkout's benchmarks, built if need be."""
+    line = ["cargo", "bench", "--no-run", "--message-format=json", *(f"--bench={name}" for name in project.benches)]
     printed = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout
     messages = [json.loads(text) for text in printed.splitlines() if text.startswith("{")]
-    built = [message for message in messages if message.get("executable") and "bench" in message["target"]["kind"]]
-    return [message["executable"] for message in built]
+    return [message for message in messages if message.get("executable") and "bench" in message["target"]["kind"]]
 
 
 def by_criterion(project: Project, base: Path, head: Path, scratch: Path) -> dict[str, str]:
     """Its "Performance has regressed." for the head, with the base's results as its baseline."""
     verdicts = {}
     for folder, flag in ((base, "--save-baseline"), (head, "--baseline-lenient")):
-        for program in executables(folder):
+        for program in (message["executable"] for message in bench_messages(project, folder)):
             listed = run([program, "--bench", "--list", project.own_filter], folder, project)
             if ": bench" not in listed:
                 continue
