@@ -36,6 +36,11 @@ impl<'a> Probe<'a> {
         self.source.single()
     }
 
+    /// The text, where it is a single file and not JSON: looking at its lines takes as long as reading it.
+    pub(crate) fn plain_text(&self) -> Option<&'a str> {
+        self.single().filter(|_| self.heads.is_empty() && self.own.is_none())
+    }
+
     /// The files of a folder by their paths; none of a single file.
     pub(crate) fn folder(&self) -> Option<&'a BTreeMap<String, String>> {
         match self.source {

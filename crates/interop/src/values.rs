@@ -35,9 +35,10 @@ impl Values {
     pub fn import(self, imported: &mut Imported, statistic: &str) -> Result<(), FileError> {
         for (item, series) in self.by_item {
             let unit = if item.is_empty() { Unit::Time(1.0) } else { Unit::Rate(item) };
+            let metric = unit.metric(statistic);
             for Series { name, times_ms } in series.into_series() {
                 let median = holdpoint_stats::median(&times_ms).unwrap_or_default();
-                imported.add(name, &unit.metric(statistic), median, times_ms)?;
+                imported.add(name, &metric, median, times_ms)?;
             }
         }
         for (name, unit) in self.others {

@@ -81,20 +81,24 @@ impl Columns {
 
     /// The name of what a cell is a time of.
     pub fn name(&self, column: &ValueColumn, cells: &Cells<'_>) -> String {
-        let mut parts: Vec<String> = Vec::new();
+        let mut name = String::new();
+        let mut add = |words: &[&str]| {
+            let slash = if name.is_empty() { "" } else { "/" };
+            [slash].iter().chain(words).for_each(|word| name.push_str(word));
+        };
+        if (self.values.len() > 1 || self.keys.is_empty()) && !column.label.is_empty() {
+            add(&[&column.label]);
+        }
         for key in &self.keys {
             let cell = cells[key.index].trim();
             let is_plain = key.header == "metric" && cell == PLAIN_METRIC;
             if !key.is_name {
-                parts.push(format!("{}={}", key.header, plain_number(cell)));
+                add(&[&key.header, "=", plain_number(cell)]);
             } else if !cell.is_empty() && !is_plain {
-                parts.push(cell.to_owned());
+                add(&[cell]);
             }
         }
-        if (self.values.len() > 1 || self.keys.is_empty()) && !column.label.is_empty() {
-            parts.insert(0, column.label.clone());
-        }
-        parts.join("/")
+        name
     }
 }
 

@@ -8,7 +8,7 @@ use holdpoint_model::document::value_error;
 
 pub(crate) const FORMAT: Format = Format {
     words: "the output of divan",
-    matches: |source| source.single().is_some_and(|text| text.lines().any(|line| header(line).is_some())),
+    matches: |source| source.plain_text().is_some_and(|text| text.lines().any(|line| header(line).is_some())),
     read: |source| match source {
         Source::File(text) => series::import("divan", read(text)?),
         Source::Folder(_) => Ok(crate::Imported::default()),

@@ -5,7 +5,9 @@ use crate::{Format, Source};
 
 pub(crate) const FORMAT: Format = Format {
     words: "the output of go test -bench",
-    matches: |source| source.single().is_some_and(|text| text.lines().any(|line| parse_line(line).is_some())),
+    matches: |source| {
+        source.plain_text().is_some_and(|text| text.lines().any(|line| parse_line(line).is_some()))
+    },
     read: |source| match source {
         Source::File(text) => series::import("go", read(text)),
         Source::Folder(_) => Ok(crate::Imported::default()),

@@ -423,12 +423,12 @@ impl WorkloadSpec {
     }
 }
 
-/// The name of a workload's metric. A workload whose name has dots is a place in the seeds' GPU report, and its metrics are
+/// The name of a workload's metric. A workload whose name has dots is a place in Apex-X's GPU report, and its metrics are
 /// paths in it; all others have flat names.
 pub fn metric_name(workload: &str, metric: &str) -> String {
     if workload.contains('.') {
-        format!("benchmarks.{workload}.{metric}")
+        ["benchmarks.", workload, ".", metric].concat()
     } else {
-        format!("{workload}_{metric}")
+        [workload, "_", metric].concat()
     }
 }
