@@ -84,13 +84,13 @@ impl Progress for Bar {
     }
 }
 
-/// `sort +2.1 %, +0.4 … +3.8 % · slower 63 %, not slower 0 % · 3 of 20 s`, of the evidence that each answer needs.
+/// `sort +2.1 %, +0.4 … +3.8 % · slower 63 %, not slower 0 % · 3 of at most 20 s`, of the evidence that each answer needs.
 fn line(now: &Estimate) -> String {
     let change = units::percent(now.ratio - 1.0);
     let interval = now.interval.map(|[low, high]| units::percent_interval(low - 1.0, high - 1.0));
     let interval = interval.map(|interval| format!(", {interval}")).unwrap_or_default();
     format!(
-        "{} {change}{interval} · slower {:.0} %, not slower {:.0} % · {:.0} of {:.0} s",
+        "{} {change}{interval} · slower {:.0} %, not slower {:.0} % · {:.0} of at most {:.0} s",
         now.workload,
         now.slower * 100.0,
         now.not_slower * 100.0,
@@ -133,8 +133,11 @@ mod tests {
             elapsed_s: 3.2,
             budget_s: 140.0,
         };
-        assert_eq!(line(&now), "sort +2.1 %, +0.4 … +3.8 % · slower 63 %, not slower 0 % · 3 of 140 s");
+        assert_eq!(
+            line(&now),
+            "sort +2.1 %, +0.4 … +3.8 % · slower 63 %, not slower 0 % · 3 of at most 140 s"
+        );
         now.interval = None;
-        assert_eq!(line(&now), "sort +2.1 % · slower 63 %, not slower 0 % · 3 of 140 s");
+        assert_eq!(line(&now), "sort +2.1 % · slower 63 %, not slower 0 % · 3 of at most 140 s");
     }
 }
