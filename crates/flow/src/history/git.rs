@@ -6,8 +6,8 @@
 use super::add::{Missing, record};
 use super::plumbing::{File, Repository};
 use crate::error::FlowError;
-use holdpoint_history::{Access, HistoryError, Location, Prune, Pruned, RunRecord, Store};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary};
+use holdpoint_history::{Access, HistoryError, Location, Prune, Pruned, RunAt, RunRecord, Store, Values};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -217,6 +217,14 @@ impl Store for GitStore {
 
     fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
         self.cache.read(id)
+    }
+
+    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+        self.cache.runs_at(id, times)
+    }
+
+    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+        self.cache.values(id)
     }
 
     fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {

@@ -82,13 +82,19 @@ fn open(arg: &StoreArg) -> Result<(Location, Box<dyn Store>), FlowError> {
     Ok((location, store))
 }
 
-/// The series that are meant, with their points.
-pub(crate) fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
+/// The store and the series in it that are meant, at least one.
+pub(crate) fn find(
+    store: &StoreArg,
+    select: &SelectArgs,
+) -> Result<(Box<dyn Store>, Vec<SeriesSummary>), FlowError> {
     let (location, mut store) = open(store)?;
     let found = store.list(&select.filter())?;
-    if found.is_empty() {
-        return Err(no_series(&location));
-    }
+    if found.is_empty() { Err(no_series(&location)) } else { Ok((store, found)) }
+}
+
+/// The series that are meant, with their points.
+pub(crate) fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
+    let (mut store, found) = find(store, select)?;
     found.iter().map(|series| Ok(store.read(&series.id)?)).collect()
 }
 

@@ -9,8 +9,8 @@ use crate::location::without_password;
 use crate::record::RunRecord;
 use crate::rows::Known;
 use crate::schema::{Dialect, VERSION};
-use crate::store::{Access, Prune, Pruned, Store};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary};
+use crate::store::{Access, Prune, Pruned, RunAt, Store, Values};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
 use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::{Client, Config, GenericClient, NoTls, Transaction};
@@ -98,6 +98,12 @@ impl Postgres {
     }
 }
 
+impl Postgres {
+    fn no_series(&self, id: &str) -> HistoryError {
+        HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() }
+    }
+}
+
 impl Store for Postgres {
     fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
         self.change(|transaction, known| add::add(transaction, runs, known))
@@ -113,13 +119,21 @@ impl Store for Postgres {
 
     fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
         let found = self.change(|transaction, _| query::read(transaction, id))?;
-        found.ok_or_else(|| HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() })
+        found.ok_or_else(|| self.no_series(id))
+    }
+
+    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+        self.change(|transaction, _| query::runs_at(transaction, id, times))
+    }
+
+    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+        let found = self.change(|transaction, _| query::values(transaction, id))?;
+        found.ok_or_else(|| self.no_series(id))
     }
 
     fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
         let done = self.change(|transaction, _| query::accept(transaction, id, acceptance))?;
-        let none = || HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() };
-        if done { Ok(()) } else { Err(none()) }
+        if done { Ok(()) } else { Err(self.no_series(id)) }
     }
 
     fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError> {

@@ -3,7 +3,7 @@
 use super::Failure;
 use crate::pack;
 use crate::rows::{self, Counts, PointRow, RunRow, Runs, SeriesRow, VerdictsByTime, WantedRuns};
-use crate::store::{Prune, PruneWhat, Pruned};
+use crate::store::{Prune, PruneWhat, Pruned, RunAt, Values};
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
 use postgres::{Row, Transaction};
 use std::collections::{HashMap, HashSet};
@@ -64,15 +64,47 @@ fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String 
 }
 
 pub fn read(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Series>, Failure> {
-    let found =
-        transaction.query_opt("SELECT id, name, key_json, better FROM series WHERE name = $1", &[&id])?;
-    let Some(row) = found else { return Ok(None) };
-    let row = series_row(&row)?;
+    let Some(row) = find_series(transaction, id)? else { return Ok(None) };
     let points = points(transaction, row.id)?;
     let runs = runs(transaction, &WantedRuns::of(&points))?;
     let machine = machine_words(&machines(transaction)?, &row);
     let (verdicts, accepted) = (verdicts(transaction, &row)?, accepted(transaction, row.id)?);
     Ok(Some(rows::series(row, machine, points, runs, &versions(transaction)?, &verdicts, accepted)))
+}
+
+pub fn values(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Values>, Failure> {
+    let Some(row) = find_series(transaction, id)? else { return Ok(None) };
+    let found = transaction.query_one(
+        "SELECT coalesce(array_agg(at), '{}'), coalesce(array_agg(value), '{}') FROM points WHERE series = $1",
+        &[&row.id],
+    )?;
+    let (times, values): (Vec<i64>, Vec<f64>) = (found.get(0), found.get(1));
+    let mut points: Vec<(i64, f64)> = times.into_iter().zip(values).collect();
+    // Most are in order already; the server would sort them all.
+    points.sort_by_key(|(at, _)| *at);
+    let accepted = accepted(transaction, row.id)?;
+    Ok(Some(rows::values(row, points, accepted)))
+}
+
+pub fn runs_at(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    times: &[Timestamp],
+) -> Result<Vec<RunAt>, Failure> {
+    let times: Vec<i64> = times.iter().map(|time| time.millis()).collect();
+    let found = transaction.query(
+        "SELECT points.at, revision, text FROM points JOIN runs ON runs.id = run LEFT JOIN versions ON versions.id = runs.versions
+         WHERE series = (SELECT id FROM series WHERE name = $1) AND points.at = ANY($2)",
+        &[&id, &times],
+    )?;
+    let run = |row: &Row| Some(rows::run_at(Timestamp::from_millis(row.get(0))?, row.get(1), row.get(2)));
+    Ok(found.iter().filter_map(run).collect())
+}
+
+fn find_series(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<SeriesRow>, Failure> {
+    let found =
+        transaction.query_opt("SELECT id, name, key_json, better FROM series WHERE name = $1", &[&id])?;
+    found.as_ref().map(series_row).transpose()
 }
 
 /// Columns come as one array each: a message for every row costs more than the row.
