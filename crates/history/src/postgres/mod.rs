@@ -3,6 +3,7 @@
 
 mod add;
 mod query;
+mod tls;
 
 use crate::error::HistoryError;
 use crate::location::without_password;
@@ -11,10 +12,10 @@ use crate::rows::Known;
 use crate::schema::{Dialect, VERSION};
 use crate::store::{Access, Prune, Pruned, RunAt, Store, Values};
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
-use postgres::config::SslMode;
 use postgres::error::SqlState;
-use postgres::{Client, Config, GenericClient, NoTls, Transaction};
+use postgres::{Client, Config, GenericClient, Transaction};
 use std::time::Duration;
+use tls::Tls;
 
 /// Pauses before each new try of a server that does not answer: half a minute in all, enough for it to be restarted.
 const PAUSES_MS: [u64; 17] = [
@@ -44,6 +45,7 @@ pub struct Postgres {
 /// How the server is reached.
 struct Server {
     config: Config,
+    tls: Tls,
     place: String,
 }
 
@@ -163,26 +165,23 @@ pub fn migrate(url: &str) -> Result<u32, HistoryError> {
 impl Server {
     fn new(url: &str) -> Result<Self, HistoryError> {
         let place = without_password(url);
-        let refuse = |what: String| HistoryError::Place { place: place.clone(), what };
-        let mut config: Config =
-            url.parse().map_err(|error| refuse(format!("not a PostgreSQL URL: {error}")))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            let what = "sslmode=require is asked for, and this holdpoint speaks no TLS: use a Unix socket, a tunnel, or \
-                        sslmode=disable in a network you trust";
-            return Err(refuse(what.to_owned()));
-        }
-        config.ssl_mode(SslMode::Disable).connect_timeout(CONNECT_TIMEOUT).application_name("holdpoint");
-        Ok(Self { config, place })
+        let (mut config, tls) =
+            tls::configure(url).map_err(|what| HistoryError::Place { place: place.clone(), what })?;
+        config.connect_timeout(CONNECT_TIMEOUT).application_name("holdpoint");
+        Ok(Self { config, tls, place })
     }
 
     /// Connects; a server that is being started or restarted is waited for.
     fn connect(&self) -> Result<Client, HistoryError> {
         let mut pauses = PAUSES_MS.iter();
         loop {
-            let error = match self.config.connect(NoTls).and_then(prepare) {
+            let error = match self.config.connect(self.tls.connector()).and_then(prepare) {
                 Ok(client) => return Ok(client),
                 Err(error) => error,
             };
+            if let Some(what) = self.tls.refusal(&error) {
+                return Err(HistoryError::Place { place: self.place.clone(), what });
+            }
             let Some(pause_ms) = pauses.next().filter(|_| is_worth_repeating(&error)) else {
                 return Err(self.failed(&error));
             };
