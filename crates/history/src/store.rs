@@ -40,6 +40,12 @@ pub trait Store: Send {
     /// The document of a run as it was added, less what was pruned; `None` where it was not kept.
     fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError>;
 
+    /// The runs that a pruning is about, whether or not they still have samples.
+    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError>;
+
+    /// Removes these runs with their points. Accepted changes stay.
+    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError>;
+
     /// Removes what is old.
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError>;
 }

@@ -3,6 +3,7 @@
 mod add;
 pub mod git;
 mod plumbing;
+mod tree;
 
 use crate::Watch;
 use crate::done::{Done, Message};
@@ -16,6 +17,7 @@ use holdpoint_interop::export;
 use holdpoint_measure::clock;
 use holdpoint_model::{Acceptance, ExitCode, Series, SeriesSummary, Timestamp};
 use serde_json::json;
+use std::path::Path;
 
 /// The outcome of a command.
 #[derive(Debug)]
@@ -127,14 +129,32 @@ fn export(args: &ExportArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowErr
     Ok(HistoryResult::Written)
 }
 
+/// Joins a ref with the remote's and pushes the outcome, if that is asked for.
+fn push(remote: Option<&str>, location: &Location) -> Result<(), FlowError> {
+    match (remote, location) {
+        (Some(remote), Location::Git(name)) => git::exchange(name, remote, Path::new(".")),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to push what is not in git, before anything is changed.
+fn check_push(remote: Option<&str>, location: &Location) -> Result<(), FlowError> {
+    if remote.is_some() && !matches!(location, Location::Git(_)) {
+        return Err(FlowError::Input("--push is for a history in git:REF".to_owned()));
+    }
+    Ok(())
+}
+
 fn prune(args: &PruneArgs) -> Result<HistoryResult, FlowError> {
     let (location, mut store) = open(&args.store)?;
+    check_push(args.push.as_deref(), &location)?;
     let before = match args.older_than {
         Some(days) => Some(now()?.days_before(days)),
         None => None,
     };
     let what = if args.runs { PruneWhat::Runs } else { PruneWhat::Samples };
     let pruned = store.prune(&Prune { what, before, keep: args.keep })?;
+    push(args.push.as_deref(), &location)?;
     let words = match what {
         PruneWhat::Samples => {
             format!("raw samples of {} removed, summaries kept", plural(pruned.runs_count, "run"))

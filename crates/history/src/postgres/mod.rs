@@ -142,6 +142,14 @@ impl Store for Postgres {
         self.change(|transaction, _| query::document(transaction, run))
     }
 
+    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+        self.change(|transaction, _| query::old(transaction, prune))
+    }
+
+    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+        self.change(|transaction, _| query::forget(transaction, runs))
+    }
+
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
         self.change(|transaction, _| query::prune(transaction, prune))
     }

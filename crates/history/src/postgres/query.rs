@@ -219,17 +219,34 @@ pub fn document(transaction: &mut Transaction<'_>, run: &RunHash) -> Result<Opti
 }
 
 pub fn prune(transaction: &mut Transaction<'_>, prune: &Prune) -> Result<Pruned, Failure> {
-    let (before, keep) = (prune.before.map(Timestamp::millis), prune.keep.map(i64::from));
-    let old = transaction.query(
-        "SELECT id FROM (SELECT id, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
-         FROM runs) AS placed WHERE ($1::bigint IS NULL OR at < $1) AND ($2::bigint IS NULL OR place > $2)",
-        &[&before, &keep],
-    )?;
+    let old = find_old(transaction, "id", prune)?;
     let old: Vec<i64> = old.iter().map(|row| row.get(0)).collect();
     match prune.what {
         PruneWhat::Samples => prune_samples(transaction, &old),
         PruneWhat::Runs => prune_runs(transaction, &old),
     }
+}
+
+pub fn old(transaction: &mut Transaction<'_>, prune: &Prune) -> Result<Vec<RunHash>, Failure> {
+    find_old(transaction, "hash", prune)?.iter().map(|row| hash(row.get(0))).collect()
+}
+
+pub fn forget(transaction: &mut Transaction<'_>, runs: &[RunHash]) -> Result<Pruned, Failure> {
+    let hashes: Vec<&[u8]> = runs.iter().map(|run| &run.0[..]).collect();
+    let found = transaction.query("SELECT id FROM runs WHERE hash = ANY($1)", &[&hashes])?;
+    prune_runs(transaction, &found.iter().map(|row| row.get(0)).collect::<Vec<_>>())
+}
+
+/// A column of the runs that are old.
+fn find_old(transaction: &mut Transaction<'_>, column: &str, prune: &Prune) -> Result<Vec<Row>, Failure> {
+    let (before, keep) = (prune.before.map(Timestamp::millis), prune.keep.map(i64::from));
+    Ok(transaction.query(
+        &format!(
+            "SELECT {column} FROM (SELECT id, hash, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
+             FROM runs) AS placed WHERE ($1::bigint IS NULL OR at < $1) AND ($2::bigint IS NULL OR place > $2)"
+        ),
+        &[&before, &keep],
+    )?)
 }
 
 fn prune_samples(transaction: &mut Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {

@@ -105,6 +105,14 @@ impl Store for Sqlite {
         self.ask(|connection| query::document(connection, run))
     }
 
+    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+        self.ask(|connection| query::old(connection, prune))
+    }
+
+    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+        self.change(|transaction| query::forget(transaction, runs))
+    }
+
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
         self.change(|transaction| query::prune(transaction, prune))
     }

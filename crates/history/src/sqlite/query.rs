@@ -201,17 +201,37 @@ pub fn document(connection: &Connection, run: &RunHash) -> Result<Option<String>
 }
 
 pub fn prune(transaction: &Transaction<'_>, prune: &Prune) -> Result<Pruned, Failure> {
-    let mut statement = transaction.prepare(
-        "SELECT id FROM (SELECT id, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
-         FROM runs) WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR place > ?2)",
-    )?;
-    let old =
-        statement.query_map(params![prune.before.map(Timestamp::millis), prune.keep], |row| row.get(0))?;
-    let old: Vec<i64> = old.collect::<Result<_, _>>()?;
+    let old = find_old(transaction, "id", prune, |row| row.get(0))?;
     match prune.what {
         PruneWhat::Samples => prune_samples(transaction, &old),
         PruneWhat::Runs => prune_runs(transaction, &old),
     }
+}
+
+pub fn old(connection: &Connection, prune: &Prune) -> Result<Vec<RunHash>, Failure> {
+    find_old(connection, "hash", prune, |row| row.get(0).map(RunHash))
+}
+
+pub fn forget(transaction: &Transaction<'_>, runs: &[RunHash]) -> Result<Pruned, Failure> {
+    let mut find = transaction.prepare("SELECT id FROM runs WHERE hash = ?")?;
+    let found = runs.iter().map(|run| find.query_row([&run.0[..]], |row| row.get(0)).optional());
+    let ids: Vec<Option<i64>> = found.collect::<Result<_, _>>()?;
+    prune_runs(transaction, &ids.into_iter().flatten().collect::<Vec<_>>())
+}
+
+/// A column of the runs that are old.
+fn find_old<T>(
+    connection: &Connection,
+    column: &str,
+    prune: &Prune,
+    get: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, Failure> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT {column} FROM (SELECT id, hash, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
+         FROM runs) WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR place > ?2)",
+    ))?;
+    let old = statement.query_map(params![prune.before.map(Timestamp::millis), prune.keep], get)?;
+    Ok(old.collect::<Result<_, _>>()?)
 }
 
 fn prune_samples(transaction: &Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {

@@ -253,9 +253,14 @@ fn pruned_runs_leave_the_newest(location: &Location) {
     assert_eq!((pruned.runs_count, pruned.points_count), (2, 2));
     assert_eq!(values(&mut *store, "sort"), [3.0, 4.0, 5.0]);
     let before = Prune { before: Some(runs[4].at), keep: None, ..keep };
+    let old: BTreeSet<RunHash> = store.old(&before).unwrap().into_iter().collect();
+    assert_eq!(old, BTreeSet::from([runs[2].hash, runs[3].hash]));
     assert_eq!(store.prune(&before).unwrap().runs_count, 2);
     assert_eq!(values(&mut *store, "sort"), [5.0]);
     assert_eq!(store.add(&runs[..1]).unwrap(), [true]);
+    let forgotten = store.forget(&[runs[0].hash, RunHash([7; 32])]).unwrap();
+    assert_eq!((forgotten.runs_count, forgotten.points_count), (1, 1));
+    assert_eq!(store.add(&runs[..1]).unwrap(), [true], "it is not known any more");
 }
 
 /// Twenty here, as a server has few connections; the campaign has two hundred.
