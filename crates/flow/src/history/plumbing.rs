@@ -170,9 +170,10 @@ impl Repository {
         git
     }
 
-    /// Git for a remote, with the token of a job of GitHub's where there is one.
+    /// Git for a remote, with the token of a CI job where there is one.
     fn remote_git(&self, arguments: &[&str]) -> Command {
-        let token = std::env::var("GITHUB_TOKEN").ok().filter(|token| !token.is_empty());
+        let token = |name: &&str| std::env::var(name).ok().filter(|token| !token.is_empty());
+        let token = ["HOLDPOINT_PUSH_TOKEN", "GITHUB_TOKEN"].iter().find_map(token);
         let mut git = match token {
             Some(token) => support::git_with_token(&self.dir, &token),
             None => git::checkout_command(&self.dir),
