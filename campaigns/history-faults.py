@@ -3,7 +3,8 @@
 
     campaigns/history-faults.py target/release/holdpoint [--kills 500] [--writers 200] [--away 10]
 
-SQLite in a temporary folder; PostgreSQL on a server that is made there, where initdb is installed. A run counts as acknowledged once the
+SQLite in a temporary folder; PostgreSQL on a server that is made there, where initdb is installed. The full disk is a small file system
+where one can be mounted (as root), and else a limit on the size of files; the line says which. A run counts as acknowledged once the
 command that added it has ended with 0. Prints a line for each fault and store, and ends with 1 if anything acknowledged was lost, a run
 is there by half, or a refusal is not one line.
 """
@@ -43,6 +44,8 @@ def add(binary, store, file, **more):
 def counts(binary, store, suite):
     """Points by series, and the number of runs."""
     done = subprocess.run([binary, "history", "export", "--store", store, "--suite", suite], capture_output=True, text=True)
+    if "there is no history yet" in done.stderr:
+        return {}, set()
     if done.returncode != 0:
         problem(f"the store cannot be read: {done.stderr.strip()}")
         return {}, set()
@@ -115,33 +118,119 @@ def one_line(name, err):
     return lines[0] if lines else ""
 
 
-def full_disk(binary, folder):
-    """SQLite on a file system that is full, by a limit on the size of files: no root needed."""
-    store, acknowledged = str(folder / "full.db"), 0
-    limit_bytes = 2_000_000
-    import resource
+class SmallDisk:
+    """A file system of its own that is soon full: ext4 in a file, a tmpfs, or else a limit on the size of files. The first two need root."""
 
-    def limited():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+    def __init__(self, folder, name, megabytes):
+        self.place, self.megabytes, self.image = folder / name, megabytes, folder / f"{name}.img"
+        self.place.mkdir()
+        if self._make_ext4():
+            self.kind = f"an ext4 of {megabytes} MB"
+        elif run_quietly("mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", self.place):
+            self.kind = f"a tmpfs of {megabytes} MB"
+        else:
+            self.kind = None
 
-    refused = ""
+    def _make_ext4(self):
+        with open(self.image, "wb") as image:
+            image.truncate(self.megabytes << 20)
+        return run_quietly("mkfs.ext4", "-q", "-F", self.image) and run_quietly("mount", "-o", "loop", self.image, self.place)
+
+    def fill(self):
+        """Takes all space but a little, so that the fault comes soon; returns the file to remove."""
+        ballast = self.place / "ballast"
+        free = shutil.disk_usage(self.place).free
+        with open(ballast, "wb") as out:
+            out.write(b"\0" * max(0, free - (2 << 20)))
+        return ballast
+
+    def remove(self):
+        if self.kind:
+            run_quietly("umount", self.place)
+        self.image.unlink(missing_ok=True)
+
+
+def run_quietly(*command):
+    try:
+        return subprocess.run(list(map(str, command)), capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def add_until_refused(name, binary, store, folder, **more):
+    """Adds fifty runs at a time until that fails: how many were acknowledged, and the line of the refusal."""
+    file = folder / "full.ndjson"
     for number in range(10_000):
-        file = folder / "full.ndjson"
         file.write_text("".join(trend(number * 50 + i, "full") + "\n" for i in range(50)))
-        writer = add(binary, store, file, preexec_fn=limited)
+        writer = add(binary, store, file, **more)
         _, err = writer.communicate()
         if writer.returncode != 0:
-            refused = one_line("full disk", err)
-            break
-        acknowledged += 50
-    there = check("full disk", binary, store, "full", acknowledged)
-    print(f"SQLite: full disk: {acknowledged} runs acknowledged, {there} there, then: {refused}")
+            if writer.returncode != 70:
+                problem(f"{name}: full disk: exit code {writer.returncode}")
+            return number * 50, one_line(f"{name}: full disk", err)
+    problem(f"{name}: the disk never was full")
+    return 10_000 * 50, ""
+
+
+def check_full(name, binary, store, folder, kind, acknowledged, refused, make_space):
+    there = check(f"{name}: full disk", binary, store, "full", acknowledged)
+    print(f"{name}: full disk ({kind}): {acknowledged} runs acknowledged, {there} there, then: {refused}")
     # With space again it goes on.
+    make_space()
     writer = add(binary, store, folder / "full.ndjson")
-    writer.communicate()
-    if writer.returncode != 0 or check("full disk", binary, store, "full", acknowledged + 50) != acknowledged + 50:
-        problem("SQLite: it does not go on once there is space")
+    _, err = writer.communicate()
+    if writer.returncode != 0 or check(f"{name}: full disk", binary, store, "full", acknowledged + 50) != acknowledged + 50:
+        problem(f"{name}: it does not go on once there is space: {err.strip()}")
+
+
+def full_disk(binary, folder):
+    """SQLite on a file system that is full, or where none can be mounted, with a limit on the size of files."""
+    disk = SmallDisk(folder, "small", 8)
+    try:
+        if disk.kind:
+            store, ballast = str(disk.place / "full.db"), disk.fill()
+            acknowledged, refused = add_until_refused("SQLite", binary, store, folder)
+            check_full("SQLite", binary, store, folder, disk.kind, acknowledged, refused, ballast.unlink)
+        else:
+            store = str(folder / "full.db")
+            acknowledged, refused = add_until_refused("SQLite", binary, store, folder, preexec_fn=limit_files)
+            check_full("SQLite", binary, store, folder, "a limit on the size of files", acknowledged, refused, lambda: None)
+    finally:
+        disk.remove()
+
+
+def limit_files():
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+
+def full_server_disk(binary, folder):
+    """PostgreSQL with its data on a file system that is full."""
+    disk = SmallDisk(folder, "smallpg", 128)
+    try:
+        if not disk.kind:
+            print("PostgreSQL: full disk: skipped, no file system can be mounted")
+            return
+        disk.place.chmod(0o755)
+        server = Server(disk.place)
+        store = server.start()
+        try:
+            ballast = disk.fill()
+            acknowledged, refused = add_until_refused("PostgreSQL", binary, store, folder)
+            check_full("PostgreSQL", binary, store, folder, disk.kind, acknowledged, refused, lambda: make_space(ballast, server))
+        finally:
+            server.stop()
+    finally:
+        disk.remove()
+
+
+def make_space(ballast, server):
+    """A server that could not write its log has ended itself and does not start by itself."""
+    ballast.unlink()
+    if not server.is_up():
+        server.resume()
 
 
 def newer(name, binary, store, raise_version):
@@ -182,6 +271,9 @@ class Server:
 
     def stop(self):
         self.run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.folder / "data")
+
+    def is_up(self):
+        return run_quietly(self.bin / "pg_isready", "-q", "-h", self.folder)
 
     def sql(self, text):
         self.run("psql", "-U", "holdpoint", "-h", self.folder, "-c", text, "faults")
@@ -241,6 +333,7 @@ def main():
             newer("PostgreSQL", binary, store, lambda: server.sql("INSERT INTO holdpoint.store VALUES (99)"))
         finally:
             server.stop()
+        full_server_disk(binary, folder)
     shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if problems else 0)
 

@@ -55,7 +55,7 @@ pub enum Part {
     Promote,
     /// Notifications.
     Notify,
-    /// A history in a ref of the repository; on GitHub.
+    /// A history in a ref of the repository.
     History,
 }
 

@@ -4,27 +4,29 @@ use crate::done::Done;
 use crate::error::FlowError;
 use crate::history;
 use crate::options::ChangesArgs;
-use holdpoint_gate::history::{find_alerts, find_changes};
+use holdpoint_gate::history::{Alerts, find_changes_in};
+use holdpoint_history::StoreTracks;
 use holdpoint_model::{Changes, ExitCode, Track};
 
 pub fn run(args: &ChangesArgs) -> Result<Done<Changes>, FlowError> {
-    let tracks = read(args)?;
-    let mut found = find_changes(&tracks);
-    if args.alerts {
-        for (series, track) in found.series.iter_mut().zip(&tracks) {
-            series.alerts = Some(find_alerts(track));
-        }
-    }
+    let alerts = if args.alerts { Alerts::Replay } else { Alerts::Leave };
+    let found = if args.files.is_empty() { of_store(args, alerts)? } else { of_files(args, alerts)? };
     Ok(Done::new(found, ExitCode::Ok))
 }
 
-fn read(args: &ChangesArgs) -> Result<Vec<Track>, FlowError> {
-    if args.files.is_empty() {
-        return Ok(history::read(&args.store(), &args.select)?.iter().map(Track::from).collect());
-    }
-    let mut tracks = Vec::new();
+/// Series by series: a store may hold more than fits into memory.
+fn of_store(args: &ChangesArgs, alerts: Alerts) -> Result<Changes, FlowError> {
+    let (mut store, series) = history::find(&args.store(), &args.select)?;
+    Ok(find_changes_in(&mut StoreTracks::new(&mut *store, &series), alerts)?)
+}
+
+fn of_files(args: &ChangesArgs, alerts: Alerts) -> Result<Changes, FlowError> {
+    let mut tracks: Vec<Track> = Vec::new();
     for file in &args.files {
         tracks.extend(holdpoint_store::read_tracks(file)?);
     }
-    Ok(tracks)
+    match find_changes_in(&mut tracks.as_slice(), alerts) {
+        Ok(found) => Ok(found),
+        Err(never) => match never {},
+    }
 }

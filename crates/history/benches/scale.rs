@@ -8,7 +8,8 @@
 #[path = "../tests/store/server.rs"]
 mod server;
 
-use holdpoint_history::{Access, Location, RunRecord, open};
+use holdpoint_gate::history::{Alerts, find_changes_in};
+use holdpoint_history::{Access, Location, RunRecord, StoreTracks, open};
 use holdpoint_model::{SeriesFilter, Timestamp, Trend, TrendMetric};
 use std::fs;
 use std::path::Path;
@@ -17,6 +18,8 @@ use std::time::Instant;
 const SERIES: usize = 5_000;
 /// Points of the one long series beside them.
 const LONG: usize = 100_000;
+/// Points between two changes of its level.
+const LEVEL: usize = 10_000;
 /// Points and runs that are added at a time, as `holdpoint history add` does.
 const BATCH_POINTS: usize = 100_000;
 const BATCH_RUNS: usize = 10_000;
@@ -26,9 +29,9 @@ fn main() {
     let largest = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(1_000_000);
     let sizes = [100_000, 1_000_000, 10_000_000].into_iter().filter(|size| *size <= largest);
     println!(
-        "| store | points | points/s added | points/s, one a run | long series read | CPU of it | list | store size | peak memory |"
+        "| store | points | points/s added | points/s, one a run | read, changes found | CPU of it | read whole | list all | store size | peak memory |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let server = server::Server::start("");
     for points in sizes {
         let dir = tempfile::tempdir().unwrap();
@@ -63,27 +66,32 @@ fn measure(name: &str, location: &Location, points: usize, size_bytes: impl Fn()
     let many = add(&mut (0..points / SERIES).map(|run| record("many", run, SERIES)));
     let single = add(&mut (0..LONG).map(|run| record("long", run, 1)));
     let filter = SeriesFilter { suite: Some("long".to_owned()), ..SeriesFilter::default() };
-    let id = store.list(&filter).unwrap().remove(0).id;
-    let cpu_before = cpu_ns();
-    let mut reads_ms: Vec<f64> = (0..READS)
-        .map(|_| {
-            let begin = Instant::now();
-            assert_eq!(store.read(&id).unwrap().points.len(), LONG);
-            begin.elapsed().as_secs_f64() * 1e3
-        })
-        .collect();
-    let cpu_ms = (cpu_ns() - cpu_before) as f64 / 1e6 / READS as f64;
-    // The quickest: whatever else the machine does only adds to it.
-    reads_ms.sort_by(f64::total_cmp);
+    let long = store.list(&filter).unwrap();
+    let [changes_ms, changes_cpu_ms] = time(|| {
+        let found = find_changes_in(&mut StoreTracks::new(&mut *store, &long), Alerts::Leave).unwrap();
+        assert_eq!((found.series[0].points_count, found.events.len()), (LONG, LONG / LEVEL - 1));
+    });
+    let [read_ms, _] = time(|| assert_eq!(store.read(&long[0].id).unwrap().points.len(), LONG));
     let begin = Instant::now();
     assert_eq!(store.list(&SeriesFilter::default()).unwrap().len(), SERIES + 1);
     let list_ms = begin.elapsed().as_secs_f64() * 1e3;
     println!(
-        "| {name} | {points} | {many:.0} | {single:.0} | {:.0} ms | {cpu_ms:.0} ms | {list_ms:.0} ms | {} MB | {} MB |",
-        reads_ms[0],
+        "| {name} | {points} | {many:.0} | {single:.0} | {changes_ms:.0} ms | {changes_cpu_ms:.0} ms | {read_ms:.0} ms | {list_ms:.0} ms | {} MB | {} MB |",
         size_bytes() / 1_000_000,
         peak_memory_kb() / 1_000
     );
+}
+
+/// The quickest of some calls, as whatever else the machine does only adds to it, and the mean of their CPU time in this thread.
+fn time(mut call: impl FnMut()) -> [f64; 2] {
+    let cpu_before = cpu_ns();
+    let took = |_| {
+        let begin = Instant::now();
+        call();
+        begin.elapsed().as_secs_f64() * 1e3
+    };
+    let quickest = (0..READS).map(took).fold(f64::INFINITY, f64::min);
+    [quickest, (cpu_ns() - cpu_before) as f64 / 1e6 / READS as f64]
 }
 
 /// A run of a suite, made as one that is read from a trend: a minute after the one before.
@@ -94,7 +102,8 @@ fn record(suite: &str, run: usize, workloads: usize) -> RunRecord {
         status: "pass".to_owned(),
         baseline_ms: None,
         allowed_max_ms: None,
-        current_ms: Some(1.0 + (run * 31 + workload * 17) as f64 % 1_000.0 / 1e4),
+        // Noise of 10 %, and a step up or down now and then.
+        current_ms: Some((1.0 + 0.1 * noise(run, workload)) * [1.0, 1.2][run / LEVEL % 2]),
         regression_ratio: None,
     };
     let trend = Trend {
@@ -108,6 +117,15 @@ fn record(suite: &str, run: usize, workloads: usize) -> RunRecord {
         revision: Some(holdpoint_model::Revision { commit: format!("{run:040x}"), dirty: false }),
     };
     RunRecord::trend(&trend).unwrap()
+}
+
+/// Evenly between 0 and 1, the same for the same point (SplitMix64).
+fn noise(run: usize, workload: usize) -> f64 {
+    let mut bits = (run * SERIES + workload) as u64;
+    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+        bits = (bits ^ (bits >> 30)).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(factor);
+    }
+    (bits ^ (bits >> 31)) as f64 / u64::MAX as f64
 }
 
 /// CPU time of this thread; of a server's there is nothing in it.

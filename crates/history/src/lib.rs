@@ -11,12 +11,14 @@ mod rows;
 mod schema;
 mod sqlite;
 mod store;
+mod tracks;
 
 pub use error::HistoryError;
 pub use location::Location;
 pub use record::{NewPoint, RunRecord, series_id};
 pub use schema::VERSION;
-pub use store::{Access, Prune, PruneWhat, Pruned, Store};
+pub use store::{Access, Prune, PruneWhat, Pruned, RunAt, Store, Values};
+pub use tracks::StoreTracks;
 
 /// Opens the store at a file or a URL.
 ///

@@ -32,7 +32,7 @@ pub fn repack_without_samples(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// A document without its samples: the summaries stay. `None` where it is not of a kind that holds samples.
-fn without_samples(text: &str) -> Option<String> {
+pub fn without_samples(text: &str) -> Option<String> {
     match document::read_any(text).ok()? {
         AnyDocument::Report(mut report) => {
             for measurement in report.benchmarks.values_mut() {

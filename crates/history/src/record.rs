@@ -8,14 +8,14 @@ use holdpoint_model::{
     AbReport, AbWorkload, Check, Judgement, Kind, Machine, Measured, Outcome, Report, Revision, RunHash,
     SeriesKey, Taken, Timestamp, Trend, Verdict, Versions,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Hex digits of a series' id: 48 bits tell millions of series apart.
 const ID_CHARS: usize = 12;
 
 /// A document, ready to be added.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRecord {
     /// SHA-256 of the document.
     pub hash: RunHash,
@@ -33,7 +33,7 @@ pub struct RunRecord {
 }
 
 /// A point of a run, and the series that it belongs to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NewPoint {
     pub key: SeriesKey,
     pub better: Better,
@@ -153,6 +153,12 @@ impl RunRecord {
             verdicts: Vec::new(),
             document: text,
         })
+    }
+
+    /// The run without its raw samples: summaries and points stay. `None` where it has none.
+    pub fn without_samples(&self) -> Option<Self> {
+        let document = self.has_samples().then(|| crate::pack::without_samples(&self.document))??;
+        Some(Self { document, ..self.clone() })
     }
 
     /// The document as far as a database keeps it: of a trend, the points are all there is.

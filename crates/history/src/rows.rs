@@ -1,6 +1,7 @@
 //! Rows, as both databases handle them.
 
 use crate::record::{NewPoint, RunRecord, key_json};
+use crate::store::{RunAt, Values};
 use holdpoint_model::metric::Better;
 use holdpoint_model::{
     Acceptance, Point, Revision, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Timestamp, Verdict,
@@ -194,6 +195,18 @@ pub fn series(
     // The database orders by time; runs of one moment are ordered by their hashes, so that every store tells the same.
     points.sort_by_key(|point| (point.at, point.run));
     Series { id: row.name, key: row.key, machine, better: row.better, points, versions, accepted }
+}
+
+/// Times and values of a series, which the database has put in order of time.
+pub fn values(row: SeriesRow, points: Vec<(i64, f64)>, accepted: Vec<Acceptance>) -> Values {
+    let point = |(at, value): (i64, f64)| Some((Timestamp::from_millis(at)?, value));
+    let points = points.into_iter().filter_map(point).collect();
+    Values { key: row.key, better: row.better, points, accepted }
+}
+
+pub fn run_at(at: Timestamp, commit: Option<String>, versions: Option<&str>) -> RunAt {
+    let versions = versions.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    RunAt { at, commit, versions }
 }
 
 /// Ids of series by their keys as JSON, as far as this connection has met them: a batch asks the database for each once.

@@ -2,7 +2,10 @@
 
 use crate::error::HistoryError;
 use crate::record::RunRecord;
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
+use holdpoint_model::metric::Better;
+use holdpoint_model::{
+    Acceptance, RunHash, Series, SeriesFilter, SeriesKey, SeriesSummary, Timestamp, Versions,
+};
 
 /// Whether a store that is not there is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +28,43 @@ pub trait Store: Send {
     /// A series with all its points, in order of time.
     fn read(&mut self, id: &str) -> Result<Series, HistoryError>;
 
+    /// The runs behind a series' points of these times.
+    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError>;
+
+    /// The times and values of a series, in order of time: all that finding changes needs of most points, and a small part of their bytes.
+    fn values(&mut self, id: &str) -> Result<Values, HistoryError>;
+
     /// Records that a series has a new level from a point on. Accepting the same point again replaces who and why.
     fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError>;
 
     /// The document of a run as it was added, less what was pruned; `None` where it was not kept.
     fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError>;
 
+    /// The runs that a pruning is about, whether or not they still have samples.
+    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError>;
+
+    /// Removes these runs with their points. Accepted changes stay.
+    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError>;
+
     /// Removes what is old.
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError>;
+}
+
+/// A series without the runs behind its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values {
+    pub key: SeriesKey,
+    pub better: Better,
+    pub points: Vec<(Timestamp, f64)>,
+    pub accepted: Vec<Acceptance>,
+}
+
+/// The run behind a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunAt {
+    pub at: Timestamp,
+    pub commit: Option<String>,
+    pub versions: Versions,
 }
 
 /// The part of a run that is removed.

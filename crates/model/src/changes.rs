@@ -5,6 +5,9 @@ use crate::metric::Better;
 use crate::timestamp::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::ops::RangeInclusive;
 
 /// The values of one metric in order, wherever they come from: a store, a trend, a table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +33,46 @@ pub struct TrackPoint {
     pub commit: Option<Box<str>>,
     /// Place in [`Track::versions`].
     pub versions: Option<u32>,
+}
+
+/// Series that are looked at one after the other, so that only one of them is in memory.
+pub trait Tracks<'a> {
+    type Error;
+
+    fn count(&self) -> usize;
+
+    /// A series. Its points may lack commits and versions until [`Tracks::fill`] is asked for them.
+    fn track(&mut self, index: usize) -> Result<Cow<'a, Track>, Self::Error>;
+
+    /// Gives these points of a series their commits and versions.
+    fn fill(
+        &mut self,
+        index: usize,
+        track: &mut Cow<'a, Track>,
+        points: &[RangeInclusive<usize>],
+    ) -> Result<(), Self::Error>;
+}
+
+/// Series that are in memory, complete.
+impl<'a> Tracks<'a> for &'a [Track] {
+    type Error = Infallible;
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn track(&mut self, index: usize) -> Result<Cow<'a, Track>, Infallible> {
+        Ok(Cow::Borrowed(&self[index]))
+    }
+
+    fn fill(
+        &mut self,
+        _: usize,
+        _: &mut Cow<'a, Track>,
+        _: &[RangeInclusive<usize>],
+    ) -> Result<(), Infallible> {
+        Ok(())
+    }
 }
 
 impl Track {

@@ -51,7 +51,7 @@ pub use cache::{CacheListing, CachedBuild};
 pub use calibration::{Calibrated, Calibration};
 pub use changes::{
     Cause, ChangeEvent, Changes, Effect, EventMember, HistoryLevel, LevelChange, RunPlace, SeriesChanges,
-    Track, TrackPoint, VersionChange,
+    Track, TrackPoint, Tracks, VersionChange,
 };
 pub use check::{CheckDocument, KernelCheck};
 pub use current::{Current, MetricValue, Unmeasured};

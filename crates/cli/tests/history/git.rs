@@ -75,9 +75,80 @@ fn an_accepted_change_travels_with_the_ref() {
     here.run(&["history", "add", &data("report-v1.json"), "--store", STORE, "--push"]).ends(0);
     there.git(&["fetch", "--quiet", "origin", "refs/holdpoint/history:refs/holdpoint/history"]);
     there.run(&["history", "show", "--store", STORE, "--metric", "p50_ms"]).ends(0).prints(&["Ada: exact"]);
+}
+
+fn files(here: &Here, folder: &str) -> Vec<String> {
+    let paths = here.git(&["ls-tree", "-r", "--name-only", "refs/holdpoint/history"]);
+    paths.lines().filter(|path| path.starts_with(folder)).map(str::to_owned).collect()
+}
+
+#[test]
+fn pruned_samples_leave_points_and_no_clone_brings_them_back() {
+    let (remote, [here, there]) = clones();
+    here.run(&["history", "add", &data("report-v1.json"), &data("ab-v1.json"), "--store", STORE, "--push"])
+        .ends(0);
+    trend(&there, "trend.json", 1);
+    there.run(&["history", "add", "trend.json", "--store", STORE, "--push"]).ends(0);
+    let before = list(&there, &["--store", STORE]);
+    // One prunes and pushes while the other, who has everything, adds a run.
+    here.run(&["history", "prune", "--store", STORE, "--older-than", "0", "--push"])
+        .ends(0)
+        .prints(&["raw samples of 2 runs removed, summaries kept"]);
+    trend(&there, "trend.json", 2);
+    there.run(&["history", "add", "trend.json", "--store", STORE, "--push"]).ends(0).prints(&["1 run with "]);
+    here.run(&["history", "add", &data("report-v1.json"), "--store", STORE, "--push"])
+        .ends(0)
+        .prints(&["0 runs with 0 points added, 1 known already"]);
+    for here in [&remote, &here, &there] {
+        assert_eq!((files(here, "runs/").len(), files(here, "summaries/").len()), (2, 2));
+    }
+    // The samples are in no commit that is left.
+    let objects = remote.git(&["rev-list", "--objects", "refs/holdpoint/history"]);
+    assert_eq!(objects.lines().filter(|line| line.contains(" runs/") && line.ends_with(".json")).count(), 2);
+    // Whoever never saw the samples has every point.
+    let (_other, [late, _]) = clones();
+    let address = remote.path(".").to_str().unwrap().to_owned();
+    late.git(&["fetch", "--quiet", &address, "refs/holdpoint/history:refs/holdpoint/history"]);
+    let after = list(&late, &["--store", STORE]);
+    assert_eq!(after, list(&here, &["--store", STORE]));
+    let untouched = |series: &&Value| !series["key"]["machine"].is_null();
+    assert_eq!(
+        after.iter().filter(untouched).collect::<Vec<_>>(),
+        before.iter().filter(untouched).collect::<Vec<_>>()
+    );
+    late.run(&["history", "prune", "--store", STORE, "--older-than", "0"])
+        .ends(0)
+        .prints(&["raw samples of 0 runs removed"]);
+}
+
+#[test]
+fn a_removed_run_stays_removed_everywhere() {
+    let (remote, [here, there]) = clones();
+    for day in 1..=3 {
+        trend(&here, &format!("{day}.json"), day);
+    }
+    here.run(&["history", "add", "1.json", "2.json", "3.json", "--store", STORE, "--push"]).ends(0);
+    there.git(&["fetch", "--quiet", "origin", "refs/holdpoint/history:refs/holdpoint/history"]);
+    let points = |here: &Here| list(here, &["--store", STORE])[0]["points_count"].clone();
+    assert_eq!(points(&there), 3);
+    here.run(&["history", "prune", "--store", STORE, "--keep", "1", "--runs", "--push"])
+        .ends(0)
+        .prints(&["2 runs with "]);
+    // The other adds one of them once more, and a new one.
+    for day in [1, 4] {
+        trend(&there, &format!("{day}.json"), day);
+    }
+    there.run(&["history", "add", "4.json", "--store", STORE, "--push"]).ends(0);
     there
-        .run(&["history", "prune", "--store", STORE, "--keep", "1"])
-        .refuses(64, &["others would bring pruned runs back"]);
+        .run(&["history", "add", "1.json", "--store", STORE, "--push"])
+        .ends(0)
+        .prints(&["0 runs with 0 points added, 1 known already"]);
+    here.run(&["history", "add", "3.json", "--store", STORE, "--push"]).ends(0);
+    assert_eq!((points(&here), points(&there)), (2.into(), 2.into()));
+    for here in [&remote, &here, &there] {
+        assert_eq!((files(here, "runs/").len(), files(here, "removed/").len()), (2, 2));
+    }
+    here.run(&["history", "prune", "--store", "h.db", "--keep", "1", "--push"]).ends(64);
 }
 
 #[test]

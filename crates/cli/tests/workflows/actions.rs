@@ -323,10 +323,9 @@ pub fn copy(from: &Path, to: &Path) -> bool {
     Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap().success()
 }
 
-/// The files that `ci init` writes with these flags and all parts that the forge can have, by name.
+/// The files that `ci init` writes with these flags and all parts, by name.
 pub fn written(flags: &[&str]) -> BTreeMap<String, String> {
-    let history: &[&str] = if flags.contains(&"gitlab") { &[] } else { &["--history"] };
-    written_as(&[flags, &["--gpu", "--weekly", "--promote", "--notify"], history].concat())
+    written_as(&[flags, &["--gpu", "--weekly", "--promote", "--notify", "--history"]].concat())
 }
 
 /// The files that `ci init` writes with these flags alone.

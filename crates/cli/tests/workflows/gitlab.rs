@@ -190,7 +190,11 @@ fn a_run_that_passed_is_proposed_as_the_baseline_and_a_proposal_is_not() {
     git(origin.path(), &["config", "receive.advertisePushOptions", "true"]);
     let hook = origin.path().join(".git/hooks/post-receive");
     let said = origin.path().join(".git/said");
-    let script = format!("#!/bin/sh\nenv | grep GIT_PUSH_OPTION_ > {}\n", said.display());
+    // The history is pushed too, to a ref of its own.
+    let script = format!(
+        "#!/bin/sh\nif grep -q refs/heads/; then env | grep GIT_PUSH_OPTION_ > {}; fi\n",
+        said.display()
+    );
     write_program(&hook, script);
     let proposed = |head: &str, before: &str| {
         let mut started = of_main("push", head, before, &[]);
@@ -272,6 +276,42 @@ fn people_are_told_of_what_did_not_pass_on_the_default_branch() {
 }
 
 #[test]
+fn the_default_branch_is_kept_in_the_history_whatever_its_verdict() {
+    let origin = Origin::new();
+    let before = origin.record_baseline();
+    let kept = || {
+        let paths = git(origin.path(), &["ls-tree", "-r", "--name-only", "refs/holdpoint/history"]);
+        paths.lines().filter(|path| path.starts_with("runs/")).count()
+    };
+    let head = origin.commit("9000");
+    let of = |source: &'static str, schedule: &'static str| {
+        let more = [("HOLDPOINT_SCHEDULE", schedule)];
+        let mut started = of_main(source, &head, &before, &more);
+        started.scoped = vec![("holdpoint-history", "HOLDPOINT_PUSH_TOKEN", "glpat-push")];
+        run(&file(&[]), &started, &origin)
+    };
+    let ended = of("push", "");
+    ends(&ended, "gpu-perf-regression", "failure", "regressed");
+    for job in ["holdpoint-history-cpu", "holdpoint-history-gpu"] {
+        ends(&ended, job, "success", " 0 known already");
+        let project = ended.jobs[job].home.join("project");
+        assert!(!project.join("perf.toml").exists(), "nothing is checked out");
+    }
+    // Samples and verdicts of both gates.
+    let pushed = kept();
+    assert!(pushed >= 4, "{pushed}");
+    let ended = of("schedule", "weekly");
+    for job in ["holdpoint-history-trend", "holdpoint-history-gpu-trend"] {
+        ends(&ended, job, "success", " 0 known already");
+    }
+    assert!(kept() >= pushed + 4, "{}", kept());
+    // A change that is not merged, and a fork's commit that somebody measures by hand, leave nothing there.
+    let is_history = |name: &&String| name.starts_with("holdpoint-history");
+    assert_eq!(merged("2000", |_| {}).jobs.keys().filter(is_history).count(), 0);
+    assert_eq!(by_hand("self-hosted-gpu", "2000").0.jobs.keys().filter(is_history).count(), 0);
+}
+
+#[test]
 fn schedules_are_told_apart() {
     let origin = Origin::new();
     let head = origin.record_baseline();
@@ -280,7 +320,7 @@ fn schedules_are_told_apart() {
     {
         let more = [("HOLDPOINT_SCHEDULE", schedule)];
         let ended = run(&file(&[]), &of_main("schedule", &head, &head, &more), &origin);
-        let measured = ended.jobs.iter().filter(|(name, _)| !name.starts_with("holdpoint-notify"));
+        let measured = ended.jobs.iter().filter(|(name, _)| !name.starts_with("holdpoint-"));
         let measured: Vec<&str> = measured.map(|(name, _)| name.as_str()).collect();
         assert_eq!(measured, expected, "{schedule}");
         let is_good = |result: &str| ["success", "skipped"].contains(&result);
@@ -351,9 +391,10 @@ fn secrets_are_where_nothing_is_measured_and_nothing_is_left_to_fill_in() {
             assert!(!(runs_others && environment.is_some()), "{name} measures, and has secrets");
             assert_eq!(script.contains("ci promote"), environment == Some("holdpoint-baseline"), "{name}");
             assert_eq!(script.contains("ci notify"), environment == Some("holdpoint-notify"), "{name}");
+            assert_eq!(script.contains("history add"), environment == Some("holdpoint-history"), "{name}");
             found.extend(environment.map(str::to_owned));
         }
-        assert_eq!(found.len(), 5, "{found:?}");
+        assert_eq!(found.len(), 9, "{found:?}");
         let label = &file["gpu-perf-regression"]["variables"]["HP_JOB_LABEL"]["value"];
         assert_eq!(label, if flags.is_empty() { "" } else { "it's: \"it\"" });
     }

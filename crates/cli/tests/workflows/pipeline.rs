@@ -264,9 +264,13 @@ impl Machine<'_> {
         sh.env("CI_PROJECT_URL", "https://gitlab.example.org/octo-org/kernels");
         sh.env("CI_PIPELINE_URL", "https://gitlab.example.org/octo-org/kernels/-/pipelines/77");
         // There is no network: the forge is a folder.
-        sh.env("GIT_CONFIG_COUNT", "1")
-            .env("GIT_CONFIG_VALUE_0", "https://holdpoint@gitlab.example.org/octo-org/kernels.git");
-        sh.env("GIT_CONFIG_KEY_0", format!("url.file://{}.insteadOf", self.origin.path().display()));
+        sh.env("GIT_CONFIG_COUNT", "2");
+        for (number, user) in ["holdpoint@", ""].iter().enumerate() {
+            let forge = format!("https://{user}gitlab.example.org/octo-org/kernels.git");
+            sh.env(format!("GIT_CONFIG_VALUE_{number}"), forge);
+            let folder = format!("url.file://{}.insteadOf", self.origin.path().display());
+            sh.env(format!("GIT_CONFIG_KEY_{number}"), folder);
+        }
         let done = sh.envs(variables).output().unwrap();
         let log =
             [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();

@@ -48,10 +48,6 @@ struct Found {
 
 pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
     refuse_folder(args)?;
-    if args.history && args.forge == ForgeName::Gitlab {
-        let what = "--history is for GitHub: a job of GitLab's has no right to push; give its suite [history] with postgres://…";
-        return Err(FlowError::Input(what.to_owned()));
-    }
     let files = files(&settings(args)).map_err(|error| FlowError::Input(error.to_string()))?;
     refuse_missing_suite(args)?;
     let found: Vec<Found> = files.into_iter().map(|file| look(&args.dir, file)).collect::<Result<_, _>>()?;

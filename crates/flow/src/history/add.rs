@@ -1,11 +1,10 @@
 //! `holdpoint history add`: files and folders as runs of a history.
 
-use super::git;
 use crate::Watch;
 use crate::error::FlowError;
 use crate::options::AddArgs;
 use crate::support::{artifacts, histories, imports};
-use holdpoint_history::{Access, Location, RunRecord, Store};
+use holdpoint_history::{Access, RunRecord, Store};
 use holdpoint_model::{FileError, Kind, Revision, Timestamp, document};
 use holdpoint_store::StoreError;
 use std::path::{Path, PathBuf};
@@ -34,9 +33,7 @@ pub fn add(args: &AddArgs, watch: &dyn Watch) -> Result<(String, Added), FlowErr
     let commit = args.revision.clone();
     let revision = commit.map(|commit| Revision { commit, dirty: false });
     let missing = Missing { revision, at: args.at };
-    if args.push.is_some() && !matches!(location, Location::Git(_)) {
-        return Err(FlowError::Input("--push is for a history in git:REF".to_owned()));
-    }
+    super::check_push(args.push.as_deref(), &location)?;
     // Everything is looked for before anything is changed.
     let files = args.files.iter().map(|path| find(path)).collect::<Result<Vec<_>, _>>()?;
     let mut batch = Batch {
@@ -49,9 +46,7 @@ pub fn add(args: &AddArgs, watch: &dyn Watch) -> Result<(String, Added), FlowErr
         batch.add_file(&file, &missing, watch)?;
     }
     batch.flush()?;
-    if let (Some(remote), Location::Git(name)) = (&args.push, &location) {
-        git::exchange(name, remote, Path::new("."))?;
-    }
+    super::push(args.push.as_deref(), &location)?;
     Ok((location.to_string(), batch.added))
 }
 

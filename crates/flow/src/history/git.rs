@@ -1,19 +1,19 @@
 //! A history in a ref of the git repository: a project has one without a server.
 //!
-//! A run is a file named after its hash, so two histories are joined by taking the files of both, and no merge conflicts. For questions the
-//! files are read into a local SQLite file, which can be deleted at any time. Only [`exchange`] uses the network.
+//! A run is a file named after its hash, so two histories are joined by taking the files of both, and no merge conflicts ([`tree`]). For
+//! questions the files are read into a local SQLite file, which can be deleted at any time. Only [`exchange`] uses the network.
 
 use super::add::{Missing, record};
 use super::plumbing::{File, Repository};
+use super::tree::{self, ACCEPTED, FOLDERS, REMOVED, RUNS, SUMMARIES};
 use crate::error::FlowError;
-use holdpoint_history::{Access, HistoryError, Location, Prune, Pruned, RunRecord, Store};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary};
+use holdpoint_history::{
+    Access, HistoryError, Location, Prune, PruneWhat, Pruned, RunAt, RunRecord, Store, Values,
+};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-
-/// Folders of the ref's tree.
-const RUNS: &str = "runs/";
-const ACCEPTED: &str = "accepted/";
 
 /// Tries to move a ref that others move as well: each takes milliseconds, and a remote's a second or so.
 const TRIES: usize = 50;
@@ -26,6 +26,8 @@ struct GitStore {
     repository: Repository,
     name: String,
     cache: Box<dyn Store>,
+    /// Runs that somebody removed for good.
+    removed: HashSet<RunHash>,
 }
 
 /// An accepted change as a file.
@@ -44,7 +46,7 @@ pub fn open(name: &str, access: Access, dir: &Path) -> Result<Box<dyn Store>, Fl
     }
     let path = repository.folder().join("holdpoint").join(format!("{}.db", name.replace('/', "-")));
     let cache = open_cache(&path)?;
-    let mut store = GitStore { repository, name: name.to_owned(), cache };
+    let mut store = GitStore { repository, name: name.to_owned(), cache, removed: HashSet::new() };
     store.update()?;
     Ok(Box::new(store))
 }
@@ -54,7 +56,11 @@ fn open_cache(path: &Path) -> Result<Box<dyn Store>, FlowError> {
     let location = Location::File(path.to_owned());
     match holdpoint_history::open(&location, Access::Create) {
         Err(HistoryError::Older { .. } | HistoryError::Newer { .. }) => {
-            holdpoint_store::remove(path)?;
+            for end in ["", "-wal", "-shm"] {
+                let mut file = path.as_os_str().to_owned();
+                file.push(end);
+                holdpoint_store::remove(Path::new(&file))?;
+            }
             Ok(holdpoint_history::open(&location, Access::Create)?)
         }
         opened => Ok(opened?),
@@ -66,11 +72,12 @@ pub fn exchange(name: &str, remote: &str, dir: &Path) -> Result<(), FlowError> {
     let repository = Repository::open(dir, name)?;
     let mut refused = String::new();
     for _ in 0..TRIES {
-        if let Some(theirs) = repository.fetch(remote, name)? {
-            join(&repository, name, &theirs)?;
+        let theirs = repository.fetch(remote, name)?;
+        if let Some(theirs) = &theirs {
+            join(&repository, name, theirs)?;
         }
         let Some(ours) = repository.commit(name)? else { return Ok(()) };
-        match repository.push(remote, &ours, name)? {
+        match repository.push(remote, &ours, name, theirs.as_deref())? {
             None => return Ok(()),
             Some(why) => refused = why,
         }
@@ -91,8 +98,18 @@ fn join(repository: &Repository, name: &str, theirs: &str) -> Result<(), FlowErr
         Some(ours) if repository.contains(ours, theirs)? => Ok(None),
         Some(ours) if repository.contains(theirs, ours)? => Ok(Some(theirs.to_owned())),
         Some(ours) => {
-            let tree = repository.tree_with(Some(ours), &repository.files(theirs)?)?;
-            repository.commit_tree(&tree, &[ours, theirs], "Join histories").map(Some)
+            let joined = tree::join(&repository.files(ours)?, &repository.files(theirs)?);
+            // A commit whose files were pruned is not kept as a parent, or it would keep them.
+            let parents: &[&str] = match (joined.remove.is_empty(), joined.keeps_theirs) {
+                _ if joined.is_theirs => return Ok(Some(theirs.to_owned())),
+                (true, false) if joined.add.is_empty() => return Ok(None),
+                (true, true) => &[ours, theirs],
+                (true, false) => &[ours],
+                (false, true) => &[theirs],
+                (false, false) => &[],
+            };
+            let tree = repository.tree_with(Some(ours), &joined.add, &joined.remove)?;
+            repository.commit_tree(&tree, parents, "Join histories").map(Some)
         }
     })
 }
@@ -122,17 +139,32 @@ impl GitStore {
     fn update(&mut self) -> Result<(), FlowError> {
         let Some(commit) = self.repository.commit(&self.name)? else { return Ok(()) };
         let files = self.repository.files(&commit)?;
-        let is_ours = |path: &str| [RUNS, ACCEPTED].iter().any(|folder| path.starts_with(folder));
+        let is_ours = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder));
         if let Some((path, _)) = files.iter().find(|(path, _)| !is_ours(path)) {
             let what = "a branch of something else is no history; name a ref of its own";
             return Err(FlowError::Input(format!("{}: it holds {path}: {what}", place(&self.name))));
         }
-        let hash_of = |path: &str| RunHash::parse(path.strip_suffix(".json")?.rsplit('/').next()?);
-        let runs: Vec<(RunHash, &File)> = files
-            .iter()
-            .filter(|(path, _)| path.starts_with(RUNS))
-            .filter_map(|file| Some((hash_of(&file.0)?, file)))
-            .collect();
+        self.removed = files.iter().filter_map(|(path, _)| tree::run_of(path, REMOVED)).collect();
+        let removed: Vec<RunHash> = self.removed.iter().copied().collect();
+        if self.cache.known(&removed)?.contains(&true) {
+            self.cache.forget(&removed)?;
+        }
+        self.read_runs(&files, RUNS)?;
+        self.read_runs(&files, SUMMARIES)?;
+        let accepted: Vec<&File> = files.iter().filter(|(path, _)| path.starts_with(ACCEPTED)).collect();
+        for files in accepted.chunks(RUNS_AT_ONCE) {
+            let blobs: Vec<&str> = files.iter().map(|(_, blob)| blob.as_str()).collect();
+            for ((path, _), text) in files.iter().zip(self.repository.read(&blobs)?) {
+                self.accept_again(path, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the runs of a folder that are not in the file yet.
+    fn read_runs(&mut self, files: &[File], folder: &str) -> Result<(), FlowError> {
+        let runs: Vec<(RunHash, &File)> =
+            files.iter().filter_map(|file| Some((tree::run_of(&file.0, folder)?, file))).collect();
         for runs in runs.chunks(RUNS_AT_ONCE) {
             let hashes: Vec<RunHash> = runs.iter().map(|(hash, _)| *hash).collect();
             let known = self.cache.known(&hashes)?;
@@ -144,13 +176,6 @@ impl GitStore {
                 new.iter().zip(texts).map(|((hash, (path, _)), text)| self.record(*hash, path, &text));
             let records = records.collect::<Result<Vec<RunRecord>, _>>()?;
             self.cache.add(&records)?;
-        }
-        let accepted: Vec<&File> = files.iter().filter(|(path, _)| path.starts_with(ACCEPTED)).collect();
-        for files in accepted.chunks(RUNS_AT_ONCE) {
-            let blobs: Vec<&str> = files.iter().map(|(_, blob)| blob.as_str()).collect();
-            for ((path, _), text) in files.iter().zip(self.repository.read(&blobs)?) {
-                self.accept_again(path, &text)?;
-            }
         }
         Ok(())
     }
@@ -165,25 +190,78 @@ impl GitStore {
         }
     }
 
-    /// A run as it was added. Its name is its hash: whoever changed the file is found out.
+    /// A run as it was added, or its summary. A file's name ends with its hash: whoever changed the file is found out.
     fn record(&self, hash: RunHash, path: &str, text: &str) -> Result<RunRecord, FlowError> {
+        let is_summary = path.starts_with(SUMMARIES);
+        let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
+        let is_named_so = match is_summary {
+            true => path == tree::summary_path(&hash, &own_hash),
+            false => own_hash == hash.to_string(),
+        };
         let path = PathBuf::from(place(&self.name)).join(path);
-        let missing = Missing { revision: None, at: None };
-        if holdpoint_evidence::hash::bytes(text.as_bytes()) != hash.to_string() {
+        if !is_named_so {
             let what = "its content is not that of its name: it was edited".to_owned();
             return Err(FlowError::File { path, what });
         }
+        if is_summary {
+            let what = |error: serde_json::Error| FlowError::File { path, what: error.to_string() };
+            return Ok(RunRecord { hash, ..serde_json::from_str(text).map_err(what)? });
+        }
+        let missing = Missing { revision: None, at: None };
         Ok(RunRecord { hash, ..record(text, &path, &missing)? })
     }
 
-    /// Adds files to the ref, in one commit.
+    /// Adds files to the ref, in one commit. One that takes the place of others has no parent: what was pruned is nobody's any more, and git
+    /// forgets it in time.
     fn commit(&self, files: &[(String, String)], message: &str) -> Result<(), FlowError> {
         let blobs = self.repository.write(files)?;
         change(&self.repository, &self.name, |ours| {
-            let tree = self.repository.tree_with(ours, &blobs)?;
-            let parents: Vec<&str> = ours.into_iter().collect();
+            let held = ours.map(|ours| self.repository.files(ours)).transpose()?.unwrap_or_default();
+            let joined = tree::join(&held, &blobs);
+            if joined.add.is_empty() && joined.remove.is_empty() {
+                return Ok(None);
+            }
+            let tree = self.repository.tree_with(ours, &joined.add, &joined.remove)?;
+            let parents: Vec<&str> = ours.into_iter().filter(|_| joined.remove.is_empty()).collect();
             self.repository.commit_tree(&tree, &parents, message).map(Some)
         })
+    }
+
+    /// The summaries of those runs that still have their samples.
+    fn summaries(&self, runs: &[RunHash]) -> Result<Vec<(String, String)>, FlowError> {
+        let Some(commit) = self.repository.commit(&self.name)? else { return Ok(Vec::new()) };
+        let runs: HashSet<&RunHash> = runs.iter().collect();
+        let files = self.repository.files(&commit)?;
+        let files: Vec<(RunHash, &File)> = files
+            .iter()
+            .filter_map(|file| Some((tree::run_of(&file.0, RUNS)?, file)))
+            .filter(|(hash, _)| runs.contains(hash))
+            .collect();
+        let mut summaries = Vec::new();
+        for files in files.chunks(RUNS_AT_ONCE) {
+            let blobs: Vec<&str> = files.iter().map(|(_, (_, blob))| blob.as_str()).collect();
+            for ((hash, (path, _)), text) in files.iter().zip(self.repository.read(&blobs)?) {
+                let Some(summary) = self.record(*hash, path, &text)?.without_samples() else { continue };
+                let text = serde_json::to_string(&summary)
+                    .map_err(|error| FlowError::Internal(error.to_string()))?;
+                let own_hash = holdpoint_evidence::hash::bytes(text.as_bytes());
+                summaries.push((tree::summary_path(hash, &own_hash), text));
+            }
+        }
+        Ok(summaries)
+    }
+
+    fn prune_files(&mut self, prune: &Prune) -> Result<Pruned, FlowError> {
+        let old = self.cache.old(prune)?;
+        if prune.what == PruneWhat::Runs {
+            return Ok(self.forget(&old)?);
+        }
+        let summaries = self.summaries(&old)?;
+        if !summaries.is_empty() {
+            self.commit(&summaries, &format!("Prune samples of runs: {}", summaries.len()))?;
+        }
+        self.cache.prune(prune)?;
+        Ok(Pruned { runs_count: summaries.len() as u64, points_count: 0 })
     }
 
     fn failed(&self, error: &FlowError) -> HistoryError {
@@ -194,21 +272,26 @@ impl GitStore {
 impl Store for GitStore {
     fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
         let hashes: Vec<RunHash> = runs.iter().map(|run| run.hash).collect();
-        let known = self.cache.known(&hashes)?;
-        let new = runs.iter().zip(known).filter(|(_, known)| !known).map(|(run, _)| run);
-        let files: Vec<(String, String)> = new
-            .map(|run| (format!("{RUNS}{:.2}/{}.json", run.hash.to_string(), run.hash), run.document.clone()))
-            .collect();
+        let known = self.known(&hashes)?;
+        let new: Vec<&RunRecord> =
+            runs.iter().zip(&known).filter(|(_, known)| !**known).map(|(run, _)| run).collect();
+        let files: Vec<(String, String)> =
+            new.iter().map(|run| (tree::run_path(&run.hash), run.document.clone())).collect();
         // The ref first: the file is only read from it.
         if !files.is_empty() {
             let message = format!("Add runs: {}", files.len());
             self.commit(&files, &message).map_err(|error| self.failed(&error))?;
         }
-        self.cache.add(runs)
+        let is_removed = |run: &RunRecord| self.removed.contains(&run.hash);
+        let kept: Vec<RunRecord> = runs.iter().filter(|run| !is_removed(run)).cloned().collect();
+        let mut added = self.cache.add(&kept)?.into_iter();
+        Ok(runs.iter().map(|run| !is_removed(run) && added.next().unwrap_or(false)).collect())
     }
 
+    /// A run that was removed is known as well: adding it again would not bring it back.
     fn known(&mut self, hashes: &[RunHash]) -> Result<Vec<bool>, HistoryError> {
-        self.cache.known(hashes)
+        let known = self.cache.known(hashes)?;
+        Ok(hashes.iter().zip(known).map(|(hash, known)| known || self.removed.contains(hash)).collect())
     }
 
     fn list(&mut self, filter: &SeriesFilter) -> Result<Vec<SeriesSummary>, HistoryError> {
@@ -217,6 +300,14 @@ impl Store for GitStore {
 
     fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
         self.cache.read(id)
+    }
+
+    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+        self.cache.runs_at(id, times)
+    }
+
+    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+        self.cache.values(id)
     }
 
     fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
@@ -232,9 +323,22 @@ impl Store for GitStore {
         self.cache.document(run)
     }
 
-    fn prune(&mut self, _: &Prune) -> Result<Pruned, HistoryError> {
-        let what =
-            "others would bring pruned runs back; start a new ref, or use a file or PostgreSQL".to_owned();
-        Err(HistoryError::Place { place: place(&self.name), what })
+    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+        self.cache.old(prune)
+    }
+
+    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+        if runs.is_empty() {
+            return Ok(Pruned::default());
+        }
+        let files: Vec<(String, String)> =
+            runs.iter().map(|run| (tree::removed_path(run), String::new())).collect();
+        self.commit(&files, &format!("Prune runs: {}", files.len())).map_err(|error| self.failed(&error))?;
+        self.removed.extend(runs.iter().copied());
+        self.cache.forget(runs)
+    }
+
+    fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
+        self.prune_files(prune).map_err(|error| self.failed(&error))
     }
 }

@@ -3,6 +3,7 @@
 mod add;
 pub mod git;
 mod plumbing;
+mod tree;
 
 use crate::Watch;
 use crate::done::{Done, Message};
@@ -16,6 +17,7 @@ use holdpoint_interop::export;
 use holdpoint_measure::clock;
 use holdpoint_model::{Acceptance, ExitCode, Series, SeriesSummary, Timestamp};
 use serde_json::json;
+use std::path::Path;
 
 /// The outcome of a command.
 #[derive(Debug)]
@@ -82,13 +84,19 @@ fn open(arg: &StoreArg) -> Result<(Location, Box<dyn Store>), FlowError> {
     Ok((location, store))
 }
 
-/// The series that are meant, with their points.
-pub(crate) fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
+/// The store and the series in it that are meant, at least one.
+pub(crate) fn find(
+    store: &StoreArg,
+    select: &SelectArgs,
+) -> Result<(Box<dyn Store>, Vec<SeriesSummary>), FlowError> {
     let (location, mut store) = open(store)?;
     let found = store.list(&select.filter())?;
-    if found.is_empty() {
-        return Err(no_series(&location));
-    }
+    if found.is_empty() { Err(no_series(&location)) } else { Ok((store, found)) }
+}
+
+/// The series that are meant, with their points.
+pub(crate) fn read(store: &StoreArg, select: &SelectArgs) -> Result<Vec<Series>, FlowError> {
+    let (mut store, found) = find(store, select)?;
     found.iter().map(|series| Ok(store.read(&series.id)?)).collect()
 }
 
@@ -121,14 +129,32 @@ fn export(args: &ExportArgs, watch: &dyn Watch) -> Result<HistoryResult, FlowErr
     Ok(HistoryResult::Written)
 }
 
+/// Joins a ref with the remote's and pushes the outcome, if that is asked for.
+fn push(remote: Option<&str>, location: &Location) -> Result<(), FlowError> {
+    match (remote, location) {
+        (Some(remote), Location::Git(name)) => git::exchange(name, remote, Path::new(".")),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to push what is not in git, before anything is changed.
+fn check_push(remote: Option<&str>, location: &Location) -> Result<(), FlowError> {
+    if remote.is_some() && !matches!(location, Location::Git(_)) {
+        return Err(FlowError::Input("--push is for a history in git:REF".to_owned()));
+    }
+    Ok(())
+}
+
 fn prune(args: &PruneArgs) -> Result<HistoryResult, FlowError> {
     let (location, mut store) = open(&args.store)?;
+    check_push(args.push.as_deref(), &location)?;
     let before = match args.older_than {
         Some(days) => Some(now()?.days_before(days)),
         None => None,
     };
     let what = if args.runs { PruneWhat::Runs } else { PruneWhat::Samples };
     let pruned = store.prune(&Prune { what, before, keep: args.keep })?;
+    push(args.push.as_deref(), &location)?;
     let words = match what {
         PruneWhat::Samples => {
             format!("raw samples of {} removed, summaries kept", plural(pruned.runs_count, "run"))

@@ -84,8 +84,13 @@ impl Repository {
         Ok(written)
     }
 
-    /// The tree of a commit with these files added, and no other change.
-    pub fn tree_with(&self, commit: Option<&str>, files: &[File]) -> Result<String, FlowError> {
+    /// The tree of a commit with files added and removed, and no other change.
+    pub fn tree_with(
+        &self,
+        commit: Option<&str>,
+        add: &[File],
+        remove: &[String],
+    ) -> Result<String, FlowError> {
         let scratch = Scratch::new()?;
         let index = scratch.path().join("index");
         let git = |arguments: &[&str]| {
@@ -96,7 +101,10 @@ impl Repository {
         if let Some(commit) = commit {
             self.check(self.run(git(&["read-tree", commit]), None)?)?;
         }
-        let entries: String = files.iter().map(|(path, blob)| format!("100644 {blob}\t{path}\n")).collect();
+        let none = commit.map_or(String::new(), |commit| "0".repeat(commit.len()));
+        let removed = remove.iter().map(|path| format!("0 {none}\t{path}\n"));
+        let added = add.iter().map(|(path, blob)| format!("100644 {blob}\t{path}\n"));
+        let entries: String = removed.chain(added).collect();
         self.check(self.run(git(&["update-index", "--add", "--index-info"]), Some(&entries))?)?;
         Ok(line(&self.check(self.run(git(&["write-tree"]), None)?)?))
     }
@@ -128,15 +136,23 @@ impl Repository {
         Ok(Some(commit.to_owned()))
     }
 
-    /// Pushes a commit to a remote's ref; why not, if somebody else was first.
-    pub fn push(&self, remote: &str, commit: &str, name: &str) -> Result<Option<String>, FlowError> {
-        let done =
-            self.run(self.remote_git(&["push", "--quiet", remote, &format!("{commit}:{name}")]), None)?;
+    /// Pushes a commit to a remote's ref if that still is `from`; why not, if somebody else was first. What was pruned is no ancestor of the
+    /// commit, so this may not be a fast-forward.
+    pub fn push(
+        &self,
+        remote: &str,
+        commit: &str,
+        name: &str,
+        from: Option<&str>,
+    ) -> Result<Option<String>, FlowError> {
+        let lease = format!("--force-with-lease={name}:{}", from.unwrap_or_default());
+        let push = ["push", "--quiet", &lease, remote, &format!("{commit}:{name}")];
+        let done = self.run(self.remote_git(&push), None)?;
         if done.status.success() {
             return Ok(None);
         }
         let words = String::from_utf8_lossy(&done.stderr);
-        let is_late = ["fetch first", "non-fast-forward", "cannot lock ref", "incorrect old value"];
+        let is_late = ["stale info", "cannot lock ref", "incorrect old value"];
         match is_late.iter().any(|reason| words.contains(reason)) {
             true => Ok(Some(git::complaint(&done))),
             false => Err(self.refused(&done)),
@@ -154,9 +170,10 @@ impl Repository {
         git
     }
 
-    /// Git for a remote, with the token of a job of GitHub's where there is one.
+    /// Git for a remote, with the token of a CI job where there is one.
     fn remote_git(&self, arguments: &[&str]) -> Command {
-        let token = std::env::var("GITHUB_TOKEN").ok().filter(|token| !token.is_empty());
+        let token = |name: &&str| std::env::var(name).ok().filter(|token| !token.is_empty());
+        let token = ["HOLDPOINT_PUSH_TOKEN", "GITHUB_TOKEN"].iter().find_map(token);
         let mut git = match token {
             Some(token) => support::git_with_token(&self.dir, &token),
             None => git::checkout_command(&self.dir),

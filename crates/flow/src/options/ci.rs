@@ -95,7 +95,7 @@ pub struct InitArgs {
     /// Also notify people when the default branch did not pass
     #[arg(long)]
     pub notify: bool,
-    /// Also keep what is measured on the default branch in a ref of the repository; on GitHub (docs/history.md)
+    /// Also keep what is measured on the default branch in a ref of the repository (docs/history.md)
     #[arg(long)]
     pub history: bool,
 }

@@ -159,6 +159,9 @@ pub struct PruneArgs {
     /// Remove whole runs with their points, not only their raw samples
     #[arg(long)]
     pub runs: bool,
+    /// With git:REF: then join it with the same ref of this remote and push the outcome
+    #[arg(long, value_name = "REMOTE", num_args = 0..=1, default_missing_value = "origin")]
+    pub push: Option<String>,
 }
 
 /// `holdpoint history accept`.

@@ -1,20 +1,38 @@
 //! The changes of whole series, and the alerts that the rule of `gate --history` would have given.
 
-use super::events;
+use super::events::{self, Found, Move};
 use super::rule::{HistoryRule, OnWorse, Standing};
 use crate::judge::status_of;
 use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{
     Changes, Effect, HistoryLevel, LevelChange, Point, RunPlace, SCHEMA_VERSION, Series, SeriesChanges,
-    Track, Verdict,
+    Track, Tracks, Verdict,
 };
 use holdpoint_stats::changes::{self, Change};
+use std::ops::RangeInclusive;
+
+/// Whether the rule of `gate --history` is replayed over each series as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alerts {
+    Leave,
+    Replay,
+}
 
 /// The changes of level in each of the series, and which of them belong together.
-pub fn find_changes(tracks: &[Track]) -> Changes {
-    let series: Vec<SeriesChanges> = tracks.iter().map(changes_of).collect();
-    let events = events::group(tracks, &series);
-    Changes { schema_version: SCHEMA_VERSION, series, events }
+pub fn find_changes(mut tracks: &[Track]) -> Changes {
+    match find_changes_in(&mut tracks, Alerts::Leave) {
+        Ok(changes) => changes,
+        Err(never) => match never {},
+    }
+}
+
+/// The same, with one series in memory at a time.
+pub fn find_changes_in<'a, T: Tracks<'a>>(tracks: &mut T, alerts: Alerts) -> Result<Changes, T::Error> {
+    let found = (0..tracks.count()).map(|index| changes_of(tracks, index, alerts));
+    let found = found.collect::<Result<Vec<Found>, _>>()?;
+    let events = events::group(tracks, &found)?;
+    let series = found.into_iter().map(|found| found.series).collect();
+    Ok(Changes { schema_version: SCHEMA_VERSION, series, events })
 }
 
 /// Replays the rule over a series, point by point; every worsening is accepted at once. The indices at which it is reported.
@@ -60,17 +78,27 @@ pub fn trend_status(point: &Point) -> &'static str {
     point.verdict.map_or(UNJUDGED, |verdict| status_of(verdict).as_str())
 }
 
-fn changes_of(track: &Track) -> SeriesChanges {
+fn changes_of<'a, T: Tracks<'a>>(tracks: &mut T, index: usize, alerts: Alerts) -> Result<Found, T::Error> {
+    let mut track = tracks.track(index)?;
     let found = changes::find_changes(&track.values());
-    SeriesChanges {
-        suite: track.suite.clone(),
-        name: track.name.clone(),
-        machine: track.machine.clone(),
-        better: track.better,
-        points_count: track.points.len(),
-        changes: found.iter().map(|change| describe(track, change)).collect(),
-        alerts: None,
+    if !found.is_empty() {
+        let around = |change: &Change| change.range[0].saturating_sub(1)..=change.range[1];
+        let around: Vec<RangeInclusive<usize>> = found.iter().map(around).collect();
+        tracks.fill(index, &mut track, &around)?;
     }
+    let changes: Vec<LevelChange> = found.iter().map(|change| describe(&track, change)).collect();
+    Ok(Found {
+        moves: changes.iter().map(|change| Move::of(&track, change)).collect(),
+        series: SeriesChanges {
+            suite: track.suite.clone(),
+            name: track.name.clone(),
+            machine: track.machine.clone(),
+            better: track.better,
+            points_count: track.points.len(),
+            changes,
+            alerts: (alerts == Alerts::Replay).then(|| find_alerts(&track)),
+        },
+    })
 }
 
 fn describe(track: &Track, change: &Change) -> LevelChange {

@@ -9,6 +9,6 @@ pub mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use find::{find_alerts, find_changes, last_good_of, level_of, trend_status};
+pub use find::{Alerts, find_alerts, find_changes, find_changes_in, last_good_of, level_of, trend_status};
 pub use judge::{POLICY_HISTORY, judge_history, needs_second_look};
 pub use rule::{HistoryRule, OnWorse, Standing};

@@ -3,18 +3,19 @@
 
 mod add;
 mod query;
+mod tls;
 
 use crate::error::HistoryError;
 use crate::location::without_password;
 use crate::record::RunRecord;
 use crate::rows::Known;
 use crate::schema::{Dialect, VERSION};
-use crate::store::{Access, Prune, Pruned, Store};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary};
-use postgres::config::SslMode;
+use crate::store::{Access, Prune, Pruned, RunAt, Store, Values};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
 use postgres::error::SqlState;
-use postgres::{Client, Config, GenericClient, NoTls, Transaction};
+use postgres::{Client, Config, GenericClient, Transaction};
 use std::time::Duration;
+use tls::Tls;
 
 /// Pauses before each new try of a server that does not answer: half a minute in all, enough for it to be restarted.
 const PAUSES_MS: [u64; 17] = [
@@ -44,6 +45,7 @@ pub struct Postgres {
 /// How the server is reached.
 struct Server {
     config: Config,
+    tls: Tls,
     place: String,
 }
 
@@ -98,6 +100,12 @@ impl Postgres {
     }
 }
 
+impl Postgres {
+    fn no_series(&self, id: &str) -> HistoryError {
+        HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() }
+    }
+}
+
 impl Store for Postgres {
     fn add(&mut self, runs: &[RunRecord]) -> Result<Vec<bool>, HistoryError> {
         self.change(|transaction, known| add::add(transaction, runs, known))
@@ -113,17 +121,33 @@ impl Store for Postgres {
 
     fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
         let found = self.change(|transaction, _| query::read(transaction, id))?;
-        found.ok_or_else(|| HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() })
+        found.ok_or_else(|| self.no_series(id))
+    }
+
+    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+        self.change(|transaction, _| query::runs_at(transaction, id, times))
+    }
+
+    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+        let found = self.change(|transaction, _| query::values(transaction, id))?;
+        found.ok_or_else(|| self.no_series(id))
     }
 
     fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
         let done = self.change(|transaction, _| query::accept(transaction, id, acceptance))?;
-        let none = || HistoryError::NoSeries { place: self.server.place.clone(), id: id.to_owned() };
-        if done { Ok(()) } else { Err(none()) }
+        if done { Ok(()) } else { Err(self.no_series(id)) }
     }
 
     fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError> {
         self.change(|transaction, _| query::document(transaction, run))
+    }
+
+    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+        self.change(|transaction, _| query::old(transaction, prune))
+    }
+
+    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+        self.change(|transaction, _| query::forget(transaction, runs))
     }
 
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {
@@ -149,26 +173,23 @@ pub fn migrate(url: &str) -> Result<u32, HistoryError> {
 impl Server {
     fn new(url: &str) -> Result<Self, HistoryError> {
         let place = without_password(url);
-        let refuse = |what: String| HistoryError::Place { place: place.clone(), what };
-        let mut config: Config =
-            url.parse().map_err(|error| refuse(format!("not a PostgreSQL URL: {error}")))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            let what = "sslmode=require is asked for, and this holdpoint speaks no TLS: use a Unix socket, a tunnel, or \
-                        sslmode=disable in a network you trust";
-            return Err(refuse(what.to_owned()));
-        }
-        config.ssl_mode(SslMode::Disable).connect_timeout(CONNECT_TIMEOUT).application_name("holdpoint");
-        Ok(Self { config, place })
+        let (mut config, tls) =
+            tls::configure(url).map_err(|what| HistoryError::Place { place: place.clone(), what })?;
+        config.connect_timeout(CONNECT_TIMEOUT).application_name("holdpoint");
+        Ok(Self { config, tls, place })
     }
 
     /// Connects; a server that is being started or restarted is waited for.
     fn connect(&self) -> Result<Client, HistoryError> {
         let mut pauses = PAUSES_MS.iter();
         loop {
-            let error = match self.config.connect(NoTls).and_then(prepare) {
+            let error = match self.config.connect(self.tls.connector()).and_then(prepare) {
                 Ok(client) => return Ok(client),
                 Err(error) => error,
             };
+            if let Some(what) = self.tls.refusal(&error) {
+                return Err(HistoryError::Place { place: self.place.clone(), what });
+            }
             let Some(pause_ms) = pauses.next().filter(|_| is_worth_repeating(&error)) else {
                 return Err(self.failed(&error));
             };

@@ -3,7 +3,7 @@
 use super::Failure;
 use crate::pack;
 use crate::rows::{self, Counts, PointRow, RunRow, Runs, SeriesRow, VerdictsByTime, WantedRuns};
-use crate::store::{Prune, PruneWhat, Pruned};
+use crate::store::{Prune, PruneWhat, Pruned, RunAt, Values};
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
 use postgres::{Row, Transaction};
 use std::collections::{HashMap, HashSet};
@@ -64,15 +64,47 @@ fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String 
 }
 
 pub fn read(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Series>, Failure> {
-    let found =
-        transaction.query_opt("SELECT id, name, key_json, better FROM series WHERE name = $1", &[&id])?;
-    let Some(row) = found else { return Ok(None) };
-    let row = series_row(&row)?;
+    let Some(row) = find_series(transaction, id)? else { return Ok(None) };
     let points = points(transaction, row.id)?;
     let runs = runs(transaction, &WantedRuns::of(&points))?;
     let machine = machine_words(&machines(transaction)?, &row);
     let (verdicts, accepted) = (verdicts(transaction, &row)?, accepted(transaction, row.id)?);
     Ok(Some(rows::series(row, machine, points, runs, &versions(transaction)?, &verdicts, accepted)))
+}
+
+pub fn values(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<Values>, Failure> {
+    let Some(row) = find_series(transaction, id)? else { return Ok(None) };
+    let found = transaction.query_one(
+        "SELECT coalesce(array_agg(at), '{}'), coalesce(array_agg(value), '{}') FROM points WHERE series = $1",
+        &[&row.id],
+    )?;
+    let (times, values): (Vec<i64>, Vec<f64>) = (found.get(0), found.get(1));
+    let mut points: Vec<(i64, f64)> = times.into_iter().zip(values).collect();
+    // Most are in order already; the server would sort them all.
+    points.sort_by_key(|(at, _)| *at);
+    let accepted = accepted(transaction, row.id)?;
+    Ok(Some(rows::values(row, points, accepted)))
+}
+
+pub fn runs_at(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    times: &[Timestamp],
+) -> Result<Vec<RunAt>, Failure> {
+    let times: Vec<i64> = times.iter().map(|time| time.millis()).collect();
+    let found = transaction.query(
+        "SELECT points.at, revision, text FROM points JOIN runs ON runs.id = run LEFT JOIN versions ON versions.id = runs.versions
+         WHERE series = (SELECT id FROM series WHERE name = $1) AND points.at = ANY($2)",
+        &[&id, &times],
+    )?;
+    let run = |row: &Row| Some(rows::run_at(Timestamp::from_millis(row.get(0))?, row.get(1), row.get(2)));
+    Ok(found.iter().filter_map(run).collect())
+}
+
+fn find_series(transaction: &mut Transaction<'_>, id: &str) -> Result<Option<SeriesRow>, Failure> {
+    let found =
+        transaction.query_opt("SELECT id, name, key_json, better FROM series WHERE name = $1", &[&id])?;
+    found.as_ref().map(series_row).transpose()
 }
 
 /// Columns come as one array each: a message for every row costs more than the row.
@@ -187,17 +219,34 @@ pub fn document(transaction: &mut Transaction<'_>, run: &RunHash) -> Result<Opti
 }
 
 pub fn prune(transaction: &mut Transaction<'_>, prune: &Prune) -> Result<Pruned, Failure> {
-    let (before, keep) = (prune.before.map(Timestamp::millis), prune.keep.map(i64::from));
-    let old = transaction.query(
-        "SELECT id FROM (SELECT id, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
-         FROM runs) AS placed WHERE ($1::bigint IS NULL OR at < $1) AND ($2::bigint IS NULL OR place > $2)",
-        &[&before, &keep],
-    )?;
+    let old = find_old(transaction, "id", prune)?;
     let old: Vec<i64> = old.iter().map(|row| row.get(0)).collect();
     match prune.what {
         PruneWhat::Samples => prune_samples(transaction, &old),
         PruneWhat::Runs => prune_runs(transaction, &old),
     }
+}
+
+pub fn old(transaction: &mut Transaction<'_>, prune: &Prune) -> Result<Vec<RunHash>, Failure> {
+    find_old(transaction, "hash", prune)?.iter().map(|row| hash(row.get(0))).collect()
+}
+
+pub fn forget(transaction: &mut Transaction<'_>, runs: &[RunHash]) -> Result<Pruned, Failure> {
+    let hashes: Vec<&[u8]> = runs.iter().map(|run| &run.0[..]).collect();
+    let found = transaction.query("SELECT id FROM runs WHERE hash = ANY($1)", &[&hashes])?;
+    prune_runs(transaction, &found.iter().map(|row| row.get(0)).collect::<Vec<_>>())
+}
+
+/// A column of the runs that are old.
+fn find_old(transaction: &mut Transaction<'_>, column: &str, prune: &Prune) -> Result<Vec<Row>, Failure> {
+    let (before, keep) = (prune.before.map(Timestamp::millis), prune.keep.map(i64::from));
+    Ok(transaction.query(
+        &format!(
+            "SELECT {column} FROM (SELECT id, hash, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
+             FROM runs) AS placed WHERE ($1::bigint IS NULL OR at < $1) AND ($2::bigint IS NULL OR place > $2)"
+        ),
+        &[&before, &keep],
+    )?)
 }
 
 fn prune_samples(transaction: &mut Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {

@@ -7,8 +7,8 @@ use crate::error::HistoryError;
 use crate::record::RunRecord;
 use crate::rows::Known;
 use crate::schema::{Dialect, VERSION};
-use crate::store::{Access, Prune, Pruned, Store};
-use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary};
+use crate::store::{Access, Prune, Pruned, RunAt, Store, Values};
+use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -59,6 +59,10 @@ impl Sqlite {
     fn ask<T>(&self, ask: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, HistoryError> {
         ask(&self.connection).map_err(|failure| failure.at(&self.place))
     }
+
+    fn no_series(&self, id: &str) -> HistoryError {
+        HistoryError::NoSeries { place: self.place.clone(), id: id.to_owned() }
+    }
 }
 
 impl Store for Sqlite {
@@ -80,17 +84,33 @@ impl Store for Sqlite {
 
     fn read(&mut self, id: &str) -> Result<Series, HistoryError> {
         let found = self.ask(|connection| query::read(connection, id))?;
-        found.ok_or_else(|| HistoryError::NoSeries { place: self.place.clone(), id: id.to_owned() })
+        found.ok_or_else(|| self.no_series(id))
+    }
+
+    fn runs_at(&mut self, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, HistoryError> {
+        self.ask(|connection| query::runs_at(connection, id, times))
+    }
+
+    fn values(&mut self, id: &str) -> Result<Values, HistoryError> {
+        let found = self.ask(|connection| query::values(connection, id))?;
+        found.ok_or_else(|| self.no_series(id))
     }
 
     fn accept(&mut self, id: &str, acceptance: &Acceptance) -> Result<(), HistoryError> {
         let done = self.change(|transaction| query::accept(transaction, id, acceptance))?;
-        let none = || HistoryError::NoSeries { place: self.place.clone(), id: id.to_owned() };
-        if done { Ok(()) } else { Err(none()) }
+        if done { Ok(()) } else { Err(self.no_series(id)) }
     }
 
     fn document(&mut self, run: &RunHash) -> Result<Option<String>, HistoryError> {
         self.ask(|connection| query::document(connection, run))
+    }
+
+    fn old(&mut self, prune: &Prune) -> Result<Vec<RunHash>, HistoryError> {
+        self.ask(|connection| query::old(connection, prune))
+    }
+
+    fn forget(&mut self, runs: &[RunHash]) -> Result<Pruned, HistoryError> {
+        self.change(|transaction| query::forget(transaction, runs))
     }
 
     fn prune(&mut self, prune: &Prune) -> Result<Pruned, HistoryError> {

@@ -3,7 +3,7 @@
 use super::Failure;
 use crate::pack;
 use crate::rows::{self, Counts, PointRow, RunRow, Runs, SeriesRow, VerdictsByTime, WantedRuns};
-use crate::store::{Prune, PruneWhat, Pruned};
+use crate::store::{Prune, PruneWhat, Pruned, RunAt, Values};
 use holdpoint_model::{Acceptance, RunHash, Series, SeriesFilter, SeriesSummary, Timestamp, Versions};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use std::collections::HashMap;
@@ -58,11 +58,7 @@ fn machine_words(machines: &HashMap<String, String>, row: &SeriesRow) -> String 
 }
 
 pub fn read(connection: &Connection, id: &str) -> Result<Option<Series>, Failure> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, name, key_json, better FROM series WHERE name = ?")?;
-    let mut found = statement.query([id])?;
-    let Some(row) = found.next()? else { return Ok(None) };
-    let row = series_row(row)?;
+    let Some(row) = find_series(connection, id)? else { return Ok(None) };
     let mut statement = connection.prepare_cached(
         "SELECT at, run, value, low, high, samples FROM points WHERE series = ? ORDER BY at, run",
     )?;
@@ -81,6 +77,39 @@ pub fn read(connection: &Connection, id: &str) -> Result<Option<Series>, Failure
     let machine = machine_words(&machines(connection)?, &row);
     let (verdicts, accepted) = (verdicts(connection, &row)?, accepted(connection, row.id)?);
     Ok(Some(rows::series(row, machine, points, runs, &versions(connection)?, &verdicts, accepted)))
+}
+
+pub fn values(connection: &Connection, id: &str) -> Result<Option<Values>, Failure> {
+    let Some(row) = find_series(connection, id)? else { return Ok(None) };
+    let mut statement =
+        connection.prepare_cached("SELECT at, value FROM points WHERE series = ? ORDER BY at")?;
+    let points = statement.query_map([row.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let points = points.collect::<Result<Vec<(i64, f64)>, _>>()?;
+    let accepted = accepted(connection, row.id)?;
+    Ok(Some(rows::values(row, points, accepted)))
+}
+
+fn find_series(connection: &Connection, id: &str) -> Result<Option<SeriesRow>, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, name, key_json, better FROM series WHERE name = ?")?;
+    let mut found = statement.query([id])?;
+    found.next()?.map(series_row).transpose()
+}
+
+pub fn runs_at(connection: &Connection, id: &str, times: &[Timestamp]) -> Result<Vec<RunAt>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT revision, text FROM points JOIN runs ON runs.id = run LEFT JOIN versions ON versions.id = runs.versions
+         WHERE series = (SELECT id FROM series WHERE name = ?) AND points.at = ?",
+    )?;
+    let mut runs = Vec::new();
+    for at in times {
+        let found = statement.query_map(params![id, at.millis()], |row| {
+            let versions: Option<String> = row.get(1)?;
+            Ok(rows::run_at(*at, row.get(0)?, versions.as_deref()))
+        })?;
+        runs.extend(found.collect::<Result<Vec<_>, _>>()?);
+    }
+    Ok(runs)
 }
 
 fn runs(connection: &Connection, wanted: &WantedRuns) -> Result<Runs, Failure> {
@@ -172,17 +201,37 @@ pub fn document(connection: &Connection, run: &RunHash) -> Result<Option<String>
 }
 
 pub fn prune(transaction: &Transaction<'_>, prune: &Prune) -> Result<Pruned, Failure> {
-    let mut statement = transaction.prepare(
-        "SELECT id FROM (SELECT id, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
-         FROM runs) WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR place > ?2)",
-    )?;
-    let old =
-        statement.query_map(params![prune.before.map(Timestamp::millis), prune.keep], |row| row.get(0))?;
-    let old: Vec<i64> = old.collect::<Result<_, _>>()?;
+    let old = find_old(transaction, "id", prune, |row| row.get(0))?;
     match prune.what {
         PruneWhat::Samples => prune_samples(transaction, &old),
         PruneWhat::Runs => prune_runs(transaction, &old),
     }
+}
+
+pub fn old(connection: &Connection, prune: &Prune) -> Result<Vec<RunHash>, Failure> {
+    find_old(connection, "hash", prune, |row| row.get(0).map(RunHash))
+}
+
+pub fn forget(transaction: &Transaction<'_>, runs: &[RunHash]) -> Result<Pruned, Failure> {
+    let mut find = transaction.prepare("SELECT id FROM runs WHERE hash = ?")?;
+    let found = runs.iter().map(|run| find.query_row([&run.0[..]], |row| row.get(0)).optional());
+    let ids: Vec<Option<i64>> = found.collect::<Result<_, _>>()?;
+    prune_runs(transaction, &ids.into_iter().flatten().collect::<Vec<_>>())
+}
+
+/// A column of the runs that are old.
+fn find_old<T>(
+    connection: &Connection,
+    column: &str,
+    prune: &Prune,
+    get: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, Failure> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT {column} FROM (SELECT id, hash, at, row_number() OVER (PARTITION BY suite, kind ORDER BY at DESC, hash) AS place
+         FROM runs) WHERE (?1 IS NULL OR at < ?1) AND (?2 IS NULL OR place > ?2)",
+    ))?;
+    let old = statement.query_map(params![prune.before.map(Timestamp::millis), prune.keep], get)?;
+    Ok(old.collect::<Result<_, _>>()?)
 }
 
 fn prune_samples(transaction: &Transaction<'_>, old: &[i64]) -> Result<Pruned, Failure> {

@@ -2,11 +2,12 @@
 
 use crate::server::Server;
 use holdpoint_history::{
-    Access, HistoryError, Location, Prune, PruneWhat, RunRecord, Store, VERSION, force_version, migrate,
-    open, series_id,
+    Access, HistoryError, Location, Prune, PruneWhat, RunRecord, Store, StoreTracks, VERSION, force_version,
+    migrate, open, series_id,
 };
 use holdpoint_model::{
-    Acceptance, Judgement, Report, RunHash, SeriesFilter, Timestamp, Trend, TrendMetric, Verdict, document,
+    Acceptance, Judgement, Report, Revision, RunHash, SeriesFilter, Timestamp, Track, Tracks, Trend,
+    TrendMetric, Verdict, document,
 };
 use std::collections::BTreeSet;
 
@@ -17,6 +18,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("adding twice changes nothing", adding_twice_changes_nothing),
     ("points of different identity are never joined", points_of_different_identity_are_never_joined),
     ("a report comes back with verdicts and versions", a_report_comes_back_with_verdicts_and_versions),
+    ("a track has what its series has", a_track_has_what_its_series_has),
     ("an accepted change stays with its series", an_accepted_change_stays_with_its_series),
     ("pruned samples leave summaries and points", pruned_samples_leave_summaries_and_points),
     ("pruned runs leave the newest", pruned_runs_leave_the_newest),
@@ -167,6 +169,41 @@ fn a_report_comes_back_with_verdicts_and_versions(location: &Location) {
     assert_eq!(store.document(&RunHash([1; 32])).unwrap(), None);
 }
 
+/// Finding changes reads less than the whole series, and must see the same.
+fn a_track_has_what_its_series_has(location: &Location) {
+    let mut store = store(location);
+    let commit = |n: u32| Some(Revision { commit: format!("{n:040x}"), dirty: n == 3 });
+    let mut runs: Vec<RunRecord> = (0..40).map(|n| run(n, f64::from(n), &["sort", "twin"])).collect();
+    for (n, run) in (0..).zip(&mut runs) {
+        run.revision = commit(n);
+        run.versions = [("kernel".to_owned(), format!("6.{}", n / 20))].into();
+    }
+    store.add(&runs).unwrap();
+    // Two runs of one moment, in one of the series.
+    let mut twin = run(7, 100.0, &["twin"]);
+    twin.revision = commit(100);
+    store.add(&[twin]).unwrap();
+    let series = store.list(&SeriesFilter::default()).unwrap();
+    let wanted: Vec<Track> = series.iter().map(|one| Track::from(&store.read(&one.id).unwrap())).collect();
+    let mut tracks = StoreTracks::new(&mut *store, &series);
+    for (index, wanted) in wanted.iter().enumerate() {
+        let mut track = tracks.track(index).unwrap();
+        assert_eq!(track.values(), wanted.values(), "{}", wanted.name);
+        tracks.fill(index, &mut track, &[5..=6, 20..=20]).unwrap();
+        for i in [5, 6, 20] {
+            let (found, wanted_point) = (&track.points[i], &wanted.points[i]);
+            assert_eq!((&found.commit, found.at), (&wanted_point.commit, wanted_point.at));
+            let versions =
+                |track: &Track, i: usize| track.versions[track.points[i].versions.unwrap() as usize].clone();
+            assert_eq!(versions(&track, i), versions(wanted, i));
+        }
+        tracks.fill(index, &mut track, &[0..=wanted.points.len() - 1]).unwrap();
+        assert_eq!(track.as_ref(), wanted);
+    }
+    let missing = store.values("000000000000").unwrap_err();
+    assert!(matches!(missing, HistoryError::NoSeries { .. }), "{missing}");
+}
+
 fn an_accepted_change_stays_with_its_series(location: &Location) {
     let mut store = store(location);
     let runs = [run(1, 1.0, &["sort"]), run(2, 2.0, &["sort", "scan"])];
@@ -183,6 +220,7 @@ fn an_accepted_change_stays_with_its_series(location: &Location) {
     acceptance.why = "exact answers, #12".to_owned();
     store.accept(&id, &acceptance).unwrap();
     assert_eq!(store.read(&id).unwrap().accepted, [acceptance.clone()]);
+    assert_eq!(store.values(&id).unwrap().accepted, [acceptance.clone()]);
     let other = only_id(&mut *store, "scan");
     assert_eq!(store.read(&other).unwrap().accepted, []);
     assert!(matches!(store.accept("nosuchseries", &acceptance), Err(HistoryError::NoSeries { .. })));
@@ -215,9 +253,14 @@ fn pruned_runs_leave_the_newest(location: &Location) {
     assert_eq!((pruned.runs_count, pruned.points_count), (2, 2));
     assert_eq!(values(&mut *store, "sort"), [3.0, 4.0, 5.0]);
     let before = Prune { before: Some(runs[4].at), keep: None, ..keep };
+    let old: BTreeSet<RunHash> = store.old(&before).unwrap().into_iter().collect();
+    assert_eq!(old, BTreeSet::from([runs[2].hash, runs[3].hash]));
     assert_eq!(store.prune(&before).unwrap().runs_count, 2);
     assert_eq!(values(&mut *store, "sort"), [5.0]);
     assert_eq!(store.add(&runs[..1]).unwrap(), [true]);
+    let forgotten = store.forget(&[runs[0].hash, RunHash([7; 32])]).unwrap();
+    assert_eq!((forgotten.runs_count, forgotten.points_count), (1, 1));
+    assert_eq!(store.add(&runs[..1]).unwrap(), [true], "it is not known any more");
 }
 
 /// Twenty here, as a server has few connections; the campaign has two hundred.

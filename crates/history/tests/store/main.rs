@@ -7,6 +7,7 @@
 
 mod cases;
 mod server;
+mod tls;
 
 use cases::CASES;
 use holdpoint_history::Location;
@@ -36,4 +37,12 @@ fn postgresql_passes_every_case() {
     let location = server.create_database("restart");
     eprintln!("postgresql: a restarted server is waited for");
     cases::a_writer_waits_for_its_server(&location, &server);
+}
+
+#[test]
+fn a_server_is_believed_as_far_as_its_url_says() {
+    if !tls::a_server_is_believed_as_far_as_its_url_says() {
+        assert!(std::env::var_os(REQUIRED).is_none(), "PostgreSQL's initdb or openssl is not installed");
+        eprintln!("skipped: PostgreSQL's initdb or openssl is not installed");
+    }
 }

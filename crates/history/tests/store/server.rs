@@ -11,16 +11,33 @@ pub struct Server {
     programs: PathBuf,
     /// The server refuses to run as root; this user is there wherever PostgreSQL was installed as a package.
     user: Option<&'static str>,
-    settings: &'static str,
+    settings: String,
+    /// Its TCP port, and the number in its socket's name.
+    pub port: u16,
 }
+
+/// The number in the name of a socket that no port goes with.
+const NO_PORT: u16 = 5432;
 
 impl Server {
     /// With these settings beside its defaults; `None` without PostgreSQL on this machine.
-    pub fn start(settings: &'static str) -> Option<Self> {
+    pub fn start(settings: &str) -> Option<Self> {
+        Self::start_at(settings.to_owned(), NO_PORT)
+    }
+
+    /// The same, and it can be reached by TCP from this machine.
+    #[allow(dead_code)]
+    pub fn start_with_port(settings: &str) -> Option<Self> {
+        // Free a moment ago; whoever takes it meanwhile makes the start fail, which is seen.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self::start_at(format!("{settings} -c listen_addresses=localhost"), port)
+    }
+
+    fn start_at(settings: String, port: u16) -> Option<Self> {
         let programs = find_programs()?;
         let dir = tempfile::Builder::new().prefix("holdpoint-pg").tempdir_in("/tmp").unwrap();
         let is_root = dir.path().metadata().unwrap().uid() == 0;
-        let server = Self { dir, programs, user: is_root.then_some("postgres"), settings };
+        let server = Self { dir, programs, user: is_root.then_some("postgres"), settings, port };
         if let Some(user) = server.user {
             run(Command::new("chown").arg(user).arg(server.dir.path()));
         }
@@ -49,17 +66,37 @@ impl Server {
     pub fn create_database(&self, name: &str) -> Location {
         let socket = self.dir.path().to_str().unwrap();
         run(self.program("createdb").args(["-U", "holdpoint", "-h", socket, name]));
-        Location::Postgres(format!("postgres://holdpoint@/{name}?host={socket}"))
+        Location::Postgres(format!("postgres://holdpoint@/{name}?host={socket}&port={}", self.port))
     }
 
     /// How large a database is.
     #[allow(dead_code)]
     pub fn size_bytes(&self, name: &str) -> u64 {
+        self.ask(name, &format!("SELECT pg_database_size('{name}')")).parse().unwrap_or(0)
+    }
+
+    /// The answer of a database to a question, or to the last of several.
+    pub fn ask(&self, database: &str, question: &str) -> String {
         let socket = self.dir.path().to_str().unwrap();
-        let question = format!("SELECT pg_database_size('{name}')");
         let mut psql = self.program("psql");
-        let done = run(psql.args(["-U", "holdpoint", "-h", socket, "-Atc", &question, name]));
-        String::from_utf8_lossy(&done.stdout).trim().parse().unwrap_or(0)
+        let done = run(psql.args(["-U", "holdpoint", "-h", socket, "-Atc", question, database]));
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+
+    /// Speaks TLS from now on, with this certificate and its key.
+    #[allow(dead_code)]
+    pub fn offer_tls(&self, certificate: &Path, key: &Path) {
+        let data = self.dir.path().join("data");
+        for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let to = data.join(name);
+            std::fs::copy(from, &to).unwrap();
+            run(Command::new("chmod").arg("600").arg(&to));
+            if let Some(user) = self.user {
+                run(Command::new("chown").arg(user).arg(&to));
+            }
+        }
+        self.ask("postgres", "ALTER SYSTEM SET ssl = on");
+        run(self.control("restart").arg("-l").arg(self.dir.path().join("log")));
     }
 
     fn control(&self, what: &str) -> Command {
@@ -78,7 +115,7 @@ impl Server {
             }
             None => Command::new(path),
         };
-        command.current_dir(self.dir.path()).env("LC_ALL", "C.UTF-8");
+        command.current_dir(self.dir.path()).env("LC_ALL", "C.UTF-8").env("PGPORT", self.port.to_string());
         command
     }
 }

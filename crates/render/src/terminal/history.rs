@@ -47,7 +47,8 @@ pub fn history(all: &[SeriesSummary], style: Style) -> String {
         grid.push(cells);
     }
     let points: u64 = all.iter().map(|series| series.points_count).sum();
-    let sentence = format!("{} series with {} points", units::count(all.len() as u64), units::count(points));
+    let noun = if points == 1 { "point" } else { "points" };
+    let sentence = format!("{} series with {} {noun}", units::count(all.len() as u64), units::count(points));
     paragraphs(&[grid.render(style), last_line(style, Ink::Strong, "history", &sentence)])
 }
 
