@@ -325,8 +325,8 @@ pub fn copy(from: &Path, to: &Path) -> bool {
 
 /// The files that `ci init` writes with these flags and all parts that the forge can have, by name.
 pub fn written(flags: &[&str]) -> BTreeMap<String, String> {
-    let history: &[&str] = if flags.contains(&"gitlab") { &[] } else { &["--history"] };
-    written_as(&[flags, &["--gpu", "--weekly", "--promote", "--notify"], history].concat())
+    let of_github: &[&str] = if flags.contains(&"gitlab") { &[] } else { &["--history", "--forks"] };
+    written_as(&[flags, &["--gpu", "--weekly", "--promote", "--notify"], of_github].concat())
 }
 
 /// The files that `ci init` writes with these flags alone.
