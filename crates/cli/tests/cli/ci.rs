@@ -80,7 +80,7 @@ fn init_finds_the_default_branch_and_the_suite() {
     here.git(&["commit", "--quiet", "--allow-empty", "--message", "x"]);
     here.git(&["switch", "--quiet", "--create", "topic"]);
     let branches = |here: &Here| {
-        init(&here, &["--force"]).ends(0);
+        init(here, &["--force"]).ends(0);
         let text = here.read(&workflow("perf.yml"));
         text.lines().find(|line| line.contains("branches:")).unwrap().trim().to_owned()
     };
