@@ -125,3 +125,48 @@ fn finish(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| format!("{line}: {error}"))?;
     status.success().then_some(()).ok_or_else(|| format!("{line}: {status}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leon::Template;
+    use std::collections::HashMap;
+
+    fn read(path: &str) -> String {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        fs::read_to_string(root.join(path)).expect(path)
+    }
+
+    /// By the rules of https://github.com/cargo-bins/cargo-binstall/blob/main/SUPPORT.md.
+    #[test]
+    fn binstall_finds_the_archives_that_a_release_has() {
+        let manifest: toml::Table = read("crates/cli/Cargo.toml").parse().expect("a manifest");
+        let binstall = &manifest["package"]["metadata"]["binstall"];
+        let root: toml::Table = read("Cargo.toml").parse().expect("a manifest");
+        let repository = root["workspace"]["package"]["repository"].as_str().expect("a repository");
+        for target in
+            [TARGET, "x86_64-unknown-linux-musl", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin"]
+        {
+            let values = HashMap::from([
+                ("name", "holdpoint"),
+                ("version", VERSION),
+                ("repo", repository),
+                ("bin", manifest["bin"][0]["name"].as_str().expect("a program")),
+                ("target", target),
+                ("binary-ext", ""),
+            ]);
+            let render = |key: &str| {
+                let template = binstall[key].as_str().expect("a template");
+                Template::parse(template).expect("a template").render(&values).expect("known names only")
+            };
+            let name = archive_name().replace(TARGET, target);
+            assert_eq!(render("pkg-url"), format!("{repository}/releases/download/v{VERSION}/{name}.tar.gz"));
+            assert_eq!(render("bin-dir"), format!("{name}/holdpoint"));
+        }
+        assert_eq!(binstall["pkg-fmt"].as_str(), Some("tgz"));
+        // The release workflow names the others by the same rule.
+        let release = read(".github/workflows/release.yml");
+        assert!(release.contains(r#"name="holdpoint-${GITHUB_REF_NAME#v}-$TARGET""#));
+        assert!(release.contains(r#"tar -czf "dist/$name.tar.gz" -C dist "$name""#));
+    }
+}

@@ -28,6 +28,7 @@ const GITHUB: &[(&str, Option<Part>, &str)] = &[
     (".github/workflows/perf-promote.yml", Some(Part::Promote), template!("github/perf-promote.yml")),
     (".github/workflows/perf-notify.yml", Some(Part::Notify), template!("github/perf-notify.yml")),
     (".github/workflows/perf-history.yml", Some(Part::History), template!("github/perf-history.yml")),
+    (".github/workflows/perf-forks.yml", Some(Part::Forks), template!("github/perf-forks.yml")),
 ];
 
 const GITLAB: &[(&str, Option<Part>, &str)] =
@@ -57,15 +58,18 @@ pub enum Part {
     Notify,
     /// A history in a ref of the repository.
     History,
+    /// Comments on pull requests of forks; on GitHub.
+    Forks,
 }
 
 impl Part {
-    const ALL: [(&'static str, Self); 5] = [
+    const ALL: [(&'static str, Self); 6] = [
         ("gpu", Self::Gpu),
         ("weekly", Self::Weekly),
         ("promote", Self::Promote),
         ("notify", Self::Notify),
         ("history", Self::History),
+        ("forks", Self::Forks),
     ];
 }
 

@@ -103,7 +103,7 @@ pub struct Global {
     /// Format of stdout
     #[arg(long, global = true, value_enum, default_value_t = Format::Human, help_heading = "Output")]
     pub format: Format,
-    /// Print nothing but errors (and JSON, if asked for); the exit code tells
+    /// Print only errors (and JSON, if requested); the exit code has the result
     #[arg(long, short, global = true, help_heading = "Output")]
     pub quiet: bool,
     /// Print help with every flag
@@ -154,7 +154,7 @@ pub enum Command {
     Init(FirstSuiteArgs),
     /// Report what this machine can measure and what is missing
     Doctor,
-    /// List and remove the builds of revisions that ab, gate and bisect keep
+    /// List and remove the cached builds of revisions
     Cache(CacheArgs),
     /// Profile a suite's kernels and name the bottleneck (Nsight Compute)
     Profile(ProfileArgs),

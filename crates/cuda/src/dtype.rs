@@ -18,7 +18,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// By its name in a suite or in the seeds.
+    /// By its name in a suite or in the originals.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "f32" | "fp32" | "float32" => Self::F32,

@@ -8,7 +8,7 @@ use holdpoint_model::FailureCause;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {detail}")]
 pub struct Unavailable {
-    /// A reason code, the seeds' where they have one.
+    /// A reason code, the originals' where they have one.
     pub reason: &'static str,
     /// The finding, and a remedy.
     pub detail: String,

@@ -54,6 +54,7 @@ pub fn run() -> Result<Done<Status>, FlowError> {
     let ci = CI_FILES.into_iter().find(|file| root.join(file).exists());
     let next = match (&last, &calibration) {
         _ if !is_own => "holdpoint init: a first suite for this repository".to_owned(),
+        _ if is_unfinished(&name) => format!("fill in what is marked CHANGE in {name}, then holdpoint run"),
         (Some(last), _) if last.verdict == Verdict::Regressed || last.verdict == Verdict::Broken => {
             "holdpoint report artifacts/comparison.json --html report.html: see what is slower or broken"
                 .to_owned()
@@ -69,7 +70,10 @@ pub fn run() -> Result<Done<Status>, FlowError> {
         suite: describe_suite(&suite, &name, is_own),
         baseline: baseline.map_or_else(
             || "none on this machine (holdpoint gate records one)".to_owned(),
-            |baseline| format!("{} metrics", baseline.metrics.len()),
+            |baseline| match baseline.metrics.len() {
+                1 => "1 metric".to_owned(),
+                count => format!("{count} metrics"),
+            },
         ),
         calibration: calibration
             .map_or_else(|| "none on this machine".to_owned(), |found| describe_calibration(&found)),
@@ -78,6 +82,11 @@ pub fn run() -> Result<Done<Status>, FlowError> {
         next,
     };
     Ok(Done::new(status, ExitCode::Ok))
+}
+
+/// Whether `init` has left something to fill in.
+fn is_unfinished(suite: &str) -> bool {
+    holdpoint_store::read_text(Path::new(suite)).is_ok_and(|text| text.contains(crate::init::TO_FILL_IN))
 }
 
 /// A file that is there and cannot be read is not taken for none.

@@ -51,7 +51,7 @@ pub(crate) fn judge_by(
     let status = status_check(comparison);
     let mut checks: Vec<Check> = status.into_iter().chain(comparison.rows.iter().map(rule)).collect();
     if comparison.current_status.as_deref() == Some("skipped") {
-        // The seeds' report of a run that was skipped has no benchmarks, so in their word every metric is missing.
+        // The originals' report of a run that was skipped has no benchmarks, so in their word every metric is missing.
         let skipped = checks.iter_mut().filter(|check| check.status == CheckStatus::Skipped);
         skipped.for_each(|check| check.status = CheckStatus::Missing);
     }
@@ -91,7 +91,7 @@ fn worst_threshold(checks: &[Check]) -> Option<ThresholdKeys> {
     keys.min_by(|a, b| a.improvement_pct.total_cmp(&b.improvement_pct)).cloned()
 }
 
-/// The seeds' `__status__`: a run that is not as required fails, whatever its numbers.
+/// The originals' `__status__`: a run that is not as required fails, whatever its numbers.
 fn status_check(comparison: &Comparison) -> Option<Check> {
     let current = comparison.current_status.as_ref()?;
     if *current == comparison.required_status {
@@ -121,7 +121,7 @@ pub(crate) fn check(row: &Row, allowed_max_ms: Option<f64>, rule: impl FnOnce(f6
         Found::Incomparable(_, problem) => {
             (CheckStatus::Inconclusive, Verdict::Inconclusive, problem.clone())
         }
-        // The seeds' rule under either policy: what the baseline has, the run must have.
+        // The originals' rule under either policy: what the baseline has, the run must have.
         Found::Missing => {
             let reason =
                 "the baseline has this metric, the run does not; was the workload removed or renamed?";
@@ -154,7 +154,7 @@ fn unless_busier(row: &Row, check: Check) -> Check {
     }
 }
 
-/// The seeds' word for a verdict over times.
+/// The originals' word for a verdict over times.
 pub(crate) fn status_of(verdict: Verdict) -> CheckStatus {
     match verdict {
         Verdict::Improved | Verdict::Pass | Verdict::Waived => CheckStatus::Pass,

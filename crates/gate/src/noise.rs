@@ -15,7 +15,7 @@ pub const SPREAD_FACTOR: f64 = 3.0;
 /// of the runs. As long as that band is within the tolerance, the policy
 /// decides. If it is wider, only what is clear anyway is decided: a change beyond the band and the tolerance is a
 /// regression; one that would be within the tolerance even if the noise had flattered it passes, and is an
-/// improvement if it lies beyond the band. Baselines with fewer runs than tell a spread, as all of the seeds', are the
+/// improvement if it lies beyond the band. Baselines with fewer runs than tell a spread, as all of the originals', are the
 /// policy's alone.
 pub(crate) fn weigh(
     was: &BaselineMetric,

@@ -20,7 +20,7 @@ pub enum RecordError {
     Promoted,
     /// A run without metrics: a baseline of it would gate nothing.
     NoMetrics,
-    /// A run of a GPU suite with none of the metrics that the seeds' template has.
+    /// A run of a GPU suite with none of the metrics that the originals' template has.
     NoTemplateMetrics,
     /// Not enough runs to know the spread.
     TooFewRuns {
@@ -46,7 +46,7 @@ impl std::fmt::Display for RecordError {
             ),
             Self::NoMetrics => f.write_str("the run has no metrics; a baseline of it would gate nothing"),
             Self::NoTemplateMetrics => f.write_str(
-                "the run has none of the metrics of the seeds' GPU template, such as \
+                "the run has none of the metrics of Apex-X's GPU template, such as \
                  benchmarks.tile_ops.tilepack.dispatch.p50_ms; take all it has: \"holdpoint baseline record\"",
             ),
             Self::TooFewRuns { metric, runs_count } => write!(
@@ -61,7 +61,7 @@ impl std::fmt::Display for RecordError {
 impl std::error::Error for RecordError {}
 
 /// A baseline from runs of one suite on one machine: the value is the median over the runs, the tolerance
-/// comes from their differences (the seeds' default where there are too few).
+/// comes from their differences (the originals' default where there are too few).
 pub fn record(runs: &[Current], alarm_rate: f64) -> Result<Baseline, RecordError> {
     let mut baseline = collect(runs)?;
     tolerance::fit(&mut baseline, alarm_rate);
@@ -114,16 +114,16 @@ const GPU_TEMPLATE: [&str; 12] = [
     "benchmarks.tilessm.triton_dispatch.p50_ms",
     "benchmarks.tilessm.triton_dispatch.p95_ms",
 ];
-/// The seeds' advice with it.
+/// The originals' advice with it.
 const GPU_TEMPLATE_NOTES: &str = "GPU baseline template; regenerate on the target self-hosted GPU runner and \
                                   adjust tolerances for stable CI.";
 
-/// The seeds' advice with that of a sweep.
+/// The originals' advice with that of a sweep.
 const SWEEP_TEMPLATE_NOTES: &str = "TensorRT shape-sweep baseline template; regenerate on the target deployment GPU runner with a \
                                     production engine and shape-case set.";
 
-/// A baseline from runs with the seeds' template tolerances, wide enough for anything. Of places in the GPU report it has
-/// those that the seeds' template has, as far as the runs do.
+/// A baseline from runs with the originals' template tolerances, wide enough for anything. Of places in the GPU report it has
+/// those that the originals' template has, as far as the runs do.
 pub fn template(runs: &[Current]) -> Result<Baseline, RecordError> {
     let mut baseline = collect(runs)?;
     if baseline.metrics.keys().any(|name| is_place(name)) {
@@ -155,17 +155,17 @@ pub fn fit_tolerances(baseline: &mut Baseline, alarm_rate: f64) -> Result<(), Re
     Ok(())
 }
 
-/// Whether a metric is a place in the seeds' GPU report.
+/// Whether a metric is a place in the originals' GPU report.
 fn is_place(metric: &str) -> bool {
     metric.starts_with("benchmarks.")
 }
 
-/// Whether a metric is one of the seeds' sweep of a model.
+/// Whether a metric is one of the originals' sweep of a model.
 fn is_of_sweep(metric: &str) -> bool {
     metric.starts_with("case.") || metric.starts_with("summary.")
 }
 
-/// The seeds' three templates, told apart by how each names its metrics.
+/// The originals' three templates, told apart by how each names its metrics.
 fn template_tolerance(metric: &str) -> (f64, f64) {
     let is_p95 = metric.ends_with("p95_ms");
     if metric.contains("end_to_end_infer") {

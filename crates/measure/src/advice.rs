@@ -51,10 +51,10 @@ fn busy(share: f64, busiest: Option<Busiest>) -> Advice {
         Some(Busiest { pid, name, cpus }) => advice(
             "busy",
             format!("{detail}, most of all {name} ({pid}) with {:.0} % of one", cpus * 100.0),
-            format!("end it or wait for it: kill {pid}"),
+            "wait until it has ended".to_owned(),
         ),
         None => {
-            advice("busy", detail, "end them or wait for them; they live for less than a second".to_owned())
+            advice("busy", detail, "wait until they have ended; each lives for less than a second".to_owned())
         }
     }
 }
@@ -113,10 +113,8 @@ fn from_settings(root: &Path, usable_cpus: usize) -> Vec<Advice> {
     let is_virtual = read("proc/cpuinfo").is_some_and(|text| has_flag(&text, "hypervisor"));
     if is_virtual && cpus.is_empty() {
         let detail =
-            "this is a virtual machine: its frequency, its siblings and its neighbours are the host's"
-                .to_owned();
-        let remedy =
-            "measure on a machine of its own; else compare side by side, which suffers least".to_owned();
+            "this is a virtual machine: the host sets its clock and shares its CPUs with others".to_owned();
+        let remedy = "measure on dedicated hardware, or compare side by side, which suffers least".to_owned();
         all.push(advice("virtual_machine", detail, remedy));
     }
     let turbo =

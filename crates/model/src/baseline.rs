@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A baseline file: the seeds' shape, with the machine, the runs and their spread beside it.
+/// A baseline file: the originals' shape, with the machine, the runs and their spread beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "baseline")]
 pub struct Baseline {
@@ -18,7 +18,7 @@ pub struct Baseline {
     /// The status a run must have to be compared; `ok` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_status: Option<String>,
-    /// The machine the values hold for. Absent in the seeds' files.
+    /// The machine the values hold for. Absent in the originals' files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// Other conditions that must match. Absent in the files of Apex-X and cudadent42.
@@ -27,7 +27,7 @@ pub struct Baseline {
     /// The false-alarm rate per suite that the tolerances were made for. Absent where they were not made from runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alarm_rate: Option<f64>,
-    /// The runs the values come from. Absent in the seeds' files.
+    /// The runs the values come from. Absent in the originals' files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<BaselineRun>,
     /// How it became the baseline; absent if it was recorded by hand.
@@ -92,12 +92,12 @@ pub struct BaselineMetric {
     pub smallest_visible_slowdown: Option<f64>,
 }
 
-/// The seeds' tolerance where a file names none.
+/// The originals' tolerance where a file names none.
 fn default_ratio() -> f64 {
     DEFAULT_RATIO
 }
 
-/// The seeds' tolerance where a file names none.
+/// The originals' tolerance where a file names none.
 pub const DEFAULT_RATIO: f64 = 0.50;
 
 /// The tolerance of a baseline that is one run: it says nothing about the noise between runs, which on a shared machine is often
@@ -110,7 +110,7 @@ impl BaselineMetric {
         self.max_regression_ratio == ratio && self.max_regression_abs_ms == 0.0
     }
 
-    /// The seeds' rule: anything above this fails.
+    /// The originals' rule: anything above this fails.
     pub fn allowed_max_ms(&self) -> f64 {
         self.value_ms * (1.0 + self.max_regression_ratio) + self.max_regression_abs_ms
     }

@@ -47,7 +47,7 @@ impl Verdict {
     }
 }
 
-/// The seeds' words for one check; `inconclusive` and `skipped` are ours.
+/// The originals' words for one check; `inconclusive` and `skipped` are ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckStatus {
@@ -81,7 +81,7 @@ impl CheckStatus {
 pub struct Judgement {
     pub schema_version: u32,
     pub suite: String,
-    /// The seeds' word: `pass` when every check passed, else `fail`.
+    /// The originals' word: `pass` when every check passed, else `fail`.
     pub status: String,
     /// The worst verdict of all checks.
     pub verdict: Verdict,
@@ -111,7 +111,7 @@ pub struct Judgement {
     pub ungated: Vec<String>,
     /// One check per metric.
     pub checks: Vec<Check>,
-    /// The seeds' keys of the worst check, under the policy `threshold`.
+    /// The originals' keys of the worst check, under the policy `threshold`.
     #[serde(flatten)]
     pub threshold: Option<ThresholdKeys>,
     /// Everything needed to judge again. Absent if two reports were compared.
@@ -227,7 +227,7 @@ pub struct Check {
     /// The workload it belongs to, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// The seeds' word.
+    /// The originals' word.
     pub status: CheckStatus,
     /// Ours.
     pub verdict: Verdict,
@@ -257,7 +257,7 @@ pub struct Check {
     /// For `__status__`: what it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
-    /// The seeds' keys under the policy `threshold`.
+    /// The originals' keys under the policy `threshold`.
     #[serde(flatten)]
     pub threshold: Option<ThresholdKeys>,
     /// Keys that only a comparison of two sides has.

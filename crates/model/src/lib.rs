@@ -82,7 +82,7 @@ pub use tune::{TuneOutcome, TunedKernel, Tuning};
 pub use unit_plan::{UnitCost, UnitPlan};
 pub use waiver::{UsedWaiver, Waiver, WaiverState, Waivers};
 
-/// The version of every file format that holdpoint writes. It is the seeds' own version number: what
+/// The version of every file format that holdpoint writes. It is the originals' own version number: what
 /// holdpoint adds, it adds beside their keys. Raise it only when a key changes its meaning.
 pub const SCHEMA_VERSION: u32 = 1;
 

@@ -1,5 +1,5 @@
 //! Replay manifests: what was computed from which seed and configuration, and the hashes of the answers. The hashed keys are the
-//! seeds'; what is added stands beside them and outside the hash.
+//! originals'; what is added stands beside them and outside the hash.
 
 use crate::machine::{EnvironmentLock, Machine, Revision, Toolchain};
 use crate::{FuzzCase, Values};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename = "replay_manifest")]
 pub struct ReplayManifest {
-    /// Always 1; the seeds' own manifests do not say.
+    /// Always 1; the originals' own manifests do not say.
     #[serde(default = "crate::schema_version")]
     pub schema_version: u32,
     /// The suite: a built-in one, or its file.

@@ -21,7 +21,7 @@ pub struct Report {
     /// Why, when the status is not `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The seeds' environment block.
+    /// The originals' environment block.
     pub environment: Environment,
     pub config: RunConfig,
     /// The machine, where it is known.
@@ -34,7 +34,7 @@ pub struct Report {
     /// Other conditions that must match for a comparison; absent in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_lock: Option<EnvironmentLock>,
-    /// The metrics that are gated, flat, as the seeds name them: `infer_p50_ms`.
+    /// The metrics that are gated, flat, as the originals name them: `infer_p50_ms`.
     pub metrics: BTreeMap<String, f64>,
     /// One measurement per workload, in the suite's order.
     pub benchmarks: IndexMap<String, Measurement>,
@@ -90,7 +90,7 @@ impl RunStatus {
     }
 }
 
-/// The seeds' environment block; ours is in `machine` and `toolchain`.
+/// The originals' environment block; ours is in `machine` and `toolchain`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Operating system, kernel and instruction set in one line.
@@ -146,7 +146,7 @@ pub enum Outcome {
 pub struct Measured {
     /// Median over all samples.
     pub p50_ms: f64,
-    /// `sorted[floor(0.95(n-1))]`, the seeds' rule.
+    /// `sorted[floor(0.95(n-1))]`, the originals' rule.
     pub p95_ms: f64,
     /// `sorted[floor(0.99(n-1))]`.
     pub p99_ms: f64,

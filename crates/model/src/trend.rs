@@ -1,4 +1,4 @@
-//! One point of a suite's history: the seeds' normalised schema, and the revision beside it.
+//! One point of a suite's history: the originals' normalised schema, and the revision beside it.
 
 use crate::current::{Current, MetricValue};
 use crate::judgement::Judgement;

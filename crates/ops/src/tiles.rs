@@ -90,7 +90,7 @@ impl Tiles {
         [self.dims.batch, self.count, self.dims.channels, self.grid.tile, self.grid.tile]
     }
 
-    /// Sizes that a configuration is chosen for, in the seeds' words.
+    /// Sizes that a configuration is chosen for, in the originals' words.
     pub(crate) fn bucket(&self) -> [(&'static str, usize); 6] {
         [
             ("batch", self.dims.batch),

@@ -9,7 +9,7 @@ use holdpoint_model::Values;
 
 /// Precision and end of the range of an element type.
 pub trait Precision {
-    /// How far a stored answer may be from the oracle's: the seeds' tolerances for single ops. What is stored in 8 bits is off by up
+    /// How far a stored answer may be from the oracle's: the originals' tolerances for single ops. What is stored in 8 bits is off by up
     /// to a sixteenth before the kernel has made any error, so that much is added.
     fn tolerance(self) -> Tolerance;
     /// Where its range ends, halfway to what would be the next number, and what is stored beyond.

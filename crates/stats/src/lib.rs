@@ -19,7 +19,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The seeds' percentile: `sorted[floor(q(n-1))]`, without interpolation. It lies at or below the
+/// The originals' percentile: `sorted[floor(q(n-1))]`, without interpolation. It lies at or below the
 /// interpolated one: with 20 samples its p95 is the second largest.
 pub fn percentile_floor(values: &[f64], q: f64) -> Option<f64> {
     let sorted = sorted(values);

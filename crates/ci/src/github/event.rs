@@ -20,6 +20,7 @@ pub enum Event {
         head_sha: String,
         head_branch: String,
         head_owner: String,
+        head_repository_id: u64,
     },
 }
 
@@ -74,6 +75,7 @@ impl Event {
                 head_sha: sha("/workflow_run/head_sha")?,
                 head_branch: text("/workflow_run/head_branch")?,
                 head_owner: text("/workflow_run/head_repository/owner/login")?,
+                head_repository_id: number("/workflow_run/head_repository/id")?,
             }),
         }
     }

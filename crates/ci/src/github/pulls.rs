@@ -36,9 +36,10 @@ impl Client {
                 self.pull(*number, Some(measured_sha.unwrap_or(head_sha)))
             }
             Event::Comment { number } => self.pull(*number, measured_sha),
-            Event::WorkflowRun { head_sha, head_branch, head_owner } => {
-                // Everything else comes from the job that ran a stranger's code.
-                self.pull_at(head_sha, head_branch, head_owner)
+            // Everything else comes from the job that ran a stranger's code.
+            Event::WorkflowRun { head_sha, head_branch, head_owner, head_repository_id } => {
+                let head = format!("{head_owner}:{head_branch}");
+                self.pull_at(head_sha, &head, *head_repository_id)
             }
         }
     }
@@ -60,20 +61,27 @@ impl Client {
     }
 
     /// The one open pull request into this repository whose head is the commit, found by the commit and by the branch: GitHub
-    /// does not know the commits of forks by the first.
-    fn pull_at(&self, sha: &str, branch: &str, owner: &str) -> Result<Result<Resolved, Unposted>, ApiError> {
+    /// does not know the commits of forks by the first. Its head lies in the repository of the run: anybody can push somebody
+    /// else's commit to a fork, have it measured there by files of their own, and close their pull request.
+    fn pull_at(
+        &self,
+        sha: &str,
+        head: &str,
+        repository_id: u64,
+    ) -> Result<Result<Resolved, Unposted>, ApiError> {
         let repository = &self.repository;
         let by_commit = self.list(&format!("/repos/{repository}/commits/{}/pulls", encode_percent(sha)));
         let mut pulls = match by_commit {
             Err(error) if matches!(error.status(), Some(404 | 422)) => Vec::new(),
             found => found?,
         };
-        let head = encode_percent(&format!("{owner}:{branch}"));
+        let head = encode_percent(head);
         pulls.extend(self.list(&format!("/repos/{repository}/pulls?state=open&head={head}"))?);
         let is_ours = |pull: &&Value| {
             let base = pull.pointer("/base/repo/full_name").and_then(Value::as_str).unwrap_or_default();
             is_open(pull)
                 && base.eq_ignore_ascii_case(repository)
+                && pull.pointer("/head/repo/id").and_then(Value::as_u64) == Some(repository_id)
                 && head_sha(pull).is_some_and(|is| is.eq_ignore_ascii_case(sha))
         };
         let ours = pulls.iter().filter(is_ours);

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 const NEW_SHA: &str = "fedcba9876543210fedcba9876543210fedcba98";
+/// The repository that a run's head is in.
+const FORK: u64 = 9;
 const MARKER: &str = "<!-- holdpoint:comment:x -->";
 const COMMENTS: &str = "/repos/o/r/issues/7/comments";
 
@@ -72,7 +74,8 @@ fn comment(id: u64, login: &str, kind: &str, body: &str) -> Value {
 }
 
 fn pull(number: u64, state: &str, sha: &str, base: &str) -> Value {
-    json!({"number": number, "state": state, "head": {"sha": sha}, "base": {"repo": {"full_name": base}}})
+    let head = json!({"sha": sha, "repo": {"id": FORK}});
+    json!({"number": number, "state": state, "head": head, "base": {"repo": {"full_name": base}}})
 }
 
 /// The hub, with something in the way of some requests.
@@ -335,6 +338,7 @@ fn resolve_run(by_commit: Reply, by_branch: Value) -> (Result<Resolved, Unposted
         head_sha: SHA.to_owned(),
         head_branch: "feature/a&b=c".to_owned(),
         head_owner: "mallory".to_owned(),
+        head_repository_id: FORK,
     };
     let resolved = client(&server).0.resolve(&event, None).unwrap();
     (resolved, server.requests())
@@ -366,6 +370,13 @@ fn a_run_without_one_open_pull_request_at_its_commit_posts_nothing() {
         json!([pull(7, "open", SHA, "mallory/r")]),
     ] {
         assert_eq!(resolve_run(none(), others).0, Err(Unposted::NoneAt(SHA.to_owned())));
+    }
+    // Somebody else's pull request at the same commit: the run was started by one that is closed by now.
+    for repository in [json!({"id": 1}), Value::Null] {
+        let mut victim = pull(7, "open", SHA, "o/r");
+        victim["head"]["repo"] = repository;
+        let found = resolve_run(Reply::json(200, json!([victim])), json!([])).0;
+        assert_eq!(found, Err(Unposted::NoneAt(SHA.to_owned())));
     }
     let two = json!([pull(7, "open", SHA, "o/r"), pull(8, "open", SHA, "O/R")]);
     assert!(matches!(resolve_run(none(), two).0, Err(Unposted::Several { .. })));

@@ -18,11 +18,12 @@ fn pull_requests_comments_and_runs_are_read() {
     assert_eq!(parse("issue_comment", &comment), Ok(Event::Comment { number: 7 }));
     let run = json!({"action": "completed", "workflow_run": {
         "head_sha": SHA, "head_branch": "x", "pull_requests": [], "event": "pull_request",
-        "head_repository": {"full_name": "mallory/r", "owner": {"login": "mallory"}}}});
+        "head_repository": {"id": 9, "full_name": "mallory/r", "owner": {"login": "mallory"}}}});
     let wanted = Event::WorkflowRun {
         head_sha: SHA.to_owned(),
         head_branch: "x".to_owned(),
         head_owner: "mallory".to_owned(),
+        head_repository_id: 9,
     };
     assert_eq!(parse("workflow_run", &run), Ok(wanted));
 }
@@ -50,6 +51,12 @@ fn a_payload_that_is_none_is_refused_with_its_place() {
         ),
         ("workflow_run", json!({"workflow_run": {"head_sha": SHA}}), "/workflow_run/head_branch"),
         ("workflow_run", json!([]), "/workflow_run/head_sha"),
+        // A fork that is gone.
+        (
+            "workflow_run",
+            json!({"workflow_run": {"head_sha": SHA, "head_branch": "x", "head_repository": null}}),
+            "/workflow_run/head_repository",
+        ),
     ] {
         let error = parse(event, &payload).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

@@ -16,52 +16,62 @@ fn repository() -> Here {
     here
 }
 
+/// `ci init` with a command that installs nothing, unless one is given.
+fn init(here: &Here, flags: &[&str]) -> Ran {
+    let is_given = flags.iter().any(|flag| flag.starts_with("--install"));
+    let install: &[&str] = if is_given { &[] } else { &["--install", "true"] };
+    here.run(&[&["ci", "init"], install, flags].concat())
+}
+
 const ALL: [&str; 4] = ["--gpu", "--weekly", "--promote", "--notify"];
 
 #[test]
 fn init_writes_one_workflow_and_more_where_they_are_asked_for() {
     let here = repository();
-    let ran = here.run(&["ci", "init"]);
+    let ran = init(&here, &[]);
     ran.ends(0)
         .prints(&["written          .github/workflows/perf.yml"])
         .notes(&["check perf-regression required (docs/ci.md)"]);
     assert_eq!(here.files().iter().filter(|name| name.starts_with(".github/")).count(), 1);
     let first = here.read(&workflow("perf.yml"));
-    here.run(&["ci", "init"]).ends(0).prints(&["as it was        .github/workflows/perf.yml"]);
-    here.run(&["ci", "init", "--check"]).ends(0).prints(&["as it should be"]);
+    init(&here, &[]).ends(0).prints(&["as it was        .github/workflows/perf.yml"]);
+    init(&here, &["--check"]).ends(0).prints(&["as it should be"]);
     assert_eq!(here.read(&workflow("perf.yml")), first);
-    assert_eq!(first.lines().next().unwrap(), "# Written by: holdpoint ci init");
-    here.run(&[&["ci", "init", "--force"], &ALL[..], &["--label", "it's"]].concat())
+    assert_eq!(first.lines().next().unwrap(), "# Written by: holdpoint ci init --install true");
+    init(&here, &[&["--force"], &ALL[..], &["--label", "it's"]].concat())
         .ends(0)
         .prints(&["written over", "written          .github/workflows/perf-notify.yml"])
         .notes(&["where forks are welcome, the check holdpoint/gpu", "Require approval for all external"]);
     assert_eq!(here.files().iter().filter(|name| name.starts_with(".github/")).count(), 5);
     // The first line is the command that wrote it.
     let line = here.read(&workflow("perf-gpu.yml")).lines().next().unwrap().to_owned();
-    assert_eq!(line, r"# Written by: holdpoint ci init --gpu --weekly --promote --notify --label 'it'\''s'");
-    here.run(&["ci", "init", "--check"]).ends(1).prints(&["differs"]);
-    here.run(&[&["ci", "init", "--check"], &ALL[..], &["--label", "it's"]].concat()).ends(0);
-    here.run(&["ci", "init", "--promote"]).ends(64);
+    assert_eq!(
+        line,
+        r"# Written by: holdpoint ci init --install true --gpu --weekly --promote --notify --label 'it'\''s'"
+    );
+    init(&here, &["--check"]).ends(1).prints(&["differs"]);
+    init(&here, &[&["--check"], &ALL[..], &["--label", "it's"]].concat()).ends(0);
+    init(&here, &["--promote"]).ends(64);
 }
 
 #[test]
 fn lines_that_are_the_maintainers_survive_a_check_and_an_update() {
     let here = repository();
-    here.run(&["ci", "init"]).ends(0);
+    init(&here, &[]).ends(0);
     let path = workflow("perf.yml");
     let own = "      - run: rustup default 1.90\n";
     let edited =
         here.read(&path).replace("      # holdpoint: end\n", &format!("{own}      # holdpoint: end\n"));
     here.write(&path, &edited);
-    here.run(&["ci", "init", "--check"]).ends(0);
-    here.run(&["ci", "init"]).ends(0).prints(&["as it was"]);
+    init(&here, &["--check"]).ends(0);
+    init(&here, &[]).ends(0).prints(&["as it was"]);
     assert_eq!(here.read(&path), edited);
-    here.run(&["ci", "init", "--force", "--branch", "trunk"]).ends(0).prints(&["written over"]);
+    init(&here, &["--force", "--branch", "trunk"]).ends(0).prints(&["written over"]);
     let updated = here.read(&path);
     assert!(updated.contains(own) && updated.contains("branches: ['trunk']"), "{updated}");
     // A line anywhere else is not the maintainer's.
     here.write(&path, &edited.replace("contents: read", "contents: write"));
-    here.run(&["ci", "init", "--check"]).ends(1).prints(&["differs"]);
+    init(&here, &["--check"]).ends(1).prints(&["differs"]);
 }
 
 #[test]
@@ -70,7 +80,7 @@ fn init_finds_the_default_branch_and_the_suite() {
     here.git(&["commit", "--quiet", "--allow-empty", "--message", "x"]);
     here.git(&["switch", "--quiet", "--create", "topic"]);
     let branches = |here: &Here| {
-        here.run(&["ci", "init", "--force"]).ends(0);
+        init(here, &["--force"]).ends(0);
         let text = here.read(&workflow("perf.yml"));
         text.lines().find(|line| line.contains("branches:")).unwrap().trim().to_owned()
     };
@@ -79,9 +89,9 @@ fn init_finds_the_default_branch_and_the_suite() {
     here.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/develop"]);
     assert_eq!(branches(&here), "branches: ['develop']");
     std::fs::remove_file(here.path("perf.toml")).unwrap();
-    here.run(&["ci", "init", "--force"]).refuses(64, &["there is no perf.toml", "holdpoint init", "--suite"]);
-    here.run(&["ci", "init", "--force", "--suite", "perf-gpu.toml"]).ends(0);
-    here.run(&["ci", "init", "--gpu", "--suite", "perf-gpu.toml", "--gpu-suite", "other.toml"])
+    init(&here, &["--force"]).refuses(64, &["there is no perf.toml", "holdpoint init", "--suite"]);
+    init(&here, &["--force", "--suite", "perf-gpu.toml"]).ends(0);
+    init(&here, &["--gpu", "--suite", "perf-gpu.toml", "--gpu-suite", "other.toml"])
         .refuses(64, &["there is no other.toml", "--gpu-suite"]);
 }
 
@@ -90,16 +100,15 @@ fn init_writes_over_nothing_unless_forced_and_nothing_by_halves() {
     let here = repository();
     std::fs::create_dir_all(here.path(".github/workflows")).unwrap();
     here.write(&workflow("perf-gpu.yml"), "mine\n");
-    here.run(&["ci", "init", "--gpu"])
-        .refuses(64, &["nothing was written", "perf-gpu.yml is there already", "--force"]);
-    here.run(&["ci", "init", "--gpu", "--check"]).ends(1).prints(&["missing", "differs"]);
+    init(&here, &["--gpu"]).refuses(64, &["nothing was written", "perf-gpu.yml is there already", "--force"]);
+    init(&here, &["--gpu", "--check"]).ends(1).prints(&["missing", "differs"]);
     assert_eq!(here.read(&workflow("perf-gpu.yml")), "mine\n");
     assert!(!here.path(&workflow("perf.yml")).exists());
-    here.run(&["ci", "init", "--gpu", "--force"]).ends(0);
-    here.run(&["ci", "init", "--gpu", "--check"]).ends(0);
+    init(&here, &["--gpu", "--force"]).ends(0);
+    init(&here, &["--gpu", "--check"]).ends(0);
     std::fs::remove_file(here.path(&workflow("perf.yml"))).unwrap();
     std::fs::create_dir(here.path(&workflow("perf.yml"))).unwrap();
-    here.run(&["ci", "init"]).refuses(64, &["perf.yml", "directory"]);
+    init(&here, &[]).refuses(64, &["perf.yml", "directory"]);
 }
 
 #[test]
@@ -127,9 +136,50 @@ fn init_takes_no_setting_that_would_mean_something_else() {
         ("--label", "@@INSTALL@@", "@@"),
         ("--runner", "gpu,a\tb", "control character"),
     ] {
-        here.run(&["ci", "init", "--gpu", flag, value]).refuses(64, &[flag, why]);
+        init(&here, &["--gpu", flag, value]).refuses(64, &[flag, why]);
     }
     assert!(!here.path(".github").exists());
+}
+
+#[test]
+fn init_installs_nothing_by_default_and_only_the_archive_of_a_hash() {
+    let here = repository();
+    here.run(&["ci", "init"])
+        .refuses(64, &["--install-url", "--install-sha256", "--install", "docs/install.md"]);
+    let hash = "ab".repeat(32);
+    for (url, sha256, why) in [
+        ("http://example.org/x.tar.gz", hash.as_str(), "https://"),
+        ("https://example.org/'; rm -rf x; '", &hash, "https://"),
+        ("https://example.org/$(id)", &hash, "https://"),
+        ("https://example.org/x.tar.gz", "abc", "64 hexadecimal digits"),
+    ] {
+        init(&here, &["--install-url", url, "--install-sha256", sha256]).refuses(64, &[why]);
+    }
+    init(&here, &["--install-url", "https://example.org/x"]).ends(64);
+    assert!(!here.path(".github").exists());
+    // A release: one folder with the program in it.
+    std::fs::create_dir_all(here.path("release/holdpoint-9")).unwrap();
+    here.write("release/holdpoint-9/holdpoint", "#!/bin/sh\necho it runs\n");
+    let run = |script: &str| {
+        let mut bash = std::process::Command::new("bash");
+        let done = bash.args(["-e", "-c", script]).current_dir(here.path(""));
+        done.output().unwrap()
+    };
+    let packed =
+        run("chmod +x release/*/holdpoint && tar -czf x.tar.gz -C release holdpoint-9 && sha256sum x.tar.gz");
+    let sha256 = String::from_utf8(packed.stdout).unwrap()[..64].to_owned();
+    let url = format!("file://{}", here.path("x.tar.gz").display());
+    init(&here, &["--install-url", &url, "--install-sha256", &sha256]).ends(0);
+    let workflow: serde_json::Value = serde_saphyr::from_str(&here.read(&workflow("perf.yml"))).unwrap();
+    let install = workflow["jobs"]["gate"]["steps"][0]["run"].as_str().unwrap().to_owned();
+    let installed = run(&format!(
+        "mkdir one && cd one && export GITHUB_PATH=../path && {install} && $(cat ../path)/holdpoint"
+    ));
+    assert!(String::from_utf8_lossy(&installed.stdout).ends_with("it runs\n"), "{installed:?}");
+    // Another archive at the same address.
+    here.write("x.tar.gz", "another");
+    let refused = run(&format!("rm path; mkdir two && cd two && export GITHUB_PATH=../path && {install}"));
+    assert!(!refused.status.success() && !here.path("path").exists(), "{refused:?}");
 }
 
 #[test]
@@ -148,31 +198,28 @@ fn init_makes_no_folder_and_writes_into_no_folder_outside_of_git_unless_asked_to
     std::fs::create_dir(here.path("apart")).unwrap();
     here.write("apart/perf.toml", "");
     for flags in [&[][..], &["--force"], &["--check"], &["--no-repository"]] {
-        let arguments = [&["ci", "init", "--dir", "nowhere/yet"], flags].concat();
-        here.run(&arguments).refuses(64, &["nowhere/yet: no such folder"]);
+        init(&here, &[&["--dir", "nowhere/yet"], flags].concat())
+            .refuses(64, &["nowhere/yet: no such folder"]);
     }
-    here.run(&["ci", "init", "--dir", "apart"])
-        .refuses(64, &["apart: it is in no git repository", "--no-repository"]);
-    here.run(&["ci", "init", "--dir", "suite.toml"]).refuses(64, &["suite.toml: no such folder"]);
+    init(&here, &["--dir", "apart"]).refuses(64, &["apart: it is in no git repository", "--no-repository"]);
+    init(&here, &["--dir", "suite.toml"]).refuses(64, &["suite.toml: no such folder"]);
     assert_eq!(here.files(), ["apart/perf.toml", "suite.toml"]);
     assert!(!here.path("nowhere").exists());
-    here.run(&["ci", "init", "--dir", "apart", "--check"]).ends(1).prints(&["missing"]);
-    here.run(&["ci", "init", "--dir", "apart", "--no-repository"]).ends(0);
+    init(&here, &["--dir", "apart", "--check"]).ends(1).prints(&["missing"]);
+    init(&here, &["--dir", "apart", "--no-repository"]).ends(0);
     assert!(here.path("apart/.github/workflows/perf.yml").exists());
     // A folder of a repository is one; a worktree has a file of that name.
     here.write(".git", "gitdir: elsewhere\n");
-    here.run(&["ci", "init", "--force", "--dir", "apart"]).ends(0);
+    init(&here, &["--force", "--dir", "apart"]).ends(0);
 }
 
 #[test]
 fn init_writes_for_gitlab_as_well() {
     let here = repository();
-    here.run(&["ci", "init", "--forge", "gitlab"])
-        .ends(0)
-        .prints(&["written          .gitlab/holdpoint.yml"]);
-    here.run(&["ci", "init", "--forge", "gitlab", "--check"]).ends(0);
+    init(&here, &["--forge", "gitlab"]).ends(0).prints(&["written          .gitlab/holdpoint.yml"]);
+    init(&here, &["--forge", "gitlab", "--check"]).ends(0);
     let text = here.read(".gitlab/holdpoint.yml");
-    assert!(text.starts_with("# Written by: holdpoint ci init --forge gitlab\n"));
+    assert!(text.starts_with("# Written by: holdpoint ci init --forge gitlab --install true\n"));
     assert!(text.lines().count() <= 80, "{}", text.lines().count());
 }
 

@@ -36,7 +36,7 @@ fn other() -> Value {
 
 /// GitHub with pull request 7 at SHA.
 fn github() -> (Server, Kept) {
-    let (head, base) = (json!({"sha": SHA}), json!({"repo": {"full_name": "o/r"}}));
+    let (head, base) = (json!({"sha": SHA, "repo": {"id": 9}}), json!({"repo": {"full_name": "o/r"}}));
     let (server, written) =
         crate::github::github("o/r", json!({"number": 7, "state": "open", "head": head, "base": base}));
     (server, written.comments)
@@ -61,7 +61,7 @@ fn pull_request(sha: &str) -> Value {
 }
 
 fn workflow_run() -> Value {
-    json!({"workflow_run": {"head_sha": SHA, "head_branch": "b", "head_repository": {"owner": {"login": "mallory"}}}})
+    json!({"workflow_run": {"head_sha": SHA, "head_branch": "b", "head_repository": {"id": 9, "owner": {"login": "mallory"}}}})
 }
 
 #[test]

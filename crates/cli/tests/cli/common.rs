@@ -186,7 +186,7 @@ impl Ran {
     }
 }
 
-/// A file of the seeds, as it is.
+/// A file of the originals, as it is.
 pub fn data(name: &str) -> String {
     format!("{}/../model/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,4 +1,4 @@
-//! `holdpoint compare` on the seeds' own files.
+//! `holdpoint compare` on the originals' own files.
 
 use crate::common::{Here, data, keys};
 

@@ -8,9 +8,9 @@ fn a_repository_gets_a_suite_that_was_tried() {
     here.write("Makefile", "all:\n\t@true\nbench: all\n\t@true\n");
     here.run(&["init"])
         .ends(0)
-        .prints(&["perf.toml:", "[build]", "first ", "ok: 1 workload measured"])
+        .prints(&["perf.toml:", "[build]", "bench ", "ok: 1 workload measured"])
         .notes(&["next: commit it", "holdpoint gate --against HEAD --dirty"]);
-    here.run(&["run"]).ends(0).prints(&["perf ·", "first "]);
+    here.run(&["run"]).ends(0).prints(&["perf ·", "bench "]);
     here.run(&["init"]).refuses(64, &["perf.toml is there already; --force writes over it"]);
     here.run(&["init", "--force"]).ends(0);
     here.run(&["init", "--dir", "nowhere"]).refuses(64, &["--dir nowhere: there is no such folder"]);
@@ -28,4 +28,5 @@ fn a_suite_that_does_not_run_stays_with_the_reason() {
 fn a_repository_that_shows_nothing_gets_a_file_to_fill_in() {
     let here = Here::repository();
     here.run(&["init"]).ends(0).prints(&["# CHANGE"]).notes(&["next: fill in what is marked CHANGE"]);
+    here.run(&[]).ends(0).prints(&["next          fill in what is marked CHANGE in perf.toml"]);
 }

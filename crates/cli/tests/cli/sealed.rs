@@ -259,7 +259,7 @@ fn no_command_of_ci_hands_a_secret_to_a_child() {
         &["ci", "guard", "--repository", ".", "--suite", "perf.toml"],
         &["ci", "gate", "--artifacts", "gated"],
         &["ci", "gate", "--isolate", "--artifacts", "gated"],
-        &["ci", "init"],
+        &["ci", "init", "--install", "true"],
         &["ci", "report", "--dry-run"],
         &["ci", "notify", "--config", "notify.toml", "--dry-run"],
     ];

@@ -424,7 +424,7 @@ fn killed_rooflines_leave_nothing() {
 fn killed_workflows_are_whole_or_not_there() {
     let here = Here::repository();
     here.write("perf.toml", common::TINY);
-    survives_without(&here, &["ci", "init"], &[".github"]);
+    survives_without(&here, &["ci", "init", "--install", "true"], &[".github"]);
 }
 
 #[test]

@@ -323,9 +323,10 @@ pub fn copy(from: &Path, to: &Path) -> bool {
     Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap().success()
 }
 
-/// The files that `ci init` writes with these flags and all parts, by name.
+/// The files that `ci init` writes with these flags and all parts that the forge can have, by name.
 pub fn written(flags: &[&str]) -> BTreeMap<String, String> {
-    written_as(&[flags, &["--gpu", "--weekly", "--promote", "--notify", "--history"]].concat())
+    let of_github: &[&str] = if flags.contains(&"gitlab") { &[] } else { &["--forks"] };
+    written_as(&[flags, &["--gpu", "--weekly", "--promote", "--notify", "--history"], of_github].concat())
 }
 
 /// The files that `ci init` writes with these flags alone.

@@ -7,6 +7,7 @@ mod actions;
 mod apart;
 mod edges;
 mod expression;
+mod forks;
 #[path = "../cli/github.rs"]
 mod github;
 mod gitlab;

@@ -1,4 +1,4 @@
-//! The driver's capabilities, in the seeds' words. Queries every device, measures on none.
+//! The driver's capabilities, in the originals' words. Queries every device, measures on none.
 
 use super::{Device, cuda_version, device_count, format_version, fp8, state};
 use crate::error::Unavailable;
@@ -45,7 +45,7 @@ fn query_device(ordinal: u32) -> Option<(String, i32, i32)> {
     ))
 }
 
-/// The seeds' keys describe the first device, the others all devices.
+/// The originals' keys describe the first device, the others all devices.
 fn summarize(
     devices: Vec<CudaDeviceCaps>,
     problem: Option<Unavailable>,

@@ -154,7 +154,7 @@ impl Device {
         self.state.energy_mj()
     }
 
-    /// Fails with the seeds' reason code where it has no 8-bit floats.
+    /// Fails with the originals' reason code where it has no 8-bit floats.
     pub fn fp8(&self) -> Result<(), &'static str> {
         fp8(self.capability.0)
     }

@@ -145,10 +145,12 @@ pub fn revisions(
     suites::check_gated(&[&base_suite, &head_suite])?;
     let same_build = if is_measured { None } else { builds.same(&base_built, &head_built, &head_suite) };
     let sides = with_settings(base_suite, head_suite, decide);
-    let of = |label: &str, commit, dirty| Side {
-        label: label.to_owned(),
-        revision: Some(Revision { commit, dirty }),
-        ..Side::default()
+    // A hash says nothing to a reader; the subject does.
+    let of = |name: &str, commit: String, dirty| {
+        let subject = (name == commit).then(|| builds.describe(&commit).ok()).flatten();
+        let label = subject.map(|commit| commit.subject).filter(|subject| !subject.is_empty());
+        let label = label.unwrap_or_else(|| name.to_owned());
+        Side { label, revision: Some(Revision { commit, dirty }), ..Side::default() }
     };
     let mut prepared = Prepared::new(sides, of(base_rev, base_commit, false), of(label, commit, dirty));
     if dirty {

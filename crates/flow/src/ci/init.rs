@@ -48,7 +48,8 @@ struct Found {
 
 pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
     refuse_folder(args)?;
-    let files = files(&settings(args)).map_err(|error| FlowError::Input(error.to_string()))?;
+    refuse_part(args)?;
+    let files = files(&settings(args)?).map_err(|error| FlowError::Input(error.to_string()))?;
     refuse_missing_suite(args)?;
     let found: Vec<Found> = files.into_iter().map(|file| look(&args.dir, file)).collect::<Result<_, _>>()?;
     if args.check {
@@ -86,6 +87,18 @@ pub fn run(args: &InitArgs) -> Result<Done<CiResult>, FlowError> {
         "next: commit them, let somebody who owns the repository review .github or .gitlab with every change (CODEOWNERS), \
          and make the check perf-regression required{gpu} (docs/ci.md)"
     )))
+}
+
+/// Parts that one forge cannot have.
+fn refuse_part(args: &InitArgs) -> Result<(), FlowError> {
+    if args.forge == ForgeName::Gitlab && args.forks {
+        return Err(FlowError::Input(
+            "--forks is for GitHub: on GitLab a fork's merge request runs its pipeline in the fork, which the project's jobs do \
+             not see; a pipeline that a maintainer starts for its commit comments on it (docs/ci-gitlab.md)"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// A gate without a suite would fail on every change.
@@ -136,20 +149,20 @@ fn look(dir: &Path, file: File) -> Result<Found, FlowError> {
     Ok(Found { path: file.path, state, text: file.text })
 }
 
-fn settings(args: &InitArgs) -> Settings {
-    let install = args.install.clone().unwrap_or_else(|| default_install(args.forge));
+fn settings(args: &InitArgs) -> Result<Settings, FlowError> {
     let asked = [
         (args.gpu, Part::Gpu),
         (args.weekly, Part::Weekly),
         (args.promote, Part::Promote),
         (args.notify, Part::Notify),
         (args.history, Part::History),
+        (args.forks, Part::Forks),
     ];
     let branches = match args.branch.as_slice() {
         [] => vec![git::default_branch(&args.dir)],
         given => given.to_vec(),
     };
-    Settings {
+    Ok(Settings {
         forge: match args.forge {
             ForgeName::Github => Forge::GitHub,
             ForgeName::Gitlab => Forge::GitLab,
@@ -161,21 +174,42 @@ fn settings(args: &InitArgs) -> Settings {
         parts: asked.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, part)| part).collect(),
         runner: args.runner.clone(),
         label: args.label.clone().filter(|label| !label.trim().is_empty()),
-        install,
-    }
+        install: install(args)?,
+    })
 }
 
-/// Built into a folder of the job's own, from an empty one: what an earlier job has left, or the checkout, has no say in it.
-fn default_install(forge: ForgeName) -> String {
-    let install = format!(
-        "CARGO_HOME=\"$PWD/cargo\" cargo install --locked --root \"$PWD/holdpoint\" --git {} --tag v{} holdpoint",
-        env!("CARGO_PKG_REPOSITORY"),
-        env!("CARGO_PKG_VERSION")
-    );
-    match forge {
-        ForgeName::Github => format!("{install} && echo \"$PWD/holdpoint/bin\" >> \"$GITHUB_PATH\""),
-        ForgeName::Gitlab => format!("{install} && export PATH=\"$PWD/holdpoint/bin:$PATH\""),
+/// The command that installs holdpoint. There is no default: no release is published, and a tag or a name could come to mean
+/// another program.
+fn install(args: &InitArgs) -> Result<String, FlowError> {
+    let wrong = |what: String| Err(FlowError::Input(what));
+    let (url, sha256) = match (&args.install, &args.install_url, &args.install_sha256) {
+        (Some(command), ..) => return Ok(command.clone()),
+        (None, Some(url), Some(sha256)) => (url, sha256.to_ascii_lowercase()),
+        _ => {
+            return wrong(
+                "how do runners get holdpoint? There is no default, because no release is published yet: give --install-url and \
+                 --install-sha256 of a release archive (\"cargo xtask dist\" makes one), or --install and a command \
+                 (docs/install.md, \"On a runner\")"
+                    .to_owned(),
+            );
+        }
+    };
+    if sha256.len() != 64 || !sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return wrong(format!("--install-sha256 {sha256:?} is no SHA-256: 64 hexadecimal digits are wanted"));
     }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!&()*+,;=%".contains(c);
+    if !["https://", "file:///"].iter().any(|start| url.starts_with(start)) || !url.chars().all(is_plain) {
+        return wrong(format!("--install-url {url:?} is no address that begins with https:// or file:///"));
+    }
+    // Into a folder of the job's own, from an empty one: what an earlier job has left, or the checkout, has no say in it.
+    let fetch = format!(
+        "mkdir holdpoint && curl -fsSL --retry 3 -o holdpoint/archive '{url}' && echo '{sha256}  holdpoint/archive' | \
+         sha256sum --check && tar -xzf holdpoint/archive -C holdpoint --strip-components 1"
+    );
+    Ok(match args.forge {
+        ForgeName::Github => format!("{fetch} && echo \"$PWD/holdpoint\" >> \"$GITHUB_PATH\""),
+        ForgeName::Gitlab => format!("{fetch} && export PATH=\"$PWD/holdpoint:$PATH\""),
+    })
 }
 
 /// The command that writes these files again: what differs from the defaults, in one order.
@@ -192,6 +226,8 @@ fn command(args: &InitArgs) -> String {
         add("branch", branch, "");
     }
     add("install", args.install.as_deref().unwrap_or_default(), "");
+    add("install-url", args.install_url.as_deref().unwrap_or_default(), "");
+    add("install-sha256", args.install_sha256.as_deref().unwrap_or_default(), "");
     let mut flag = |flag: &str, is_set: bool| {
         if is_set {
             words.push(format!("--{flag}"));
@@ -202,6 +238,7 @@ fn command(args: &InitArgs) -> String {
     flag("promote", args.promote);
     flag("notify", args.notify);
     flag("history", args.history);
+    flag("forks", args.forks);
     let mut add = |flag: &str, value: &str, default: &str| {
         if args.gpu && value != default {
             words.push(format!("--{flag} {}", shell_word(value)));

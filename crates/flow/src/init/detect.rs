@@ -65,11 +65,12 @@ const RULES: [Rule; 9] = [
     },
 ];
 
+/// Files that builds and programs are known by, beside those of the harnesses.
+const BUILDS: [&str; 4] = ["CMakeLists.txt", "Makefile", "package.json", "package-lock.json"];
+
 /// Names of files that are worth reading.
 pub fn is_wanted(name: &str) -> bool {
-    let names =
-        RULES.iter().flat_map(|rule| rule.names).chain(&["CMakeLists.txt", "Makefile", "package.json"]);
-    names.clone().any(|wanted| name.ends_with(wanted))
+    RULES.iter().flat_map(|rule| rule.names).chain(&BUILDS).any(|wanted| name.ends_with(wanted))
 }
 
 /// The suite that a repository would start with.
@@ -145,15 +146,37 @@ fn harness(files: &Files, rule: &Rule, path: &str) -> (String, bool) {
 
 /// A repository without benchmarks: how it is built, and a program to begin with.
 fn program(files: &Files) -> (String, bool) {
-    let command = cargo_program(files).or_else(|| script(files));
-    let is_known = command.is_some();
-    let command = command.unwrap_or_else(|| words(&["./build/program", "input"]));
-    let remark = if is_known { "" } else { "    # CHANGE: what users wait for" };
+    let found = cargo_program(files)
+        .or_else(|| script(files))
+        .or_else(|| cmake_bench(files))
+        .or_else(|| python_script(files));
+    let is_known = found.is_some();
+    let Program { name, command, env } = found.unwrap_or_else(|| Program {
+        name: "first".to_owned(),
+        command: words(&["./build/program", "input"]),
+        env: String::new(),
+    });
+    let remark = if is_known { "" } else { "    # CHANGE: a command that users wait for" };
     let text = format!(
-        "{}\n# Add one for each thing that must stay fast; docs/suites.md lists all keys.\n[[workload]]\nname = \"first\"\ncommand = {command}{remark}\n",
+        "{}\n# Add one for each thing that must stay fast; docs/suites.md lists all keys.\n[[workload]]\nname = \"{name}\"\ncommand = {command}{remark}\n{env}",
         build(files)
     );
     (text, is_known)
+}
+
+/// A first workload.
+struct Program {
+    name: String,
+    /// As TOML has it.
+    command: String,
+    /// A line of the suite, or nothing.
+    env: String,
+}
+
+impl Program {
+    fn new(name: &str, line: &[&str]) -> Self {
+        Self { name: name.to_owned(), command: words(line), env: String::new() }
+    }
 }
 
 /// How a revision is built; nothing where no build is known.
@@ -166,7 +189,13 @@ fn build(files: &Files) -> String {
     } else if files.contains_key("Makefile") {
         words(&["make"])
     } else if files.contains_key("package.json") {
-        words(&["npm", "ci"])
+        // Without dependencies there is nothing to install, and `ci` wants a lock file.
+        let has_dependencies = files["package.json"].contains("ependencies\"");
+        match (files.contains_key("package-lock.json"), has_dependencies) {
+            (true, _) => words(&["npm", "ci"]),
+            (false, true) => words(&["npm", "install"]),
+            (false, false) => return String::new(),
+        }
     } else {
         return String::new();
     };
@@ -174,24 +203,53 @@ fn build(files: &Files) -> String {
 }
 
 /// The program of a Cargo package with a `main.rs`.
-fn cargo_program(files: &Files) -> Option<String> {
+fn cargo_program(files: &Files) -> Option<Program> {
     let manifest = files.get("Cargo.toml")?;
     let package = manifest.split("[package]").nth(1)?;
     let name = package.lines().find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='))?;
     let name = name.trim().trim_matches('"');
-    let is_plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    (is_plain && files.contains_key("src/main.rs"))
-        .then(|| words(&[&format!("./target/release/{name}"), "--help"]))
+    (is_plain(name) && files.contains_key("src/main.rs"))
+        .then(|| Program::new(name, &[&format!("./target/release/{name}"), "--help"]))
+}
+
+/// A name that means itself in TOML, in a shell and as a workload.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
 }
 
 /// A target or a script that is called `bench`.
-fn script(files: &Files) -> Option<String> {
+fn script(files: &Files) -> Option<Program> {
     let has_line = |text: &String, start: &str| text.lines().any(|line| line.starts_with(start));
     if files.get("Makefile").is_some_and(|text| has_line(text, "bench:")) {
-        return Some(words(&["make", "--silent", "bench"]));
+        return Some(Program::new("bench", &["make", "--silent", "bench"]));
     }
     let scripts = files.get("package.json")?.split("\"scripts\"").nth(1)?;
-    scripts.contains("\"bench\"").then(|| words(&["npm", "run", "--silent", "bench"]))
+    scripts.contains("\"bench\"").then(|| Program::new("bench", &["npm", "run", "--silent", "bench"]))
+}
+
+/// A program of CMake's whose name says that it is a benchmark.
+fn cmake_bench(files: &Files) -> Option<Program> {
+    files.iter().filter(|(path, _)| path.ends_with("CMakeLists.txt")).find_map(|(path, text)| {
+        let folder = path.strip_suffix("CMakeLists.txt")?;
+        let calls = text.split("add_executable(").skip(1);
+        let mut names = calls.filter_map(|rest| rest.split([')', ' ', '\n']).find(|word| !word.is_empty()));
+        let name = names.find(|name| is_plain(name) && name.contains("bench"))?;
+        Some(Program::new(name, &[&format!("./build/{folder}{name}")]))
+    })
+}
+
+/// A script of a Python project whose name says that it is a benchmark, run with the sources of its own checkout.
+fn python_script(files: &Files) -> Option<Program> {
+    let is_python = ["pyproject.toml", "setup.py", "setup.cfg"].iter().any(|name| files.contains_key(*name));
+    let stem = |path: &str| path.rsplit('/').next()?.strip_suffix(".py").map(str::to_owned);
+    let (path, name) = files.keys().filter(|_| is_python).find_map(|path| {
+        let name = stem(path).filter(|name| is_plain(name) && name.contains("bench"))?;
+        path.split('/').all(|part| is_plain(part.trim_end_matches(".py"))).then_some((path, name))
+    })?;
+    let has_src = files.keys().any(|path| path.starts_with("src/"));
+    let sources = if has_src { "src" } else { "." };
+    let env = format!("env = {{ PYTHONPATH = \"{sources}\" }}    # not a version that is installed\n");
+    Some(Program { env, ..Program::new(&name, &["python3", path]) })
 }
 
 /// Where CMake puts the program that this source belongs to.
@@ -267,6 +325,28 @@ mod tests {
         let found = suite(&[("package.json", r#"{"scripts": {"bench": "node bench.js"}}"#)]);
         assert_eq!(found.workloads[0].command, ["npm", "run", "--silent", "bench"]);
         assert!(!of(&[]).is_complete);
+        let cmake = "add_executable(demo main.c)\nadd_executable(\n  bench_sum bench_sum.c)\n";
+        let found = suite(&[("CMakeLists.txt", cmake)]);
+        assert_eq!(
+            (found.workloads[0].name.as_str(), found.workloads[0].command.as_slice()),
+            ("bench_sum", &["./build/bench_sum".to_owned()][..])
+        );
+        let python =
+            [("pyproject.toml", "[project]\n"), ("benchmarks/bench_f.py", ""), ("src/demo/__init__.py", "")];
+        let found = suite(&python);
+        assert_eq!(found.workloads[0].command, ["python3", "benchmarks/bench_f.py"]);
+        assert_eq!(found.workloads[0].env["PYTHONPATH"], "src");
+        assert!(!of(&python[1..]).is_complete, "a script of something else");
+    }
+
+    #[test]
+    fn npm_installs_what_there_is_to_install() {
+        let build = |files: &[(&str, &str)]| suite(files).build.map(|build| build.command.join(" "));
+        let plain = ("package.json", r#"{"scripts": {"bench": "node bench.js"}}"#);
+        let needs = ("package.json", r#"{"scripts": {"bench": "x"}, "devDependencies": {"y": "1"}}"#);
+        assert_eq!(build(&[plain]), None);
+        assert_eq!(build(&[needs]).as_deref(), Some("npm install"));
+        assert_eq!(build(&[needs, ("package-lock.json", "")]).as_deref(), Some("npm ci"));
     }
 
     #[test]

@@ -17,6 +17,8 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
+/// Marks what has to be filled in.
+pub(crate) const TO_FILL_IN: &str = "# CHANGE";
 /// Folders this deep are looked into.
 const DEPTH_MAX: usize = 5;
 /// Files that are read at most, and how large they may be: what names a harness is short.
@@ -113,7 +115,12 @@ fn collect(dir: &Path, prefix: &str, depth: usize, files: &mut Files) {
             && files.len() < FILES_MAX
         {
             let is_small = entry.metadata().is_ok_and(|metadata| metadata.len() <= FILE_BYTES_MAX);
-            files.extend(fs::read_to_string(entry.path()).ok().filter(|_| is_small).map(|text| (path, text)));
+            if is_small {
+                files.extend(fs::read_to_string(entry.path()).ok().map(|text| (path, text)));
+            } else {
+                // That it is there tells something too.
+                files.insert(path, String::new());
+            }
         }
     }
 }

@@ -45,22 +45,22 @@ pub struct DecideArgs {
     /// The question.
     #[command(flatten)]
     pub question: QuestionArgs,
-    /// Two sides: seconds per workload; time that decided workloads leave goes to the others [default: 20]
+    /// Two sides: seconds per workload; workloads decided early leave their time to the others [default: 20]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Decision")]
     pub budget: Option<f64>,
-    /// Two sides: most fresh pairs of processes per workload [default: 10000; policy disjoint-ci: 400]
+    /// Two sides: maximum number of fresh pairs of processes per workload [default: 10000; policy disjoint-ci: 400]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Decision")]
     pub units_max: Option<u32>,
     /// Two sides: pairs of processes measured at the same time, each on a CPU of its own [default: 2]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Decision")]
     pub at_once: Option<u32>,
-    /// Two sides: seed of the order of sides and workloads [default: drawn]
+    /// Two sides: seed for the order of sides and workloads [default: random]
     #[arg(long, value_name = "N", hide = true, help_heading = "Decision")]
     pub seed: Option<u64>,
     /// Two sides: compare wall time or CPU time [default: wall time without waiting for a CPU, or CPU time of what only computes]
     #[arg(long, value_name = "wall|cpu", hide = true, value_parser = clock, help_heading = "Decision")]
     pub metric: Option<Clock>,
-    /// Two sides: hold all processes of a pair on one CPU, as single-threaded workers are anyway
+    /// Two sides: pin all processes of a pair to one CPU; single-threaded workers always are
     #[arg(long, hide = true, help_heading = "Decision")]
     pub pin: bool,
     /// Two sides: measure workloads even if both sides run the same code or are the same build
@@ -174,7 +174,7 @@ pub struct AbArgs {
     /// Files.
     #[command(flatten)]
     pub files: AbFiles,
-    /// Show the familiar statistics as well
+    /// Also show the usual statistics
     #[arg(long, hide = true)]
     pub evidence: bool,
 }
@@ -183,7 +183,7 @@ pub struct AbArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(requires = "base", conflicts_with_all = ["base_rev", "base_worker", "base_suite"])]
 pub struct CommandArgs {
-    /// Commands: what to call them, given twice: base, then head
+    /// Commands: names to show for them, given twice: base, then head
     #[arg(short = 'n', long = "name", value_name = "NAME", hide = true, help_heading = "Sides")]
     pub names: Vec<String>,
     /// Commands: run once before each side is measured
@@ -238,13 +238,13 @@ pub struct CalibrateArgs {
     /// Comparisons of the whole suite with itself
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub trials: u32,
-    /// Put this slowdown into head, to see whether it is found: real extra work in the built-in ops
+    /// Add this slowdown to head, to test that it is found; in the built-in ops it is real extra work
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = share)]
     pub inject: f64,
     /// Decision.
     #[command(flatten)]
     pub decide: DecideArgs,
-    /// Folder where the outcome is kept, for later verdicts to show; not with --inject
+    /// Folder for the result, which later verdicts show; not written with --inject
     #[arg(long, value_name = "DIR", default_value = ".holdpoint/calibration")]
     pub calibration_dir: PathBuf,
     /// Also write the outcome to this file
@@ -255,7 +255,7 @@ pub struct CalibrateArgs {
 /// `holdpoint bisect`.
 #[derive(Debug, clap::Args)]
 pub struct BisectArgs {
-    /// A revision that was fast; if it is no ancestor of the slow one, their newest common ancestor stands for it
+    /// A revision that was fast; if it is not an ancestor of the slow one, their merge base is used
     #[arg(long, value_name = "REV")]
     pub good: String,
     /// A revision that is slow

@@ -22,13 +22,13 @@ pub struct BaselineArgs {
 pub enum BaselineCommand {
     /// Measure the suite several times and keep the result as the baseline
     Record(RecordArgs),
-    /// Add runs to a baseline of the same code: sessions hours or days apart show how far they differ
+    /// Add runs to a baseline of the same code, to cover the spread between hours or days
     Append(RecordArgs),
     /// Show a baseline
     Show(ShowPageArgs),
     /// Write a baseline with Apex-X's wide template tolerances
     Template(RecordArgs),
-    /// Make reports of a revision, such as what was merged, the new baseline
+    /// Make reports of a revision, such as a merged change, the new baseline
     Promote(PromoteArgs),
     /// Fit the tolerances to the spread between the baseline's runs
     #[command(alias = "tighten")]
@@ -38,7 +38,7 @@ pub enum BaselineCommand {
 /// Where a baseline comes from and goes to.
 #[derive(Debug, clap::Args)]
 pub struct RecordArgs {
-    /// Take these reports instead of measuring
+    /// Use these reports instead of measuring
     #[arg(value_name = "REPORT")]
     pub reports: Vec<PathBuf>,
     /// Which suite.
@@ -74,7 +74,7 @@ pub struct ShowArgs {
 pub struct ShowPageArgs {
     #[command(flatten)]
     pub which: ShowArgs,
-    /// Also write a page with its runs against its tolerances, one file that needs nothing else
+    /// Also write a self-contained HTML page with its runs and tolerances
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// With --html: the repository whose commits are linked, such as `https://host/owner/name` [default: the remote `origin` of the
@@ -95,7 +95,7 @@ pub struct PromoteArgs {
     /// Name of the person who promotes it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
-    /// Take in a machine that has no baseline here yet, beside those that have
+    /// Also accept a machine that has no baseline here yet
     #[arg(long)]
     pub new_machine: bool,
     /// Write to this file instead of the machine's own

@@ -18,11 +18,11 @@ pub enum CiCommand {
     Gate(CiGateArgs),
     /// Report a gate's evidence on the pull request: one comment, updated in place, and a check
     Report(CiReportArgs),
-    /// Decide from the event whether this run may touch the GPU, and say why
+    /// Decide from the event whether this run may use the GPU, and why
     Guard(GuardArgs),
     /// Propose the run of a merged change as the new baseline, in a pull request
     Promote(CiPromoteArgs),
-    /// Tell people by mail and webhooks how it came out
+    /// Send the result by mail and webhooks
     Notify(NotifyArgs),
     /// The part of `ci gate` that runs the change's code
     #[command(hide = true)]
@@ -47,27 +47,33 @@ pub struct InitArgs {
     /// Root of the repository
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Whose pipelines
+    /// CI service to write for
     #[arg(long, value_enum, default_value_t = ForgeName::Github)]
     pub forge: ForgeName,
-    /// Write over files that are there and differ; lines between "# holdpoint: yours" and "# holdpoint: end" are kept
+    /// Overwrite files that differ; lines between "# holdpoint: yours" and "# holdpoint: end" are kept
     #[arg(long, conflicts_with = "check")]
     pub force: bool,
-    /// Write the files although the folder is in no git repository
+    /// Write the files even if the folder is not in a git repository
     #[arg(long, conflicts_with = "check")]
     pub no_repository: bool,
-    /// Write nothing; fail unless the files are as they would be written, apart from the lines that are yours
+    /// Write nothing; fail unless the files are up to date, apart from your own lines
     #[arg(long)]
     pub check: bool,
     /// Suite of the gate, a file of the repository
     #[arg(long, value_name = "FILE", default_value = "perf.toml")]
     pub suite: String,
-    /// A branch whose pushes, and what goes into it, are judged; may be given several times [default: the repository's default branch]
+    /// A branch to gate: pushes to it and changes into it; may be given several times [default: the repository's default branch]
     #[arg(long, value_name = "NAME")]
     pub branch: Vec<String>,
-    /// How holdpoint gets onto a runner [default: cargo install of this version's tag]
-    #[arg(long, value_name = "COMMAND")]
+    /// Command that installs holdpoint on a runner, pinned; 'holdpoint --version' if the runner's image has it
+    #[arg(long, value_name = "COMMAND", conflicts_with = "install_url")]
     pub install: Option<String>,
+    /// Address of a release archive of holdpoint, which runners fetch (docs/install.md)
+    #[arg(long, value_name = "URL", requires = "install_sha256")]
+    pub install_url: Option<String>,
+    /// SHA-256 of that archive; a runner refuses any other
+    #[arg(long, value_name = "HASH", requires = "install_url")]
+    pub install_sha256: Option<String>,
     /// Also gate on your own machine with a GPU
     #[arg(long)]
     pub gpu: bool,
@@ -98,12 +104,15 @@ pub struct InitArgs {
     /// Also keep what is measured on the default branch in a ref of the repository (docs/history.md)
     #[arg(long)]
     pub history: bool,
+    /// Also comment on pull requests from forks and Dependabot, by a workflow that runs none of their code; on GitHub (docs/comment.md)
+    #[arg(long)]
+    pub forks: bool,
 }
 
 /// The event that a decision is about.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct EventArgs {
-    /// Whose event [default: gitlab where $GITLAB_CI is true, else github]
+    /// CI service of the event [default: gitlab where $GITLAB_CI is true, else github]
     #[arg(long, value_enum)]
     pub forge: Option<ForgeName>,
     /// Name of the event [default: $GITHUB_EVENT_NAME]
@@ -112,10 +121,10 @@ pub struct EventArgs {
     /// File with the event [default: $GITHUB_EVENT_PATH]
     #[arg(long, value_name = "FILE")]
     pub event_path: Option<PathBuf>,
-    /// The commit of events that name none [default: $GITHUB_SHA]
+    /// Commit for events that do not name one [default: $GITHUB_SHA]
     #[arg(long, value_name = "SHA")]
     pub sha: Option<String>,
-    /// Branches that are judged beside the default one
+    /// Branches to gate besides the default one
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub branch: Vec<String>,
     /// Only pull requests with this label are measured; empty: all
@@ -144,10 +153,10 @@ pub struct GuardArgs {
     /// For a comment: its author's permission as the API has it now
     #[arg(long, value_name = "FILE")]
     pub permission: Option<PathBuf>,
-    /// The runner is the forge's own: strangers' code may run there too
+    /// The runner is hosted by GitHub or GitLab: strangers' code may run there
     #[arg(long)]
     pub hosted: bool,
-    /// A clone that has head and base, to see which files have changed
+    /// A clone with head and base, to list the changed files
     #[arg(long, value_name = "DIR")]
     pub repository: Option<PathBuf>,
     /// The suite, a file of --repository: changes outside its `[gate] paths` at the base are not measured
@@ -167,14 +176,14 @@ pub struct CiGateArgs {
     /// Folder for the evidence; emptied first
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
-    /// Keep measured code from the job's secrets and files and from the runner, and end all of its processes with the gate: for jobs
-    /// with secrets, and for your own machines
+    /// Isolate measured code from the job's secrets, its files and the runner, and end all of its processes with the gate: for jobs
+    /// with secrets and for your own machines
     #[arg(long)]
     pub isolate: bool,
     /// The runner is your own, with a GPU: code that nobody has read is refused, and merged code is compared with a stored baseline
     #[arg(long)]
     pub gpu: bool,
-    /// A point of the trend: compared with a stored baseline, and only what is worse fails
+    /// A trend point: compare with a stored baseline, and fail only if something is slower
     #[arg(long)]
     pub trend: bool,
     /// The outputs of `ci guard`, which has decided already.
@@ -240,7 +249,7 @@ pub struct CiPromoteArgs {
     /// Folder with the gate's evidence
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
-    /// The branch that the proposal is pushed to; the newest takes the place of the one before
+    /// Branch of the proposal; a newer proposal replaces an older one
     #[arg(long, value_name = "NAME", default_value = "holdpoint/baseline")]
     pub branch: String,
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 /// `holdpoint ci report`.
 #[derive(Debug, clap::Args)]
 pub struct CiReportArgs {
-    /// Folder with what `gate`, `ab` or `compare` left
+    /// Folder that `gate`, `ab` or `compare` wrote
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
-    /// Tells the comments of several gates on one pull request apart
+    /// Name of this gate's comment, if several gates comment on one pull request
     #[arg(long, value_name = "NAME", default_value = "holdpoint", value_parser = key)]
     pub key: String,
     /// Print the comment and post nothing
@@ -17,10 +17,10 @@ pub struct CiReportArgs {
     /// Also append it to the job's summary, $GITHUB_STEP_SUMMARY
     #[arg(long)]
     pub summary: bool,
-    /// Also set the check of this name on the commit: neutral where the evidence does not suffice
+    /// Also set this check on the commit; it is neutral if the result is inconclusive
     #[arg(long, value_name = "NAME", requires = "gate_result")]
     pub check: Option<String>,
-    /// How the job that measured ended: success, failure, cancelled or skipped. A check never passes unless it is `success`
+    /// Result of the job that measured: success, failure, cancelled or skipped. The check passes only for `success`
     #[arg(long, value_name = "RESULT")]
     pub gate_result: Option<String>,
     /// The decision of `ci guard`: run, skip or refuse; exits with 1 for all but a run that passed and a skip
@@ -54,10 +54,10 @@ impl CiReportArgs {
 /// `holdpoint ci notify`.
 #[derive(Debug, clap::Args)]
 pub struct NotifyArgs {
-    /// Folder with what `gate`, `ab` or `compare` left
+    /// Folder that `gate`, `ab` or `compare` wrote
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
-    /// How the run ended that left the folder, or a folder for each of its gates, or nothing: gates that passed are not told of
+    /// Conclusion of the run that wrote the folder, or one folder per gate: success, failure, …; gates that passed are left out
     #[arg(long, value_name = "RESULT")]
     pub conclusion: Option<String>,
     /// Recipients, and the verdicts they are notified of (docs/notify.md)

@@ -86,7 +86,7 @@ pub struct SweepArgs {
     /// Where to write the report
     #[arg(long, short, value_name = "FILE", default_value = "artifacts/report.json")]
     pub output: PathBuf,
-    /// Where to write the sweep in Apex-X's form
+    /// Where to write the sweep in Apex-X's format
     #[arg(long, value_name = "FILE", default_value = "artifacts/perf_trt_shape_sweep.json")]
     pub output_json: PathBuf,
     /// Where to write the same as Markdown

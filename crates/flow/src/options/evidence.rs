@@ -28,7 +28,7 @@ pub enum ReplayCommand {
         #[command(flatten)]
         seal: SealArgs,
     },
-    /// Compute the same again, and say what differs first
+    /// Compute the answers again and report the first difference
     Verify {
         /// The manifest
         #[arg(value_name = "MANIFEST", default_value = "artifacts/replay.json")]
@@ -36,7 +36,7 @@ pub enum ReplayCommand {
         /// The suite that has the workers [default: the one in the manifest, unless it names programs]
         #[arg(long, value_name = "NAME|FILE")]
         suite: Option<String>,
-        /// Ask this worker instead of those that were recorded, such as cuda
+        /// Use this worker instead of the recorded ones, such as cuda
         #[arg(long, value_name = "NAME")]
         worker: Option<String>,
         /// The CUDA device, counted from 0
@@ -74,7 +74,7 @@ pub struct AttestArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum AttestCommand {
-    /// Make a pair of Ed25519 keys; the private one can be read by its owner alone
+    /// Make a pair of Ed25519 keys; only its owner can read the private one
     Keygen {
         /// Where to write the private key; nothing is ever overwritten
         #[arg(long, value_name = "FILE", default_value = "holdpoint.key")]
@@ -83,14 +83,14 @@ pub enum AttestCommand {
         #[arg(long, value_name = "FILE")]
         public_key: Option<PathBuf>,
     },
-    /// Read artifacts and verdicts from a folder, and write what a release rests on
+    /// Write an attestation from the artifacts and verdicts in a folder
     Create(AttestCreateArgs),
     /// Sign an attestation: an in-toto statement in a DSSE envelope
     Sign {
         /// The attestation
         #[arg(value_name = "FILE", default_value = ATTESTATION)]
         attestation: PathBuf,
-        /// The folder with the files it speaks of: what does not hold is not signed
+        /// Folder with the files it names; nothing is signed unless they verify
         #[arg(long, value_name = "DIR", default_value = "artifacts")]
         artifacts: PathBuf,
         /// The folder of the files that are released
@@ -103,7 +103,7 @@ pub enum AttestCommand {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Check an envelope against a public key, the files it speaks of and the release policy
+    /// Verify an envelope against a public key, the files it names and the release policy
     Verify {
         /// The envelope, or an attestation that is not signed
         #[arg(value_name = "FILE", default_value = ENVELOPE)]
@@ -123,16 +123,16 @@ pub enum AttestCommand {
 /// The release that an attestation is judged for.
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
-    /// The folder with the files it speaks of
+    /// Folder with the files it names
     #[arg(long, value_name = "DIR", default_value = "artifacts")]
     pub artifacts: PathBuf,
     /// The public key that it must be signed with [default: the variable HOLDPOINT_PUBLIC_KEY]
     #[arg(long, value_name = "FILE")]
     pub public_key: Option<PathBuf>,
-    /// The commit that it must be of [default: the one that is checked out]
+    /// The commit it must be for [default: the one that is checked out]
     #[arg(long, value_name = "SHA")]
     pub commit_sha: Option<String>,
-    /// The id of a key that may seal what is measured, beside those of the policy; may be given several times
+    /// Id of a key that may seal measurements, besides the policy's; may be given several times
     #[arg(long, value_name = "ID")]
     pub seal_keyid: Vec<String>,
     /// Released files and the release policy.
@@ -232,13 +232,13 @@ pub struct ChecklistArgs {
     /// The checklist
     #[arg(value_name = "FILE", default_value = "CHECKLIST.md")]
     pub file: PathBuf,
-    /// The attestation or its envelope that it is filled from; it must hold
+    /// The attestation or envelope to fill it from; it must verify
     #[arg(long, value_name = "FILE", default_value = ATTESTATION)]
     pub attestation: PathBuf,
     /// The release that the attestation is judged for.
     #[command(flatten)]
     pub against: VerifyArgs,
-    /// Write a new checklist with all five sections first, where there is none
+    /// If there is no checklist, create one with all five sections first
     #[arg(long)]
     pub init: bool,
 }

@@ -50,19 +50,19 @@ pub struct GateArgs {
     /// Profile the kernels of what regressed, into the same folder
     #[arg(long, value_enum, value_name = "WHEN", hide = true, default_value_t = ProfileOn::Never)]
     pub profile_on: ProfileOn,
-    /// End as inconclusive where there is no baseline yet, instead of recording one
+    /// If there is no baseline yet, end as inconclusive instead of recording one
     #[arg(long)]
     pub require_baseline: bool,
     /// Runs to add when the first is slower than allowed; the median of all is judged [default: 2]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub confirm: Option<u32>,
-    /// Runs behind a baseline, when there is none yet [default: 10]
+    /// Runs to record if there is no baseline yet [default: 10]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
     /// The history. Without a baseline or another revision, the run is judged by it.
     #[command(flatten)]
     pub history: HistoryArg,
-    /// With --history: compare with this revision, side by side, where the history leaves a doubt [default: the newest that passed,
+    /// With --history: compare with this revision, side by side, if the history does not decide [default: the newest that passed,
     /// if the suite says how to build it]
     #[arg(long, value_name = "REV", hide = true, requires = "history", conflicts_with_all = ["against", "baseline"])]
     pub last_good: Option<String>,

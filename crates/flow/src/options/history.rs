@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// The history that a command adds what it measures to.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct HistoryArg {
-    /// Add what is measured to this history, and judge a gate by it: a file, postgres://… or git:REF [default: the suite's; of the
-    /// flag alone .holdpoint/history.db]
+    /// Add the run to this history, and judge a gate by it: a file, postgres://… or git:REF [default: the suite's; without a
+    /// value: .holdpoint/history.db]
     #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT)]
     pub history: Option<String>,
     /// Whether the suite's own history is left alone.
@@ -42,19 +42,19 @@ pub struct StoreArg {
 /// Which of its series.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SelectArgs {
-    /// Only of this suite
+    /// Only this suite
     #[arg(long, value_name = "NAME", help_heading = "Series")]
     pub suite: Option<String>,
-    /// Only of this workload
+    /// Only this workload
     #[arg(long, value_name = "NAME", help_heading = "Series")]
     pub workload: Option<String>,
-    /// Only of this metric, such as p50_ms
+    /// Only this metric, such as p50_ms
     #[arg(long, value_name = "NAME", help_heading = "Series")]
     pub metric: Option<String>,
-    /// Only of machines whose fingerprint begins so
+    /// Only machines whose fingerprint starts with this
     #[arg(long, value_name = "HEX", help_heading = "Series")]
     pub machine: Option<String>,
-    /// Only the series whose id begins so
+    /// Only series whose id starts with this
     #[arg(long, value_name = "ID", help_heading = "Series")]
     pub series: Option<String>,
 }
@@ -91,9 +91,9 @@ pub enum HistoryCommand {
     Export(ExportArgs),
     /// Remove raw samples of old runs, or old runs whole
     Prune(PruneArgs),
-    /// Accept a change: a series has a new level from a point on
+    /// Accept a change: from some point on, a series has a new level
     Accept(AcceptArgs),
-    /// Take a history of an older version to this one's
+    /// Upgrade a history to this version's format
     Migrate {
         #[command(flatten)]
         store: StoreArg,
@@ -108,13 +108,13 @@ pub struct AddArgs {
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub store: StoreArg,
-    /// Commit of files that name none
+    /// Commit for files that do not name one
     #[arg(long, value_name = "COMMIT")]
     pub revision: Option<String>,
-    /// With git:REF: then join it with the same ref of this remote and push the outcome
+    /// With git:REF: then merge it with the same ref of this remote and push
     #[arg(long, value_name = "REMOTE", num_args = 0..=1, default_missing_value = "origin")]
     pub push: Option<String>,
-    /// Time in UTC of files that name none, such as 2026-12-31T23:59:59Z [default: when the file was last changed]
+    /// UTC time for files that do not name one, such as 2026-12-31T23:59:59Z [default: when the file was last changed]
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     pub at: Option<Timestamp>,
 }
@@ -150,10 +150,10 @@ pub enum HistoryForm {
 pub struct PruneArgs {
     #[command(flatten)]
     pub store: StoreArg,
-    /// Prune runs that began more than so many days ago
+    /// Prune runs older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
-    /// Keep so many newest runs of each suite; with --older-than, only what is older as well is pruned
+    /// Keep this many newest runs of each suite; with --older-than, prune only those that are also older
     #[arg(long, value_name = "N")]
     pub keep: Option<u32>,
     /// Remove whole runs with their points, not only their raw samples

@@ -9,7 +9,7 @@ pub struct FirstSuiteArgs {
     /// The repository
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Write over a perf.toml that is there
+    /// Overwrite an existing perf.toml
     #[arg(long)]
     pub force: bool,
 }

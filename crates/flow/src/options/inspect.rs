@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("suite", |suite| suite.default_value("gpu")))]
 pub struct ProfileArgs {
-    /// The workloads; all of the suite's on a device, in programs or in workers of its own if not given
+    /// The workloads [default: all of the suite's that run on a device, as programs or in its own workers]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// Which suite.
@@ -19,7 +19,7 @@ pub struct ProfileArgs {
     /// Compare with this profile
     #[arg(long, value_name = "PROFILE")]
     pub against: Option<PathBuf>,
-    /// Take this profile instead of making one
+    /// Use this profile instead of making one
     #[arg(long, value_name = "PROFILE", conflicts_with_all = ["workloads", "kernel", "suite", "device", "output", "timeout"])]
     pub from: Option<PathBuf>,
     /// Rules of your own, as in crates/gate/data/bottlenecks.toml, instead of the built-in ones
@@ -43,7 +43,7 @@ pub const PROFILE_TIMEOUT_S: u32 = 120;
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("suite", |suite| suite.default_value("gpu")))]
 pub struct SanitizeArgs {
-    /// The workloads; all of the suite's on a device, in programs or in workers of its own if not given
+    /// The workloads [default: all of the suite's that run on a device, as programs or in its own workers]
     #[arg(value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// Which suite.

@@ -93,7 +93,7 @@ impl SuiteArg {
 /// Slowdowns that somebody answers for.
 #[derive(Clone, Debug, clap::Args)]
 pub struct WaiversArg {
-    /// Slowdowns that do not fail, each with owner, reason, limit and expiry (docs/waivers.md)
+    /// File of accepted slowdowns, each with owner, reason, limit and expiry (docs/waivers.md)
     #[arg(long, value_name = "FILE")]
     pub waivers: Option<PathBuf>,
 }

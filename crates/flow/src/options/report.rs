@@ -12,10 +12,10 @@ pub struct ReportArgs {
     /// Its comparison, to be shown with it
     #[arg(long, value_name = "FILE")]
     pub comparison: Option<PathBuf>,
-    /// Also write it as Markdown; with the roofline and its picture, where ceilings are kept for the report's device
+    /// Also write it as Markdown, with the roofline if ceilings are stored for the report's device
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Also write the same page as HTML, one file that needs nothing else
+    /// Also write it as a self-contained HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "form")]
     pub html: Option<PathBuf>,
     /// With --html: the repository whose commits are linked, such as `https://host/owner/name` [default: the remote `origin` of the
@@ -25,13 +25,13 @@ pub struct ReportArgs {
     /// With --markdown or --html: ceilings from this report of a ceilings suite
     #[arg(long, value_name = "REPORT", requires = "page", conflicts_with = "form")]
     pub ceilings: Option<PathBuf>,
-    /// Show and write it in the form of another program
+    /// Show and write it in another program's format
     #[arg(long = "as", value_enum, value_name = "FORM", conflicts_with = "comparison")]
     pub form: Option<ReportForm>,
-    /// Where to write it in that form
+    /// Where to write it in that format
     #[arg(long, short, value_name = "FILE", requires = "form")]
     pub output: Option<PathBuf>,
-    /// With --as github or sarif: the file of the repository that they are to point to, such as the suite
+    /// With --as github or sarif: the file that findings point to, such as the suite
     #[arg(long, value_name = "PATH", requires = "form")]
     pub location: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 /// `holdpoint roofline`.
 #[derive(Debug, clap::Args)]
 pub struct RooflineArgs {
-    /// The report whose workloads are placed [default: artifacts/report.json, or none with --measure]
+    /// The report to place below the ceilings [default: artifacts/report.json, or none with --measure]
     #[arg(value_name = "REPORT")]
     pub report: Option<PathBuf>,
     /// Ceilings from this report of a ceilings suite, instead of those kept for the report's machine, device and driver

@@ -16,8 +16,8 @@ pub struct RunArgs {
     /// Where to write the report
     #[arg(long, short, value_name = "FILE", default_value = "artifacts/report.json")]
     pub output: PathBuf,
-    /// Measure on each of these CUDA devices, one after the other, and show how far they are apart: `all`, or numbers such as
-    /// `0,2`; the number of the device goes into the name of its report
+    /// Measure on each of these CUDA devices, one after the other, and show how much they differ: `all`, or numbers such as
+    /// `0,2`; each report is named after its device
     #[arg(long, value_name = "LIST", conflicts_with = "device")]
     pub devices: Option<String>,
     /// The history.

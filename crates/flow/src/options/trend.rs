@@ -38,13 +38,13 @@ pub struct TrendShowArgs {
     /// Folder with one NDJSON file per suite
     #[arg(long, value_name = "DIR", default_value = ".holdpoint/trend")]
     pub dir: PathBuf,
-    /// Show the series of this history instead: a file, postgres://…, or git:REF [of the flag alone: .holdpoint/history.db]
+    /// Show the series of this history instead: a file, postgres://…, or git:REF [without a value: .holdpoint/history.db]
     #[arg(long, value_name = "STORE", num_args = 0..=1, default_missing_value = Location::DEFAULT, conflicts_with = "file")]
     pub history: Option<String>,
     /// With --history: only of this workload
     #[arg(long, value_name = "NAME", requires = "history")]
     pub workload: Option<String>,
-    /// Also write a page with a chart per metric, one file that needs nothing else
+    /// Also write a self-contained HTML page with a chart per metric
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Also write the charts as one SVG picture

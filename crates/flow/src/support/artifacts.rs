@@ -219,7 +219,7 @@ pub fn day_of(began: Option<&str>) -> Option<Date> {
     day.or_else(|| waivers::today().ok())
 }
 
-/// A report of ours. One of the seeds' was judged, and has nothing more to show.
+/// A report of ours. One of the originals' was judged, and has nothing more to show.
 fn own_report(path: &Path) -> Result<Option<Report>, StoreError> {
     match holdpoint_store::read_document::<Report>(path) {
         Err(_) if holdpoint_store::read_current(path).is_ok() => Ok(None),

@@ -9,7 +9,7 @@ use holdpoint_stats::classic::{Bootstrap, median_interval};
 /// Values that the bootstrap draws from. Precision comes from the number of blocks, not of values; 400 order statistics
 /// place a median within a quarter of a percent of ranks.
 const VALUES_MAX: usize = 400;
-/// A dozen medians beyond each end of a 95 % interval; the seeds' 10 000 resamples of 20 000 samples would take seconds.
+/// A dozen medians beyond each end of a 95 % interval; the originals' 10 000 resamples of 20 000 samples would take seconds.
 const RESAMPLES_COUNT: usize = 500;
 
 /// One side's times per call in milliseconds, a block for each unit, each block in ascending order.

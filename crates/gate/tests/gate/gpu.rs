@@ -1,4 +1,4 @@
-//! GPU suites against the seeds' GPU baseline and template, with a run on an H200.
+//! GPU suites against the originals' GPU baseline and template, with a run on an H200.
 
 use super::*;
 use holdpoint_gate::record::{RecordError, template};

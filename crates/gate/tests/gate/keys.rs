@@ -1,4 +1,4 @@
-//! The files that come out: the seeds' keys, and nothing lost on the way back in.
+//! The files that come out: the originals' keys, and nothing lost on the way back in.
 
 use super::*;
 use serde_json::Value;

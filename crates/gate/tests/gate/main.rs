@@ -1,4 +1,4 @@
-//! What the gate decides, by the seeds' tables and by properties.
+//! What the gate decides, by the originals' tables and by properties.
 
 #![allow(clippy::unwrap_used)]
 

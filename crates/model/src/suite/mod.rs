@@ -113,7 +113,7 @@ fn default_version() -> u32 {
     crate::SCHEMA_VERSION
 }
 
-/// The seeds' default.
+/// The originals' default.
 fn default_seed() -> u64 {
     123
 }
@@ -423,7 +423,7 @@ impl WorkloadSpec {
     }
 }
 
-/// The name of a workload's metric. A workload whose name has dots is a place in Apex-X's GPU report, and its metrics are
+/// The name of a workload's metric. A workload whose name has dots is a place in the originals' GPU report, and its metrics are
 /// paths in it; all others have flat names.
 pub fn metric_name(workload: &str, metric: &str) -> String {
     if workload.contains('.') {

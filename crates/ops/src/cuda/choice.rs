@@ -60,7 +60,7 @@ impl KernelChoice {
     }
 }
 
-/// Sizes in the seeds' form: `key=value` by key, joined by `|`.
+/// Sizes in the originals' form: `key=value` by key, joined by `|`.
 fn format_bucket(sizes: &[(&str, usize)], dtype: Dtype) -> String {
     let mut parts: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
     parts.push(format!("dtype={}", dtype.name()));

@@ -144,7 +144,7 @@ impl Op for FfPath {
                 items: batch as u64,
                 item: "frames".to_owned(),
             },
-            // The seeds' tolerances end to end: a path of a dozen layers is not one op.
+            // The originals' tolerances end to end: a path of a dozen layers is not one op.
             tolerance: match dtype {
                 // Products of depth C in f32 against f64, then a normalisation: 6e-6 apart at C = 128 on values of up to 10.
                 Dtype::F32 => Tolerance::new(2e-5, 2e-4),

@@ -47,5 +47,8 @@ pub(crate) fn evidence(plan: Plan, xs: impl Iterator<Item = f64>, max: usize) ->
         plot.line(class, places.iter().map(|(at, shares)| Some([*at as f64 + 1.0, shares[i]])));
     }
     plot.legend(shown);
-    Some(Chart { plot, caption: format!("Evidence, of what a decision needs{}", describe_step(step, count)) })
+    Some(Chart {
+        plot,
+        caption: format!("Evidence, as a share of what a decision needs{}", describe_step(step, count)),
+    })
 }

@@ -17,8 +17,8 @@ const RUNS_MAX: usize = 120;
 /// A scale that would reach further than this is bent.
 const BENT_FROM: f64 = 0.5;
 
-const READING: &str = "The ticks are the baseline's runs as changes from its value, which is the dot; the line holds them all. The shaded band is the \
-    tolerance and the dashed line its limit: a band much wider than its line allows more than the noise asks for. Unfolded: the runs in order.";
+const READING: &str = "The dot is the baseline's value, the ticks are its runs, and the line spans them. The shaded band is the \
+    tolerance and the dashed line its limit: a band much wider than the line allows more than the noise explains. Open a row for the runs in order.";
 
 pub fn baseline(b: &Baseline, extras: &Extras<'_>) -> String {
     let sentence = describe_baseline(b);

@@ -75,7 +75,7 @@ fn seconds(c: &Calibration) -> String {
     let values: Vec<_> = c.workloads.values().map(|w| (Some(w.seconds), Some(w.seconds_p90))).collect();
     let seconds = |s: f64| format!("{} s", units::seconds(s));
     let caption = format!(
-        "{READING} The line reaches to the 90th percentile. Unfolded: the smallest slowdown that is detected in a given time."
+        "{READING} The line reaches to the 90th percentile. Open a row for the smallest slowdown that is detected in a given time."
     );
     list(c, &values, None, seconds, |w| figures(&charts::visible(&w.visible, w.tolerance)), &caption)
 }
@@ -83,7 +83,7 @@ fn seconds(c: &Calibration) -> String {
 fn noise(c: &Calibration) -> String {
     let values: Vec<_> = c.workloads.values().map(|w| (w.unit_sd, None)).collect();
     let caption = format!(
-        "{READING} The dashed line is the tolerance of {}: noise beyond it takes many units to see through.",
+        "{READING} The dashed line is the tolerance of {}: with more noise than that, a decision takes many units.",
         units::setting(c.tolerance)
     );
     list(c, &values, Some(c.tolerance), units::small_share, |_| String::new(), &caption)

@@ -19,9 +19,9 @@ const POINTS_MAX: usize = 120;
 const SPREAD: [f64; 2] = [0.05, 0.95];
 
 const READING: &str = "Each dot is the change against the baseline; the shaded band is the tolerance, the dashed line its limit, and the small ticks are the baseline's own runs. \
-    Unfolded: how often which time was seen, with the range of the baseline's runs shaded and the limit dashed; and the median of each round, above the machine's load.";
-const SPREAD_READING: &str = "Each line holds the middle 90 % of a workload's samples, as a distance from their median: how much it varies. \
-    Unfolded: how often which time was seen, and the median of each round, above the machine's load (✕: the device was held back).";
+    Open a row for the distribution of the times, with the range of the baseline's runs shaded and the limit dashed, and the median of each round above the machine's load.";
+const SPREAD_READING: &str = "Each line spans the middle 90 % of a workload's samples, relative to their median: how much it varies. \
+    Open a row for the distribution of the times and the median of each round above the machine's load (✕: the device was throttled).";
 
 /// The page of a judgement with its samples; absent where there are none to show.
 pub fn judgement(judged: Judged<'_>, extras: &Extras<'_>) -> Option<String> {

@@ -17,9 +17,9 @@ const CHARTS_MAX: usize = 60;
 const POINTS_MAX: usize = 1_200;
 const POINTS_OF_CHART: std::ops::RangeInclusive<usize> = 24..=160;
 
-const READING: &str = "Each line is the 95 % interval of the change, the dot its middle; the shaded band is the tolerance and the dashed line its limit. \
-    Unfolded: base and head as they were measured, in pairs, above the machine's load or the device's clock (✕: left out, ●: troubled and kept); \
-    the evidence after each unit, which decides at 100 %; and how often which time was seen.";
+const READING: &str = "Each line is the 95 % interval of the change, the dot the estimate; the shaded band is the tolerance and the dashed line its limit. \
+    Open a row for the pairs of base and head in the order measured, above the machine's load or the device's clock (✕: left out, ●: disturbed but kept), \
+    the evidence after each unit, which decides at 100 %, and the distribution of the times.";
 
 pub(super) fn sides(judged: Judged<'_>, extras: &Extras<'_>) -> String {
     let sentence = judged.sentence();

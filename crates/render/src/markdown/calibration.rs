@@ -15,7 +15,7 @@ pub(crate) fn calibration_sections(c: &Calibration) -> String {
     joined(&[
         section("Workloads", workloads_table(c).markdown(EmptyColumns::Drop)),
         section("Notes", describe_notes(c)),
-        section("Where and with what", provenance(c)),
+        section("Machine and settings", provenance(c)),
     ])
 }
 

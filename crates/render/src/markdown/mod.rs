@@ -39,7 +39,7 @@ pub(crate) fn report_sections(r: &Report, j: Option<&Judgement>) -> String {
         section("Failed", failed(r)),
         section("Skipped", skipped(r)),
         section("Notes", notes(r, j)),
-        section("Where and with what", if r.is_imported() { String::new() } else { tables::provenance(r) }),
+        section("Machine and settings", if r.is_imported() { String::new() } else { tables::provenance(r) }),
         section("Reproduce", if r.is_imported() { String::new() } else { reproduce(r) }),
     ];
     joined(&sections)

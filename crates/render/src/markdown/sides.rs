@@ -23,7 +23,7 @@ pub(crate) fn sections(judged: Judged<'_>) -> String {
         section("Failed", failed(judged)),
         section("Notes", describe_notes(judged)),
         evidence,
-        section("Where and with what", provenance(judged)),
+        section("Machine and settings", provenance(judged)),
     ])
 }
 

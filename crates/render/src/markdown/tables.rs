@@ -97,7 +97,7 @@ pub(super) fn tool_facts(tools: &Toolchain) -> Vec<(&'static str, String)> {
 }
 
 pub(super) fn fact_table(facts: &[(&str, String)]) -> String {
-    let mut grid = Grid::new(&["what", "is"].map(words));
-    facts.iter().for_each(|(what, is)| grid.push([what, is.as_str()].map(Cell::new)));
+    let mut grid = Grid::new(&["setting", "value"].map(words));
+    facts.iter().for_each(|(name, value)| grid.push([name, value.as_str()].map(Cell::new)));
     grid.markdown(EmptyColumns::Keep)
 }

@@ -275,6 +275,6 @@ fn a_page_draws_the_values_of_every_metric_that_is_measured() {
     let judged = Judged::new(&judgement, Some(Source::Sides(&samples)));
     let page = html::judgement(judged, &Extras::default()).expect("a page");
     assert_eq!(page.matches("<figcaption>Base and head in pairs").count(), 4, "registers need no statistics");
-    assert_eq!(page.matches("<figcaption>Evidence, of what").count(), 4);
+    assert_eq!(page.matches("<figcaption>Evidence, as a share").count(), 4);
     assert!(page.contains(">MB</text>"), "memory has its unit");
 }

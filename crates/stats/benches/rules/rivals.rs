@@ -5,7 +5,7 @@ use holdpoint_stats::{mean, median};
 
 use crate::noise::{Machine, Side};
 
-/// The seeds' count; nvbench takes more or fewer by its own criterion.
+/// The originals' count; nvbench takes more or fewer by its own criterion.
 pub const SAMPLES_PER_SIDE: usize = 100;
 
 /// Times of both sides, sorted.

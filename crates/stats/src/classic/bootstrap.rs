@@ -13,7 +13,7 @@ pub struct Bootstrap {
 }
 
 impl Default for Bootstrap {
-    /// The seeds' settings: 95 %, 10 000 resamples, seed 42.
+    /// The originals' settings: 95 %, 10 000 resamples, seed 42.
     fn default() -> Self {
         Self { confidence: 0.95, resamples_count: 10_000, seed: 42 }
     }

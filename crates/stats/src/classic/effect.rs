@@ -2,7 +2,7 @@
 
 use super::moments;
 
-/// Cliff's delta: how much more often a value of `a` is above one of `b` than below it, from -1 to 1; the seeds'
+/// Cliff's delta: how much more often a value of `a` is above one of `b` than below it, from -1 to 1; the originals'
 /// library's sign, positive where `a` is larger. Absent when a side is empty.
 pub fn cliffs_delta(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() {

@@ -166,7 +166,7 @@ pub(super) fn machine(c: &Comment<'_>, budget: Budget) -> String {
         lines.push(format!("- **Made by** holdpoint {version} ({profile}), {}\n", prose(began)));
     }
     lines.push(cost(c));
-    titled("Where, and at what cost", lines.concat())
+    titled("Machine and cost", lines.concat())
 }
 
 fn calibration(c: &Comment<'_>) -> Option<String> {
