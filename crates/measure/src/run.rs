@@ -1,6 +1,7 @@
 //! Runs a suite and reports.
 
 use crate::{clock, machine, schedule};
+use holdpoint_cuda::trace;
 use holdpoint_model::machine::{CudaVersions, EnvironmentLock};
 use holdpoint_model::protocol::WorkerInfo;
 use holdpoint_model::report::RunConfig;
@@ -15,7 +16,8 @@ use std::time::Instant;
 pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
     let others = machine::OthersCpu::begin();
-    let (measurements, workers) = schedule::measure(suite, on_event);
+    let (measurements, workers) =
+        trace::step("measure suite", &suite.name, || schedule::measure(suite, on_event));
     crate::jobs::sweep();
     let cuda = workers.values().find_map(|worker| Some(worker.device.as_ref()?.versions.clone()));
     let benchmarks: indexmap::IndexMap<_, _> = measurements.into_iter().collect();

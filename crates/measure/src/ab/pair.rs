@@ -9,6 +9,7 @@ use crate::audit::Audit;
 use crate::pace::rest_after;
 use crate::slot::Slot;
 use crate::worker::{Commands, Copies, Place, Prepared, Worker, WorkerError};
+use holdpoint_cuda::trace;
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
@@ -191,7 +192,9 @@ impl<'a> Pair<'a> {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
             let process_id = self.slot(lane, side)?.process_id();
             process_id.into_iter().for_each(numbers::reset_peak);
-            std::thread::sleep(self.rest);
+            if !self.rest.is_zero() {
+                trace::step("rest", &lane.specs[side].name, || std::thread::sleep(self.rest));
+            }
             let turn = Instant::now();
             let result = self.requester(lane, side)?.run(samples.into(), calls);
             results[side] = result.map_err(|error| side_failed(side, error))?;

@@ -13,6 +13,7 @@ use crate::pace::rest_after;
 use crate::slot::Slot;
 use crate::worker::Prepared;
 use active::{Active, NotMeasured};
+use holdpoint_cuda::trace;
 use holdpoint_model::protocol::{RunResult, WorkerInfo};
 use holdpoint_model::{MachineState, Measurement, Round, Suite, WorkloadSpec};
 use holdpoint_stats as stats;
@@ -140,8 +141,9 @@ impl<'a> Scheduler<'a, '_> {
 
     fn begin(&mut self, active: &mut Active<'a>) -> Result<(), NotMeasured> {
         self.prepare(active)?;
-        self.choose_batch(active)?;
-        self.warm_up(active)
+        let name = &active.spec.name;
+        trace::step("choose batch", name, || self.choose_batch(active))?;
+        trace::step("warm up", name, || self.warm_up(active))
     }
 
     /// Prepares the workload in the worker's current process, and checks its answer.
@@ -233,7 +235,9 @@ impl<'a> Scheduler<'a, '_> {
     }
 
     fn run(&mut self, active: &mut Active<'a>, samples_count: u64) -> Result<RunResult, NotMeasured> {
-        std::thread::sleep(self.rest);
+        if !self.rest.is_zero() {
+            trace::step("rest", &active.spec.name, || std::thread::sleep(self.rest));
+        }
         let (calls_per_sample, start) = (active.calls_per_sample, Instant::now());
         let result = self.requester(active).run(samples_count, calls_per_sample)?;
         self.rest = rest_after(&result, start.elapsed());

@@ -163,8 +163,8 @@ impl Worker for Cuda {
         let (Ok(gpu), Some((prepared, timing))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
-        let times = prepared.run(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
-        let device = gpu.state();
+        let (times, device) =
+            prepared.run_watched(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
         let wants_energy =
             self.specs.iter().any(|spec| spec.name == *workload && spec.metrics.is_of_sides(METRIC_ENERGY));
         let (mut printed, mut untimed_ns) = (BTreeMap::new(), None);

@@ -10,7 +10,10 @@ use crate::request::Request;
 use crate::tensor::Tensor;
 use crate::values::{self, Precision, Recipe};
 use holdpoint_cuda::compile::UserKernelError;
-use holdpoint_cuda::{Buffer, CachedGraph, Call, CudaError, Dtype, Launch, Module, TimedCall, Times, Timing};
+use holdpoint_cuda::{
+    Buffer, CachedGraph, Call, CudaError, Dtype, Launch, Module, TimedCall, Times, Timing, trace,
+};
+use holdpoint_model::machine::DeviceState;
 use holdpoint_model::report::{CheckedBy, KernelInfo, OracleKind};
 use holdpoint_model::suite::{Cache, Work};
 use holdpoint_model::{FailureCause, Values};
@@ -70,7 +73,7 @@ impl Prepared {
     /// Allocates, compiles and draws inputs.
     pub fn new(gpu: &mut Gpu, request: &Request) -> Result<Self, PrepareError> {
         let mut prepared = Self::build(gpu, request, None)?;
-        prepared.redraw(gpu)?;
+        trace::step("draw", &request.op, || prepared.redraw(gpu))?;
         Ok(prepared)
     }
 
@@ -83,7 +86,7 @@ impl Prepared {
     fn build(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
         // Placed anew each time: where memory lies is luck, and must not stick to one side of a comparison.
         gpu.device.synchronize()?;
-        gpu.device.trim();
+        trace::step("trim", "", || gpu.device.trim());
         gpu.device.reset_peak();
         Self::allocate(gpu, request, given)
     }
@@ -92,7 +95,7 @@ impl Prepared {
         if Dtype::parse(&request.dtype) == Some(Dtype::E4m3) {
             gpu.device.fp8().map_err(|reason| PrepareError::Skipped(reason.to_owned()))?;
         }
-        let program = Program::new(gpu, request, given)?;
+        let program = trace::step("build", &request.op, || Program::new(gpu, request, given))?;
         let tolerance = request.tolerance.unwrap_or(program.tolerance);
         Ok(Self {
             graph: None,
@@ -209,9 +212,49 @@ impl Prepared {
         calls_per_sample: u64,
         slowdown: f64,
     ) -> Result<Times, CudaError> {
+        self.ready(gpu, how, calls_per_sample, slowdown)?;
+        self.samples(gpu, how, samples_count, calls_per_sample)
+    }
+
+    /// The same, and the device's state meanwhile: reading it takes longer than many samples do. Beside the host's clock it would
+    /// disturb what is timed, so that it comes afterwards there.
+    pub fn run_watched(
+        &mut self,
+        gpu: &mut Gpu,
+        how: (Timing, Cache),
+        samples_count: u64,
+        calls_per_sample: u64,
+        slowdown: f64,
+    ) -> Result<(Times, Option<DeviceState>), CudaError> {
+        trace::step("ready", "", || self.ready(gpu, how, calls_per_sample, slowdown))?;
+        let reading = (how.0 != Timing::Host).then(|| gpu.device.state_meanwhile());
+        let times = trace::step("samples", "", || self.samples(gpu, how, samples_count, calls_per_sample));
+        let state = trace::step("state", "", || match reading {
+            Some(reading) => reading.join().ok().flatten(),
+            None => gpu.state(),
+        });
+        Ok((times?, state))
+    }
+
+    fn ready(
+        &mut self,
+        gpu: &mut Gpu,
+        how: (Timing, Cache),
+        calls_per_sample: u64,
+        slowdown: f64,
+    ) -> Result<(), CudaError> {
         self.redraw(gpu)?;
         let mut timed = TimedCall { call: &mut self.program, graph: &mut self.graph };
-        gpu.timer.ready(&gpu.device, &mut timed, how, calls_per_sample, slowdown)?;
+        gpu.timer.ready(&gpu.device, &mut timed, how, calls_per_sample, slowdown)
+    }
+
+    fn samples(
+        &mut self,
+        gpu: &mut Gpu,
+        how: (Timing, Cache),
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<Times, CudaError> {
         let mut times = Times::default();
         for _ in 0..samples_count {
             self.poison()?;
@@ -266,7 +309,7 @@ impl Prepared {
     /// The same, for inputs set by the caller.
     pub(super) fn check_given(&mut self, gpu: &mut Gpu, leeway: Leeway) -> Result<Check, CudaError> {
         if !self.has_answer {
-            self.call_once(gpu)?;
+            trace::step("call once", "", || self.call_once(gpu))?;
         }
         let (all, rows) = (self.program.rows, self.program.oracle_rows(self.cost_max));
         if rows >= all {
@@ -298,7 +341,7 @@ impl Prepared {
             inputs.iter().map(|input| input.buffer.as_ref().map_or(0, |buffer| buffer.ptr)).collect();
         let lens: Vec<usize> =
             outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).collect();
-        let answers = oracle.compute(gpu, &inputs, &lens)?;
+        let answers = trace::step("oracle", "on the device", || oracle.compute(gpu, &inputs, &lens))?;
         let mut comparison = self.comparison(leeway);
         for (output, want) in outputs.iter().zip(&answers) {
             comparison = comparison.stored_as(output.dtype.overflow());
@@ -349,20 +392,24 @@ impl Prepared {
             let row_bytes = buffer.bytes / all;
             buffer.download_part(row_bytes * rows.start, row_bytes * rows.len())
         };
-        let mut inputs = Vec::new();
-        for (input, spec) in self.program.inputs.iter().zip(description.inputs) {
-            let mut tensor = spec.tensor(Dtype::F32);
-            match &input.buffer {
-                Some(buffer) if spec.by_row => tensor.widen_from(*dtype, &bytes_of(buffer)?),
-                Some(buffer) => tensor.widen_from(*dtype, &buffer.download()?),
-                None => {
-                    let row = input.host.len() / all;
-                    tensor.set(&input.host[row * rows.start..row * rows.end]);
+        let fetch = || {
+            let mut inputs = Vec::new();
+            for (input, spec) in self.program.inputs.iter().zip(description.inputs) {
+                let mut tensor = spec.tensor(Dtype::F32);
+                match &input.buffer {
+                    Some(buffer) if spec.by_row => tensor.widen_from(*dtype, &bytes_of(buffer)?),
+                    Some(buffer) => tensor.widen_from(*dtype, &buffer.download()?),
+                    None => {
+                        let row = input.host.len() / all;
+                        tensor.set(&input.host[row * rows.start..row * rows.end]);
+                    }
                 }
+                inputs.push(tensor);
             }
-            inputs.push(tensor);
-        }
-        let want = Answer::compute_rows(part, *dtype, &inputs);
+            Ok::<_, CudaError>(inputs)
+        };
+        let inputs = trace::step("fetch inputs", &self.request.op, fetch)?;
+        let want = trace::step("oracle", &self.request.op, || Answer::compute_rows(part, *dtype, &inputs));
         let mut comparison = self.comparison(leeway);
         for (at, (output, spec)) in self.program.outputs.iter().zip(description.outputs).enumerate() {
             comparison = comparison.stored_as(output.dtype.overflow());
@@ -392,7 +439,7 @@ impl Prepared {
     fn check_whole(&self, gpu: &mut Gpu, by_oracle: Check, scale: f64) -> Result<Check, CudaError> {
         let given = |at: usize| self.program.inputs[at].host.clone();
         let reference = Request { misalign: 0, ..self.request.plain() };
-        let built = Program::new(gpu, &reference, Some(&given));
+        let built = trace::step("build", "plain kernel", || Program::new(gpu, &reference, Some(&given)));
         let mut reference = built?;
         for (to, from) in reference.inputs.iter_mut().zip(&self.program.inputs) {
             if let (Some(to), Some(from)) = (&mut to.buffer, &from.buffer) {
