@@ -23,9 +23,12 @@ impl Module {
         Self::from_cubin(device, &compiler.cubin(unit, &device.arch)?)
     }
 
+    /// Of machine code, several of them in one file, or PTX.
     pub fn from_cubin(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
-        // SAFETY: the image is machine code for this device, and is copied.
-        let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
+        // Machine code knows its own length, but PTX is text, which goes on until a zero.
+        let image = [cubin, &[0]].concat();
+        // SAFETY: the image ends where its format says, and is copied.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }?;
         let (code_sha256, code_bytes) = (sass_sha256(cubin), sass_bytes(cubin));
         Ok(Rc::new(Self { module, code_sha256, code_bytes, _stream: device.stream.clone() }))
     }
