@@ -5,6 +5,7 @@ use holdpoint_cuda::trace;
 use holdpoint_model::machine::{CudaVersions, EnvironmentLock};
 use holdpoint_model::protocol::WorkerInfo;
 use holdpoint_model::report::RunConfig;
+use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{Outcome, Report, RunStatus, SCHEMA_VERSION, Suite, Toolchain};
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
         trace::step("measure suite", &suite.name, || schedule::measure(suite, on_event));
     crate::jobs::sweep();
     let cuda = workers.values().find_map(|worker| Some(worker.device.as_ref()?.versions.clone()));
+    // Of the device that the suite names: other workers may use others.
+    let own = workers.get(WORKER_CUDA).and_then(|worker| worker.device.as_ref());
+    let device = own.filter(|device| device.ordinal == suite.device).map(|device| device.name.clone());
     let benchmarks: indexmap::IndexMap<_, _> = measurements.into_iter().collect();
     let status = RunStatus::from_measurements(benchmarks.values());
     let mut report = Report {
@@ -36,7 +40,7 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
             elapsed_s: start.elapsed().as_secs_f64(),
             others_cpu: others.share(),
         },
-        machine: Some(machine::machine_for(suite)),
+        machine: Some(machine::machine_with(suite, device.as_deref())),
         revision: machine::revision(repository),
         environment_lock: Some(environment_lock(suite, cuda.as_ref(), &workers)),
         toolchain: Toolchain { cuda, ..machine::toolchain() },

@@ -201,6 +201,13 @@ impl Worker for Cuda {
         if self.specs.iter().any(|spec| spec.name == workload && spec.declared.is_some()) {
             return Ok(None);
         }
+        let is_fresh = prepared.is_fresh();
+        for (other, _) in self.prepared.values_mut().filter(|(other, _)| other.is_checked_with(is_fresh)) {
+            other.begin_check()?;
+        }
+        let Some((prepared, _)) = self.prepared.get_mut(workload) else {
+            return Err(WorkerError::no_workload(workload));
+        };
         Ok(Some(super::to_answer(prepared.check(gpu)?)))
     }
 

@@ -114,6 +114,21 @@ impl Gpu {
         module.kernel(name)
     }
 
+    /// Notes all of these units that are missing, while units are only looked for: so they are compiled side by side. Else
+    /// [`Gpu::kernel`] says one by one what is missing.
+    pub(crate) fn look_for(&mut self, units: &[Unit]) -> Result<(), CudaError> {
+        let Some(missing) = &mut self.missing else { return Ok(()) };
+        let found = missing.len();
+        missing.extend(units.iter().filter(|unit| !self.compiler.has(unit, &self.device.arch)).cloned());
+        match missing[found..].first() {
+            None => Ok(()),
+            Some(unit) => {
+                let detail = format!("{} is not compiled yet", unit.key());
+                Err(CudaError::new(FailureCause::NotStarted, detail))
+            }
+        }
+    }
+
     /// A kernel of the user's; its module is loaded once, as fuzzing asks for it hundreds of times.
     pub(crate) fn user_kernel(&mut self, cubin: Vec<u8>, name: &str) -> Result<Kernel, CudaError> {
         if let Some(module) = self.user_modules.get(&cubin) {

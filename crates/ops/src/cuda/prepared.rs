@@ -6,7 +6,9 @@ use super::{Gpu, Launches};
 use crate::case::{Answer, compare};
 use crate::compare::{Check, Comparison, Leeway, Tolerance};
 use crate::error::BuildError;
-use crate::request::Request;
+use crate::op::{Input, Op};
+use crate::registry::plan;
+use crate::request::{Backend, Request};
 use crate::tensor::Tensor;
 use crate::values::{self, Precision, Recipe};
 use holdpoint_cuda::compile::UserKernelError;
@@ -18,6 +20,7 @@ use holdpoint_model::report::{CheckedBy, KernelInfo, OracleKind};
 use holdpoint_model::suite::{Cache, Work};
 use holdpoint_model::{FailureCause, Values};
 use std::ops::Range;
+use std::thread::JoinHandle;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
@@ -65,8 +68,19 @@ pub struct Prepared {
     draws_count: u64,
     tolerance: Tolerance,
     has_answer: bool,
+    /// Whether an answer was checked before anything was timed.
+    is_checked_first: bool,
+    /// The CPU oracle's answer, while another thread computes it.
+    pending: Option<Pending>,
     /// Operations that the oracle may take.
     cost_max: u64,
+}
+
+/// The CPU oracle's answer to rows of the inputs of a draw.
+struct Pending {
+    draws_count: u64,
+    rows: Range<usize>,
+    answer: JoinHandle<Answer>,
 }
 
 impl Prepared {
@@ -104,6 +118,8 @@ impl Prepared {
             draws_count: 0,
             tolerance,
             has_answer: false,
+            is_checked_first: false,
+            pending: None,
             cost_max: ORACLE_COST_MAX,
         })
     }
@@ -303,7 +319,64 @@ impl Prepared {
 
     /// Compares what the last calls left with the oracle's answer; makes one call where there were none.
     pub fn check(&mut self, gpu: &mut Gpu) -> Result<Check, CudaError> {
+        self.is_checked_first |= self.is_fresh();
         self.check_given(gpu, Leeway::NONE)
+    }
+
+    /// Whether nothing was timed since it was prepared.
+    pub fn is_fresh(&self) -> bool {
+        self.draws_count <= 1
+    }
+
+    /// Whether it will be checked soon, if a workload that is as fresh is checked now: answers of a suite are checked all before
+    /// anything is timed, and all after it; where they were not checked before, nothing is known about when they will be.
+    pub fn is_checked_with(&self, is_fresh: bool) -> bool {
+        self.is_fresh() == is_fresh && (is_fresh || self.is_checked_first && self.has_answer)
+    }
+
+    /// Lets another thread compute the CPU oracle's answer to the inputs of now, if that is the one that a check will ask.
+    pub fn begin_check(&mut self) -> Result<(), CudaError> {
+        let is_begun = self.pending.as_ref().is_some_and(|pending| pending.draws_count == self.draws_count);
+        let is_elsewhere = is_begun || self.request.declared.is_some();
+        let Some(rows) = self.cpu_rows().filter(|_| !is_elsewhere) else { return Ok(()) };
+        let Program { op, dtype, .. } = &self.program;
+        let (dtype, part) = (*dtype, op.part(rows.clone()));
+        let part = match part {
+            Some(part) => part,
+            None if self.request.kernel.is_some() => return Ok(()),
+            // It has one row only, and another thread cannot borrow it.
+            None => match plan(&self.request, Some(Backend::Cuda)) {
+                Ok(planned) => planned.op,
+                Err(_) => return Ok(()),
+            },
+        };
+        let fetched = self.fetch_inputs(&rows)?;
+        let answer = std::thread::spawn(move || {
+            let inputs = widen_inputs(&*part, dtype, fetched);
+            Answer::compute_rows(&*part, dtype, &inputs)
+        });
+        self.pending = Some(Pending { draws_count: self.draws_count, rows, answer });
+        Ok(())
+    }
+
+    /// The rows that a check compares with the CPU's oracle; absent where another oracle is asked first.
+    fn cpu_rows(&self) -> Option<Range<usize>> {
+        let (all, rows) = (self.program.rows, self.program.oracle_rows(self.cost_max));
+        if rows >= all {
+            return Some(0..all);
+        }
+        if self.program.op.device_oracle().is_some() {
+            return None;
+        }
+        Some(self.some_rows(rows))
+    }
+
+    /// So many rows, others for every draw; one at least, whatever it costs.
+    fn some_rows(&self, count: usize) -> Range<usize> {
+        let (all, count) = (self.program.rows.max(1), count.max(1));
+        let last = all.saturating_sub(count) as u64;
+        let first = (self.request.seed.wrapping_add(self.draws_count) % (last + 1)) as usize;
+        first..(first + count).min(all)
     }
 
     /// The same, for inputs set by the caller.
@@ -319,13 +392,12 @@ impl Prepared {
         if let Some(oracle) = gpu.proven_oracle(&**op, &self.request.op, *dtype)? {
             return self.check_on_device(gpu, &oracle, leeway);
         }
-        // One row at least, whatever it costs. Compared with the plain kernel's, nothing that is not a number equals anything.
-        let rows = rows.max(1);
-        if rows >= all || leeway.planted {
+        // Compared with the plain kernel's, nothing that is not a number equals anything.
+        let rows = self.some_rows(rows);
+        if rows.len() >= all || leeway.planted {
             return self.check_rows(gpu, 0..all, leeway);
         }
-        let first = (self.request.seed.wrapping_add(self.draws_count) % (all - rows + 1) as u64) as usize;
-        let by_oracle = self.check_rows(gpu, first..first + rows, leeway)?;
+        let by_oracle = self.check_rows(gpu, rows, leeway)?;
         if by_oracle.passed { self.check_whole(gpu, by_oracle, leeway.scale) } else { Ok(by_oracle) }
     }
 
@@ -382,7 +454,12 @@ impl Prepared {
         Ok(())
     }
 
-    fn check_rows(&self, gpu: &mut Gpu, rows: Range<usize>, leeway: Leeway) -> Result<Check, CudaError> {
+    fn check_rows(&mut self, gpu: &mut Gpu, rows: Range<usize>, leeway: Leeway) -> Result<Check, CudaError> {
+        let pending = self.pending.take();
+        let is_same = |pending: &Pending| pending.draws_count == self.draws_count && pending.rows == rows;
+        let begun = pending
+            .filter(is_same)
+            .map(|pending| trace::step("oracle begun", &self.request.op, || pending.answer.join()));
         let Program { op, dtype, rows: all, .. } = &self.program;
         let all = (*all).max(1);
         let part = op.part(rows.clone());
@@ -392,24 +469,14 @@ impl Prepared {
             let row_bytes = buffer.bytes / all;
             buffer.download_part(row_bytes * rows.start, row_bytes * rows.len())
         };
-        let fetch = || {
-            let mut inputs = Vec::new();
-            for (input, spec) in self.program.inputs.iter().zip(description.inputs) {
-                let mut tensor = spec.tensor(Dtype::F32);
-                match &input.buffer {
-                    Some(buffer) if spec.by_row => tensor.widen_from(*dtype, &bytes_of(buffer)?),
-                    Some(buffer) => tensor.widen_from(*dtype, &buffer.download()?),
-                    None => {
-                        let row = input.host.len() / all;
-                        tensor.set(&input.host[row * rows.start..row * rows.end]);
-                    }
-                }
-                inputs.push(tensor);
+        let want = match begun {
+            Some(Ok(answer)) => answer,
+            _ => {
+                let fetch = || Ok::<_, CudaError>(widen_inputs(part, *dtype, self.fetch_inputs(&rows)?));
+                let inputs = trace::step("fetch inputs", &self.request.op, fetch)?;
+                trace::step("oracle", &self.request.op, || Answer::compute_rows(part, *dtype, &inputs))
             }
-            Ok::<_, CudaError>(inputs)
         };
-        let inputs = trace::step("fetch inputs", &self.request.op, fetch)?;
-        let want = trace::step("oracle", &self.request.op, || Answer::compute_rows(part, *dtype, &inputs));
         let mut comparison = self.comparison(leeway);
         for (at, (output, spec)) in self.program.outputs.iter().zip(description.outputs).enumerate() {
             comparison = comparison.stored_as(output.dtype.overflow());
@@ -433,6 +500,25 @@ impl Prepared {
             checked_by: Some(CheckedBy { oracle, rows: sampled, rows_count, code_sha256: None }),
             ..comparison.finish()
         })
+    }
+
+    /// Rows of all inputs, as the device has them; of inputs that the host reads, their values.
+    fn fetch_inputs(&self, rows: &Range<usize>) -> Result<Vec<Fetched>, CudaError> {
+        let all = self.program.rows.max(1);
+        let fetch = |input: &DeviceInput| {
+            Ok(match &input.buffer {
+                Some(buffer) if input.spec.by_row => {
+                    let row_bytes = buffer.bytes / all;
+                    Fetched::Bytes(buffer.download_part(row_bytes * rows.start, row_bytes * rows.len())?)
+                }
+                Some(buffer) => Fetched::Bytes(buffer.download()?),
+                None => {
+                    let row = input.host.len() / all;
+                    Fetched::Values(input.host[row * rows.start..row * rows.end].to_vec())
+                }
+            })
+        };
+        self.program.inputs.iter().map(fetch).collect()
     }
 
     /// Compares all of the output with the plain kernel's answer to the same inputs.
@@ -463,4 +549,23 @@ impl Prepared {
         }
         Ok(check)
     }
+}
+
+/// An input on its way to the CPU's oracle.
+enum Fetched {
+    Bytes(Vec<u8>),
+    Values(Vec<f32>),
+}
+
+/// Inputs of an op as 32-bit floats.
+fn widen_inputs(op: &dyn Op, dtype: Dtype, fetched: Vec<Fetched>) -> Vec<Tensor> {
+    let widen = |(spec, fetched): (Input, Fetched)| {
+        let mut tensor = spec.tensor(Dtype::F32);
+        match fetched {
+            Fetched::Bytes(bytes) => tensor.widen_from(dtype, &bytes),
+            Fetched::Values(values) => tensor.set(&values),
+        }
+        tensor
+    };
+    op.describe(dtype).inputs.into_iter().zip(fetched).map(widen).collect()
 }
