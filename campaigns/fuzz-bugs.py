@@ -1,6 +1,6 @@
 """Fuzzes examples/attention.cu with a bug planted in it, one bug at a time, on a CUDA device: found after how many cases?
 
-    campaigns/fuzz-bugs.py target/release/holdpoint [--seeds 1,2,3] [--cases 300] [--right 3000] [--jobs 8]
+    campaigns/fuzz-bugs.py target/release/holdpoint [--seeds 1,2,3] [--cases 300] [--right 3000] [--jobs 8] [--bug-dtype e4m3]
 
 The bugs are those of crates/cli/tests/fuzz/planted_cuda.py. The right kernel and holdpoint's own are fuzzed with --right cases in every
 element type; none may fail or be called inaccurate. Several processes run at once, so times of cases are those of a busy device. Reports
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--cases", default="300")
     parser.add_argument("--right", default="3000")
     parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--bug-dtype", default="f16")
     parser.add_argument("--dtypes", default="f16,bf16,f32,e4m3")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("fuzz-bugs"))
     options = parser.parse_args()
@@ -65,11 +66,11 @@ def main() -> None:
         right, bugs = {}, {}
         for name, file, only in (("example", suite, "right"), ("builtin", builtin, "attention")):
             for dtype in options.dtypes.split(","):
-                if (name, dtype) != ("example", "e4m3") and options.right != "0":
+                if options.right != "0":
                     arguments = ("--cases", options.right, "--dtype", dtype)
                     right[f"{name} {dtype}"] = pool.submit(fuzz, options, file, only, f"right-{name}-{dtype}", *arguments)
         for bug in (path.stem for path in sorted(pathlib.Path(folder).glob("*.cu"))):
-            arguments = ("--cases", options.cases, "--fail-fast", "--accuracy", "fail", "--seed")
+            arguments = ("--cases", options.cases, "--fail-fast", "--accuracy", "fail", "--dtype", options.bug_dtype, "--seed")
             bugs[bug] = [pool.submit(fuzz, options, suite, bug, f"bug-{bug}-{seed}", *arguments, seed) for seed in seeds]
         print(f"{'bug':28} found after how many cases, with seeds {options.seeds}")
         for bug, running in bugs.items():

@@ -1,14 +1,23 @@
 // Attention forward, one query row per thread: keys and values pass through shared memory, TILE at a time, with an online softmax.
-// Supports any length. holdpoint defines ELEM_F16, ELEM_BF16 or ELEM_F32, and for this op HEAD_DIM and CAUSAL.
+// Supports any length. holdpoint defines ELEM_F16, ELEM_BF16, ELEM_F32 or ELEM_E4M3, and for this op HEAD_DIM and CAUSAL. Of 8-bit inputs the
+// result has 16 bits.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #if defined(ELEM_F16)
 typedef __half elem;
 #elif defined(ELEM_BF16)
 typedef __nv_bfloat16 elem;
+#elif defined(ELEM_E4M3)
+typedef __nv_fp8_e4m3 elem;
 #else
 typedef float elem;
+#endif
+#if defined(ELEM_E4M3)
+typedef __half result;
+#else
+typedef elem result;
 #endif
 
 #ifndef TILE
@@ -16,7 +25,7 @@ typedef float elem;
 #endif
 constexpr int ROWS = 64;
 
-extern "C" __global__ void __launch_bounds__(ROWS) attention(const elem* q, const elem* k, const elem* v, elem* out, int heads,
+extern "C" __global__ void __launch_bounds__(ROWS) attention(const elem* q, const elem* k, const elem* v, result* out, int heads,
                                                              int steps, float scale) {
     __shared__ float keys[TILE][HEAD_DIM], values[TILE][HEAD_DIM];
     const float nothing = __int_as_float(0xff800000);  // Minus infinity.
@@ -51,6 +60,6 @@ extern "C" __global__ void __launch_bounds__(ROWS) attention(const elem* q, cons
         __syncthreads();  // Nobody reads it any more.
     }
     if (is_row) {
-        for (int d = 0; d < HEAD_DIM; ++d) out[at + d] = static_cast<elem>(sum[d] / weights);
+        for (int d = 0; d < HEAD_DIM; ++d) out[at + d] = static_cast<result>(sum[d] / weights);
     }
 }

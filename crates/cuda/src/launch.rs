@@ -23,9 +23,12 @@ impl Module {
         Self::from_cubin(device, &compiler.cubin(unit, &device.arch)?)
     }
 
+    /// Of machine code, several of them in one file, or PTX.
     pub fn from_cubin(device: &Device, cubin: &[u8]) -> Result<Rc<Self>, CudaError> {
-        // SAFETY: the image is machine code for this device, and is copied.
-        let module = unsafe { result::module::load_data(cubin.as_ptr().cast()) }?;
+        // Machine code knows its own length, but PTX is text, which goes on until a zero.
+        let image = [cubin, &[0]].concat();
+        // SAFETY: the image ends where its format says, and is copied.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }?;
         let (code_sha256, code_bytes) = (sass_sha256(cubin), sass_bytes(cubin));
         Ok(Rc::new(Self { module, code_sha256, code_bytes, _stream: device.stream.clone() }))
     }
@@ -158,8 +161,8 @@ impl Arguments {
         Ok(self)
     }
 
-    /// A map of 16-bit elements `[planes, rows, columns]` that is fetched in tiles of `box_sizes` rows and columns, columns swizzled
-    /// over 64 or 128 bytes.
+    /// A map of elements `[planes, rows, columns]` of 8 or 16 bits that is fetched in tiles of `box_sizes` rows and columns, columns
+    /// swizzled over 32, 64 or 128 bytes.
     pub fn map(
         mut self,
         buffer: &Buffer,
@@ -172,11 +175,13 @@ impl Arguments {
         let row_bytes = columns * dtype.bytes() as u64;
         let kind = match dtype {
             Dtype::Bf16 => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+            Dtype::E4m3 => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT8,
             _ => sys::CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
         };
         let swizzle = match box_columns as usize * dtype.bytes() {
             128 => sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
-            _ => sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+            64 => sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+            _ => sys::CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_32B,
         };
         let mut map = Box::new(sys::CUtensorMap { opaque: [0; 16] });
         // SAFETY: three dimensions, two strides, three sizes of a box and three steps, as the arrays have.

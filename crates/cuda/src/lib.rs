@@ -11,6 +11,7 @@ mod error;
 mod launch;
 mod library;
 mod timing;
+pub mod trace;
 
 pub use device::{Buffer, Device, caps, device_count, device_name, driver_version};
 pub use dtype::Dtype;

@@ -18,6 +18,14 @@ pub fn machine_for(suite: &Suite) -> Machine {
     with_device(if suite.uses_cuda() { holdpoint_cuda::device_name(suite.device) } else { None })
 }
 
+/// The same, with the device's name as the worker said it, if it did: asking the driver here takes a fifth of a second.
+pub(crate) fn machine_with(suite: &Suite, device: Option<&str>) -> Machine {
+    match device.filter(|_| suite.uses_cuda()) {
+        Some(device) => with_device(Some(device.to_owned())),
+        None => machine_for(suite),
+    }
+}
+
 fn with_device(device: Option<String>) -> Machine {
     let cpu_model = cpu_model();
     let cpus = cpus_online();

@@ -18,6 +18,17 @@ pub(crate) fn rest_after(result: &RunResult, took: Duration) -> Duration {
     if is_limited { took.min(REST_MAX) } else { Duration::ZERO }
 }
 
+/// A turn longer than this goes on while the device already lowers its clock.
+const TURN_MAX: Duration = Duration::from_millis(12);
+/// Fewer samples have no middle.
+const SAMPLES_MIN: u32 = 3;
+
+/// How many samples a turn may have after which the device has to rest, if one of `samples` took so long.
+pub(crate) fn samples_at_limit(samples: u32, took: Duration) -> u32 {
+    let share = TURN_MAX.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
+    ((f64::from(samples) * share.min(1.0)) as u32).max(SAMPLES_MIN.min(samples))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +53,14 @@ mod tests {
         assert_eq!(turn(&["HW_THERMAL_SLOWDOWN"], 1410), Duration::ZERO, "that is heat, and trouble");
         let on_cpu = RunResult { elapsed_ns: vec![1], ..RunResult::default() };
         assert_eq!(rest_after(&on_cpu, Duration::from_secs(5)), Duration::ZERO);
+    }
+
+    #[test]
+    fn turns_are_short_where_the_device_has_to_rest_after_them() {
+        assert_eq!(samples_at_limit(14, Duration::from_millis(36)), 4);
+        assert_eq!(samples_at_limit(14, Duration::from_millis(12)), 14);
+        assert_eq!(samples_at_limit(14, Duration::from_secs(1)), 3);
+        assert_eq!(samples_at_limit(2, Duration::from_secs(1)), 2, "there are no more");
     }
 
     #[test]

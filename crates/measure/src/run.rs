@@ -1,9 +1,11 @@
 //! Runs a suite and reports.
 
 use crate::{clock, machine, schedule};
+use holdpoint_cuda::trace;
 use holdpoint_model::machine::{CudaVersions, EnvironmentLock};
 use holdpoint_model::protocol::WorkerInfo;
 use holdpoint_model::report::RunConfig;
+use holdpoint_model::suite::WORKER_CUDA;
 use holdpoint_model::{Outcome, Report, RunStatus, SCHEMA_VERSION, Suite, Toolchain};
 use holdpoint_stats as stats;
 use std::collections::BTreeMap;
@@ -15,9 +17,13 @@ use std::time::Instant;
 pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(schedule::Event)) -> Report {
     let (timestamp_utc, start) = (clock::timestamp_utc(), Instant::now());
     let others = machine::OthersCpu::begin();
-    let (measurements, workers) = schedule::measure(suite, on_event);
+    let (measurements, workers) =
+        trace::step("measure suite", &suite.name, || schedule::measure(suite, on_event));
     crate::jobs::sweep();
     let cuda = workers.values().find_map(|worker| Some(worker.device.as_ref()?.versions.clone()));
+    // Of the device that the suite names: other workers may use others.
+    let own = workers.get(WORKER_CUDA).and_then(|worker| worker.device.as_ref());
+    let device = own.filter(|device| device.ordinal == suite.device).map(|device| device.name.clone());
     let benchmarks: indexmap::IndexMap<_, _> = measurements.into_iter().collect();
     let status = RunStatus::from_measurements(benchmarks.values());
     let mut report = Report {
@@ -34,7 +40,7 @@ pub fn run_suite(suite: &Suite, repository: &Path, on_event: &mut dyn FnMut(sche
             elapsed_s: start.elapsed().as_secs_f64(),
             others_cpu: others.share(),
         },
-        machine: Some(machine::machine_for(suite)),
+        machine: Some(machine::machine_with(suite, device.as_deref())),
         revision: machine::revision(repository),
         environment_lock: Some(environment_lock(suite, cuda.as_ref(), &workers)),
         toolchain: Toolchain { cuda, ..machine::toolchain() },

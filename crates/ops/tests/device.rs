@@ -312,6 +312,27 @@ fn every_clock_gives_positive_times_warm_and_cold() {
 }
 
 #[test]
+fn an_oracle_that_was_begun_is_asked_about_the_inputs_it_was_begun_with() {
+    on_device(|gpu| {
+        let none = Map::new();
+        for request in [
+            request("fusion_gate", &[1, 16, 33, 35], &none, Dtype::F16),
+            request("rms_norm", &[8, 1024, 4096], &none, Dtype::Bf16),
+        ] {
+            let mut prepared = Prepared::new(gpu, &request).unwrap();
+            prepared.begin_check().unwrap();
+            assert!(prepared.is_checked_with(true) && prepared.check(gpu).unwrap().passed, "{request:?}");
+            prepared.begin_check().unwrap();
+            prepared.run(gpu, WARM, 1, 1, 0.0).unwrap();
+            // Begun with inputs that the run has replaced: those answers would be wrong.
+            assert!(prepared.check(gpu).unwrap().passed, "{request:?}");
+            prepared.begin_check().unwrap();
+            assert!(prepared.is_checked_with(false) && prepared.check(gpu).unwrap().passed, "{request:?}");
+        }
+    });
+}
+
+#[test]
 fn a_device_and_a_kernel_say_who_they_are() {
     on_device(|gpu| {
         assert!(!gpu.info().name.is_empty() && gpu.info().uuid.starts_with("GPU-"), "{:?}", gpu.info());

@@ -16,7 +16,7 @@ BUGS = [
     ("transposed_tile", "values[i / HEAD_DIM][i % HEAD_DIM] =", "values[i % TILE][i / TILE % HEAD_DIM] ="),
     ("diagonal_left_out", "first + j > row", "first + j >= row"),
     ("last_row_not_written", "    if (is_row) {", "    if (row < steps - 1) {"),
-    ("nan_at_one_index", "static_cast<elem>(sum[d] / weights)", "static_cast<elem>(row == 6 && d == 3 ? nanf(\"\") : sum[d] / weights)"),
+    ("nan_at_one_index", "static_cast<result>(sum[d] / weights)", "static_cast<result>(row == 6 && d == 3 ? nanf(\"\") : sum[d] / weights)"),
     ("sum_not_rescaled", "sum[d] = sum[d] * keep +", "sum[d] = sum[d] +"),
     ("written_past_the_end", "    if (is_row) {", "    if (row < steps + 1) {"),
     ("no_maximum", "= fmaxf(most, score);", "= 0.0f;"),
@@ -24,7 +24,7 @@ BUGS = [
     ("wrong_head", "static_cast<size_t>(blockIdx.y) * steps", "static_cast<size_t>(blockIdx.y / 2) * steps"),
     # Eleven more.
     ("unmasked_tail", "min(TILE, end - first);", "TILE;"),
-    ("one_value_in_fifty", "static_cast<elem>(sum[d] / weights)", "static_cast<elem>((at + d) % 50 == 7 ? 1.1f * sum[d] / weights : sum[d] / weights)"),
+    ("one_value_in_fifty", "static_cast<result>(sum[d] / weights)", "static_cast<result>((at + d) % 50 == 7 ? 1.1f * sum[d] / weights : sum[d] / weights)"),
     ("odd_heads_above_8", "static_cast<size_t>(blockIdx.y) * steps", "static_cast<size_t>(blockIdx.y > 8 ? blockIdx.y & ~1u : blockIdx.y) * steps"),
     ("nan_swallowed", "if (score == nothing) continue;", "if (!(score > nothing)) continue;"),
     ("causal_block_one_short", "(blockIdx.x + 1) * ROWS)", "(blockIdx.x + 1) * ROWS - 1)"),
@@ -33,7 +33,7 @@ BUGS = [
     ("keys_beyond_512", "first < end; first += TILE", "first < min(end, 32 * TILE); first += TILE"),
     ("weights_under_0_001", "most = top;", "most = top;\n            if (weight < 0.001f) continue;"),
     ("scale_a_thousandth_off", "? scale *", "? 1.001f * scale *"),
-    ("truncated", "static_cast<elem>(sum[d] / weights)", "static_cast<elem>(__uint_as_float(__float_as_uint(sum[d] / weights) & 0xffffe000u))"),
+    ("truncated", "static_cast<result>(sum[d] / weights)", "static_cast<result>(__uint_as_float(__float_as_uint(sum[d] / weights) & 0xffffe000u))"),
     ("input_overwritten", "    if (is_row) {", "    if (is_row) const_cast<elem*>(q)[at] = static_cast<elem>(0.0f);\n    if (is_row) {"),
 ]
 

@@ -16,6 +16,7 @@ use cudarc::driver::{CudaContext, CudaStream, result};
 use holdpoint_model::machine::{CudaVersions, DeviceState};
 use holdpoint_model::protocol::DeviceInfo;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 /// The oldest CUDA version of a driver: older ones lack calls that timing needs.
 const CUDA_MIN: i32 = 12_080;
@@ -25,7 +26,7 @@ const NO_DEVICE: &str = "the driver finds no device: check nvidia-smi and CUDA_V
 /// A device with one stream, on which everything runs in order.
 pub struct Device {
     pub(crate) stream: Arc<CudaStream>,
-    pub(crate) state: StateReader,
+    pub(crate) state: Arc<StateReader>,
     pub info: DeviceInfo,
     /// Architecture to compile for, such as `sm_90a`.
     pub arch: String,
@@ -110,7 +111,7 @@ impl Device {
         let stream = context.new_stream()?;
         let (major, minor) = context.compute_capability()?;
         let uuid = uuid_text(&context.uuid()?.bytes.map(|byte| byte as u8));
-        let state = StateReader::new(&uuid);
+        let state = Arc::new(StateReader::new(&uuid));
         let attribute = |attribute| context.attribute(attribute).map(i32::unsigned_abs);
         let info = DeviceInfo {
             ordinal,
@@ -142,6 +143,12 @@ impl Device {
 
     pub fn state(&self) -> Option<DeviceState> {
         self.state.read()
+    }
+
+    /// Begins to read its state, which takes milliseconds, beside what this thread does.
+    pub fn state_meanwhile(&self) -> JoinHandle<Option<DeviceState>> {
+        let state = self.state.clone();
+        std::thread::spawn(move || state.read())
     }
 
     /// The most power that it may draw.

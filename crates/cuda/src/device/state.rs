@@ -1,11 +1,12 @@
 //! Clocks, temperature and other state of a device, read through the driver's management library.
 
 use crate::error::Unavailable;
+use crate::trace;
 use holdpoint_model::machine::DeviceState;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
-use std::cell::Cell;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The energy counter itself moves in steps of this, and reading it takes 3 ms, so it is not read in between.
@@ -35,7 +36,7 @@ pub struct StateReader {
     sm_mhz_max: Option<u32>,
     /// The same.
     power_limit_w: Option<f64>,
-    energy_read: Cell<Option<Instant>>,
+    energy_read: Mutex<Option<Instant>>,
 }
 
 impl StateReader {
@@ -46,7 +47,7 @@ impl StateReader {
         let sm_mhz_max = device.as_ref().and_then(|device| device.max_clock_info(Clock::SM).ok());
         let power_limit_w =
             device.and_then(|device| device.enforced_power_limit().ok()).map(|mw| f64::from(mw) / 1e3);
-        let (energy_read, nvml) = (Cell::new(None), nvml.filter(|_| index.is_some()));
+        let (energy_read, nvml) = (Mutex::new(None), nvml.filter(|_| index.is_some()));
         Self { nvml, index: index.unwrap_or(0), sm_mhz_max, power_limit_w, energy_read }
     }
 
@@ -61,15 +62,16 @@ impl StateReader {
 
     pub fn read(&self) -> Option<DeviceState> {
         let device = self.nvml.as_ref()?.device_by_index(self.index).ok()?;
-        let reasons = device.current_throttle_reasons().ok();
+        let reasons = trace::step("nvml", "reasons", || device.current_throttle_reasons()).ok();
         let own = reasons.map(|reasons| reasons.iter_names().map(|(name, _)| name.to_owned()).collect());
-        let processes = device.running_compute_processes().ok();
+        let processes = trace::step("nvml", "processes", || device.running_compute_processes()).ok();
         Some(DeviceState {
-            sm_mhz: device.clock_info(Clock::SM).ok(),
+            sm_mhz: trace::step("nvml", "SM clock", || device.clock_info(Clock::SM)).ok(),
             sm_mhz_max: self.sm_mhz_max,
-            memory_mhz: device.clock_info(Clock::Memory).ok(),
-            temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
-            power_w: device.power_usage().ok().map(|mw| f64::from(mw) / 1e3),
+            memory_mhz: trace::step("nvml", "memory clock", || device.clock_info(Clock::Memory)).ok(),
+            temperature_c: trace::step("nvml", "temperature", || device.temperature(TemperatureSensor::Gpu))
+                .ok(),
+            power_w: trace::step("nvml", "power", || device.power_usage()).ok().map(|mw| f64::from(mw) / 1e3),
             power_limit_w: self.power_limit_w,
             energy_j: self.energy_j(&device),
             throttle_reasons: own.unwrap_or_default(),
@@ -84,10 +86,11 @@ impl StateReader {
 
     /// Joules since the driver was loaded, unless they were read just now.
     fn energy_j(&self, device: &nvml_wrapper::Device<'_>) -> Option<f64> {
-        if self.energy_read.get().is_some_and(|at| at.elapsed() < ENERGY_EVERY) {
+        let mut read = self.energy_read.lock().ok()?;
+        if read.is_some_and(|at| at.elapsed() < ENERGY_EVERY) {
             return None;
         }
-        self.energy_read.set(Some(Instant::now()));
-        device.total_energy_consumption().ok().map(|mj| mj as f64 / 1e3)
+        *read = Some(Instant::now());
+        trace::step("nvml", "energy", || device.total_energy_consumption()).ok().map(|mj| mj as f64 / 1e3)
     }
 }

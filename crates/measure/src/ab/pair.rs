@@ -6,9 +6,10 @@ use super::numbers;
 use super::trouble::{DeviceTurn, Watch, device_trouble};
 use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
-use crate::pace::rest_after;
+use crate::pace::{rest_after, samples_at_limit};
 use crate::slot::Slot;
 use crate::worker::{Commands, Copies, Place, Prepared, Worker, WorkerError};
+use holdpoint_cuda::trace;
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
@@ -176,7 +177,7 @@ impl<'a> Pair<'a> {
         let processes = self.processes(lane);
         let mut results = [RunResult::default(), RunResult::default()];
         let mut numbers = [SideNumbers::default(), SideNumbers::default()];
-        let mut rest = Duration::ZERO;
+        let (mut rest, mut longest) = (Duration::ZERO, Duration::ZERO);
         watch.begin(&processes, self.cpu);
         let tandem = if lane.plan.clock == Clock::Tandem { self.tandem(lane, turns) } else { None };
         let is_tandem = tandem.is_some();
@@ -191,14 +192,20 @@ impl<'a> Pair<'a> {
             let (samples, calls) = (lane.plan.samples, lane.calls_per_sample);
             let process_id = self.slot(lane, side)?.process_id();
             process_id.into_iter().for_each(numbers::reset_peak);
-            std::thread::sleep(self.rest);
+            if !self.rest.is_zero() {
+                trace::step("rest", &lane.specs[side].name, || std::thread::sleep(self.rest));
+            }
             let turn = Instant::now();
             let result = self.requester(lane, side)?.run(samples.into(), calls);
             results[side] = result.map_err(|error| side_failed(side, error))?;
-            rest = rest.max(rest_after(&results[side], turn.elapsed()));
+            let took = turn.elapsed();
+            (rest, longest) = (rest.max(rest_after(&results[side], took)), longest.max(took));
             numbers[side] = numbers::take(&mut results[side], process_id);
         }
         self.rest = rest;
+        if !rest.is_zero() {
+            lane.limit_samples(samples_at_limit(lane.plan.samples, longest));
+        }
         let (mut state, mut trouble) = watch.end(&processes, self.cpu);
         limit_to_shorter(&mut results, lane);
         // Workers of other workloads wait beside this one's, with memory on the device.

@@ -157,7 +157,7 @@ mod tests {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         for (file, count, target) in [
             ("split-k/split_k.toml", 1, Target::External),
-            ("kernel-forms/forms.toml", 6, Target::Cuda),
+            ("kernel-forms/forms.toml", 8, Target::Cuda),
             ("attention.toml", 1, Target::Cuda),
         ] {
             let path = examples.join(file);

@@ -31,6 +31,10 @@ pub(super) struct Active<'a> {
     pub work: Option<Work>,
     pub kernel: Option<KernelInfo>,
     pub answer: Option<Answer>,
+    /// Whether the answer in this process was checked before anything was timed.
+    pub is_checked_first: bool,
+    /// Whether what the timed calls left is still to be checked.
+    pub is_unchecked: bool,
     pub seeds: Seeds,
     pub audit: Audit,
     pub warmup: Warmup,
@@ -56,6 +60,8 @@ impl<'a> Active<'a> {
             work: spec.work.clone(),
             kernel: None,
             answer: None,
+            is_checked_first: false,
+            is_unchecked: false,
             seeds: if is_own { Seeds::fixed(seed) } else { Seeds::changing(seed) },
             audit: Audit::default(),
             warmup: Warmup::default(),

@@ -7,6 +7,7 @@ use super::lines::{Line, Tail, read_line, to_line};
 use super::{Computed, Place, Prepared, Worker, WorkerError};
 use crate::jobs::Job;
 use crate::schedstat::ThreadWaits;
+use holdpoint_cuda::trace;
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::limits::{WORKLOADS_MAX, clean_text};
 use holdpoint_model::machine::CudaVersions;
@@ -99,7 +100,9 @@ impl Child {
     }
 
     fn ask(&mut self, request: &Request) -> Result<Response, WorkerError> {
-        match self.exchange(request) {
+        let (name, workload) = describe(request);
+        let about = workload.unwrap_or_default();
+        match trace::step(name, about, || self.exchange(request)) {
             Ok(Response::Error { message, cause, fatal }) => {
                 let error = WorkerError::new(cause.unwrap_or(FailureCause::WorkerError), message);
                 Err(if fatal { self.end(error) } else { WorkerError { stderr_tail: self.tail(), ..error } })
@@ -372,7 +375,7 @@ impl Drop for Child {
                 let _ = self.send(&line, Instant::now() + GRACE);
             }
             self.stdin = None;
-            self.wait(GRACE);
+            trace::step("end", "", || self.wait(GRACE));
         }
         self.kill();
     }

@@ -163,8 +163,8 @@ impl Worker for Cuda {
         let (Ok(gpu), Some((prepared, timing))) = (&mut self.gpu, self.prepared.get_mut(workload)) else {
             return Err(WorkerError::no_workload(workload));
         };
-        let times = prepared.run(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
-        let device = gpu.state();
+        let (times, device) =
+            prepared.run_watched(gpu, *timing, *samples_count, *calls_per_sample, self.slowdown)?;
         let wants_energy =
             self.specs.iter().any(|spec| spec.name == *workload && spec.metrics.is_of_sides(METRIC_ENERGY));
         let (mut printed, mut untimed_ns) = (BTreeMap::new(), None);
@@ -201,6 +201,13 @@ impl Worker for Cuda {
         if self.specs.iter().any(|spec| spec.name == workload && spec.declared.is_some()) {
             return Ok(None);
         }
+        let is_fresh = prepared.is_fresh();
+        for (other, _) in self.prepared.values_mut().filter(|(other, _)| other.is_checked_with(is_fresh)) {
+            other.begin_check()?;
+        }
+        let Some((prepared, _)) = self.prepared.get_mut(workload) else {
+            return Err(WorkerError::no_workload(workload));
+        };
         Ok(Some(super::to_answer(prepared.check(gpu)?)))
     }
 

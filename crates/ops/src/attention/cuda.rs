@@ -5,10 +5,15 @@ use super::oracle::ORACLE;
 use crate::cuda::FULL_ARCH;
 use crate::prelude::*;
 
-const HEADERS: &[(&str, &str)] = &[COMMON, ("attention.cuh", include_str!("attention.cuh"))];
+const ATTENTION_HEADER: (&str, &str) = ("attention.cuh", include_str!("attention.cuh"));
+const HEADERS: &[(&str, &str)] = &[COMMON, ATTENTION_HEADER];
+const HOPPER_HEADERS: &[(&str, &str)] =
+    &[COMMON, ATTENTION_HEADER, ("attention_hopper.cuh", include_str!("attention_hopper.cuh"))];
 static ATTENTION: Source = Source { name: "attention", text: include_str!("attention.cu"), headers: HEADERS };
 static WGMMA: Source =
-    Source { name: "attention_wgmma", text: include_str!("attention_wgmma.cu"), headers: HEADERS };
+    Source { name: "attention_wgmma", text: include_str!("attention_wgmma.cu"), headers: HOPPER_HEADERS };
+static FP8: Source =
+    Source { name: "attention_fp8", text: include_str!("attention_fp8.cu"), headers: HOPPER_HEADERS };
 
 pub(super) const KERNELS: &[KernelFile] = &[
     KernelFile::new(
@@ -40,8 +45,25 @@ pub(super) const KERNELS: &[KernelFile] = &[
         ],
         archs: &[FULL_ARCH],
     },
+    KernelFile {
+        source: &FP8,
+        dtypes: &[Dtype::E4m3],
+        configs: &[
+            "BLOCK_N=128 CAUSAL=0 HEAD_DIM=64 STAGES=5 WARPGROUPS=3",
+            "BLOCK_N=128 CAUSAL=0 HEAD_DIM=128 STAGES=5 WARPGROUPS=3",
+            "BLOCK_N=128 CAUSAL=1 HEAD_DIM=64 STAGES=5 WARPGROUPS=3",
+            "BLOCK_N=128 CAUSAL=1 HEAD_DIM=128 STAGES=5 WARPGROUPS=3",
+        ],
+        archs: &[FULL_ARCH],
+    },
     KernelFile::new(&ORACLE, &[""]),
 ];
+
+/// Head widths whose rows of bytes the copy engine swizzles whole.
+const FP8_WIDTHS: &[usize] = &[64, 128];
+/// Keys that one block of `transpose_values` takes, and of which it fills up the last row.
+const TRANSPOSED_KEYS: usize = 128;
+const PITCH_KEYS: usize = 16;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -52,24 +74,28 @@ enum Kind {
     Mma,
     /// Hopper's own, fed by its copy engine.
     Wgmma,
+    /// The same for 8-bit products, after a launch that transposes the values.
+    Fp8,
 }
 
 impl Kind {
-    fn choose(request: &Request, dtype: Dtype, capability: (i32, i32)) -> Self {
-        let is_half = matches!(dtype, Dtype::F16 | Dtype::Bf16);
-        match request.variant {
-            Variant::Reference => Self::Plain,
-            Variant::Fast if dtype == Dtype::F32 => Self::Fma,
-            Variant::Fast if is_half && capability == (9, 0) && request.misalign.is_multiple_of(16) => {
-                Self::Wgmma
-            }
-            Variant::Fast => Self::Mma,
+    fn choose(request: &Request, dtype: Dtype, width: usize, capability: (i32, i32)) -> Self {
+        let is_hopper = capability == (9, 0) && request.misalign.is_multiple_of(16);
+        match (request.variant, dtype) {
+            (Variant::Reference, _) => Self::Plain,
+            (Variant::Fast, Dtype::F32) => Self::Fma,
+            (Variant::Fast, Dtype::F16 | Dtype::Bf16) if is_hopper => Self::Wgmma,
+            (Variant::Fast, Dtype::E4m3) if is_hopper && FP8_WIDTHS.contains(&width) => Self::Fp8,
+            (Variant::Fast, _) => Self::Mma,
         }
     }
 }
 
-pub(super) fn candidates(request: &Request, dtype: Dtype) -> Vec<Config> {
-    match Kind::choose(request, dtype, (9, 0)) {
+pub(super) fn candidates(spec: &AttentionSpec, request: &Request, dtype: Dtype) -> Vec<Config> {
+    match Kind::choose(request, dtype, spec.width, (9, 0)) {
+        Kind::Fp8 => {
+            combinations(&[("WARPGROUPS", &[2, 3]), ("BLOCK_N", &[64, 96, 128]), ("STAGES", &[4, 5])])
+        }
         Kind::Wgmma => {
             combinations(&[("WARPGROUPS", &[2, 3]), ("BLOCK_N", &[64, 96, 128]), ("STAGES", &[2, 3, 4])])
         }
@@ -91,11 +117,12 @@ pub(super) fn launches(
         ("heads", heads / batch),
         ("steps", steps),
     ];
-    let kind = Kind::choose(build.request, build.dtype, build.gpu.device.capability);
+    let kind = Kind::choose(build.request, build.dtype, width, build.gpu.device.capability);
     let (source, name) = match kind {
         Kind::Plain => (&ATTENTION, "attention_reference"),
         Kind::Fma | Kind::Mma => (&ATTENTION, "attention_fast"),
         Kind::Wgmma => (&WGMMA, "attention_wgmma"),
+        Kind::Fp8 => (&FP8, "attention_fp8"),
     };
     let constants: &[(&str, usize)] = match kind {
         Kind::Plain | Kind::Fma => &[],
@@ -103,6 +130,7 @@ pub(super) fn launches(
         Kind::Wgmma if width <= 64 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 4)],
         Kind::Wgmma if width == 96 => &[("WARPGROUPS", 2), ("BLOCK_N", 64), ("STAGES", 3)],
         Kind::Wgmma => &[("WARPGROUPS", 3), ("BLOCK_N", 96), ("STAGES", 3)],
+        Kind::Fp8 => &[("WARPGROUPS", 3), ("BLOCK_N", 128), ("STAGES", 5)],
     };
     let chosen = build
         .choose(source, [name; 2], &sizes)
@@ -111,7 +139,27 @@ pub(super) fn launches(
     let kernel = chosen.kernel(build.gpu)?;
     let scale = 1.0 / (width as f32).sqrt();
     let constant = |name| chosen.constant(name);
+    let (mut launches, mut held) = (Vec::new(), Vec::new());
     let arguments = match kind {
+        Kind::Fp8 => {
+            let pitch = steps.next_multiple_of(PITCH_KEYS);
+            let transposed = build.scratch(heads * width * pitch)?;
+            let arguments = Arguments::new().ptr(build.input(2)).buffer(&transposed).int(steps).int(pitch);
+            let blocks = grid_x(steps.div_ceil(TRANSPOSED_KEYS) * heads);
+            let transpose = build.gpu.kernel(&chosen.unit, "transpose_values")?;
+            launches.push(transpose.launch(blocks, 256, arguments));
+            let keys = constant("BLOCK_N");
+            let mut arguments = Arguments::new();
+            for (at, rows) in [64, keys].into_iter().enumerate() {
+                let Some(input) = build.input_buffer(at) else { continue };
+                arguments = arguments.map(input, build.dtype, [heads, steps, width], [rows, width])?;
+            }
+            let columns = if keys == 96 { 32 } else { keys };
+            let arguments =
+                arguments.map(&transposed, build.dtype, [heads, width, pitch], [width, columns])?;
+            held.push(transposed);
+            arguments.ptr(build.output(0))
+        }
         Kind::Wgmma => {
             let columns = if width.is_multiple_of(64) { 64 } else { 32 };
             let mut arguments = Arguments::new();
@@ -142,6 +190,13 @@ pub(super) fn launches(
             let blocks = steps.div_ceil(64 * groups) * heads;
             kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).with_shared(shared)?
         }
+        Kind::Fp8 => {
+            let (groups, keys, stages) = (constant("WARPGROUPS"), constant("BLOCK_N"), constant("STAGES"));
+            let shared = stages * keys * (2 * width + 8) + 64 * groups * width + 32 * stages + 8;
+            let blocks = steps.div_ceil(64 * groups) * heads;
+            kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).with_shared(shared)?
+        }
     };
-    Ok(Launches::new(chosen, vec![launch], Vec::new()))
+    launches.push(launch);
+    Ok(Launches::new(chosen, launches, held))
 }

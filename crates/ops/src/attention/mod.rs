@@ -10,6 +10,12 @@ use cpu::{AttentionSpec, Scratch};
 
 /// Head widths that the kernels support.
 const WIDTHS: &[usize] = &[32, 64, 96, 128];
+/// Of 8-bit inputs, a kernel may round its weights to 8 bits as well, as 8-bit tensor cores take them. Rounding is off by a 16th of a
+/// weight at most. An answer is a mean of values by weights, so that it is off by a 16th of their mean distance from it, which is no
+/// more than the largest of them; and by what sums of about 14 bits lose, which is 2^-13 in each of a few steps, and by the rounding of
+/// the answer itself to 16 bits: a per cent is far more.
+const FP8_TOLERANCE: Tolerance = Tolerance::new(1.0 / 16.0, 1e-2);
+
 /// Queries that the fast CPU version handles together, and what it pads widths to, twice over.
 const ROWS: u64 = 256;
 
@@ -114,19 +120,20 @@ impl Op for Attention {
                 items: (self.dims[0] * steps) as u64,
                 item: "tokens".to_owned(),
             },
-            tolerance: match out {
+            tolerance: match dtype {
+                Dtype::E4m3 => FP8_TOLERANCE,
                 // f32 sums over D and S, and exponentials of them, against f64: 6e-7 apart at S = 512 and D = 64.
                 Dtype::F32 => Tolerance::new(1e-5, 1e-4),
-                _ => out.tolerance(),
+                _ => dtype.tolerance(),
             },
             // Heads of all samples: they are independent alike.
             rows: heads,
         }
     }
 
-    /// Scaled queries, weights and results are each rounded once.
+    /// Scaled queries, weights and results are each rounded once; of 8-bit inputs only the weights to 8 bits.
     fn roundings(&self, dtype: Dtype) -> Option<Roundings> {
-        Some(Roundings::new(dtype, 3))
+        Some(Roundings::new(dtype, if dtype == Dtype::E4m3 { 1 } else { 3 }))
     }
 
     fn part(&self, rows: Range<usize>) -> Option<Box<dyn Op>> {
@@ -170,6 +177,6 @@ impl Op for Attention {
     }
 
     fn candidates(&self, request: &Request, dtype: Dtype) -> Vec<Config> {
-        cuda::candidates(request, dtype)
+        cuda::candidates(&self.spec, request, dtype)
     }
 }

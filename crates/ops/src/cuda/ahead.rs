@@ -3,8 +3,8 @@
 use super::program::{ORACLE_COST_MAX, Program};
 use super::{COMPARE, DRAW, Gpu};
 use crate::op::Request;
-use holdpoint_cuda::Dtype;
 use holdpoint_cuda::compile::Unit;
+use holdpoint_cuda::{Dtype, trace};
 use std::sync::Mutex;
 
 /// Each pass finds the next unit of every request; an op has fewer than this.
@@ -20,7 +20,7 @@ impl Gpu {
     pub fn compile_ahead(&mut self, requests: &[Request]) {
         let mut tried = Vec::new();
         for _ in 0..PASSES_MAX {
-            let mut units = self.missing_units(requests);
+            let mut units = trace::step("missing units", "", || self.missing_units(requests));
             units.retain(|unit| !tried.contains(&unit.key()));
             if units.is_empty() {
                 break;
@@ -67,7 +67,7 @@ impl Gpu {
             for _ in 0..threads_count {
                 scope.spawn(move || {
                     while let Some(unit) = next() {
-                        let _ = compiler.cubin(&unit, arch);
+                        let _ = trace::step("compile", &unit.key(), || compiler.cubin(&unit, arch));
                     }
                 });
             }

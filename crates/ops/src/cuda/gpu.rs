@@ -7,7 +7,7 @@ use crate::op::Distribution;
 use crate::values::{Precision, Recipe};
 use holdpoint_cuda::compile::{Compiler, Unit};
 use holdpoint_cuda::{
-    Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Library, Module, Timer, Unavailable,
+    Arguments, Buffer, CudaError, Device, Dtype, Kernel, Launch, Library, Module, Timer, Unavailable, trace,
 };
 use holdpoint_model::FailureCause;
 use holdpoint_model::machine::DeviceState;
@@ -38,14 +38,18 @@ pub struct Gpu {
 impl Gpu {
     /// Opens a device; compiled kernels and tuned configurations are kept under `cache_dir`.
     pub fn open(ordinal: u32, cache_dir: &Path) -> Result<Self, Unavailable> {
-        let mut device = Device::open(ordinal)?;
-        let compiler = Compiler::new(cache_dir, &device.info.versions.driver);
+        let mut device = trace::step("open device", "", || Device::open(ordinal))?;
+        let compiler =
+            trace::step("open compiler", "", || Compiler::new(cache_dir, &device.info.versions.driver));
         device.info.versions.nvrtc = compiler.version();
-        let timer = Timer::new(&device, &compiler).map_err(|error| match error.cause {
-            FailureCause::NotStarted => Unavailable::new("nvrtc_not_found", error.detail),
-            FailureCause::OutOfMemory => Unavailable::new("cuda_out_of_memory", error.detail),
-            _ => Unavailable::new("cuda_query_failed", error.detail),
-        })?;
+        let timer =
+            trace::step("open timer", "", || Timer::new(&device, &compiler)).map_err(|error| match error
+                .cause
+            {
+                FailureCause::NotStarted => Unavailable::new("nvrtc_not_found", error.detail),
+                FailureCause::OutOfMemory => Unavailable::new("cuda_out_of_memory", error.detail),
+                _ => Unavailable::new("cuda_query_failed", error.detail),
+            })?;
         let registry = Registry::open(cache_dir, &device.info);
         let proofs = open_proofs(cache_dir, &device.info);
         Ok(Self {
@@ -104,9 +108,25 @@ impl Gpu {
             missing.push(unit.clone());
             return Err(CudaError::new(FailureCause::NotStarted, format!("{key} is not compiled yet")));
         }
-        let module = Module::load(&self.device, &self.compiler, unit)?;
+        let load = || Module::load(&self.device, &self.compiler, unit);
+        let module = trace::step("load module", unit.source.name, load)?;
         self.modules.insert(key, (unit.clone(), module.clone()));
         module.kernel(name)
+    }
+
+    /// Notes all of these units that are missing, while units are only looked for: so they are compiled side by side. Else
+    /// [`Gpu::kernel`] says one by one what is missing.
+    pub(crate) fn look_for(&mut self, units: &[Unit]) -> Result<(), CudaError> {
+        let Some(missing) = &mut self.missing else { return Ok(()) };
+        let found = missing.len();
+        missing.extend(units.iter().filter(|unit| !self.compiler.has(unit, &self.device.arch)).cloned());
+        match missing[found..].first() {
+            None => Ok(()),
+            Some(unit) => {
+                let detail = format!("{} is not compiled yet", unit.key());
+                Err(CudaError::new(FailureCause::NotStarted, detail))
+            }
+        }
     }
 
     /// A kernel of the user's; its module is loaded once, as fuzzing asks for it hundreds of times.

@@ -2,6 +2,7 @@
 //! timing, tuning, and a user's kernel in place of an op's.
 
 mod ahead;
+mod checking;
 mod choice;
 mod device_file;
 mod evaluate;

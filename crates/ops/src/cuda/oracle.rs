@@ -11,7 +11,7 @@ use crate::registry::{PlannedOp, plan};
 use crate::tensor::Tensor;
 use crate::values;
 use holdpoint_cuda::compile::{Source, Unit};
-use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Kernel, Launch};
+use holdpoint_cuda::{Arguments, Buffer, CudaError, Dtype, Kernel, Launch, trace};
 use holdpoint_model::protocol::DeviceInfo;
 use holdpoint_model::{FailureCause, Values};
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,8 @@ impl Gpu {
         };
         let code = kernel.module.code_sha256.clone();
         if self.proofs.get(&code).is_none() {
-            let Some(proof) = prove(self, name, dtype, &oracle, &kernel)? else { return Ok(None) };
+            let proof = trace::step("prove", name, || prove(self, name, dtype, &oracle, &kernel))?;
+            let Some(proof) = proof else { return Ok(None) };
             // What cannot be kept is proven again next time.
             let _ = self.proofs.put(code, proof);
         }

@@ -1,20 +1,19 @@
 //! An op on a device, ready to be timed and checked.
 
-use super::oracle::ProvenOracle;
+use super::checking::Pending;
 use super::program::{CASE_COST_MAX, DeviceInput, HostInputs, ORACLE_COST_MAX, Program};
 use super::{Gpu, Launches};
-use crate::case::{Answer, compare};
-use crate::compare::{Check, Comparison, Leeway, Tolerance};
+use crate::compare::{Leeway, Tolerance};
 use crate::error::BuildError;
 use crate::request::Request;
 use crate::tensor::Tensor;
 use crate::values::{self, Precision, Recipe};
 use holdpoint_cuda::compile::UserKernelError;
-use holdpoint_cuda::{Buffer, CachedGraph, Call, CudaError, Dtype, Launch, Module, TimedCall, Times, Timing};
-use holdpoint_model::report::{CheckedBy, KernelInfo, OracleKind};
+use holdpoint_cuda::{CachedGraph, Call, CudaError, Dtype, Launch, Module, TimedCall, Times, Timing, trace};
+use holdpoint_model::machine::DeviceState;
+use holdpoint_model::report::KernelInfo;
 use holdpoint_model::suite::{Cache, Work};
 use holdpoint_model::{FailureCause, Values};
-use std::ops::Range;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
@@ -43,12 +42,6 @@ const ANSWERS_BYTES_KEPT: u64 = 256 << 20;
 /// each, to draw, round, upload and compare it.
 const DEVICE_DRAWN_MIN: usize = 1 << 22;
 
-/// Values from which on an answer is compared on the device: the host takes 70 ns for each.
-const TALLY_LEN_MIN: usize = 1 << 17;
-
-/// Values of an answer whose errors are looked at one by one, on the host.
-const GRADED_LEN_MAX: usize = 1 << 17;
-
 /// The seed of one of the inputs.
 fn input_seed(seed: u64, index: usize) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64
@@ -58,19 +51,23 @@ pub struct Prepared {
     // Before what its launches use, which it must not outlive.
     graph: CachedGraph,
     pub(super) program: Program,
-    request: Request,
-    draws_count: u64,
-    tolerance: Tolerance,
-    has_answer: bool,
+    pub(super) request: Request,
+    pub(super) draws_count: u64,
+    pub(super) tolerance: Tolerance,
+    pub(super) has_answer: bool,
+    /// Whether an answer was checked before anything was timed.
+    pub(super) is_checked_first: bool,
+    /// The CPU oracle's answer, while another thread computes it.
+    pub(super) pending: Option<Pending>,
     /// Operations that the oracle may take.
-    cost_max: u64,
+    pub(super) cost_max: u64,
 }
 
 impl Prepared {
     /// Allocates, compiles and draws inputs.
     pub fn new(gpu: &mut Gpu, request: &Request) -> Result<Self, PrepareError> {
         let mut prepared = Self::build(gpu, request, None)?;
-        prepared.redraw(gpu)?;
+        trace::step("draw", &request.op, || prepared.redraw(gpu))?;
         Ok(prepared)
     }
 
@@ -83,7 +80,7 @@ impl Prepared {
     fn build(gpu: &mut Gpu, request: &Request, given: HostInputs<'_>) -> Result<Self, PrepareError> {
         // Placed anew each time: where memory lies is luck, and must not stick to one side of a comparison.
         gpu.device.synchronize()?;
-        gpu.device.trim();
+        trace::step("trim", "", || gpu.device.trim());
         gpu.device.reset_peak();
         Self::allocate(gpu, request, given)
     }
@@ -92,7 +89,7 @@ impl Prepared {
         if Dtype::parse(&request.dtype) == Some(Dtype::E4m3) {
             gpu.device.fp8().map_err(|reason| PrepareError::Skipped(reason.to_owned()))?;
         }
-        let program = Program::new(gpu, request, given)?;
+        let program = trace::step("build", &request.op, || Program::new(gpu, request, given))?;
         let tolerance = request.tolerance.unwrap_or(program.tolerance);
         Ok(Self {
             graph: None,
@@ -101,6 +98,8 @@ impl Prepared {
             draws_count: 0,
             tolerance,
             has_answer: false,
+            is_checked_first: false,
+            pending: None,
             cost_max: ORACLE_COST_MAX,
         })
     }
@@ -209,9 +208,49 @@ impl Prepared {
         calls_per_sample: u64,
         slowdown: f64,
     ) -> Result<Times, CudaError> {
+        self.ready(gpu, how, calls_per_sample, slowdown)?;
+        self.samples(gpu, how, samples_count, calls_per_sample)
+    }
+
+    /// The same, and the device's state meanwhile: reading it takes longer than many samples do. Beside the host's clock it would
+    /// disturb what is timed, so that it comes afterwards there.
+    pub fn run_watched(
+        &mut self,
+        gpu: &mut Gpu,
+        how: (Timing, Cache),
+        samples_count: u64,
+        calls_per_sample: u64,
+        slowdown: f64,
+    ) -> Result<(Times, Option<DeviceState>), CudaError> {
+        trace::step("ready", "", || self.ready(gpu, how, calls_per_sample, slowdown))?;
+        let reading = (how.0 != Timing::Host).then(|| gpu.device.state_meanwhile());
+        let times = trace::step("samples", "", || self.samples(gpu, how, samples_count, calls_per_sample));
+        let state = trace::step("state", "", || match reading {
+            Some(reading) => reading.join().ok().flatten(),
+            None => gpu.state(),
+        });
+        Ok((times?, state))
+    }
+
+    fn ready(
+        &mut self,
+        gpu: &mut Gpu,
+        how: (Timing, Cache),
+        calls_per_sample: u64,
+        slowdown: f64,
+    ) -> Result<(), CudaError> {
         self.redraw(gpu)?;
         let mut timed = TimedCall { call: &mut self.program, graph: &mut self.graph };
-        gpu.timer.ready(&gpu.device, &mut timed, how, calls_per_sample, slowdown)?;
+        gpu.timer.ready(&gpu.device, &mut timed, how, calls_per_sample, slowdown)
+    }
+
+    fn samples(
+        &mut self,
+        gpu: &mut Gpu,
+        how: (Timing, Cache),
+        samples_count: u64,
+        calls_per_sample: u64,
+    ) -> Result<Times, CudaError> {
         let mut times = Times::default();
         for _ in 0..samples_count {
             self.poison()?;
@@ -258,78 +297,6 @@ impl Prepared {
         gpu.device.peak_bytes()
     }
 
-    /// Compares what the last calls left with the oracle's answer; makes one call where there were none.
-    pub fn check(&mut self, gpu: &mut Gpu) -> Result<Check, CudaError> {
-        self.check_given(gpu, Leeway::NONE)
-    }
-
-    /// The same, for inputs set by the caller.
-    pub(super) fn check_given(&mut self, gpu: &mut Gpu, leeway: Leeway) -> Result<Check, CudaError> {
-        if !self.has_answer {
-            self.call_once(gpu)?;
-        }
-        let (all, rows) = (self.program.rows, self.program.oracle_rows(self.cost_max));
-        if rows >= all {
-            return self.check_rows(gpu, 0..all, leeway);
-        }
-        let Program { op, dtype, .. } = &self.program;
-        if let Some(oracle) = gpu.proven_oracle(&**op, &self.request.op, *dtype)? {
-            return self.check_on_device(gpu, &oracle, leeway);
-        }
-        // One row at least, whatever it costs. Compared with the plain kernel's, nothing that is not a number equals anything.
-        let rows = rows.max(1);
-        if rows >= all || leeway.planted {
-            return self.check_rows(gpu, 0..all, leeway);
-        }
-        let first = (self.request.seed.wrapping_add(self.draws_count) % (all - rows + 1) as u64) as usize;
-        let by_oracle = self.check_rows(gpu, first..first + rows, leeway)?;
-        if by_oracle.passed { self.check_whole(gpu, by_oracle, leeway.scale) } else { Ok(by_oracle) }
-    }
-
-    /// Compares all of the output with the answer of an oracle on the device; some values also here, as any other answer.
-    fn check_on_device(
-        &self,
-        gpu: &mut Gpu,
-        oracle: &ProvenOracle,
-        leeway: Leeway,
-    ) -> Result<Check, CudaError> {
-        let Program { inputs, outputs, rows, .. } = &self.program;
-        let inputs: Vec<u64> =
-            inputs.iter().map(|input| input.buffer.as_ref().map_or(0, |buffer| buffer.ptr)).collect();
-        let lens: Vec<usize> =
-            outputs.iter().map(|output| output.buffer.bytes / output.dtype.bytes()).collect();
-        let answers = oracle.compute(gpu, &inputs, &lens)?;
-        let mut comparison = self.comparison(leeway);
-        for (output, want) in outputs.iter().zip(&answers) {
-            comparison = comparison.stored_as(output.dtype.overflow());
-            let got = (&output.buffer, 0, output.dtype);
-            let tally = gpu.tally(got, want, comparison.tolerance(), leeway)?;
-            comparison = comparison.tally(&output.spec.name, &output.spec.dims, &tally);
-            if leeway.graded {
-                let width = output.spec.dims.last().copied().unwrap_or(1).max(1);
-                let graded = GRADED_LEN_MAX.min(want.bytes / size_of::<f32>()) / width * width;
-                let got = output.buffer.download_part(0, graded * output.dtype.bytes())?;
-                let want = Dtype::F32.decode(&want.download_part(0, graded * size_of::<f32>())?);
-                let dims = [graded / width, width];
-                comparison = comparison.floats(&output.spec.name, &dims, &output.dtype.decode(&got), &want);
-            }
-        }
-        Ok(Check {
-            checked_by: Some(CheckedBy {
-                oracle: OracleKind::Device,
-                rows: None,
-                rows_count: *rows as u64,
-                code_sha256: Some(oracle.kernel.module.code_sha256.clone()),
-            }),
-            ..comparison.finish()
-        })
-    }
-
-    fn comparison(&self, leeway: Leeway) -> Comparison {
-        let Program { op, dtype, .. } = &self.program;
-        Comparison::new(self.tolerance).with_leeway(leeway).with_roundings(op.roundings(*dtype))
-    }
-
     pub(super) fn call_once(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
         self.poison()?;
         self.program.host()?;
@@ -337,83 +304,5 @@ impl Prepared {
         gpu.device.synchronize()?;
         self.has_answer = true;
         Ok(())
-    }
-
-    fn check_rows(&self, gpu: &mut Gpu, rows: Range<usize>, leeway: Leeway) -> Result<Check, CudaError> {
-        let Program { op, dtype, rows: all, .. } = &self.program;
-        let all = (*all).max(1);
-        let part = op.part(rows.clone());
-        let part = part.as_deref().unwrap_or(&**op);
-        let description = part.describe(*dtype);
-        let bytes_of = |buffer: &Buffer| {
-            let row_bytes = buffer.bytes / all;
-            buffer.download_part(row_bytes * rows.start, row_bytes * rows.len())
-        };
-        let mut inputs = Vec::new();
-        for (input, spec) in self.program.inputs.iter().zip(description.inputs) {
-            let mut tensor = spec.tensor(Dtype::F32);
-            match &input.buffer {
-                Some(buffer) if spec.by_row => tensor.widen_from(*dtype, &bytes_of(buffer)?),
-                Some(buffer) => tensor.widen_from(*dtype, &buffer.download()?),
-                None => {
-                    let row = input.host.len() / all;
-                    tensor.set(&input.host[row * rows.start..row * rows.end]);
-                }
-            }
-            inputs.push(tensor);
-        }
-        let want = Answer::compute_rows(part, *dtype, &inputs);
-        let mut comparison = self.comparison(leeway);
-        for (at, (output, spec)) in self.program.outputs.iter().zip(description.outputs).enumerate() {
-            comparison = comparison.stored_as(output.dtype.overflow());
-            let want = &want.outputs[at];
-            if want.len() >= TALLY_LEN_MIN && !leeway.graded {
-                let mut on_device = Buffer::new(&gpu.device, want.len() * size_of::<f32>(), 0)?;
-                on_device.upload(want.f32())?;
-                let from = output.buffer.bytes / all * rows.start;
-                let got = (&output.buffer, from, output.dtype);
-                let tally = gpu.tally(got, &on_device, comparison.tolerance(), leeway)?;
-                comparison = comparison.tally(&spec.name, &spec.dims, &tally);
-            } else {
-                let mut tensor = spec.tensor();
-                tensor.set_bytes(&bytes_of(&output.buffer)?);
-                comparison = compare(comparison, std::slice::from_ref(&tensor), std::slice::from_ref(want));
-            }
-        }
-        let sampled = (rows.len() < all).then_some([rows.start as u64, rows.end as u64]);
-        let (oracle, rows_count) = (OracleKind::Cpu, all as u64);
-        Ok(Check {
-            checked_by: Some(CheckedBy { oracle, rows: sampled, rows_count, code_sha256: None }),
-            ..comparison.finish()
-        })
-    }
-
-    /// Compares all of the output with the plain kernel's answer to the same inputs.
-    fn check_whole(&self, gpu: &mut Gpu, by_oracle: Check, scale: f64) -> Result<Check, CudaError> {
-        let given = |at: usize| self.program.inputs[at].host.clone();
-        let reference = Request { misalign: 0, ..self.request.plain() };
-        let built = Program::new(gpu, &reference, Some(&given));
-        let mut reference = built?;
-        for (to, from) in reference.inputs.iter_mut().zip(&self.program.inputs) {
-            if let (Some(to), Some(from)) = (&mut to.buffer, &from.buffer) {
-                to.copy_from(from)?;
-            }
-        }
-        reference.host()?;
-        reference.enqueue(&gpu.device)?;
-        let mut check = by_oracle;
-        for (got, want) in self.program.outputs.iter().zip(&reference.outputs) {
-            let tolerance = Tolerance { atol: self.tolerance.atol * scale, ..self.tolerance };
-            let found = gpu.compare(&got.buffer, &want.buffer, got.dtype, tolerance)?;
-            check.total += (got.buffer.bytes / got.dtype.bytes()) as u64;
-            check.max_abs_err = check.max_abs_err.max(found.max_abs_err);
-            check.mismatches += found.mismatches;
-            if let Some(first) = found.first {
-                check.passed = false;
-                let what = format!("{}[{first}] differs from the plain kernel's", got.spec.name);
-                check.first_bad.get_or_insert(what);
-            }
-        }
-        Ok(check)
     }
 }

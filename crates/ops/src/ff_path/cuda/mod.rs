@@ -159,30 +159,38 @@ fn fast(build: &mut Build<'_>, parts: &Parts<'_>, tokens: u64) -> Result<Vec<Lau
     let (gpu, dtype, misalign) = (&mut *build.gpu, build.dtype, build.request.misalign);
     let mut launches = Vec::new();
     let Nchw { batch, channels, height, width } = parts.dims;
+    let path = |level: usize| unit(&FF_PATH, dtype, level, &[("TILE", parts.edges[level])]);
+    let (major, aligned) = (gpu.device.capability.0, usize::from(misalign.is_multiple_of(16)));
+    let refine = |level: usize| {
+        let edge = parts.edges[level];
+        let cluster = ("CLUSTER", cluster(major, edge, channels));
+        let constants = [("CHANNELS", channels), ("TILE", edge), cluster, ("ALIGNED", aligned)];
+        unit(&FF_REFINE, dtype, level, &constants)
+    };
+    let has_tiles = |level: &usize| parts.tiles[*level] > 0;
+    let all = [0, 1].into_iter().filter(has_tiles).flat_map(|level| [path(level), refine(level)]);
+    gpu.look_for(&all.collect::<Vec<Unit>>())?;
     for level in 0..2 {
         let (edge, tiles) = (parts.edges[level], parts.tiles[level]);
         let item_bytes = if level == 0 { dtype.bytes() } else { size_of::<f32>() };
         let token_blocks = (batch * tiles * channels * token_lanes(edge, item_bytes)).div_ceil(THREADS);
-        let path = unit(&FF_PATH, dtype, level, &[("TILE", edge)]);
         let arguments = parts
             .sizes(Arguments::new().ptr(parts.level_map(level)).ptr(parts.ids[level]), level)
             .ptr(tokens);
         if level == 0 {
             let copying = 8 * gpu.device.multiprocessors as usize;
-            let kernel = gpu.kernel(&path, "ff_begin_fast")?;
+            let kernel = gpu.kernel(&path(level), "ff_begin_fast")?;
             let blocks = grid_x(token_blocks + copying);
             launches.push(kernel.launch(blocks, THREADS as u32, parts.begin(arguments)));
         } else if tiles > 0 {
-            let kernel = gpu.kernel(&path, "ff_tokens_fast")?;
+            let kernel = gpu.kernel(&path(level), "ff_tokens_fast")?;
             launches.push(kernel.launch(grid_x(token_blocks), THREADS as u32, arguments));
         }
         if tiles == 0 {
             continue;
         }
-        let cluster = cluster(gpu.device.capability.0, edge, channels);
-        let aligned = usize::from(misalign.is_multiple_of(16));
-        let constants = [("CHANNELS", channels), ("TILE", edge), ("CLUSTER", cluster), ("ALIGNED", aligned)];
-        let kernel = gpu.kernel(&unit(&FF_REFINE, dtype, level, &constants), "ff_refine_fast")?;
+        let cluster = cluster(major, edge, channels);
+        let kernel = gpu.kernel(&refine(level), "ff_refine_fast")?;
         let arguments = Arguments::new().ptr(parts.level_map(level)).ptr(parts.ids[level]).ptr(tokens);
         let arguments = arguments.buffer(&parts.scans[level]).buffer(&parts.weights[level]);
         let arguments = parts.proxies(arguments.int(tiles).int(height).int(width), level);

@@ -29,6 +29,7 @@ pub(super) fn launches(
     let [mixed, hidden, film, modulated, convolved, wide, moments] =
         [0, 1, 2, 3, 4, 5, 6].map(|at: usize| scratch[at].ptr);
     let mut launches = Vec::new();
+    gpu.look_for(&[0, 1].map(|level| unit(&FF_PATH, dtype, level, &[])))?;
     let mut push = |gpu: &mut Gpu, level: usize, name: &str, count: usize, arguments: Arguments| {
         let kernel = gpu.kernel(&unit(&FF_PATH, dtype, level, &[]), name)?;
         let blocks =
