@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import connect, cuda, suites
+from . import connect, devices, suites
 from .answers import arrays_in
 from .serving import Server
 from .worker import Worker
@@ -167,7 +167,7 @@ def make_draw(inputs: tuple[object, ...] | Callable[[int], object] | None) -> Fu
         return inputs
     if not isinstance(inputs, tuple):
         raise ValueError(f"inputs must be the tuple of a call's arguments, or a function of a seed, not {inputs!r:.80}")
-    if any(map(cuda.is_on_device, arrays_in(inputs))):
+    if any(map(devices.is_on_device, arrays_in(inputs))):
         return lambda seed: inputs
     return lambda seed: copy.deepcopy(inputs)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from .. import cuda
+from .. import devices
 from ..answers import Answer, Comparison
 from ..clocks import Calls
 from .shapes import Shapes, Tensor
@@ -101,7 +101,7 @@ def device_lock(gpus: Path = GPUS) -> dict[str, str]:
     """GPUs and driver of this machine, which its fingerprint does not name for a worker like this."""
     lines = [line for file in gpus.glob("*/information") for line in read_lines(file)]
     models = sorted({line.partition(":")[2].strip() for line in lines if line.startswith("Model:")})
-    found = {"gpus": ", ".join(models), "driver": cuda.driver_version()}
+    found = {"gpus": ", ".join(models), "driver": devices.driver_version()}
     return {key: value for key, value in found.items() if value}
 
 
