@@ -28,6 +28,8 @@ from .workloads import Function, Registry, Workload, check_function, name_combin
 JUDGED = range(5)
 # Both command lines in the first line of the output.
 SIDES = re.compile(r" · ([^·\n]*/[^·\n]*) → ([^·\n]*/[^·\n]*) · ")
+# The same among the facts of a page, where they are shortened.
+PAGE_SIDES = re.compile(r"<li>[^<]*/[^<]* → [^<]*/[^<]*</li>")
 
 
 class HoldpointError(Exception):
@@ -136,6 +138,8 @@ def run_ab(
             text = text.replace(side, name)
     for command, name in zip(commands, names, strict=True):
         markup = markup.replace(html.escape(command), html.escape(name))
+    functions = " → ".join(map(html.escape, names))
+    markup = PAGE_SIDES.sub(lambda _: f"<li>{functions}</li>", markup)
     return read_verdict(json.loads((folder / "comparison.json").read_text(encoding="utf-8")), text, markup)
 
 
