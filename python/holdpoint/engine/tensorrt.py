@@ -75,6 +75,8 @@ class TensorrtModel:
 
     timer = "cuda_events"
     mode = "modern_io_tensors"
+    # As TensorRT builds engines, unless it is told otherwise; an engine does not say.
+    is_tf32 = True
     device = "cuda"
 
     def __init__(self, path: Path, plugins: Sequence[str]) -> None:
