@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from .answers import array_module, arrays_in, share_memory, spoil, spoil_free_memory
+from .answers import array_module, arrays_in, arrays_with_memory, fill, share_memory, spoil, spoil_free_memory
 from .clocks import NO_ANSWER, HostCalls, Samples, peak_rss_bytes
 from .devices import Device, open_device
 from .workloads import Function
@@ -140,7 +140,15 @@ class DeviceCalls:
         return sums(self.measure_all(intervals)[1:], len(sizes))
 
     def replay_of(self, replay: Callable[[], None], answer: object) -> Interval:
-        return Interval(lambda: self.replay(replay, answer), lambda: self.spoil(answer))
+        # Looked up once: the host does this for every sample.
+        arrays = arrays_with_memory(answer)
+
+        def spoil_arrays() -> None:
+            if self.is_spoiling:
+                for array in arrays:
+                    fill(array)
+
+        return Interval(lambda: self.replay(replay, answer), spoil_arrays)
 
     def take_each(self, samples_count: int, calls: int) -> list[int]:
         """The times of samples whose calls are timed one by one."""
@@ -204,15 +212,18 @@ class DeviceCalls:
 
     def queue(self, intervals: Sequence[Interval], pairs: Sequence[tuple[Any, Any]]) -> list[int] | None:
         """Queues intervals: the host's time after each, or None if the device came to one that was not there whole."""
-        queued_ns, was_in_time = [], True
+        queued_ns, was_in_time, device = [], True, self.device
+        # Before the device is blocked, because it need not wait for this.
+        intervals[0].before()
         begin_ns = time.perf_counter_ns()
-        self.device.block(self.block_ns)
-        for interval, (start, stop) in zip(intervals, pairs, strict=True):
-            interval.before()
-            start.record()
+        device.block(self.block_ns)
+        for at, (interval, (start, stop)) in enumerate(zip(intervals, pairs, strict=True)):
+            if at > 0:
+                interval.before()
+            device.record(start)
             interval.call()
-            stop.record()
-            was_in_time = was_in_time and not self.device.is_past(start)
+            device.record(stop)
+            was_in_time = was_in_time and not device.is_past(start)
             queued_ns.append(time.perf_counter_ns() - begin_ns)
         return queued_ns if was_in_time else None
 

@@ -29,6 +29,9 @@ class Device(Protocol):
         """Work in this context is queued on a stream of its own, which a capture needs."""
 
     def event(self) -> Any: ...
+    def record(self, event: Any) -> None:
+        """Queues the event on that stream."""
+
     def elapsed_ms(self, start: Any, stop: Any) -> float: ...
     def is_past(self, event: Any) -> bool: ...
     def block(self, ns: int) -> None:
@@ -54,6 +57,8 @@ class TorchDevice:
         self.torch: Any = importlib.import_module("torch")
         self.side = self.torch.cuda.Stream()
         self.properties = self.torch.cuda.get_device_properties(self.torch.cuda.current_device())
+        # Two GHz where the driver does not tell. Reading it takes more than half a millisecond with CUDA 13.
+        self.clock_khz = getattr(self.properties, "clock_rate", 0) or 2_000_000
         self.flushed: Any = None
 
     @contextmanager
@@ -67,6 +72,10 @@ class TorchDevice:
     def event(self) -> Any:
         return self.torch.cuda.Event(enable_timing=True)
 
+    def record(self, event: Any) -> None:
+        # Named, because looking for the current stream takes longer than recording.
+        event.record(self.side)
+
     def elapsed_ms(self, start: Any, stop: Any) -> float:
         return float(start.elapsed_time(stop))
 
@@ -74,9 +83,8 @@ class TorchDevice:
         return bool(event.query())
 
     def block(self, ns: int) -> None:
-        # In kHz; two GHz where the driver does not tell. The caller sees whether it was long enough.
-        khz = getattr(self.properties, "clock_rate", 0) or 2_000_000
-        self.torch.cuda._sleep(ns * khz // 1_000_000)
+        # The caller sees whether it was long enough.
+        self.torch.cuda._sleep(ns * self.clock_khz // 1_000_000)
 
     def synchronize(self) -> None:
         self.torch.cuda.synchronize()
@@ -143,6 +151,9 @@ class CupyDevice:
 
     def event(self) -> Any:
         return self.cupy.cuda.Event()
+
+    def record(self, event: Any) -> None:
+        event.record(self.side)
 
     def elapsed_ms(self, start: Any, stop: Any) -> float:
         return float(self.cupy.cuda.get_elapsed_time(start, stop))
