@@ -1,8 +1,8 @@
 #!/bin/sh
 # Figures of the Python worker on a GPU, in OUT; Python needs torch and Triton. Two parts, of about nine and two minutes:
 #
-#   measure  the suite gpu-torch three times; unchanged and slowed workloads compared; times beside those of torch's events and of
-#            Triton's own benchmark function
+#   measure  the suite gpu-torch three times; unchanged and slowed workloads compared; times beside those of torch's events, of
+#            Triton's own benchmark function and, where the package cuda-bench is installed, of nvbench
 #   check    six wrong Triton kernels, fuzzing of the right ones, attention against PyTorch's
 #
 #   campaigns/torch-h200.sh target/release/holdpoint OUT [measure|check]
@@ -35,14 +35,16 @@ measure() {
     step 10 apex "$holdpoint" report run-1.json --as apex-gpu --output perf_gpu.json --markdown perf_gpu.md
     step 30 clocks python3 "$parts/clocks.py" run-1.json
 
-    python3 "$parts/subset.py" "$suite" tile_ops.fusion_gate.dispatch tilessm.triton_dispatch fused_stage1.dispatch attention.sdpa_flash \
-        attention.triton rms_norm.torch rms_norm.triton >unchanged.toml
-    step 240 calibrate "$holdpoint" calibrate --suite unchanged.toml --trials 30 --tolerance 1% --calibration-dir calibration --output unchanged.json
+    python3 "$parts/subset.py" "$suite" attention.triton rms_norm.torch rms_norm.triton >unchanged.toml
+    # Workers are forks of a process that has imported torch already.
+    step 240 calibrate python3 "$parts/preload.py" "$holdpoint" calibrate --suite unchanged.toml --trials 30 --tolerance 1% \
+        --calibration-dir calibration --output unchanged.json
     python3 "$parts/subset.py" "$suite" rms_norm.torch rms_norm.triton >slowed.toml
     for i in 1 2 3 4 5 6 7 8 9 10; do
-        step 30 "slowed-$i" "$holdpoint" ab --suite slowed.toml --tolerance 1% --artifacts "slowed-$i" \
-            --base-worker "python3 -m holdpoint serve holdpoint.ops.suite" --head-worker "python3 -m holdpoint serve $parts/slowed.py"
+        step 30 "slowed-$i" python3 "$parts/preload.py" "$holdpoint" ab --suite slowed.toml --tolerance 1% --artifacts "slowed-$i" \
+            --base-worker "{base}" --head-worker "{slowed}"
     done
+    if python3 -c 'import cuda.bench'; then step 30 nvbench python3 "$parts/nvbench_times.py" nvbench; fi
 }
 
 check() {

@@ -15,10 +15,9 @@ import holdpoint
 BACKEND = os.environ.get("BACKEND", "math")
 
 
-# Tensors of a declared op come in the order of their names.
-@holdpoint.kernel("sdpa", tensors="cuda" if torch.cuda.is_available() else "torch")
+@holdpoint.kernel("attention", tensors="cuda" if torch.cuda.is_available() else "torch")
 def attention(
-    shape: list[int], params: dict[str, Any], k: torch.Tensor, q: torch.Tensor, v: torch.Tensor
+    shape: list[int], params: dict[str, Any], q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
 ) -> torch.Tensor:
     causal = params.get("causal", False)
     if BACKEND == "triton":

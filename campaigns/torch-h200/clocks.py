@@ -16,7 +16,8 @@ from pathlib import Path
 import torch
 import triton.testing
 
-from holdpoint import cuda, workloads
+from holdpoint import workloads
+from holdpoint.device_calls import DeviceCalls
 from holdpoint.ops import suite  # noqa: F401 (it declares the workloads)
 
 NAMES = (
@@ -56,7 +57,7 @@ for name in NAMES:
         call()
     pairs = event_pairs_us(call)
     graph = triton.testing.do_bench_cudagraph(call, rep=50, return_mode="median") * 1000.0
-    calls = cuda.DeviceCalls(workload.function, as_graph=True, is_cold=False)
+    calls = DeviceCalls(workload.function, as_graph=True, is_cold=False)
     calls.load(arguments)
     calls_per_sample = max(1, round(500.0 / ours))
     calls.take(5, calls_per_sample)

@@ -254,9 +254,12 @@ def arrays_in(value: object) -> Iterator[Any]:
 
 def spoil(answer: object) -> None:
     """Fills the arrays of an answer with NaN: a call that writes nothing must not be right by what memory holds."""
-    for array in arrays_in(answer):
-        if memory_of(array) is not None:
-            fill(array)
+    for array in arrays_with_memory(answer):
+        fill(array)
+
+
+def arrays_with_memory(answer: object) -> list[Any]:
+    return [array for array in arrays_in(answer) if memory_of(array) is not None]
 
 
 def spoil_free_memory(answer: object) -> None:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import connect, cuda, suites
+from . import connect, devices, suites
 from .answers import arrays_in
 from .serving import Server
 from .worker import Worker
@@ -28,6 +28,8 @@ from .workloads import Function, Registry, Workload, check_function, name_combin
 JUDGED = range(5)
 # Both command lines in the first line of the output.
 SIDES = re.compile(r" · ([^·\n]*/[^·\n]*) → ([^·\n]*/[^·\n]*) · ")
+# The same among the facts of a page, where they are shortened.
+PAGE_SIDES = re.compile(r"<li>[^<]*/[^<]* → [^<]*/[^<]*</li>")
 
 
 class HoldpointError(Exception):
@@ -136,6 +138,8 @@ def run_ab(
             text = text.replace(side, name)
     for command, name in zip(commands, names, strict=True):
         markup = markup.replace(html.escape(command), html.escape(name))
+    functions = " → ".join(map(html.escape, names))
+    markup = PAGE_SIDES.sub(lambda _: f"<li>{functions}</li>", markup)
     return read_verdict(json.loads((folder / "comparison.json").read_text(encoding="utf-8")), text, markup)
 
 
@@ -167,7 +171,7 @@ def make_draw(inputs: tuple[object, ...] | Callable[[int], object] | None) -> Fu
         return inputs
     if not isinstance(inputs, tuple):
         raise ValueError(f"inputs must be the tuple of a call's arguments, or a function of a seed, not {inputs!r:.80}")
-    if any(map(cuda.is_on_device, arrays_in(inputs))):
+    if any(map(devices.is_on_device, arrays_in(inputs))):
         return lambda seed: inputs
     return lambda seed: copy.deepcopy(inputs)
 

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .cuda import Arguments, open_device
+from .device_calls import Arguments
+from .devices import open_device
 from .workloads import Function, Skip
 
 # By the names of torch's errors: it found no compiler, which says nothing about the function.

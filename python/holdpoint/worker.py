@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from . import cuda, tensors
+from . import devices, tensors
 from .about import __version__
 from .answers import Answer, arrays_in, compare, is_array, spoil
 from .clocks import Calls, HostCalls, clock_resolution_ns
+from .device_calls import BadTimeError, DeviceCalls, WaitedCalls
 from .variants import make_variant
 from .workloads import Function, Kernel, Registry, Skip, Workload
 
@@ -37,7 +38,7 @@ class Prepared:
 
     def load(self, seed: int) -> None:
         arguments = self.workload.draw(seed)
-        if self.workload.timer is None and any(map(cuda.is_on_device, arrays_in(arguments))):
+        if self.workload.timer is None and any(map(devices.is_on_device, arrays_in(arguments))):
             raise ValueError(
                 f"{self.workload.name}: its arguments are on a GPU, where a call returns before its work is done; "
                 'declare timer="cuda_graph", "cuda_events" or "host_monotonic"'
@@ -95,13 +96,13 @@ class Worker:
         if workload.timer is None:
             return HostCalls(function, count_waits=self.count_waits)
         if workload.timer == "host_monotonic":
-            return cuda.WaitedCalls(function, count_waits=self.count_waits)
-        return cuda.DeviceCalls(function, as_graph=workload.timer == "cuda_graph", is_cold=workload.cache == "cold")
+            return WaitedCalls(function, count_waits=self.count_waits)
+        return DeviceCalls(function, as_graph=workload.timer == "cuda_graph", is_cold=workload.cache == "cold")
 
     def environment_lock(self) -> dict[str, str]:
         """Settings that times depend on; runs in which they differ are not compared."""
         version = ".".join(map(str, sys.version_info[:3]))
-        return {"python": f"{sys.implementation.name} {version}", **cuda.environment_lock()}
+        return {"python": f"{sys.implementation.name} {version}", **devices.environment_lock()}
 
     def hello(self, request: Message) -> Message:
         if request.get("protocol") != PROTOCOL:
@@ -119,9 +120,9 @@ class Worker:
         }
         timers = {workload.timer for workload in self.registry.workloads.values()} - {None}
         if timers:
-            answer["clock_resolution_ns"] = max(answer["clock_resolution_ns"], cuda.EVENT_RESOLUTION_NS)
+            answer["clock_resolution_ns"] = max(answer["clock_resolution_ns"], devices.EVENT_RESOLUTION_NS)
             with suppress(Skip):
-                answer["device"] = cuda.open_device().describe()
+                answer["device"] = devices.open_device().describe()
         return answer
 
     def list(self, _: Message) -> Message:
@@ -212,9 +213,9 @@ class Worker:
         answer: Message = {"type": "error", "message": describe(error)}
         if type(error).__name__ == "OutOfMemoryError":
             answer["cause"] = "out_of_memory"
-        elif isinstance(error, cuda.BadTimeError):
+        elif isinstance(error, BadTimeError):
             answer["cause"] = "bad_time"
-        elif isinstance(error, cuda.CaptureError):
+        elif isinstance(error, devices.CaptureError):
             # The device is as it was, whatever its words.
             pass
         elif "CUDA error" in str(error) or "CUDARuntimeError" in type(error).__name__:

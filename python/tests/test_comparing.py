@@ -29,7 +29,8 @@ def test_a_function_with_fifty_times_the_work_is_slower(binary: str) -> None:
     assert verdict.interval[0] <= verdict.ratio <= verdict.interval[1]
     assert verdict.comparison["kind"] == "comparison"
     assert "few → many" in str(verdict)
-    assert "connect" not in verdict.page
+    assert "<li>few → many</li>" in verdict.page
+    assert sys.executable not in verdict.page
     assert "&lt;svg" in verdict._repr_html_()
 
 

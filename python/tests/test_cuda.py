@@ -9,18 +9,10 @@ from typing import Any
 import pytest
 
 import holdpoint
-from holdpoint import cuda
+from holdpoint import device_calls, devices
 from holdpoint.clocks import Calls
-from holdpoint.cuda import (
-    Arguments,
-    BadTimeError,
-    CaptureError,
-    DeviceCalls,
-    WaitedCalls,
-    finish_capture,
-    fits,
-    positive_ns,
-)
+from holdpoint.device_calls import Arguments, BadTimeError, DeviceCalls, WaitedCalls, choose_block_ns, fits, positive_ns
+from holdpoint.devices import CaptureError, finish_capture
 from holdpoint.worker import Worker
 from holdpoint.workloads import Registry
 
@@ -49,6 +41,7 @@ class ScriptedDevice:
         self.is_capturing = False
         # How often the host is too slow before the device is blocked for long enough.
         self.slow_attempts = 0
+        self.blocks_ns: list[int] = []
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -56,6 +49,9 @@ class ScriptedDevice:
 
     def event(self) -> Event:
         return Event(self)
+
+    def record(self, event: Event) -> None:
+        event.record()
 
     def elapsed_ms(self, start: Event, stop: Event) -> float:
         return stop.at_ms - start.at_ms
@@ -66,6 +62,7 @@ class ScriptedDevice:
 
     def block(self, ns: int) -> None:
         self.log.append("block")
+        self.blocks_ns.append(ns)
 
     def synchronize(self) -> None: ...
 
@@ -100,7 +97,8 @@ class ScriptedDevice:
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> ScriptedDevice:
     scripted = ScriptedDevice()
-    monkeypatch.setattr(cuda, "open_device", lambda arguments=(): scripted)
+    for module in (devices, device_calls):
+        monkeypatch.setattr(module, "open_device", lambda arguments=(): scripted)
     return scripted
 
 
@@ -128,8 +126,7 @@ def test_events_time_each_call_and_nothing_else(device: ScriptedDevice) -> None:
     samples = calls.take(samples_count=2, calls_per_sample=3)
     assert samples.elapsed_ns == [750_000, 750_000]
     assert samples.peak_device_bytes == 4096
-    queued = device.log[: device.log.index("wait")]
-    assert queued == ["block", "event"] + ["event", "event"] * 3
+    assert device.log == ["block", *["event", "event"] * 6, "wait"], "the calls of both samples in one queue"
 
 
 def test_more_calls_than_the_queue_holds_are_queued_in_parts(device: ScriptedDevice) -> None:
@@ -160,7 +157,7 @@ def test_a_cold_call_is_flushed_before_its_interval(device: ScriptedDevice, as_g
     calls, _ = start(device, as_graph=as_graph, is_cold=True)
     assert calls.take(1, 3).elapsed_ns == [750_000], "the flush is not in it"
     assert device.log.count("flush") == 3
-    at = device.log.index("flush")
+    at = device.log.index("flush", device.log.index("block"))
     expected = ["flush", "event", "replay", "event"] if as_graph else ["flush", "event", "event"]
     assert device.log[at : at + len(expected)] == expected
 
@@ -168,10 +165,17 @@ def test_a_cold_call_is_flushed_before_its_interval(device: ScriptedDevice, as_g
 def test_times_are_taken_again_if_the_device_was_not_blocked(device: ScriptedDevice) -> None:
     calls, _ = start(device, as_graph=False)
     device.slow_attempts = 3
-    block_ns = calls.block_ns
     assert calls.take(1, 1).elapsed_ns == [250_000]
-    assert device.log.count("block") == 4
-    assert calls.block_ns >= block_ns
+    first_ns = device_calls.BLOCK_NS_FIRST
+    assert device.blocks_ns == [first_ns, 4 * first_ns, 16 * first_ns, 64 * first_ns]
+
+
+def test_the_device_is_blocked_for_twice_the_lead_that_the_host_needed() -> None:
+    assert choose_block_ns([200_000], [1]) == 400_000
+    # Queued 90 and 70 µs after the device could have begun with them, had it not been blocked.
+    assert choose_block_ns([90_000, 570_000, 900_000], [500_000, 500_000, 1]) == 180_000
+    assert choose_block_ns([1], [1]) == device_calls.BLOCK_NS_MIN
+    assert choose_block_ns([10**12], [1]) == device_calls.BLOCK_NS_MAX
 
 
 def test_calls_that_wait_for_the_device_are_no_measurement(registry: Registry, device: ScriptedDevice) -> None:
@@ -276,12 +280,12 @@ def test_hello_describes_the_device_and_its_clock(registry: Registry, device: Sc
     holdpoint.workload(name="f", timer="cuda_graph")(lambda: None)
     answer = Worker(registry).answer({"type": "hello", "protocol": 2})
     assert answer["device"] == {"ordinal": 0, "name": "scripted"}
-    assert answer["clock_resolution_ns"] == cuda.EVENT_RESOLUTION_NS
+    assert answer["clock_resolution_ns"] == devices.EVENT_RESOLUTION_NS
 
 
 @pytest.mark.parametrize("timer", ["cuda_graph", "cuda_events", "host_monotonic"])
 def test_without_a_device_workloads_are_skipped_with_a_reason(registry: Registry, timer: str) -> None:
-    reason = cuda.why_unavailable("torch")
+    reason = devices.why_unavailable("torch")
     if reason is None:
         pytest.skip("skipped: there is a device here")
     holdpoint.workload(name="f", timer=timer)(lambda: None)
@@ -291,7 +295,7 @@ def test_without_a_device_workloads_are_skipped_with_a_reason(registry: Registry
 
 
 def test_arguments_on_a_device_need_a_timer_that_waits(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "is_on_device", lambda array: True)
+    monkeypatch.setattr(devices, "is_on_device", lambda array: True)
     holdpoint.workload(name="f", inputs=lambda seed: numpy.ones(1))(lambda x: x)
     answer = Worker(registry).answer({"type": "prepare", "workload": "f", "seed": 1})
     assert "a call returns before its work is done" in answer["message"]
@@ -299,7 +303,7 @@ def test_arguments_on_a_device_need_a_timer_that_waits(registry: Registry, monke
 
 def test_versions_and_modes_of_torch_are_locked() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    lock = cuda.environment_lock()
+    lock = devices.environment_lock()
     assert lock["torch"] == torch.__version__
     assert lock["deterministic"] in ("on", "off")
     assert int(lock["torch_threads"]) >= 1

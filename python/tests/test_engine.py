@@ -11,7 +11,7 @@ import pytest
 
 from holdpoint.engine import worker as engine
 from holdpoint.engine.model import TOLERANCES, compare, device_lock
-from holdpoint.engine.onnx import OnnxCalls
+from holdpoint.engine.onnx import OnnxCalls, uses_tf32
 from holdpoint.engine.shapes import EngineError, Tensor, parse, resolve
 
 ROOT = Path(__file__).parents[2]
@@ -178,3 +178,17 @@ def test_tolerances_grow_with_the_output_and_integers_must_be_equal() -> None:
     assert not compare({"y": numpy.array([7, 8])}, {"y": numpy.array([7, 9])}).passed
     assert not compare({"y": numpy.array([numpy.nan], "float32")}, {"y": numpy.array([1.0], "float32")}).passed
     assert not compare({"x": want}, {"y": want}).passed
+
+
+def test_products_in_tf32_may_be_as_far_off_as_those_of_f16(monkeypatch: pytest.MonkeyPatch) -> None:
+    numpy = pytest.importorskip("numpy")
+    want = numpy.array([1.0, 0.5], "float32")
+    off = numpy.array([1.0, 0.501], "float32")
+    assert not compare({"y": off}, {"y": want}).passed
+    assert compare({"y": off}, {"y": want}, is_tf32=True).passed
+    assert not compare({"y": off.astype("float64")}, {"y": want.astype("float64")}, is_tf32=True).passed
+    monkeypatch.delenv("NVIDIA_TF32_OVERRIDE", raising=False)
+    assert uses_tf32("cuda")
+    assert not uses_tf32("cpu")
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    assert not uses_tf32("cuda")

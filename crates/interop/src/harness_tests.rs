@@ -61,7 +61,9 @@ fn files_of_further_harnesses_are_read_with_what_they_have() {
         ("divan.txt", "words::longest_p50_ms", 15.99e-3, 1),
         ("catch2-2.xml", "longest/inner, section/longest_p50_ms", 8432.1e-6, 1),
         ("catch2-2.xml", "words, counted/count 2000_p50_ms", 69_768.8e-6, 1),
-        ("nvbench.json", "copy/T=I32/Elements=65536_p50_ms", 2.5e-3, 1),
+        ("nvbench.json", "copy/T=F64/Elements=16777216_p50_ms", 0.105_792_000_889_778_14, 1),
+        // nvbench gives a benchmark of the host the number of any device.
+        ("nvbench.json", "sum_on_host/Values=200000_p50_ms", 0.145_249, 1),
     ] {
         let found = metrics(&file(name));
         let one = found.iter().find(|found| found.0 == metric).unwrap_or_else(|| panic!("{found:?}"));
@@ -74,7 +76,7 @@ fn files_of_further_harnesses_are_read_with_what_they_have() {
     let expected = ["words, counted/count 2000_p50_ms", "words, counted/count 200_p50_ms"];
     assert_eq!(names("catch2-3.xml"), expected);
     assert_eq!(names("hyperfine-scan.json"), ["nap (n = 1)_p50_ms", "nap (n = 2)_p50_ms"]);
-    assert_eq!(names("nvbench.json").len(), 1, "what was skipped has no time");
+    assert_eq!(names("nvbench.json").len(), 5, "what was skipped has no time");
 }
 
 #[test]
@@ -93,7 +95,7 @@ fn scores_of_jmh_become_times_in_every_mode() {
 #[test]
 fn broken_files_of_further_harnesses_are_named_by_place_and_cause() {
     let (pyperf, jmh, catch2) = (text("pyperf.json"), text("jmh.json"), text("catch2-2.xml"));
-    let nvbench = text("nvbench.json");
+    let nvbench = text("nvbench/turn.json");
     for (text, expected) in [
         (pyperf.replace("\"second\"", "\"byte\""), "count: unit must be second"),
         (pyperf.replace("\"name\"", "\"title\""), "benchmarks: one has no name"),
@@ -113,10 +115,10 @@ fn broken_files_of_further_harnesses_are_named_by_place_and_cause() {
         (text("divan.txt").replace("1.561 µs", "1.561 jiffies"), "words::count::200: its time must be"),
         (text("divan.txt").replace("1.561 µs", "-1 µs"), "not a time"),
         (
-            nvbench.replace("time/gpu/mean", "time/gpu/noise"),
-            "copy/T=I32/Elements=65536: has no median or mean",
+            nvbench.replace("time/gpu/me", "time/gpu/no"),
+            "copy/T=F32/Elements=16777216: has no median or mean",
         ),
-        (nvbench.replace("2.5e-06", "1e300"), "beyond reason"),
+        (nvbench.replace("4.867200180888176e-05", "1e300"), "beyond reason"),
     ] {
         let error = import(&Source::File(text)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error} should contain {expected:?}");

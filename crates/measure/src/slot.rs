@@ -14,6 +14,8 @@ pub(crate) struct Slot<'a> {
     /// The only CPU it may use; any where absent.
     cpu: Option<usize>,
     copies: Copies,
+    /// A process that has not been asked anything yet.
+    launched: Option<Box<dyn Worker>>,
     started: Option<Started>,
     starts_count: u32,
     /// Why it cannot be started: tried once, reported for all its workloads.
@@ -29,7 +31,7 @@ struct Started {
 impl<'a> Slot<'a> {
     pub(crate) fn new(suite: &'a Suite, name: &'a str, cpu: Option<usize>) -> Self {
         let copies = Copies::default();
-        Self { suite, name, cpu, copies, started: None, starts_count: 0, unusable: None }
+        Self { suite, name, cpu, copies, launched: None, started: None, starts_count: 0, unusable: None }
     }
 
     /// Runs programs from these copies.
@@ -57,13 +59,23 @@ impl<'a> Slot<'a> {
         Some(listed.and_then(|info| info.timer.clone()).unwrap_or_else(|| started.info.timer.clone()))
     }
 
-    /// The worker, started if necessary.
-    pub(crate) fn worker(&mut self) -> Result<&mut dyn Worker, WorkerError> {
-        if self.started.is_none() {
+    /// Starts the worker's process, if there is none, without waiting for it to be ready: several can then load at the same time.
+    pub(crate) fn launch(&mut self) -> Result<(), WorkerError> {
+        if self.started.is_none() && self.launched.is_none() {
             if let Some(error) = &self.unusable {
                 return Err(error.clone());
             }
-            self.started = Some(self.start().inspect_err(|error| self.unusable = Some(error.clone()))?);
+            self.launched = Some(self.spawn().inspect_err(|error| self.unusable = Some(error.clone()))?);
+        }
+        Ok(())
+    }
+
+    /// The worker, started if necessary.
+    pub(crate) fn worker(&mut self) -> Result<&mut dyn Worker, WorkerError> {
+        if self.started.is_none() {
+            self.launch()?;
+            let started = self.greet().inspect_err(|error| self.unusable = Some(error.clone()))?;
+            self.started = Some(started);
             self.starts_count += 1;
         }
         match &mut self.started {
@@ -97,12 +109,12 @@ impl<'a> Slot<'a> {
         Ok(())
     }
 
-    fn start(&self) -> Result<Started, WorkerError> {
+    fn spawn(&self) -> Result<Box<dyn Worker>, WorkerError> {
         let timeout = Duration::from_secs_f64(self.suite.measure.timeout_ms / 1e3);
         let place =
             |dir: &Option<PathBuf>| Place { dir: dir.clone(), cpu: self.cpu, copies: self.copies.clone() };
         let dir = &self.suite.dir;
-        let mut worker: Box<dyn Worker> = match (self.name, self.suite.workers.get(self.name)) {
+        Ok(match (self.name, self.suite.workers.get(self.name)) {
             (_, Some(spec)) => {
                 let dir = if spec.dir.is_some() { &spec.dir } else { dir };
                 Box::new(Child::start(&spec.command, &place(dir), timeout)?)
@@ -113,6 +125,13 @@ impl<'a> Slot<'a> {
                 let detail = format!("worker {name:?} is not declared in the suite");
                 return Err(WorkerError::fatal(FailureCause::NotStarted, detail));
             }
+        })
+    }
+
+    /// Waits until the launched process is ready, and asks for its workloads.
+    fn greet(&mut self) -> Result<Started, WorkerError> {
+        let Some(mut worker) = self.launched.take() else {
+            return Err(WorkerError::fatal(FailureCause::NotStarted, "the worker is not running"));
         };
         let info = worker.hello()?;
         let listed = worker.list()?;

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from .. import cuda
+from .. import devices
 from ..answers import Answer, Comparison
 from ..clocks import Calls
 from .shapes import Shapes, Tensor
@@ -22,6 +22,8 @@ TOLERANCES = {
     "float32": (8e-5, 8e-4),
     "float16": (4e-3, 4e-2),
     "bfloat16": (6e-3, 6e-2),
+    # Factors of float32 rounded to the 11 bits of float16, as the matrix units of a GPU take them.
+    "tf32": (4e-3, 4e-2),
 }
 
 
@@ -35,6 +37,8 @@ class Model(Protocol):
     # How it runs, for reports: `onnxruntime:CPUExecutionProvider`.
     mode: str
     timer: str
+    # Whether products of float32 may be computed in TF32.
+    is_tf32: bool
 
     def inputs(self) -> Sequence[Tensor]:
         """The model's inputs, in its order."""
@@ -73,7 +77,7 @@ def draw_inputs(inputs: Sequence[Tensor], shapes: Shapes, seed: int) -> Arrays:
     return arrays
 
 
-def compare(got: Mapping[str, Any], want: Mapping[str, Any]) -> Answer:
+def compare(got: Mapping[str, Any], want: Mapping[str, Any], *, is_tf32: bool = False) -> Answer:
     """Compares outputs by name, with the tolerance of each one's element type."""
     import numpy
 
@@ -83,6 +87,8 @@ def compare(got: Mapping[str, Any], want: Mapping[str, Any]) -> Answer:
             comparison.result.reject(f"there is no output {name!r}, only {', '.join(got)}")
             continue
         dtypes = [str(each.dtype).removeprefix("torch.") for each in (got[name], right)]
+        if is_tf32 and "float32" in dtypes:
+            dtypes.append("tf32")
         share, own = max((TOLERANCES[dtype] for dtype in dtypes if dtype in TOLERANCES), default=(0.0, 0.0))
         sizes = numpy.abs(right[numpy.isfinite(right)]) if share else numpy.zeros(0)
         comparison.tolerance = (share * float(sizes.max(initial=0.0)), own)
@@ -101,7 +107,7 @@ def device_lock(gpus: Path = GPUS) -> dict[str, str]:
     """GPUs and driver of this machine, which its fingerprint does not name for a worker like this."""
     lines = [line for file in gpus.glob("*/information") for line in read_lines(file)]
     models = sorted({line.partition(":")[2].strip() for line in lines if line.startswith("Model:")})
-    found = {"gpus": ", ".join(models), "driver": cuda.driver_version()}
+    found = {"gpus": ", ".join(models), "driver": devices.driver_version()}
     return {key: value for key, value in found.items() if value}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,14 @@ def environment_lock(provider: str, threads: int) -> dict[str, str]:
     except Skip:
         return {}
     lock = {"onnxruntime": runtime.__version__, "provider": PROVIDERS[provider], "threads": str(threads)}
-    return lock if provider == "cpu" else {**lock, **device_lock()}
+    if provider == "cpu":
+        return lock
+    return {**lock, "tf32": "on" if uses_tf32(provider) else "off", **device_lock()}
+
+
+def uses_tf32(provider: str) -> bool:
+    """ONNX Runtime computes in TF32 on a GPU unless NVIDIA's variable forbids it."""
+    return provider == "cuda" and os.environ.get("NVIDIA_TF32_OVERRIDE") != "0"
 
 
 def open_session(path: Path, provider: str, threads: int, *, is_optimised: bool) -> Any:
@@ -78,6 +86,7 @@ class OnnxModel:
         self.session = open_session(path, provider, threads, is_optimised=True)
         self.oracle: Any = None
         self.mode = f"onnxruntime:{PROVIDERS[provider]}"
+        self.is_tf32 = uses_tf32(provider)
 
     def inputs(self) -> Sequence[Tensor]:
         def size(dim: object) -> int | None:

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import cuda
+from .. import devices
 from ..clocks import Samples
+from ..device_calls import DeviceCalls
 from ..workloads import Skip
 from .model import Arrays, device_lock, draw_inputs
 from .shapes import EngineError, Shapes, Tensor
@@ -43,7 +44,7 @@ def import_tensorrt() -> Any:
 
 
 def import_torch() -> Any:
-    reason = cuda.why_unavailable("torch")
+    reason = devices.why_unavailable("torch")
     if reason is not None:
         raise Skip(reason)
     return importlib.import_module("torch")
@@ -74,6 +75,8 @@ class TensorrtModel:
 
     timer = "cuda_events"
     mode = "modern_io_tensors"
+    # As TensorRT builds engines, unless it is told otherwise; an engine does not say.
+    is_tf32 = True
     device = "cuda"
 
     def __init__(self, path: Path, plugins: Sequence[str]) -> None:
@@ -133,7 +136,7 @@ class TensorrtModel:
             for name, array in arrays.items()
         }
 
-    def start(self, shapes: Shapes) -> cuda.DeviceCalls:
+    def start(self, shapes: Shapes) -> DeviceCalls:
         return TensorrtCalls(Context(self, shapes), self.own_bytes)
 
     def profile(self, shapes: Shapes) -> int:
@@ -202,7 +205,7 @@ class Context:
         return self.outputs
 
 
-class TensorrtCalls(cuda.DeviceCalls):
+class TensorrtCalls(DeviceCalls):
     """Calls timed by CUDA's events, and the memory that TensorRT holds beside torch."""
 
     def __init__(self, context: Context, own_bytes: int) -> None:

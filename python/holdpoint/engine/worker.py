@@ -130,7 +130,7 @@ class EngineWorker(Worker):
         prepared = self.find_prepared(request["workload"])
         got = prepared.calls.answer()
         want = None if self.options.no_check else self.want(prepared)
-        answer = None if want is None else compare(as_arrays(got), want).to_json()
+        answer = None if want is None else compare(as_arrays(got), want, is_tf32=self.open().is_tf32).to_json()
         return {"type": "verified", "workload": request["workload"], "answer": answer}
 
     def want(self, prepared: Prepared) -> Arrays | None:

@@ -20,6 +20,8 @@ const TIMES: [&str; 4] = [
     "nv/cpu_only/time/cpu/median",
     "nv/cpu_only/time/cpu/mean",
 ];
+/// Summaries of code that runs on the host only.
+const HOST: &str = "nv/cpu_only/";
 /// Summaries with the name of a file of samples.
 const FILES: [&str; 2] = ["nv/json/bin:nv/cold/sample_times", "nv/json/bin:nv/cpu_only/sample_times"];
 
@@ -51,7 +53,8 @@ struct Benchmark {
 
 #[derive(Deserialize)]
 struct StateRow {
-    device: Option<u32>,
+    /// Any number where the benchmark runs on the host only.
+    device: Option<i64>,
     axis_values: Option<Vec<Named>>,
     summaries: Option<Vec<Summary>>,
     #[serde(default)]
@@ -75,7 +78,8 @@ struct Named {
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     pub benchmark: String,
-    pub device: u32,
+    /// None where it runs on the host only.
+    pub device: Option<i64>,
     pub axes: Vec<(String, String)>,
     /// The median of its samples or their mean, in seconds.
     pub time_s: Option<f64>,
@@ -87,7 +91,7 @@ impl State {
     /// `copy/T=I32/Elements=65536`; with its device where that is not the first.
     pub fn full_name(&self) -> String {
         let axes = self.axes.iter().map(|(axis, value)| format!("{axis}={value}"));
-        let device = (self.device != 0).then(|| format!("Device={}", self.device));
+        let device = self.device.filter(|device| *device != 0).map(|device| format!("Device={device}"));
         std::iter::once(self.benchmark.clone()).chain(axes).chain(device).collect::<Vec<_>>().join("/")
     }
 }
@@ -100,9 +104,10 @@ impl StateRow {
             let data = summaries.iter().find(|summary| summary.tag == tag)?.data.as_ref()?;
             data.iter().find(|named| named.name == name).map(|named| named.value.clone())
         };
+        let is_on_host = summaries.iter().any(|summary| summary.tag.starts_with(HOST));
         State {
             benchmark: benchmark.to_owned(),
-            device: self.device.unwrap_or(0),
+            device: Some(self.device.unwrap_or(0)).filter(|_| !is_on_host),
             axes: axes.collect(),
             time_s: TIMES.iter().find_map(|tag| value(tag, "value")?.parse().ok()),
             file: FILES.iter().find_map(|tag| value(tag, "filename")),

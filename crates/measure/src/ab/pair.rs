@@ -48,14 +48,21 @@ impl<'a> Pair<'a> {
         Self { sides, slots: [BTreeMap::new(), BTreeMap::new()], cpu, copies, rest: Duration::ZERO }
     }
 
-    /// Starts the workload's processes in random order, unless another workload has.
+    /// Starts the workload's processes in random order, unless another workload has. They load at the same time: importing a
+    /// framework takes seconds.
     pub(super) fn start(&mut self, lane: &Lane<'a>, random: &mut Random) -> Result<(), Stop> {
-        for side in side_order(random) {
+        let order = side_order(random);
+        for side in order {
             let (suite, name) = (self.sides.pair()[side], lane.specs[side].worker.as_str());
             let cpu = self.cpu.filter(|_| is_pinned(self.sides, &lane.specs));
             let fresh = || Slot::new(suite, name, cpu).with_copies(self.copies.clone());
             let slot = self.slots[side].entry(name).or_insert_with(fresh);
-            slot.worker().map_err(|error| side_failed(side, error))?;
+            slot.launch().map_err(|error| side_failed(side, error))?;
+        }
+        for side in order {
+            if let Some(slot) = self.slots[side].get_mut(lane.specs[side].worker.as_str()) {
+                slot.worker().map_err(|error| side_failed(side, error))?;
+            }
         }
         Ok(())
     }

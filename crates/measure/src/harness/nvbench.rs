@@ -30,9 +30,11 @@ impl Harness for Nvbench {
 
     fn turn(&self, _: &str, samples: u64, out: &Path) -> Vec<String> {
         let (samples, left) = (samples.to_string(), out.join(LEFT).display().to_string());
-        // It stops once it has the samples, however much they differ.
-        let short = ["--min-samples", &samples, "--min-time", "1e-9", "--max-noise", "1e9", "--no-batch"];
-        [owned(&short), owned(&["--jsonbin", &left])].concat()
+        // It stops once it has the samples, however much they differ. The criterion is named, because one that a benchmark sets for itself
+        // may not know these limits.
+        let stop = ["--stopping-criterion", "stdrel", "--min-time", "1e-9", "--max-noise", "1e9"];
+        let rest = ["--min-samples", &samples, "--no-batch", "--jsonbin", &left];
+        [owned(&stop), owned(&rest)].concat()
     }
 
     fn read(&self, out: &Path, _: &str) -> Result<Vec<Series>, FileError> {
@@ -43,8 +45,10 @@ impl Harness for Nvbench {
 
 /// Words that choose a state.
 fn choose(state: &State) -> Vec<String> {
-    let device = state.device.to_string();
-    let mut words = owned(&["--benchmark", &state.benchmark, "--devices", &device]);
+    let mut words = owned(&["--benchmark", &state.benchmark]);
+    if let Some(device) = state.device {
+        words.extend(["--devices".to_owned(), device.to_string()]);
+    }
     for (axis, value) in &state.axes {
         words.extend(["--axis".to_owned(), format!("{axis}={value}")]);
     }
@@ -65,31 +69,50 @@ fn read_samples(state: &State, folder: &Path) -> Result<Series, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
+
+    /// A turn's folder, as nvbench left it on an H200.
+    fn turn(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/data/tools").join(name)
+    }
 
     #[test]
     fn a_turn_of_a_state_is_read_from_its_file_of_samples() {
+        for (folder, name, median_ms) in [
+            ("nvbench", "copy/T=F32/Elements=16777216", 0.048_624),
+            ("nvbench-host", "sum_on_host/Values=200000", 0.064_566),
+        ] {
+            let all = Nvbench.read(&turn(folder), "").unwrap();
+            let mut times = all[0].times_ms.clone();
+            times.sort_by(f64::total_cmp);
+            assert_eq!((all.len(), all[0].name.as_str(), times.len()), (1, name, 20));
+            assert!((f64::midpoint(times[9], times[10]) / median_ms - 1.0).abs() < 1e-4, "{times:?}");
+        }
+    }
+
+    #[test]
+    fn a_turn_without_its_file_of_samples_is_an_error_that_names_it() {
         let out = tempfile::tempdir().unwrap();
-        let json = r#"{"benchmarks": [{"name": "copy", "states": [{"device": 0, "is_skipped": false,
-            "axis_values": [{"name": "Elements", "type": "int64", "value": "256"}],
-            "summaries": [{"tag": "nv/json/bin:nv/cold/sample_times", "data": [
-                {"name": "filename", "type": "string", "value": "elsewhere/turn.json-bin/0.bin"},
-                {"name": "size", "type": "int64", "value": "2"}]}]}]}]}"#;
-        std::fs::write(out.path().join(LEFT), json).unwrap();
+        std::fs::copy(turn("nvbench").join(LEFT), out.path().join(LEFT)).unwrap();
         assert!(Nvbench.read(out.path(), "").unwrap_err().to_string().contains("0.bin"));
-        std::fs::create_dir(out.path().join(SAMPLES)).unwrap();
-        let bytes = [1e-3_f32, 2e-3].map(f32::to_le_bytes).concat();
-        std::fs::write(out.path().join(SAMPLES).join("0.bin"), bytes).unwrap();
-        let all = Nvbench.read(out.path(), "").unwrap();
-        assert_eq!((all[0].name.as_str(), all[0].times_ms.len()), ("copy/Elements=256", 2));
-        assert!((all[0].times_ms[1] - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_turn_names_the_stopping_rule_before_its_limits() {
+        // nvbench refuses limits that the benchmark's own rule does not know, and a rule that comes after the limits.
+        let words = Nvbench.turn("copy", 20, Path::new("out")).join(" ");
+        let expected = "--stopping-criterion stdrel --min-time 1e-9 --max-noise 1e9 --min-samples 20 --no-batch --jsonbin out/turn.json";
+        assert_eq!(words, expected);
     }
 
     #[test]
     fn a_state_is_chosen_by_benchmark_device_and_axes() {
         let axes = vec![("T".to_owned(), "I32".to_owned()), ("Elements".to_owned(), "256".to_owned())];
-        let state = State { benchmark: "copy".to_owned(), device: 1, axes, time_s: None, file: None };
+        let state = State { benchmark: "copy".to_owned(), device: Some(1), axes, time_s: None, file: None };
         let expected = "--benchmark copy --devices 1 --axis T=I32 --axis Elements=256";
         assert_eq!(choose(&state).join(" "), expected);
         assert_eq!(state.full_name(), "copy/T=I32/Elements=256/Device=1");
+        let state = State { device: None, ..state };
+        assert_eq!(choose(&state).join(" "), "--benchmark copy --axis T=I32 --axis Elements=256");
     }
 }

@@ -143,6 +143,18 @@ fn every_unit_is_a_fresh_pair_of_processes_and_every_sample_knows_its_place() {
     assert_eq!(orders.into_iter().collect::<Vec<_>>(), [0, 1]);
 }
 
+/// A worker that is ready once as many processes were started as a pair has.
+const WAITING: &str = "pids=$1
+ready() { while [ $(($(wc -l < \"$pids\") % 2)) -ne 0 ]; do sleep 0.01; done; }
+ready";
+
+#[test]
+fn both_sides_of_a_pair_load_at_the_same_time() {
+    let ran = compare(WAITING, WAITING, 2);
+    assert!(ran.of("other").failure.is_none(), "{:?}", ran.of("other").failure);
+    assert_eq!((ran.of("other").ended, ran.pids.len()), (Ended::Decided, 4));
+}
+
 #[test]
 fn a_workload_that_is_decided_stops_and_the_others_go_on() {
     struct Uneven(Enough);

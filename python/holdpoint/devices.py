@@ -1,39 +1,21 @@
-"""Timing calls on a CUDA device, through torch or CuPy, whichever the workload's arguments come from.
-
-Everything that is timed by events is queued while the device is kept busy, so that the pace of the host is not in the
-interval. docs/gpu.md describes the same timers for holdpoint's own kernels.
-"""
+"""CUDA devices, through torch or CuPy, whichever a workload's arguments come from."""
 
 from __future__ import annotations
 
 import gc
 import importlib
-import math
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
-from .answers import array_module, arrays_in, share_memory, spoil, spoil_free_memory
-from .clocks import NO_ANSWER, HostCalls, Samples, peak_rss_bytes
+from .answers import array_module, arrays_in
 from .workloads import Function, Skip
 
 # The step of CUDA's events, by its documentation. holdpoint makes samples a thousand times as long.
 EVENT_RESOLUTION_NS = 500
-# Most calls in one graph: capturing takes the host some microseconds for each.
-GRAPH_CALLS_MAX = 1000
-# Most calls that are queued at a time: the driver's queue has about a thousand entries, and a call may take several.
-QUEUED_CALLS_MAX = 32
-# How long the device is kept busy while calls are queued: at first, and at most.
-BLOCK_NS_FIRST = 200_000
-BLOCK_NS_MAX = 400_000_000
 # A flush reads so many times the size of the L2 cache.
 FLUSH_FACTOR = 3
-
-
-class BadTimeError(Exception):
-    """A time that cannot be trusted."""
 
 
 class CaptureError(Exception):
@@ -47,6 +29,9 @@ class Device(Protocol):
         """Work in this context is queued on a stream of its own, which a capture needs."""
 
     def event(self) -> Any: ...
+    def record(self, event: Any) -> None:
+        """Queues the event on that stream."""
+
     def elapsed_ms(self, start: Any, stop: Any) -> float: ...
     def is_past(self, event: Any) -> bool: ...
     def block(self, ns: int) -> None:
@@ -72,6 +57,8 @@ class TorchDevice:
         self.torch: Any = importlib.import_module("torch")
         self.side = self.torch.cuda.Stream()
         self.properties = self.torch.cuda.get_device_properties(self.torch.cuda.current_device())
+        # Two GHz where the driver does not tell. Reading it takes more than half a millisecond with CUDA 13.
+        self.clock_khz = getattr(self.properties, "clock_rate", 0) or 2_000_000
         self.flushed: Any = None
 
     @contextmanager
@@ -85,6 +72,10 @@ class TorchDevice:
     def event(self) -> Any:
         return self.torch.cuda.Event(enable_timing=True)
 
+    def record(self, event: Any) -> None:
+        # Named, because looking for the current stream takes longer than recording.
+        event.record(self.side)
+
     def elapsed_ms(self, start: Any, stop: Any) -> float:
         return float(start.elapsed_time(stop))
 
@@ -92,9 +83,8 @@ class TorchDevice:
         return bool(event.query())
 
     def block(self, ns: int) -> None:
-        # In kHz; two GHz where the driver does not tell. The caller sees whether it was long enough.
-        khz = getattr(self.properties, "clock_rate", 0) or 2_000_000
-        self.torch.cuda._sleep(ns * khz // 1_000_000)
+        # The caller sees whether it was long enough.
+        self.torch.cuda._sleep(ns * self.clock_khz // 1_000_000)
 
     def synchronize(self) -> None:
         self.torch.cuda.synchronize()
@@ -161,6 +151,9 @@ class CupyDevice:
 
     def event(self) -> Any:
         return self.cupy.cuda.Event()
+
+    def record(self, event: Any) -> None:
+        event.record(self.side)
 
     def elapsed_ms(self, start: Any, stop: Any) -> float:
         return float(self.cupy.cuda.get_elapsed_time(start, stop))
@@ -253,228 +246,6 @@ def is_on_device(array: Any) -> bool:
     return bool(array.is_cuda) if module.__name__ == "torch" else module.__name__ == "cupy"
 
 
-class Arguments:
-    """Arguments in buffers that stay where they are: graphs read from there."""
-
-    def __init__(self) -> None:
-        self.values: tuple[object, ...] | None = None
-
-    def load(self, device: Device, fresh: tuple[object, ...]) -> bool:
-        """Copies new values into the buffers; where they do not fit, they become the buffers, and this is False."""
-        old = self.values
-        if old is None or not fits(old, fresh):
-            self.values = fresh
-            return False
-        for target, source in zip(arrays_in(old), arrays_in(fresh), strict=True):
-            device.copy(target, source)
-        return True
-
-
-def fits(old: object, new: object) -> bool:
-    """Whether arrays are of the same kind and everything else is equal: only then may a graph be replayed on it."""
-    module = array_module(old)
-    if module is not None:
-        return array_module(new) is module and layout(old) == layout(new)
-    if isinstance(old, (list, tuple)):
-        return type(new) is type(old) and len(new) == len(old) and all(map(fits, old, new))
-    if isinstance(old, Mapping):
-        return type(new) is type(old) and old.keys() == new.keys() and all(fits(old[key], new[key]) for key in old)
-    try:
-        return bool(old == new)
-    except Exception:
-        return False
-
-
-def layout(array: Any) -> tuple[object, ...]:
-    strides = array.stride() if hasattr(array, "stride") else array.strides
-    return tuple(array.shape), tuple(strides), array.dtype, str(getattr(array, "device", ""))
-
-
-class DeviceCalls:
-    """Calls timed by CUDA's events, each call by itself or in a graph."""
-
-    def __init__(self, function: Function, *, as_graph: bool, is_cold: bool) -> None:
-        self.function, self.as_graph, self.is_cold = function, as_graph, is_cold
-        self.device = open_device()
-        self.arguments = Arguments()
-        self.last: object = NO_ANSWER
-        # By the number of calls: how to replay the graph, and the answer that its last call leaves.
-        self.graphs: dict[int, tuple[Callable[[], None], object]] = {}
-        self.events: list[tuple[Any, Any]] = []
-        self.block_ns = BLOCK_NS_FIRST
-        self.is_warm = False
-        self.is_spoiling = True
-
-    def load(self, arguments: tuple[object, ...]) -> None:
-        if self.arguments.values is None:
-            self.device = open_device(arguments)
-            self.device.reset_peak()
-        self.forget()
-        if not self.arguments.load(self.device, arguments):
-            self.graphs.clear()
-            self.is_warm = False
-        self.device.synchronize()
-
-    def is_loaded(self) -> bool:
-        return not share_memory(self.last, self.arguments.values)
-
-    def call(self) -> object:
-        return self.function(*(self.arguments.values or ()))
-
-    def take(self, samples_count: int, calls_per_sample: int) -> Samples:
-        samples = Samples()
-        with self.device.stream():
-            self.forget()
-            self.warm_up()
-            if self.as_graph and not self.is_cold:
-                # The first replay after other work was seen to take a tenth longer than the next ones.
-                self.take_one(calls_per_sample)
-            for _ in range(samples_count):
-                samples.elapsed_ns.append(self.take_one(calls_per_sample))
-        samples.peak_rss_bytes, samples.peak_device_bytes = peak_rss_bytes(), self.device.peak_bytes()
-        return samples
-
-    def warm_up(self) -> None:
-        """Lets libraries compile, tune and allocate, which cannot be captured; twice, since the first call may tune."""
-        for _ in range(1 if self.is_warm else 3):
-            self.last = self.call()
-        self.device.synchronize()
-        self.is_warm = True
-        # An answer in an argument is drawn anew with it for each run, and must stay until then.
-        self.is_spoiling = self.is_loaded()
-        if self.is_spoiling:
-            spoil_free_memory(self.last)
-            self.forget()
-
-    def take_one(self, calls: int) -> int:
-        """The time of one sample."""
-        if not self.as_graph:
-            return self.take_each(calls, self.call_kept)
-        if self.is_cold:
-            # A flush between the calls keeps them from being in one graph.
-            replay, answer = self.graph(1)
-            return self.take_each(calls, lambda: self.replay(replay, answer))
-        full, rest = divmod(calls, GRAPH_CALLS_MAX)
-        total_ns = 0
-        for size in [GRAPH_CALLS_MAX] * full + [rest] * (rest > 0):
-            total_ns += self.take_graph(size)
-        return total_ns
-
-    def take_graph(self, calls: int) -> int:
-        """One replay of a graph of so many calls."""
-        replay, answer = self.graph(calls)
-        self.spoil(answer)
-        return sum(self.measure(1, lambda: self.replay(replay, answer)))
-
-    def take_each(self, calls: int, call: Callable[[], None]) -> int:
-        """Calls timed one by one."""
-        total_ns = 0
-        for first in range(0, calls, QUEUED_CALLS_MAX):
-            self.spoil(self.last)
-            total_ns += sum(self.measure(min(QUEUED_CALLS_MAX, calls - first), call))
-        return total_ns
-
-    def spoil(self, answer: object) -> None:
-        if self.is_spoiling:
-            spoil(answer)
-
-    def call_kept(self) -> None:
-        self.last = self.call()
-
-    def replay(self, replay: Callable[[], None], answer: object) -> None:
-        replay()
-        self.last = answer
-
-    def graph(self, calls: int) -> tuple[Callable[[], None], object]:
-        if calls not in self.graphs:
-            if len(self.graphs) > 1:
-                # Two sizes are in use at a time; others were tried while the size of a sample was looked for.
-                self.graphs.pop(next(iter(self.graphs)))
-            self.last = NO_ANSWER
-            self.graphs[calls] = self.device.capture(lambda: repeat_call(self.call, calls))
-            self.graphs[calls][0]()
-            self.device.synchronize()
-        return self.graphs[calls]
-
-    def measure(self, count: int, call: Callable[[], None]) -> list[int]:
-        """The times of so many intervals, queued while the device is busy; again, if it was not for long enough."""
-        while len(self.events) < count + 1:
-            self.events.append((self.device.event(), self.device.event()))
-        (unblocked, _), *pairs = self.events[: count + 1]
-        while True:
-            begin_ns = time.perf_counter_ns()
-            self.device.block(self.block_ns)
-            unblocked.record()
-            for start, stop in pairs:
-                if self.is_cold:
-                    self.device.flush()
-                start.record()
-                call()
-                stop.record()
-            was_blocked = not self.device.is_past(unblocked)
-            queued_ns = time.perf_counter_ns() - begin_ns
-            pairs[-1][1].synchronize()
-            if was_blocked:
-                # Twice what queueing took, so that a slower host is no reason to begin again.
-                self.block_ns = max(BLOCK_NS_FIRST, min(2 * queued_ns, BLOCK_NS_MAX))
-                return [positive_ns(self.device.elapsed_ms(start, stop)) for start, stop in pairs]
-            if self.block_ns >= BLOCK_NS_MAX:
-                raise BadTimeError(
-                    f"{count} calls could not be queued within {BLOCK_NS_MAX // 1_000_000} ms: does a call wait for "
-                    'the device, by .item(), .cpu() or print? Avoid that, or declare timer="host_monotonic"'
-                )
-            self.block_ns = min(4 * self.block_ns, BLOCK_NS_MAX)
-
-    def answer(self) -> object:
-        if self.last is NO_ANSWER:
-            with self.device.stream():
-                self.warm_up()
-                if self.last is NO_ANSWER:
-                    self.last = self.call()
-        return self.last
-
-    def forget(self) -> None:
-        spoil(self.last)
-        self.last = NO_ANSWER
-
-    def close(self) -> None:
-        self.forget()
-        self.graphs.clear()
-        self.arguments = Arguments()
-
-
-class WaitedCalls(HostCalls):
-    """Calls by the host's clock, each with the wait for its results: the latency that a caller sees."""
-
-    def __init__(self, function: Function, *, count_waits: bool) -> None:
-        self.device = open_device()
-        self.buffers = Arguments()
-        super().__init__(self.wait_for(function), count_waits=count_waits)
-
-    def wait_for(self, function: Function) -> Function:
-        def call(*arguments: object) -> object:
-            answer = function(*arguments)
-            synchronize()
-            return answer
-
-        synchronize = self.device.synchronize
-        return call
-
-    def load(self, arguments: tuple[object, ...]) -> None:
-        if self.buffers.values is None:
-            self.device = open_device(arguments)
-            self.device.reset_peak()
-        self.forget()
-        self.buffers.load(self.device, arguments)
-        super().load(self.buffers.values or ())
-        self.device.synchronize()
-
-    def take(self, samples_count: int, calls_per_sample: int) -> Samples:
-        samples = super().take(samples_count, calls_per_sample)
-        samples.peak_device_bytes = self.device.peak_bytes()
-        return samples
-
-
 def finish_capture(function: Function, end: Callable[[], object]) -> object:
     """Calls the function between the begin and the end of a capture."""
     # Freeing what a collection finds could be an operation that a capture does not allow.
@@ -492,20 +263,6 @@ def finish_capture(function: Function, end: Callable[[], object]) -> object:
         gc.enable()
     end()
     return answer
-
-
-def repeat_call(call: Callable[[], object], calls: int) -> object:
-    answer = None
-    for _ in range(calls):
-        answer = call()
-    return answer
-
-
-def positive_ns(ms: float) -> int:
-    """Events can be wrong: on virtual machines they have been seen to give negative times."""
-    if math.isfinite(ms) and ms > 0:
-        return round(ms * 1e6)
-    raise BadTimeError(f"the events are {ms} ms apart; their clock cannot be trusted here")
 
 
 def environment_lock() -> dict[str, str]:
