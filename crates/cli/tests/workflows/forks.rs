@@ -41,7 +41,7 @@ impl Pull {
         payload
     }
 
-    /// What the trusted workflow makes of an event, where GitHub has the pull request like this.
+    /// Runs the trusted workflow on an event, with GitHub listing the pull request like this.
     fn reported(&self, payload: Value, pull: Value, evidence: Option<&Path>) -> Run {
         let event = Event {
             evidence: evidence.map(Path::to_owned),

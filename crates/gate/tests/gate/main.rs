@@ -1,4 +1,4 @@
-//! What the gate decides, by the originals' tables and by properties.
+//! Verdicts of the gate: the originals' tables, and properties.
 
 #![allow(clippy::unwrap_used)]
 

@@ -33,7 +33,7 @@ pub(super) struct Active<'a> {
     pub answer: Option<Answer>,
     /// Whether the answer in this process was checked before anything was timed.
     pub is_checked_first: bool,
-    /// Whether what the timed calls left is still to be checked.
+    /// Whether the answers of the timed calls are still to be checked.
     pub is_unchecked: bool,
     pub seeds: Seeds,
     pub audit: Audit,
