@@ -158,6 +158,10 @@ def main() -> None:
     parser.add_argument("--busy", type=int, default=1, help="busy loops beside it")
     parser.add_argument("--minutes", type=float, default=120.0, help="time limit for each project")
     args = parser.parse_args()
+    if not (args.clones or args.built):
+        parser.error("--clones names the projects' clones, or --built their builds")
+    if not (args.out or args.build):
+        parser.error("--out names the file of results")
     args.work.mkdir(parents=True, exist_ok=True)
     args.work = args.work.resolve()
     os.environ.setdefault("HOLDPOINT_CACHE", str(args.work / "cache"))
