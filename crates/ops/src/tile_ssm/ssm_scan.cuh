@@ -10,7 +10,8 @@ constexpr int WIDTH = ACROSS * V;
 constexpr int CHUNK = THREADS / ACROSS * ITEMS;
 constexpr int WARPS = THREADS / 32;
 constexpr int DEEP = 32 / ACROSS;  // Threads of a warp that follow each other along K.
-constexpr int WINDOW = 4;          // Chunks looked back at together.
+constexpr int WINDOW = 4;          // Chunks that are read together.
+constexpr int STRETCH = 16;        // Chunks whose last one passes a state on.
 constexpr bool BOTH = DIRECTION == 2;
 static_assert(32 % ACROSS == 0 && WIDTH <= THREADS && THREADS % 32 == 0, "threads must tile the chunk");
 static_assert((CHUNK & (CHUNK - 1)) == 0 && (ITEMS & (ITEMS - 1)) == 0, "powers are taken by squaring");
@@ -320,24 +321,29 @@ __device__ __forceinline__ void enter(const Table& table, const float (*states)[
     for (int v = 0; v < V; ++v) s[v] += power[v] * entering[v];
 }
 
-typedef unsigned long long Slot;  // Bits of the value below, the tag above: launch number * 2 + whether an end state.
+typedef unsigned long long Slot;  // Bits of the value below, the launch number above.
 struct Scratch {
     unsigned launch, done;
     Slot slots[1];  // [chunks][B][C].
 };
 
-__device__ __forceinline__ Slot slot_of(float value, unsigned tag) { return (Slot)tag << 32 | __float_as_uint(value); }
 __device__ __forceinline__ float slot_value(Slot slot) { return __uint_as_float((unsigned)slot); }
-__device__ __forceinline__ unsigned slot_tag(Slot slot) { return slot >> 32; }
 __device__ __forceinline__ Slot read_slot(const Slot* slot)
 {
     Slot value;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(slot) : "memory");
     return value;
 }
-__device__ __forceinline__ void write_slot(Slot* slot, Slot value)
+__device__ __forceinline__ void write_slot(Slot* slot, float value, unsigned launch)
 {
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slot), "l"(value) : "memory");
+    const Slot bits = (Slot)launch << 32 | __float_as_uint(value);
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slot), "l"(bits) : "memory");
+}
+// What this launch writes there, `seen` being what was read last.
+__device__ __forceinline__ float wait_for_slot(const Slot* slot, Slot seen, unsigned launch)
+{
+    while (seen >> 32 != launch) seen = read_slot(slot);
+    return slot_value(seen);
 }
 
 // What follows is done by one thread per channel of the block.
@@ -374,32 +380,32 @@ __device__ __forceinline__ void spread(const Table& table, float (*sums)[WIDTH],
     }
 }
 
-// The state that enters chunk `rank`, `initial` for the first; leaves its end state for those who follow. `stride`
-// words lie between chunks.
+// The state that enters chunk `rank`; `initial` enters the first. Leaves for those who follow the chunk's share, or its end state if
+// it is the last of a stretch. Which of them has come first changes nothing: the same terms are added in the same order every time.
+// `stride` words lie between chunks.
 __device__ __forceinline__ float look_back(Slot* slots, long long stride, int rank, unsigned launch, float d_chunk,
                                            float r, float initial)
 {
-    const unsigned known = launch * 2 + 1;
-    float state = initial;
-    if (rank > 0) {
-        write_slot(slots + rank * stride, slot_of(r, launch * 2));
-        state = 0.0f;
-        float power = 1.0f;
-        bool found = false;
-        for (int last = rank - 1; !found; last -= WINDOW) {
-            Slot seen[WINDOW];
+    const int first = rank / STRETCH * STRETCH;
+    const bool ends = rank == first + STRETCH - 1;
+    if (!ends) write_slot(slots + rank * stride, r, launch);
+    float shares = 0.0f, power = 1.0f;
+    for (int from = first; from < rank; from += WINDOW) {
+        Slot seen[WINDOW];
 #pragma unroll
-            for (int i = 0; i < WINDOW; ++i) seen[i] = last >= i ? read_slot(slots + (last - i) * stride) : 0;
+        for (int i = 0; i < WINDOW; ++i) seen[i] = from + i < rank ? read_slot(slots + (from + i) * stride) : 0;
 #pragma unroll
-            for (int i = 0; i < WINDOW; ++i) {
-                if (found || last < i) continue;
-                while ((slot_tag(seen[i]) ^ known) > 1) seen[i] = read_slot(slots + (last - i) * stride);
-                state += power * slot_value(seen[i]);
-                power *= d_chunk;
-                found = slot_tag(seen[i]) == known;
-            }
+        for (int i = 0; i < WINDOW; ++i) {
+            if (from + i >= rank) continue;
+            shares = d_chunk * shares + wait_for_slot(slots + (from + i) * stride, seen[i], launch);
+            power *= d_chunk;
         }
     }
-    write_slot(slots + rank * stride, slot_of(d_chunk * state + r, known));
+    if (first > 0) {
+        const Slot* before = slots + (first - 1) * stride;
+        initial = wait_for_slot(before, read_slot(before), launch);
+    }
+    const float state = power * initial + shares;
+    if (ends) write_slot(slots + rank * stride, d_chunk * state + r, launch);
     return state;
 }

@@ -10,10 +10,10 @@
 // channels, staged in shared memory; ACROSS threads lie side by side along C. Since d is constant, n tokens turn a
 // state s into d^n*s + r: each thread finds its own r, warps combine them by shuffles, the block through shared
 // memory, and then every thread runs through its tokens once more from the state that enters them.
-// Between chunks, one way: decoupled look-back. A block publishes r, then sums what lies before it, back to the first
-// chunk whose end state is known, and publishes its own end state. Value and tag share one 64-bit word, so no fence is
-// needed; tags carry a launch number that the last block of a launch raises, so nothing is reset between launches.
-// Blocks wait only for blocks of smaller index. Both ways, this could not be: tile_ssm_carries goes first and leaves
+// Between chunks, one way: look-back. A block publishes r, then sums what lies before it in its stretch of STRETCH chunks
+// and takes the end state of the stretch before, which that one's last block publishes. So results do not depend on which
+// block is first. A value and the launch's number share one 64-bit word, so no fence is needed; the last block of a launch
+// raises the number, so nothing is reset between launches. Blocks wait only for blocks of smaller index. Both ways, this could not be: tile_ssm_carries goes first and leaves
 // the state that enters each chunk in scratch. It is not needed for a single chunk (K <= CHUNK).
 //
 // Launch: block THREADS, no dynamic shared memory, grid exactly max(1, ceil(K/CHUNK))*B*ceil(C/WIDTH), CHUNK =
@@ -151,7 +151,7 @@ __device__ __forceinline__ void one_way(Table& table, float (*sums)[WIDTH], unsi
     if (at.whole(p)) raw.load(tokens, p, at);
     Scratch* shared = static_cast<Scratch*>(scratch);
     const bool chained = p.steps > CHUNK;
-    if (threadIdx.x == 0 && chained) launch = (*const_cast<volatile unsigned*>(&shared->launch) + 1) & 0x7fffffff;
+    if (threadIdx.x == 0 && chained) launch = *const_cast<volatile unsigned*>(&shared->launch) + 1;
     table.fill(p, at.group, BACK ? p.param_stride : 0);
     __syncthreads();
     float s[V];
@@ -160,7 +160,7 @@ __device__ __forceinline__ void one_way(Table& table, float (*sums)[WIDTH], unsi
     __syncthreads();
     if (threadIdx.x < WIDTH) {
         const int c = at.column();
-        float entering = at.rank == 0 ? first_state<BACK>(p, at.b, c) : 0.0f;
+        float entering = at.rank < STRETCH ? first_state<BACK>(p, at.b, c) : 0.0f;
         if (chained && c < p.channels)
             entering = look_back(shared->slots + (long long)at.b * p.channels + c, (long long)p.batch * p.channels,
                                  at.rank, launch, table.chunk_power[threadIdx.x], fold<BACK>(table, sums), entering);
