@@ -162,9 +162,9 @@ struct Softmax {
 
     __device__ __forceinline__ void begin() { top[0] = top[1] = -INF; }
 
-    // `again` computes the scores anew, for where they are large.
+    // Finds what the tile's weights are relative to. `again` computes the scores anew, for where they are large.
     template <typename Again>
-    __device__ __forceinline__ void apply(float (&x)[BLOCK_N / 2], u32 (&weights)[WEIGHTS], Again again) {
+    __device__ __forceinline__ void prepare(float (&x)[BLOCK_N / 2], Again again) {
         float high[2];
         auto find = [&] {
             high[0] = high[1] = -INF;
@@ -195,6 +195,9 @@ struct Softmax {
             for (int i = 0; i < BLOCK_N / 2; ++i) x[i] -= top[i / 2 % 2];
             from[0] = from[1] = -LARGEST;
         }
+    }
+
+    __device__ __forceinline__ void weigh(const float (&x)[BLOCK_N / 2], u32 (&weights)[WEIGHTS]) const {
 #pragma unroll
         for (int i = 0; i < WEIGHTS; ++i) weights[i] = pack4(of(x, i, 0), of(x, i, 1), of(x, i, 2), of(x, i, 3));
     }
@@ -308,9 +311,9 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1)
         score_tile(x, at + ((QUERIES + group * QUERY_BYTES) >> 4), at + static_cast<u32>(tile) % STAGES * (KEY_BYTES >> 4));
         products_commit();
     };
-    auto weigh = [&](float (&x)[BLOCK_N / 2], u32 (&weights)[WEIGHTS], int tile) {
+    auto prepare = [&](float (&x)[BLOCK_N / 2], int tile) {
         mask(x, tile);
-        softmax.apply(x, weights, [&](float (&x)[BLOCK_N / 2]) {
+        softmax.prepare(x, [&](float (&x)[BLOCK_N / 2]) {
             score_exactly(x, base + QUERIES + group * QUERY_BYTES, base + static_cast<u32>(tile) % STAGES * KEY_BYTES, lane, warp);
             mask(x, tile);
         });
@@ -321,11 +324,13 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1)
         float x[BLOCK_N / 2], partial[SUMS];
         wait(KEYS_LANDED, tile);
         score(x, tile);
+        // Not below: a wait among exponentials and roundings keeps the compiler from mixing them.
+        wait(VALUES_LANDED, tile);
         products_wait<0>();
         pin(x);
-        weigh(x, weights, tile);
+        prepare(x, tile);
         if (mine > 1) arrive(KEYS_RELEASED, tile);
-        wait(VALUES_LANDED, tile);
+        softmax.weigh(x, weights);
         products_begin();
         weigh_tile(partial, weights, values_at(tile));
         products_commit();
@@ -343,7 +348,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1)
         score(x, 0);
         products_wait<0>();
         pin(x);
-        weigh(x, weights, 0);
+        prepare(x, 0);
+        softmax.weigh(x, weights);
         softmax.rest(x, weights);
         arrive(KEYS_RELEASED, 0);
         products_begin();
