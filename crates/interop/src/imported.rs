@@ -69,7 +69,7 @@ impl Imported {
 
     /// Records a value that is not compared.
     pub(crate) fn leave_out(&mut self, name: &str, why: &str) {
-        self.left_out.push(format!("{} ({why})", clean_text(name)));
+        self.left_out.push(clean_text(&format!("{name} ({why})")));
     }
 
     /// Takes what another file of the same folder has; `named` gives the names of its metrics here.
