@@ -192,3 +192,51 @@ fn a_suite_of_a_further_harness_that_cannot_be_driven_is_named_with_its_cause() 
     here.write("perf.toml", "[harness]\nkind = \"catch2\"\ncommand = [\"true\"]\n");
     here.run(&["run", "--suite", "perf.toml"]).refuses(64, &["catch2: ", "turn.xml"]);
 }
+
+/// Three tests, of which `test_single` fails in a process that also runs another. Each process writes down which ones it was given.
+const PYTEST: &str = r#"#!/bin/sh
+for word in "$@"; do case $word in
+  --benchmark-json=*) out=${word#*=} ;;
+  --benchmark-min-rounds=*) rounds=${word#*=} ;;
+  *::*) given="$given $word" ;;
+esac; done
+echo "$given" >> GIVEN
+case $given in *single*::*|*::*::*single) echo 'assert False' >&2; exit 1 ;; esac
+{ printf '{"machine_info": {}, "version": "5.3.1", "benchmarks": ['
+for id in ${given:-a.py::test_a a.py::test_b a.py::test_single}; do
+  printf '%s{"fullname": "%s", "stats": {"median": 1, "data": [' "$next" "$id"
+  comma=; for i in $(seq $rounds); do printf '%s%s.%s%se-9' "$comma" "$(cat code)" "$i" "$$"; comma=,; done
+  printf ']}}'; next=,
+done; printf ']}'; } > "$out"
+"#;
+
+/// The tests that each process was given.
+fn given_to_pytest(only: &str) -> Vec<String> {
+    let notes = tempfile::tempdir().unwrap();
+    let given = notes.path().join("given");
+    let suite = format!("[harness]\nkind = \"pytest-benchmark\"\ncommand = [\"./pytest\"]\nonly = {only}\n");
+    let pytest = PYTEST.replace("GIVEN", given.to_str().unwrap());
+    is_found(&slower_by_half(&suite, &[("pytest", &pytest)]), "a_py__test_a", "a.py::test_a");
+    std::fs::read_to_string(given).unwrap().lines().map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn tests_of_pytest_share_processes() {
+    let given = given_to_pytest(r#"["test_a", "test_b"]"#);
+    let counted = |ids: &str| given.iter().filter(|line| *line == ids).count();
+    let both = counted("a.py::test_a a.py::test_b") + counted("a.py::test_b a.py::test_a");
+    assert!(both >= 10, "{given:?}");
+    let alone = counted("a.py::test_a") + counted("a.py::test_b");
+    assert!(alone <= 4, "only the first turns, which show how long a call is: {given:?}");
+}
+
+#[test]
+fn tests_of_pytest_that_fail_together_are_run_one_by_one() {
+    let given = given_to_pytest(r#"["test_a", "test_single"]"#);
+    assert!(given.iter().filter(|line| *line == "a.py::test_single").count() >= 10, "{given:?}");
+    assert_eq!(
+        given.iter().filter(|line| line.contains(' ')).count(),
+        1,
+        "they are not tried again: {given:?}"
+    );
+}

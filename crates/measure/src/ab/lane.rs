@@ -4,7 +4,7 @@ use super::Decide;
 use super::pair::{Pair, Stop};
 use crate::ask::Seeds;
 use crate::audit::Audit;
-use crate::harness::has_one_sample;
+use crate::harness::{has_one_sample, share_a_process};
 use holdpoint_model::ab::{Clock, Ended, QUANTILE, SameBuild, SideFailure, SideKernels};
 use holdpoint_model::suite::WORKER_COMMAND;
 use holdpoint_model::{AbReport, AbWorkload, PairRound, Unit, UnitCost, UnitPlan, WorkloadSpec};
@@ -41,6 +41,8 @@ pub(super) struct Lane<'a> {
     /// Time spent in this unit.
     pub spent_s: f64,
     pub rounds_taken: Vec<PairRound>,
+    /// For each of them whether both sides ran at the same time, and its seconds.
+    round_costs: Vec<(bool, f64)>,
     /// Of both sides, where the workers tell.
     pub kernels: Option<SideKernels>,
     /// Why it takes no further part in this unit.
@@ -70,6 +72,7 @@ impl<'a> Lane<'a> {
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,
             rounds_taken: Vec::new(),
+            round_costs: Vec::new(),
             kernels: None,
             out: None,
         }
@@ -111,6 +114,7 @@ impl<'a> Lane<'a> {
         self.had_turn |= self.plan.rounds > 0;
         self.spent_s = 0.0;
         self.rounds_taken.clear();
+        self.round_costs.clear();
         self.out = None;
     }
 
@@ -136,6 +140,39 @@ impl<'a> Lane<'a> {
             self.out = Some(stop);
         }
         self.spent_s += start.elapsed().as_secs_f64();
+    }
+
+    /// Whether it still takes part in this unit.
+    pub(super) fn goes_on_here(&self) -> bool {
+        self.out.is_none()
+    }
+
+    pub(super) fn add_round(&mut self, round: PairRound, is_tandem: bool, seconds: f64) {
+        self.rounds_taken.push(round);
+        self.round_costs.push((is_tandem, seconds));
+    }
+
+    /// What the rounds of a unit took. Benchmarks that share processes bear the same part of it, whichever of them was first.
+    pub(super) fn book_rounds(lanes: &mut [Self]) {
+        for first in 0..lanes.len() {
+            let spec = lanes[first].specs[0];
+            let shares = |at: &usize| share_a_process(spec, lanes[*at].specs[0]);
+            let beside: Vec<usize> = (0..lanes.len()).filter(shares).collect();
+            if beside.len() > 1 && beside.first() == Some(&first) {
+                let spent_s: f64 = beside.iter().map(|at| lanes[*at].spent_s).sum();
+                let costs = || beside.iter().flat_map(|at| &lanes[*at].round_costs);
+                let (rounds_s, rounds): (f64, usize) = (costs().map(|cost| cost.1).sum(), costs().count());
+                for at in &beside {
+                    lanes[*at].spent_s = spent_s / beside.len() as f64;
+                    lanes[*at].round_costs.iter_mut().for_each(|cost| cost.1 = rounds_s / rounds as f64);
+                }
+            }
+        }
+        for lane in lanes {
+            for (round, (is_tandem, seconds)) in lane.rounds_taken.iter().zip(&lane.round_costs) {
+                lane.spending.add_round(round, *is_tandem, *seconds);
+            }
+        }
     }
 
     /// Moves the failure to another workload of the same process, if that one is to blame.

@@ -341,6 +341,7 @@ impl<'a> OneUnit<'a, '_> {
         let mut shared_s = shared.elapsed().as_secs_f64();
         // How many rounds one workload has must not change the order of the next.
         let mut randoms: Vec<Random> = lanes.iter().map(|_| Random::new(random.bits())).collect();
+        pair.announce(lanes, &order);
         // One workload after the other, so that only the other side comes between a workload and its caches.
         for (position, at) in order.into_iter().enumerate() {
             let position = u32::try_from(position).unwrap_or(u32::MAX);
@@ -365,5 +366,6 @@ impl<'a> OneUnit<'a, '_> {
         shared_s += ending.elapsed().as_secs_f64();
         let each_s = shared_s / lanes.len().max(1) as f64;
         lanes.iter_mut().for_each(|lane| lane.spent_s += each_s);
+        Lane::book_rounds(lanes);
     }
 }

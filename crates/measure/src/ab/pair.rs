@@ -8,7 +8,7 @@ use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
 use crate::pace::{rest_after, samples_at_limit};
 use crate::slot::Slot;
-use crate::worker::{Commands, Copies, Place, Prepared, Worker, WorkerError};
+use crate::worker::{Coming, Commands, Copies, Place, Prepared, Worker, WorkerError};
 use holdpoint_cuda::trace;
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
@@ -172,6 +172,26 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
+    /// Tells the workers which turns of benchmarks come next, and in which order.
+    pub(super) fn announce(&mut self, lanes: &[Lane<'a>], order: &[usize]) {
+        for (side, slots) in self.slots.iter_mut().enumerate() {
+            for (name, slot) in slots {
+                let wanted = |at: &usize| {
+                    let (lane, spec) = (&lanes[*at], lanes[*at].specs[side]);
+                    let is_turn = spec.worker == **name && spec.bench.is_some() && lane.goes_on_here();
+                    is_turn.then(|| Coming {
+                        workload: spec.name.clone(),
+                        samples_count: lane.plan.samples.into(),
+                        requests: lane.plan.rounds,
+                    })
+                };
+                if let (true, Ok(worker)) = (slot.process().is_some(), slot.worker()) {
+                    worker.announce(order.iter().filter_map(wanted).collect());
+                }
+            }
+        }
+    }
+
     /// Measures both sides in random order, and watches the machine meanwhile.
     pub(super) fn round(
         &mut self,
@@ -240,8 +260,7 @@ impl<'a> Pair<'a> {
             left_out: false,
             state,
         };
-        lane.spending.add_round(&round, is_tandem, start.elapsed().as_secs_f64());
-        lane.rounds_taken.push(round);
+        lane.add_round(round, is_tandem, start.elapsed().as_secs_f64());
         Ok(())
     }
 

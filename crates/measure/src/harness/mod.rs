@@ -1,7 +1,7 @@
 //! Benchmark harnesses: which benchmarks they have, and a turn of one of them.
 //!
 //! A turn is a process of the harness that runs one benchmark, made short by the harness's own options. Its samples are read from
-//! what it writes for machines.
+//! what it writes for machines. Where starting takes longer than measuring, a process runs a turn of several benchmarks.
 
 mod cargo;
 mod catch2;
@@ -17,7 +17,7 @@ mod pyperf;
 mod pytest_benchmark;
 mod recognise;
 
-pub(crate) use pace::{Pace, decide_pace, pace_of};
+pub(crate) use pace::{Pace, decide_pace, pace_of, set_alone};
 pub use recognise::recognise;
 
 use crate::worker::{Place, WorkerError, execute};
@@ -46,6 +46,11 @@ trait Harness {
     /// The options of a turn in the harness's own quick mode, where it has one: short whatever the benchmark's settings are, and of
     /// few samples.
     fn quick_turn(&self, _id: &str, _out: &Path) -> Option<Vec<String>> {
+        None
+    }
+
+    /// The options of a process that runs a turn of each of several benchmarks of the same command line, if that saves time.
+    fn turns(&self, _ids: &[&str], _samples: u64, _out: &Path) -> Option<Vec<String>> {
         None
     }
 
@@ -199,26 +204,44 @@ fn new_name(folder: &str, id: &str, names: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// A turn about to be run.
-pub(crate) struct Turn<'a> {
-    bench: &'a BenchSpec,
+/// Whether a process can run turns of both benchmarks.
+pub(crate) fn share_a_process(one: &WorkloadSpec, other: &WorkloadSpec) -> bool {
+    let (Some(bench), Some(beside)) = (&one.bench, &other.bench) else { return false };
+    let is_same = (bench.kind, &bench.folder, &one.command, &one.env, &one.prepare)
+        == (beside.kind, &beside.folder, &other.command, &other.env, &other.prepare);
+    is_same && harness(bench.kind).turns(&[&bench.id, &beside.id], 1, Path::new("")).is_some()
+}
+
+/// A process about to run a turn of one benchmark or of several.
+pub(crate) struct Turn {
     out: TempDir,
 }
 
-impl<'a> Turn<'a> {
-    pub(crate) fn new(bench: &'a BenchSpec) -> Result<Self, WorkerError> {
+impl Turn {
+    pub(crate) fn new() -> Result<Self, WorkerError> {
         let out = TempDir::new().map_err(|error| {
             WorkerError::new(FailureCause::NotStarted, format!("cannot make a folder for a harness: {error}"))
         })?;
-        Ok(Self { bench, out })
+        Ok(Self { out })
     }
 
     /// The command line of a turn of at least so many samples, if the benchmark's own settings allow.
-    pub(crate) fn command(&self, command: &[String], samples: u64, pace: Pace) -> Vec<String> {
-        let (harness, id, out) = (harness(self.bench.kind), &self.bench.id, self.out.path());
-        let quick = Some(pace).filter(|pace| *pace == Pace::Quick).and_then(|_| harness.quick_turn(id, out));
-        let options = quick.unwrap_or_else(|| harness.turn(id, samples, out));
-        command.iter().cloned().chain(options).collect()
+    pub(crate) fn command(
+        &self,
+        command: &[String],
+        benches: &[&BenchSpec],
+        samples: u64,
+        pace: Pace,
+    ) -> Vec<String> {
+        let Some(first) = benches.first() else { return command.to_vec() };
+        let (harness, id, out) = (harness(first.kind), &first.id, self.out.path());
+        let ids: Vec<&str> = benches.iter().map(|bench| bench.id.as_str()).collect();
+        let options = match (ids.len(), pace) {
+            (1, Pace::Quick) => harness.quick_turn(id, out),
+            (1, _) => None,
+            _ => harness.turns(&ids, samples, out),
+        };
+        command.iter().cloned().chain(options.unwrap_or_else(|| harness.turn(id, samples, out))).collect()
     }
 
     /// Where Criterion writes.
@@ -226,10 +249,15 @@ impl<'a> Turn<'a> {
         ("CRITERION_HOME".to_owned(), self.out.path().display().to_string())
     }
 
-    /// Nanoseconds per call of so many samples: medians of as many stretches where the harness took more, and all it took where
-    /// the benchmark's own settings made it take fewer.
-    pub(crate) fn read(&self, stdout: &[u8], samples: u64) -> Result<Vec<f64>, WorkerError> {
-        let BenchSpec { kind, id, .. } = self.bench;
+    /// Nanoseconds per call of so many samples of a benchmark: medians of as many stretches where the harness took more, and all it
+    /// took where the benchmark's own settings made it take fewer.
+    pub(crate) fn read(
+        &self,
+        bench: &BenchSpec,
+        stdout: &[u8],
+        samples: u64,
+    ) -> Result<Vec<f64>, WorkerError> {
+        let BenchSpec { kind, id, .. } = bench;
         let failed = |what: String| {
             WorkerError::new(FailureCause::Mismatch, format!("{}, benchmark {id:?}: {what}", kind.as_str()))
         };

@@ -1,6 +1,7 @@
-//! Which benchmarks are run in their harness's quick mode: those whose own settings make a turn long, whatever its options say.
+//! Which benchmarks are run in their harness's quick mode, because their own settings make a turn long, whatever its options say; and
+//! which in processes of their own.
 //!
-//! That is decided by the first turn of a benchmark, of either side, and holds for both.
+//! The first is decided by the first turn of a benchmark, the second once a process of several fails; of either side, and for both.
 
 use holdpoint_model::suite::BenchSpec;
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ const GAIN: u32 = 2;
 pub(crate) enum Pace {
     /// As our options say.
     Ours,
+    /// The same, and never in a process with others.
+    Alone,
     /// The harness's quick mode.
     Quick,
 }
@@ -37,6 +40,11 @@ pub(crate) fn decide_pace(bench: &BenchSpec, turn: Duration, quick_turn: impl Fn
     let is_quicker = turn > LONG && quick_turn().is_some_and(|quick| quick * GAIN < turn);
     let pace = if is_quicker { Pace::Quick } else { Pace::Ours };
     PACES.lock().unwrap_or_else(PoisonError::into_inner).insert(key(bench), pace);
+}
+
+/// From now on this benchmark has processes of its own.
+pub(crate) fn set_alone(bench: &BenchSpec) {
+    PACES.lock().unwrap_or_else(PoisonError::into_inner).insert(key(bench), Pace::Alone);
 }
 
 #[cfg(test)]

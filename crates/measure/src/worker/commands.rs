@@ -1,16 +1,16 @@
 //! Any program as a workload: its wall time, CPU time and peak memory, one process per call.
 
 use super::server::{self, Server};
-use super::{Place, Prepared, Tail, Worker, WorkerError, peak};
+use super::{Coming, Place, Prepared, Tail, Worker, WorkerError, peak};
 use crate::clock;
-use crate::harness::{Pace, Turn, decide_pace, has_one_sample, pace_of};
+use crate::harness::{Pace, Turn, decide_pace, has_one_sample, pace_of, set_alone, share_a_process};
 use crate::schedstat::SchedStat;
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
 use holdpoint_model::protocol::{RunRequest, RunResult, WorkerInfo, WorkloadInfo};
 use holdpoint_model::report::Answer;
 use holdpoint_model::suite::{BenchSpec, MetricSpec, TIMER_PROCESS, WORKER_COMMAND, WorkloadSpec};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -25,7 +25,14 @@ pub struct Commands {
     place: Place,
     timeout: Duration,
     clock_resolution_ns: u64,
+    /// Turns of benchmarks that have not been taken yet.
+    coming: Vec<Coming>,
+    /// Turns of benchmarks that were taken by the process of another, by workload: nanoseconds of their calls.
+    taken: BTreeMap<String, VecDeque<Vec<f64>>>,
 }
+
+/// Benchmarks that share a process. With more, the turns of the two sides would lie far apart.
+const TOGETHER_MAX: usize = 8;
 
 pub(crate) struct Finished {
     wall: Duration,
@@ -44,6 +51,8 @@ impl Commands {
             place,
             timeout,
             clock_resolution_ns: clock::resolution_ns(),
+            coming: Vec::new(),
+            taken: BTreeMap::new(),
         }
     }
 
@@ -77,17 +86,18 @@ impl Commands {
 
     /// Lets a harness take the samples. Its calls are its own; its times are scaled to as many as were asked for.
     fn run_turn(
-        &self,
+        &mut self,
         spec: &WorkloadSpec,
         bench: &BenchSpec,
         request: &RunRequest,
     ) -> Result<RunResult, WorkerError> {
-        let pace = pace_of(bench);
-        let (times_ns, wall) = self.run_harness(spec, bench, request, pace.unwrap_or(Pace::Ours))?;
-        if pace.is_none() {
-            let quick = || self.run_harness(spec, bench, request, Pace::Quick).ok().map(|(_, wall)| wall);
-            decide_pace(bench, wall, quick);
-        }
+        let times_ns = match self.taken.get_mut(&spec.name).and_then(VecDeque::pop_front) {
+            Some(times_ns) => times_ns,
+            None => match self.take_together(spec, request) {
+                Some(times_ns) => times_ns,
+                None => self.take_alone(spec, bench, request)?,
+            },
+        };
         let calls_per_sample = request.calls_per_sample;
         Ok(RunResult {
             workload: request.workload.clone(),
@@ -97,29 +107,84 @@ impl Commands {
         })
     }
 
-    /// A turn of a harness, of one process or one for each sample: the nanoseconds of its calls, and how long it took.
-    fn run_harness(
+    fn take_alone(
         &self,
         spec: &WorkloadSpec,
         bench: &BenchSpec,
         request: &RunRequest,
-        pace: Pace,
-    ) -> Result<(Vec<f64>, Duration), WorkerError> {
-        let (processes, samples) = match has_one_sample(bench) {
-            true => (request.samples_count, 1),
-            false => (1, request.samples_count),
+    ) -> Result<Vec<f64>, WorkerError> {
+        let pace = pace_of(bench);
+        let turns = [(spec, request.samples_count)];
+        let run = |pace: Pace| self.run_harness(&turns, request.seed, pace);
+        let (mut times_ns, wall) = run(pace.unwrap_or(Pace::Ours))?;
+        if pace.is_none() {
+            decide_pace(bench, wall, || run(Pace::Quick).ok().map(|(_, wall)| wall));
+        }
+        Ok(times_ns.pop().unwrap_or_default())
+    }
+
+    /// A turn of this benchmark and, in the same process, of those that come next; absent where there are none. If one of them fails,
+    /// which one shows when each has a process of its own.
+    fn take_together(&mut self, spec: &WorkloadSpec, request: &RunRequest) -> Option<Vec<f64>> {
+        let is_ours = |spec: &WorkloadSpec| spec.bench.as_ref().and_then(pace_of) == Some(Pace::Ours);
+        let mut turns = vec![(spec, request.samples_count)];
+        for coming in self.coming.iter_mut().filter(|coming| coming.requests > 0) {
+            if coming.workload == spec.name {
+                coming.requests -= 1;
+            } else if let Some(other) = self.specs.iter().find(|other| other.name == coming.workload)
+                && turns.len() < TOGETHER_MAX
+                && is_ours(spec)
+                && is_ours(other)
+                && share_a_process(spec, other)
+            {
+                coming.requests -= 1;
+                turns.push((other, coming.samples_count));
+            }
+        }
+        if turns.len() == 1 {
+            return None;
+        }
+        let Ok((times_ns, _)) = self.run_harness(&turns, request.seed, Pace::Ours) else {
+            turns.iter().filter_map(|(spec, _)| spec.bench.as_ref()).for_each(set_alone);
+            return None;
         };
+        let names: Vec<String> = turns.iter().map(|(spec, _)| spec.name.clone()).collect();
+        let mut all = names.into_iter().zip(times_ns);
+        let (_, own) = all.next()?;
+        all.for_each(|(name, times_ns)| self.taken.entry(name).or_default().push_back(times_ns));
+        Some(own)
+    }
+
+    /// Turns of benchmarks that share a process, or one for each sample: for each benchmark the nanoseconds of its calls, and how long
+    /// all of it took.
+    fn run_harness(
+        &self,
+        turns: &[(&WorkloadSpec, u64)],
+        seed: u64,
+        pace: Pace,
+    ) -> Result<(Vec<Vec<f64>>, Duration), WorkerError> {
+        let benches: Vec<&BenchSpec> = turns.iter().filter_map(|(spec, _)| spec.bench.as_ref()).collect();
+        let (Some((spec, _)), Some(bench)) = (turns.first(), benches.first()) else {
+            return Err(WorkerError::new(FailureCause::WorkerError, "no benchmark was asked for"));
+        };
+        let one_sample = has_one_sample(bench);
+        let most = turns.iter().map(|(_, samples)| *samples).max().unwrap_or(1);
+        let (processes, samples) = if one_sample { (most, 1) } else { (1, most) };
         let dir = self.place.dir.as_deref().unwrap_or(Path::new(".")).join(&bench.folder);
         let place = Place { dir: Some(dir), ..self.place.clone() };
-        let (mut times_ns, mut wall) = (Vec::new(), Duration::ZERO);
+        let timeout = self.timeout * u32::try_from(turns.len()).unwrap_or(1);
+        let (mut times_ns, mut wall) = (vec![Vec::new(); turns.len()], Duration::ZERO);
         for process in 0..processes {
-            let turn = Turn::new(bench)?;
-            let mut seeded = spec.clone();
-            draw_hash_seed(&mut seeded.env, &spec.env, request.seed.wrapping_add(process));
+            let turn = Turn::new()?;
+            let mut seeded = (*spec).clone();
+            draw_hash_seed(&mut seeded.env, &spec.env, seed.wrapping_add(process));
             seeded.env.extend([turn.env()]);
-            let command = turn.command(&spec.command, samples, pace);
-            let finished = execute(&command, &seeded, &place, self.timeout, Stdio::piped())?;
-            times_ns.extend(turn.read(&finished.stdout, samples)?);
+            let command = turn.command(&spec.command, &benches, samples, pace);
+            let finished = execute(&command, &seeded, &place, timeout, Stdio::piped())?;
+            for ((bench, (_, wanted)), times_ns) in benches.iter().zip(turns).zip(&mut times_ns) {
+                let wanted = if one_sample { 1 } else { *wanted };
+                times_ns.extend(turn.read(bench, &finished.stdout, wanted)?);
+            }
             wall += finished.wall;
         }
         Ok((times_ns, wall))
@@ -190,6 +255,11 @@ impl Worker for Commands {
             result.peak_rss_bytes = self.small_peak(spec)?;
         }
         Ok(result)
+    }
+
+    fn announce(&mut self, coming: Vec<Coming>) {
+        self.coming = coming;
+        self.taken.clear();
     }
 
     /// Checks the exit status, and stdout if the suite names the expected text.

@@ -70,6 +70,14 @@ pub fn try_start(suite: &Suite, name: &str) -> Result<(), WorkerError> {
 }
 
 /// Something that owns workloads and times them when asked.
+/// Requests for a workload that will come next.
+#[derive(Clone, Debug)]
+pub struct Coming {
+    pub workload: String,
+    pub samples_count: u64,
+    pub requests: u32,
+}
+
 pub trait Worker {
     /// Always asked first.
     fn hello(&mut self) -> Result<WorkerInfo, WorkerError>;
@@ -81,6 +89,9 @@ pub trait Worker {
 
     /// Makes untimed calls first where caches may have gone cold since the last request.
     fn run(&mut self, request: &RunRequest) -> Result<RunResult, WorkerError>;
+
+    /// Which requests will come next, so that one process of a harness can serve several.
+    fn announce(&mut self, _: Vec<Coming>) {}
 
     /// Checks the answer that the last timed calls left behind, or makes a call if there were none.
     fn verify(&mut self, workload: &str) -> Result<Option<Answer>, WorkerError>;
