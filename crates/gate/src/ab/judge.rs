@@ -346,7 +346,8 @@ fn skipped(workload: &AbWorkload) -> String {
 fn failed(workload: &AbWorkload) -> String {
     let Some(failure) = &workload.failure else { return "a side failed".to_owned() };
     let what = &failure.failure;
-    format!("{} failed: {}: {}", failure.side.as_str(), what.cause.as_str(), what.detail)
+    let said = what.stderr_tail.last().map_or_else(String::new, |line| format!("; it says: {line}"));
+    format!("{} failed: {}: {}{said}", failure.side.as_str(), what.cause.as_str(), what.detail)
 }
 
 fn not_measured(ended: Ended) -> &'static str {
