@@ -240,3 +240,26 @@ fn tests_of_pytest_that_fail_together_are_run_one_by_one() {
         "they are not tried again: {given:?}"
     );
 }
+
+/// Of a version that takes whole seconds only.
+const CRITERION: &str = r#"#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in
+  --list) echo 'words: bench'; exit ;;
+  --warm-up-time|--measurement-time)
+    case $2 in *.*) echo "error: Invalid value: The argument '$2' isn't a valid value" >&2; exit 1 ;; esac; shift ;;
+  --sample-size) count=$2; shift ;;
+esac; shift; done
+mkdir -p "$CRITERION_HOME/words/new"; cd "$CRITERION_HOME/words/new"
+echo '{"group_id": "words", "function_id": null, "value_str": null, "throughput": null, "full_id": "words"}' > benchmark.json
+{ printf '{"sampling_mode": "Flat", "iters": ['; for i in $(seq $count); do printf '%s1.0' "$comma"; comma=,; done
+comma=; printf '], "times": ['; for i in $(seq $count); do printf '%s%s.%s' "$comma" "$CODE" "$i$$"; comma=,; done; printf ']}'; } > sample.json
+"#;
+
+#[test]
+fn benchmarks_of_an_old_criterion_take_whole_seconds() {
+    let suite = "[harness]\nkind = \"criterion\"\ncommand = [\"./cargo.sh\", \"bench\"]\n";
+    let criterion = CRITERION.replacen("\n", "\nCODE=$(cat code)\n", 1);
+    let cargo = CARGO.replace("divan.sh", "criterion.sh");
+    let programs = [("cargo.sh", cargo.as_str()), ("criterion.sh", criterion.as_str())];
+    is_found(&slower_by_half(suite, &programs), "words", "words");
+}

@@ -1,6 +1,6 @@
 //! Rust's Criterion, driven through its own executables.
 
-use super::{Asked, Bench, Harness, cargo, exactly};
+use super::{Asked, Bench, Harness, cargo, exactly, owned};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, criterion};
 use holdpoint_model::FileError;
@@ -27,8 +27,14 @@ impl Harness for Criterion {
         let options =
             ["--noplot", "--warm-up-time", "0.02", "--measurement-time", "0.04", "--nresamples", "2"];
         let samples = samples.max(SAMPLES_LEAST).to_string();
-        let chosen = ["--sample-size".to_owned(), samples, exactly(id)];
-        options.iter().map(|word| (*word).to_owned()).chain(chosen).collect()
+        [owned(&options), owned(&["--sample-size", &samples, &exactly(id)])].concat()
+    }
+
+    /// Before 0.4, times are whole seconds.
+    fn older_turn(&self, id: &str, samples: u64) -> Option<Vec<String>> {
+        let options = ["--noplot", "--warm-up-time", "1", "--measurement-time", "1", "--nresamples", "2"];
+        let samples = samples.max(SAMPLES_LEAST).to_string();
+        Some([owned(&options), owned(&["--sample-size", &samples, &exactly(id)])].concat())
     }
 
     /// Settings of a group in the code go before the command line's; only this option goes before them.

@@ -17,7 +17,7 @@ mod pyperf;
 mod pytest_benchmark;
 mod recognise;
 
-pub(crate) use pace::{Pace, decide_pace, pace_of, set_alone};
+pub(crate) use pace::{Pace, decide_pace, pace_of, set_pace};
 pub use recognise::recognise;
 
 use crate::worker::{Place, WorkerError, execute};
@@ -46,6 +46,11 @@ trait Harness {
     /// The options of a turn in the harness's own quick mode, where it has one: short whatever the benchmark's settings are, and of
     /// few samples.
     fn quick_turn(&self, _id: &str, _out: &Path) -> Option<Vec<String>> {
+        None
+    }
+
+    /// The options of a turn that older versions of the harness take, where they take others.
+    fn older_turn(&self, _id: &str, _samples: u64) -> Option<Vec<String>> {
         None
     }
 
@@ -204,6 +209,11 @@ fn new_name(folder: &str, id: &str, names: &mut BTreeSet<String>) -> String {
     name
 }
 
+/// Whether older versions of its harness take other options.
+pub(crate) fn has_older_form(bench: &BenchSpec) -> bool {
+    harness(bench.kind).older_turn(&bench.id, 1).is_some()
+}
+
 /// Whether a process can run turns of both benchmarks.
 pub(crate) fn share_a_process(one: &WorkloadSpec, other: &WorkloadSpec) -> bool {
     let (Some(bench), Some(beside)) = (&one.bench, &other.bench) else { return false };
@@ -238,6 +248,7 @@ impl Turn {
         let ids: Vec<&str> = benches.iter().map(|bench| bench.id.as_str()).collect();
         let options = match (ids.len(), pace) {
             (1, Pace::Quick) => harness.quick_turn(id, out),
+            (1, Pace::Older) => harness.older_turn(id, samples),
             (1, _) => None,
             _ => harness.turns(&ids, samples, out),
         };

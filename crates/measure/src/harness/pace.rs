@@ -1,7 +1,7 @@
-//! Which benchmarks are run in their harness's quick mode, because their own settings make a turn long, whatever its options say; and
-//! which in processes of their own.
+//! Which benchmarks are run in their harness's quick mode, because their own settings make a turn long, whatever its options say;
+//! which by the options of its older versions; and which in processes of their own.
 //!
-//! The first is decided by the first turn of a benchmark, the second once a process of several fails; of either side, and for both.
+//! The first two are decided by the first turn of a benchmark, the last once a process of several fails; of either side, and for both.
 
 use holdpoint_model::suite::BenchSpec;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub(crate) enum Pace {
     Alone,
     /// The harness's quick mode.
     Quick,
+    /// By the options of older versions of the harness.
+    Older,
 }
 
 /// By folder and name.
@@ -38,13 +40,12 @@ pub(crate) fn pace_of(bench: &BenchSpec) -> Option<Pace> {
 /// Decides the pace of a benchmark from the length of its first turn, and of a quick one if that is worth a try.
 pub(crate) fn decide_pace(bench: &BenchSpec, turn: Duration, quick_turn: impl FnOnce() -> Option<Duration>) {
     let is_quicker = turn > LONG && quick_turn().is_some_and(|quick| quick * GAIN < turn);
-    let pace = if is_quicker { Pace::Quick } else { Pace::Ours };
-    PACES.lock().unwrap_or_else(PoisonError::into_inner).insert(key(bench), pace);
+    set_pace(bench, if is_quicker { Pace::Quick } else { Pace::Ours });
 }
 
-/// From now on this benchmark has processes of its own.
-pub(crate) fn set_alone(bench: &BenchSpec) {
-    PACES.lock().unwrap_or_else(PoisonError::into_inner).insert(key(bench), Pace::Alone);
+/// Settles the pace of a benchmark.
+pub(crate) fn set_pace(bench: &BenchSpec, pace: Pace) {
+    PACES.lock().unwrap_or_else(PoisonError::into_inner).insert(key(bench), pace);
 }
 
 #[cfg(test)]

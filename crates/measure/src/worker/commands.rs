@@ -3,7 +3,9 @@
 use super::server::{self, Server};
 use super::{Coming, Place, Prepared, Tail, Worker, WorkerError, peak};
 use crate::clock;
-use crate::harness::{Pace, Turn, decide_pace, has_one_sample, pace_of, set_alone, share_a_process};
+use crate::harness::{
+    Pace, Turn, decide_pace, has_older_form, has_one_sample, pace_of, set_pace, share_a_process,
+};
 use crate::schedstat::SchedStat;
 use holdpoint_model::FailureCause;
 use holdpoint_model::limits::{LINE_BYTES_MAX, clean_text};
@@ -116,10 +118,19 @@ impl Commands {
         let pace = pace_of(bench);
         let turns = [(spec, request.samples_count)];
         let run = |pace: Pace| self.run_harness(&turns, request.seed, pace);
-        let (mut times_ns, wall) = run(pace.unwrap_or(Pace::Ours))?;
-        if pace.is_none() {
-            decide_pace(bench, wall, || run(Pace::Quick).ok().map(|(_, wall)| wall));
-        }
+        let mut times_ns = match (run(pace.unwrap_or(Pace::Ours)), pace) {
+            (Ok((times_ns, wall)), None) => {
+                decide_pace(bench, wall, || run(Pace::Quick).ok().map(|(_, wall)| wall));
+                times_ns
+            }
+            (Ok((times_ns, _)), Some(_)) => times_ns,
+            (Err(error), None) if has_older_form(bench) => {
+                let (times_ns, _) = run(Pace::Older).map_err(|_| error)?;
+                set_pace(bench, Pace::Older);
+                times_ns
+            }
+            (Err(error), _) => return Err(error),
+        };
         Ok(times_ns.pop().unwrap_or_default())
     }
 
@@ -145,7 +156,10 @@ impl Commands {
             return None;
         }
         let Ok((times_ns, _)) = self.run_harness(&turns, request.seed, Pace::Ours) else {
-            turns.iter().filter_map(|(spec, _)| spec.bench.as_ref()).for_each(set_alone);
+            turns
+                .iter()
+                .filter_map(|(spec, _)| spec.bench.as_ref())
+                .for_each(|bench| set_pace(bench, Pace::Alone));
             return None;
         };
         let names: Vec<String> = turns.iter().map(|(spec, _)| spec.name.clone()).collect();
