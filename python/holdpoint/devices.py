@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
@@ -261,7 +262,12 @@ def finish_capture(function: Function, end: Callable[[], object]) -> object:
         ) from error
     finally:
         gc.enable()
-    end()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="The CUDA Graph is empty")
+        try:
+            end()
+        except UserWarning:
+            raise CaptureError("the calls do nothing on the device; are their arguments there?") from None
     return answer
 
 

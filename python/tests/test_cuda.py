@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -269,6 +270,14 @@ def test_a_function_that_cannot_be_captured_is_an_error_that_says_so(registry: R
     assert ended == [1, 2]
 
 
+def test_a_graph_of_nothing_is_an_error_that_says_so() -> None:
+    def end() -> None:
+        warnings.warn("The CUDA Graph is empty. This usually means that", stacklevel=1)
+
+    with pytest.raises(CaptureError, match="are their arguments there"):
+        finish_capture(lambda: 5, end)
+
+
 @pytest.mark.parametrize("ms", [0.0, -1.5, float("nan"), float("inf")])
 def test_a_time_that_is_not_positive_is_an_error_and_no_number(ms: float) -> None:
     assert positive_ns(0.0125) == 12_500
@@ -311,7 +320,10 @@ def test_versions_and_modes_of_torch_are_locked() -> None:
 
 def test_a_compiled_function_answers_as_the_plain_one(registry: Registry) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    options: Any = {"inputs": lambda seed: torch.randn(8), "variants": ["eager", "compiled", "graphed"], "dtype": "f32"}
+    place = "cuda" if torch.cuda.is_available() else "cpu"
+    options: Any = {"inputs": lambda seed: torch.randn(8, device=place), "variants": ["eager", "compiled", "graphed"], "dtype": "f32"}
+    if place == "cuda":
+        options["timer"] = "cuda_events"
     holdpoint.workload(name="f", **options)(lambda x: torch.sin(x) + 1)
     worker = Worker(registry)
     for variant in ("eager", "compiled", "graphed"):
