@@ -15,8 +15,6 @@ pub const WORKER_ENGINE: &str = "engine";
 const LABEL_DEFAULT: &str = "default";
 /// Longest label that is written out: models of language have dozens of inputs, and metrics are named after labels.
 const LABEL_CHARS_MAX: usize = 120;
-/// Units of a comparison that one pair of processes serves: starting Python and its libraries takes longer than a small model's unit.
-const UNITS_PER_PROCESS: u32 = 4;
 
 /// A model, measured by a Python worker (docs/engines.md). Each of its shape cases becomes a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -144,7 +142,8 @@ impl EngineSpec {
         WorkerSpec {
             command,
             single_threaded: is_onnx && self.threads == 1 && self.provider == Provider::Cpu,
-            units_per_process: UNITS_PER_PROCESS,
+            // By the host's clock, a process has its own speed.
+            units_per_process: 1,
             all_workloads: false,
             dir: None,
         }
