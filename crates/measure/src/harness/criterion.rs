@@ -23,18 +23,12 @@ impl Harness for Criterion {
     }
 
     fn turn(&self, id: &str, samples: u64, _: &Path) -> Vec<String> {
-        // Resampling is for its own report, which nobody reads.
-        let options =
-            ["--noplot", "--warm-up-time", "0.02", "--measurement-time", "0.04", "--nresamples", "2"];
-        let samples = samples.max(SAMPLES_LEAST).to_string();
-        [owned(&options), owned(&["--sample-size", &samples, &exactly(id)])].concat()
+        options(id, samples, ["0.02", "0.04"])
     }
 
     /// Before 0.4, times are whole seconds.
     fn older_turn(&self, id: &str, samples: u64) -> Option<Vec<String>> {
-        let options = ["--noplot", "--warm-up-time", "1", "--measurement-time", "1", "--nresamples", "2"];
-        let samples = samples.max(SAMPLES_LEAST).to_string();
-        Some([owned(&options), owned(&["--sample-size", &samples, &exactly(id)])].concat())
+        Some(options(id, samples, ["1", "1"]))
     }
 
     /// Settings of a group in the code go before the command line's; only this option goes before them.
@@ -52,6 +46,14 @@ impl Harness for Criterion {
             }
         }
     }
+}
+
+/// Of a turn that warms up and measures for so many seconds. Resampling is for Criterion's own report, which nobody reads.
+fn options(id: &str, samples: u64, [warm_up, measurement]: [&str; 2]) -> Vec<String> {
+    let (samples, id) = (samples.max(SAMPLES_LEAST).to_string(), exactly(id));
+    let seconds = ["--warm-up-time", warm_up, "--measurement-time", measurement];
+    let rest = ["--noplot", "--nresamples", "2", "--sample-size", &samples, &id];
+    owned(&[&seconds[..], &rest].concat())
 }
 
 /// The benchmarks of one executable; none of one that uses Rust's own harness, whose list ends with a count.

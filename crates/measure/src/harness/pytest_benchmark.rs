@@ -28,7 +28,7 @@ impl Harness for PytestBenchmark {
     }
 
     fn turn(&self, id: &str, samples: u64, out: &Path) -> Vec<String> {
-        [owned(&WARM), options(out, samples, "0.05"), owned(&[id])].concat()
+        self.turns(&[id], samples, out).unwrap_or_default()
     }
 
     /// Python and the tests load for half a second, a turn takes a tenth of that.
