@@ -24,7 +24,7 @@ def build(project: Project, checkout: Path, place: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(checkout, place, ignore=shutil.ignore_patterns(".git", "target", "build", "own.test"))
     if project.kind == "criterion":
-        kept = [keep(project, checkout, place, message) for message in bench_messages(project, checkout)]
+        kept = [keep(project, checkout, place, message) for message in bench_messages(checkout)]
         (place / MESSAGES).write_text("".join(json.dumps(message) + "\n" for message in kept if message))
     for program in [place / "bench"] if project.kind == "google-benchmark" else []:
         subprocess.check_call(["strip", program])

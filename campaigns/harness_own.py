@@ -41,9 +41,9 @@ def run(line: list[str], folder: Path, project: Project, **variables: str) -> st
     return done.stdout
 
 
-def bench_messages(project: Project, folder: Path) -> list[dict]:
+def bench_messages(folder: Path) -> list[dict]:
     """Cargo's messages about the executables of a checkout's benchmarks, built if need be."""
-    line = ["cargo", "bench", "--no-run", "--message-format=json", *(f"--bench={name}" for name in project.benches)]
+    line = ["cargo", "bench", "--no-run", "--message-format=json"]
     printed = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout
     messages = [json.loads(text) for text in printed.splitlines() if text.startswith("{")]
     return [message for message in messages if message.get("executable") and "bench" in message["target"]["kind"]]
@@ -53,7 +53,7 @@ def by_criterion(project: Project, base: Path, head: Path, scratch: Path) -> dic
     """Its "Performance has regressed." for the head, with the base's results as its baseline."""
     verdicts = {}
     for folder, flag in ((base, "--save-baseline"), (head, "--baseline-lenient")):
-        for program in (message["executable"] for message in bench_messages(project, folder)):
+        for program in (message["executable"] for message in bench_messages(folder)):
             listed = run([program, "--bench", "--list", project.own_filter], folder, project)
             if ": bench" not in listed:
                 continue

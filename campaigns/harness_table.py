@@ -35,8 +35,6 @@ class Project:
     # Taken out of the base commit: submodules that the build does not need.
     without: tuple[str, ...] = ()
     path: str = ""
-    # Targets of Cargo that have the benchmarks above; empty for all.
-    benches: tuple[str, ...] = ()
 
     def environment(self) -> dict[str, str]:
         """Of every process: Python finds the package in the checkout that it runs in."""

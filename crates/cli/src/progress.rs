@@ -58,7 +58,7 @@ impl Bar {
         self.say(text, text);
     }
 
-    /// What moves on a terminal, and what a log has of it.
+    /// Shows `message` on a terminal, and writes `text` to a log.
     fn say(&self, message: &str, text: &str) {
         self.bar.set_message(for_terminal(message, Style::default()));
         let Some(log) = &self.log else { return };

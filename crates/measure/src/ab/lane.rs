@@ -152,7 +152,7 @@ impl<'a> Lane<'a> {
         self.round_costs.push((is_tandem, seconds));
     }
 
-    /// What the rounds of a unit took. Benchmarks that share processes bear the same part of it, whichever of them was first.
+    /// Adds the seconds of a unit's rounds to each workload's spending. Benchmarks that share processes get equal parts.
     pub(super) fn book_rounds(lanes: &mut [Self]) {
         for first in 0..lanes.len() {
             let spec = lanes[first].specs[0];
