@@ -293,6 +293,11 @@ impl Spending {
 
     pub(super) fn add_fixed(&mut self, seconds: f64) {
         self.units += 1.0;
+        self.add_start(seconds);
+    }
+
+    /// This workload's part of starting a unit's processes.
+    pub(super) fn add_start(&mut self, seconds: f64) {
         self.fixed_s += seconds;
     }
 

@@ -344,6 +344,8 @@ impl<'a> OneUnit<'a, '_> {
             lanes[*at].attempt(&mut pair, |lane, pair| pair.start(lane, random));
         }
         let mut shared_s = shared.elapsed().as_secs_f64();
+        let each_s = shared_s / lanes.len().max(1) as f64;
+        lanes.iter_mut().for_each(|lane| lane.spending.add_start(each_s));
         // How many rounds one workload has must not change the order of the next.
         let mut randoms: Vec<Random> = lanes.iter().map(|_| Random::new(random.bits())).collect();
         pair.announce(lanes, &order);
