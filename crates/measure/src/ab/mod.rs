@@ -21,7 +21,6 @@ use crate::{clock, machine};
 use at_once::AtOnce;
 use fresh::Fresh;
 use holdpoint_model::ab::{Clock, Ended, SideFailure};
-use holdpoint_model::suite::{TIMER_HOST, WORKER_CUDA};
 use holdpoint_model::{
     AbPlan, AbReport, AbWorkload, SCHEMA_VERSION, Side, SideName, Suite, Unit, UnitCost, UnitPlan,
     WorkloadSpec,
@@ -163,7 +162,12 @@ pub fn measure(
         fresh: Fresh::new(sides),
     };
     let mut left = lanes.len();
-    for lanes in lanes.chunks_mut(ALIVE_MAX) {
+    // Those that need processes of their own come last, so that the others can keep theirs.
+    let is_by_host = |lane: &Lane| lane.specs.iter().any(|spec| spec.is_cuda_by_host_clock());
+    lanes.sort_by_key(is_by_host);
+    let groups = lanes.chunk_by_mut(|one, other| is_by_host(one) == is_by_host(other));
+    for lanes in groups.flat_map(|group| group.chunks_mut(ALIVE_MAX)) {
+        runner.end_processes();
         let total_s = report.plan.budget_s * report.workloads.len() as f64;
         let share = lanes.len() as f64 / left.max(1) as f64;
         let end_s = report.elapsed_s + (total_s - report.elapsed_s).max(0.0) * share;
@@ -252,7 +256,7 @@ impl<'a> Runner<'a> {
         stop: &(dyn Fn() -> bool + Sync),
     ) {
         let start = Instant::now();
-        let units_count = self.units_at_once(lanes, &report.plan);
+        let units_count = self.units_at_once(lanes, report);
         lanes.iter_mut().for_each(|lane| lane.begin());
         self.random.shuffle(&mut self.cpus);
         self.watches.resize_with(units_count.max(self.watches.len()), Watch::new);
@@ -303,21 +307,32 @@ impl<'a> Runner<'a> {
         self.reused = pair.map(|pair| (pair, if is_first { 0 } else { served + 1 }));
     }
 
-    /// One, if a unit is not pinned or the length of a sample is not chosen yet.
-    fn units_at_once(&self, lanes: &[&mut Lane], plan: &AbPlan) -> usize {
+    /// Ends the processes that were kept for further units.
+    fn end_processes(&mut self) {
+        if self.reused.take().is_some() {
+            self.process = self.process.saturating_add(1);
+        }
+    }
+
+    /// One, if a unit is not pinned, uses a device, or the length of a sample is not chosen yet.
+    fn units_at_once(&self, lanes: &[&mut Lane], report: &AbReport) -> usize {
         let is_held = |lane: &Lane| is_pinned(self.sides, &lane.specs) || lane.plan.clock == Clock::Tandem;
-        let alone = lanes.iter().any(|lane| !lane.has_batch || !is_held(lane));
-        let most = (plan.units_at_once as usize).clamp(1, self.cpus.len().max(1));
+        let is_on_device = |lane: &Lane| {
+            let units = &report.workloads[lane.index].units;
+            units.iter().flat_map(|unit| &unit.rounds).any(|round| round.state.device.is_some())
+        };
+        let alone = lanes.iter().any(|lane| !lane.has_batch || !is_held(lane) || is_on_device(lane));
+        let most = (report.plan.units_at_once as usize).clamp(1, self.cpus.len().max(1));
         if alone { 1 } else { self.at_once.choose(lanes, most) }
     }
 }
 
-/// Units that a pair of processes serves: the lowest number of all its workers. What the host does is quicker in one process than in
-/// another; by its clock, units of the same pair of our CUDA workers would not be independent.
+/// Units that a pair of processes serves: the lowest number of all its workers. What the host does for our CUDA workers is quicker in one
+/// process than in another; by its clock, units of the same pair would not be independent.
 fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
     let sides_and_specs = lanes.iter().flat_map(|lane| sides.pair().into_iter().zip(lane.specs));
     let units = sides_and_specs.map(|(suite, spec)| match suite.workers.get(&spec.worker) {
-        Some(_) if spec.worker == WORKER_CUDA && spec.timer() == TIMER_HOST => 1,
+        Some(_) if spec.is_cuda_by_host_clock() => 1,
         worker => worker.map_or(1, |worker| worker.units_per_process),
     });
     units.min().unwrap_or(1)

@@ -8,7 +8,7 @@ use crate::ask::{self, Requester, Seeds};
 use crate::audit::Audit;
 use crate::pace::{rest_after, samples_at_limit};
 use crate::slot::Slot;
-use crate::worker::{Coming, Commands, Copies, Place, Prepared, Worker, WorkerError};
+use crate::worker::{self, Coming, Commands, Copies, Place, Prepared, Worker, WorkerError};
 use holdpoint_cuda::trace;
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
@@ -59,9 +59,14 @@ impl<'a> Pair<'a> {
             let slot = self.slots[side].entry(name).or_insert_with(fresh);
             slot.launch().map_err(|error| side_failed(side, error))?;
         }
+        let is_by_host = lane.specs.iter().all(|spec| spec.is_cuda_by_host_clock());
         for side in order {
             if let Some(slot) = self.slots[side].get_mut(lane.specs[side].worker.as_str()) {
                 slot.worker().map_err(|error| side_failed(side, error))?;
+                // One thread waits for the device, and one CPU does that by a sixth quicker than another. Both sides have loaded by now, at the same time.
+                if let (true, Some(cpu), Some(process_id)) = (is_by_host, self.cpu, slot.process_id()) {
+                    worker::hold_on(cpu, process_id);
+                }
             }
         }
         Ok(())

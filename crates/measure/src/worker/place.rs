@@ -2,7 +2,7 @@
 
 use crate::builds::resolve_program;
 use crate::jobs::{self, Job};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -85,13 +85,23 @@ impl Place {
     pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<(Child, Job)> {
         let Some(cpu) = self.cpu else { return jobs::spawn(command) };
         let before = sched_getaffinity(None)?;
-        let mut only = CpuSet::new();
-        only.set(cpu);
-        sched_setaffinity(None, &only)?;
+        sched_setaffinity(None, &only(cpu))?;
         let child = jobs::spawn(command);
         sched_setaffinity(None, &before)?;
         child
     }
+}
+
+fn only(cpu: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    set
+}
+
+/// Holds the first thread of a process on a CPU, from now on. Where that fails, its times are noisier.
+pub(crate) fn hold_on(cpu: usize, process_id: u32) {
+    let thread = i32::try_from(process_id).ok().and_then(Pid::from_raw);
+    let _ = thread.map(|thread| sched_setaffinity(Some(thread), &only(cpu)));
 }
 
 /// The CPUs that this process may use; empty where that cannot be told.

@@ -349,6 +349,57 @@ fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() 
     assert!(spent_s <= report.elapsed_s, "what is spent at the same time is spent once");
 }
 
+/// Tells the state of a device with its samples.
+const ON_DEVICE: &str = r#"ok_run() { say "{\"type\":\"samples\",\"workload\":\"$workload\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$(durations "$samples")],\"device\":{\"sm_mhz\":1980}}"; }"#;
+
+#[test]
+fn units_on_a_device_are_measured_one_after_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let [base, head] = [ON_DEVICE; 2].map(|script| side(script, &pids));
+    let sides = Sides { base, head, pin: true, measure_same_code: false };
+    let mut report = ab::begin(&sides, AbPlan { units_at_once: 2, ..plan() }, named("base"), named("head"));
+    let mut units_after = Vec::new();
+    ab::measure(&sides, &mut report, |_| true, &mut enough(7), &|| false, &mut |report| {
+        units_after.push(report.workloads["other"].units.len());
+    });
+    assert_eq!(units_after, [1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn only_kernels_timed_by_the_device_share_processes() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    let workload = |name: &str, timer: &str| {
+        format!(
+            "[[workload]]\nname = \"{name}\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"cuda\"\ntimer = \"{timer}\"\n"
+        )
+    };
+    let side = || {
+        let workloads = [
+            workload("bad", "host_monotonic"),
+            workload("other", "cuda_graph"),
+            workload("good", "cuda_graph"),
+        ];
+        let rest =
+            format!("[workers.cuda]\n{}units_per_process = 8\n{}", worker("", &pids), workloads.concat());
+        suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
+    };
+    let sides = Sides { base: side(), head: side(), pin: false, measure_same_code: false };
+    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+    ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
+    let processes =
+        |name: &str| -> Vec<u32> { report.workloads[name].units.iter().map(|unit| unit.process).collect() };
+    assert_eq!(processes("other"), [0, 0, 0]);
+    assert_eq!(processes("good"), [0, 0, 0]);
+    assert_eq!(processes("bad"), [1, 2, 3]);
+    assert_eq!(
+        std::fs::read_to_string(&pids).unwrap().lines().count(),
+        8,
+        "two a pair, and none is left unused"
+    );
+}
+
 #[test]
 fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
     let dir = tempfile::tempdir().unwrap();

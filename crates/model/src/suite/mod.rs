@@ -417,6 +417,11 @@ impl WorkloadSpec {
         }
     }
 
+    /// Whether our CUDA worker times it by the host's clock, launches and waiting included.
+    pub fn is_cuda_by_host_clock(&self) -> bool {
+        self.worker == WORKER_CUDA && self.timer() == TIMER_HOST
+    }
+
     /// The name of one of this workload's metrics.
     pub fn metric_name(&self, metric: &str) -> String {
         metric_name(&self.name, metric)
