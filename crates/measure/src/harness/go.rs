@@ -38,7 +38,8 @@ impl Harness for Go {
             if !Path::new(&program).exists() {
                 continue;
             }
-            let (command, folder) = (words(&[&program, "-test.run=^$"], &[]), asked.below(Path::new(dir)));
+            let command = [words(&[&program, "-test.run=^$"], &[]), run_flags(&flags)].concat();
+            let folder = asked.below(Path::new(dir));
             let once = words(&["-test.bench=.", "-test.benchtime=1x"], &[]);
             let found = go_test::read(&asked.run(&[command.clone(), once].concat(), &folder)?);
             let bench = |series: Series| Bench {
@@ -63,5 +64,23 @@ impl Harness for Go {
 
     fn read(&self, _: &Path, stdout: &str) -> Result<Vec<Series>, FileError> {
         Ok(go_test::read(stdout))
+    }
+}
+
+/// Flags of `go test` that are the built program's, not the compiler's.
+fn run_flags(flags: &[&String]) -> Vec<String> {
+    let of_program = |flag: &str| flag == "short" || flag.starts_with("cpu=");
+    let names = flags.iter().map(|flag| flag.trim_start_matches('-'));
+    names.filter(|flag| of_program(flag)).map(|flag| format!("-test.{flag}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_the_program_reach_it() {
+        let flags = ["-cpu=1", "-tags=simd", "--short", "-race", "-shortest"].map(str::to_owned);
+        assert_eq!(run_flags(&flags.iter().collect::<Vec<_>>()), ["-test.cpu=1", "-test.short"]);
     }
 }
