@@ -163,3 +163,19 @@ fn values_without_samples_are_named_by_their_units() {
     let none = import(&Source::from(r#"[{"name": "a", "unit": "MB", "value": 1}]"#)).unwrap_err().to_string();
     assert_eq!(none, "file: nothing in it is a time or a rate: a (MB)");
 }
+
+#[test]
+fn a_file_of_thousands_of_names_is_known_by_the_first_and_read_to_its_end() {
+    let names = |count: usize| -> String {
+        let of = |at: usize| format!(r#""b{at}":{{"latency":{{"value":{at}}}}}"#);
+        (1..=count).map(of).collect::<Vec<_>>().join(",")
+    };
+    let all = import(&Source::from(format!("{{{}}}", names(3_000)).as_str())).unwrap();
+    assert_eq!(all.current.metrics.len(), 3_000);
+    assert_eq!(all.current.metrics["b3000_ms"].value_ms, 0.003);
+    for end in ["", ",}", r#","b1":{"latency":{"value":1}}}"#, r#","c":{"latency":{"value":"quick"}}}"#] {
+        let text = format!("{{{}{end}", names(3_000));
+        let error = import(&Source::from(text.as_str())).unwrap_err().to_string();
+        assert!(!error.contains("top-level keys"), "{error}");
+    }
+}
