@@ -16,9 +16,9 @@ def render(sources: Sequence[str], registry: Registry, *, single_threaded: bool 
     head = f"schema_version = 1\nname = {quote(name)}\n\n[workers.py]\ncommand = {quote(command)}\n"
     if single_threaded:
         head += "single_threaded = true\n"
-    if all(workload.timer in ("cuda_graph", "cuda_events") for workload in registry.workloads.values()):
+    if any(workload.timer in ("cuda_graph", "cuda_events") for workload in registry.workloads.values()):
         # A process on a device takes long to start; buffers are allocated anew for each unit all the same.
-        # By the host's clock, a process has its own speed.
+        # Workloads timed by the host's clock get processes of their own whatever this says.
         head += "units_per_process = 8\n"
     return head + "".join(render_workload(workload) for workload in registry.workloads.values())
 

@@ -34,6 +34,9 @@ pub(super) struct Lane<'a> {
     pub is_same_build: bool,
     /// Whether its sides fail when they run at the same time.
     pub is_one_by_one: bool,
+    /// Whether each of its units has processes of its own, although its worker's serve several: it is timed by the host's clock. The host is
+    /// quicker in one process than in another, so that units of the same pair would not be independent. Known from its first unit on.
+    pub has_own_processes: bool,
     /// Of this unit's inputs, base's and head's.
     pub seeds: [Seeds; 2],
     /// Base's and head's.
@@ -68,6 +71,7 @@ impl<'a> Lane<'a> {
             is_verified: false,
             is_same_build: before.same_build.is_some(),
             is_one_by_one: false,
+            has_own_processes: false,
             seeds: [Seeds::fixed(0); 2],
             audits: [Audit::default(), Audit::default()],
             spent_s: 0.0,

@@ -162,12 +162,7 @@ pub fn measure(
         fresh: Fresh::new(sides),
     };
     let mut left = lanes.len();
-    // Those that need processes of their own come last, so that the others can keep theirs.
-    let is_by_host = |lane: &Lane| lane.specs.iter().any(|spec| spec.is_cuda_by_host_clock());
-    lanes.sort_by_key(is_by_host);
-    let groups = lanes.chunk_by_mut(|one, other| is_by_host(one) == is_by_host(other));
-    for lanes in groups.flat_map(|group| group.chunks_mut(ALIVE_MAX)) {
-        runner.end_processes();
+    for lanes in lanes.chunks_mut(ALIVE_MAX) {
         let total_s = report.plan.budget_s * report.workloads.len() as f64;
         let share = lanes.len() as f64 / left.max(1) as f64;
         let end_s = report.elapsed_s + (total_s - report.elapsed_s).max(0.0) * share;
@@ -186,6 +181,10 @@ pub fn measure(
                 let ended = if is_stopped { Ended::Interrupted } else { Ended::Budget };
                 active.iter().for_each(|lane| report.workloads[lane.index].ended = ended);
                 break;
+            }
+            // Those that need processes of their own come last, so that the others can keep theirs.
+            if active.iter().any(|lane| !lane.has_own_processes) {
+                active.retain(|lane| !lane.has_own_processes);
             }
             for lane in &mut active {
                 lane.plan_unit(report, decide, left_s);
@@ -307,13 +306,6 @@ impl<'a> Runner<'a> {
         self.reused = pair.map(|pair| (pair, if is_first { 0 } else { served + 1 }));
     }
 
-    /// Ends the processes that were kept for further units.
-    fn end_processes(&mut self) {
-        if self.reused.take().is_some() {
-            self.process = self.process.saturating_add(1);
-        }
-    }
-
     /// One, if a unit is not pinned, uses a device, or the length of a sample is not chosen yet.
     fn units_at_once(&self, lanes: &[&mut Lane], report: &AbReport) -> usize {
         let is_held = |lane: &Lane| is_pinned(self.sides, &lane.specs) || lane.plan.clock == Clock::Tandem;
@@ -327,15 +319,12 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Units that a pair of processes serves: the lowest number of all its workers. What the host does for our CUDA workers is quicker in one
-/// process than in another; by its clock, units of the same pair would not be independent.
+/// Units that a pair of processes serves: the lowest number of all its workers.
 fn units_per_process(sides: &Sides, lanes: &[&mut Lane]) -> u32 {
     let sides_and_specs = lanes.iter().flat_map(|lane| sides.pair().into_iter().zip(lane.specs));
-    let units = sides_and_specs.map(|(suite, spec)| match suite.workers.get(&spec.worker) {
-        Some(_) if spec.is_cuda_by_host_clock() => 1,
-        worker => worker.map_or(1, |worker| worker.units_per_process),
-    });
-    units.min().unwrap_or(1)
+    let units = sides_and_specs
+        .map(|(suite, spec)| suite.workers.get(&spec.worker).map_or(1, |worker| worker.units_per_process));
+    if lanes.iter().any(|lane| lane.has_own_processes) { 1 } else { units.min().unwrap_or(1) }
 }
 
 struct OneUnit<'a, 'w> {

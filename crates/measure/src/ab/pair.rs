@@ -12,7 +12,7 @@ use crate::worker::{self, Coming, Commands, Copies, Place, Prepared, Worker, Wor
 use holdpoint_cuda::trace;
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
-use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN};
+use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WORKER_CUDA};
 use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl<'a> Pair<'a> {
             let slot = self.slots[side].entry(name).or_insert_with(fresh);
             slot.launch().map_err(|error| side_failed(side, error))?;
         }
-        let is_by_host = lane.specs.iter().all(|spec| spec.is_cuda_by_host_clock());
+        let is_by_host = lane.plan.rounds > 0 && lane.specs.iter().all(|spec| spec.is_cuda_by_host_clock());
         for side in order {
             if let Some(slot) = self.slots[side].get_mut(lane.specs[side].worker.as_str()) {
                 slot.worker().map_err(|error| side_failed(side, error))?;
@@ -121,6 +121,9 @@ impl<'a> Pair<'a> {
             let seed = suite.seed_of(spec) ^ draw;
             let slot = self.slot(lane, side)?;
             slot.check_listed(spec).map_err(|error| side_lacks(side, error))?;
+            let is_shared =
+                suite.workers.get(&spec.worker).is_some_and(|worker| worker.units_per_process > 1);
+            lane.has_own_processes |= is_shared && is_by_host_clock(slot, spec);
             let worker = slot.worker().map_err(|error| side_failed(side, error))?;
             match worker.prepare(&spec.name, seed).map_err(|error| side_failed(side, error))? {
                 Prepared::Ready(known) => {
@@ -341,6 +344,12 @@ fn limit_to_shorter(results: &mut [RunResult; 2], lane: &mut Lane) {
 fn is_same_work([base, head]: [&WorkloadSpec; 2], sides: &Sides) -> bool {
     let seed = |suite: &Suite, spec: &WorkloadSpec| suite.seed_of(spec);
     base == head && base.timer() != TIMER_HOST && seed(&sides.base, base) == seed(&sides.head, head)
+}
+
+/// Whether a workload's times are the host's: as the suite says of our CUDA worker, and as others say themselves.
+fn is_by_host_clock(slot: &Slot<'_>, spec: &WorkloadSpec) -> bool {
+    spec.is_cuda_by_host_clock()
+        || spec.worker != WORKER_CUDA && slot.timer(spec).as_deref() == Some(TIMER_HOST)
 }
 
 /// Whether a workload's processes are pinned to one CPU. Pinning one side only would make the comparison unfair.

@@ -366,38 +366,42 @@ fn units_on_a_device_are_measured_one_after_the_other() {
     assert_eq!(units_after, [1, 2, 3, 4, 5, 6, 7]);
 }
 
+/// Tells the timer of each workload: the host's clock for "bad".
+const TIMERS: &str = r#"listed() { timer=cuda_graph; [ "$1" = bad ] && timer=host_monotonic; printf '{"name":"%s","op":"copy","shape":[2,3],"dtype":"f32","timer":"%s"}' "$1" "$timer"; }"#;
+
 #[test]
-fn only_kernels_timed_by_the_device_share_processes() {
-    let dir = tempfile::tempdir().unwrap();
-    let pids = dir.path().join("pids");
-    let workload = |name: &str, timer: &str| {
-        format!(
-            "[[workload]]\nname = \"{name}\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"cuda\"\ntimer = \"{timer}\"\n"
-        )
-    };
-    let side = || {
-        let workloads = [
-            workload("bad", "host_monotonic"),
-            workload("other", "cuda_graph"),
-            workload("good", "cuda_graph"),
-        ];
-        let rest =
-            format!("[workers.cuda]\n{}units_per_process = 8\n{}", worker("", &pids), workloads.concat());
-        suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
-    };
-    let sides = Sides { base: side(), head: side(), pin: false, measure_same_code: false };
-    let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
-    ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
-    let processes =
-        |name: &str| -> Vec<u32> { report.workloads[name].units.iter().map(|unit| unit.process).collect() };
-    assert_eq!(processes("other"), [0, 0, 0]);
-    assert_eq!(processes("good"), [0, 0, 0]);
-    assert_eq!(processes("bad"), [1, 2, 3]);
-    assert_eq!(
-        std::fs::read_to_string(&pids).unwrap().lines().count(),
-        8,
-        "two a pair, and none is left unused"
-    );
+fn only_workloads_timed_by_the_device_share_processes() {
+    // The suite says how our CUDA worker times, other workers say so themselves.
+    for (name, script) in [("cuda", ""), ("w", TIMERS)] {
+        let dir = tempfile::tempdir().unwrap();
+        let pids = dir.path().join("pids");
+        let workload = |workload: &str, timer: &str| {
+            let timer = if name == "cuda" { format!("timer = \"{timer}\"\n") } else { String::new() };
+            format!(
+                "[[workload]]\nname = \"{workload}\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"{name}\"\n{timer}"
+            )
+        };
+        let side = || {
+            let workloads = [
+                workload("bad", "host_monotonic"),
+                workload("other", "cuda_graph"),
+                workload("good", "cuda_graph"),
+            ];
+            let command = worker(script, &pids);
+            let rest = format!("[workers.{name}]\n{command}units_per_process = 8\n{}", workloads.concat());
+            suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
+        };
+        let sides = Sides { base: side(), head: side(), pin: false, measure_same_code: false };
+        let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
+        ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
+        let processes = |workload: &str| -> Vec<u32> {
+            report.workloads[workload].units.iter().map(|unit| unit.process).collect()
+        };
+        assert_eq!(processes("other"), [0, 0, 0], "{name}");
+        assert_eq!(processes("good"), [0, 0, 0], "{name}");
+        assert_eq!(processes("bad"), [0, 1, 2], "{name}");
+        assert_eq!(std::fs::read_to_string(&pids).unwrap().lines().count(), 6, "{name}: two a pair");
+    }
 }
 
 #[test]
