@@ -65,7 +65,7 @@ impl<'a> Pair<'a> {
                 slot.worker().map_err(|error| side_failed(side, error))?;
                 // One thread waits for the device, and one CPU does that by a sixth quicker than another. Both sides have loaded by now, at the same time.
                 if let (true, Some(cpu), Some(process_id)) = (is_by_host, self.cpu, slot.process_id()) {
-                    worker::hold_on(cpu, process_id);
+                    worker::pin_first_thread(cpu, process_id);
                 }
             }
         }

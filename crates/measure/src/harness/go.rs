@@ -3,7 +3,7 @@
 use super::{Asked, Bench, Harness, exactly};
 use crate::worker::WorkerError;
 use holdpoint_interop::{Series, go_test};
-use holdpoint_model::FileError;
+use holdpoint_model::{FailureCause, FileError};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ impl Harness for Go {
             if !Path::new(&program).exists() {
                 continue;
             }
-            let command = [words(&[&program, "-test.run=^$"], &[]), run_flags(&flags)].concat();
+            let command = [words(&[&program, "-test.run=^$"], &[]), run_flags(&flags)?].concat();
             let folder = asked.below(Path::new(dir));
             let once = words(&["-test.bench=.", "-test.benchtime=1x"], &[]);
             let found = go_test::read(&asked.run(&[command.clone(), once].concat(), &folder)?);
@@ -68,10 +68,18 @@ impl Harness for Go {
 }
 
 /// Flags of `go test` that are the built program's, not the compiler's.
-fn run_flags(flags: &[&String]) -> Vec<String> {
+fn run_flags(flags: &[&String]) -> Result<Vec<String>, WorkerError> {
     let of_program = |flag: &str| flag == "short" || flag.starts_with("cpu=");
-    let names = flags.iter().map(|flag| flag.trim_start_matches('-'));
-    names.filter(|flag| of_program(flag)).map(|flag| format!("-test.{flag}")).collect()
+    let names = flags.iter().map(|flag| flag.trim_start_matches('-')).filter(|flag| of_program(flag));
+    names
+        .map(|flag| match flag.contains(',') {
+            true => {
+                let what = format!("-{flag} would mix the times of several numbers of CPUs; name one");
+                Err(WorkerError::new(FailureCause::WorkerError, what))
+            }
+            false => Ok(format!("-test.{flag}")),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -80,7 +88,13 @@ mod tests {
 
     #[test]
     fn flags_of_the_program_reach_it() {
-        let flags = ["-cpu=1", "-tags=simd", "--short", "-race", "-shortest"].map(str::to_owned);
-        assert_eq!(run_flags(&flags.iter().collect::<Vec<_>>()), ["-test.cpu=1", "-test.short"]);
+        let run_flags = |flags: &[&str]| {
+            let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+            run_flags(&flags.iter().collect::<Vec<_>>()).map_err(|error| error.detail)
+        };
+        let reaching = run_flags(&["-cpu=1", "-tags=a,b", "--short", "-race", "-shortest"]).unwrap();
+        assert_eq!(reaching, ["-test.cpu=1", "-test.short"]);
+        let why = run_flags(&["-cpu=1,2"]).unwrap_err();
+        assert_eq!(why, "-cpu=1,2 would mix the times of several numbers of CPUs; name one");
     }
 }

@@ -23,7 +23,7 @@ pub use cuda::Cuda;
 pub use expand::expand;
 pub(crate) use lines::Tail;
 pub use place::{Copies, Place};
-pub(crate) use place::{cpus_allowed, hold_on};
+pub(crate) use place::{cpus_allowed, pin_first_thread};
 pub use serve::serve;
 
 use crate::slot::Slot;

@@ -98,8 +98,8 @@ fn only(cpu: usize) -> CpuSet {
     set
 }
 
-/// Holds the first thread of a process on a CPU, from now on. Where that fails, its times are noisier.
-pub(crate) fn hold_on(cpu: usize, process_id: u32) {
+/// Pins the first thread of a running process to a CPU. Where that fails, its times are noisier.
+pub(crate) fn pin_first_thread(cpu: usize, process_id: u32) {
     let thread = i32::try_from(process_id).ok().and_then(Pid::from_raw);
     let _ = thread.map(|thread| sched_setaffinity(Some(thread), &only(cpu)));
 }
