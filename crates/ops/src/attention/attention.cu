@@ -271,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) attention_f
     const bool aligned = ((reinterpret_cast<size_t>(q) | reinterpret_cast<size_t>(k) | reinterpret_cast<size_t>(v) | reinterpret_cast<size_t>(o)) & 15) == 0;
 
     int head, first;
-    find_block(WARPS * 16, heads, s, head, first);
+    find_block(static_cast<int>(blockIdx.x), WARPS * 16, heads, s, head, first);
     const size_t base = static_cast<size_t>(head) * s * HEAD_DIM;
     k += base;
     v += base;
@@ -410,7 +410,7 @@ extern "C" __global__ void __launch_bounds__(256, HEAD_DIM <= 64 ? 2 : 1) attent
     const bool aligned = ((reinterpret_cast<size_t>(q) | reinterpret_cast<size_t>(k) | reinterpret_cast<size_t>(v)) & 15) == 0;
 
     int head, first;
-    find_block(ROWS, heads, s, head, first);
+    find_block(static_cast<int>(blockIdx.x), ROWS, heads, s, head, first);
     const size_t base = static_cast<size_t>(head) * s * HEAD_DIM;
     auto load = [&](float* to, const float* from, int row) {
         for (int i = threadIdx.x; i < ROWS * HEAD_DIM / 4; i += 256) {

@@ -13,20 +13,20 @@ typedef unsigned long long u64;
 #define MMA_TYPE "f16"
 #endif
 
-// Which head and which first query row a block works on. Causal blocks near the end of the sequence have the most keys: they start first, within groups of
-// heads whose keys and values stay in the L2 cache together.
-__device__ __forceinline__ void find_block(int rows, int heads, int s, int& head, int& first) {
+// Which head and which first query row a block of rows has. Causal ones near the end of the sequence have the most keys: they come first, within groups of heads
+// whose keys and values stay in the L2 cache together.
+__device__ __forceinline__ void find_block(int index, int rows, int heads, int s, int& head, int& first) {
     const int blocks = (s + rows - 1) / rows;
 #if CAUSAL
     const long long fits = (32LL << 20) / (4LL * s * HEAD_DIM);
     const int group = fits < 1 ? 1 : fits < heads ? static_cast<int>(fits) : heads;
-    const int at = static_cast<int>(blockIdx.x) / (group * blocks), rest = static_cast<int>(blockIdx.x) % (group * blocks);
+    const int at = index / (group * blocks), rest = index % (group * blocks);
     const int here = min(group, heads - at * group);
     head = at * group + rest % here;
     first = (blocks - 1 - rest / here) * rows;
 #else
-    head = static_cast<int>(blockIdx.x) / blocks;
-    first = static_cast<int>(blockIdx.x) % blocks * rows;
+    head = index / blocks;
+    first = index % blocks * rows;
 #endif
 }
 

@@ -7,10 +7,11 @@
 //
 // transpose_values comes first: the product wants the keys of a value side by side. Grid: ceil(s / 128) * heads, block 256.
 //
-// attention_fp8: a warpgroup has 64 query rows, a block WARPGROUPS of them, which share keys and values: tiles of BLOCK_N keys in a ring of STAGES, fetched by the
-// copy engine. Grid: ceil(s / (64 * WARPGROUPS)) * heads, block: 128 * WARPGROUPS, dynamic shared memory:
-// STAGES * BLOCK_N * (2 * HEAD_DIM + 8) + 64 * WARPGROUPS * HEAD_DIM + 32 * STAGES + 8 bytes. The maps cut q into boxes of 64 rows and k of BLOCK_N rows, by
-// HEAD_DIM columns; the transposed values into boxes of HEAD_DIM rows by as many keys as WIDE_VALUES.
+// attention_fp8: a warpgroup has 64 query rows, an item has WARPGROUPS times as many, which share keys and values: tiles of BLOCK_N keys in a ring of STAGES, fetched
+// by the copy engine. A block takes every gridDim.x-th of the ceil(s / (64 * WARPGROUPS)) * heads items, so that the next one's tiles come while this one
+// ends. It may take several where each of them has two tiles or more. Block: 128 * WARPGROUPS, dynamic shared memory:
+// STAGES * (BLOCK_N * (2 * HEAD_DIM + 8) + 16) + WARPGROUPS * (64 * HEAD_DIM + 8) bytes. The maps cut q into boxes of 64 rows and k of BLOCK_N rows, by HEAD_DIM
+// columns; the transposed values into boxes of HEAD_DIM rows by as many keys as WIDE_VALUES.
 #include "common.cuh"
 
 #ifndef HEAD_DIM
@@ -48,12 +49,11 @@ constexpr int VALUE_BYTES = COLUMNS * COLUMN_BYTES;
 constexpr int SUMS = (HEAD_DIM + ONES) / 2;
 constexpr int WEIGHTS = BLOCK_N / 8;
 constexpr int WARPS = 4 * WARPGROUPS;
-// A tile is asked for when the one that was in its place is this many tiles behind, so that warpgroups need not keep pace.
-constexpr int LAG = STAGES - 2;
+constexpr int ROWS = 64 * WARPGROUPS;
+// Tiles that are asked for ahead. The rest of the ring lets warpgroups be at different ones.
+constexpr int AHEAD = 2;
 // The largest weight is 2^8: e4m3 ends at 448, and a weight of a 16 384th keeps its bits.
 constexpr float LARGEST = 8.0f;
-// Cycles between the beginnings of two warpgroups: a third of what a tile takes. Of 400 and 700, the better on an H200.
-constexpr int APART = 700;
 // Scores from here on, times log2(e), are computed again: 2^-13 of them, in each of a few steps, is half a per cent of a weight.
 constexpr float LARGE = 24.0f;
 
@@ -162,9 +162,9 @@ struct Softmax {
 
     __device__ __forceinline__ void begin() { top[0] = top[1] = -INF; }
 
-    // Finds what the tile's weights are relative to. `again` computes the scores anew, for where they are large.
-    template <typename Again>
-    __device__ __forceinline__ void prepare(float (&x)[BLOCK_N / 2], Again again) {
+    // Finds what the tile's weights are relative to. `known` is called once the largest scores are; `again` computes all anew, for where they are large.
+    template <typename Known, typename Again>
+    __device__ __forceinline__ void prepare(float (&x)[BLOCK_N / 2], Known known, Again again) {
         float high[2];
         auto find = [&] {
             high[0] = high[1] = -INF;
@@ -177,6 +177,7 @@ struct Softmax {
             }
         };
         find();
+        known();
         const bool large = __any_sync(~0u, fmaxf(fabsf(high[0]), fabsf(high[1])) * scale > LARGE);
         if (large) {
             again(x);
@@ -222,166 +223,201 @@ struct Softmax {
 // Shared memory, as offsets: rings of keys and of values, the queries, barriers.
 constexpr int VALUES = STAGES * KEY_BYTES;
 constexpr int QUERIES = VALUES + STAGES * VALUE_BYTES;
-constexpr int KEYS_LANDED = QUERIES + WARPGROUPS * QUERY_BYTES;
-constexpr int KEYS_RELEASED = KEYS_LANDED + STAGES * 8;
-constexpr int VALUES_LANDED = KEYS_RELEASED + STAGES * 8;
-constexpr int VALUES_RELEASED = VALUES_LANDED + STAGES * 8;
-constexpr int QUERIES_LANDED = VALUES_RELEASED + STAGES * 8;
+constexpr int LANDED = QUERIES + WARPGROUPS * QUERY_BYTES;
+constexpr int RELEASED = LANDED + STAGES * 8;
+constexpr int QUERIES_LANDED = RELEASED + STAGES * 8;
+
+// Named barriers: warpgroup g waits for its turn at TURN + g, and for its own warps at TOGETHER + g.
+constexpr int TURN = 1, TOGETHER = TURN + WARPGROUPS;
+
+// The same in all lanes, in a way that the compiler knows it: what follows from it stays in uniform registers, and there are few others.
+__device__ __forceinline__ int uniform(int x) { return __reduce_max_sync(~0u, x); }
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32, 1)
     attention_fp8(const __grid_constant__ TensorMap query_map, const __grid_constant__ TensorMap key_map, const __grid_constant__ TensorMap value_map,
                   __half* __restrict__ o, int heads, int s, float scale) {
     extern __shared__ __align__(1024) u8 memory[];
     const u32 base = shared_address(memory);
-    const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
-    int head, first;
-    find_block(WARPS * 16, heads, s, head, first);
-    const int tiles = ((CAUSAL ? min(s, first + WARPS * 16) : s) + BLOCK_N - 1) / BLOCK_N;
+    const int lane = threadIdx.x % 32, warp = uniform(threadIdx.x / 32), group = warp / 4;
+    const int items = (s + ROWS - 1) / ROWS * heads;
+    int item = static_cast<int>(blockIdx.x), head, first, next_head, next_first;
+    find_block(item, ROWS, heads, s, head, first);
+    auto look_ahead = [&] {
+        next_head = -1;
+        next_first = 0;
+        if (item + static_cast<int>(gridDim.x) < items) find_block(item + static_cast<int>(gridDim.x), ROWS, heads, s, next_head, next_first);
+        next_head = uniform(next_head);
+        next_first = uniform(next_first);
+    };
+    look_ahead();
+    auto tiles_of = [&](int first) { return ((CAUSAL ? min(s, first + ROWS) : s) + BLOCK_N - 1) / BLOCK_N; };
+    int tiles = tiles_of(first);
+    // Tiles of the items before this one: tiles are numbered through.
+    u32 before = 0;
+
+    // Asks for a tile of this item, or beyond its last one for a tile of the next.
+    auto fetch = [&](int tile) {
+        const u32 number = before + static_cast<u32>(tile), slot = number % STAGES, landed = base + LANDED + slot * 8;
+        const bool later = tile >= tiles;
+        const int from = later ? next_head : head;
+        if (from < 0) return;
+        if (later) tile -= tiles;
+        if (number >= STAGES) barrier_wait(base + RELEASED + slot * 8, (number / STAGES - 1) & 1);
+        expect(landed, KEY_BYTES + BLOCK_N * HEAD_DIM);
+        tma(base + slot * KEY_BYTES, &key_map, 0, tile * BLOCK_N, from, landed);
+        for (int i = 0; i < COLUMNS; ++i)
+            tma(base + VALUES + slot * VALUE_BYTES + i * COLUMN_BYTES, &value_map, tile * BLOCK_N + i * WIDE_VALUES, 0, from, landed);
+    };
+    auto fetch_queries = [&](int g, int head, int first) {
+        const u32 landed = base + QUERIES_LANDED + g * 8;
+        expect(landed, QUERY_BYTES);
+        tma(base + QUERIES + g * QUERY_BYTES, &query_map, 0, first + g * 64, head, landed);
+    };
     // One thread of the warpgroup that works longest asks for the tiles.
     const bool fetcher = threadIdx.x == WARPS * 32 - 128;
-
-    auto fetch = [&](int tile) {
-        if (tile >= tiles) return;
-        const u32 slot = static_cast<u32>(tile) % STAGES, parity = (static_cast<u32>(tile) / STAGES - 1) & 1;
-        const u32 keys = base + KEYS_LANDED + slot * 8, values = base + VALUES_LANDED + slot * 8;
-        if (tile >= STAGES) barrier_wait(base + KEYS_RELEASED + slot * 8, parity);
-        expect(keys, KEY_BYTES);
-        tma(base + slot * KEY_BYTES, &key_map, 0, tile * BLOCK_N, head, keys);
-        if (tile >= STAGES) barrier_wait(base + VALUES_RELEASED + slot * 8, parity);
-        expect(values, BLOCK_N * HEAD_DIM);
-        for (int i = 0; i < COLUMNS; ++i)
-            tma(base + VALUES + slot * VALUE_BYTES + i * COLUMN_BYTES, &value_map, tile * BLOCK_N + i * WIDE_VALUES, 0, head, values);
+    auto fetch_ahead = [&](int tile) {
+        if (fetcher) fetch(tile + AHEAD);
     };
-    auto fetch_after = [&](int tile) {
-        if (fetcher && tile >= LAG) fetch(tile - LAG + STAGES);
-    };
+    if (fetcher) {
+        for (int i = 0; i < STAGES; ++i) {
+            barrier_init(base + LANDED + i * 8, 1);
+            barrier_init(base + RELEASED + i * 8, WARPS);
+        }
+        for (int g = 0; g < WARPGROUPS; ++g) barrier_init(base + QUERIES_LANDED + g * 8, 1);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        for (int g = 0; g < WARPGROUPS; ++g) fetch_queries(g, head, first);
+        for (int tile = 0; tile < AHEAD; ++tile) fetch(tile);
+    }
     for (int i = threadIdx.x; i < STAGES * COLUMNS * (ONES * WIDE_VALUES / 4); i += WARPS * 32) {
         const int column = i / (ONES * WIDE_VALUES / 4), within = i % (ONES * WIDE_VALUES / 4);
         *reinterpret_cast<u32*>(memory + VALUES + column * COLUMN_BYTES + HEAD_DIM * WIDE_VALUES + within * 4) = 0x38383838u;
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    if (fetcher) {
-        for (int i = 0; i < STAGES; ++i) {
-            barrier_init(base + KEYS_LANDED + i * 8, 1);
-            barrier_init(base + VALUES_LANDED + i * 8, 1);
-            barrier_init(base + KEYS_RELEASED + i * 8, WARPS);
-            barrier_init(base + VALUES_RELEASED + i * 8, WARPS);
-        }
-        barrier_init(base + QUERIES_LANDED, 1);
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        expect(base + QUERIES_LANDED, WARPGROUPS * QUERY_BYTES);
-        for (int g = 0; g < WARPGROUPS; ++g) tma(base + QUERIES + g * QUERY_BYTES, &query_map, 0, first + g * 64, head, base + QUERIES_LANDED);
-        for (int tile = 0; tile < STAGES; ++tile) fetch(tile);
-    }
     __syncthreads();
 
-    auto wait = [&](int landed, u32 tile) { barrier_wait(base + landed + tile % STAGES * 8, tile / STAGES & 1); };
-    auto arrive = [&](int released, u32 tile) {
+    auto wait = [&](u32 tile) { barrier_wait(base + LANDED + (before + tile) % STAGES * 8, (before + tile) / STAGES & 1); };
+    auto release = [&](u32 tile) {
         __syncwarp();
-        if (lane == 0) barrier_arrive(base + released + tile % STAGES * 8);
+        if (lane == 0) barrier_arrive(base + RELEASED + (before + tile) % STAGES * 8);
     };
-    // Warpgroups begin apart: while one multiplies, the others find their weights. In step, all of them would do either at the same time, and nothing of
-    // themselves brings them out of it.
-    if (group > 0) {
-        const long long until = clock64() + group * APART;
-        while (clock64() < until) {
-        }
-    }
+    // One warpgroup at a time, in turn, is between its scores and the largest of them: so they stay a third of a tile apart. Left to themselves they fall into step,
+    // where all of them multiply, and then all of them find weights.
+    auto take_turn = [&] { asm volatile("barrier.cta.sync.aligned %0, 256;" ::"r"(TURN + group) : "memory"); };
+    auto pass_turn = [&](int tile) {
+        if (group < WARPGROUPS - 1 || tile + 1 < tiles || next_head >= 0)
+            asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"r"(TURN + (group + 1) % WARPGROUPS) : "memory");
+    };
+    if (group == WARPGROUPS - 1) asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"n"(TURN) : "memory");
 
-    const int unit = first + group * 64, row = first + warp * 16 + lane / 4;
-    const int mine = unit >= s ? 1 : ((CAUSAL ? min(s, unit + 64) : s) + BLOCK_N - 1) / BLOCK_N;
-    Softmax softmax;
-    softmax.scale = scale * 1.4426950408889634f;
-    softmax.begin();
-    float sums[SUMS] = {};
-    auto mask = [&](float (&x)[BLOCK_N / 2], int tile) {
-        const int end = (tile + 1) * BLOCK_N;
-        if (end > s || (CAUSAL && end > first + warp * 16 + 1)) {
+    for (u32 parity = 0;; parity ^= 1) {
+        const int unit = first + group * 64, row = first + warp * 16 + lane / 4;
+        const int mine = unit >= s ? 1 : ((CAUSAL ? min(s, unit + 64) : s) + BLOCK_N - 1) / BLOCK_N;
+        Softmax softmax;
+        softmax.scale = scale * 1.4426950408889634f;
+        softmax.begin();
+        float sums[SUMS] = {};
+        auto mask = [&](float (&x)[BLOCK_N / 2], int tile) {
+            const int end = (tile + 1) * BLOCK_N;
+            if (end > s || (CAUSAL && end > first + warp * 16 + 1)) {
 #pragma unroll
-            for (int i = 0; i < BLOCK_N / 2; ++i) {
-                const int key = tile * BLOCK_N + i / 4 * 8 + lane % 4 * 2 + i % 2;
-                if (key >= s || (CAUSAL && key > row + i / 2 % 2 * 8)) x[i] = -INF;
+                for (int i = 0; i < BLOCK_N / 2; ++i) {
+                    const int key = tile * BLOCK_N + i / 4 * 8 + lane % 4 * 2 + i % 2;
+                    if (key >= s || (CAUSAL && key > row + i / 2 % 2 * 8)) x[i] = -INF;
+                }
+            }
+        };
+        auto score = [&](float (&x)[BLOCK_N / 2], int tile) {
+            products_begin();
+            const u32 at = place(fresh(base), 0);
+            score_tile(x, at + ((QUERIES + group * QUERY_BYTES) >> 4), at + (before + tile) % STAGES * (KEY_BYTES >> 4));
+            products_commit();
+        };
+        auto prepare = [&](float (&x)[BLOCK_N / 2], int tile, bool in_turn) {
+            mask(x, tile);
+            auto known = [&] {
+                if (in_turn) pass_turn(tile);
+            };
+            softmax.prepare(x, known, [&](float (&x)[BLOCK_N / 2]) {
+                score_exactly(x, base + QUERIES + group * QUERY_BYTES, base + (before + tile) % STAGES * KEY_BYTES, lane, warp);
+                mask(x, tile);
+            });
+        };
+        auto values_at = [&](int tile) { return place(fresh(base), 0) + (VALUES >> 4) + (before + tile) % STAGES * (VALUE_BYTES >> 4); };
+        barrier_wait(base + QUERIES_LANDED + group * 8, parity);
+        if (mine == 1) {
+            // A row of few keys would show what is cut off from its weights: it is added as well, beforehand.
+            u32 weights[WEIGHTS];
+            float x[BLOCK_N / 2], partial[SUMS];
+            wait(0);
+            score(x, 0);
+            products_wait<0>();
+            pin(x);
+            prepare(x, 0, false);
+            softmax.weigh(x, weights);
+            softmax.rest(x, weights);
+            products_begin();
+            weigh_tile(partial, weights, values_at(0));
+            products_commit();
+            products_wait<0>();
+            pin(partial);
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) sums[i] += partial[i];
+        }
+        for (int tile = 0; tile < mine; ++tile) {
+            u32 weights[WEIGHTS];
+            float x[BLOCK_N / 2], partial[SUMS];
+            wait(tile);
+            take_turn();
+            score(x, tile);
+            products_wait<0>();
+            pin(x);
+            prepare(x, tile, true);
+            softmax.weigh(x, weights);
+            products_begin();
+            weigh_tile(partial, weights, values_at(tile));
+            products_commit();
+            fetch_ahead(tile);
+            products_wait<0>();
+            pin(partial);
+            release(tile);
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) sums[i] = fmaf(sums[i], softmax.shrink[i / 2 % 2], partial[i]);
+        }
+        if (next_head >= 0) {
+            // The next item's queries take the place of these.
+            asm volatile("barrier.cta.sync.aligned %0, 128;" ::"r"(TOGETHER + group) : "memory");
+            if (threadIdx.x % 128 == 0) fetch_queries(group, next_head, next_first);
+        }
+        // Other rows of the item have more tiles; this warpgroup only lets them pass.
+        for (int tile = mine; tile < tiles; ++tile) {
+            take_turn();
+            pass_turn(tile);
+            fetch_ahead(tile);
+            wait(tile);
+            release(tile);
+        }
+
+        __half* to = o + (static_cast<size_t>(head) * s + row) * HEAD_DIM + lane % 4 * 8;
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const float inverse = 1.0f / sums[HEAD_DIM / 2 + 2 * r];
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 32; ++i) {
+                u32 y[4];
+#pragma unroll
+                for (int j = 0; j < 4; ++j) y[j] = pack2(sums[16 * i + 4 * j + 2 * r] * inverse, sums[16 * i + 4 * j + 2 * r + 1] * inverse);
+                transpose4(y, lane);
+                if (row + r * 8 < s) *reinterpret_cast<uint4*>(to + r * 8 * HEAD_DIM + i * 32) = make_uint4(y[0], y[1], y[2], y[3]);
             }
         }
-    };
-    barrier_wait(base + QUERIES_LANDED, 0);
-    auto score = [&](float (&x)[BLOCK_N / 2], int tile) {
-        products_begin();
-        const u32 at = place(fresh(base), 0);
-        score_tile(x, at + ((QUERIES + group * QUERY_BYTES) >> 4), at + static_cast<u32>(tile) % STAGES * (KEY_BYTES >> 4));
-        products_commit();
-    };
-    auto prepare = [&](float (&x)[BLOCK_N / 2], int tile) {
-        mask(x, tile);
-        softmax.prepare(x, [&](float (&x)[BLOCK_N / 2]) {
-            score_exactly(x, base + QUERIES + group * QUERY_BYTES, base + static_cast<u32>(tile) % STAGES * KEY_BYTES, lane, warp);
-            mask(x, tile);
-        });
-    };
-    auto values_at = [&](int tile) { return place(fresh(base), 0) + (VALUES >> 4) + static_cast<u32>(tile) % STAGES * (VALUE_BYTES >> 4); };
-    for (int tile = 0; tile < mine; ++tile) {
-        u32 weights[WEIGHTS];
-        float x[BLOCK_N / 2], partial[SUMS];
-        wait(KEYS_LANDED, tile);
-        score(x, tile);
-        // Not below: a wait among exponentials and roundings keeps the compiler from mixing them.
-        wait(VALUES_LANDED, tile);
-        products_wait<0>();
-        pin(x);
-        prepare(x, tile);
-        if (mine > 1) arrive(KEYS_RELEASED, tile);
-        softmax.weigh(x, weights);
-        products_begin();
-        weigh_tile(partial, weights, values_at(tile));
-        products_commit();
-        fetch_after(tile);
-        products_wait<0>();
-        pin(partial);
-        if (mine > 1) arrive(VALUES_RELEASED, tile);
-#pragma unroll
-        for (int i = 0; i < SUMS; ++i) sums[i] = fmaf(sums[i], softmax.shrink[i / 2 % 2], partial[i]);
-    }
-    if (mine == 1) {
-        // A row of few keys would show what was cut off from its weights: it is added as well.
-        u32 weights[WEIGHTS];
-        float x[BLOCK_N / 2], partial[SUMS];
-        score(x, 0);
-        products_wait<0>();
-        pin(x);
-        prepare(x, 0);
-        softmax.weigh(x, weights);
-        softmax.rest(x, weights);
-        arrive(KEYS_RELEASED, 0);
-        products_begin();
-        weigh_tile(partial, weights, values_at(0));
-        products_commit();
-        products_wait<0>();
-        pin(partial);
-        arrive(VALUES_RELEASED, 0);
-#pragma unroll
-        for (int i = 0; i < SUMS; ++i) sums[i] += partial[i];
-    }
-    // Other rows of the block have more tiles; this warpgroup only lets them pass.
-    for (int tile = mine; tile < tiles; ++tile) {
-        fetch_after(tile);
-        wait(KEYS_LANDED, tile);
-        arrive(KEYS_RELEASED, tile);
-        wait(VALUES_LANDED, tile);
-        arrive(VALUES_RELEASED, tile);
-    }
 
-    __half* to = o + (static_cast<size_t>(head) * s + row) * HEAD_DIM + lane % 4 * 8;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        const float inverse = 1.0f / sums[HEAD_DIM / 2 + 2 * r];
-#pragma unroll
-        for (int i = 0; i < HEAD_DIM / 32; ++i) {
-            u32 y[4];
-#pragma unroll
-            for (int j = 0; j < 4; ++j) y[j] = pack2(sums[16 * i + 4 * j + 2 * r] * inverse, sums[16 * i + 4 * j + 2 * r + 1] * inverse);
-            transpose4(y, lane);
-            if (row + r * 8 < s) *reinterpret_cast<uint4*>(to + r * 8 * HEAD_DIM + i * 32) = make_uint4(y[0], y[1], y[2], y[3]);
-        }
+        if (next_head < 0) return;
+        item += static_cast<int>(gridDim.x);
+        before = uniform(before + tiles);
+        head = next_head;
+        first = next_first;
+        tiles = tiles_of(first);
+        look_ahead();
     }
 }
 

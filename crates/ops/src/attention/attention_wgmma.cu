@@ -190,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS_PER_SM)
     const u32 base = shared_address(memory);
     const int lane = threadIdx.x % 32, warp = __shfl_sync(~0u, threadIdx.x / 32, 0), group = warp / 4;
     int head, first;
-    find_block(WARPS * 16, heads, s, head, first);
+    find_block(static_cast<int>(blockIdx.x), WARPS * 16, heads, s, head, first);
     const int tiles = ((CAUSAL ? min(s, first + WARPS * 16) : s) + BLOCK_N - 1) / BLOCK_N;
     // One thread of the warpgroup that works longest asks for the tiles.
     const bool fetcher = threadIdx.x == WARPS * 32 - 128;

@@ -192,8 +192,13 @@ pub(super) fn launches(
         }
         Kind::Fp8 => {
             let (groups, keys, stages) = (constant("WARPGROUPS"), constant("BLOCK_N"), constant("STAGES"));
-            let shared = stages * keys * (2 * width + 8) + 64 * groups * width + 32 * stages + 8;
-            let blocks = steps.div_ceil(64 * groups) * heads;
+            let shared = stages * (keys * (2 * width + 8) + 16) + groups * (64 * width + 8);
+            let rows = 64 * groups;
+            let items = steps.div_ceil(rows) * heads;
+            // A block that takes several items asks for two tiles ahead: an item must have as many.
+            let fewest_keys = if causal { rows.min(steps) } else { steps };
+            let fits = build.gpu.device.multiprocessors as usize;
+            let blocks = if fewest_keys > keys { items.min(fits) } else { items };
             kernel.launch(grid_x(blocks), 128 * groups as u32, arguments).with_shared(shared)?
         }
     };
