@@ -29,6 +29,26 @@ fn clear_cases_are_clear() {
     assert_eq!(decide(eight(), vec![0.0; 500]).decision(), Decision::NotSlower);
 }
 
+#[test]
+fn a_call_needs_three_pairs_of_processes_that_say_so() {
+    for (x, call) in [(0.05, Decision::Slower), (-0.05, Decision::Faster)] {
+        let mut units = Sequential::new(eight()).expect("a plan that makes sense");
+        (0..100).for_each(|i| _ = units.push_from(i == 0, x));
+        assert!(units.decision() != call && units.lacks_pairs());
+        assert_eq!(units.e_to_call(call), 0.0, "not by others' calls either");
+        // Pairs that say the opposite do not count.
+        units.push_from(true, 0.0);
+        units.push_from(true, x);
+        assert_ne!(units.decision(), call);
+        assert_eq!(units.push_from(true, x), call);
+        assert!(!units.lacks_pairs());
+    }
+    // One pair is enough for what is not slower.
+    let mut unchanged = Sequential::new(eight()).expect("a plan that makes sense");
+    (0..9).for_each(|i| _ = unchanged.push_from(i == 0, 0.0));
+    assert_eq!(unchanged.decision(), Decision::NotSlower);
+}
+
 /// The worked example of METHODOLOGY, in percent: about 2 % slower, one unit short of the tolerance.
 const EXAMPLE: [f64; 20] =
     [2.1, 2.6, 1.4, 3.0, 0.7, 2.2, 1.9, 2.8, 2.4, 1.2, 2.0, 2.7, 1.6, 2.3, 3.1, 1.8, 2.5, 2.1, 1.5, 2.9];

@@ -221,6 +221,10 @@ impl Decide for Decider<'_> {
         wants_more
     }
 
+    fn lacks_pairs(&self, workload: usize) -> bool {
+        self.deciding.lacks_pairs(workload)
+    }
+
     fn drop_out(&mut self, workload: usize) {
         self.decided.insert(workload);
         self.deciding.drop_out(workload);

@@ -19,6 +19,8 @@ pub struct Deciding {
     /// Whether anything may be measured at the same time.
     may_overlap: bool,
     workloads_count: usize,
+    /// Of each workload, the pair of processes that had its last unit.
+    last_pairs: Vec<Option<u32>>,
     rows: Vec<Row>,
 }
 
@@ -86,6 +88,7 @@ impl Deciding {
             clock: plan.clock,
             may_overlap: plan.units_at_once > 1,
             workloads_count: names.len(),
+            last_pairs: vec![None; names.len()],
             rows: questions.into_iter().map(row).collect::<Result<_, _>>()?,
         })
     }
@@ -119,10 +122,12 @@ impl Deciding {
 
     /// One more unit of a workload; whether it wants more.
     pub fn push(&mut self, workload: usize, unit: &Unit) -> bool {
+        let last = self.last_pairs.get_mut(workload).and_then(|last| last.replace(unit.process));
+        let is_fresh = last != Some(unit.process);
         for row in self.rows.iter_mut().filter(|row| row.workload == workload) {
             row.called = None;
             let x = row.metric.as_ref().map_or(Some(unit.x), |metric| metric.x(unit));
-            if x.is_some_and(|x| row.evidence.push(x) == Decision::NotSlower) {
+            if x.is_some_and(|x| row.evidence.push_from(is_fresh, x) == Decision::NotSlower) {
                 row.pass_units_count.get_or_insert(row.evidence.units_count());
             }
         }
@@ -164,6 +169,11 @@ impl Deciding {
         }
     }
 
+    /// Whether only more pairs of processes are missing for a call: its next units should each have a fresh one.
+    pub fn lacks_pairs(&self, workload: usize) -> bool {
+        self.rows.iter().any(|row| row.workload == workload && row.evidence.lacks_pairs())
+    }
+
     /// A workload failed or cannot run: it wants no more.
     pub fn drop_out(&mut self, workload: usize) {
         for row in self.rows.iter_mut().filter(|row| row.workload == workload) {
@@ -198,8 +208,7 @@ impl Deciding {
             _ if row.is_out => 0.0,
             decision if decision == to => row.plan.alarm_e(),
             decision if !open.contains(&decision) => 0.0,
-            _ if to == Decision::Slower => row.evidence.e_slower(),
-            _ => row.evidence.e_faster(),
+            _ => row.evidence.e_to_call(to),
         };
         self.rows.iter().enumerate().map(e_value).collect()
     }

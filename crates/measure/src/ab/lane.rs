@@ -34,8 +34,10 @@ pub(super) struct Lane<'a> {
     pub is_same_build: bool,
     /// Whether its sides fail when they run at the same time.
     pub is_one_by_one: bool,
-    /// Whether each of its units has processes of its own, although its worker's serve several: it is timed by the host's clock. The host is
-    /// quicker in one process than in another, so that units of the same pair would not be independent. Known from its first unit on.
+    /// Whether its worker's processes serve several units. Known from its first unit on.
+    pub shares_processes: bool,
+    /// Whether each of its units has processes of its own all the same: it is timed by the host's clock, and the host is quicker in one process than
+    /// in another; or it seems to be slower, and more pairs must say so.
     pub has_own_processes: bool,
     /// Of this unit's inputs, base's and head's.
     pub seeds: [Seeds; 2],
@@ -71,6 +73,7 @@ impl<'a> Lane<'a> {
             is_verified: false,
             is_same_build: before.same_build.is_some(),
             is_one_by_one: false,
+            shares_processes: false,
             has_own_processes: false,
             seeds: [Seeds::fixed(0); 2],
             audits: [Audit::default(), Audit::default()],
@@ -216,6 +219,7 @@ impl<'a> Lane<'a> {
                 self.goes_on = false;
                 workload.ended = Ended::Decided;
             }
+            self.has_own_processes |= self.shares_processes && decide.lacks_pairs(self.index);
             workload.units.push(unit);
             self.units_count += 1;
         }

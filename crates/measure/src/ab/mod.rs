@@ -62,6 +62,11 @@ pub trait Decide {
     /// Adds a unit of a workload; returns whether more are wanted.
     fn push(&mut self, workload: usize, unit: &Unit) -> bool;
 
+    /// Whether its next units should each have processes of their own, although its worker's serve several.
+    fn lacks_pairs(&self, _workload: usize) -> bool {
+        false
+    }
+
     /// Nothing more will come of a workload.
     fn drop_out(&mut self, workload: usize);
 }
@@ -300,7 +305,8 @@ impl<'a> Runner<'a> {
                 lane.spent_s *= share;
                 lane.finish(self.process, report, decide, stop());
             }
-            self.process = self.process.saturating_add(u32::from(pair.is_none()));
+            // A number that was typed may be the last one; the next pair needs another all the same.
+            self.process = self.process.wrapping_add(u32::from(pair.is_none()));
         }
         self.at_once.push(lanes, report, decide, units_count);
         self.reused = pair.map(|pair| (pair, if is_first { 0 } else { served + 1 }));

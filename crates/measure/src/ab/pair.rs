@@ -123,6 +123,7 @@ impl<'a> Pair<'a> {
             slot.check_listed(spec).map_err(|error| side_lacks(side, error))?;
             let is_shared =
                 suite.workers.get(&spec.worker).is_some_and(|worker| worker.units_per_process > 1);
+            lane.shares_processes |= is_shared;
             lane.has_own_processes |= is_shared && is_by_host_clock(slot, spec);
             let worker = slot.worker().map_err(|error| side_failed(side, error))?;
             match worker.prepare(&spec.name, seed).map_err(|error| side_failed(side, error))? {

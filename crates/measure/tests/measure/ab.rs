@@ -12,13 +12,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// Wants so many units of each workload and keeps what it was told.
-struct Enough {
-    units: usize,
-    told: Vec<(usize, f64)>,
-    out: Vec<usize>,
-    rounds: u32,
-    noise: Option<f64>,
-    costs: Vec<UnitCost>,
+pub(crate) struct Enough {
+    pub units: usize,
+    pub told: Vec<(usize, f64)>,
+    pub out: Vec<usize>,
+    pub rounds: u32,
+    pub noise: Option<f64>,
+    pub costs: Vec<UnitCost>,
+    /// The workload that lacks pairs of processes from its second unit on.
+    pub lacking: Option<usize>,
 }
 
 impl Decide for Enough {
@@ -43,16 +45,21 @@ impl Decide for Enough {
         self.told.iter().filter(|(told, _)| *told == workload).count() < self.units
     }
 
+    fn lacks_pairs(&self, workload: usize) -> bool {
+        self.lacking == Some(workload) && self.told.iter().filter(|(told, _)| *told == workload).count() >= 2
+    }
+
     fn drop_out(&mut self, workload: usize) {
         self.out.push(workload);
     }
 }
 
-fn enough(units: usize) -> Enough {
-    Enough { units, told: Vec::new(), out: Vec::new(), rounds: 3, noise: None, costs: Vec::new() }
+pub(crate) fn enough(units: usize) -> Enough {
+    let (told, out, costs) = (Vec::new(), Vec::new(), Vec::new());
+    Enough { units, told, out, rounds: 3, noise: None, costs, lacking: None }
 }
 
-fn plan() -> AbPlan {
+pub(crate) fn plan() -> AbPlan {
     AbPlan {
         tolerance: 0.01,
         tolerances: Default::default(),
@@ -68,7 +75,7 @@ fn plan() -> AbPlan {
 }
 
 /// A side whose only worker has this script in it.
-fn side(script: &str, pids: &Path) -> Suite {
+pub(crate) fn side(script: &str, pids: &Path) -> Suite {
     let workload = |name: &str| {
         format!("[[workload]]\nname = \"{name}\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"w\"\n")
     };
@@ -76,7 +83,7 @@ fn side(script: &str, pids: &Path) -> Suite {
     suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
 }
 
-fn named(label: &str) -> Side {
+pub(crate) fn named(label: &str) -> Side {
     Side { label: label.to_owned(), ..Side::default() }
 }
 
@@ -350,60 +357,6 @@ fn units_measured_at_the_same_time_all_count_in_the_order_in_which_they_began() 
 }
 
 /// Tells the state of a device with its samples.
-const ON_DEVICE: &str = r#"ok_run() { say "{\"type\":\"samples\",\"workload\":\"$workload\",\"calls_per_sample\":$calls,\"elapsed_ns\":[$(durations "$samples")],\"device\":{\"sm_mhz\":1980}}"; }"#;
-
-#[test]
-fn units_on_a_device_are_measured_one_after_the_other() {
-    let dir = tempfile::tempdir().unwrap();
-    let pids = dir.path().join("pids");
-    let [base, head] = [ON_DEVICE; 2].map(|script| side(script, &pids));
-    let sides = Sides { base, head, pin: true, measure_same_code: false };
-    let mut report = ab::begin(&sides, AbPlan { units_at_once: 2, ..plan() }, named("base"), named("head"));
-    let mut units_after = Vec::new();
-    ab::measure(&sides, &mut report, |_| true, &mut enough(7), &|| false, &mut |report| {
-        units_after.push(report.workloads["other"].units.len());
-    });
-    assert_eq!(units_after, [1, 2, 3, 4, 5, 6, 7]);
-}
-
-/// Tells the timer of each workload: the host's clock for "bad".
-const TIMERS: &str = r#"listed() { timer=cuda_graph; [ "$1" = bad ] && timer=host_monotonic; printf '{"name":"%s","op":"copy","shape":[2,3],"dtype":"f32","timer":"%s"}' "$1" "$timer"; }"#;
-
-#[test]
-fn only_workloads_timed_by_the_device_share_processes() {
-    // The suite says how our CUDA worker times, other workers say so themselves.
-    for (name, script) in [("cuda", ""), ("w", TIMERS)] {
-        let dir = tempfile::tempdir().unwrap();
-        let pids = dir.path().join("pids");
-        let workload = |workload: &str, timer: &str| {
-            let timer = if name == "cuda" { format!("timer = \"{timer}\"\n") } else { String::new() };
-            format!(
-                "[[workload]]\nname = \"{workload}\"\nop = \"copy\"\nshape = [2, 3]\nworker = \"{name}\"\n{timer}"
-            )
-        };
-        let side = || {
-            let workloads = [
-                workload("bad", "host_monotonic"),
-                workload("other", "cuda_graph"),
-                workload("good", "cuda_graph"),
-            ];
-            let command = worker(script, &pids);
-            let rest = format!("[workers.{name}]\n{command}units_per_process = 8\n{}", workloads.concat());
-            suite(&format!("{PLAN}timeout_ms = 20000\n"), &rest)
-        };
-        let sides = Sides { base: side(), head: side(), pin: false, measure_same_code: false };
-        let mut report = ab::begin(&sides, plan(), named("base"), named("head"));
-        ab::measure(&sides, &mut report, |_| true, &mut enough(3), &|| false, &mut |_| {});
-        let processes = |workload: &str| -> Vec<u32> {
-            report.workloads[workload].units.iter().map(|unit| unit.process).collect()
-        };
-        assert_eq!(processes("other"), [0, 0, 0], "{name}");
-        assert_eq!(processes("good"), [0, 0, 0], "{name}");
-        assert_eq!(processes("bad"), [0, 1, 2], "{name}");
-        assert_eq!(std::fs::read_to_string(&pids).unwrap().lines().count(), 6, "{name}: two a pair");
-    }
-}
-
 #[test]
 fn an_end_from_outside_keeps_what_there_is_and_it_goes_on_from_there() {
     let dir = tempfile::tempdir().unwrap();

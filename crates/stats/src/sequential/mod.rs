@@ -1,7 +1,8 @@
 //! Decisions that may be looked at after every unit: slower than a tolerance, not slower, faster, or not known yet.
 //!
-//! A unit is a fresh pair of processes, base and head, measured side by side in random order; it gives one number,
-//! x = ln(head time / base time). Evidence is kept as e-values: nonnegative, expected to be at most 1 as long as the null
+//! A unit is a pair of processes, base and head, measured side by side in random order; it gives one number,
+//! x = ln(head time / base time). Where starting them takes long, several units have the same pair: then a call of slower or faster
+//! needs [`PAIRS_LEAST`] pairs that say so, since what sticks to one process counts again with each of its units. Evidence is kept as e-values: nonnegative, expected to be at most 1 as long as the null
 //! hypothesis holds, given the past. Such a process ever reaches 1/α with a probability of at most α (Ville), so
 //! there is no penalty for looking often and stopping when the answer is clear, which is what breaks every p-value.
 //! Going back: Wald (sequential analysis), Robbins (mixtures), Shafer and Vovk (testing by betting), Ramdas, Grünwald,
@@ -11,16 +12,19 @@
 //! random order and equal treatment of both sides make it so; see [`bets`](self::BetProcess) for why that is enough.
 
 mod bets;
+mod pairs;
 mod plan;
 mod scale;
 mod sign;
 mod suite;
 
 pub use bets::{BetProcess, Evidence};
+pub use pairs::PAIRS_LEAST;
 pub use plan::{ALARM_RATE, InvalidPlan, MISS_RATE, Plan};
 pub use sign::{SignProcess, beyond_count_min, ln_e_of_signs};
 pub use suite::e_bh;
 
+use pairs::Pairs;
 use scale::Scale;
 
 /// The evidence on a workload so far.
@@ -44,6 +48,8 @@ pub struct Sequential {
     slower: Evidence,
     not_slower: Evidence,
     faster: Evidence,
+    slower_pairs: Pairs,
+    faster_pairs: Pairs,
 }
 
 impl Sequential {
@@ -58,14 +64,21 @@ impl Sequential {
             slower: Evidence::default(),
             not_slower: Evidence::default(),
             faster: Evidence::default(),
+            slower_pairs: Pairs::default(),
+            faster_pairs: Pairs::default(),
         })
     }
 
-    /// One more unit, `x = ln(head time / base time)`; what is known now. No number is no evidence: it changes nothing.
+    /// One more unit, of a pair of processes of its own.
+    pub fn push(&mut self, x: f64) -> Decision {
+        self.push_from(true, x)
+    }
+
+    /// One more unit, `x = ln(head time / base time)`, of a pair of processes that is fresh or had the last one; what is known now. No number is no evidence: it changes nothing.
     ///
     /// Slower and Faster are final. `NotSlower` is an answer to stop at; going on may turn it into Faster, or into Slower
     /// where it was one of the misses. Neither costs error rate, since each line of evidence keeps its own.
-    pub fn push(&mut self, x: f64) -> Decision {
+    pub fn push_from(&mut self, is_fresh: bool, x: f64) -> Decision {
         if !x.is_finite() {
             return self.decision;
         }
@@ -73,13 +86,15 @@ impl Sequential {
         self.slower.push(x - line, scale);
         self.not_slower.push(line - x, scale);
         self.faster.push(-line - x, scale);
+        self.slower_pairs.push(is_fresh, x > line);
+        self.faster_pairs.push(is_fresh, x < -line);
         self.scale.push(x);
         self.units.push((x, scale));
         // Evidence grows only by units beyond its line, so only there can it have become enough.
         self.decision = match self.decision {
             Decision::Slower | Decision::Faster => self.decision,
-            _ if x > line && self.slower.e() >= self.plan.alarm_e() => Decision::Slower,
-            _ if x < -line && self.faster.e() >= self.plan.alarm_e() => Decision::Faster,
+            _ if x > line && self.e_to_call(Decision::Slower) >= self.plan.alarm_e() => Decision::Slower,
+            _ if x < -line && self.e_to_call(Decision::Faster) >= self.plan.alarm_e() => Decision::Faster,
             Decision::Undecided if x < line && self.not_slower.e() >= self.plan.pass_e() => {
                 Decision::NotSlower
             }
@@ -90,6 +105,22 @@ impl Sequential {
 
     pub fn decision(&self) -> Decision {
         self.decision
+    }
+
+    /// The evidence by which head may be called slower or faster; input for [`e_bh`]. None as long as too few pairs of processes say so.
+    pub fn e_to_call(&self, to: Decision) -> f64 {
+        let (evidence, pairs) = match to {
+            Decision::Slower => (&self.slower, &self.slower_pairs),
+            Decision::Faster => (&self.faster, &self.faster_pairs),
+            Decision::Undecided | Decision::NotSlower => return 0.0,
+        };
+        if pairs.count() < PAIRS_LEAST { 0.0 } else { evidence.e() }
+    }
+
+    /// Whether only more pairs of processes are missing for a call of slower or faster.
+    pub fn lacks_pairs(&self) -> bool {
+        let is_final = matches!(self.decision, Decision::Slower | Decision::Faster);
+        !is_final && self.slower.e().max(self.faster.e()) >= self.plan.alarm_e()
     }
 
     /// The units, in order.
@@ -106,7 +137,7 @@ impl Sequential {
         self.scale.sorted()
     }
 
-    /// Evidence that head is slower than the tolerance; input for [`e_bh`].
+    /// Evidence that head is slower than the tolerance.
     pub fn e_slower(&self) -> f64 {
         self.slower.e()
     }
@@ -122,7 +153,7 @@ impl Sequential {
         self.not_slower.e()
     }
 
-    /// Evidence that head is faster than the tolerance; input for [`e_bh`].
+    /// Evidence that head is faster than the tolerance.
     pub fn e_faster(&self) -> f64 {
         self.faster.e()
     }

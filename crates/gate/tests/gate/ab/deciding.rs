@@ -51,6 +51,21 @@ fn two_percent_slower_is_slower_and_ends_at_once() {
 }
 
 #[test]
+fn what_sticks_to_one_pair_of_processes_is_no_alarm() {
+    let mut deciding = Deciding::new(&plan(), names(8)).unwrap();
+    for _ in 0..30 {
+        assert!(deciding.push(0, &Unit { process: 0, ..with_x(0.02) }), "it goes on");
+    }
+    assert!(deciding.lacks_pairs(0) && !deciding.lacks_pairs(1));
+    deciding.finish();
+    assert_eq!(deciding.decision(0), Decision::Undecided);
+    deciding.push(0, &Unit { process: 1, ..with_x(0.02) });
+    deciding.push(0, &Unit { process: 2, ..with_x(0.02) });
+    assert_eq!(deciding.decision(0), Decision::Slower);
+    assert!(!deciding.lacks_pairs(0));
+}
+
+#[test]
 fn five_percent_faster_goes_on_beyond_not_slower_and_is_faster() {
     for seed in 0..20 {
         let (decision, units_count) = simulate(seed, -0.05, 0.005);

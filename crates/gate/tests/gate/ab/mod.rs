@@ -15,6 +15,7 @@ use holdpoint_gate::{HasExitCode, Policy, judge_sides};
 use holdpoint_model::ab::{Clock, Ended, QUANTILE};
 use holdpoint_model::*;
 use holdpoint_stats::random::Random;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const ROUNDS: u32 = 3;
 /// Fine enough that rounding to nanoseconds does not show.
@@ -39,10 +40,11 @@ fn round(base_ns: &[u64], head_ns: &[u64]) -> PairRound {
     PairRound { base_ns: base_ns.to_vec(), head_ns: head_ns.to_vec(), ..PairRound::default() }
 }
 
-/// A unit of these rounds, without its number.
+/// A unit of these rounds, without its number, of a pair of processes of its own.
 fn unit_of(rounds: impl Into<Vec<PairRound>>) -> Unit {
+    static PROCESS: AtomicU32 = AtomicU32::new(0);
     let (skip, quantile, clock) = (0, QUANTILE, Clock::Unwaited);
-    Unit { process: 0, x: 0.0, skip, quantile, clock, rounds: rounds.into() }
+    Unit { process: PROCESS.fetch_add(1, Relaxed), x: 0.0, skip, quantile, clock, rounds: rounds.into() }
 }
 
 /// A unit whose head takes e^x of base's time.
