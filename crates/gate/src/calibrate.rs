@@ -1,7 +1,7 @@
 //! Calibration: error rates on a machine, from comparing code with itself many times.
 
 use holdpoint_model::ab::Ended;
-use holdpoint_model::calibration::Visible;
+use holdpoint_model::calibration::{AlarmUnit, Visible};
 use holdpoint_model::{
     AbReport, AbWorkload, Calibrated, Calibration, Check, Judgement, Machine, SCHEMA_VERSION, Verdict,
 };
@@ -35,7 +35,7 @@ struct Trial {
     verdict: Verdict,
     seconds: f64,
     busy_s: Option<f64>,
-    xs: Vec<f64>,
+    units: Vec<AlarmUnit>,
     unit_sd: Option<f64>,
     visible: Option<f64>,
 }
@@ -47,7 +47,7 @@ impl Trial {
             verdict: check.verdict,
             seconds: workload.spent_s * share,
             busy_s: workload.busy_s(),
-            xs: workload.units.iter().map(|unit| unit.x).collect(),
+            units: workload.units.iter().map(|unit| AlarmUnit { process: unit.process, x: unit.x }).collect(),
             unit_sd: evidence.and_then(|evidence| evidence.unit_sd),
             visible: evidence.and_then(|evidence| evidence.smallest_visible_slowdown),
         }
@@ -137,7 +137,8 @@ impl Trials {
     fn workload(&self, trials: &[Trial], plan: Plan) -> Calibrated {
         let count = |verdict: Verdict| trials.iter().filter(|trial| trial.verdict == verdict).count() as u32;
         let seconds: Vec<f64> = trials.iter().map(|trial| trial.seconds).collect();
-        let units: Vec<f64> = trials.iter().map(|trial| trial.xs.len() as f64).collect();
+        let units: Vec<f64> = trials.iter().map(|trial| trial.units.len() as f64).collect();
+        let alarms = trials.iter().filter(|trial| trial.verdict == Verdict::Regressed && self.inject == 0.0);
         let median_of = |of: fn(&Trial) -> Option<f64>| {
             stats::median(&trials.iter().filter_map(of).collect::<Vec<f64>>())
         };
@@ -148,6 +149,7 @@ impl Trials {
             inject: self.inject,
             trials: trials.len() as u32,
             false_alarms: if injected { 0 } else { slower },
+            alarms: alarms.map(|trial| trial.units.clone()).collect(),
             detected: if injected { slower } else { 0 },
             passed: count(Verdict::Pass),
             faster: count(Verdict::Improved),
@@ -173,7 +175,7 @@ fn busy_share<'t>(trials: impl Iterator<Item = &'t Trial>, seconds: f64) -> Opti
 
 /// Slowdowns that would have been found, and the time needed, given the noise of all trials together.
 fn visible(trials: &[Trial], plan: Plan) -> Vec<Visible> {
-    let xs: Vec<f64> = trials.iter().flat_map(|trial| trial.xs.iter().copied()).collect();
+    let xs: Vec<f64> = trials.iter().flat_map(|trial| trial.units.iter().map(|unit| unit.x)).collect();
     let spent_s: f64 = trials.iter().map(|trial| trial.seconds).sum();
     let unit_s = spent_s / xs.len().max(1) as f64;
     let of = |seconds: f64| {

@@ -65,6 +65,9 @@ pub struct Calibrated {
     pub trials: u32,
     /// Called slower although nothing was injected.
     pub false_alarms: u32,
+    /// The units of those trials, for the question why; absent in older files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alarms: Vec<Vec<AlarmUnit>>,
     /// Called slower where a slowdown was injected.
     pub detected: u32,
     pub passed: u32,
@@ -113,6 +116,15 @@ impl Calibration {
     pub fn is_evidence(&self) -> bool {
         !self.workloads.is_empty() && self.workloads.values().all(|workload| workload.failed == 0)
     }
+}
+
+/// A unit of a trial with a false alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AlarmUnit {
+    /// Which pair of processes.
+    pub process: u32,
+    /// `ln(head / base)`.
+    pub x: f64,
 }
 
 /// The smallest slowdown that is detected within a given time.

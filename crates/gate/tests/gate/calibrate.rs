@@ -60,6 +60,13 @@ fn alarms_are_counted_by_suite_and_by_workload() {
     assert_eq!(found.false_alarms, 1, "one suite was called slower, however many of its workloads");
     let by_workload: Vec<u32> = found.workloads.values().map(|w| w.false_alarms).collect();
     assert_eq!(by_workload, [1, 1, 0]);
+    // What led to them is kept.
+    let alarms = &found.workloads["w1"].alarms;
+    assert_eq!(alarms.len(), 1);
+    let processes: Vec<u32> = alarms[0].iter().map(|unit| unit.process).collect();
+    assert_eq!(processes, (0..20).collect::<Vec<u32>>());
+    assert!(alarms[0].iter().all(|unit| (unit.x - 0.1).abs() < 1e-6));
+    assert!(found.workloads["w2"].alarms.is_empty());
 }
 
 #[test]
@@ -77,6 +84,7 @@ fn what_was_put_in_and_found_is_detected_and_no_alarm() {
     let reports = [trial(&[&SLOWER, &SLOWER]), trial(&[&SLOWER, &SAME])];
     let found = summary(0.1, &reports);
     assert_eq!((found.detected, found.false_alarms, found.false_alarm_rate_upper), (3, 0, None));
+    assert!(found.workloads.values().all(|w| w.alarms.is_empty()));
     let by_workload: Vec<[u32; 3]> =
         found.workloads.values().map(|w| [w.detected, w.passed, w.false_alarms]).collect();
     assert_eq!(by_workload, [[2, 0, 0], [1, 1, 0]]);

@@ -393,6 +393,7 @@ pub fn calibrated(inject: f64, trials: u32, called: u32, inconclusive: u32, sd: 
         inject,
         trials,
         false_alarms: if inject > 0.0 { 0 } else { called },
+        alarms: Vec::new(),
         detected: if inject > 0.0 { called } else { 0 },
         passed: trials - called - inconclusive,
         faster: 0,
