@@ -1,7 +1,7 @@
 //! Calibration: error rates on a machine, from comparing code with itself many times.
 
 use holdpoint_model::ab::Ended;
-use holdpoint_model::calibration::{AlarmUnit, Visible};
+use holdpoint_model::calibration::{TrialUnit, Visible};
 use holdpoint_model::{
     AbReport, AbWorkload, Calibrated, Calibration, Check, Judgement, Machine, SCHEMA_VERSION, Verdict,
 };
@@ -35,7 +35,7 @@ struct Trial {
     verdict: Verdict,
     seconds: f64,
     busy_s: Option<f64>,
-    units: Vec<AlarmUnit>,
+    units: Vec<TrialUnit>,
     unit_sd: Option<f64>,
     visible: Option<f64>,
 }
@@ -47,7 +47,7 @@ impl Trial {
             verdict: check.verdict,
             seconds: workload.spent_s * share,
             busy_s: workload.busy_s(),
-            units: workload.units.iter().map(|unit| AlarmUnit { process: unit.process, x: unit.x }).collect(),
+            units: workload.units.iter().map(|unit| TrialUnit { process: unit.process, x: unit.x }).collect(),
             unit_sd: evidence.and_then(|evidence| evidence.unit_sd),
             visible: evidence.and_then(|evidence| evidence.smallest_visible_slowdown),
         }
@@ -138,11 +138,11 @@ impl Trials {
         let count = |verdict: Verdict| trials.iter().filter(|trial| trial.verdict == verdict).count() as u32;
         let seconds: Vec<f64> = trials.iter().map(|trial| trial.seconds).collect();
         let units: Vec<f64> = trials.iter().map(|trial| trial.units.len() as f64).collect();
-        let alarms = trials.iter().filter(|trial| trial.verdict == Verdict::Regressed && self.inject == 0.0);
         let median_of = |of: fn(&Trial) -> Option<f64>| {
             stats::median(&trials.iter().filter_map(of).collect::<Vec<f64>>())
         };
         let (slower, injected) = (count(Verdict::Regressed), self.inject > 0.0);
+        let alarms = trials.iter().filter(|trial| trial.verdict == Verdict::Regressed && !injected);
         let inconclusive = count(Verdict::Inconclusive);
         Calibrated {
             tolerance: plan.tolerance,

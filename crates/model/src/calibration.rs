@@ -67,7 +67,7 @@ pub struct Calibrated {
     pub false_alarms: u32,
     /// The units of those trials, for the question why; absent in older files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub alarms: Vec<Vec<AlarmUnit>>,
+    pub alarms: Vec<Vec<TrialUnit>>,
     /// Called slower where a slowdown was injected.
     pub detected: u32,
     pub passed: u32,
@@ -118,9 +118,9 @@ impl Calibration {
     }
 }
 
-/// A unit of a trial with a false alarm.
+/// What is kept of a unit of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct AlarmUnit {
+pub struct TrialUnit {
     /// Which pair of processes.
     pub process: u32,
     /// `ln(head / base)`.

@@ -5,7 +5,7 @@ use super::Pair;
 use holdpoint_model::ab::{Clock, Ended};
 use holdpoint_model::{AbWorkload, Trouble, Verdict};
 use holdpoint_stats::random::Random;
-use holdpoint_stats::sequential::{Decision, Plan, Sequential};
+use holdpoint_stats::sequential::{Decision, PAIRS_LEAST, Plan, Sequential};
 
 /// Nobody waits for more than this many times what they gave, or this many units.
 const LONGER_MAX: usize = 10;
@@ -65,6 +65,9 @@ fn seen(pair: &Pair<'_>) -> String {
 }
 
 fn visible(pair: &Pair<'_>) -> String {
+    if pair.deciding.evidence(pair.index).is_some_and(Sequential::lacks_pairs) {
+        return format!("fewer than {PAIRS_LEAST} pairs of processes say so");
+    }
     let what = if pair.metric.is_none() { "slowdown" } else { "worsening" };
     match pair.evidence.smallest_visible_slowdown {
         Some(slowdown) => format!("a {what} of {} would have been seen", percent(slowdown)),

@@ -73,6 +73,15 @@ fn what_is_undecided_says_what_would_have_been_seen_and_how_long_it_would_take()
 }
 
 #[test]
+fn what_one_pair_of_processes_says_is_undecided_and_says_so() {
+    let mut of_one_pair = workload(&[0.1; 20]);
+    of_one_pair.units.iter_mut().for_each(|unit| unit.process = 0);
+    let report = judged(vec![of_one_pair], Policy::Sequential);
+    let parts = ["+10.5 %", "after 20 units", "fewer than 3 pairs of processes say so", "s would decide"];
+    assert_reason(&report.checks[0], Verdict::Inconclusive, &parts);
+}
+
+#[test]
 fn the_advised_time_decides() {
     // A unit takes 2 s.
     for (change, sd) in [(0.0, 0.008), (0.03, 0.01), (0.1, 0.0)] {
