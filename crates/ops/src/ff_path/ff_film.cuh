@@ -67,9 +67,9 @@ struct Mail {
             "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], 0;\n"
             "@!done bra again;\n}" ::"r"(address(&barriers[set]))
             : "memory");
-#else
-        __syncthreads();
 #endif
+        // A barrier of the block as well: what its threads have read before is then ordered before what they write next.
+        __syncthreads();
     }
     template <typename T>
     __device__ __forceinline__ static unsigned address(const T* at) {
