@@ -225,6 +225,8 @@ column; everything else is yours.
 <!-- holdpoint:begin summary -->
 <!-- holdpoint:end summary -->
 
+- [ ] Kernels for a GPU: `holdpoint sanitize` finds no error in any of them, at this commit:
+
 ## 4. Rollback Plan (mandatory)
 
 - [ ] Last good release:
