@@ -155,6 +155,13 @@ impl Timer {
         }
     }
 
+    /// Nanoseconds of a call that is made only once, as a graph: nothing in it has run before.
+    pub fn once(&mut self, device: &Device, call: &mut dyn Call) -> Result<u64, CudaError> {
+        self.slow_ns = 0;
+        let mut graph = Some((1, Graph::capture(device, call, 1)?));
+        Ok(self.interval(device, &mut TimedCall { call, graph: &mut graph }, true)?.0)
+    }
+
     /// Calls timed one by one, as one sample.
     fn several(
         &mut self,

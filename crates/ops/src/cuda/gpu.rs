@@ -169,15 +169,27 @@ impl Gpu {
         draw: &Distribution,
         seed: u64,
     ) -> Result<(), CudaError> {
+        let launch = self.draw_launch(buffer, dtype, draw, seed)?;
+        launch.map_or(Ok(()), |launch| launch.enqueue(&self.device))
+    }
+
+    /// A launch that draws; absent where the host draws.
+    pub(crate) fn draw_launch(
+        &mut self,
+        buffer: &Buffer,
+        dtype: Dtype,
+        draw: &Distribution,
+        seed: u64,
+    ) -> Result<Option<Launch>, CudaError> {
         let (name, scale, shift) = match draw {
             Distribution::Normal { scale, shift } => ("draw_normal", *scale, *shift),
             Distribution::Uniform { scale, shift } => ("draw_uniform", *scale, *shift),
-            Distribution::Host(_) => return Ok(()),
+            Distribution::Host(_) => return Ok(None),
         };
         let count = buffer.bytes / dtype.bytes();
         let arguments =
             Arguments::new().buffer(buffer).int(count).int(seed as usize).float(scale).float(shift);
-        self.launch_over(&Unit::new(&DRAW, dtype), name, count, arguments)?.enqueue(&self.device)
+        self.launch_over(&Unit::new(&DRAW, dtype), name, count, arguments).map(Some)
     }
 
     /// Draws values of a kind, each from a hash of the seed and its place.

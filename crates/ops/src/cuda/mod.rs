@@ -6,6 +6,7 @@ mod checking;
 mod choice;
 mod device_file;
 mod evaluate;
+mod fresh;
 mod gpu;
 mod oracle;
 mod prepared;

@@ -1,6 +1,7 @@
 //! An op on a device, ready to be timed and checked.
 
 use super::checking::Pending;
+use super::fresh::{Fresh, Look};
 use super::program::{CASE_COST_MAX, DeviceInput, HostInputs, ORACLE_COST_MAX, Program};
 use super::{Gpu, Launches};
 use crate::compare::{Leeway, Tolerance};
@@ -14,6 +15,7 @@ use holdpoint_model::machine::DeviceState;
 use holdpoint_model::report::KernelInfo;
 use holdpoint_model::suite::{Cache, Work};
 use holdpoint_model::{FailureCause, Values};
+use std::time::Instant;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
@@ -43,13 +45,13 @@ const ANSWERS_BYTES_KEPT: u64 = 256 << 20;
 const DEVICE_DRAWN_MIN: usize = 1 << 22;
 
 /// The seed of one of the inputs.
-fn input_seed(seed: u64, index: usize) -> u64 {
+pub(super) fn input_seed(seed: u64, index: usize) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index as u64
 }
 
 pub struct Prepared {
     // Before what its launches use, which it must not outlive.
-    graph: CachedGraph,
+    pub(super) graph: CachedGraph,
     pub(super) program: Program,
     pub(super) request: Request,
     pub(super) draws_count: u64,
@@ -61,6 +63,7 @@ pub struct Prepared {
     pub(super) pending: Option<Pending>,
     /// Operations that the oracle may take.
     pub(super) cost_max: u64,
+    pub(super) fresh: Fresh,
 }
 
 impl Prepared {
@@ -101,6 +104,7 @@ impl Prepared {
             is_checked_first: false,
             pending: None,
             cost_max: ORACLE_COST_MAX,
+            fresh: Fresh::default(),
         })
     }
 
@@ -191,15 +195,11 @@ impl Prepared {
         }
         self.draws_count += 1;
         self.has_answer = false;
-        self.poison()
+        self.program.poison()
     }
 
-    fn poison(&mut self) -> Result<(), CudaError> {
-        self.program.outputs.iter_mut().try_for_each(|output| output.buffer.poison())
-    }
-
-    /// Takes samples on fresh inputs. Outputs are poisoned before each and checked for poison after it. `slowdown` is time added
-    /// to each sample, as a share of it.
+    /// Takes samples on fresh inputs. Outputs are poisoned before each and checked for poison after it, and from time to time calls
+    /// on fresh inputs are timed beside them. `slowdown` is time added to each sample, as a share of it.
     pub fn run(
         &mut self,
         gpu: &mut Gpu,
@@ -208,8 +208,9 @@ impl Prepared {
         calls_per_sample: u64,
         slowdown: f64,
     ) -> Result<Times, CudaError> {
-        self.ready(gpu, how, calls_per_sample, slowdown)?;
-        self.samples(gpu, how, samples_count, calls_per_sample)
+        self.run_beside(gpu, how, calls_per_sample, slowdown, |prepared, gpu| {
+            prepared.samples(gpu, how, samples_count, calls_per_sample)
+        })
     }
 
     /// The same, and the device's state meanwhile: reading it takes longer than many samples do. Beside the host's clock it would
@@ -222,14 +223,45 @@ impl Prepared {
         calls_per_sample: u64,
         slowdown: f64,
     ) -> Result<(Times, Option<DeviceState>), CudaError> {
+        let mut state = None;
+        let times = self.run_beside(gpu, how, calls_per_sample, slowdown, |prepared, gpu| {
+            let reading = (how.0 != Timing::Host).then(|| gpu.device.state_meanwhile());
+            let times =
+                trace::step("samples", "", || prepared.samples(gpu, how, samples_count, calls_per_sample));
+            state = trace::step("state", "", || match reading {
+                Some(reading) => reading.join().ok().flatten(),
+                None => gpu.state(),
+            });
+            times
+        })?;
+        Ok((times, state))
+    }
+
+    /// Takes samples by `take`, and looks at calls on fresh inputs, if it is time to: before them or after them, as the kernel must not
+    /// know.
+    fn run_beside(
+        &mut self,
+        gpu: &mut Gpu,
+        how: (Timing, Cache),
+        calls_per_sample: u64,
+        slowdown: f64,
+        take: impl FnOnce(&mut Self, &mut Gpu) -> Result<Times, CudaError>,
+    ) -> Result<Times, CudaError> {
+        let look = self.fresh.plan(calls_per_sample);
+        let before = match look {
+            Look::Before => Some(self.look_at_fresh_calls(gpu, how, calls_per_sample)?),
+            Look::None | Look::After => None,
+        };
         trace::step("ready", "", || self.ready(gpu, how, calls_per_sample, slowdown))?;
-        let reading = (how.0 != Timing::Host).then(|| gpu.device.state_meanwhile());
-        let times = trace::step("samples", "", || self.samples(gpu, how, samples_count, calls_per_sample));
-        let state = trace::step("state", "", || match reading {
-            Some(reading) => reading.join().ok().flatten(),
-            None => gpu.state(),
-        });
-        Ok((times?, state))
+        let start = Instant::now();
+        let times = take(self, gpu)?;
+        self.fresh.note_timed(start.elapsed(), calls_per_sample, &times.elapsed_ns);
+        let after = match look {
+            Look::After => Some(self.look_at_fresh_calls(gpu, how, calls_per_sample)?),
+            Look::None | Look::Before => None,
+        };
+        before.or(after).map_or(Ok(()), |fresh_ns| self.weigh_fresh_calls(fresh_ns))?;
+        Ok(times)
     }
 
     fn ready(
@@ -253,7 +285,7 @@ impl Prepared {
     ) -> Result<Times, CudaError> {
         let mut times = Times::default();
         for _ in 0..samples_count {
-            self.poison()?;
+            self.program.poison()?;
             let mut timed = TimedCall { call: &mut self.program, graph: &mut self.graph };
             let (ns, mhz) = gpu.timer.sample(&gpu.device, &mut timed, how, calls_per_sample)?;
             times.elapsed_ns.push(ns);
@@ -276,7 +308,7 @@ impl Prepared {
     }
 
     /// A value that is still poison was not written by the call.
-    fn look_for_poison(&self, gpu: &mut Gpu) -> Result<(), CudaError> {
+    pub(super) fn look_for_poison(&self, gpu: &mut Gpu) -> Result<(), CudaError> {
         for output in &self.program.outputs {
             let found = gpu.compare(&output.buffer, &output.buffer, output.dtype, Tolerance::EXACT)?;
             if let Some(first) = found.first {
@@ -298,7 +330,7 @@ impl Prepared {
     }
 
     pub(super) fn call_once(&mut self, gpu: &mut Gpu) -> Result<(), CudaError> {
-        self.poison()?;
+        self.program.poison()?;
         self.program.host()?;
         self.program.enqueue(&gpu.device)?;
         gpu.device.synchronize()?;

@@ -158,6 +158,11 @@ impl Program {
         inputs.chain(self.outputs.iter().map(|output| output.buffer.ptr)).collect()
     }
 
+    /// Fills all outputs with NaN, so that an old answer cannot pass for a new one.
+    pub(super) fn poison(&mut self) -> Result<(), CudaError> {
+        self.outputs.iter_mut().try_for_each(|output| output.buffer.poison())
+    }
+
     /// The same as arguments.
     pub(super) fn tensor_arguments(&self) -> Arguments {
         self.tensor_addresses().into_iter().fold(Arguments::new(), |all, address| all.ptr(address))

@@ -4,6 +4,8 @@
 //! has a device: there, NVRTC is looked for as always, and compiled kernels go to a folder for temporary files.
 #![allow(clippy::unwrap_used)]
 
+mod cheats;
+
 use holdpoint_cuda::compile::Unit;
 use holdpoint_cuda::{CudaError, Dtype, Timing, device_count};
 use holdpoint_model::FailureCause;
