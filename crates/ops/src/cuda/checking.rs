@@ -239,7 +239,9 @@ impl Prepared {
         reference.enqueue(&gpu.device)?;
         let mut check = by_oracle;
         for (got, want) in self.program.outputs.iter().zip(&reference.outputs) {
-            let tolerance = Tolerance { atol: self.tolerance.atol * scale, ..self.tolerance };
+            // What it is compared with is rounded too.
+            let rtol = self.tolerance.rtol + got.dtype.unit();
+            let tolerance = Tolerance { atol: self.tolerance.atol * scale, rtol };
             let found = gpu.compare(&got.buffer, &want.buffer, got.dtype, tolerance)?;
             check.total += (got.buffer.bytes / got.dtype.bytes()) as u64;
             check.max_abs_err = check.max_abs_err.max(found.max_abs_err);
