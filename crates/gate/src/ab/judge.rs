@@ -160,7 +160,7 @@ impl Sides<'_> {
         let ended = ended(workload, report, deciding.decision(index));
         let (verdict, reason, disjoint_ci) = match (unmeasured(workload, ended), &evidence) {
             (Some((verdict, reason)), _) => (verdict, reason, None),
-            (None, None) => (Verdict::Inconclusive, not_measured(ended).to_owned(), None),
+            (None, None) => (Verdict::Inconclusive, not_measured(workload, ended), None),
             (None, Some(evidence)) => match deciding.plan(index) {
                 None => (Verdict::Inconclusive, "there is no plan for it".to_owned(), None),
                 Some(plan) => policy.judge_pair(&Pair {
@@ -268,7 +268,7 @@ impl Sides<'_> {
                 let (verdict, reason, _) = policy.judge_pair(&pair);
                 (verdict, reason)
             }
-            _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(ended).to_owned()),
+            _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(workload, ended)),
             _ => (Verdict::Inconclusive, metrics::why_missing(&metric.name).to_owned()),
         };
         let sign = metric.plan.better.sign();
@@ -350,10 +350,12 @@ fn failed(workload: &AbWorkload) -> String {
     format!("{} failed: {}: {}{said}", failure.side.as_str(), what.cause.as_str(), what.detail)
 }
 
-fn not_measured(ended: Ended) -> &'static str {
+fn not_measured(workload: &AbWorkload, ended: Ended) -> String {
     match ended {
         Ended::Interrupted => "interrupted before its first unit: --resume goes on",
+        Ended::Budget if !workload.reason.is_empty() => &workload.reason,
         Ended::Budget => "the budget was spent before its first unit: give it a longer --budget",
         _ => "there are no units",
     }
+    .to_owned()
 }
