@@ -2,6 +2,7 @@
 
 use super::deciding::{Compared, is_exact};
 use super::evidence::{self, Blocks};
+use super::resolution::why_blind;
 use super::{Deciding, estimate, exact, metrics, power};
 use crate::contradiction::is_close;
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
@@ -163,16 +164,20 @@ impl Sides<'_> {
             (None, None) => (Verdict::Inconclusive, not_measured(workload, ended), None),
             (None, Some(evidence)) => match deciding.plan(index) {
                 None => (Verdict::Inconclusive, "there is no plan for it".to_owned(), None),
-                Some(plan) => policy.judge_pair(&Pair {
-                    workload,
-                    ended,
-                    evidence,
-                    blocks: &blocks,
-                    deciding,
-                    plan,
-                    index,
-                    metric: None,
-                }),
+                Some(plan) => {
+                    let judged = policy.judge_pair(&Pair {
+                        workload,
+                        ended,
+                        evidence,
+                        blocks: &blocks,
+                        deciding,
+                        plan,
+                        index,
+                        metric: None,
+                    });
+                    let (verdict, reason) = self.unless_blind(index, workload, None, (judged.0, judged.1));
+                    (verdict, reason, judged.2)
+                }
             },
         };
         let [baseline_ms, current_ms] = medians_ms(disjoint_ci.as_ref(), evidence.as_ref());
@@ -196,6 +201,27 @@ impl Sides<'_> {
             }),
             ..blank(&metric_name(name, METRIC_TIME), status_of(verdict), verdict, reason)
         })
+    }
+
+    /// Green only where the times could have shown something else.
+    fn unless_blind(
+        &self,
+        row: usize,
+        workload: &AbWorkload,
+        metric: Option<&str>,
+        judged: (Verdict, String),
+    ) -> (Verdict, String) {
+        let known = self.deciding.evidence(row).zip(self.deciding.plan(row));
+        let why_blind = || {
+            let (evidence, plan) = known?;
+            why_blind(workload, metric, evidence.xs(), plan.tolerance)
+        };
+        match judged.0 {
+            Verdict::Pass | Verdict::Improved => {
+                why_blind().map_or(judged, |reason| (Verdict::Inconclusive, reason))
+            }
+            _ => judged,
+        }
     }
 
     /// The other metrics of the workload whose median time was judged: by evidence, then the exact ones.
@@ -266,7 +292,7 @@ impl Sides<'_> {
                     metric: Some(metric),
                 };
                 let (verdict, reason, _) = policy.judge_pair(&pair);
-                (verdict, reason)
+                self.unless_blind(row, workload, Some(&metric.name), (verdict, reason))
             }
             _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(workload, ended)),
             _ => (Verdict::Inconclusive, metrics::why_missing(&metric.name).to_owned()),
