@@ -116,6 +116,10 @@ impl<'a> Lane<'a> {
         self.had_turn && self.spending.cost().unit_s(1, 1) > left_s
     }
 
+    pub(super) fn units_count(&self) -> usize {
+        self.units_count
+    }
+
     /// Begins a unit.
     pub(super) fn begin(&mut self) {
         self.had_turn |= self.plan.rounds > 0;
