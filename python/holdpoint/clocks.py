@@ -73,6 +73,15 @@ class ThreadWaits:
             self.file = None
 
 
+def wait_within(booked_ns: int, elapsed_ns: int, beside_ns: int) -> int:
+    """The wait that a sample surely has of the one booked while it was taken and, for `beside_ns`, counters were read.
+
+    The kernel likes to take the CPU away at the end of a system call, so most waits lie beside a short sample. What does
+    not fit into the sample is not a wait of its calls."""
+    wait_ns = max(0, booked_ns - beside_ns)
+    return wait_ns if wait_ns < elapsed_ns else 0
+
+
 class NoAnswer:
     """No call has been made since the arguments were loaded."""
 
@@ -119,6 +128,7 @@ class HostCalls:
 
     def take_one(self, samples: Samples, calls: int) -> None:
         function, arguments, answer = self.function, self.arguments, None
+        outer_ns = time.perf_counter_ns()
         waited_ns = self.waits.total_ns() if self.waits is not None else None
         cpu_ns = time.process_time_ns()
         start_ns = time.perf_counter_ns()
@@ -128,9 +138,9 @@ class HostCalls:
         samples.cpu_ns.append(time.process_time_ns() - cpu_ns)
         samples.elapsed_ns.append(elapsed_ns)
         if self.waits is not None and waited_ns is not None:
-            now_ns = self.waits.total_ns() or waited_ns
-            # The kernel may book a wait a moment late; more than the sample itself is no answer.
-            samples.wait_ns.append(max(0, min(now_ns - waited_ns, elapsed_ns - 1)))
+            booked_ns = (self.waits.total_ns() or waited_ns) - waited_ns
+            beside_ns = time.perf_counter_ns() - outer_ns - elapsed_ns
+            samples.wait_ns.append(wait_within(booked_ns, elapsed_ns, beside_ns))
         self.last = answer
 
     def answer(self) -> object:

@@ -5,7 +5,15 @@ import threading
 
 import pytest
 
-from holdpoint.clocks import HostCalls, Samples, ThreadWaits, clock_resolution_ns, peak_rss_bytes, threads_count
+from holdpoint.clocks import (
+    HostCalls,
+    Samples,
+    ThreadWaits,
+    clock_resolution_ns,
+    peak_rss_bytes,
+    threads_count,
+    wait_within,
+)
 
 
 class Counted:
@@ -79,6 +87,35 @@ def test_waits_are_reported_for_each_sample_and_only_if_wanted() -> None:
     unwanted = HostCalls(lambda: None, count_waits=False)
     unwanted.load(())
     assert unwanted.take(3, 10).wait_ns == []
+
+
+def test_a_wait_booked_beside_a_sample_is_not_a_wait_of_its_calls() -> None:
+    # As seen with two processes on one CPU: 45 µs of calls, and 1.4 ms without a CPU while the counter was read.
+    assert wait_within(1_400_000, 45_000, 1_405_000) == 0
+    assert wait_within(1_400_000, 1_445_000, 5_000) == 1_395_000, "this one interrupted the calls"
+    assert wait_within(100_000, 100_000, 0) == 0, "it leaves nothing"
+
+
+class LateWaits:
+    """A kernel that books a long wait at every look."""
+
+    def __init__(self) -> None:
+        self.booked_ns = 0
+
+    def total_ns(self) -> int:
+        self.booked_ns += 10**9
+        return self.booked_ns
+
+    def close(self) -> None:
+        pass
+
+
+def test_waits_that_do_not_fit_leave_a_sample_as_it_is() -> None:
+    calls = HostCalls(lambda: None)
+    calls.waits = LateWaits()  # type: ignore[assignment]
+    calls.load(())
+    samples = calls.take(3, 10)
+    assert samples.wait_ns == [0, 0, 0]
 
 
 def test_cpu_time_is_reported_by_a_process_of_one_thread() -> None:

@@ -4,6 +4,7 @@ use holdpoint_flow::options::{RUNS_DEFAULT, UNITS_AT_ONCE};
 use holdpoint_gate::ab::{estimate, unit_plan};
 use holdpoint_gate::{THRESHOLD_PCT, compare, disjoint_ci, noise, tolerance};
 use holdpoint_measure::constants as measure;
+use holdpoint_model::ab;
 use holdpoint_model::exit::EXIT_CODES;
 use holdpoint_stats::sequential::{ALARM_RATE, MISS_RATE};
 
@@ -32,7 +33,7 @@ fn print_between(text: &str, name: &str, generated: &str) -> String {
 
 fn table() -> String {
     let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
-    let rows: [(&str, String, &str); 25] = [
+    let rows: [(&str, String, &str); 27] = [
         ("`ALARM_RATE`", percent(ALARM_RATE), "of unchanged suites may be called slower; `--alarm-rate`"),
         ("`MISS_RATE`", percent(MISS_RATE), "of workloads slower than the tolerance may pass; `--miss-rate`"),
         (
@@ -65,6 +66,12 @@ fn table() -> String {
             percent(estimate::DRIFT.exp_m1()),
             "by which both sides together may differ from the unit's other rounds",
         ),
+        (
+            "`LEFT_MIN`",
+            percent(ab::LEFT_MIN),
+            "of a sample must be left without its wait for it to stand for a round",
+        ),
+        ("`CALM_LEFT`", percent(ab::CALM_LEFT), "of a sample that hardly waited is left"),
         (
             "`CLOCK_STEP_NS`",
             format!("{} ms", measure::CLOCK_STEP_NS / 1_000_000),

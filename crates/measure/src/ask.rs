@@ -1,6 +1,7 @@
 //! Requests to a worker, and checks of its answers.
 
 use crate::audit::{Audit, AuditedRun, CLOSE_LOOK_NS};
+use crate::machine;
 use crate::schedstat::{Observation, Observer};
 use crate::schedule::SAMPLES_PER_ROUND_MAX;
 use crate::slot::Slot;
@@ -8,12 +9,15 @@ use crate::worker::WorkerError;
 use holdpoint_model::limits::CALLS_PER_SAMPLE_MAX;
 use holdpoint_model::protocol::{RunRequest, RunResult};
 use holdpoint_model::report::Answer;
-use holdpoint_model::suite::WORKER_CUDA;
+use holdpoint_model::suite::{TIMER_HOST, WORKER_CUDA};
 use holdpoint_model::{FailureCause, WorkloadSpec};
+use std::sync::LazyLock;
 use std::time::Instant;
 
 /// A sample lasts at least this many clock steps, so that the clock's resolution blurs it by less than 0.1 %.
 pub const STEPS_PER_SAMPLE: u64 = 1_000;
+/// Samples may be so many times shorter than that where the other side's calls are very long: a clock step is then a tenth.
+const SHORTER_MAX: u64 = 100;
 /// Samples in a request whose only purpose is to show how long a sample takes.
 const SAMPLES_FIRST: u64 = 3;
 /// A sample of this length is long enough for any clock, whatever slowed it down.
@@ -25,6 +29,10 @@ const LOOKS_NS_MAX: u64 = 2_000_000_000;
 /// Most close looks at a worker. On a machine that is busy in every one of them nothing can be seen, and the worker is
 /// believed.
 const LOOKS_MAX: u32 = 24;
+/// The kernel may count CPU time in steps of its clock.
+const TICK_NS: u128 = 20_000_000;
+static CPUS: LazyLock<u128> = LazyLock::new(|| machine::cpus_online().into());
+static MEMORY_BYTES: LazyLock<Option<u64>> = LazyLock::new(machine::memory_bytes);
 /// No valid check passes an error that is larger than this in absolute and in relative terms.
 const ERROR_MAX: f64 = 1e3;
 
@@ -91,14 +99,20 @@ impl Requester<'_, '_> {
         let worker = self.slot.worker()?;
         let observer = worker.process_id().filter(|_| self.spec.worker != WORKER_CUDA).map(Observer::begin);
         let start = Instant::now();
-        let result = worker.run(&request)?;
+        let mut result = worker.run(&request)?;
         let wall_ns = start.elapsed().as_nanos();
         let seen = observer.map(|observer| observer.end(worker.reader_wait_ns()));
+        let process_id = worker.process_id();
         match self.spec.bench {
-            // The calls of a harness are its own, and its times scaled to those asked for.
+            // The calls of a harness are its own, and its times scaled to those asked for: they are checked where it runs.
             Some(_) => check_turn(&result, &request)?,
             None => check_result(&result, &request, Some(wall_ns))?,
         }
+        if let Some(reported) = result.peak_rss_bytes {
+            let own_peak = process_id.and_then(|id| machine::peak_rss_bytes_of(&id.to_string()));
+            result.peak_rss_bytes = Some(bound_peak(reported, own_peak, *MEMORY_BYTES)?);
+        }
+        self.audit.is_by_host = self.slot.timer(self.spec).as_deref() == Some(TIMER_HOST);
         Ok((result, seen))
     }
 
@@ -154,22 +168,55 @@ impl Requester<'_, '_> {
         // Rather longer samples than more of them.
         let longer = CLOSE_LOOK_NS.div_ceil(sample_ns.saturating_mul(samples_count)).max(1);
         let calls_per_sample = calls_per_sample.saturating_mul(longer).min(CALLS_PER_SAMPLE_MAX);
-        self.audit.had_close_look = true;
+        self.audit.begin_look();
         // Each look also makes untimed calls, about a sample's worth in each of its two requests.
         let look_ns = sample_ns.saturating_mul(longer).saturating_mul(samples_count + 3);
         let looks_max = LOOKS_NS_MAX.div_ceil(look_ns).clamp(1, LOOKS_MAX.into());
         for _ in 0..looks_max {
-            let (result, seen) = self.request(1, calls_per_sample)?;
+            let wants_other_calls = self.audit.wants_other_calls(sample_ns.saturating_mul(longer));
+            let calls_per_sample = calls_per_sample.saturating_mul(if wants_other_calls { 2 } else { 1 });
+            let (one, seen) = self.request(1, calls_per_sample)?;
             if let Some(seen) = seen {
-                self.audit.set_cost(&AuditedRun { result: &result, seen });
+                self.audit.set_cost(&AuditedRun { result: &one, seen });
             }
-            self.run(samples_count, calls_per_sample)?;
-            if self.audit.is_trusted() {
+            let several = self.run(samples_count, calls_per_sample)?;
+            self.audit.learn_untimed(&one, &several);
+            if self.audit.is_trusted() && !self.audit.wants_other_calls(sample_ns.saturating_mul(longer)) {
                 break;
             }
         }
         Ok(())
     }
+
+    /// Takes one sample after the turns of a unit: what a request costs among them shows what a turn took besides its samples.
+    pub(crate) fn ask_for_one(&mut self, calls_per_sample: u64) -> Result<(), WorkerError> {
+        let (result, seen) = self.request(1, calls_per_sample)?;
+        if let Some(seen) = seen {
+            self.audit.add_cost(&AuditedRun { result: &result, seen });
+        }
+        Ok(())
+    }
+}
+
+/// One number of calls for both sides, from each one's own: that of the side which needs more, unless a sample of the other
+/// then takes longer than `sample_ns_max`. Fails, with the side, where the quicker one's samples are then too short for a clock.
+pub(crate) fn batch_of_both(batches: [Batch; 2], sample_ns_max: u64) -> Result<Batch, (usize, WorkerError)> {
+    let call_ns = batches.map(|batch| batch.sample_ns as f64 / batch.calls_per_sample as f64);
+    let slow_ns = call_ns[0].max(call_ns[1]);
+    let [most, least] =
+        [u64::max, u64::min].map(|of| of(batches[0].calls_per_sample, batches[1].calls_per_sample));
+    let fitting = (sample_ns_max as f64 / slow_ns) as u64;
+    let calls_per_sample = most.min(fitting.max(least));
+    let quick = usize::from(call_ns[1] < call_ns[0]);
+    let own = batches[quick];
+    if calls_per_sample < own.calls_per_sample / SHORTER_MAX {
+        let detail = format!(
+            "a call of {:.1} ns, beside one of {:.0} ns on the other side: no sample suits both; does it do anything?",
+            call_ns[quick], slow_ns
+        );
+        return Err((quick, WorkerError::new(FailureCause::BadTime, detail)));
+    }
+    Ok(Batch { calls_per_sample, sample_ns: (slow_ns * calls_per_sample as f64) as u64 })
 }
 
 pub(crate) fn verify(
@@ -203,6 +250,19 @@ pub(crate) fn why_wrong(answer: &Answer) -> Option<String> {
     }
 }
 
+/// The peak of memory that a worker reported, but not below that of its process as seen from outside; a process that makes the calls
+/// for it may have more. Fails beyond the machine's memory.
+fn bound_peak(reported: u64, seen: Option<u64>, memory_bytes: Option<u64>) -> Result<u64, WorkerError> {
+    match memory_bytes {
+        Some(most) if reported > most => {
+            let detail =
+                format!("the worker reported a peak of {reported} bytes, the machine has {most} bytes");
+            Err(WorkerError::new(FailureCause::Mismatch, detail))
+        }
+        _ => Ok(seen.map_or(reported, |seen| seen.max(reported))),
+    }
+}
+
 /// Checks a turn of a harness. Benchmarks may be set to take fewer samples than are asked for.
 fn check_turn(result: &RunResult, request: &RunRequest) -> Result<(), WorkerError> {
     let got = (result.elapsed_ns.len() as u64).clamp(1, request.samples_count.max(1));
@@ -222,10 +282,9 @@ fn check_result(result: &RunResult, request: &RunRequest, wall_ns: Option<u128>)
     if !cpu_ns.is_empty() && cpu_ns.len() != got {
         return failed(FailureCause::Mismatch, "as many CPU times as samples are needed, or none");
     }
-    let is_too_long = || wait_ns.iter().zip(elapsed_ns).any(|(wait, elapsed)| wait >= elapsed);
-    if !wait_ns.is_empty() && (wait_ns.len() != got || is_too_long()) {
-        let detail = "as many waits as samples are needed, each shorter than its sample, or none";
-        return failed(FailureCause::Mismatch, detail);
+    // One that is longer than its sample may be honest, booked between reading the counter and the clock. It is not taken off.
+    if !wait_ns.is_empty() && wait_ns.len() != got {
+        return failed(FailureCause::Mismatch, "as many waits as samples are needed, or none");
     }
     if elapsed_ns.contains(&0) {
         return failed(FailureCause::BadTime, "a sample took 0 ns");
@@ -239,5 +298,68 @@ fn check_result(result: &RunResult, request: &RunRequest, wall_ns: Option<u128>)
         let detail = format!("the worker reported {reported_ns} ns of work during {wall_ns} ns of wall time");
         return failed(FailureCause::BadTime, &detail);
     }
+    let cpu_ns: u128 = cpu_ns.iter().map(|ns| u128::from(*ns)).sum();
+    let cpus = *CPUS;
+    if let Some(wall_ns) = wall_ns
+        && cpu_ns > cpus * (wall_ns + wall_ns / 100 + TICK_NS)
+    {
+        let detail =
+            format!("the worker reported {cpu_ns} ns of CPU time during {wall_ns} ns on {cpus} CPUs");
+        return failed(FailureCause::BadTime, &detail);
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(samples: usize) -> RunResult {
+        RunResult { calls_per_sample: 1, elapsed_ns: vec![1_000_000; samples], ..RunResult::default() }
+    }
+
+    fn check(result: &RunResult) -> Result<(), FailureCause> {
+        let (samples_count, calls_per_sample) = (result.elapsed_ns.len() as u64, 1);
+        let request = RunRequest { samples_count, calls_per_sample, workload: String::new(), seed: 0 };
+        check_result(result, &request, Some(20_000_000)).map_err(|error| error.cause)
+    }
+
+    #[test]
+    fn calls_that_one_side_reports_to_be_short_do_not_keep_the_other_busy() {
+        let batch = |calls_per_sample, sample_ns| Batch { calls_per_sample, sample_ns };
+        let ask_both = |base, head| batch_of_both([base, head], 7_500_000_000);
+        let of_both = |base, head| {
+            let both = ask_both(base, head).map_err(|(side, error)| (side, error.cause));
+            let swapped = ask_both(head, base).map_err(|(side, error)| (1 - side, error.cause));
+            assert_eq!(both, swapped, "whichever side it is");
+            both
+        };
+        let millisecond = batch(1, 1_000_000);
+        assert_eq!(of_both(millisecond, batch(30, 30_000)), Ok(batch(30, 30_000_000)));
+        assert_eq!(of_both(millisecond, batch(30_000, 30_000)), Ok(batch(7_500, 7_500_000_000)));
+        let pretends = batch(3_000_000_000, 30_000);
+        assert_eq!(of_both(millisecond, pretends), Err((1, FailureCause::BadTime)));
+        assert_eq!(of_both(batch(1, 20_000_000_000), batch(1, 19_000_000_000)), Ok(batch(1, 20_000_000_000)));
+    }
+
+    #[test]
+    fn waits_that_do_not_fit_are_no_fault_of_the_worker() {
+        assert_eq!(check(&RunResult { wait_ns: vec![1_400_000, 0], ..result(2) }), Ok(()));
+        assert_eq!(check(&RunResult { wait_ns: vec![0], ..result(2) }), Err(FailureCause::Mismatch));
+    }
+
+    #[test]
+    fn no_more_cpu_time_is_believed_than_the_machine_has() {
+        assert_eq!(check(&RunResult { cpu_ns: vec![900_000; 2], ..result(2) }), Ok(()));
+        let huge = RunResult { cpu_ns: vec![u64::MAX, 1], ..result(2) };
+        assert_eq!(check(&huge), Err(FailureCause::BadTime));
+    }
+
+    #[test]
+    fn a_peak_of_memory_lies_between_that_of_the_process_and_the_machines() {
+        let peak = |reported| bound_peak(reported, Some(1000), Some(9000)).map_err(|error| error.cause);
+        assert_eq!(peak(10), Ok(1000), "less than was seen");
+        assert_eq!(peak(2000), Ok(2000), "of a process that works for it");
+        assert_eq!(peak(9001), Err(FailureCause::Mismatch));
+    }
 }

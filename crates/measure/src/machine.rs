@@ -51,7 +51,7 @@ fn cpu_model() -> String {
 }
 
 /// All CPUs online: an affinity mask does not make another machine.
-fn cpus_online() -> u32 {
+pub(crate) fn cpus_online() -> u32 {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let count = text.lines().filter(|line| field(line, "processor").is_some()).count();
     u32::try_from(count.max(1)).unwrap_or(u32::MAX)
@@ -84,6 +84,11 @@ pub fn revision(dir: &Path) -> Option<Revision> {
 
 pub fn peak_rss_bytes() -> Option<u64> {
     peak_rss_bytes_of("self")
+}
+
+/// All memory of the machine.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    memory_kib().map(|kib| kib << 10)
 }
 
 /// Of another process, by its number.

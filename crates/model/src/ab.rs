@@ -324,6 +324,12 @@ impl SideNumbers {
     }
 }
 
+/// The share of a sample that must be left when its wait is taken off: a process that shares its CPU with three others has as much.
+/// Of what is left of less, most may be the error of the wait.
+pub const LEFT_MIN: f64 = 0.25;
+/// A sample of which this share is left hardly waited: the error of its wait is below most tolerances.
+pub const CALM_LEFT: f64 = 0.99;
+
 impl PairRound {
     /// A side's numbers beside its times.
     pub fn numbers(&self, side: SideName) -> &SideNumbers {
@@ -338,16 +344,35 @@ impl PairRound {
         self.base_wait_ns.len() == self.base_ns.len() && self.head_wait_ns.len() == self.head_ns.len()
     }
 
-    /// The times of a side's samples as they are compared.
+    /// The times of a side's samples as they are compared. A wait that does not fit its sample is not taken off.
     pub fn times_ns(&self, side: SideName, clock: Clock) -> impl Iterator<Item = u64> + '_ {
+        self.wall_and_wait_ns(side, clock).map(|(ns, wait_ns)| if wait_ns < ns { ns - wait_ns } else { ns })
+    }
+
+    /// The times of both sides that may stand for the round, without the first `skip`: of samples that hardly waited, if each side has one;
+    /// else of those of which enough is left. Nothing of a side where no sample is left, then of neither.
+    pub fn sound_ns(&self, clock: Clock, skip: usize) -> [Vec<u64>; 2] {
+        let kept = |left_min: f64| {
+            [SideName::Base, SideName::Head].map(|side| {
+                let samples = self.wall_and_wait_ns(side, clock).skip(skip);
+                let left = samples.map(|(ns, wait_ns)| (ns, ns.saturating_sub(wait_ns)));
+                left.filter(|(ns, left)| *left as f64 >= left_min * *ns as f64)
+                    .map(|(_, left)| left)
+                    .collect()
+            })
+        };
+        let has_both = |sides: &[Vec<u64>; 2]| sides.iter().all(|times| !times.is_empty());
+        [CALM_LEFT, LEFT_MIN].into_iter().map(kept).find(has_both).unwrap_or_default()
+    }
+
+    fn wall_and_wait_ns(&self, side: SideName, clock: Clock) -> impl Iterator<Item = (u64, u64)> + '_ {
         let takes_off = clock == Clock::Unwaited && self.tells_waits();
         let (times, waits) = match side {
             SideName::Base => (&self.base_ns, &self.base_wait_ns),
             SideName::Head => (&self.head_ns, &self.head_wait_ns),
         };
         let times = if clock.is_cpu() { &self.numbers(side).cpu_ns } else { times };
-        let waited = move |i: usize| if takes_off { waits[i] } else { 0 };
-        times.iter().enumerate().map(move |(i, ns)| ns.saturating_sub(waited(i)))
+        times.iter().enumerate().map(move |(i, ns)| (*ns, if takes_off { waits[i] } else { 0 }))
     }
 }
 
@@ -368,6 +393,8 @@ pub enum Trouble {
     SharedDevice,
     /// Both sides together were slower or faster than in the unit's other rounds.
     Drift,
+    /// A side has no sample of which enough is left without its wait for a CPU.
+    Waits,
 }
 
 impl Trouble {
@@ -379,6 +406,7 @@ impl Trouble {
             Self::Competing => "competing",
             Self::SharedDevice => "shared_device",
             Self::Drift => "drift",
+            Self::Waits => "waits",
         }
     }
 }
@@ -486,9 +514,28 @@ mod tests {
             (times(&told, SideName::Base), times(&told, SideName::Head)),
             (vec![100, 150], vec![100, 210])
         );
+        let unfitting = round(&[100, 199], &[110, 500]);
+        assert_eq!(
+            (times(&unfitting, SideName::Base), times(&unfitting, SideName::Head)),
+            (vec![100, 1], vec![110, 210])
+        );
         for untold in [round(&[], &[10, 0]), round(&[0, 50], &[]), round(&[1], &[1])] {
             assert_eq!(times(&untold, SideName::Base), [100, 200]);
             assert_eq!(times(&untold, SideName::Head), [110, 210]);
         }
+    }
+
+    #[test]
+    fn what_stands_for_a_round_has_hardly_waited_or_has_enough_left() {
+        let sound = |base: &[u64], head: &[u64]| round(base, head).sound_ns(Clock::Unwaited, 0);
+        let none = [Vec::<u64>::new(), Vec::new()];
+        assert_eq!(sound(&[1, 100], &[0, 0]), [vec![99], vec![110, 210]]);
+        assert_eq!(sound(&[1, 100], &[11, 150]), [vec![99, 100], vec![99, 60]], "base alone hardly waited");
+        assert_eq!(sound(&[76, 151], &[0, 0]), none, "of base less than a quarter is left");
+        assert_eq!(sound(&[100, 900], &[0, 0]), none);
+        let untold = round(&[100, 900], &[]);
+        assert_eq!(untold.sound_ns(Clock::Unwaited, 1), [vec![200], vec![210]], "waits of one side");
+        let wall = round(&[100, 900], &[0, 0]).sound_ns(Clock::Wall, 0);
+        assert_eq!(wall, [vec![100, 200], vec![110, 210]]);
     }
 }

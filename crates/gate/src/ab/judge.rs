@@ -2,6 +2,7 @@
 
 use super::deciding::{Compared, is_exact};
 use super::evidence::{self, Blocks};
+use super::resolution::why_blind;
 use super::{Deciding, estimate, exact, metrics, power};
 use crate::contradiction::is_close;
 use crate::judge::{blank, overall_status, overall_verdict, status_of};
@@ -160,19 +161,23 @@ impl Sides<'_> {
         let ended = ended(workload, report, deciding.decision(index));
         let (verdict, reason, disjoint_ci) = match (unmeasured(workload, ended), &evidence) {
             (Some((verdict, reason)), _) => (verdict, reason, None),
-            (None, None) => (Verdict::Inconclusive, not_measured(ended).to_owned(), None),
+            (None, None) => (Verdict::Inconclusive, not_measured(workload, ended), None),
             (None, Some(evidence)) => match deciding.plan(index) {
                 None => (Verdict::Inconclusive, "there is no plan for it".to_owned(), None),
-                Some(plan) => policy.judge_pair(&Pair {
-                    workload,
-                    ended,
-                    evidence,
-                    blocks: &blocks,
-                    deciding,
-                    plan,
-                    index,
-                    metric: None,
-                }),
+                Some(plan) => {
+                    let judged = policy.judge_pair(&Pair {
+                        workload,
+                        ended,
+                        evidence,
+                        blocks: &blocks,
+                        deciding,
+                        plan,
+                        index,
+                        metric: None,
+                    });
+                    let (verdict, reason) = self.unless_blind(index, workload, None, (judged.0, judged.1));
+                    (verdict, reason, judged.2)
+                }
             },
         };
         let [baseline_ms, current_ms] = medians_ms(disjoint_ci.as_ref(), evidence.as_ref());
@@ -196,6 +201,27 @@ impl Sides<'_> {
             }),
             ..blank(&metric_name(name, METRIC_TIME), status_of(verdict), verdict, reason)
         })
+    }
+
+    /// Green only where the times could have shown something else.
+    fn unless_blind(
+        &self,
+        row: usize,
+        workload: &AbWorkload,
+        metric: Option<&str>,
+        judged: (Verdict, String),
+    ) -> (Verdict, String) {
+        let known = self.deciding.evidence(row).zip(self.deciding.plan(row));
+        let why_blind = || {
+            let (evidence, plan) = known?;
+            why_blind(workload, metric, evidence.xs(), plan.tolerance)
+        };
+        match judged.0 {
+            Verdict::Pass | Verdict::Improved => {
+                why_blind().map_or(judged, |reason| (Verdict::Inconclusive, reason))
+            }
+            _ => judged,
+        }
     }
 
     /// The other metrics of the workload whose median time was judged: by evidence, then the exact ones.
@@ -266,9 +292,9 @@ impl Sides<'_> {
                     metric: Some(metric),
                 };
                 let (verdict, reason, _) = policy.judge_pair(&pair);
-                (verdict, reason)
+                self.unless_blind(row, workload, Some(&metric.name), (verdict, reason))
             }
-            _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(ended).to_owned()),
+            _ if workload.units.is_empty() => (Verdict::Inconclusive, not_measured(workload, ended)),
             _ => (Verdict::Inconclusive, metrics::why_missing(&metric.name).to_owned()),
         };
         let sign = metric.plan.better.sign();
@@ -350,10 +376,12 @@ fn failed(workload: &AbWorkload) -> String {
     format!("{} failed: {}: {}{said}", failure.side.as_str(), what.cause.as_str(), what.detail)
 }
 
-fn not_measured(ended: Ended) -> &'static str {
+fn not_measured(workload: &AbWorkload, ended: Ended) -> String {
     match ended {
         Ended::Interrupted => "interrupted before its first unit: --resume goes on",
+        Ended::Budget if !workload.reason.is_empty() => &workload.reason,
         Ended::Budget => "the budget was spent before its first unit: give it a longer --budget",
         _ => "there are no units",
     }
+    .to_owned()
 }

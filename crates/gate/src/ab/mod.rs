@@ -10,6 +10,7 @@ mod exact;
 mod judge;
 mod metrics;
 mod power;
+mod resolution;
 mod resume;
 pub(crate) mod times;
 pub mod unit_plan;

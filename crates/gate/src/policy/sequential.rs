@@ -155,6 +155,7 @@ fn worst_trouble(workload: &AbWorkload) -> Option<Trouble> {
         Trouble::SharedDevice,
         Trouble::Throttled,
         Trouble::Drift,
+        Trouble::Waits,
         Trouble::ClockStep,
     ];
     let count = |trouble: &Trouble| rounds().filter(|round| round.trouble.contains(trouble)).count();

@@ -116,6 +116,10 @@ impl<'a> Lane<'a> {
         self.had_turn && self.spending.cost().unit_s(1, 1) > left_s
     }
 
+    pub(super) fn units_count(&self) -> usize {
+        self.units_count
+    }
+
     /// Begins a unit.
     pub(super) fn begin(&mut self) {
         self.had_turn |= self.plan.rounds > 0;
@@ -214,7 +218,13 @@ impl<'a> Lane<'a> {
         let rounds = std::mem::take(&mut self.rounds_taken);
         let UnitPlan { skip, quantile, clock, .. } = self.plan;
         let mut unit = Unit { process, x: 0.0, skip, quantile, clock, rounds };
-        if decide.estimate(&mut unit).is_some() {
+        if decide.estimate(&mut unit).is_none() {
+            let are_waits = clock == Clock::Unwaited && unit.rounds.iter().any(PairRound::tells_waits);
+            if are_waits && workload.units.is_empty() {
+                workload.reason = NO_SOUND_ROUND.to_owned();
+            }
+        } else {
+            workload.reason.clear();
             if !decide.push(self.index, &unit) && self.goes_on {
                 self.goes_on = false;
                 workload.ended = Ended::Decided;
@@ -258,6 +268,9 @@ impl<'a> Lane<'a> {
         decide.drop_out(self.index);
     }
 }
+
+/// Why a workload whose rounds were measured has no unit.
+const NO_SOUND_ROUND: &str = "its samples waited for a CPU for most of their time, in every round on at least one side: it takes a quieter machine";
 
 fn same_build(same: &SameBuild) -> String {
     let hash = same.head_sha256.get(..12).unwrap_or_default();

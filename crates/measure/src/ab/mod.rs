@@ -373,6 +373,8 @@ impl<'a> OneUnit<'a, '_> {
                 Lane::pass_blame(lanes, at);
             }
             if !stop() {
+                lanes[at].attempt(&mut pair, |lane, pair| pair.ask_for_one(lane, random));
+                Lane::pass_blame(lanes, at);
                 lanes[at].attempt(&mut pair, |lane, pair| pair.verify(lane));
                 Lane::pass_blame(lanes, at);
             }

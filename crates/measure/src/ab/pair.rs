@@ -4,21 +4,26 @@ use super::Sides;
 use super::lane::Lane;
 use super::numbers;
 use super::trouble::{DeviceTurn, Watch, device_trouble};
-use crate::ask::{self, Requester, Seeds};
-use crate::audit::Audit;
+use crate::ask::{self, Batch, Requester, Seeds};
+use crate::audit::{Audit, LOOK_EVERY};
 use crate::pace::{rest_after, samples_at_limit};
 use crate::slot::Slot;
 use crate::worker::{self, Coming, Commands, Copies, Place, Prepared, Worker, WorkerError};
 use holdpoint_cuda::trace;
 use holdpoint_model::ab::{Clock, SideKernels};
 use holdpoint_model::protocol::{RunRequest, RunResult};
-use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WORKER_CUDA};
+use holdpoint_model::suite::{TIMER_HOST, WORKER_BUILTIN, WORKER_COMMAND, WORKER_CUDA};
 use holdpoint_model::{FailureCause, PairRound, SideName, SideNumbers, Suite, WorkloadSpec};
 use holdpoint_stats::random::Random;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 const SIDES: [SideName; 2] = [SideName::Base, SideName::Head];
+/// So many samples of the slower side fit into a request's time-out, with the untimed calls before them and on a machine that slows down.
+const SAMPLES_PER_TIMEOUT: f64 = 8.0;
+/// Turns of at least so many samples are followed by a request for one in every second unit: it takes a fraction of the unit's time.
+const SAMPLES_PER_ONE: u32 = 4;
 
 /// Why a workload takes no further part in a unit.
 #[derive(Clone)]
@@ -88,10 +93,10 @@ impl<'a> Pair<'a> {
         Ok(Requester { slot, spec, seeds: &mut lane.seeds[side], audit: &mut lane.audits[side] })
     }
 
-    /// A resumed comparison has lost what was learned about the workers.
+    /// A resumed comparison has lost what was learned about the workers, and some processes are drawn to be looked at again.
     fn look_closely(&mut self, lane: &mut Lane<'a>) -> Result<(), Stop> {
         let (calls, sample_ns) = (lane.calls_per_sample, (lane.spending.sample_s() * 1e9) as u64);
-        for side in (0..SIDES.len()).filter(|side| !lane.audits[*side].had_close_look).collect::<Vec<_>>() {
+        for side in (0..SIDES.len()).filter(|side| lane.audits[*side].wants_look()).collect::<Vec<_>>() {
             self.requester(lane, side)?
                 .look_closely(calls, sample_ns)
                 .map_err(|error| side_failed(side, error))?;
@@ -116,6 +121,9 @@ impl<'a> Pair<'a> {
         let mut kernels = [None, None];
         // Other inputs in every unit, the same on both sides.
         let draw = random.bits();
+        // The plan's seed may be known to what is measured.
+        let is_look_due = RandomState::new().hash_one(()).is_multiple_of(LOOK_EVERY);
+        lane.audits.iter_mut().for_each(|audit| audit.begin_process(is_look_due));
         for side in side_order(random) {
             let (spec, suite) = (lane.specs[side], self.sides.pair()[side]);
             let seed = suite.seed_of(spec) ^ draw;
@@ -163,17 +171,19 @@ impl<'a> Pair<'a> {
             self.check_answers(lane, "without timing")?;
             return Err(Stop::SameCode(Box::new(kernels)));
         }
-        let (mut sample_ns, mut turn_s) = (1, 0.0);
-        // The first side again, so that both use the number of calls of the side that needs more.
-        for side in side_order(random).into_iter().cycle().take(3) {
+        // Each by its own: calls that one side reports to be short must not keep the other busy.
+        let (mut batches, mut turn_s) = ([Batch { calls_per_sample: 1, sample_ns: 1 }; 2], 0.0);
+        for side in side_order(random) {
             let (calls, start) = (lane.calls_per_sample, Instant::now());
             let batch = self.requester(lane, side)?.choose_batch(calls);
             turn_s = start.elapsed().as_secs_f64().max(turn_s);
-            let batch = batch.map_err(|error| side_failed(side, error))?;
-            lane.calls_per_sample = batch.calls_per_sample;
-            sample_ns = batch.sample_ns.max(if batch.calls_per_sample == calls { sample_ns } else { 1 });
+            batches[side] = batch.map_err(|error| side_failed(side, error))?;
         }
-        lane.spending.set_sample(sample_ns);
+        let timeout_ms = self.sides.base.measure.timeout_ms.min(self.sides.head.measure.timeout_ms);
+        let both = ask::batch_of_both(batches, (timeout_ms * 1e6 / SAMPLES_PER_TIMEOUT) as u64)
+            .map_err(|(side, error)| side_failed(side, error))?;
+        lane.calls_per_sample = both.calls_per_sample;
+        lane.spending.set_sample(both.sample_ns);
         if lane.specs.iter().all(|spec| spec.bench.is_some()) {
             lane.spending.set_turn(turn_s);
         }
@@ -304,6 +314,21 @@ impl<'a> Pair<'a> {
     fn processes(&mut self, lane: &Lane<'a>) -> Vec<u32> {
         let process_id = |side: usize| self.slots[side].get(lane.specs[side].worker.as_str())?.process_id();
         [process_id(0), process_id(1)].into_iter().flatten().collect()
+    }
+
+    /// Asks each side for one sample, to see what a request costs beside one: what turns hide shows against it.
+    pub(super) fn ask_for_one(&mut self, lane: &mut Lane<'a>, random: &mut Random) -> Result<(), Stop> {
+        let is_due = lane.plan.samples >= SAMPLES_PER_ONE && lane.units_count().is_multiple_of(2);
+        let is_process =
+            lane.specs.iter().all(|spec| ![WORKER_COMMAND, WORKER_CUDA].contains(&&*spec.worker));
+        if lane.rounds_taken.is_empty() || !is_due || !is_process {
+            return Ok(());
+        }
+        for side in side_order(random) {
+            let calls = lane.calls_per_sample;
+            self.requester(lane, side)?.ask_for_one(calls).map_err(|error| side_failed(side, error))?;
+        }
+        Ok(())
     }
 
     /// Checks the answers that the timed calls left behind, if a check is due.

@@ -1,7 +1,7 @@
 //! The built-in ops as a worker in this process.
 
 use super::{Computed, Prepared, Worker, WorkerError, op_request};
-use crate::schedstat::ThreadWaits;
+use crate::schedstat::{ThreadWaits, wait_within};
 use crate::{clock, machine};
 use holdpoint_model::fuzz::{Evaluated, Evaluation};
 use holdpoint_model::metric::SIDE_METRICS;
@@ -102,6 +102,7 @@ impl Worker for Builtin {
         let mut wait_ns = Vec::new();
         let loop_start = Instant::now();
         for _ in 0..samples_count {
+            let outer = Instant::now();
             let waited_ns = waits.and_then(ThreadWaits::total_ns);
             let start = Instant::now();
             for _ in 0..calls_per_sample {
@@ -115,12 +116,11 @@ impl Worker for Builtin {
             }
             let sample_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
             elapsed_ns.push(sample_ns);
-            // A wait just before or after the sample may be counted with it.
-            let waited = waits
-                .and_then(ThreadWaits::total_ns)
-                .zip(waited_ns)
-                .map(|(after, before)| after.saturating_sub(before));
-            wait_ns.extend(waited.map(|ns| if ns < sample_ns { ns } else { 0 }));
+            let booked_ns = waits.and_then(ThreadWaits::total_ns).zip(waited_ns);
+            wait_ns.extend(booked_ns.map(|(after, before)| {
+                let beside_ns = clock::nanos(outer.elapsed()).saturating_sub(sample_ns);
+                wait_within(after.saturating_sub(before), sample_ns, beside_ns)
+            }));
         }
         // Reading waits takes about as long as a short sample.
         let untimed_ns = clock::nanos(loop_start.elapsed()).saturating_sub(elapsed_ns.iter().sum());

@@ -195,10 +195,14 @@ impl Commands {
             seeded.env.extend([turn.env()]);
             let command = turn.command(&spec.command, &benches, samples, pace);
             let finished = execute(&command, &seeded, &place, timeout, Stdio::piped())?;
+            let mut reported_ns = 0.0;
             for ((bench, (_, wanted)), times_ns) in benches.iter().zip(turns).zip(&mut times_ns) {
                 let wanted = if one_sample { 1 } else { *wanted };
-                times_ns.extend(turn.read(bench, &finished.stdout, wanted)?);
+                let read_ns = turn.read(bench, &finished.stdout, wanted)?;
+                reported_ns += read_ns.iter().sum::<f64>();
+                times_ns.extend(read_ns);
             }
+            check_harness(reported_ns, finished.wall)?;
             wall += finished.wall;
         }
         Ok((times_ns, wall))
@@ -348,6 +352,20 @@ impl<'a> Printed<'a> {
     }
 }
 
+/// Each sample of a harness has at least one call, so all of them together take no longer than its process.
+fn check_harness(reported_ns: f64, wall: Duration) -> Result<(), WorkerError> {
+    let wall_ns = wall.as_nanos() as f64;
+    if reported_ns <= 1.01 * wall_ns + 1e6 {
+        return Ok(());
+    }
+    let detail = format!(
+        "the harness reported samples of {:.3} ms in all, its process took {:.3} ms",
+        reported_ns / 1e6,
+        wall_ns / 1e6
+    );
+    Err(WorkerError::new(FailureCause::BadTime, detail))
+}
+
 /// Runs what a workload needs run once, unless that has been done in its folder. It may take as long as it likes.
 pub(crate) fn set_up(spec: &WorkloadSpec, place: &Place) -> Result<(), WorkerError> {
     /// Folder, command line and environment of what has been run.
@@ -460,4 +478,18 @@ fn read_in_background(out: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>
         let _ = send.send(bytes);
     });
     receive
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harness_reports_no_more_time_than_its_process_took() {
+        let wall = Duration::from_millis(100);
+        assert_eq!(check_harness(99e6, wall), Ok(()));
+        let error = check_harness(150e6, wall).unwrap_err();
+        assert_eq!(error.cause, FailureCause::BadTime);
+        assert!(error.detail.contains("150.000 ms in all, its process took 100.000 ms"), "{error}");
+    }
 }

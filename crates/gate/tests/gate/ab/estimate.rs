@@ -49,6 +49,39 @@ fn a_unit_may_be_compared_by_cpu_time_or_by_wall_time() {
     }
 }
 
+/// A round whose samples waited for so long.
+fn waiting(base: [&[u64]; 2], head: [&[u64]; 2]) -> PairRound {
+    PairRound { base_wait_ns: base[1].to_vec(), head_wait_ns: head[1].to_vec(), ..round(base[0], head[0]) }
+}
+
+#[test]
+fn waits_that_cover_a_sample_do_not_stand_for_it() {
+    // Head is four times slower, and each side has a sample of which all but a nanosecond is called a wait.
+    let mut rounds = [(); 3].map(|()| waiting([&[50, 51], &[49, 0]], [&[200, 204], &[199, 0]]));
+    let x = estimate(&mut rounds).unwrap();
+    assert!((x - 4_f64.ln()).abs() < 1e-12, "{x}");
+    assert!(rounds.iter().all(|round| round.trouble.is_empty()));
+}
+
+#[test]
+fn a_round_without_a_sound_sample_on_a_side_never_counts() {
+    let covered = || waiting([&[50], &[49]], [&[200], &[0]]);
+    let mut rounds = [covered(), covered(), round(&[50], &[200])];
+    assert!((estimate(&mut rounds).unwrap() - 4_f64.ln()).abs() < 1e-12, "two of three cannot count");
+    assert_eq!(
+        (rounds[0].trouble.as_slice(), left_out(&rounds)),
+        (&[Trouble::Waits][..], vec![true, true, false])
+    );
+    assert_eq!(estimate(&mut [covered()]), None);
+    assert_eq!(estimate(&mut [waiting([&[50], &[60]], [&[200], &[300]])]), None, "longer than the samples");
+}
+
+#[test]
+fn long_samples_that_all_waited_are_compared_without_their_waits() {
+    let mut rounds = [waiting([&[100], &[60]], [&[300], &[140]])];
+    assert!((estimate(&mut rounds).unwrap() - 4_f64.ln()).abs() < 1e-12);
+}
+
 #[test]
 fn a_round_in_which_both_sides_are_slow_has_drifted_and_is_left_out() {
     let mut rounds = [round(&[100], &[101]), round(&[130], &[160]), round(&[100], &[103])];
@@ -91,10 +124,15 @@ fn any_rounds() -> impl Strategy<Value = Vec<PairRound>> {
     let times = || prop::collection::vec(prop_oneof![900_u64..1100, 1_u64..1_000_000_000], 1..4);
     let trouble =
         prop_oneof![4 => Just(None), 1 => Just(Some(Trouble::Steal)), 1 => Just(Some(Trouble::Drift))];
-    let one = (times(), times(), trouble).prop_map(|(base_ns, head_ns, trouble)| {
-        let plain = round(&base_ns, &head_ns);
-        trouble.map_or(plain.clone(), |trouble| troubled(plain, trouble))
-    });
+    let share = || prop_oneof![2 => Just(0.0), 1 => 0.0..2.0_f64];
+    let one =
+        (times(), times(), trouble, share(), share()).prop_map(|(base_ns, head_ns, trouble, base, head)| {
+            let waits = |times: &[u64], share: f64| {
+                times.iter().map(|ns| (*ns as f64 * share) as u64).collect::<Vec<_>>()
+            };
+            let plain = waiting([&base_ns, &waits(&base_ns, base)], [&head_ns, &waits(&head_ns, head)]);
+            trouble.map_or(plain.clone(), |trouble| troubled(plain, trouble))
+        });
     prop::collection::vec(one, 1..8)
 }
 
@@ -104,9 +142,9 @@ proptest! {
         let (mut there, mut back) = (rounds.clone(), rounds);
         for round in &mut back {
             std::mem::swap(&mut round.base_ns, &mut round.head_ns);
+            std::mem::swap(&mut round.base_wait_ns, &mut round.head_wait_ns);
         }
-        let (x, swapped) = (estimate(&mut there).unwrap(), estimate(&mut back).unwrap());
-        prop_assert_eq!(x, -swapped);
+        prop_assert_eq!(estimate(&mut there), estimate(&mut back).map(|x| -x));
         let marks = |rounds: &[PairRound]| -> Vec<_> { rounds.iter().map(|r| (r.trouble.clone(), r.left_out)).collect() };
         prop_assert_eq!(marks(&there), marks(&back));
     }

@@ -53,6 +53,52 @@ fn the_same_is_a_pass_and_faster_is_improved() {
     assert_eq!((report.verdict, report.exit_code()), (Verdict::Pass, ExitCode::Ok));
 }
 
+/// Forty units of these rounds each.
+fn of_rounds(rounds: &[PairRound]) -> AbWorkload {
+    let mut measured = workload(&[]);
+    measured.units = (0..40).map(|_| unit_of(rounds.to_vec())).collect();
+    measured.units.iter_mut().for_each(|unit| assert!(ab::estimate::unit(unit).is_some()));
+    measured
+}
+
+#[test]
+fn a_side_four_times_slower_does_not_pass_by_waits_that_cover_samples_of_both() {
+    let covered = PairRound {
+        base_wait_ns: vec![49_999, 0],
+        head_wait_ns: vec![199_999, 0],
+        ..round(&[50_000, 50_100], &[200_000, 200_300])
+    };
+    let report = judged(vec![of_rounds(&[covered.clone(), covered])], Policy::Sequential);
+    assert_reason(&report.checks[0], Verdict::Regressed, &["+299."]);
+}
+
+#[test]
+fn units_that_agree_to_the_last_bit_pass_only_if_the_times_could_differ() {
+    let judge = |base: &[u64], head: &[u64]| {
+        let there = judged(vec![of_rounds(&[round(base, head)])], Policy::Sequential).checks.remove(0);
+        let back = judged(vec![of_rounds(&[round(head, base)])], Policy::Sequential).checks.remove(0);
+        assert!(there.verdict == Verdict::Pass || !matches!(back.verdict, Verdict::Pass | Verdict::Improved));
+        there
+    };
+    // A clock of 10 ms beside calls of 50, a sample that was cut to a nanosecond, and one that tells no time.
+    let steps = ["all 40 units give exactly +0.0 %", "its times move in steps of 20.0 %", "cannot be seen"];
+    assert_reason(
+        &judge(&[50_000_000, 60_000_000], &[50_000_000, 70_000_000]),
+        Verdict::Inconclusive,
+        &steps,
+    );
+    assert_reason(&judge(&[1, 50_000], &[1, 200_000]), Verdict::Inconclusive, &["cannot be seen"]);
+    assert_reason(
+        &judge(&[2000; 4], &[2000; 4]),
+        Verdict::Inconclusive,
+        &["all times of a side are the same"],
+    );
+    assert_reason(&judge(&[3000, 3001], &[1000; 2]), Verdict::Inconclusive, &["exactly -66.7 %"]);
+    // A thousand steps of a clock of 42 ns, and a harness that prints four digits.
+    assert_eq!(judge(&[42_000, 42_042], &[42_000, 42_042]).verdict, Verdict::Pass);
+    assert_eq!(judge(&[12_340, 12_350], &[12_340, 12_360]).verdict, Verdict::Pass);
+}
+
 #[test]
 fn what_is_undecided_says_what_would_have_been_seen_and_how_long_it_would_take() {
     let report = one(&noisy(3, 20, 0.0, 0.02), Policy::Sequential);

@@ -4,7 +4,15 @@
 //! further samples of a longer request must take as long outside as by the worker's clock. Time spent waiting for a
 //! CPU is not counted, so a look with long waits proves nothing in the worker's favour. One look can be unlucky: only
 //! [`DOUBTS_MAX`] doubtful looks, with none in its favour between them, and most looks since then doubtful, are a contradiction.
+//! Turns that are too short for that are judged together (`steady`).
+//!
+//! Trust is earned in every process: one process in [`LOOK_EVERY`], drawn by the system's randomness, is looked at again.
 
+mod steady;
+mod untimed;
+
+use self::steady::Steady;
+use self::untimed::Untimed;
 use crate::physics;
 use crate::schedstat::Observation;
 use crate::worker::WorkerError;
@@ -32,8 +40,14 @@ pub(crate) const CLOSE_LOOK_NS: u64 = 10_000_000;
 const TRUSTED_FROM: u32 = 3;
 /// In a clear look, the worker waited for a CPU for at most this share of the time.
 const CLEAR_SHARE: f64 = 0.15;
-/// The kernel may account for a wait a moment late.
+/// Waits may exceed those that the kernel booked by so much, and by this share of the samples: as much as samples that hardly waited
+/// ([`holdpoint_model::ab::CALM_LEFT`]) have.
 const WAIT_NS: f64 = 1_000_000.0;
+const WAIT_SHARE: f64 = 0.01;
+/// One process in so many is looked at again. A look takes about 25 ms for both sides, a unit at least 50.
+pub(crate) const LOOK_EVERY: u64 = 8;
+/// Turns of at least so many samples are judged together: shorter ones differ little from a request for one sample.
+const STEADY_SAMPLES: usize = 4;
 
 /// Time that a request took besides its samples.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,6 +76,12 @@ pub(crate) struct Audit {
     /// Clear looks in a row that raised no doubt.
     trust_count: u32,
     pub(crate) had_close_look: bool,
+    /// Whether the present process is to be looked at once more.
+    is_look_due: bool,
+    steady: Steady,
+    untimed: Untimed,
+    /// Whether times are the host's: what a device's worker does between samples may grow with their calls.
+    pub(crate) is_by_host: bool,
 }
 
 impl Audit {
@@ -71,10 +91,49 @@ impl Audit {
         Self { call_ns_min, ..Self::default() }
     }
 
+    /// Another process of the same worker: it is trusted again after one clear look, if it is looked at. A doubt in it takes as many as at
+    /// first.
+    pub(crate) fn begin_process(&mut self, is_look_due: bool) {
+        self.is_look_due = is_look_due;
+        self.trust_count = TRUSTED_FROM - 1;
+    }
+
+    pub(crate) fn wants_look(&self) -> bool {
+        !self.had_close_look || self.is_look_due
+    }
+
+    pub(crate) fn begin_look(&mut self) {
+        (self.had_close_look, self.is_look_due) = (true, false);
+    }
+
     /// Learns what a request costs from one with a single sample. A request that had to wait would seem to cost less.
     pub(crate) fn set_cost(&mut self, one: &AuditedRun<'_>) {
         if one.is_clear() {
-            self.cost = Some(one.cost().least(self.cost));
+            self.cost = Some(one.cost(self.explained_ns(one)).least(self.cost));
+        }
+    }
+
+    /// Learns what a request costs among turns, for all of them together.
+    pub(crate) fn add_cost(&mut self, one: &AuditedRun<'_>) {
+        if one.is_clear() {
+            self.steady.add_cost(one.overhead(self.explained_ns(one)).wall_ns);
+        }
+    }
+
+    /// Learns from a request for one sample and one for several what the worker does besides them.
+    pub(crate) fn learn_untimed(&mut self, one: &RunResult, several: &RunResult) {
+        self.untimed.learn(one, several);
+    }
+
+    /// Whether the next look should have another number of calls in a sample.
+    pub(crate) fn wants_other_calls(&self, sample_ns: u64) -> bool {
+        self.is_by_host && self.untimed.wants_other_calls(sample_ns)
+    }
+
+    fn explained_ns(&self, request: &AuditedRun<'_>) -> f64 {
+        match self.is_by_host {
+            true => self.untimed.explained_ns(request.result),
+            false => request.result.untimed_ns.unwrap_or(0) as f64,
         }
     }
 
@@ -87,7 +146,9 @@ impl Audit {
         self.check_physics(request.result)?;
         let doubt = self.doubt(request);
         if request.is_clear() {
-            self.cost = self.cost.map(|cost| cost.least(Some(request.cost())));
+            let explained_ns = self.explained_ns(request);
+            self.cost = self.cost.map(|cost| cost.least(Some(request.cost(explained_ns))));
+            self.check_steadily(request, explained_ns)?;
         }
         self.looks_count += 1;
         if doubt.is_some() {
@@ -101,6 +162,26 @@ impl Audit {
             Some(detail) => Err(WorkerError::new(FailureCause::BadTime, detail)),
             None => Ok(()),
         }
+    }
+
+    /// Fails when most turns, this one too, took longer than was reported. The samples of device timers need not add up to the time
+    /// that their calls take.
+    fn check_steadily(&mut self, request: &AuditedRun<'_>, explained_ns: f64) -> Result<(), WorkerError> {
+        let (samples, reported_ns) = (request.result.elapsed_ns.len(), request.reported().wall_ns);
+        let besides_ns = request.overhead(explained_ns).wall_ns;
+        if !self.is_by_host
+            || samples < STEADY_SAMPLES
+            || !self.steady.add_turn(besides_ns, reported_ns, samples)
+        {
+            return Ok(());
+        }
+        let detail = format!(
+            "the worker reported {} for its samples, and {} passed besides them, in most of its turns far more than in a request for \
+             one sample",
+            millis(reported_ns),
+            millis(besides_ns)
+        );
+        Err(WorkerError::new(FailureCause::BadTime, detail))
     }
 
     /// Fails when the machine cannot be that fast.
@@ -120,13 +201,14 @@ impl Audit {
         if let Some(doubt) = request.doubt_wait() {
             return Some(doubt);
         }
-        let (cost, overhead, reported) = (self.cost?, request.overhead(), request.reported());
+        let overhead = request.overhead(self.explained_ns(request));
+        let (cost, reported) = (self.cost?, request.reported());
         let samples = request.result.elapsed_ns.len();
         let unseen_ns = overhead.wall_ns - cost.wall_ns;
-        if is_too_much(unseen_ns, reported.wall_ns, samples, cost.wall_ns) {
+        if is_too_much(unseen_ns, reported.wall_ns, samples, cost.wall_ns, UNSEEN_NS) {
             return Some(format!(
                 "the worker reported {} for its samples, {} were seen to pass; what it does between samples it must report \
-                 as untimed_ns",
+                 as untimed_ns, which may not grow with their calls",
                 millis(reported.wall_ns),
                 millis(reported.wall_ns + unseen_ns)
             ));
@@ -134,7 +216,7 @@ impl Audit {
         let reported_ns = reported.cpu_ns?;
         let cost_ns = cost.cpu_ns?;
         let unseen_ns = overhead.cpu_ns? - cost_ns;
-        is_too_much(unseen_ns, reported_ns, samples, cost_ns).then(|| {
+        is_too_much(unseen_ns, reported_ns, samples, cost_ns, UNSEEN_NS).then(|| {
             format!(
                 "the worker reported {} of CPU time for its samples, its process used {}",
                 millis(reported_ns),
@@ -152,9 +234,10 @@ impl Overhead {
     }
 }
 
-fn is_too_much(unseen_ns: f64, reported_ns: f64, samples: usize, cost_ns: f64) -> bool {
+/// Whether more time is missing from what was reported than the cost of a request varies, which is at least by `least_ns`.
+fn is_too_much(unseen_ns: f64, reported_ns: f64, samples: usize, cost_ns: f64, least_ns: f64) -> bool {
     let cold_ns = (COLD_SAMPLES * reported_ns / samples.max(1) as f64).min(COLD_NS_MAX);
-    unseen_ns > UNSEEN_NS.max(COST_SHARE * cost_ns).max(cold_ns)
+    unseen_ns > least_ns.max(COST_SHARE * cost_ns).max(cold_ns)
         && unseen_ns > UNSEEN_SHARE * (reported_ns + unseen_ns)
 }
 
@@ -175,21 +258,20 @@ impl AuditedRun<'_> {
     }
 
     /// Time besides the samples, not counting waits for a CPU: at least this much, since some waits may lie in the samples.
-    fn overhead(&self) -> Overhead {
-        self.besides_samples(self.waited_ns())
+    fn overhead(&self, explained_ns: f64) -> Overhead {
+        self.besides_samples(self.waited_ns(), explained_ns)
     }
 
     /// Time besides the samples: at most this much, since the worker's waits may all lie in the samples.
-    fn cost(&self) -> Overhead {
-        self.besides_samples(self.seen.own_wait_ns as f64)
+    fn cost(&self, explained_ns: f64) -> Overhead {
+        self.besides_samples(self.seen.own_wait_ns as f64, explained_ns)
     }
 
-    fn besides_samples(&self, waited_ns: f64) -> Overhead {
+    fn besides_samples(&self, waited_ns: f64, explained_ns: f64) -> Overhead {
         let (reported, seen) = (self.reported(), &self.seen);
-        let untimed_ns = self.result.untimed_ns.unwrap_or(0) as f64;
         let cpu_ns = reported.cpu_ns.zip(seen.worker).filter(|_| self.result.untimed_ns.is_none());
         Overhead {
-            wall_ns: (seen.wall_ns as f64 - reported.wall_ns - untimed_ns - waited_ns).max(0.0),
+            wall_ns: (seen.wall_ns as f64 - reported.wall_ns - explained_ns - waited_ns).max(0.0),
             cpu_ns: cpu_ns.map(|(reported_ns, worker)| (worker.cpu_ns as f64 - reported_ns).max(0.0)),
         }
     }
@@ -198,7 +280,7 @@ impl AuditedRun<'_> {
     fn doubt_wait(&self) -> Option<String> {
         let waited_ns: f64 = self.result.wait_ns.iter().map(|ns| *ns as f64).sum();
         let booked_ns = self.seen.worker?.wait_ns as f64;
-        let is_more = waited_ns > WAIT_NS.min(0.1 * self.reported().wall_ns) + 1.1 * booked_ns;
+        let is_more = waited_ns > WAIT_NS.min(WAIT_SHARE * self.reported().wall_ns) + 1.1 * booked_ns;
         is_more.then(|| {
             format!(
                 "the worker reported {} of waiting for a CPU, the kernel booked {} for its threads",
@@ -268,6 +350,65 @@ mod tests {
     fn reported_work_between_the_samples_is_explained() {
         let result = RunResult { untimed_ns: Some(10_000_000), ..result(20, 0.5) };
         assert_eq!(accuse(&mut audit(0.5), &result, seen(20, 0)), None);
+    }
+
+    #[test]
+    fn untimed_work_that_is_time_of_the_calls_explains_nothing() {
+        // Half of each call is called untimed: in samples of twice the calls, twice as much.
+        let request = |samples: usize, calls: u64| RunResult {
+            calls_per_sample: calls,
+            elapsed_ns: vec![500_000 * calls; samples],
+            untimed_ns: Some(500_000 * calls * samples as u64),
+            ..RunResult::default()
+        };
+        let mut audit = Audit { is_by_host: true, ..audit(0.5) };
+        for calls in [1, 2] {
+            audit.learn_untimed(&request(1, calls), &request(20, calls));
+            assert_eq!(audit.wants_other_calls(500_000), calls == 1);
+        }
+        let error = accuse(&mut audit, &request(20, 1), seen(20, 0)).unwrap();
+        assert!(error.detail.contains("may not grow with their calls"), "{error}");
+        let mut of_a_device = Audit { is_by_host: false, ..audit };
+        assert_eq!(accuse(&mut of_a_device, &request(20, 1), seen(20, 0)), None);
+    }
+
+    #[test]
+    fn trust_does_not_outlive_a_process() {
+        let (mut audit, honest) = (audit(1.0), result(20, 1.0));
+        for _ in 0..TRUSTED_FROM {
+            audit.check(&AuditedRun { result: &honest, seen: seen(20, 0) }).unwrap();
+        }
+        audit.begin_look();
+        assert!(audit.is_trusted() && !audit.wants_look());
+        audit.begin_process(true);
+        assert!(!audit.is_trusted() && audit.wants_look());
+        let lies = RunResult { elapsed_ns: vec![100_000; 20], ..honest.clone() };
+        audit.check(&AuditedRun { result: &lies, seen: seen(20, 0) }).unwrap();
+        audit.check(&AuditedRun { result: &honest, seen: seen(20, 0) }).unwrap();
+        assert!(!audit.is_trusted(), "a doubt takes as many looks as at first");
+        assert!(accuse(&mut audit, &lies, seen(20, 0)).is_some());
+    }
+
+    #[test]
+    fn short_turns_that_drift_from_the_true_times_are_caught_together() {
+        // Twenty samples of 30 µs, each reported a little shorter than the one before; a request costs 100 µs.
+        let turn = |samples: u64, share: f64| RunResult {
+            calls_per_sample: 1,
+            elapsed_ns: vec![(30_000.0 * share) as u64; samples as usize],
+            ..RunResult::default()
+        };
+        let seen =
+            |samples: u64| Observation { wall_ns: 100_000 + 30_000 * samples, ..Observation::default() };
+        let caught = |drift: f64| {
+            let mut audit = Audit { is_by_host: true, ..Audit::default() };
+            (0..200).find(|at| {
+                let share = f64::max(1.0 - drift * f64::from(*at), 0.05);
+                audit.add_cost(&AuditedRun { result: &turn(1, share), seen: seen(1) });
+                audit.check(&AuditedRun { result: &turn(20, share), seen: seen(20) }).is_err()
+            })
+        };
+        assert_eq!(caught(0.0), None);
+        assert!(caught(0.01).is_some_and(|at| at < 60), "{:?}", caught(0.01));
     }
 
     #[test]
