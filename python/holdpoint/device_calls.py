@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from .answers import array_module, arrays_in, arrays_with_memory, fill, share_memory, spoil, spoil_free_memory
+from .answers import arrays_in, arrays_with_memory, fill, share_memory, spoil, spoil_free_memory
 from .clocks import NO_ANSWER, HostCalls, Samples, peak_rss_bytes
 from .devices import Device, open_device
+from .plain import array_module
 from .workloads import Function
 
 # Most calls in one graph: capturing takes the host some microseconds for each.

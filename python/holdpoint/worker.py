@@ -16,9 +16,10 @@ from typing import IO, Any, Protocol
 
 from . import devices, tensors
 from .about import __version__
-from .answers import Answer, arrays_in, compare, is_array, spoil
-from .clocks import Calls, HostCalls, clock_resolution_ns
+from .answers import Answer, arrays_in, compare_copies, is_array, spoil
+from .clocks import NO_ANSWER, Calls, HostCalls, clock_resolution_ns
 from .device_calls import BadTimeError, DeviceCalls, WaitedCalls
+from .plain import copy_out
 from .variants import make_variant
 from .workloads import Function, Kernel, Registry, Skip, Workload
 
@@ -33,8 +34,10 @@ class Prepared:
     workload: Workload
     calls: Calls
     seed: int
-    # The right answers for that seed, once somebody has asked.
+    # Copies of the right answers for that seed, once somebody has asked.
     wants: list[object] | None = None
+    # A copy of the answer that the last timed call left.
+    got: object = NO_ANSWER
 
     def load(self, seed: int) -> None:
         arguments = self.workload.draw(seed)
@@ -44,17 +47,23 @@ class Prepared:
                 'declare timer="cuda_graph", "cuda_events" or "host_monotonic"'
             )
         self.calls.load(arguments)
-        self.seed, self.wants = seed, None
+        self.seed, self.wants, self.got = seed, None, NO_ANSWER
+
+    def keep_answer(self) -> None:
+        """Copies the last answer at once, before it can change; on a device, the copy would show in the peak."""
+        if self.oracles() and not isinstance(self.calls, (DeviceCalls, WaitedCalls)):
+            self.got = copy_out(self.calls.answer())
 
     def verify(self) -> Answer | None:
         oracles = self.oracles()
         if not oracles:
             return None
-        got = self.calls.answer()
+        got = copy_out(self.calls.answer()) if self.got is NO_ANSWER else self.got
         if self.wants is None:
             # Drawn again: a function that changes its arguments must not change those of the reference.
-            self.wants = [oracle(*self.workload.draw(self.seed)) for oracle in oracles]
-        answers = [compare(got, want, self.workload.tolerance) for want in self.wants]
+            wants = (oracle(*self.workload.draw(self.seed)) for oracle in oracles)
+            self.wants = [copy_out(want, "the right answer") for want in wants]
+        answers = [compare_copies(got, want, self.workload.tolerance) for want in self.wants]
         return next((answer for answer in answers if not answer.passed), answers[0])
 
     def oracles(self) -> list[Function]:
@@ -150,7 +159,9 @@ class Worker:
         prepared = self.find_prepared(request["workload"])
         if request["seed"] != prepared.seed or not prepared.calls.is_loaded():
             prepared.load(request["seed"])
+        prepared.got = NO_ANSWER
         samples = prepared.calls.take(request["samples_count"], request["calls_per_sample"])
+        prepared.keep_answer()
         # How long drawing takes varies, on a busy machine by more than the samples take: told, it is not mistaken for
         # time that the clock did not see.
         samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
@@ -253,11 +264,12 @@ def evaluate(kernel: Kernel, request: Message, memory: mmap.mmap) -> int:
         outputs = [kernel.function(request["shape"], request["params"], *each) for each in inputs]
     form.synchronize()
     elapsed_ns = time.perf_counter_ns() - start_ns
-    for call, given, returned in zip(calls, inputs, outputs, strict=True):
+    # At once: an output that computes when it is read, or later, is not what was timed.
+    copies = [list_outputs(copy_out(returned, "an output")) for returned in outputs]
+    for call, given, answers in zip(calls, inputs, copies, strict=True):
         # A kernel that has written into its inputs is found by what is in the file then.
         for place, tensor in zip(call["inputs"], given, strict=True):
             tensors.write(memory, place, dtype, form, tensor)
-        answers = list_outputs(returned)
         if len(answers) != len(call["outputs"]):
             names = ", ".join(place["name"] for place in call["outputs"])
             raise ValueError(f"the kernel for {kernel.op} returned {len(answers)} outputs, not {names}")
