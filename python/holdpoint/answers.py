@@ -303,20 +303,21 @@ def memory_of(array: Any) -> int | None:
 
 def fill(array: Any) -> None:
     """NaN, or for integers the smallest value."""
-    module = array_module(array)
+    module: Any = array_module(array)
+    name = str(array.dtype).removeprefix("torch.")
+    if "float" in name or "complex" in name:
+        fill_with(array, math.nan)
+    elif "int" in name and module is not None:
+        fill_with(array, module.iinfo(array.dtype).min)
+
+
+def fill_with(array: Any, value: float) -> None:
+    module: Any = array_module(array)
     if module is not None and module.__name__ == "torch":
         with module.no_grad():
-            if array.is_floating_point() or array.is_complex():
-                array.fill_(math.nan)
-            elif array.dtype != module.bool:
-                array.fill_(module.iinfo(array.dtype).min)
-        return
-    if not getattr(getattr(array, "flags", None), "writeable", True):
-        return
-    if array.dtype.kind in "fc":
-        array.fill(math.nan)
-    elif array.dtype.kind in "iu":
-        array.fill(module.iinfo(array.dtype).min if module is not None else 0)
+            array.fill_(value)
+    elif getattr(getattr(array, "flags", None), "writeable", True):
+        array.fill(value)
 
 
 def shorten(value: object) -> str:
