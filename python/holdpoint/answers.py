@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from numbers import Number, Real
 from types import ModuleType
 from typing import Any
+
+from .plain import array_module, copy_out
 
 # (atol, rtol) by element type, as of holdpoint's own ops (docs/fuzz.md); for f64 sums in another order must pass.
 TOLERANCES = {
@@ -145,9 +146,14 @@ class Comparison:
 
 
 def compare(got: object, want: object, tolerance: tuple[float, float] | None = None) -> Answer:
-    """Compares by `|got − want| <= atol + rtol·|want|`.
+    """Compares copies of two answers, so that no method of theirs has a say in it."""
+    return compare_copies(copy_out(got), copy_out(want, "the right answer"), tolerance)
 
-    Without a tolerance, that of the element type counts; integers, strings and other objects must be equal.
+
+def compare_copies(got: object, want: object, tolerance: tuple[float, float] | None = None) -> Answer:
+    """Compares what `copy_out` returned by `|got − want| <= atol + rtol·|want|`.
+
+    Without a tolerance, that of the element type counts; integers, strings and everything else must be equal.
     """
     comparison = Comparison(tolerance)
     comparison.walk("answer", got, want)
@@ -196,15 +202,6 @@ def is_equal(got: object, want: object) -> bool:
     return bool(got == want)
 
 
-def array_module(value: object) -> ModuleType | None:
-    """The loaded module whose array this is: torch, CuPy or NumPy."""
-    for name, kind in (("torch", "Tensor"), ("cupy", "ndarray"), ("numpy", "ndarray"), ("numpy", "generic")):
-        module = sys.modules.get(name)
-        if module is not None and isinstance(value, getattr(module, kind, ())):
-            return module
-    return None
-
-
 def is_array(value: object) -> bool:
     return array_module(value) is not None
 
@@ -244,12 +241,20 @@ def arrays_in(value: object) -> Iterator[Any]:
     """The arrays within nested lists, tuples and dicts."""
     if is_array(value):
         yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
+    else:
+        for each in elements(value):
             yield from arrays_in(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from arrays_in(each)
+
+
+def elements(value: object) -> Iterable[object]:
+    """What a container stores. An answer's own methods could compute, outside of the time."""
+    if isinstance(value, dict):
+        return dict.values(value)
+    if isinstance(value, list):
+        return list.__iter__(value)
+    if isinstance(value, tuple):
+        return tuple.__iter__(value)
+    return value.values() if isinstance(value, Mapping) else ()
 
 
 def spoil(answer: object) -> None:
@@ -298,20 +303,21 @@ def memory_of(array: Any) -> int | None:
 
 def fill(array: Any) -> None:
     """NaN, or for integers the smallest value."""
-    module = array_module(array)
+    module: Any = array_module(array)
+    name = str(array.dtype).removeprefix("torch.")
+    if "float" in name or "complex" in name:
+        fill_with(array, math.nan)
+    elif "int" in name and module is not None:
+        fill_with(array, module.iinfo(array.dtype).min)
+
+
+def fill_with(array: Any, value: float) -> None:
+    module: Any = array_module(array)
     if module is not None and module.__name__ == "torch":
         with module.no_grad():
-            if array.is_floating_point() or array.is_complex():
-                array.fill_(math.nan)
-            elif array.dtype != module.bool:
-                array.fill_(module.iinfo(array.dtype).min)
-        return
-    if not getattr(getattr(array, "flags", None), "writeable", True):
-        return
-    if array.dtype.kind in "fc":
-        array.fill(math.nan)
-    elif array.dtype.kind in "iu":
-        array.fill(module.iinfo(array.dtype).min if module is not None else 0)
+            array.fill_(value)
+    elif getattr(getattr(array, "flags", None), "writeable", True):
+        array.fill(value)
 
 
 def shorten(value: object) -> str:

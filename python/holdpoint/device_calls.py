@@ -10,11 +10,14 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
+from random import Random
 from typing import Any, NamedTuple
 
-from .answers import array_module, arrays_in, arrays_with_memory, fill, share_memory, spoil, spoil_free_memory
+from .answers import arrays_in, arrays_with_memory, fill, share_memory, spoil, spoil_free_memory
 from .clocks import NO_ANSWER, HostCalls, Samples, peak_rss_bytes
+from .device_audits import BadTimeError, allocated_bytes, check_answers_are_new, check_streams_are_joined, copy_small
 from .devices import Device, open_device
+from .plain import array_module
 from .workloads import Function
 
 # Most calls in one graph: capturing takes the host some microseconds for each.
@@ -25,10 +28,8 @@ QUEUED_MAX = 32
 BLOCK_NS_FIRST = 200_000
 BLOCK_NS_MIN = 30_000
 BLOCK_NS_MAX = 400_000_000
-
-
-class BadTimeError(Exception):
-    """A time that cannot be trusted."""
+# For a first call that is only audited, at most.
+FIRST_BLOCK_NS_MAX = 20_000_000
 
 
 class Arguments:
@@ -68,11 +69,15 @@ def layout(array: Any) -> tuple[object, ...]:
     return tuple(array.shape), tuple(strides), array.dtype, str(getattr(array, "device", ""))
 
 
+def do_nothing() -> None: ...
+
+
 class Interval(NamedTuple):
-    """A call that is timed, and work that is queued before it."""
+    """A call that is timed, and work that is queued before it and right after it."""
 
     call: Callable[[], None]
     before: Callable[[], None]
+    after: Callable[[], None] = do_nothing
 
 
 class DeviceCalls:
@@ -86,19 +91,86 @@ class DeviceCalls:
         # By the number of calls: how to replay the graph, and the answer that its last call leaves.
         self.graphs: dict[int, tuple[Callable[[], None], object]] = {}
         self.events: list[tuple[Any, Any]] = []
-        self.block_ns = BLOCK_NS_FIRST
+        self.block_ns = self.first_block_ns = BLOCK_NS_FIRST
         self.is_warm = False
         self.is_spoiling = True
+        # The answer of the first call with the loaded arguments, as the timed stream had it after that call.
+        self.first: object = NO_ANSWER
+        # The peak before an audit, which needs more memory than the calls do.
+        self.peak_bytes = 0
 
     def load(self, arguments: tuple[object, ...]) -> None:
         if self.arguments.values is None:
             self.device = open_device(arguments)
             self.device.reset_peak()
         self.forget()
+        self.forget_first()
         if not self.arguments.load(self.device, arguments):
             self.graphs.clear()
             self.is_warm = False
         self.device.synchronize()
+
+    def load_timed(self, arguments: tuple[object, ...]) -> int | None:
+        """Loads new arguments and times the first call with them; None where that was not possible this time.
+
+        It is not in a graph: capturing one more takes memory, which would show in the peak. The arguments are copied on
+        the timed stream, behind the block, and the answer is copied there right after the call: work on a stream that
+        is not joined to it would read the old arguments, or be missing in the copy.
+        """
+        if not self.is_warm or not fits(self.arguments.values, arguments):
+            self.load(arguments)
+            return None
+        self.forget_first()
+        self.peak_bytes = self.peak()
+        with self.device.stream():
+            flush = self.device.flush if self.is_cold else do_nothing
+
+            def spoil_and_flush() -> None:
+                self.spoil(self.last)
+                flush()
+
+            def load_and_spoil() -> None:
+                self.arguments.load(self.device, arguments)
+                spoil_and_flush()
+
+            def keep_first() -> None:
+                self.first = copy_small(self.last)
+
+            call = self.call_kept
+            intervals = [Interval(call, spoil_and_flush), Interval(call, load_and_spoil, keep_first)]
+            times_ns, _ = self.try_measure(intervals, self.first_block_ns)
+        self.device.synchronize()
+        if not self.is_spoiling:
+            # It is in the arguments, where it must stay.
+            self.last = NO_ANSWER
+        self.device.reset_peak()
+        if times_ns is None:
+            self.first_block_ns = min(4 * self.first_block_ns, FIRST_BLOCK_NS_MAX)
+            return None
+        return times_ns[1]
+
+    def audit(self, call_ns: float, random: Random) -> None:
+        """Looks for work that is left out: calls that return an old answer, and work on other streams."""
+        if not self.is_warm:
+            return
+        self.peak_bytes = self.peak()
+        with self.device.stream():
+            if self.is_spoiling:
+                check_answers_are_new(self.device, self.call, random, as_graph=self.as_graph)
+            if not self.as_graph:
+                # In a graph, a stream that is not joined is an error of the capture, or its work is not in the answer.
+                check_streams_are_joined(self.device, self.call, call_ns)
+        self.device.reset_peak()
+
+    def forget_first(self) -> None:
+        if self.first is not NO_ANSWER:
+            self.peak_bytes = self.peak()
+            self.first = NO_ANSWER
+            self.device.reset_peak()
+
+    def peak(self) -> int:
+        """The most memory in use by now, without audits and the copy that they keep."""
+        return max(self.peak_bytes, (self.device.peak_bytes() or 0) - allocated_bytes(self.first))
 
     def is_loaded(self) -> bool:
         return not share_memory(self.last, self.arguments.values)
@@ -115,7 +187,7 @@ class DeviceCalls:
                 samples.elapsed_ns = self.take_graphs(samples_count, calls_per_sample)
             else:
                 samples.elapsed_ns = self.take_each(samples_count, calls_per_sample)
-        samples.peak_rss_bytes, samples.peak_device_bytes = peak_rss_bytes(), self.device.peak_bytes()
+        samples.peak_rss_bytes, samples.peak_device_bytes = peak_rss_bytes(), self.peak()
         return samples
 
     def warm_up(self) -> None:
@@ -161,8 +233,7 @@ class DeviceCalls:
             self.spoil(self.last)
             flush()
 
-        first, other = Interval(call, spoil_and_flush), Interval(call, flush)
-        return sums(self.measure_all([first, *[other] * (calls - 1)] * samples_count), calls)
+        return sums(self.measure_all([Interval(call, spoil_and_flush)] * (calls * samples_count)), calls)
 
     def spoil(self, answer: object) -> None:
         if self.is_spoiling:
@@ -193,14 +264,9 @@ class DeviceCalls:
 
     def measure(self, intervals: Sequence[Interval]) -> list[int]:
         """The times of intervals, each queued before the device comes to it; all again, if one was not."""
-        while len(self.events) < len(intervals):
-            self.events.append((self.device.event(), self.device.event()))
-        pairs = self.events[: len(intervals)]
         while True:
-            queued_ns = self.queue(intervals, pairs)
-            pairs[-1][1].synchronize()
-            if queued_ns is not None:
-                times_ns = [positive_ns(self.device.elapsed_ms(start, stop)) for start, stop in pairs]
+            times_ns, queued_ns = self.try_measure(intervals, self.block_ns)
+            if times_ns is not None:
                 self.block_ns = choose_block_ns(queued_ns, times_ns)
                 return times_ns
             if self.block_ns >= BLOCK_NS_MAX:
@@ -210,13 +276,26 @@ class DeviceCalls:
                 )
             self.block_ns = min(4 * self.block_ns, BLOCK_NS_MAX)
 
-    def queue(self, intervals: Sequence[Interval], pairs: Sequence[tuple[Any, Any]]) -> list[int] | None:
-        """Queues intervals: the host's time after each, or None if the device came to one that was not there whole."""
+    def try_measure(self, intervals: Sequence[Interval], block_ns: int) -> tuple[list[int] | None, list[int]]:
+        """The times of intervals, or None where the device came to one that was not there whole; the host's times."""
+        while len(self.events) < len(intervals):
+            self.events.append((self.device.event(), self.device.event()))
+        pairs = self.events[: len(intervals)]
+        queued_ns, was_in_time = self.queue(intervals, pairs, block_ns)
+        pairs[-1][1].synchronize()
+        if not was_in_time:
+            return None, queued_ns
+        return [positive_ns(self.device.elapsed_ms(start, stop)) for start, stop in pairs], queued_ns
+
+    def queue(
+        self, intervals: Sequence[Interval], pairs: Sequence[tuple[Any, Any]], block_ns: int
+    ) -> tuple[list[int], bool]:
+        """Queues intervals: the host's time after each, and whether each was there whole when the device came to it."""
         queued_ns, was_in_time, device = [], True, self.device
         # Before the device is blocked, because it need not wait for this.
         intervals[0].before()
         begin_ns = time.perf_counter_ns()
-        device.block(self.block_ns)
+        device.block(block_ns)
         for at, (interval, (start, stop)) in enumerate(zip(intervals, pairs, strict=True)):
             if at > 0:
                 interval.before()
@@ -225,7 +304,8 @@ class DeviceCalls:
             device.record(stop)
             was_in_time = was_in_time and not device.is_past(start)
             queued_ns.append(time.perf_counter_ns() - begin_ns)
-        return queued_ns if was_in_time else None
+            interval.after()
+        return queued_ns, was_in_time
 
     def answer(self) -> object:
         if self.last is NO_ANSWER:
@@ -241,6 +321,7 @@ class DeviceCalls:
 
     def close(self) -> None:
         self.forget()
+        self.first = NO_ANSWER
         self.graphs.clear()
         self.arguments = Arguments()
 
@@ -282,9 +363,6 @@ def repeat_call(call: Callable[[], object], calls: int) -> object:
     for _ in range(calls):
         answer = call()
     return answer
-
-
-def do_nothing() -> None: ...
 
 
 def sums(times_ns: Sequence[int], count: int) -> list[int]:

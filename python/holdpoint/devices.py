@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
-from .answers import array_module, arrays_in
+from .answers import arrays_in
+from .plain import array_module
 from .workloads import Function, Skip
 
 # The step of CUDA's events, by its documentation. holdpoint makes samples a thousand times as long.

@@ -11,14 +11,17 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, Protocol
 
 from . import devices, tensors
 from .about import __version__
-from .answers import Answer, arrays_in, compare, is_array, spoil
-from .clocks import Calls, HostCalls, clock_resolution_ns
-from .device_calls import BadTimeError, DeviceCalls, WaitedCalls
+from .answers import Answer, arrays_in, compare_copies, is_array, spoil
+from .audits import RANDOM, Auditor
+from .clocks import NO_ANSWER, Calls, HostCalls, Samples, clock_resolution_ns
+from .device_audits import BadTimeError
+from .device_calls import DeviceCalls, WaitedCalls
+from .plain import copy_out
 from .variants import make_variant
 from .workloads import Function, Kernel, Registry, Skip, Workload
 
@@ -33,29 +36,76 @@ class Prepared:
     workload: Workload
     calls: Calls
     seed: int
-    # The right answers for that seed, once somebody has asked.
+    # Copies of the right answers for that seed, once somebody has asked.
     wants: list[object] | None = None
+    # A copy of the answer that the last timed call left.
+    got: object = NO_ANSWER
+    auditor: Auditor = field(init=False)
 
-    def load(self, seed: int) -> None:
+    def __post_init__(self) -> None:
+        self.auditor = Auditor(self.calls, self.load_other)
+
+    def draw(self, seed: int) -> tuple[object, ...]:
         arguments = self.workload.draw(seed)
         if self.workload.timer is None and any(map(devices.is_on_device, arrays_in(arguments))):
             raise ValueError(
                 f"{self.workload.name}: its arguments are on a GPU, where a call returns before its work is done; "
                 'declare timer="cuda_graph", "cuda_events" or "host_monotonic"'
             )
-        self.calls.load(arguments)
-        self.seed, self.wants = seed, None
+        self.seed, self.wants, self.got = seed, None, NO_ANSWER
+        return arguments
+
+    def load(self, seed: int) -> float | None:
+        """Loads the arguments of a seed; the time of the first call with them, if it was taken."""
+        return self.auditor.load(self.draw(seed))
+
+    def load_other(self) -> float | None:
+        """The same for a seed that nobody can foresee; small enough for every generator."""
+        return self.auditor.load_timed(self.draw(RANDOM.getrandbits(31)))
+
+    def run(self, seed: int, samples_count: int, calls_per_sample: int) -> Samples:
+        begin_ns, first_ns = time.perf_counter_ns(), None
+        if seed != self.seed or not self.calls.is_loaded():
+            first_ns = self.load(seed)
+        self.auditor.audit_device()
+        self.got = NO_ANSWER
+        samples = self.calls.take(samples_count, calls_per_sample)
+        self.keep_answer()
+        request_ns = time.perf_counter_ns() - begin_ns
+        self.auditor.note(samples, calls_per_sample, request_ns)
+        if not self.workload.remembers:
+            self.auditor.judge(first_ns, samples, calls_per_sample)
+        # How long drawing takes varies, on a busy machine by more than the samples take: told, it is not mistaken for
+        # time that the clock did not see.
+        samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
+        return samples
+
+    def keep_answer(self) -> None:
+        """Copies the last answer at once, before it can change; on a device, the copy would show in the peak."""
+        if self.oracles() and not isinstance(self.calls, (DeviceCalls, WaitedCalls)):
+            self.got = copy_out(self.calls.answer())
 
     def verify(self) -> Answer | None:
         oracles = self.oracles()
         if not oracles:
             return None
-        got = self.calls.answer()
+        got = copy_out(self.calls.answer()) if self.got is NO_ANSWER else self.got
         if self.wants is None:
             # Drawn again: a function that changes its arguments must not change those of the reference.
-            self.wants = [oracle(*self.workload.draw(self.seed)) for oracle in oracles]
-        answers = [compare(got, want, self.workload.tolerance) for want in self.wants]
+            wants = (oracle(*self.workload.draw(self.seed)) for oracle in oracles)
+            self.wants = [copy_out(want, "the right answer") for want in wants]
+        answers = [compare_copies(got, want, self.workload.tolerance) for want in self.wants]
+        first = getattr(self.calls, "first", NO_ANSWER)
+        if first is not NO_ANSWER:
+            answers += [self.compare_first(first, want) for want in self.wants]
         return next((answer for answer in answers if not answer.passed), answers[0])
+
+    def compare_first(self, first: object, want: object) -> Answer:
+        """The answer as the timed stream had it right after the first call on these inputs."""
+        answer = compare_copies(first, want, self.workload.tolerance)
+        if answer.first_bad is not None:
+            answer.first_bad += " (right after its call, on the timed stream; is the work launched on another one?)"
+        return answer
 
     def oracles(self) -> list[Function]:
         """The reference, and for another way of calling the function the plain one."""
@@ -146,14 +196,8 @@ class Worker:
         return answer
 
     def run(self, request: Message) -> Message:
-        begin_ns = time.perf_counter_ns()
         prepared = self.find_prepared(request["workload"])
-        if request["seed"] != prepared.seed or not prepared.calls.is_loaded():
-            prepared.load(request["seed"])
-        samples = prepared.calls.take(request["samples_count"], request["calls_per_sample"])
-        # How long drawing takes varies, on a busy machine by more than the samples take: told, it is not mistaken for
-        # time that the clock did not see.
-        samples.untimed_ns = max(0, time.perf_counter_ns() - begin_ns - sum(samples.elapsed_ns))
+        samples = prepared.run(request["seed"], request["samples_count"], request["calls_per_sample"])
         counts = {"workload": request["workload"], "calls_per_sample": request["calls_per_sample"]}
         return {"type": "samples", **counts, **samples.to_json()}
 
@@ -253,11 +297,12 @@ def evaluate(kernel: Kernel, request: Message, memory: mmap.mmap) -> int:
         outputs = [kernel.function(request["shape"], request["params"], *each) for each in inputs]
     form.synchronize()
     elapsed_ns = time.perf_counter_ns() - start_ns
-    for call, given, returned in zip(calls, inputs, outputs, strict=True):
+    # At once: an output that computes when it is read, or later, is not what was timed.
+    copies = [list_outputs(copy_out(returned, "an output")) for returned in outputs]
+    for call, given, answers in zip(calls, inputs, copies, strict=True):
         # A kernel that has written into its inputs is found by what is in the file then.
         for place, tensor in zip(call["inputs"], given, strict=True):
             tensors.write(memory, place, dtype, form, tensor)
-        answers = list_outputs(returned)
         if len(answers) != len(call["outputs"]):
             names = ", ".join(place["name"] for place in call["outputs"])
             raise ValueError(f"the kernel for {kernel.op} returned {len(answers)} outputs, not {names}")

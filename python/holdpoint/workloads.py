@@ -46,6 +46,7 @@ class Workload:
     cache: str = "warm"
     kernel: Mapping[str, object] | Callable[[], Mapping[str, object] | None] | None = None
     variant: str | None = None
+    remembers: bool = False
 
     def draw(self, seed: int) -> tuple[object, ...]:
         """The arguments of a call. The usual global generators are seeded first, so inputs may draw from them."""
@@ -122,6 +123,7 @@ def workload(
     cache: str = "warm",
     kernel: Mapping[str, object] | Callable[[], Mapping[str, object] | None] | None = None,
     variants: Sequence[str] | None = None,
+    remembers: bool = False,
 ) -> Callable[[F], F]: ...
 
 
@@ -142,13 +144,15 @@ def workload(
     cache: str = "warm",
     kernel: Mapping[str, object] | Callable[[], Mapping[str, object] | None] | None = None,
     variants: Sequence[str] | None = None,
+    remembers: bool = False,
 ) -> F | Callable[[F], F]:
     """Declares a function as a workload, one for each combination of params, and returns it unchanged.
 
     `inputs(seed, **params)` returns the tuple of arguments; without it, the params are passed by name. `shape`,
     `dtype`, `work` and `tolerance` are values or functions of the params. `reference(*arguments)` returns the right
     answer, and `tolerance` is (atol, rtol). `variants` makes a workload for each way of calling a torch function:
-    "eager", "compiled", "graphed". See docs/python.md.
+    "eager", "compiled", "graphed". With `remembers`, calls may be quick because of earlier ones on the same inputs. See
+    docs/python.md.
     """
     check_choice("timer", timer, (None, *TIMERS))
     check_choice("cache", cache, CACHES)
@@ -178,6 +182,7 @@ def workload(
                     cache=cache,
                     kernel=kernel,
                     variant=variant,
+                    remembers=remembers,
                 )
             )
         return function

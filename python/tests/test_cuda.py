@@ -12,7 +12,8 @@ import pytest
 import holdpoint
 from holdpoint import device_calls, devices
 from holdpoint.clocks import Calls
-from holdpoint.device_calls import Arguments, BadTimeError, DeviceCalls, WaitedCalls, choose_block_ns, fits, positive_ns
+from holdpoint.device_audits import BadTimeError
+from holdpoint.device_calls import Arguments, DeviceCalls, WaitedCalls, choose_block_ns, fits, positive_ns
 from holdpoint.devices import CaptureError, finish_capture
 from holdpoint.worker import Worker
 from holdpoint.workloads import Registry

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import holdpoint
+from holdpoint import audits
 from holdpoint.worker import Worker
 from holdpoint.workloads import Registry
 
@@ -133,3 +134,120 @@ def test_functions_on_the_device_are_compared_in_this_process(binary: str) -> No
         budget=120,
     )
     assert verdict.verdict == "regressed", str(verdict)
+
+
+def repeat_work(x: Any) -> Any:
+    """About a hundred microseconds of small kernels."""
+    for _ in range(40):
+        x = torch.sin(x)
+    return x
+
+
+def twice(x: Any) -> Any:
+    return repeat_work(repeat_work(x))
+
+
+def memoise(side: Any) -> Callable[[Any], Any]:
+    known: dict[int, Any] = {}
+
+    def cheat(x: Any) -> Any:
+        # In-place changes are counted by torch, so no value need be read.
+        if x._version not in known:
+            known[x._version] = twice(x)
+        return known[x._version].clone()
+
+    return cheat
+
+
+def skip_every_other(side: Any) -> Callable[[Any], Any]:
+    made: list[Any] = [0, None]
+
+    def cheat(x: Any) -> Any:
+        made[0] += 1
+        if made[0] % 2 or made[1] is None:
+            made[1] = twice(x)
+        return made[1]
+
+    return cheat
+
+
+def skip_while_captured(side: Any) -> Callable[[Any], Any]:
+    kept: list[Any] = [None]
+
+    def cheat(x: Any) -> Any:
+        if not torch.cuda.is_current_stream_capturing():
+            kept[0] = None
+            return twice(x)
+        if kept[0] is None:
+            kept[0] = twice(x)
+        return kept[0]
+
+    return cheat
+
+
+def launch_elsewhere(side: Any) -> Callable[[Any], Any]:
+    wide = torch.randn(4096, 4096, device="cuda")
+
+    def cheat(x: Any) -> Any:
+        out = torch.empty_like(x)
+        with torch.cuda.stream(side):
+            torch.mm(wide, wide)
+            torch.mul(x, 2, out=out)
+        return out
+
+    return cheat
+
+
+CHEATS = [
+    ("cuda_events", memoise, twice),
+    ("cuda_events", skip_every_other, twice),
+    ("cuda_events", launch_elsewhere, lambda x: x * 2),
+    ("cuda_graph", skip_every_other, twice),
+    ("cuda_graph", skip_while_captured, twice),
+]
+
+
+@pytest.mark.parametrize(("timer", "cheat", "reference"), CHEATS)
+def test_a_kernel_that_leaves_out_work_is_refused(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, timer: str, cheat: Any, reference: Any
+) -> None:
+    monkeypatch.setattr(audits, "chance", lambda: 0.0)
+    function = cheat(torch.cuda.Stream())
+    holdpoint.workload(name="f", timer=timer, inputs=draw, reference=reference, dtype="f32")(function)
+    worker = Worker(registry)
+    worker.answer({"type": "prepare", "workload": "f", "seed": 1})
+    request = {"type": "run", "workload": "f", "samples_count": 4, "calls_per_sample": 10}
+    answers = [worker.answer({**request, "seed": seed}) for seed in range(2, 6)]
+    verified = worker.answer({"type": "verify", "workload": "f"}).get("answer") or {"passed": False}
+    is_bad_time = "bad_time" in {answer.get("cause") for answer in answers}
+    assert is_bad_time or not verified["passed"], answers
+
+
+HONEST: dict[str, Callable[[Any], Any]] = {
+    "tiny": lambda x: x[:16] + 1,
+    "small": lambda x: x * 2 + 1,
+    "many kernels": twice,
+    "in place": lambda x: x.clamp_(max=0.5),
+    "constant": torch.zeros_like,
+    "matrix": lambda x: x.view(256, 256) @ x.view(256, 256),
+    "reduction": lambda x: (x.sum(), x > 0),
+    "float8": lambda x: x.to(torch.float8_e4m3fn),
+}
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+@pytest.mark.parametrize("cache", ["warm", "cold"])
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_kernel_passes_every_audit(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, timer: str, cache: str, name: str
+) -> None:
+    if timer == "host_monotonic" and cache == "cold":
+        pytest.skip("the host's timer has no cold cache")
+    monkeypatch.setattr(audits, "chance", lambda: 0.0)
+    holdpoint.workload(name="f", timer=timer, cache=cache, inputs=draw)(HONEST[name])
+    worker = Worker(registry)
+    worker.answer({"type": "prepare", "workload": "f", "seed": 1})
+    request = {"type": "run", "workload": "f", "samples_count": 4, "calls_per_sample": 50}
+    for seed in range(2, 12):
+        answer = worker.answer({**request, "seed": seed})
+        assert answer["type"] == "samples", answer

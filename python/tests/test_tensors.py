@@ -123,3 +123,16 @@ def test_a_case_without_a_kernel_is_skipped(tmp_path: Path, registry: Registry) 
         "no kernel for other is declared here"
     )
     assert worker.answer({"type": "evaluate", "op": "op", "dtype": "f16"})["reason"] == "no kernel for op in f16"
+
+
+def test_outputs_are_those_that_were_there_when_the_clock_stopped(tmp_path: Path, registry: Registry) -> None:
+    class Lazy(list[float]):
+        def __iter__(self) -> Any:
+            return iter([6.0, 8.0])
+
+    answer, left = evaluate(lambda shape, params, x: Lazy([1.0, 2.0]), tmp_path, registry)
+    assert answer["type"] == "computed", answer
+    assert left[16:24] == struct.pack("<2f", 1, 2), "what the list computes when it is read is not in the time"
+    registry.kernels.clear()
+    answer, _ = evaluate(lambda shape, params, x: (2 * each for each in x), tmp_path, registry)
+    assert "an output is a generator, whose values are not computed yet" in answer["message"]
