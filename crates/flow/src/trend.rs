@@ -150,7 +150,7 @@ fn join_runs(points: Vec<Trend>) -> Vec<Trend> {
             Some(run) => {
                 run.total_metrics += 1;
                 run.failed_metrics += point.failed_metrics;
-                if run.overall_status == "pass" {
+                if badness(&point.overall_status) > badness(&run.overall_status) {
                     run.overall_status.clone_from(&point.overall_status);
                 }
                 run.metrics.append(&mut point.metrics);
@@ -163,6 +163,12 @@ fn join_runs(points: Vec<Trend>) -> Vec<Trend> {
 
 /// Runs that are looked through for one of the same time.
 const SAME_TIME_MAX: usize = 8;
+
+/// The order in which one metric's status speaks for the run: nothing hides behind what was not judged.
+fn badness(status: &str) -> usize {
+    let order = ["pass", UNJUDGED, "skipped", "inconclusive"];
+    order.iter().position(|known| *known == status).unwrap_or(order.len())
+}
 
 /// Writes the page and the picture, where they are wanted.
 pub fn draw(
@@ -188,4 +194,33 @@ pub fn draw(
         watch.note(&format!("html: {}", path.display()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_metric_speaks_for_its_run_whatever_the_order() {
+        let point = |status: &str| Trend {
+            schema_version: SCHEMA_VERSION,
+            suite: "s".to_owned(),
+            timestamp_utc: "2026-11-18T10:00:00Z".to_owned(),
+            overall_status: status.to_owned(),
+            total_metrics: 1,
+            failed_metrics: 0,
+            metrics: Vec::new(),
+            revision: None,
+        };
+        for (statuses, want) in [
+            (["pass", UNJUDGED, "fail"], "fail"),
+            ([UNJUDGED, "fail", "pass"], "fail"),
+            (["inconclusive", "fail", "pass"], "fail"),
+            (["pass", "inconclusive", UNJUDGED], "inconclusive"),
+            ([UNJUDGED, "pass", "pass"], UNJUDGED),
+        ] {
+            let joined = join_runs(statuses.map(point).to_vec());
+            assert_eq!((joined.len(), joined[0].overall_status.as_str()), (1, want), "{statuses:?}");
+        }
+    }
 }

@@ -215,6 +215,32 @@ fn a_calibration_shows_seconds_and_noise() {
 }
 
 #[test]
+fn a_trend_tells_an_undecided_run_from_a_pass_and_from_a_failure() {
+    let page = |status: &str, metric: &str| {
+        let mut points = trend_points(2);
+        points[1].overall_status = status.to_owned();
+        points[1].metrics.iter_mut().for_each(|one| metric.clone_into(&mut one.status));
+        html::trend(&points, None, &Extras::default())
+    };
+    for (status, metric, words) in [
+        ("pass", "pass", "the last run passed"),
+        ("fail", "inconclusive", "the last run was not decided"),
+        ("fail", "skipped", "the last run was not decided"),
+        ("fail", "fail", "the last run did not pass"),
+        ("fail", "missing", "the last run did not pass"),
+    ] {
+        assert!(page(status, metric).contains(words), "{status} {metric}");
+    }
+    assert!(page("fail", "inconclusive").contains("2 runs, 1 undecided"));
+    // A suite that was not judged is not vouched for by another that passed.
+    let mut points = trend_points(2);
+    points[0].suite = "other".to_owned();
+    points[0].overall_status = "unjudged".to_owned();
+    points[1].overall_status = "pass".to_owned();
+    assert!(!html::trend(&points, None, &Extras::default()).contains("the last run passed"));
+}
+
+#[test]
 fn a_trend_has_a_chart_per_metric_and_leads_to_its_commits() {
     let mut points = trend_points(8);
     points.iter_mut().for_each(|point| point.revision = None);
