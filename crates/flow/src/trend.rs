@@ -6,10 +6,10 @@ use crate::error::FlowError;
 use crate::history;
 use crate::options::{SelectArgs, StoreArg, SuiteArg, TrendArgs, TrendCommand, TrendShowArgs};
 use crate::support::imports;
-use crate::support::{links, suites};
+use crate::support::{links, refuse_future, suites};
 use holdpoint_gate::history::{find_changes, trend_status};
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Track, Trend, TrendMetric};
+use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Timestamp, Track, Trend, TrendMetric};
 use holdpoint_render::{html, svg};
 use holdpoint_store::Appended;
 use serde::ser::SerializeSeq;
@@ -52,6 +52,9 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<ShownHisto
         TrendCommand::Append { trends, dir } => {
             for path in trends {
                 let trend = imports::read_trend(path)?;
+                if let Some(at) = Timestamp::parse(&trend.timestamp_utc) {
+                    refuse_future(at, path)?;
+                }
                 let (file, appended) = holdpoint_store::append_trend(dir, &trend)?;
                 let done = match appended {
                     Appended::Added => "appended to",
@@ -161,14 +164,14 @@ fn join_runs(points: Vec<Trend>) -> Vec<Trend> {
     joined
 }
 
-/// Runs that are looked through for one of the same time.
-const SAME_TIME_MAX: usize = 8;
-
 /// The order in which one metric's status speaks for the run: nothing hides behind what was not judged.
 fn badness(status: &str) -> usize {
     let order = ["pass", UNJUDGED, "skipped", "inconclusive"];
     order.iter().position(|known| *known == status).unwrap_or(order.len())
 }
+
+/// Runs that are looked through for one of the same time.
+const SAME_TIME_MAX: usize = 8;
 
 /// Writes the page and the picture, where they are wanted.
 pub fn draw(

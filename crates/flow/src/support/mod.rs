@@ -4,6 +4,7 @@ pub mod artifacts;
 pub mod ceilings;
 pub mod engines;
 pub mod exports;
+mod future;
 pub mod histories;
 pub mod imports;
 pub mod links;
@@ -12,6 +13,7 @@ pub mod sealing;
 pub mod suites;
 pub mod waivers;
 
+pub use future::refuse_future;
 pub use person::person;
 
 use crate::error::FlowError;
