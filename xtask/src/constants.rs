@@ -84,6 +84,11 @@ fn table() -> String {
             "between the medians of windows ends warm-up",
         ),
         ("`WARM_WINDOWS`", measure::WARM_WINDOWS.to_string(), "times in a row"),
+        (
+            "`SPEEDUP_MAX`",
+            format!("{} times", holdpoint_gate::too_fast::SPEEDUP_MAX),
+            "faster is to be checked before it counts; `--speedup-max`",
+        ),
         ("`TOLERANCE`", percent(tolerance::TOLERANCE), "tolerance where none is asked for; `--tolerance`"),
         ("`RUNS_DEFAULT`", RUNS_DEFAULT.to_string(), "runs behind a baseline; `--runs`"),
         (

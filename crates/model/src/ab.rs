@@ -60,6 +60,9 @@ pub struct AbPlan {
     /// Time for the whole comparison, in seconds per workload; workloads that are decided early leave theirs to the
     /// others.
     pub budget_s: f64,
+    /// How many times faster head may be before that must be checked; `SPEEDUP_MAX` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup_max: Option<f64>,
     /// The times that are compared; chosen from the first units where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,

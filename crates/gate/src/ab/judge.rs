@@ -171,6 +171,7 @@ impl Sides<'_> {
                     deciding,
                     plan,
                     index,
+                    speedup_max: self.plan.speedup_max,
                     metric: None,
                 }),
             },
@@ -208,7 +209,7 @@ impl Sides<'_> {
         let exact = exact.map(|(metric, plan)| {
             let judged = match unmeasured(workload, paired.ended) {
                 Some((verdict, reason)) => exact::Judged { verdict, reason, values: None },
-                None => exact::judge(workload, metric, plan),
+                None => exact::judge(workload, metric, plan, self.plan.speedup_max),
             };
             let worse = judged.values.map(|[base, head]| head / base - 1.0).filter(|worse| worse.is_finite());
             let keys = metric_keys(metric, plan, judged.values);
@@ -260,6 +261,7 @@ impl Sides<'_> {
                     ended,
                     evidence,
                     blocks,
+                    speedup_max: self.plan.speedup_max,
                     deciding,
                     plan,
                     index: row,

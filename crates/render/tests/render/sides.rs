@@ -182,6 +182,7 @@ pub fn ab(workloads: Vec<(&str, Workload)>) -> Sides {
             tolerance: 0.01,
             tolerances: Default::default(),
             metrics: Default::default(),
+            speedup_max: None,
             alarm_rate: 0.001,
             miss_rate: 0.05,
             units_max: 100,
