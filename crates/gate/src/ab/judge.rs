@@ -155,8 +155,7 @@ impl Sides<'_> {
         let &Self { report, plan, deciding, policy } = self;
         let (name, workload) = report.workloads.get_index(index)?;
         let blocks = Blocks::new(workload);
-        let evidence =
-            deciding.evidence(index).and_then(|known| evidence::evidence(workload, &blocks, known));
+        let evidence = evidence::evidence(workload, &blocks, deciding, index);
         let ended = ended(workload, report, deciding.decision(index));
         let (verdict, reason, disjoint_ci) = match (unmeasured(workload, ended), &evidence) {
             (Some((verdict, reason)), _) => (verdict, reason, None),
@@ -171,8 +170,8 @@ impl Sides<'_> {
                     deciding,
                     plan,
                     index,
-                    speedup_max: self.plan.speedup_max,
                     metric: None,
+                    speedup_max: self.plan.speedup_max,
                 }),
             },
         };
@@ -243,11 +242,8 @@ impl Sides<'_> {
         let &Self { report, deciding, policy, .. } = self;
         let known = deciding.evidence(row);
         let ended = ended(workload, report, deciding.decision(row));
-        let evidence = time
-            .evidence
-            .as_ref()
-            .zip(known)
-            .and_then(|(times, known)| evidence::metric_evidence(times, known));
+        let times = time.evidence.as_ref();
+        let evidence = times.and_then(|times| evidence::metric_evidence(times, deciding, row));
         let (verdict, reason) = match (unmeasured(workload, ended), &evidence, deciding.plan(row)) {
             (Some(unmeasured), ..) => unmeasured,
             _ if policy != Policy::Sequential => {
@@ -261,11 +257,11 @@ impl Sides<'_> {
                     ended,
                     evidence,
                     blocks,
-                    speedup_max: self.plan.speedup_max,
                     deciding,
                     plan,
                     index: row,
                     metric: Some(metric),
+                    speedup_max: self.plan.speedup_max,
                 };
                 let (verdict, reason, _) = policy.judge_pair(&pair);
                 (verdict, reason)

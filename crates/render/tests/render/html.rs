@@ -144,7 +144,7 @@ fn a_comparison_shows_its_verdict_in_a_word_a_mark_and_a_colour_with_three_chart
     assert_eq!(page.matches("<figure>").count(), 6);
     // Two strips, their axis, and the charts.
     assert_eq!(assert_pictures(&page), 9);
-    assert!(page.contains("aria-label=\"ff_path: +4.8 %, 95 % interval +4.4 … +5.2 %, allowed +1.0 %\""));
+    assert!(page.contains("aria-label=\"ff_path: +4.8 %, interval +4.4 … +5.2 %, allowed +1.0 %\""));
     assert!(
         page.contains(&format!(
             "<a href=\"https://github.com/o/n/commit/{COMMIT}\">4f2c9e1d07ab</a> (dirty)"

@@ -3,6 +3,7 @@
 mod deciding;
 mod disjoint_ci;
 mod estimate;
+mod interval;
 mod judge;
 mod metrics;
 mod reports;
