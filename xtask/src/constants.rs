@@ -32,7 +32,7 @@ fn print_between(text: &str, name: &str, generated: &str) -> String {
 
 fn table() -> String {
     let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
-    let rows: [(&str, String, &str); 25] = [
+    let rows = [
         ("`ALARM_RATE`", percent(ALARM_RATE), "of unchanged suites may be called slower; `--alarm-rate`"),
         ("`MISS_RATE`", percent(MISS_RATE), "of workloads slower than the tolerance may pass; `--miss-rate`"),
         (

@@ -79,7 +79,7 @@ impl Sequential {
             let distance = sign * unit.x - line;
             evidence.push(distance, unit.scale);
             pairs.push(unit.is_fresh, distance > 0.0);
-            distance > 0.0 && pairs.count() >= pairs_least && evidence.e() >= needed
+            distance > 0.0 && pairs.count() >= pairs_least && evidence.reaches(needed)
         })
     }
 }

@@ -200,7 +200,7 @@ impl Sequential {
             let mut evidence = Evidence::default();
             self.units.iter().any(|unit| {
                 evidence.push(unit.x - middle + change - line, unit.scale);
-                evidence.e() >= self.plan.alarm_e()
+                evidence.reaches(self.plan.alarm_e())
             })
         };
         // A larger change is worth more at every unit, so doubling and halving find the border.
