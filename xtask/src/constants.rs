@@ -33,7 +33,7 @@ fn print_between(text: &str, name: &str, generated: &str) -> String {
 
 fn table() -> String {
     let percent = |share: f64| format!("{} %", (share * 1e6).round() / 1e4);
-    let rows: [(&str, String, &str); 27] = [
+    let rows = [
         ("`ALARM_RATE`", percent(ALARM_RATE), "of unchanged suites may be called slower; `--alarm-rate`"),
         ("`MISS_RATE`", percent(MISS_RATE), "of workloads slower than the tolerance may pass; `--miss-rate`"),
         (
@@ -91,6 +91,11 @@ fn table() -> String {
             "between the medians of windows ends warm-up",
         ),
         ("`WARM_WINDOWS`", measure::WARM_WINDOWS.to_string(), "times in a row"),
+        (
+            "`SPEEDUP_MAX`",
+            format!("{} times", holdpoint_gate::too_fast::SPEEDUP_MAX),
+            "faster is to be checked before it counts; `--speedup-max`",
+        ),
         ("`TOLERANCE`", percent(tolerance::TOLERANCE), "tolerance where none is asked for; `--tolerance`"),
         ("`RUNS_DEFAULT`", RUNS_DEFAULT.to_string(), "runs behind a baseline; `--runs`"),
         (

@@ -6,10 +6,10 @@ use crate::error::FlowError;
 use crate::history;
 use crate::options::{SelectArgs, StoreArg, SuiteArg, TrendArgs, TrendCommand, TrendShowArgs};
 use crate::support::imports;
-use crate::support::{links, suites};
+use crate::support::{links, refuse_future, suites};
 use holdpoint_gate::history::{find_changes, trend_status};
 use holdpoint_model::trend::UNJUDGED;
-use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Track, Trend, TrendMetric};
+use holdpoint_model::{Changes, ExitCode, Point, SCHEMA_VERSION, Timestamp, Track, Trend, TrendMetric};
 use holdpoint_render::{html, svg};
 use holdpoint_store::Appended;
 use serde::ser::SerializeSeq;
@@ -52,6 +52,9 @@ pub fn run(args: &TrendArgs, watch: &dyn Watch) -> Result<Done<Option<ShownHisto
         TrendCommand::Append { trends, dir } => {
             for path in trends {
                 let trend = imports::read_trend(path)?;
+                if let Some(at) = Timestamp::parse(&trend.timestamp_utc) {
+                    refuse_future(at, path)?;
+                }
                 let (file, appended) = holdpoint_store::append_trend(dir, &trend)?;
                 let done = match appended {
                     Appended::Added => "appended to",
@@ -150,7 +153,7 @@ fn join_runs(points: Vec<Trend>) -> Vec<Trend> {
             Some(run) => {
                 run.total_metrics += 1;
                 run.failed_metrics += point.failed_metrics;
-                if run.overall_status == "pass" {
+                if badness(&point.overall_status) > badness(&run.overall_status) {
                     run.overall_status.clone_from(&point.overall_status);
                 }
                 run.metrics.append(&mut point.metrics);
@@ -159,6 +162,12 @@ fn join_runs(points: Vec<Trend>) -> Vec<Trend> {
         }
     }
     joined
+}
+
+/// The order in which one metric's status speaks for the run: nothing hides behind what was not judged.
+fn badness(status: &str) -> usize {
+    let order = ["pass", UNJUDGED, "skipped", "inconclusive"];
+    order.iter().position(|known| *known == status).unwrap_or(order.len())
 }
 
 /// Runs that are looked through for one of the same time.
@@ -188,4 +197,33 @@ pub fn draw(
         watch.note(&format!("html: {}", path.display()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_metric_speaks_for_its_run_whatever_the_order() {
+        let point = |status: &str| Trend {
+            schema_version: SCHEMA_VERSION,
+            suite: "s".to_owned(),
+            timestamp_utc: "2026-11-18T10:00:00Z".to_owned(),
+            overall_status: status.to_owned(),
+            total_metrics: 1,
+            failed_metrics: 0,
+            metrics: Vec::new(),
+            revision: None,
+        };
+        for (statuses, want) in [
+            (["pass", UNJUDGED, "fail"], "fail"),
+            ([UNJUDGED, "fail", "pass"], "fail"),
+            (["inconclusive", "fail", "pass"], "fail"),
+            (["pass", "inconclusive", UNJUDGED], "inconclusive"),
+            ([UNJUDGED, "pass", "pass"], UNJUDGED),
+        ] {
+            let joined = join_runs(statuses.map(point).to_vec());
+            assert_eq!((joined.len(), joined[0].overall_status.as_str()), (1, want), "{statuses:?}");
+        }
+    }
 }

@@ -58,6 +58,7 @@ fn report() -> AbReport {
             tolerance: 0.01,
             tolerances: Default::default(),
             metrics: Default::default(),
+            speedup_max: None,
             alarm_rate: 0.001,
             miss_rate: 0.01,
             units_max: UNITS,

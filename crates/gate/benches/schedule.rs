@@ -132,6 +132,7 @@ fn compare(source: &Source, schedule: Schedule, slowdown: f64, random: &mut Rand
         tolerance: TOLERANCE,
         tolerances: BTreeMap::new(),
         metrics: BTreeMap::new(),
+        speedup_max: None,
         alarm_rate: stats::sequential::ALARM_RATE,
         miss_rate: stats::sequential::MISS_RATE,
         units_max: 10_000,

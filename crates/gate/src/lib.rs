@@ -24,6 +24,7 @@ pub mod record;
 pub mod rejudge;
 pub mod roofline;
 pub mod tolerance;
+pub mod too_fast;
 mod two_reports;
 mod waive;
 pub mod waivers;

@@ -60,6 +60,9 @@ pub struct AbPlan {
     /// Time for the whole comparison, in seconds per workload; workloads that are decided early leave theirs to the
     /// others.
     pub budget_s: f64,
+    /// How many times faster head may be before that must be checked; `SPEEDUP_MAX` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup_max: Option<f64>,
     /// The times that are compared; chosen from the first units where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
@@ -416,9 +419,17 @@ impl Trouble {
 pub struct AbEvidence {
     /// Median over units of head's time over base's.
     pub ratio: f64,
-    /// 95 % interval of that median, valid at every moment; absent with too few units.
+    /// The ratios that the evidence has not refuted, valid at every moment: the interval that the verdict is read from. Absent with too
+    /// few units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_interval: Option<[f64; 2]>,
+    /// How often each end of that interval may ever be wrong. In older files, where it is absent, the interval is one of 95 %, from signs
+    /// alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_interval_rate: Option<f64>,
+    /// What a decision takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<NeededEvidence>,
     /// Evidence that head is slower than the tolerance: unchanged code reaches E with a probability of 1/E.
     pub e_slower: f64,
     /// Evidence that head is not slower than the tolerance.
@@ -448,6 +459,17 @@ pub struct AbEvidence {
     /// Two-sided Mann-Whitney p over the units' medians; not valid after looking more than once, which is what was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mann_whitney_p: Option<f64>,
+}
+
+/// The evidence from which on a row is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NeededEvidence {
+    /// To call head slower, or faster; less where several rows were called together.
+    pub call: f64,
+    /// Pairs of processes that must say so as well.
+    pub pairs: u32,
+    /// To call head not slower.
+    pub not_slower: f64,
 }
 
 /// One side's times, over all its samples.

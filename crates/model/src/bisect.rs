@@ -65,7 +65,7 @@ pub struct BisectStep {
     /// Its time divided by that of the good revision.
     #[serde(default)]
     pub ratio: Option<f64>,
-    /// 95 % interval of that.
+    /// The ratios that the evidence has not ruled out.
     #[serde(default)]
     pub ratio_interval: Option<[f64; 2]>,
     pub reason: String,

@@ -45,6 +45,21 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
+/// Foreign text on one line: white space becomes a space, and what could paint, move the cursor, reorder or hide other text is shown
+/// as its code point.
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.trim_end().chars() {
+        match c {
+            '\n' | '\t' => out.push(' '),
+            '\r' => {}
+            _ if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
 /// Whether anything that can be read is in it.
 pub fn is_said(text: &str) -> bool {
     text.chars().any(|c| c.is_alphanumeric() && !is_invisible(c))

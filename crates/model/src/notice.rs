@@ -38,7 +38,7 @@ pub struct NoticeRow {
     /// How much slower, as a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<f64>,
-    /// 95 % interval of that.
+    /// The changes that the evidence has not ruled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
     /// How much slower it may be, as a share.

@@ -22,7 +22,7 @@ pub(crate) struct Row<'a> {
     pub(crate) verdict: Verdict,
     /// How much slower, as a share; of a metric of which more is better, how much more.
     pub(crate) change: Option<f64>,
-    /// 95 % interval of the change.
+    /// The changes that the evidence has not ruled out.
     pub(crate) interval: Option<[f64; 2]>,
     /// How much slower it may be, as a share.
     pub(crate) allowed: Option<f64>,
@@ -154,7 +154,9 @@ impl<'a> Judged<'a> {
         let plan = self.plan().filter(|_| !sides::is_disjoint_ci(self));
         let workload = check.workload.as_deref().unwrap_or_default();
         let tolerance = plan.map(|plan| plan.tolerance_of_metric(workload, &check.metric));
-        let interval = check.evidence().and_then(|evidence| evidence.ratio_interval);
+        // Another rule's decision is not read from it.
+        let evidence = check.evidence().filter(|_| !sides::is_disjoint_ci(self));
+        let interval = evidence.and_then(|evidence| evidence.ratio_interval);
         let turned = |worse: f64| check.change_of_value(worse);
         let interval = interval.map(|ends| ends.map(|ratio| turned(ratio - 1.0)));
         Row {

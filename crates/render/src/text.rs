@@ -3,26 +3,16 @@
 use crate::paint::{COLORS, Ink, Style};
 use holdpoint_model::Revision;
 use holdpoint_model::attest::Compared;
-use holdpoint_model::limits::is_invisible;
+use holdpoint_model::limits::{is_invisible, one_line};
 use unicode_width::UnicodeWidthStr;
 
 /// Column at which the text of an [`entry`] begins: the longest verdict word and two spaces.
 const ENTRY_INDENT: usize = 14;
 const COMMIT_CHARS: usize = 12;
 
-/// Foreign text on one line: white space becomes a space, and what could paint, move the cursor, reorder
-/// or hide other text is shown as its code point.
+/// Foreign text on one line, see [`one_line`].
 pub(crate) fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.trim_end().chars() {
-        match c {
-            '\n' | '\t' => out.push(' '),
-            '\r' => {}
-            _ if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
-            _ => out.push(c),
-        }
-    }
-    out
+    one_line(text)
 }
 
 /// Text as it may go to a terminal: lines and tabs stay, and our own colours where the style has them. Everything else that could

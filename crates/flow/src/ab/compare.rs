@@ -188,7 +188,10 @@ impl Decider<'_> {
         self.progress.on_unit(&Estimate {
             workload: name,
             ratio: known.median_ratio().unwrap_or(1.0),
-            interval: known.median_ratio_interval(rule::CONFIDENCE),
+            interval: self
+                .deciding
+                .plan(workload)
+                .and_then(|plan| known.median_ratio_interval(1.0 - 2.0 / plan.alarm_e())),
             slower,
             not_slower,
             decided_count: self.decided.len(),

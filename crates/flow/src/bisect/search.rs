@@ -190,7 +190,10 @@ impl Search<'_> {
     fn plan(&self, line: f64, effort: Effort) -> AbPlan {
         let plan = self.args.decide.plan(&self.suite.gate, Policy::Sequential);
         let share = if effort == Effort::Short { SHORT_EFFORT } else { 1.0 };
-        AbPlan { tolerance: line, tolerances: Default::default(), budget_s: plan.budget_s * share, ..plan }
+        // It asks what is slower: how much faster a commit is does not matter.
+        let speedup_max = Some(f64::MAX);
+        let budget_s = plan.budget_s * share;
+        AbPlan { tolerance: line, tolerances: Default::default(), speedup_max, budget_s, ..plan }
     }
 
     fn prepare(&self, base: (&CommitInfo, Suite), head: (&CommitInfo, Suite)) -> Prepared {

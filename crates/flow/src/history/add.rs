@@ -3,7 +3,7 @@
 use crate::Watch;
 use crate::error::FlowError;
 use crate::options::AddArgs;
-use crate::support::{artifacts, histories, imports};
+use crate::support::{artifacts, histories, imports, refuse_future};
 use holdpoint_history::{Access, RunRecord, Store};
 use holdpoint_model::{FileError, Kind, Revision, Timestamp, document};
 use holdpoint_store::StoreError;
@@ -120,19 +120,20 @@ impl Batch {
         match file {
             Found::Lines(path) => holdpoint_store::for_each_trend(path, |mut trend| {
                 fill(&mut trend.revision, missing);
-                self.push(RunRecord::trend(&trend).map_err(|error| at(path, &error))?)
+                self.push(path, RunRecord::trend(&trend).map_err(|error| at(path, &error))?)
             }),
-            Found::Document(path) => self.push(read_document(path, missing)?),
+            Found::Document(path) => self.push(path, read_document(path, missing)?),
             Found::Foreign(path) => {
                 let (mut report, notes) = imports::read_report_at(path, missing.at)?;
                 fill(&mut report.revision, missing);
                 notes.iter().for_each(|note| watch.note(&format!("{}: {note}", path.display())));
-                self.push(RunRecord::report(&report).map_err(|error| at(path, &error))?)
+                self.push(path, RunRecord::report(&report).map_err(|error| at(path, &error))?)
             }
         }
     }
 
-    fn push(&mut self, run: RunRecord) -> Result<(), FlowError> {
+    fn push(&mut self, path: &Path, run: RunRecord) -> Result<(), FlowError> {
+        refuse_future(run.at, path)?;
         self.points += run.points.len();
         self.runs.push(run);
         if self.points >= BATCH_POINTS || self.runs.len() >= BATCH_RUNS { self.flush() } else { Ok(()) }

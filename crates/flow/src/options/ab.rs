@@ -18,6 +18,9 @@ pub struct QuestionArgs {
     /// How much slower a workload may be [default: 2%, or the baseline's own]
     #[arg(long, value_name = "PERCENT", value_parser = share, help_heading = "Decision")]
     pub tolerance: Option<f64>,
+    /// Two sides: an improvement of so many times is inconclusive, and must be checked [default: 10]
+    #[arg(long, value_name = "TIMES", value_parser = times, hide = true, help_heading = "Decision")]
+    pub speedup_max: Option<f64>,
     /// Two sides: maximum false-alarm rate, unchanged suites reported as slower [default: 0.001]
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Decision")]
     pub alarm_rate: Option<f64>,
@@ -32,6 +35,7 @@ impl QuestionArgs {
         AbPlan {
             tolerance: self.tolerance.unwrap_or(plan.tolerance),
             tolerances: if self.tolerance.is_some() { BTreeMap::new() } else { plan.tolerances },
+            speedup_max: self.speedup_max.or(plan.speedup_max),
             alarm_rate: self.alarm_rate.unwrap_or(plan.alarm_rate),
             miss_rate: self.miss_rate.unwrap_or(plan.miss_rate),
             ..plan
@@ -91,6 +95,7 @@ impl DecideArgs {
             tolerance: gate.tolerance.map_or(TOLERANCE, Limit::share),
             tolerances: gate.tolerances(),
             metrics: BTreeMap::new(),
+            speedup_max: gate.speedup_max,
             alarm_rate: gate.alarm_rate.unwrap_or(ALARM_RATE),
             miss_rate: gate.miss_rate.unwrap_or(MISS_RATE),
             units_max: self.units_max.or(gate.units_max).unwrap_or(units_max),
@@ -291,6 +296,13 @@ fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
         _ => Err("a rate between 0 and 1 is wanted, such as 0.001".to_owned()),
+    }
+}
+
+fn times(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(times) if times > 1.0 && times <= 1e6 => Ok(times),
+        _ => Err("a number above 1 is required, such as 50".to_owned()),
     }
 }
 

@@ -92,7 +92,7 @@ pub struct PromoteArgs {
     /// The revision that the reports must be of
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     pub rev: String,
-    /// Name of the person who promotes it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
+    /// Name of the person who promotes it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN, git's user.name or $USER]
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
     /// Also accept a machine that has no baseline here yet

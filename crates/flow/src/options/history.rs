@@ -174,7 +174,7 @@ pub struct AcceptArgs {
     /// Accept from the first point of this commit on; the beginning of its hash will do [default: the newest point]
     #[arg(long, value_name = "COMMIT")]
     pub revision: Option<String>,
-    /// Name of the person who accepts it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN or $USER]
+    /// Name of the person who accepts it [default: $GITHUB_ACTOR, $GITLAB_USER_LOGIN, git's user.name or $USER]
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
     /// The reason

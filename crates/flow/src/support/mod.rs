@@ -4,12 +4,17 @@ pub mod artifacts;
 pub mod ceilings;
 pub mod engines;
 pub mod exports;
+mod future;
 pub mod histories;
 pub mod imports;
 pub mod links;
+mod person;
 pub mod sealing;
 pub mod suites;
 pub mod waivers;
+
+pub use future::refuse_future;
+pub use person::person;
 
 use crate::error::FlowError;
 use holdpoint_process::git;
@@ -36,15 +41,4 @@ pub fn git_with_token(dir: &Path, token: &str) -> Command {
     let mut git = git::checkout_command(dir);
     git.args(["-c", "credential.helper=", "-c", helper]).env("HOLDPOINT_PUSH_SECRET", token);
     git
-}
-
-/// The person who does something that is recorded: the one named, or whoever runs the pipeline or is logged in.
-pub fn person(named: Option<&str>, does: &str) -> Result<String, FlowError> {
-    let from = |name: &str| std::env::var(name).ok();
-    let of_ci = || from("GITHUB_ACTOR").or_else(|| from("GITLAB_USER_LOGIN"));
-    let named = named.map(str::to_owned).or_else(of_ci).or_else(|| from("USER"));
-    named
-        .map(|name| holdpoint_model::limits::clean_text(name.trim()))
-        .filter(|name| !name.is_empty())
-        .ok_or_else(|| FlowError::Input(format!("who {does} it? Give --by NAME")))
 }

@@ -4,7 +4,7 @@ use super::metrics;
 use holdpoint_model::ab::{Clock, Ended};
 use holdpoint_model::metric::{Metric, MetricPlan};
 use holdpoint_model::{AbPlan, AbReport, Unit, UnitCost, UnitPlan};
-use holdpoint_stats::sequential::{Decision, InvalidPlan, Plan, Sequential, e_bh};
+use holdpoint_stats::sequential::{Decision, Interval, InvalidPlan, Plan, Sequential, e_bh};
 
 /// A row that is not slower and looks faster may go on to this many times the units that took.
 const FASTER_UNITS_FACTOR: usize = 2;
@@ -36,8 +36,8 @@ struct Row {
     pass_units_count: Option<usize>,
     /// Failed or skipped: it takes no units and no part in the suite's decisions.
     is_out: bool,
-    /// The outcome of [`Deciding::finish`].
-    called: Option<Decision>,
+    /// The outcome of [`Deciding::finish`], and the evidence that it took.
+    called: Option<(Decision, f64)>,
 }
 
 /// A metric that is decided by evidence.
@@ -195,9 +195,11 @@ impl Deciding {
             (Decision::Slower, &[Decision::Undecided] as &[Decision]),
             (Decision::Faster, &[Decision::Undecided, Decision::NotSlower]),
         ] {
-            for index in e_bh(&self.e_values(to, open), self.alarm_rate) {
+            let called = e_bh(&self.e_values(to, open), self.alarm_rate);
+            let needed = self.rows.len() as f64 / (called.len() as f64 * self.alarm_rate);
+            for index in called {
                 if open.contains(&self.decision(index)) {
-                    self.rows[index].called = Some(to);
+                    self.rows[index].called = Some((to, needed));
                 }
             }
         }
@@ -222,7 +224,17 @@ impl Deciding {
     /// The present state of a row. That of a workload's median time has the workload's place in the report.
     pub fn decision(&self, row: usize) -> Decision {
         let Some(row) = self.rows.get(row) else { return Decision::Undecided };
-        row.called.unwrap_or(row.evidence.decision())
+        row.called.map_or(row.evidence.decision(), |(decision, _)| decision)
+    }
+
+    /// The evidence that it takes, or took, to call a row slower or faster.
+    pub fn alarm_e(&self, row: usize) -> Option<f64> {
+        self.rows.get(row).map(|row| row.called.map_or(row.plan.alarm_e(), |(_, needed)| needed))
+    }
+
+    /// The interval that the decision about a row is read from.
+    pub fn interval(&self, row: usize) -> Option<Interval> {
+        self.evidence(row)?.interval_of(self.decision(row), self.alarm_e(row)?)
     }
 
     /// Whether a row was called only because others were.

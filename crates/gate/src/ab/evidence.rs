@@ -1,14 +1,11 @@
 //! Statistics of a workload's units.
 
-use super::times;
-use holdpoint_model::ab::AbEvidence;
+use super::{Deciding, times};
+use holdpoint_model::ab::{AbEvidence, NeededEvidence};
 use holdpoint_model::{AbWorkload, PairRound};
 use holdpoint_stats as stats;
 use holdpoint_stats::classic;
-use holdpoint_stats::sequential::Sequential;
-
-/// Of the intervals shown.
-pub const CONFIDENCE: f64 = 0.95;
+use holdpoint_stats::sequential::{PAIRS_LEAST, Sequential};
 
 /// Both sides' times per call in milliseconds, a block for each unit.
 pub(crate) struct Blocks {
@@ -24,19 +21,26 @@ impl Blocks {
 }
 
 /// Absent without units, or when a side has no samples.
-pub(super) fn evidence(workload: &AbWorkload, blocks: &Blocks, known: &Sequential) -> Option<AbEvidence> {
+pub(super) fn evidence(
+    workload: &AbWorkload,
+    blocks: &Blocks,
+    deciding: &Deciding,
+    row: usize,
+) -> Option<AbEvidence> {
     let (base, head) = (times::medians(&blocks.base), times::medians(&blocks.head));
     let rounds = || workload.units.iter().flat_map(|unit| &unit.rounds);
     let left_out = |round: &&PairRound| round.left_out;
-    Some(AbEvidence {
-        ratio: known.median_ratio()?,
-        ratio_interval: known.median_ratio_interval(CONFIDENCE),
-        e_slower: known.e_slower(),
-        e_not_slower: known.e_not_slower(),
-        e_faster: known.e_faster(),
-        smallest_visible_slowdown: known.smallest_visible_slowdown(),
-        unit_sd: unit_sd(known),
-        units_count: count(known.units_count()),
+    let times = AbEvidence {
+        ratio: 1.0,
+        ratio_interval: None,
+        ratio_interval_rate: None,
+        needed: None,
+        e_slower: 1.0,
+        e_not_slower: 1.0,
+        e_faster: 1.0,
+        smallest_visible_slowdown: None,
+        unit_sd: None,
+        units_count: 0,
         rounds_count: count(rounds().count()),
         rounds_left_out: count(rounds().filter(left_out).count()),
         base: times::side_times(&blocks.base)?,
@@ -44,24 +48,33 @@ pub(super) fn evidence(workload: &AbWorkload, blocks: &Blocks, known: &Sequentia
         cliffs_delta: classic::cliffs_delta(&head, &base),
         hedges_g: classic::hedges_g(&head, &base),
         mann_whitney_p: classic::mann_whitney(&head, &base).map(|test| test.p),
-    })
+    };
+    of_row(times, deciding, row)
 }
 
 /// The evidence about a metric, beside the workload's times.
-pub(super) fn metric_evidence(times: &AbEvidence, known: &Sequential) -> Option<AbEvidence> {
+pub(super) fn metric_evidence(times: &AbEvidence, deciding: &Deciding, row: usize) -> Option<AbEvidence> {
+    let times = AbEvidence { cliffs_delta: None, hedges_g: None, mann_whitney_p: None, ..times.clone() };
+    of_row(times, deciding, row)
+}
+
+/// The numbers that the decision about a row is made of.
+fn of_row(times: AbEvidence, deciding: &Deciding, row: usize) -> Option<AbEvidence> {
+    let (known, plan) = (deciding.evidence(row)?, deciding.plan(row)?);
+    let interval = deciding.interval(row);
+    let needed = |call| NeededEvidence { call, pairs: PAIRS_LEAST, not_slower: plan.pass_e() };
     Some(AbEvidence {
         ratio: known.median_ratio()?,
-        ratio_interval: known.median_ratio_interval(CONFIDENCE),
+        ratio_interval: interval.map(|interval| interval.ends),
+        ratio_interval_rate: interval.map(|interval| interval.rate),
+        needed: deciding.alarm_e(row).map(needed),
         e_slower: known.e_slower(),
         e_not_slower: known.e_not_slower(),
         e_faster: known.e_faster(),
         smallest_visible_slowdown: known.smallest_visible_slowdown(),
         unit_sd: unit_sd(known),
         units_count: count(known.units_count()),
-        cliffs_delta: None,
-        hedges_g: None,
-        mann_whitney_p: None,
-        ..times.clone()
+        ..times
     })
 }
 

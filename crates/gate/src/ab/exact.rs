@@ -1,5 +1,6 @@
 //! Quantities that need no statistics: counted, compared, done.
 
+use crate::too_fast;
 use holdpoint_model::ab::{ExactValues, SideKernels};
 use holdpoint_model::metric::{Exact, Metric, MetricPlan};
 use holdpoint_model::report::KernelInfo;
@@ -13,7 +14,7 @@ pub(super) struct Judged {
     pub(super) values: Option<[f64; 2]>,
 }
 
-pub(super) fn judge(workload: &AbWorkload, name: &str, plan: MetricPlan) -> Judged {
+pub(super) fn judge(workload: &AbWorkload, name: &str, plan: MetricPlan, speedup_max: Option<f64>) -> Judged {
     let unknown = |reason: String| Judged { verdict: Verdict::Inconclusive, reason, values: None };
     let Some(counted) = counted(workload, name) else { return unknown("it was not counted".to_owned()) };
     let (Some(base), Some(head)) = (counted.base.iter().min(), counted.head.iter().min()) else {
@@ -40,6 +41,13 @@ pub(super) fn judge(workload: &AbWorkload, name: &str, plan: MetricPlan) -> Judg
         () => (Verdict::Pass, "not more than the tolerance of"),
     };
     let reason = format!("{head} instead of {base}, {relation} {tolerance}");
+    // Sizes and registers are no work.
+    let (verdict, reason) = match Metric::from_name(name) {
+        Metric::Exact(Exact::Instructions) => {
+            too_fast::checked(verdict, reason, head / base, speedup_max, "fewer")
+        }
+        _ => (verdict, reason),
+    };
     Judged { verdict, reason, values: Some([base, head]) }
 }
 

@@ -156,8 +156,7 @@ impl Sides<'_> {
         let &Self { report, plan, deciding, policy } = self;
         let (name, workload) = report.workloads.get_index(index)?;
         let blocks = Blocks::new(workload);
-        let evidence =
-            deciding.evidence(index).and_then(|known| evidence::evidence(workload, &blocks, known));
+        let evidence = evidence::evidence(workload, &blocks, deciding, index);
         let ended = ended(workload, report, deciding.decision(index));
         let (verdict, reason, disjoint_ci) = match (unmeasured(workload, ended), &evidence) {
             (Some((verdict, reason)), _) => (verdict, reason, None),
@@ -174,6 +173,7 @@ impl Sides<'_> {
                         plan,
                         index,
                         metric: None,
+                        speedup_max: self.plan.speedup_max,
                     });
                     let (verdict, reason) = self.unless_blind(index, workload, None, (judged.0, judged.1));
                     (verdict, reason, judged.2)
@@ -234,7 +234,7 @@ impl Sides<'_> {
         let exact = exact.map(|(metric, plan)| {
             let judged = match unmeasured(workload, paired.ended) {
                 Some((verdict, reason)) => exact::Judged { verdict, reason, values: None },
-                None => exact::judge(workload, metric, plan),
+                None => exact::judge(workload, metric, plan, self.plan.speedup_max),
             };
             let worse = judged.values.map(|[base, head]| head / base - 1.0).filter(|worse| worse.is_finite());
             let keys = metric_keys(metric, plan, judged.values);
@@ -268,11 +268,8 @@ impl Sides<'_> {
         let &Self { report, deciding, policy, .. } = self;
         let known = deciding.evidence(row);
         let ended = ended(workload, report, deciding.decision(row));
-        let evidence = time
-            .evidence
-            .as_ref()
-            .zip(known)
-            .and_then(|(times, known)| evidence::metric_evidence(times, known));
+        let times = time.evidence.as_ref();
+        let evidence = times.and_then(|times| evidence::metric_evidence(times, deciding, row));
         let (verdict, reason) = match (unmeasured(workload, ended), &evidence, deciding.plan(row)) {
             (Some(unmeasured), ..) => unmeasured,
             _ if policy != Policy::Sequential => {
@@ -290,6 +287,7 @@ impl Sides<'_> {
                     plan,
                     index: row,
                     metric: Some(metric),
+                    speedup_max: self.plan.speedup_max,
                 };
                 let (verdict, reason, _) = policy.judge_pair(&pair);
                 self.unless_blind(row, workload, Some(&metric.name), (verdict, reason))

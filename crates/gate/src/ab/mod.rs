@@ -17,7 +17,6 @@ pub mod unit_plan;
 
 pub use deciding::{Compared, Deciding};
 pub(crate) use evidence::Blocks;
-pub use evidence::CONFIDENCE;
 pub use holdpoint_stats::sequential::{Decision, InvalidPlan};
 pub(crate) use judge::paired_ms;
 pub use judge::{POLICY_CONDITION, SidesError, judge_recorded, judge_sides, recorded_policy};

@@ -61,6 +61,7 @@ impl Differences {
         self.add_debug("metrics of the suite", &old.metrics, &new.metrics);
         self.add_debug("--alarm-rate", &old.alarm_rate, &new.alarm_rate);
         self.add_debug("--miss-rate", &old.miss_rate, &new.miss_rate);
+        self.add_debug("--speedup-max", &old.speedup_max, &new.speedup_max);
         self.add_debug("--metric", &old.clock, &new.clock);
         self.add_debug("--at-once", &old.units_at_once, &new.units_at_once);
     }

@@ -9,6 +9,7 @@ use holdpoint_model::{
     Track, Tracks, Verdict,
 };
 use holdpoint_stats::changes::{self, Change};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Whether the rule of `gate --history` is replayed over each series as well.
@@ -62,15 +63,22 @@ pub fn level_of(track: &Track) -> Option<HistoryLevel> {
     rule.level()
 }
 
-/// The newest revision without changes of its own that passed in one of the series, other than this one.
+/// The newest revision without changes of its own that passed in one of the series and in all that judged it, other than this one.
 pub fn last_good_of<'a>(series: impl Iterator<Item = &'a Series>, here: Option<&str>) -> Option<String> {
     let revision = |point: &'a Point| {
         let revision = point.revision.as_ref().filter(|revision| !revision.dirty)?;
         let has_passed = matches!(point.verdict, Some(Verdict::Pass | Verdict::Improved));
         (has_passed && Some(revision.commit.as_str()) != here).then_some((point.at, &revision.commit))
     };
-    let passed = series.flat_map(|series| &series.points).filter_map(revision);
-    passed.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.clone())
+    let points: Vec<&Point> = series.flat_map(|series| &series.points).collect();
+    let doubtful: BTreeSet<&str> = points
+        .iter()
+        .filter(|point| point.verdict.is_some_and(|verdict| verdict > Verdict::Pass))
+        .filter_map(|point| Some(point.revision.as_ref()?.commit.as_str()))
+        .collect();
+    let passed = points.into_iter().filter_map(revision);
+    let good = passed.filter(|(_, commit)| !doubtful.contains(commit.as_str()));
+    good.max_by_key(|(at, _)| *at).map(|(_, commit)| commit.clone())
 }
 
 /// The status of a point as a trend has it.

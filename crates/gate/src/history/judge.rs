@@ -3,6 +3,7 @@
 use super::rule::{Standing, standing};
 use crate::compare::{Row, compare};
 use crate::judge::{blank, check, judge_by, overall_status, overall_verdict, row_check};
+use crate::too_fast;
 use holdpoint_model::{
     Allow, Baseline, BaselineMetric, Basis, Check, CheckStatus, Current, HistoryLevel, Judgement,
     MetricValue, SCHEMA_VERSION, Verdict,
@@ -110,6 +111,12 @@ fn judge_value(row: &Row, level: &HistoryLevel, value: f64) -> Check {
             )
         }
     };
+    let ratio = (value / level.level).powf(level.better.sign());
+    let (verdict, reason) =
+        match too_fast::check_this(ratio, None, "better").filter(|_| verdict <= Verdict::Pass) {
+            Some(check) => (Verdict::Inconclusive, format!("{check}; {reason}")),
+            None => (verdict, reason),
+        };
     Check {
         current_ms: Some(value),
         regression_ratio: Some(value / level.level - 1.0),

@@ -10,6 +10,7 @@
 use holdpoint_model::HistoryLevel;
 use holdpoint_model::metric::Better;
 use holdpoint_stats::{NORMAL, median, robust_sd};
+use std::f64::consts::FRAC_PI_2;
 
 /// The newest runs looked at together, and how many of them must lie beyond the noise: one of five may be wrong in either direction.
 const WINDOW: usize = 5;
@@ -20,7 +21,8 @@ const WINDOW_BACK: usize = 3;
 const LEVEL_POINTS: usize = 40;
 /// Points behind a level at least.
 const LEVEL_POINTS_MIN: usize = 10;
-/// The same after a change, where the noise is known from before.
+/// The same after a change, where the noise is known from before. Where somebody named the first one it is enough, and the noise is taken
+/// to be as much wider as the median of so few is.
 const CHANGED_POINTS_MIN: usize = 3;
 /// The noise of a level: so many times its standard deviation, and at least this ratio (as a logarithm).
 const FENCE_NOISE: f64 = 2.0;
@@ -99,6 +101,8 @@ pub struct HistoryRule {
     points: Vec<f64>,
     /// The first point of the present level.
     start: usize,
+    /// Whether somebody accepted it, and so named its first point.
+    is_accepted: bool,
     /// Noise of the level before it.
     noise_before: Option<[f64; 2]>,
     /// The level that the present points are worse than, or have come back to.
@@ -108,7 +112,15 @@ pub struct HistoryRule {
 
 impl HistoryRule {
     pub fn new(better: Better) -> Self {
-        Self { better, points: Vec::new(), start: 0, noise_before: None, kept: None, has_come_back: false }
+        Self {
+            better,
+            points: Vec::new(),
+            start: 0,
+            is_accepted: false,
+            noise_before: None,
+            kept: None,
+            has_come_back: false,
+        }
     }
 
     /// The level that the points so far expect of the next one; absent while they are too few.
@@ -153,6 +165,7 @@ impl HistoryRule {
             {
                 self.has_come_back = true;
                 self.start = begin(WINDOW_BACK);
+                self.is_accepted = false;
             }
             _ => {}
         }
@@ -163,11 +176,13 @@ impl HistoryRule {
     pub fn accept(&mut self) {
         let reference = self.reference();
         self.start_at(self.points.len(), reference);
+        self.is_accepted = true;
     }
 
     fn start_at(&mut self, start: usize, before: Option<Reference>) {
         self.noise_before = before.map(|reference| reference.noise).or(self.noise_before);
         self.start = start;
+        self.is_accepted = false;
         self.kept = None;
         self.has_come_back = false;
     }
@@ -176,6 +191,9 @@ impl HistoryRule {
     fn reference(&self) -> Option<Reference> {
         let end = self.points.len().saturating_sub(WINDOW - 1);
         let from = self.start.max(end.saturating_sub(LEVEL_POINTS));
+        // The run that somebody named is a level by itself: what follows is judged at once.
+        let (end, least) =
+            if self.is_accepted { (end.max(self.start + 1), 1) } else { (end, CHANGED_POINTS_MIN) };
         let points = self.points.get(from..end).unwrap_or_default();
         let is_own = points.len() >= LEVEL_POINTS_MIN;
         if let Some(kept) = self.kept.filter(|_| !(self.has_come_back && is_own)) {
@@ -184,9 +202,14 @@ impl HistoryRule {
         if is_own {
             return Reference::of(points);
         }
-        let noise = self.noise_before.filter(|_| points.len() >= CHANGED_POINTS_MIN)?;
+        let noise = self.noise_before.filter(|_| points.len() >= least)?;
         let own = Reference::of(points)?;
-        Some(Reference { noise: [own.noise[0].max(noise[0]), own.noise[1].max(noise[1])], ..own })
+        let wider = match points.len() {
+            few @ ..CHANGED_POINTS_MIN => (1.0 + FRAC_PI_2 / few as f64).sqrt(),
+            _ => 1.0,
+        };
+        let noise = [0, 1].map(|side| own.noise[side].max(noise[side]) * wider);
+        Some(Reference { noise, ..own })
     }
 
     /// The first points of the present level, once as many others have followed as a drift takes.

@@ -64,9 +64,29 @@ fn one_bad_run_is_a_doubt_and_four_are_a_worse_level_until_it_is_accepted() {
     assert!(accepted.iter().flatten().all(|standing| *standing == Standing::Inside), "{accepted:?}");
     assert_eq!(
         accepted.iter().filter(|standing| standing.is_none()).count(),
-        7,
-        "the noise is known from before"
+        1,
+        "only the accepted run itself"
     );
+}
+
+#[test]
+fn an_accepted_change_does_not_quiet_the_next_one() {
+    let mut random = Random::new(22);
+    let mut rule = HistoryRule::new(Better::Lower);
+    push(&mut rule, &noise(&mut random, 10.0, 60));
+    rule.accept();
+    let accepted = push(&mut rule, &noise(&mut random, 12.0, 1));
+    assert_eq!(accepted, [None]);
+    let worse = push(&mut rule, &noise(&mut random, 15.0, 30));
+    let beyond = |count| Some(Standing::Beyond { count });
+    assert_eq!(worse[..4], [beyond(1), beyond(2), beyond(3), Some(Standing::Worse)]);
+    assert!(worse[4..].iter().all(|standing| *standing == Some(Standing::Worse)), "{worse:?}");
+    // Again and again does not help either.
+    rule.accept();
+    push(&mut rule, &noise(&mut random, 15.0, 1));
+    rule.accept();
+    push(&mut rule, &noise(&mut random, 15.0, 1));
+    assert_eq!(rule.push(19.0, OnWorse::Keep), beyond(1));
 }
 
 #[test]
@@ -275,4 +295,8 @@ fn the_last_good_revision_is_the_newest_clean_one_that_passed() {
     assert_eq!(last_good_of([&series].into_iter(), Some("here")).as_deref(), Some("good"));
     assert_eq!(last_good_of([&series].into_iter(), None).as_deref(), Some("here"));
     assert_eq!(last_good_of(std::iter::empty(), None), None);
+    // What another metric left open at that revision is not good.
+    let open = vec![point(2, "good", false, Some(Verdict::Inconclusive))];
+    let other = Series { points: open, ..series.clone() };
+    assert_eq!(last_good_of([&series, &other].into_iter(), Some("here")).as_deref(), Some("old"));
 }

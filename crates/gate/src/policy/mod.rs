@@ -11,7 +11,7 @@ pub use threshold::THRESHOLD_PCT;
 
 use crate::ab::{Blocks, Compared, Deciding};
 use crate::compare::{Comparison, Row};
-use crate::judge;
+use crate::{judge, too_fast};
 use holdpoint_model::ab::{AbEvidence, DisjointCiKeys};
 use holdpoint_model::{AbWorkload, BaselineMetric, Check, Verdict};
 use holdpoint_stats::sequential::Plan;
@@ -112,7 +112,7 @@ impl Policy {
 
     /// Judges one workload of two sides that has units.
     pub(crate) fn judge_pair(self, pair: &Pair<'_>) -> (Verdict, String, Option<DisjointCiKeys>) {
-        match self {
+        let (verdict, reason, keys) = match self {
             Self::Sequential => {
                 let (verdict, reason) = sequential::judge(pair);
                 (verdict, reason, None)
@@ -122,7 +122,11 @@ impl Policy {
                 let reason = format!("policy {} needs a baseline, not two sides", self.name());
                 (Verdict::Inconclusive, reason, None)
             }
-        }
+        };
+        let better = if pair.metric.is_none() { "faster" } else { "better" };
+        let (verdict, reason) =
+            too_fast::checked(verdict, reason, pair.evidence.ratio, pair.speedup_max, better);
+        (verdict, reason, keys)
     }
 }
 
@@ -139,4 +143,6 @@ pub(crate) struct Pair<'a> {
     pub index: usize,
     /// The metric, where it is not the median time.
     pub metric: Option<&'a Compared>,
+    /// How many times faster it may be before that is to be checked.
+    pub speedup_max: Option<f64>,
 }

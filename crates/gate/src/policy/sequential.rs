@@ -12,6 +12,8 @@ const LONGER_MAX: usize = 10;
 const UNITS_MAX: usize = 10_000;
 /// Continuations that are drawn to see how long a decision would take.
 const DRAWS: usize = 15;
+/// How likely a change is one, where advice is given; nothing is decided by it.
+const LIKELY: f64 = 0.95;
 /// Tolerances that are tried to find one that would have been decided, each this much wider than the one before.
 const WIDER: f64 = 1.25;
 const WIDER_COUNT: usize = 24;
@@ -29,12 +31,19 @@ pub(super) fn judge(pair: &Pair<'_>) -> (Verdict, String) {
 fn reason(pair: &Pair<'_>) -> String {
     let &Pair { evidence, deciding, index, .. } = pair;
     let (seen, tolerance) = (seen(pair), percent(pair.plan.tolerance));
+    let not_sure = format!("not yet sure at {}", one_in(pair.plan.alarm_rate));
     let [slower, faster] = if pair.metric.is_none() { ["slower", "faster"] } else { ["worse", "better"] };
     let together = if deciding.is_called_together(index) { ", called together with others" } else { "" };
     match deciding.decision(index) {
         Decision::Slower => format!("{seen}, {slower} than the tolerance of {tolerance}{together}"),
         Decision::Faster => format!("{seen}, {faster} than the tolerance of {tolerance}{together}"),
-        Decision::NotSlower => format!("{seen}, not {slower} than the tolerance of {tolerance}"),
+        Decision::NotSlower => {
+            let not_slower = format!("not {slower} than the tolerance of {tolerance}");
+            match looks_faster(pair) {
+                true => format!("looks {faster}: {seen}, {not_sure}; {not_slower}"),
+                false => format!("{seen}, {not_slower}"),
+            }
+        }
         Decision::Undecided => {
             let units = match evidence.units_count {
                 1 => "1 unit".to_owned(),
@@ -42,9 +51,24 @@ fn reason(pair: &Pair<'_>) -> String {
             };
             let visible = visible(pair);
             let help = help(pair);
-            format!("{seen} after {units}, undecided at the tolerance of {tolerance}; {visible}; {help}")
+            let seen = match () {
+                () if looks_slower(pair) => format!("looks {slower}: {seen} after {units}, {not_sure}"),
+                () if looks_faster(pair) => format!("looks {faster}: {seen} after {units}, {not_sure}"),
+                () => format!("{seen} after {units}"),
+            };
+            format!("{seen}, undecided at the tolerance of {tolerance}; {visible}; {help}")
         }
     }
+}
+
+/// Whether the estimate lies beyond the tolerance.
+fn looks_slower(pair: &Pair<'_>) -> bool {
+    pair.evidence.ratio > 1.0 + pair.plan.tolerance
+}
+
+/// The same in the other direction.
+fn looks_faster(pair: &Pair<'_>) -> bool {
+    pair.evidence.ratio * (1.0 + pair.plan.tolerance) < 1.0
 }
 
 /// The ratio and its interval as changes: `+2.1 % [+1.5, +2.7]`; a metric of which more is better falls where it is worse.
@@ -118,7 +142,8 @@ fn help(pair: &Pair<'_>) -> String {
 fn units_to_decide(pair: &Pair<'_>) -> Option<usize> {
     let known = pair.deciding.evidence(pair.index)?;
     // A change that may be noise is taken for none: luck so far is no reason to expect more of it.
-    let may_be_none = pair.evidence.ratio_interval.is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high);
+    let likely = known.median_ratio_interval(LIKELY);
+    let may_be_none = likely.is_some_and(|[low, high]| low <= 1.0 && 1.0 <= high);
     let middle = pair.evidence.ratio.ln();
     let xs: Vec<f64> = match may_be_none {
         true => known.xs().flat_map(|x| [x - middle, middle - x]).collect(),
@@ -161,6 +186,17 @@ fn worst_trouble(workload: &AbWorkload) -> Option<Trouble> {
     let count = |trouble: &Trouble| rounds().filter(|round| round.trouble.contains(trouble)).count();
     let worst = troubles.into_iter().max_by_key(count)?;
     (2 * count(&worst) > rounds().count()).then_some(worst)
+}
+
+/// 0.001 as `1 in 1 000`.
+fn one_in(rate: f64) -> String {
+    let count = 1.0 / rate;
+    if (count - count.round()).abs() > 1e-6 * count {
+        return percent(rate);
+    }
+    let digits = format!("{count:.0}");
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    format!("1 in {}", groups.collect::<Vec<_>>().join(" "))
 }
 
 /// 0.01 as `1.0 %`, 0.0025 as `0.25 %`.

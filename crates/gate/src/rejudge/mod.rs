@@ -11,7 +11,7 @@ use crate::judge::{blank, overall_status, overall_verdict};
 use holdpoint_model::judgement::EVIDENCE_METRIC;
 use holdpoint_model::limits::clean_text;
 use holdpoint_model::{CheckStatus, Date, Judgement, Verdict};
-use same::{before_waiver, names_of, same_judgement, same_worst};
+use same::{before_waiver, names_of, same_judgement, same_worst, show_deciding_intervals};
 
 /// Why a judgement from a file is not believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,11 @@ pub fn rejudge(
         Ok(Some(evidence)) => Some(judge_again(stated, evidence)),
         Ok(None) | Err(_) => None,
     };
+    let mut stated = stated.clone();
+    if let Some(Ok(again)) = &again {
+        show_deciding_intervals(&mut stated, again);
+    }
+    let stated = &stated;
     let doubt = doubt(stated, evidence.err(), again.as_ref(), day);
     let again = again.and_then(Result::ok).map(|again| with_waivers(stated, again, day));
     let verdict = again.as_ref().map(|again| again.verdict);

@@ -97,6 +97,21 @@ fn show_paired_times(check: &mut Check) {
     (check.baseline_ms, check.current_ms) = (Some(base_ms), Some(head_ms));
 }
 
+/// Older judgements show an interval of 95 %, where that which the verdict is read from stands now: it is shown instead.
+pub(super) fn show_deciding_intervals(stated: &mut Judgement, again: &Judgement) {
+    for check in &mut stated.checks {
+        let is_same = |other: &&Check| other.metric == check.metric && other.workload == check.workload;
+        let again = again.checks.iter().find(is_same).and_then(Check::evidence);
+        let stated = check.paired.as_mut().and_then(|paired| paired.evidence.as_mut());
+        let older = stated.filter(|stated| stated.ratio_interval_rate.is_none() && stated.needed.is_none());
+        if let Some((stated, again)) = older.zip(again) {
+            stated.ratio_interval = again.ratio_interval;
+            stated.ratio_interval_rate = again.ratio_interval_rate;
+            stated.needed = again.needed;
+        }
+    }
+}
+
 /// Fails with the first place at which two values differ.
 fn same(name: &str, stated: &impl Serialize, is: &impl Serialize) -> Result<(), String> {
     let values = serde_json::to_value(stated).and_then(|stated| Ok((stated, serde_json::to_value(is)?)));

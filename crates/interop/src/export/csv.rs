@@ -1,7 +1,7 @@
 //! A row for each raw sample.
 
 use super::{Export, UNIT};
-use std::borrow::Cow;
+use holdpoint_model::limits::one_line;
 use std::fmt::Write;
 
 pub fn csv(export: &Export<'_>) -> String {
@@ -15,9 +15,13 @@ pub fn csv(export: &Export<'_>) -> String {
     text
 }
 
-pub(super) fn quote(cell: &str) -> Cow<'_, str> {
-    match cell.contains([',', '"', '\n', '\r']) {
-        true => Cow::Owned(format!("\"{}\"", cell.replace('"', "\"\""))),
-        false => Cow::Borrowed(cell),
+/// A cell of text: on one line, without what paints or hides, and never a formula to a spreadsheet.
+pub(super) fn quote(cell: &str) -> String {
+    let is_number = cell.parse::<f64>().is_ok();
+    let mark = if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number { "'" } else { "" };
+    let cell = format!("{mark}{}", one_line(cell));
+    match cell.contains([',', '"']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell,
     }
 }

@@ -2,6 +2,7 @@
 //! of text files refuses.
 
 use super::Export;
+use holdpoint_model::limits::one_line;
 use std::fmt::Write;
 
 pub fn openmetrics(export: &Export<'_>) -> String {
@@ -29,5 +30,5 @@ pub fn openmetrics(export: &Export<'_>) -> String {
 
 /// A label's value between quotes.
 fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    one_line(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -38,14 +38,40 @@ fn labels_and_cells_are_quoted() {
     let sample =
         Sample { name, metric: "time", value_ns: 1.5e6, side: "", process: 0, round: 2, position: 3 };
     let export = Export { suite: "s", values: vec![value], samples: vec![sample] };
-    assert_eq!(csv(&export).lines().count(), 3);
-    assert!(csv(&export).ends_with("\"a \"\"b\"\", \\c\nd\",time,1500000,ns,,0,2,3\n"));
+    assert_eq!(csv(&export).lines().count(), 2);
+    assert!(csv(&export).ends_with("\"a \"\"b\"\", \\c d\",time,1500000,ns,,0,2,3\n"));
     let expected =
-        "holdpoint_time_seconds{suite=\"s\",workload=\"a \\\"b\\\", \\\\c\\nd\",statistic=\"p50\"} 1.5e-3\n";
+        "holdpoint_time_seconds{suite=\"s\",workload=\"a \\\"b\\\", \\\\c d\",statistic=\"p50\"} 1.5e-3\n";
     assert!(openmetrics(&export).contains(expected), "{}", openmetrics(&export));
     assert!(openmetrics(&export).ends_with("# EOF\n"));
     assert_eq!(bmf(&export)[name]["latency"]["upper_value"], 1.75e6);
     assert_eq!(github_action_benchmark(&export)[0]["range"], "± 0.500000");
+}
+
+#[test]
+fn no_cell_is_a_formula_and_no_text_paints() {
+    for (name, cell) in [
+        ("=1+1", "'=1+1"),
+        ("+cmd", "'+cmd"),
+        ("-x", "'-x"),
+        ("@sum(a)", "'@sum(a)"),
+        ("\t=1", "' =1"),
+        ("\r=1", "'=1"),
+        ("=a,b", "\"'=a,b\""),
+        ("-1.5", "-1.5"),
+        ("+1e3", "+1e3"),
+        ("plain", "plain"),
+        ("\u{1b}[31mred", "\\u{1b}[31mred"),
+    ] {
+        let sample =
+            Sample { name, metric: "time", value_ns: 1.0, side: "", process: 0, round: 0, position: 0 };
+        let value = Value { name, p50_ms: 1.0, others: Vec::new(), p50_interval_ms: None, samples_count: 1 };
+        let export = Export { suite: name, values: vec![value], samples: vec![sample] };
+        assert_eq!(csv(&export).lines().nth(1).unwrap(), format!("{cell},time,1,ns,,0,0,0"));
+        for text in [csv(&export), openmetrics(&export), bmf(&export).to_string()] {
+            assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        }
+    }
 }
 
 #[test]

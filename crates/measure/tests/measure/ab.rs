@@ -64,6 +64,7 @@ pub(crate) fn plan() -> AbPlan {
         tolerance: 0.01,
         tolerances: Default::default(),
         metrics: Default::default(),
+        speedup_max: None,
         alarm_rate: 0.001,
         miss_rate: 0.01,
         units_max: 100,

@@ -21,6 +21,9 @@ pub struct GateSettings {
     /// For the policy `threshold`: the least improvement that passes, in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
+    /// Two sides: how many times faster a workload may become before that is inconclusive, and must be checked; 10 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speedup_max: Option<f64>,
     /// Two sides: maximum false-alarm rate per suite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alarm_rate: Option<f64>,
@@ -114,6 +117,12 @@ impl GateSettings {
             _ => Ok(()),
         };
         positive("budget", self.budget)?;
+        if let Some(times) = self.speedup_max.filter(|times| !(*times > 1.0 && *times <= 1e6)) {
+            return invalid(
+                "gate",
+                format!("speedup_max is {times}; a number above 1 is required, such as 50"),
+            );
+        }
         let ranges = [
             ("units_max", self.units_max, 1..=10_000),
             ("at_once", self.at_once, 1..=64),

@@ -102,8 +102,5 @@ pub(crate) fn commits(b: &Bisection, links: &Links) -> Option<Chart> {
         }
         plot.dot(class, [at, y], &title, links.commit(&step.commit.commit).as_deref());
     }
-    Some(Chart {
-        plot,
-        caption: "Each measured commit against the good one, with its 95 % interval".to_owned(),
-    })
+    Some(Chart { plot, caption: "Each measured commit against the good one, with its interval".to_owned() })
 }

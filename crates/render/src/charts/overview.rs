@@ -55,12 +55,10 @@ pub(crate) fn whole_percent(change: f64) -> String {
     units::percent(change).replace(".0 %", " %")
 }
 
-/// `+1.2 %, 95 % interval -0.1 … +2.3 %, allowed +2.0 %`.
+/// `+1.2 %, interval -0.1 … +2.3 %, allowed +2.0 %`.
 fn describe(row: &Row<'_>) -> String {
     let mut words = vec![units::number(row.change, units::percent)];
-    words.extend(
-        row.interval.map(|[low, high]| format!("95 % interval {}", units::percent_interval(low, high))),
-    );
+    words.extend(row.interval.map(|[low, high]| format!("interval {}", units::percent_interval(low, high))));
     words.extend(row.allowed.map(|allowed| format!("allowed {}", units::percent(allowed))));
     format!("{}: {}", row.name(), words.join(", "))
 }

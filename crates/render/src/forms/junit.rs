@@ -1,17 +1,20 @@
 //! JUnit's XML: a test case per metric or workload.
 
-use super::{name, sentence};
-use crate::judged::{Judged, Row};
+use super::{WHOLE, name, sentence, whole};
+use crate::judged::Judged;
 use holdpoint_model::Verdict;
 
 /// Regressed is a failure; broken and undecided are errors, because undecided is not fine. A waived case passes and says so.
 pub fn junit(judged: Judged<'_>) -> String {
     let rows = judged.rows();
-    let count = |of: &[Verdict]| rows.iter().filter(|row| of.contains(&row.verdict)).count();
+    let whole = whole(judged);
+    let verdicts: Vec<Verdict> =
+        rows.iter().map(|row| row.verdict).chain(whole.as_ref().map(|(verdict, _)| *verdict)).collect();
+    let count = |of: &[Verdict]| verdicts.iter().filter(|verdict| of.contains(verdict)).count();
     // Jenkins allows these on the whole; the number of skipped ones, only on a suite.
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\"",
-        rows.len(),
+        verdicts.len(),
         count(&[Verdict::Regressed]),
         count(&[Verdict::Broken, Verdict::Inconclusive]),
     );
@@ -22,16 +25,17 @@ pub fn junit(judged: Judged<'_>) -> String {
     let timestamp = judged.began().and_then(time);
     let timestamp = timestamp.map(|began| format!(" timestamp=\"{began}\"")).unwrap_or_default();
     out += &format!("  <testsuite name=\"{suite}\" {counts} skipped=\"{skipped}\"{timestamp}>\n");
-    rows.iter().for_each(|row| out += &case(row, &suite));
+    rows.iter().for_each(|row| out += &case(row.verdict, row.name(), row.seconds(), &sentence(row), &suite));
+    whole.iter().for_each(|(verdict, sentence)| out += &case(*verdict, WHOLE, None, sentence, &suite));
     let (verdict, message) =
         (judged.judgement.verdict.as_str(), attribute(&crate::text::clean(&judged.sentence())));
     out += &format!("    <system-out>{verdict}: {message}</system-out>\n  </testsuite>\n</testsuites>\n");
     out
 }
 
-fn case(row: &Row<'_>, suite: &str) -> String {
-    let message = attribute(&sentence(row));
-    let element = match row.verdict {
+fn case(verdict: Verdict, of: &str, seconds: Option<f64>, sentence: &str, suite: &str) -> String {
+    let message = attribute(sentence);
+    let element = match verdict {
         Verdict::Regressed => "failure",
         Verdict::Broken | Verdict::Inconclusive => "error",
         Verdict::Skipped => "skipped",
@@ -40,12 +44,12 @@ fn case(row: &Row<'_>, suite: &str) -> String {
     let body = match element {
         "" => format!("<system-out>{message}</system-out>"),
         "skipped" => format!("<skipped message=\"{message}\"/>"),
-        element => format!("<{element} type=\"{}\" message=\"{message}\"/>", row.verdict.as_str()),
+        element => format!("<{element} type=\"{}\" message=\"{message}\"/>", verdict.as_str()),
     };
-    let seconds = row.seconds().map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
+    let seconds = seconds.map(|seconds| format!(" time=\"{seconds:.3}\"")).unwrap_or_default();
     format!(
         "    <testcase classname=\"{suite}\" name=\"{}\"{seconds}>{body}</testcase>\n",
-        attribute(&name(row.name()))
+        attribute(&name(of))
     )
 }
 

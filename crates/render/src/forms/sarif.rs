@@ -1,6 +1,6 @@
 //! SARIF 2.1.0: a result for whatever is not a pass.
 
-use super::{name, sentence};
+use super::{WHOLE, name, sentence, whole};
 use crate::judged::{Judged, Row};
 use crate::text::{clean, encode_path};
 use holdpoint_model::Verdict;
@@ -26,7 +26,15 @@ pub fn sarif(judged: Judged<'_>, location: Option<&str>) -> Value {
         })
     });
     let rows = judged.rows();
-    let results: Vec<Value> = rows.iter().filter_map(|row| result(row, judged, location)).collect();
+    let whole = whole(judged).map(|(verdict, sentence)| (verdict, WHOLE, sentence, None));
+    let results = rows.iter().map(|row| (row.verdict, row.name(), sentence(row), Some(row))).chain(whole);
+    let results: Vec<Value> = results
+        .filter_map(|(verdict, of, sentence, row)| {
+            let mut result = result(judged, location, verdict, of, &sentence)?;
+            row.into_iter().for_each(|row| add_row(&mut result, row));
+            Some(result)
+        })
+        .collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -50,9 +58,15 @@ fn rule_id(verdict: Verdict) -> String {
     format!("holdpoint/{}", verdict.as_str())
 }
 
-fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<Value> {
-    let index = RULES.iter().position(|(verdict, ..)| *verdict == row.verdict)?;
-    let (suite, metric) = (name(&judged.judgement.suite), name(row.name()));
+fn result(
+    judged: Judged<'_>,
+    location: Option<&str>,
+    verdict: Verdict,
+    of: &str,
+    sentence: &str,
+) -> Option<Value> {
+    let index = RULES.iter().position(|(rule, ..)| *rule == verdict)?;
+    let (suite, metric) = (name(&judged.judgement.suite), name(of));
     let mut place = json!({
         "logicalLocations": [{
             "name": metric,
@@ -64,19 +78,23 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
         place["physicalLocation"] =
             json!({"artifactLocation": {"uri": encode_path(file)}, "region": {"startLine": 1}});
     }
-    let mut result = json!({
-        "ruleId": rule_id(row.verdict),
+    Some(json!({
+        "ruleId": rule_id(verdict),
         "ruleIndex": index,
         "level": RULES[index].1,
-        "message": {"text": plain(&format!("{metric}: {}", sentence(row)))},
+        "message": {"text": plain(&format!("{metric}: {sentence}"))},
         "locations": [place],
         // GitHub distinguishes results of one rule and line by the first alone.
         "partialFingerprints": {
             "primaryLocationLineHash": format!("{:016x}:1", hash(&format!("{suite}/{metric}"))),
             "holdpoint/v1": format!("{suite}/{metric}"),
         },
-        "properties": {"change": row.change, "allowed": row.allowed, "interval": row.interval},
-    });
+    }))
+}
+
+/// The numbers of a row, and its waiver.
+fn add_row(result: &mut Value, row: &Row<'_>) {
+    result["properties"] = json!({"change": row.change, "allowed": row.allowed, "interval": row.interval});
     if let Some(waiver) = row.check.waiver.as_ref().filter(|_| row.verdict == Verdict::Waived) {
         result["suppressions"] = json!([{
             "kind": "external",
@@ -84,7 +102,6 @@ fn result(row: &Row<'_>, judged: Judged<'_>, location: Option<&str>) -> Option<V
             "justification": clean(&format!("{}, until {}: {}", waiver.owner, waiver.expires, waiver.reason)),
         }]);
     }
-    Some(result)
 }
 
 /// FNV-1a: the same everywhere and always.

@@ -7,9 +7,8 @@ use crate::judged::{Judged, Row};
 use crate::markdown::sides_sections;
 use crate::summary::sides::{causes, describe_promise, describe_sides, is_disjoint_ci};
 use crate::units;
-use holdpoint_model::metric::{METRIC_TIME, Metric};
-use holdpoint_model::{AbPlan, AbReport, AbWorkload, Machine, MetricKeys, PairRound, SideName, Verdict};
-use holdpoint_stats::sequential::Plan;
+use holdpoint_model::metric::METRIC_TIME;
+use holdpoint_model::{AbWorkload, Machine, MetricKeys, PairRound, SideName, Verdict};
 
 /// Workloads with charts; the worst come first, and the table has all.
 const CHARTS_MAX: usize = 60;
@@ -17,9 +16,9 @@ const CHARTS_MAX: usize = 60;
 const POINTS_MAX: usize = 1_200;
 const POINTS_OF_CHART: std::ops::RangeInclusive<usize> = 24..=160;
 
-const READING: &str = "Each line is the 95 % interval of the change, the dot the estimate; the shaded band is the tolerance and the dashed line its limit. \
+const READING: &str = "Each line is the interval from which the verdict is read (the changes that the evidence has not ruled out), the dot the estimate; the shaded band is the tolerance and the dashed line its limit. \
     Open a row for the pairs of base and head in the order measured, above the machine's load or the device's clock (✕: left out, ●: disturbed but kept), \
-    the evidence after each unit, which decides at 100 %, and the distribution of the times.";
+    the evidence after each unit, which decided where it reached 100 %, and the distribution of the times.";
 
 pub(super) fn sides(judged: Judged<'_>, extras: &Extras<'_>) -> String {
     let sentence = judged.sentence();
@@ -90,7 +89,7 @@ fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
     });
     let Some((report, workload)) = found else { return String::new() };
     if let Some(keys) = row.check.metric_keys() {
-        return figures(metric_charts(judged, report, keys, points).iter().flatten());
+        return figures(metric_charts(judged, row, keys, workload, points).iter().flatten());
     }
     let cpus = report.machine.as_ref().map_or(1.0, |machine| f64::from(machine.cpus));
     let (pairs, word) = charts::pair_points(workload, cpus, points);
@@ -100,8 +99,7 @@ fn charts_of(judged: Judged<'_>, row: &Row<'_>, points: usize) -> String {
     });
     let all = [
         pairs,
-        plan(judged, report, |plan| plan.tolerance_of(row.check.workload.as_deref().unwrap_or_default()))
-            .and_then(|plan| charts::evidence(plan, workload.units.iter().map(|unit| unit.x), points)),
+        evidence(judged, row, workload.units.iter().map(|unit| unit.x), workload, points),
         charts::distribution(&samples(workload), None, None),
     ];
     figures(all.iter().flatten())
@@ -134,32 +132,33 @@ fn samples(workload: &AbWorkload) -> [Samples; 2] {
 /// Both sides' values of a metric beside the median time, and the evidence about it.
 fn metric_charts(
     judged: Judged<'_>,
-    report: &AbReport,
+    row: &Row<'_>,
     keys: &MetricKeys,
+    workload: &AbWorkload,
     points: usize,
 ) -> [Option<charts::Chart>; 2] {
     let pairs = charts::value_points(keys.units.iter().map(<[f64; 2]>::as_slice));
     let xs = keys.units.iter().map(|[base, head]| keys.better.sign() * (head.ln() - base.ln()));
-    [
-        charts::rounds(pairs, "unit", points, &keys.name, None),
-        plan(judged, report, |_| keys.tolerance).and_then(|plan| charts::evidence(plan, xs, points)),
-    ]
+    [charts::rounds(pairs, "unit", points, &keys.name, None), evidence(judged, row, xs, workload, points)]
 }
 
-/// The plan of the rule that decides unit by unit; other rules have none.
-fn plan(judged: Judged<'_>, report: &AbReport, tolerance: impl FnOnce(&AbPlan) -> f64) -> Option<Plan> {
+/// The evidence of the rule that decides unit by unit; other rules have none.
+fn evidence(
+    judged: Judged<'_>,
+    row: &Row<'_>,
+    xs: impl ExactSizeIterator<Item = f64>,
+    workload: &AbWorkload,
+    points: usize,
+) -> Option<charts::Chart> {
     let plan = judged.plan().filter(|_| !is_disjoint_ci(judged))?;
-    Some(Plan {
-        tolerance: tolerance(plan),
-        alarm_rate: plan.alarm_rate,
-        miss_rate: plan.miss_rate,
-        workloads_count: questions_count(plan, report),
-    })
-}
-
-/// Rows that share the alarm rate: the median times, and other metrics that are decided by evidence.
-fn questions_count(plan: &AbPlan, report: &AbReport) -> usize {
-    let is_decided = |name: &str| !matches!(Metric::from_name(name), Metric::Exact(_));
-    let metrics = |workload: &String| plan.metrics_of(workload).filter(|(name, _)| is_decided(name)).count();
-    report.workloads.len() + report.workloads.keys().map(metrics).sum::<usize>()
+    let name = row.check.workload.as_deref().unwrap_or_default();
+    let tolerance = plan.tolerance_of_metric(name, &row.check.metric);
+    let needed = row.check.evidence()?.needed.as_ref()?;
+    let mut last = None;
+    let mut is_fresh = |process: u32| last.replace(process) != Some(process);
+    let fresh: Vec<bool> = workload.units.iter().map(|unit| is_fresh(unit.process)).collect();
+    // Of a metric that not every unit shows, the pairs are not known.
+    let are_known = fresh.len() == xs.len();
+    let units = xs.enumerate().map(|(i, x)| (!are_known || fresh[i], x));
+    charts::evidence(tolerance, needed, units, points)
 }

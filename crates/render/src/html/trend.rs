@@ -3,6 +3,7 @@
 use super::{Banner, Extras, Links, banner_page, escape, figure, ink_class};
 use crate::charts::{self, Chart};
 use crate::paint::Ink;
+use crate::summary::trend::Standing;
 use crate::summary::{group, trend as summary};
 use crate::svg::Plot;
 use crate::{text, units};
@@ -19,14 +20,14 @@ pub fn trend(points: &[Trend], changes: Option<&Changes>, extras: &Extras<'_>) -
     let starts = summary::LevelStarts::new(changes);
     let suites = group(points.iter().map(|point| (point.suite.as_str(), point)));
     let names: Vec<&str> = suites.iter().map(|(suite, _)| *suite).collect();
-    let last_failed = suites.iter().any(|(_, points)| {
-        points.last().is_some_and(|point| !["pass", UNJUDGED].contains(&point.overall_status.as_str()))
-    });
-    let (ink, word) = match points.last() {
+    let last =
+        suites.iter().filter_map(|(_, points)| points.last()).map(|point| summary::standing(point)).max();
+    let (ink, word) = match last {
         None => (Ink::Doubt, "nothing"),
-        Some(_) if last_failed => (Ink::Bad, "the last run did not pass"),
-        Some(last) if last.overall_status == UNJUDGED => (Ink::Plain, "trend"),
-        Some(_) => (Ink::Calm, "the last run passed"),
+        Some(Standing::Failed) => (Ink::Bad, "the last run did not pass"),
+        Some(Standing::Undecided) => (Ink::Doubt, "the last run was not decided"),
+        Some(Standing::Unjudged) => (Ink::Plain, "trend"),
+        Some(Standing::Passed) => (Ink::Calm, "the last run passed"),
     };
     let sentences: Vec<String> = suites.iter().map(|(_, points)| summary::describe_trend(points)).collect();
     let sentence = if points.is_empty() { "no points yet".to_owned() } else { sentences.join("; ") };
@@ -93,14 +94,13 @@ fn runs_table(points: &[&Trend], links: &Links) -> String {
             let words = escape(&text::revision(at));
             links.in_text(&words, &[at.commit.as_str()])
         });
-        let is_fine = ["pass", UNJUDGED].contains(&point.overall_status.as_str());
-        let ink = match () {
-            () if !is_fine => Ink::Bad,
-            () if point.overall_status == UNJUDGED => Ink::Plain,
-            () => Ink::Calm,
+        let (ink, status) = match summary::standing(point) {
+            Standing::Failed => (Ink::Bad, point.overall_status.as_str()),
+            Standing::Undecided => (Ink::Doubt, "undecided"),
+            Standing::Unjudged => (Ink::Plain, UNJUDGED),
+            Standing::Passed => (Ink::Calm, "pass"),
         };
-        let class = ink_class(ink);
-        let status = escape(&point.overall_status);
+        let (class, status) = (ink_class(ink), escape(status));
         let failed = match point.failed_metrics {
             0 => units::MISSING.to_owned(),
             n => units::count(n as u64),

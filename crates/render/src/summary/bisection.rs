@@ -15,7 +15,7 @@ pub(crate) fn steps_table(b: &Bisection) -> Grid {
         words("commit"),
         names("subject"),
         numbers("change"),
-        numbers("95 % interval").drop(1),
+        numbers("interval").drop(1),
         numbers("line").drop(3),
         numbers("seconds").drop(2),
     ]);

@@ -19,7 +19,12 @@ const COMMIT_CHARS_MIN: usize = 7;
 const MARKED_MANY: f64 = 0.1;
 
 /// How to read what stands under a title.
-const REMARKS: [(&str, &str); 5] = [
+const REMARKS: [(&str, &str); 6] = [
+    (
+        "| interval |",
+        "interval: the changes that the evidence has not ruled out, from which the verdict is read; how often an end may be wrong is the rate \
+         that the verdict promises",
+    ),
     ("sees", "sees: the smallest slowdown that would have been called by now"),
     ("A/A", "A/A: how often unchanged code was called slower on this machine"),
     (
@@ -111,7 +116,7 @@ pub(crate) fn columns(judged: Judged<'_>) -> [Column; 9] {
         numbers(base).drop(2),
         numbers(head).drop(3),
         numbers("change"),
-        numbers("95 % interval").drop(1),
+        numbers("interval").drop(1),
         numbers("sees").drop(4),
         numbers("units").drop(6),
         numbers("seconds").drop(7),

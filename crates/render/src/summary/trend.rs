@@ -6,17 +6,40 @@ use holdpoint_model::trend::UNJUDGED;
 use holdpoint_model::{Changes, LevelChange, Timestamp, Trend, TrendMetric};
 use std::collections::BTreeMap;
 
-/// `13 runs, 2 did not pass`.
+/// How a run of a trend came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Standing {
+    Passed,
+    Unjudged,
+    /// It did not pass, and none of its metrics failed: the evidence did not suffice.
+    Undecided,
+    Failed,
+}
+
+pub(crate) fn standing(point: &Trend) -> Standing {
+    let is_open =
+        |metric: &TrendMetric| ["pass", UNJUDGED, "inconclusive", "skipped"].contains(&&*metric.status);
+    match point.overall_status.as_str() {
+        "pass" => Standing::Passed,
+        UNJUDGED => Standing::Unjudged,
+        _ if !point.metrics.is_empty() && point.metrics.iter().all(is_open) => Standing::Undecided,
+        _ => Standing::Failed,
+    }
+}
+
+/// `13 runs, 2 did not pass, 1 undecided`.
 pub(crate) fn describe_trend(points: &[&Trend]) -> String {
-    let count =
-        |wanted: fn(&str) -> bool| points.iter().filter(|point| wanted(&point.overall_status)).count();
-    let unjudged = count(|status| status == UNJUDGED);
-    let failed = count(|status| status != "pass") - unjudged;
+    let count = |wanted: Standing| points.iter().filter(|point| standing(point) == wanted).count();
+    let [failed, undecided, unjudged] =
+        [Standing::Failed, Standing::Undecided, Standing::Unjudged].map(count);
     let mut sentence = match failed {
-        0 if unjudged == 0 => format!("{}, all passed", plural(points.len(), "run")),
+        0 if undecided + unjudged == 0 => format!("{}, all passed", plural(points.len(), "run")),
         0 => plural(points.len(), "run"),
         n => format!("{}, {} did not pass", plural(points.len(), "run"), units::count(n as u64)),
     };
+    if undecided > 0 {
+        sentence += &format!(", {} undecided", units::count(undecided as u64));
+    }
     if unjudged > 0 {
         sentence += &format!(", {} not judged", units::count(unjudged as u64));
     }

@@ -57,6 +57,22 @@ fn junit_has_only_what_the_schemas_of_its_readers_allow() {
 }
 
 #[test]
+fn a_comparison_that_was_cut_short_passes_nowhere() {
+    let passed = ab(vec![("sort", sides::pass(1.0, 1.0))]);
+    let r = Sides { verdict: Verdict::Inconclusive, finished: false, ..passed };
+    let judged = r.judged();
+    let text = forms::junit(judged);
+    let xml = roxmltree::Document::parse(&text).unwrap();
+    assert_eq!(xml.root_element().attribute("tests"), Some("2"));
+    assert_eq!(xml.root_element().attribute("errors"), Some("1"));
+    assert!(text.contains("<error type=\"inconclusive\" message=\"inconclusive: "), "{text}");
+    let sarif = forms::sarif(judged, None);
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!((results.len(), &results[0]["level"]), (1, &"warning".into()));
+    assert!(forms::github(judged, None).starts_with("::warning "));
+}
+
+#[test]
 fn results_of_one_rule_and_line_are_told_apart() {
     let sarif = forms::sarif(mixed().judged(), Some("perf.toml"));
     let results = sarif["runs"][0]["results"].as_array().unwrap();

@@ -144,7 +144,7 @@ fn a_comparison_shows_its_verdict_in_a_word_a_mark_and_a_colour_with_three_chart
     assert_eq!(page.matches("<figure>").count(), 6);
     // Two strips, their axis, and the charts.
     assert_eq!(assert_pictures(&page), 9);
-    assert!(page.contains("aria-label=\"ff_path: +4.8 %, 95 % interval +4.4 … +5.2 %, allowed +1.0 %\""));
+    assert!(page.contains("aria-label=\"ff_path: +4.8 %, interval +4.4 … +5.2 %, allowed +1.0 %\""));
     assert!(
         page.contains(&format!(
             "<a href=\"https://github.com/o/n/commit/{COMMIT}\">4f2c9e1d07ab</a> (dirty)"
@@ -212,6 +212,32 @@ fn a_calibration_shows_seconds_and_noise() {
     let page = html::calibration(&c, &Extras::default());
     assert!(page.contains("Seconds to a verdict") && page.contains("Noise: standard deviation of a unit"));
     assert!(assert_pictures(&page) >= 6);
+}
+
+#[test]
+fn a_trend_tells_an_undecided_run_from_a_pass_and_from_a_failure() {
+    let page = |status: &str, metric: &str| {
+        let mut points = trend_points(2);
+        points[1].overall_status = status.to_owned();
+        points[1].metrics.iter_mut().for_each(|one| metric.clone_into(&mut one.status));
+        html::trend(&points, None, &Extras::default())
+    };
+    for (status, metric, words) in [
+        ("pass", "pass", "the last run passed"),
+        ("fail", "inconclusive", "the last run was not decided"),
+        ("fail", "skipped", "the last run was not decided"),
+        ("fail", "fail", "the last run did not pass"),
+        ("fail", "missing", "the last run did not pass"),
+    ] {
+        assert!(page(status, metric).contains(words), "{status} {metric}");
+    }
+    assert!(page("fail", "inconclusive").contains("2 runs, 1 undecided"));
+    // A suite that was not judged is not vouched for by another that passed.
+    let mut points = trend_points(2);
+    points[0].suite = "other".to_owned();
+    points[0].overall_status = "unjudged".to_owned();
+    points[1].overall_status = "pass".to_owned();
+    assert!(!html::trend(&points, None, &Extras::default()).contains("the last run passed"));
 }
 
 #[test]

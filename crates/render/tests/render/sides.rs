@@ -182,6 +182,7 @@ pub fn ab(workloads: Vec<(&str, Workload)>) -> Sides {
             tolerance: 0.01,
             tolerances: Default::default(),
             metrics: Default::default(),
+            speedup_max: None,
             alarm_rate: 0.001,
             miss_rate: 0.05,
             units_max: 100,
@@ -249,6 +250,8 @@ fn evidence(verdict: Verdict, base_ms: f64, ratio: f64, units: u32) -> AbEvidenc
     AbEvidence {
         ratio,
         ratio_interval: (units > 5).then_some([ratio - half, ratio + half]),
+        ratio_interval_rate: Some(0.001),
+        needed: Some(holdpoint_model::ab::NeededEvidence { call: 7_000.0, pairs: 3, not_slower: 100.0 }),
         e_slower: e(Verdict::Regressed),
         e_not_slower: if verdict == Verdict::Inconclusive { 8.31 } else { e(Verdict::Pass) },
         e_faster: e(Verdict::Improved),

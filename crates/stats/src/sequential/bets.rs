@@ -91,6 +91,13 @@ impl Evidence {
     pub fn e(&self) -> f64 {
         f64::midpoint(self.sign.ln_e().exp().min(MONEY_MAX), self.bets.e())
     }
+
+    /// Whether it is at least so much. Replays of hundreds of units ask at each, and most are told by a bound: an average is at most
+    /// the larger of two.
+    pub(super) fn reaches(&self, e_min: f64) -> bool {
+        let may = self.bets.e() >= e_min || self.sign.ln_e_most() + 1e-6 >= e_min.ln();
+        may && self.e() >= e_min
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +130,23 @@ mod tests {
             assert!(mean < before, "{threshold}: {mean}");
             before = mean;
         }
+    }
+
+    #[test]
+    fn what_it_reaches_is_what_it_is() {
+        let mut random = crate::random::Random::new(3);
+        let mut reached = 0;
+        for trial in 0..300 {
+            let (mut evidence, shift) = (Evidence::default(), f64::from(trial % 5) * 0.003);
+            for _ in 0..80 {
+                evidence.push(0.01 * random.normal() + shift, 0.01);
+                for e_min in [0.5, 1.0, 20.0, 8000.0, evidence.e()] {
+                    assert_eq!(evidence.reaches(e_min), evidence.e() >= e_min, "{evidence:?}");
+                    reached += usize::from(e_min == 8000.0 && evidence.reaches(e_min));
+                }
+            }
+        }
+        assert!(reached > 100, "{reached}");
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! random order and equal treatment of both sides make it so; see [`bets`](self::BetProcess) for why that is enough.
 
 mod bets;
+mod interval;
 mod pairs;
 mod plan;
 mod scale;
@@ -19,6 +20,7 @@ mod sign;
 mod suite;
 
 pub use bets::{BetProcess, Evidence};
+pub use interval::Interval;
 pub use pairs::PAIRS_LEAST;
 pub use plan::{ALARM_RATE, InvalidPlan, MISS_RATE, Plan};
 pub use sign::{SignProcess, beyond_count_min, ln_e_of_signs};
@@ -38,13 +40,22 @@ pub enum Decision {
     Slower,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Unit {
+    x: f64,
+    /// The scale that its bets were made with.
+    scale: f64,
+    /// Whether its pair of processes was fresh.
+    is_fresh: bool,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sequential {
     plan: Plan,
     decision: Decision,
     scale: Scale,
-    /// Units in order, each with the scale its bets were made with.
-    units: Vec<(f64, f64)>,
+    /// Units in order.
+    units: Vec<Unit>,
     slower: Evidence,
     not_slower: Evidence,
     faster: Evidence,
@@ -89,7 +100,7 @@ impl Sequential {
         self.slower_pairs.push(is_fresh, x > line);
         self.faster_pairs.push(is_fresh, x < -line);
         self.scale.push(x);
-        self.units.push((x, scale));
+        self.units.push(Unit { x, scale, is_fresh });
         // Evidence grows only by units beyond its line, so only there can it have become enough.
         self.decision = match self.decision {
             Decision::Slower | Decision::Faster => self.decision,
@@ -117,6 +128,15 @@ impl Sequential {
         if pairs.count() < PAIRS_LEAST { 0.0 } else { evidence.e() }
     }
 
+    /// Pairs of processes that say slower, or faster.
+    pub fn pairs_count(&self, to: Decision) -> u32 {
+        match to {
+            Decision::Slower => self.slower_pairs.count(),
+            Decision::Faster => self.faster_pairs.count(),
+            Decision::Undecided | Decision::NotSlower => 0,
+        }
+    }
+
     /// Whether only more pairs of processes are missing for a call of slower or faster.
     pub fn lacks_pairs(&self) -> bool {
         let is_final = matches!(self.decision, Decision::Slower | Decision::Faster);
@@ -125,7 +145,7 @@ impl Sequential {
 
     /// The units, in order.
     pub fn xs(&self) -> impl Iterator<Item = f64> + '_ {
-        self.units.iter().map(|(x, _)| *x)
+        self.units.iter().map(|unit| unit.x)
     }
 
     pub fn units_count(&self) -> usize {
@@ -164,7 +184,8 @@ impl Sequential {
     }
 
     /// An interval for the median ratio that covers it at all times together with probability `confidence`, under the
-    /// one assumption that the median stays the same: all ratios that signs alone do not yet speak against.
+    /// one assumption that the median stays the same: all ratios that signs alone do not yet speak against. It is cheap; what
+    /// decides is [`Self::interval`].
     /// Absent while there are too few units for any interval.
     pub fn median_ratio_interval(&self, confidence: f64) -> Option<[f64; 2]> {
         median_interval(self.scale.sorted(), confidence).map(|interval| interval.map(f64::exp))
@@ -177,9 +198,9 @@ impl Sequential {
         let line = self.plan.line();
         let would_be_called = |change: f64| {
             let mut evidence = Evidence::default();
-            self.units.iter().any(|(x, scale)| {
-                evidence.push(x - middle + change - line, *scale);
-                evidence.e() >= self.plan.alarm_e()
+            self.units.iter().any(|unit| {
+                evidence.push(unit.x - middle + change - line, unit.scale);
+                evidence.reaches(self.plan.alarm_e())
             })
         };
         // A larger change is worth more at every unit, so doubling and halving find the border.

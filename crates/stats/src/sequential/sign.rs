@@ -32,6 +32,17 @@ impl SignProcess {
     }
 }
 
+impl SignProcess {
+    /// A bound on [`Self::ln_e`] without its sum: no gambler of the mixture has more than the one who knew the share beyond.
+    pub(super) fn ln_e_most(&self) -> f64 {
+        let n = self.units_count as f64;
+        let entropy = |share: f64| if share > 0.0 { share * (2.0 * share).ln() } else { 0.0 };
+        // Those who bet on less than a half are not in it.
+        let share = (self.beyond_count as f64 / n.max(1.0)).max(0.5);
+        n * (entropy(share) + entropy(1.0 - share))
+    }
+}
+
 /// ln `E_n(k)`: the worth of `beyond_count` units beyond a line out of `units_count`. 0 without units.
 ///
 /// A count above `units_count` is taken as `units_count`.

@@ -27,7 +27,7 @@ fn assert_reason(workload: &Check, verdict: Verdict, parts: &[&str]) {
 fn the_worked_example_is_a_regression_with_its_figures() {
     let report = one(&EXAMPLE_PCT.map(|pct| pct / 100.0), Policy::Sequential);
     let workload = &report.checks[0];
-    assert_eq!(workload.reason, "+2.1 % [+1.5, +2.7], slower than the tolerance of 1.0 %");
+    assert_eq!(workload.reason, "+2.1 % [+1.3, +2.9], slower than the tolerance of 1.0 %");
     assert_eq!((workload.verdict, report.verdict), (Verdict::Regressed, Verdict::Regressed));
     assert_eq!((report.policy.as_str(), report.exit_code()), ("sequential", ExitCode::Failed));
     let evidence = workload.evidence().unwrap();

@@ -3,6 +3,7 @@
 mod deciding;
 mod disjoint_ci;
 mod estimate;
+mod interval;
 mod judge;
 mod metrics;
 mod reports;
@@ -26,6 +27,7 @@ pub(super) fn plan() -> AbPlan {
         tolerance: 0.01,
         tolerances: Default::default(),
         metrics: Default::default(),
+        speedup_max: None,
         alarm_rate: 0.001,
         miss_rate: 0.01,
         units_max: 80,

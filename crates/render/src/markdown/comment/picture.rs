@@ -88,8 +88,7 @@ impl Scale {
 
     /// Names what the lines show, and nothing that is covered in all of them.
     fn legend(&self, lines: &str) -> String {
-        let marks =
-            [("│", "│ no change"), ("┊", "┊ allowed"), ("●", "● measured"), ("├─┤", "├─┤ 95 % interval")];
+        let marks = [("│", "│ no change"), ("┊", "┊ allowed"), ("●", "● measured"), ("├─┤", "├─┤ interval")];
         let is_there = |mark: &str| mark.chars().any(|c| lines.contains(c));
         let named: Vec<&str> =
             marks.iter().filter(|(mark, _)| is_there(mark)).map(|(_, words)| *words).collect();

@@ -84,7 +84,7 @@ fn table(judged: Judged<'_>, rows: &[&Row<'_>], budget: Budget) -> String {
         numbers(was),
         numbers(is),
         numbers("change"),
-        numbers("95 % interval"),
+        numbers("interval"),
         numbers("allowed"),
     ]);
     for row in rows {

@@ -1,0 +1,48 @@
+//! Runs that claim to be of a time that has not come yet.
+
+use crate::error::FlowError;
+use holdpoint_measure::clock;
+use holdpoint_model::Timestamp;
+use std::path::Path;
+
+/// Clocks of machines differ; by more than ten minutes, one of them is off.
+const AHEAD_MS_MAX: i64 = 10 * 60 * 1000;
+
+/// Refuses a run from the future: it would be the newest of its series until that time has come.
+pub fn refuse_future(at: Timestamp, path: &Path) -> Result<(), FlowError> {
+    match Timestamp::parse(&clock::timestamp_utc()) {
+        Some(now) if is_ahead(at, now) => Err(FlowError::File {
+            path: path.to_owned(),
+            what: format!(
+                "its run began at {at}, and here it is {now}: one of the clocks is off; correct timestamp_utc, or the clock"
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
+    at.millis().saturating_sub(now.millis()) > AHEAD_MS_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_may_be_minutes_ahead_and_no_more() {
+        let time = |text| Timestamp::parse(text).unwrap();
+        let now = time("2026-11-18T10:00:00Z");
+        for (at, ahead) in [
+            ("2026-11-18T09:00:00Z", false),
+            ("2026-11-18T10:10:00Z", false),
+            ("2026-11-18T10:10:01Z", true),
+            ("2027-11-18T10:00:00Z", true),
+            ("1999-01-01T00:00:00Z", false),
+        ] {
+            assert_eq!(is_ahead(time(at), now), ahead, "{at}");
+        }
+        let error = refuse_future(time("9999-12-31T00:00:00Z"), Path::new("run.json")).unwrap_err();
+        assert!(error.to_string().contains("run.json: its run began at 9999-12-31"), "{error}");
+    }
+}

@@ -1,0 +1,85 @@
+//! The person who answers for something that is recorded.
+
+use crate::error::FlowError;
+use holdpoint_model::limits::{clean_text, is_said};
+use holdpoint_process::git;
+use std::path::Path;
+
+/// Words that stand for no person, and accounts that several people or none are behind.
+const NO_PERSON: [&str; 24] = [
+    "admin",
+    "administrator",
+    "all",
+    "anon",
+    "anonymous",
+    "anybody",
+    "anyone",
+    "bot",
+    "ci",
+    "everybody",
+    "everyone",
+    "me",
+    "nobody",
+    "none",
+    "noone",
+    "person",
+    "root",
+    "runner",
+    "somebody",
+    "someone",
+    "team",
+    "unknown",
+    "us",
+    "user",
+];
+
+/// The person who does something that is recorded: the one named, whoever runs the pipeline, git's `user.name` here, or whoever is
+/// logged in.
+pub fn person(named: Option<&str>, does: &str) -> Result<String, FlowError> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let of_ci = || variable("GITHUB_ACTOR").or_else(|| variable("GITLAB_USER_LOGIN"));
+    let found = named.map(str::to_owned).or_else(of_ci).or_else(git_user).or_else(|| variable("USER"));
+    let name = found.map(|name| clean_text(name.trim())).unwrap_or_default();
+    match is_person(&name) {
+        true => Ok(name),
+        false if name.is_empty() => Err(FlowError::Input(format!("who {does} it? Give --by NAME"))),
+        false => Err(FlowError::Input(format!(
+            "{name:?} does not name a person who answers for it; give --by NAME, as git or the forge knows them"
+        ))),
+    }
+}
+
+fn is_person(name: &str) -> bool {
+    let word = name.trim_start_matches('@').to_lowercase();
+    let word: String = word.chars().filter(|c| !matches!(c, ' ' | '-' | '_' | '.')).collect();
+    is_said(&word) && !NO_PERSON.contains(&word.as_str()) && !word.ends_with("[bot]")
+}
+
+/// `Ada Lovelace <ada@example.org>`, as git has it here.
+fn git_user() -> Option<String> {
+    let setting = |name: &str| {
+        let done = git::checkout_command(Path::new(".")).args(["config", "--get", name]).output().ok()?;
+        let value = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+        (done.status.success() && !value.is_empty()).then_some(value)
+    };
+    match (setting("user.name"), setting("user.email")) {
+        (Some(name), Some(mail)) => Some(format!("{name} <{mail}>")),
+        (name, mail) => name.or(mail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_person_may_answer() {
+        for name in ["Ada", "@ada", "Ada Lovelace <ada@example.org>", "李", "a.b"] {
+            assert_eq!(person(Some(name), "accepts").unwrap(), name);
+        }
+        for nobody in ["", "  ", "-", "anyone", "Any One", "@ROOT", "no-one", "dependabot[bot]", "\u{200b}"] {
+            let error = person(Some(nobody), "accepts").unwrap_err().to_string();
+            assert!(error.contains("--by NAME"), "{nobody:?}: {error}");
+        }
+    }
+}
