@@ -111,7 +111,7 @@ fn everything_that_is_read_can_be_added() {
     exported.ends(0).prints(&["series,suite,workload,", ",2026-11-01T00:00:00.000Z,abc123,"]);
     let trend = std::fs::read_to_string(data("trend-v1.json")).unwrap();
     let line = serde_json::from_str::<Value>(&trend).unwrap().to_string();
-    here.write("many.ndjson", &format!("{line}\n\n{}\n", line.replace("2026", "2027")));
+    here.write("many.ndjson", &format!("{line}\n\n{}\n", line.replace("2026", "2025")));
     here.run(&["history", "add", "many.ndjson", "--store", "many.db"])
         .ends(0)
         .prints(&["many.db: 2 runs with "]);
